@@ -1,21 +1,26 @@
-//! The disk as the gate sees it.
+//! The gate's view of the disk.
 //!
-//! Invariant: nothing here opens a file through `/proc`, where the same name
-//! is another file for the daemon than for a command.
+//! Invariant: no path is resolved through `/proc`, which differs per process.
 
+use crate::skills::Skills;
 use crabtalk_domain::BoxFuture;
 use crabtalk_files::{PathStep, Way};
-use crabtalk_runtime::gate::{Content, Disk};
-use crabtalk_tools::FileWork;
-use std::ffi::OsString;
-use std::fs::OpenOptions;
-use std::io::{Error, ErrorKind, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use crabtalk_runtime::gate::Disk;
+use crabtalk_tools::{FileWork, OsTools};
+use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-/// The disk, and turns at looking at it.
+/// The disk of this machine.
 #[derive(Default)]
-pub(crate) struct LocalDisk(pub(crate) FileWork);
+pub(crate) struct LocalDisk {
+    pub(crate) files: FileWork,
+    /// Knows whether the sandbox is complete.
+    pub(crate) tools: Option<Arc<OsTools>>,
+    /// Knows the trusted folders.
+    pub(crate) skills: Option<Arc<Skills>>,
+    pub(crate) user_home: Option<PathBuf>,
+}
 
 impl Disk for LocalDisk {
     fn resolve(&self, path: &Path) -> Option<PathBuf> {
@@ -54,53 +59,36 @@ impl Disk for LocalDisk {
         of: &'a str,
         work: Box<dyn FnOnce() + Send>,
     ) -> BoxFuture<'a, Result<(), String>> {
-        Box::pin(self.0.look(of, work))
+        Box::pin(self.files.look(of, work))
     }
 
-    fn names(&self, folder: &Path, most: usize) -> Option<Vec<OsString>> {
-        crabtalk_files::touch(folder).ok()?;
-        let entries = match std::fs::read_dir(folder) {
-            Ok(entries) => entries,
-            // The shell yields nothing there either.
-            Err(_) => return Some(Vec::new()),
-        };
-        let mut found = Vec::new();
-        for entry in entries {
-            if found.len() == most {
-                return None;
+    fn is_contained<'a>(&'a self, folder: &'a Path) -> BoxFuture<'a, bool> {
+        Box::pin(async move {
+            let Some(tools) = &self.tools else {
+                return false;
+            };
+            if !tools.walls().await.are_whole() {
+                return false;
             }
-            found.push(entry.ok()?.file_name());
-        }
-        Some(found)
+            let (folder, skills) = (folder.to_owned(), self.skills.clone());
+            let home = self.user_home.clone();
+            let look = move || is_contained(&folder, home.as_deref(), skills.as_deref());
+            tokio::task::spawn_blocking(look).await.unwrap_or(false)
+        })
     }
+}
 
-    fn read(&self, file: &Path, most: u64) -> Content {
-        let Some(file) = self.resolve(file) else {
-            return Content::Unclear;
-        };
-        let meta = match std::fs::symlink_metadata(&file) {
-            Ok(meta) => meta,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Content::Absent,
-            Err(_) => return Content::Unclear,
-        };
-        if meta.is_dir() {
-            return Content::Folder;
-        }
-        if !meta.is_file() || meta.len() > most {
-            return Content::Unclear;
-        }
-        let mut bytes = Vec::new();
-        let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-        let opened = OpenOptions::new()
-            .read(true)
-            .custom_flags(nonblocking)
-            .open(&file);
-        let read = opened.and_then(|opened| opened.take(most + 1).read_to_end(&mut bytes));
-        match read {
-            Ok(_) if bytes.len() as u64 <= most => Content::File(bytes),
-            _ => Content::Unclear,
-        }
+/// Whether a folder is a work tree or trusted, and neither the home nor above it.
+fn is_contained(folder: &Path, home: Option<&Path>, skills: Option<&Skills>) -> bool {
+    let home = home.and_then(|home| home.canonicalize().ok());
+    let is_too_wide =
+        folder.parent().is_none() || home.is_some_and(|home| home.starts_with(folder));
+    if is_too_wide {
+        return false;
     }
+    let is_work_tree = |above: &Path| above.join(".git").symlink_metadata().is_ok();
+    let trust = skills.and_then(|skills| skills.trust().load().ok());
+    folder.ancestors().any(is_work_tree) || trust.is_some_and(|trust| trust.reaches(folder))
 }
 
 /// Whether there is nothing by a name, nor can be.
@@ -149,12 +137,20 @@ mod tests {
             disk.resolve(&root.join("x".repeat(300))),
             Some(root.join("x".repeat(300)))
         );
-        assert_eq!(
-            disk.read(&root.join("link/file"), 1),
-            Content::File(b"x".to_vec())
-        );
-        assert_eq!(disk.read(&root.join("link/file"), 0), Content::Unclear);
-        assert_eq!(disk.read(&root.join("real"), 0), Content::Folder);
-        assert_eq!(disk.read(&root.join("none"), 0), Content::Absent);
+    }
+
+    #[test]
+    fn work_trees_below_the_home_are_contained() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().canonicalize().unwrap();
+        fs::create_dir_all(home.join("work/src")).unwrap();
+        fs::create_dir_all(home.join("loose")).unwrap();
+        fs::create_dir(home.join("work/.git")).unwrap();
+        fs::create_dir(home.join(".git")).unwrap();
+        let contained = |at: &str| is_contained(&home.join(at), Some(&home), None);
+        assert!(contained("work") && contained("work/src"));
+        assert!(!contained("") && !is_contained(Path::new("/"), Some(&home), None));
+        fs::remove_dir(home.join(".git")).unwrap();
+        assert!(!contained("loose"));
     }
 }

@@ -4,7 +4,7 @@ use crate::{AgentConfig, AskQuestion, BoxFuture, ConversationKey, Image, Origin,
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A tool as a model is told of it.
@@ -124,6 +124,13 @@ pub struct Access {
     pub reason: String,
 }
 
+impl Access {
+    /// Whether it goes beyond what every sandboxed command may reach.
+    pub fn is_wide(&self) -> bool {
+        self.outside || !self.hosts.is_empty() || !self.write.is_empty()
+    }
+}
+
 impl<T: Into<String>> From<T> for ShellCommand {
     fn from(text: T) -> Self {
         Self {
@@ -131,20 +138,6 @@ impl<T: Into<String>> From<T> for ShellCommand {
             access: Access::default(),
         }
     }
-}
-
-/// How far a path is open to a call, as CrabTalk's own home is concerned
-/// (GATE-3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
-    /// It lies elsewhere, or is open.
-    Open,
-    /// It lies in the home, and may be read.
-    Readable,
-    /// It lies in the home.
-    Closed,
-    /// The home lies in it.
-    Above,
 }
 
 /// A call on its way through the gate.
@@ -266,11 +259,6 @@ pub trait ToolProvider: Send + Sync {
         _subject: &'a Subject,
     ) -> BoxFuture<'a, Result<Option<Preview>, String>> {
         Box::pin(std::future::ready(Ok(None)))
-    }
-
-    /// How far a resolved path is open to the call. May touch the disk.
-    fn reach(&self, _call: &Invocation, _path: &Path) -> Reach {
-        Reach::Open
     }
 
     /// Executes a call that passed the gate on this subject. Dropping the

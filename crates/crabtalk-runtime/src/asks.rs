@@ -26,11 +26,16 @@ pub enum Answer {
     AllowOnce,
     /// This call may run, now and whenever it comes again.
     AllowAlways,
-    /// This call may run, and whatever command begins like it.
+    /// This call may run, and every command that begins like it.
     AllowPrefix,
+    /// This call may run, and others of the conversation reach the same hosts.
+    AllowConversation,
     /// This call must not run; the reason reaches the model.
     Deny(String),
 }
+
+/// The option that grants hosts to a conversation.
+pub(crate) const FOR_CONVERSATION: &str = "Allow for this conversation";
 
 /// Bytes of an answer that are told to whoever saw the ask: more than a person
 /// types. The tool's result has the whole.
@@ -44,6 +49,7 @@ impl Answer {
             Self::AllowOnce => "Allow once".into(),
             Self::AllowAlways => "Allow always".into(),
             Self::AllowPrefix => "Allow prefix".into(),
+            Self::AllowConversation => FOR_CONVERSATION.into(),
             Self::Deny(reason) if reason.is_empty() => "Deny".into(),
             Self::Deny(reason) => format!("Deny: {reason}"),
         };
@@ -58,6 +64,7 @@ impl Answer {
             Self::AllowOnce => "allow once",
             Self::AllowAlways => "allow always",
             Self::AllowPrefix => "allow prefix",
+            Self::AllowConversation => "allow for this conversation",
             Self::Deny(_) => "deny",
         }
     }

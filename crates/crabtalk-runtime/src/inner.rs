@@ -10,6 +10,7 @@ use crate::events::{Hub, RunLog, Subscription};
 use crate::facts::Facts;
 use crate::gate::Violation;
 use crate::gate::scope::{self, Kind};
+use crate::grants::HostGrants;
 use crate::interned::Interned;
 use crate::listen::Listener;
 use crate::publisher::Publisher;
@@ -41,6 +42,7 @@ pub(crate) struct Inner {
     pub(crate) registry: Registry,
     pub(crate) hub: Arc<Hub>,
     pub(crate) asks: Arc<AskDesk>,
+    pub(crate) hosts: HostGrants,
     pub(crate) shutdown: CancellationToken,
     pub(crate) violations: AtomicU64,
     pub(crate) running: AtomicU64,

@@ -21,6 +21,7 @@ mod events;
 mod facts;
 mod framing;
 pub mod gate;
+mod grants;
 mod history;
 mod inner;
 mod interned;
@@ -34,6 +35,7 @@ mod run;
 mod runtime;
 mod spending;
 mod toolbox;
+mod turns;
 
 pub use asks::{Answer, PendingAsk};
 pub use catalog::{Catalog, Limits};

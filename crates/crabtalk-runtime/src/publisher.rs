@@ -1,6 +1,7 @@
 //! Where the events of a run go.
 
 use crate::events::{Hub, HubEvent, RunLog};
+use crate::turns::CommandTurns;
 use crabtalk_domain::storage::Position;
 use crabtalk_domain::{AgentEvent, Clock, ConversationKey, Hook, stamp};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,6 +16,8 @@ pub(crate) struct Publisher {
     run: u64,
     speaker: Arc<str>,
     log: Arc<RunLog>,
+    /// Orders the commands of the run and of the runs below it.
+    commands: CommandTurns,
 }
 
 impl Publisher {
@@ -34,7 +37,13 @@ impl Publisher {
             run,
             speaker: speaker.into(),
             log,
+            commands: CommandTurns::default(),
         }
+    }
+
+    /// Orders the commands of the run and of the runs below it.
+    pub(crate) fn commands(&self) -> &CommandTurns {
+        &self.commands
     }
 
     /// The run that it tells of, for its readers.

@@ -25,7 +25,7 @@ use crabtalk_domain::tool::{
     Caller, Invocation, Progress, Subject, ToolOutput, ToolProvider, ToolSpec,
 };
 use crabtalk_domain::{
-    AgentConfig, AgentEvent, AskQuestion, BoxFuture, ConversationKey, Origin, ToolCall,
+    AgentConfig, AgentEvent, AskQuestion, BoxFuture, ConversationKey, Mode, Origin, ToolCall,
 };
 use permit::{Permitted, permit};
 use serde_json::Value;
@@ -64,8 +64,10 @@ pub(crate) struct CallContext {
     pub(crate) run: u64,
     pub(crate) agent: Arc<AgentConfig>,
     pub(crate) cwd: PathBuf,
-    /// With whose authority it acts.
+    /// The authority it acts with.
     pub(crate) standing: Standing,
+    /// How much it may do without asking.
+    pub(crate) mode: Mode,
     /// Where its asks are shown.
     pub(crate) audience: Arc<Publisher>,
     /// Its calls that wait for an approval, by id.
@@ -189,6 +191,8 @@ async fn judge_and_call(context: &CallContext, call: &ToolCall) -> Outcome {
         let violation = context.violation(Kind::Skill, skill);
         return ToolOutput::error(violation.to_string()).into();
     }
+    let turns = context.audience.commands();
+    let _alone = turns.alone(&subject).await;
     let case = Case {
         spec,
         provider,
@@ -209,16 +213,13 @@ async fn judge_and_call(context: &CallContext, call: &ToolCall) -> Outcome {
     let Some(provider) = provider else {
         return builtin::call(context, &invocation).await;
     };
+    let _beside = turns.beside(&judged).await;
     let waiting = Waiting {
         context,
         call_id: &call.id,
     };
     let called = provider.call_for(&invocation, &judged, shown.as_ref(), &waiting);
-    let mut output = called.await;
-    if shown.is_none() {
-        tell_what_ran(&subject, &judged, &mut output.content);
-    }
-    output.into()
+    called.await.into()
 }
 
 fn provider<'a>(context: &'a CallContext, name: &str) -> Option<&'a Arc<dyn ToolProvider>> {
@@ -269,15 +270,6 @@ impl Caller for Waiting<'_> {
 
     fn ask<'a>(&'a self, questions: Vec<AskQuestion>) -> BoxFuture<'a, Option<Value>> {
         Box::pin(builtin::ask(self.context, questions))
-    }
-}
-
-/// Says what ran where that is not what the model wrote.
-fn tell_what_ran(asked: &Subject, ran: &Subject, content: &mut String) {
-    if let (Subject::Command(asked), Subject::Command(ran)) = (asked, ran)
-        && asked.text.trim() != ran.text
-    {
-        content.insert_str(0, &format!("[ran: {}]\n", ran.text));
     }
 }
 

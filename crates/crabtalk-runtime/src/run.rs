@@ -9,6 +9,7 @@ mod announce;
 mod answer;
 mod compact;
 mod finish;
+mod mode;
 mod people;
 mod repeats;
 mod start;
@@ -27,7 +28,7 @@ use crate::request::RunRequest;
 use crate::spending::Tally;
 use announce::Announcer;
 use crabtalk_domain::storage::RunRecord;
-use crabtalk_domain::{AgentConfig, ContextUse, Message, ToolCall, Usage, model, storage};
+use crabtalk_domain::{AgentConfig, ContextUse, Message, Mode, ToolCall, Usage, model, storage};
 pub(crate) use finish::Ending;
 use futures_util::FutureExt;
 use repeats::Repeats;
@@ -90,6 +91,7 @@ struct Run<'a> {
     number: u64,
     cwd: PathBuf,
     standing: Standing,
+    mode: Mode,
     facts: Arc<Facts>,
     /// Whether it goes on where a crash cut it off, and nobody waits for it.
     carried_on: bool,

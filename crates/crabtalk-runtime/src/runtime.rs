@@ -16,6 +16,7 @@ use crate::ends::Ends;
 use crate::events::{Hub, RunLog, Subscription};
 use crate::gate::Disk;
 use crate::gate::approvals::ApprovalBook;
+use crate::grants::HostGrants;
 use crate::inner::Inner;
 use crate::interned::Interned;
 use crate::registry::Registry;
@@ -77,6 +78,7 @@ impl Runtime {
             registry: Registry::default(),
             hub: Arc::new(Hub::new(era_ms)),
             asks: Arc::new(AskDesk::new(era_ms)),
+            hosts: HostGrants::default(),
             shutdown: CancellationToken::new(),
             violations: AtomicU64::new(0),
             running: AtomicU64::new(0),

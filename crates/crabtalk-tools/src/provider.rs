@@ -13,15 +13,14 @@ use crate::files::{Intent, ReadArguments, is_below};
 use crate::outputs::outputs_of;
 use crate::specs;
 use crabtalk_domain::tool::{
-    Access, Caller, Invocation, Preview, Reach, ShellCommand, Subject, ToolOutput, ToolProvider,
-    ToolSpec,
+    Access, Caller, Invocation, Preview, ShellCommand, Subject, ToolOutput, ToolProvider, ToolSpec,
 };
 use crabtalk_domain::{BoxFuture, ConversationKey};
 use crabtalk_guardian::{Guardian, Places, SandboxConfig, SandboxPolicy, Walls};
 use files::{EditLocks, change};
 use serde::de::DeserializeOwned;
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -328,24 +327,6 @@ impl ToolProvider for OsTools {
                 self.readable(call).iter().any(|open| is_below(path, open))
             }
             Subject::Path { write: true, .. } | Subject::Command(_) | Subject::Other => false,
-        }
-    }
-
-    fn reach(&self, call: &Invocation, path: &Path) -> Reach {
-        let home = &self.config.home;
-        if is_below(path, home) {
-            let is_in = |open: &Vec<PathBuf>| open.iter().any(|open| is_below(path, open));
-            return match () {
-                () if is_in(&(self.config.writable)(call)) => Reach::Open,
-                () if is_in(&self.readable(call)) => Reach::Readable,
-                () => Reach::Closed,
-            };
-        }
-        let home = home.canonicalize().unwrap_or_else(|_| home.clone());
-        if home.starts_with(path) {
-            Reach::Above
-        } else {
-            Reach::Open
         }
     }
 

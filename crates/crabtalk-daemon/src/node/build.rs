@@ -82,7 +82,12 @@ impl Node {
                 ends: vec![Arc::clone(&ledger) as _, Arc::new(bus.clone())],
                 clock: Arc::new(SystemClock),
                 approvals: Arc::clone(&approvals) as _,
-                disk: Arc::new(LocalDisk(files)),
+                disk: Arc::new(LocalDisk {
+                    files,
+                    tools: Some(Arc::clone(&tools)),
+                    skills: Some(Arc::clone(&ground.skills)),
+                    user_home: ground.home.user_home().map(Into::into),
+                }),
             },
             catalog,
         );

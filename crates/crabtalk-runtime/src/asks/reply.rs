@@ -1,6 +1,6 @@
 //! Reads what a person answered (RUN-7).
 
-use super::Answer;
+use super::{Answer, FOR_CONVERSATION};
 use crabtalk_domain::{Ask, AskKind, AskQuestion};
 use serde_json::{Map, Value};
 
@@ -28,6 +28,16 @@ pub(super) fn parse(ask: &Ask, content: &str) -> Result<Answer, String> {
             if answer == Answer::AllowPrefix && prefix.is_none_or(str::is_empty) {
                 return Err(NO_PREFIX.into());
             }
+            let offered = |label: &str| {
+                let mut options = ask.questions.iter().flat_map(|q| &q.options);
+                options.any(|option| option.label == label)
+            };
+            if answer == Answer::AllowConversation && !offered(FOR_CONVERSATION) {
+                return Err(format!(
+                    "{FOR_CONVERSATION:?} is not offered here; \"Allow once\" allows this call; \
+                     the question still waits"
+                ));
+            }
             Ok(answer)
         }
         AskKind::Question => questions(&ask.questions, content).map(Answer::Questions),
@@ -40,6 +50,7 @@ fn approval(content: &str) -> Result<Answer, String> {
         "allow once" | "1" | "y" | "yes" => return Ok(Answer::AllowOnce),
         "allow always" | "2" => return Ok(Answer::AllowAlways),
         "allow prefix" | "4" => return Ok(Answer::AllowPrefix),
+        "allow for this conversation" | "5" | "c" => return Ok(Answer::AllowConversation),
         "deny" | "3" | "n" | "no" => return Ok(Answer::Deny(String::new())),
         _ => {}
     }

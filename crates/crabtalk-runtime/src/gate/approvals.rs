@@ -1,12 +1,11 @@
-//! What an owner allowed once and for all: the text of `config/approvals.toml`
-//! (GATE-4).
+//! Calls that owners allowed permanently: `config/approvals.toml` (GATE-4).
 //!
-//! Invariant: an approval covers exactly one call text of one tool, agent,
-//! sender and working folder; it is compared, never interpreted. One that is a
-//! prefix covers nothing by itself: it is judged as a narrow rule.
+//! Invariants: an approval covers exactly one call text of one tool, agent,
+//! sender and working folder. A prefix of whole words is judged as a rule of
+//! the agent's file. Neither lets a command out of the sandbox.
 
 use crabtalk_domain::tool::Invocation;
-use crabtalk_domain::{BoxFuture, PermissionRule};
+use crabtalk_domain::{BoxFuture, Permission, PermissionRule};
 use serde::{Deserialize, Serialize};
 use std::future::ready;
 use std::sync::Arc;
@@ -101,6 +100,35 @@ impl Approval {
         };
         what(self) == what(other)
     }
+}
+
+/// The rule that a prefix stands for.
+pub(crate) fn prefix_rule(prefix: &str) -> PermissionRule {
+    PermissionRule {
+        tool: "bash".into(),
+        pattern: Some(format!("{prefix} *")),
+        permission: Permission::Allow,
+    }
+}
+
+/// The rules of the prefixes that were allowed to this agent, for this sender,
+/// in this folder.
+pub(crate) fn prefixes(
+    approvals: &[Approval],
+    agent: &str,
+    sender: &str,
+    cwd: &str,
+) -> Vec<PermissionRule> {
+    let fits = |approval: &&Approval| {
+        approval.prefix
+            && approval.tool == "bash"
+            && (approval.agent.as_str(), approval.sender.as_str()) == (agent, sender)
+            && approval.cwd == cwd
+    };
+    let fitting = approvals.iter().filter(fits);
+    fitting
+        .map(|approval| prefix_rule(&approval.exact))
+        .collect()
 }
 
 /// Why a text is no list of approvals.

@@ -1,31 +1,20 @@
-//! What the gate has to know of the disk: where links lead, what globs yield,
-//! and what a repository's configuration says.
-//!
-//! Absent on purpose: files themselves. Whoever composes the daemon says how
-//! they are looked at, and may block while it does.
+//! The gate's view of the disk.
 
 use crabtalk_domain::BoxFuture;
-use std::ffi::OsString;
 use std::future::ready;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// A view of the disk.
+/// The gate's view of the disk, implemented by the daemon.
 pub trait Disk: Send + Sync {
     /// Follows the links of a path; its last names may not exist yet. `None`
-    /// where it cannot be told where it leads: a link that leads nowhere, or
-    /// through `/proc`, which is another folder for every process.
+    /// where the target is unknown: a dangling link, or a path through `/proc`,
+    /// which differs per process.
     fn resolve(&self, path: &Path) -> Option<PathBuf>;
 
-    /// The names in a folder, none if there is no such folder. `None` if they
-    /// cannot be told, or are more than `most`.
-    fn names(&self, _folder: &Path, _most: usize) -> Option<Vec<OsString>> {
-        Some(Vec::new())
-    }
-
-    /// Does work that asks this disk where it may wait and holds up nobody. An
-    /// error says why it was not done in time; it may be done later.
+    /// Runs work that uses this disk where blocking delays no other task. An
+    /// error says why it did not finish; the work may still run later.
     fn wait_for<'a>(
         &'a self,
         _of: &'a str,
@@ -35,13 +24,15 @@ pub trait Disk: Send + Sync {
         Box::pin(ready(Ok(())))
     }
 
-    /// What a file holds.
-    fn read(&self, _file: &Path, _most: u64) -> Content {
-        Content::Absent
+    /// Whether an owner's runs in this folder default to mode `auto`: the
+    /// sandbox is complete on this machine, and the folder is a work tree or
+    /// trusted.
+    fn is_contained<'a>(&'a self, _folder: &'a Path) -> BoxFuture<'a, bool> {
+        Box::pin(ready(false))
     }
 }
 
-/// Asks a disk something for somebody, where it may wait.
+/// Evaluates a question about the disk where blocking is allowed.
 pub(crate) async fn ask<T: Send + 'static>(
     disk: &Arc<dyn Disk>,
     of: &str,
@@ -50,25 +41,12 @@ pub(crate) async fn ask<T: Send + 'static>(
     let (tell, told) = oneshot::channel();
     let asked = Arc::clone(disk);
     let work = move || {
-        // Whoever asked may not wait any more.
+        // The receiver is gone if the call was cancelled.
         let _ = tell.send(question(&*asked));
     };
     disk.wait_for(of, Box::new(work)).await?;
     told.await
-        .map_err(|_| "looking at the disk failed; the daemon's log says why".to_owned())
-}
-
-/// What there is by a name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Content {
-    /// Nothing.
-    Absent,
-    /// A file.
-    File(Vec<u8>),
-    /// A folder.
-    Folder,
-    /// Something else, or a file that cannot be read or is too long.
-    Unclear,
+        .map_err(|_| "reading the disk failed; the daemon's log says why".to_owned())
 }
 
 impl<F: Fn(&Path) -> Option<PathBuf> + Send + Sync> Disk for F {

@@ -1,34 +1,32 @@
-//! The judging half of the gate: what an agent may reach, and what it may do
-//! without asking (GATE-1, GATE-2, GATE-4, GATE-6).
+//! Decides what an agent may reach and what it may do without asking
+//! (GATE-1, GATE-2, GATE-4, GATE-6).
 //!
-//! Invariants: everything here is a pure function of values, so that one call
-//! judged twice is judged alike; scope is judged before permission, and both
-//! before dispatch, by whoever routes tool calls.
+//! Invariants:
+//! - A verdict is a pure function of values: judging a call twice gives the same result.
+//! - The sandbox is the security boundary for commands. Rules decide what is
+//!   asked; they never predict what a command does.
+//! - Whatever a rule, an approval or a skill allows runs inside the sandbox.
+//!   Only a person, the exact text of an `outside` rule, or mode `full` lets a
+//!   command out of it.
 //!
-//! Absent on purpose: asking people, opening what was judged. What has to be
-//! known of the disk is asked of a [`Disk`].
+//! This module asks no people and opens no files: links are resolved by a [`Disk`].
 
 pub mod approvals;
-pub mod bash;
+mod autorun;
 mod command;
 pub mod disk;
-mod options;
 pub mod path;
-mod pattern;
-mod places;
-pub(crate) mod plain;
-pub(crate) mod prefix;
-mod programs;
-mod repository;
+mod patterns;
 pub mod rights;
 pub mod rules;
 pub mod scope;
+pub(crate) mod words;
 
 #[cfg(test)]
 mod tests;
 
 pub use approvals::Approval;
-pub use disk::{Content, Disk};
+pub use disk::Disk;
 pub use rights::ToolRights;
-pub use rules::{Question, Standing, Verdict, detail, judge, standing};
+pub use rules::{Question, Standing, Verdict, judge, mode_of, standing};
 pub use scope::Violation;

@@ -1,10 +1,10 @@
-//! Judges files: path patterns over resolved, absolute paths.
+//! Matches path patterns against resolved, absolute paths.
 //!
-//! Whoever asks has resolved the links of paths and folders. Of patterns, those
-//! that refuse are looked up where their beginning leads as well.
+//! Callers resolve the links of paths and folders first. Patterns that ask or
+//! deny also match where the links of their own folders lead.
 
 use super::disk::Disk;
-use super::pattern;
+use super::patterns;
 use std::path::{Component, Path, PathBuf};
 
 /// Where relative patterns and `~` begin, resolved.
@@ -23,7 +23,7 @@ pub fn matches(pattern: &str, path: &Path, bases: Bases<'_>) -> bool {
     let Some(full) = absolute(Path::new(pattern.trim()), bases.cwd, bases.home) else {
         return false;
     };
-    pattern::path(&full.to_string_lossy(), &path.to_string_lossy())
+    patterns::path(&full.to_string_lossy(), path)
 }
 
 /// Whether the pattern matches once the links of the folders before its first
@@ -43,23 +43,7 @@ pub fn leads_to(pattern: &str, path: &Path, bases: Bases<'_>, disk: &dyn Disk) -
     } else {
         resolved.join(rest)
     };
-    pattern::path(&full.to_string_lossy(), &path.to_string_lossy())
-}
-
-/// Whether a path names the files of a process, which are others for whoever
-/// opens them.
-pub fn is_process(path: &Path) -> bool {
-    let Some(clean) = absolute(path, Path::new("/"), None) else {
-        return false;
-    };
-    let mut parts = clean
-        .components()
-        .skip(1)
-        .map(|part| part.as_os_str().to_string_lossy());
-    parts.next().is_some_and(|name| name == "proc")
-        && parts.next().is_some_and(|name| {
-            name == "self" || name == "thread-self" || name.bytes().all(|b| b.is_ascii_digit())
-        })
+    patterns::path(&full.to_string_lossy(), path)
 }
 
 /// Makes a path absolute by text alone: `~/` and what is relative are put
@@ -83,10 +67,9 @@ pub fn absolute(path: &Path, cwd: &Path, home: Option<&Path>) -> Option<PathBuf>
     Some(clean)
 }
 
-/// Whether reading `path` needs no question because it lies below `root`
-/// (GATE-2). A root that is the home, lies above it or is `/` opens nothing:
-/// it would open every secret of the user.
-pub fn is_readable_below(path: &Path, root: &Path, home: Option<&Path>) -> bool {
+/// Whether `path` is below `root`, and `root` is a folder to work in. The home,
+/// a folder above it, and `/` are not: they hold every secret of the user.
+pub fn is_below(path: &Path, root: &Path, home: Option<&Path>) -> bool {
     let too_wide = root.parent().is_none()
         || !root.is_absolute()
         || home.is_some_and(|home| home.starts_with(root));
@@ -125,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_home_and_what_lies_above_opens_nothing() {
+    fn home_and_folders_above_are_no_work_folders() {
         let home = Some(Path::new("/home/u"));
         for (root, path, want) in [
             ("/home/u/work", "/home/u/work/a", true),
@@ -137,7 +120,7 @@ mod tests {
             ("/srv", "/srv/a", true),
         ] {
             assert_eq!(
-                is_readable_below(Path::new(path), Path::new(root), home),
+                is_below(Path::new(path), Path::new(root), home),
                 want,
                 "{root}"
             );

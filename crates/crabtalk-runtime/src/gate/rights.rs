@@ -1,10 +1,10 @@
-//! What the gate would say of an agent's tools, for people to read (GATE-2).
+//! The gate's verdicts on an agent's tools, for people to read (GATE-2).
 //!
-//! Invariant: nothing is decided here; every word comes from [`judge`].
+//! Invariant: every word comes from [`judge`].
 
-use super::rules::{Question, Standing, judge, name_of, verb_of};
-use crabtalk_domain::tool::{Reach, Subject, ToolSpec};
-use crabtalk_domain::{AgentConfig, PermissionRule, glob_matches};
+use super::rules::{Question, Standing, judge, mode_of, name_of, verb_of};
+use crabtalk_domain::tool::{Access, ShellCommand, Subject, ToolSpec};
+use crabtalk_domain::{AgentConfig, Mode, PermissionRule, glob_matches};
 use std::path::Path;
 
 /// A working folder, and a folder that lies nowhere near.
@@ -68,13 +68,14 @@ fn in_words(
             default_permission: spec.default_permission,
             rules,
             approvals: &[],
+            hosts: &[],
             cwd: Path::new(WORK),
             agent_cwd: agent.cwd.as_ref().map(|_| Path::new(WORK)),
             user_home: None,
             standing,
+            mode: usual_mode(agent.mode, standing),
             is_own: false,
             disk: &|path: &Path| Some(path.to_owned()),
-            reach: &|_| Reach::Open,
         });
         verb_of(verdict.permission)
     };
@@ -82,23 +83,43 @@ fn in_words(
         path: Path::new(folder).join("file"),
         write,
     };
-    let write = match spec.name.as_str() {
-        "bash" => return says(&Subject::Command("command".into())).into(),
-        "read" => false,
-        "edit" | "write" => true,
+    let command = |outside| {
+        Subject::Command(ShellCommand {
+            text: "command".into(),
+            access: Access {
+                outside,
+                ..Access::default()
+            },
+        })
+    };
+    let whose = match standing.is_owner {
+        true => "below the working folder",
+        false => "below the agent's folder",
+    };
+    let (near, far, place) = match spec.name.as_str() {
+        "bash" => (
+            says(&command(false)),
+            says(&command(true)),
+            "in the sandbox",
+        ),
+        "read" | "grep" | "glob" => (
+            says(&file(WORK, false)),
+            says(&file(ELSEWHERE, false)),
+            whose,
+        ),
+        "edit" | "write" => (says(&file(WORK, true)), says(&file(ELSEWHERE, true)), whose),
         _ => return says(&Subject::Other).into(),
     };
-    let (below, elsewhere) = (says(&file(WORK, write)), says(&file(ELSEWHERE, write)));
-    let whose = if standing.is_owner {
-        "the working folder"
-    } else {
-        "the agent's folder"
-    };
-    if below == elsewhere {
-        below.into()
-    } else {
-        format!("{below} below {whose}, else {elsewhere}")
+    match near == far {
+        true => near.into(),
+        false => format!("{near} {place}, else {far}"),
     }
+}
+
+/// The mode of a run in a work tree on a machine with a complete sandbox.
+fn usual_mode(mode: Option<Mode>, standing: Standing) -> Mode {
+    let is_owner = standing.is_owner && !standing.unattended;
+    mode_of(mode, is_owner, true)
 }
 
 #[cfg(test)]
@@ -132,14 +153,18 @@ mod tests {
             permission,
         };
         let (allow, ask) = (Permission::Allow, Permission::Ask);
-        assert_eq!(shown(&agent, "bash", ask), "ask | ask | deny | ");
+        assert_eq!(
+            shown(&agent, "bash", ask),
+            "allow in the sandbox, else ask | ask in the sandbox, else deny | deny | "
+        );
         assert_eq!(
             shown(&agent, "read", ask),
             "allow below the working folder, else ask | ask | deny | "
         );
         agent.cwd = Some("/srv".into());
+        agent.mode = Some(Mode::Auto);
         assert_eq!(
-            shown(&agent, "read", ask),
+            shown(&agent, "edit", ask),
             "allow below the working folder, else ask | \
              allow below the agent's folder, else ask | \
              allow below the agent's folder, else deny | "

@@ -7,9 +7,9 @@
 use super::approvals::{Approval, Wanted};
 use super::disk::Disk;
 use super::path::{self, Bases};
-use super::scope;
-use crabtalk_domain::tool::{Reach, ShellCommand, Subject};
-use crabtalk_domain::{Origin, Permission, PermissionRule, Sender, glob_matches};
+use super::{autorun, scope};
+use crabtalk_domain::tool::Subject;
+use crabtalk_domain::{Mode, Origin, Permission, PermissionRule, Sender, glob_matches};
 use std::path::Path;
 
 /// With whose authority a run acts, and whether anybody can be asked.
@@ -49,17 +49,28 @@ pub fn standing(
     }
 }
 
+/// The mode of a run that asks for none. `is_contained` says that the folder is a
+/// work tree or trusted and that the sandbox is complete. Only an owner who can
+/// be asked gets `auto` by default, or `full`.
+pub fn mode_of(of_agent: Option<Mode>, is_attended_owner: bool, is_contained: bool) -> Mode {
+    match (of_agent, is_attended_owner) {
+        (Some(mode), true) => mode,
+        (Some(mode), false) => mode.min(Mode::Auto),
+        (None, true) if is_contained => Mode::Auto,
+        (None, true | false) => Mode::Ask,
+    }
+}
+
 /// Everything a verdict depends on. Paths are absolute and resolved.
 #[derive(Clone, Copy)]
 pub struct Question<'a> {
     /// The agent that calls.
     pub agent: &'a str,
-    /// For whom it works.
+    /// The sender on whose behalf it works.
     pub sender: &'a str,
     /// The tool.
     pub tool: &'a str,
-    /// Its arguments as JSON text: what is approved when the subject is
-    /// [`Subject::Other`].
+    /// Its arguments as JSON text: the approved text of a [`Subject::Other`].
     pub arguments: &'a str,
     /// What it would touch.
     pub subject: &'a Subject,
@@ -67,38 +78,39 @@ pub struct Question<'a> {
     pub default_permission: Permission,
     /// The agent's rules.
     pub rules: &'a [PermissionRule],
-    /// What owners allowed for good.
+    /// Calls that owners allowed permanently.
     pub approvals: &'a [Approval],
-    /// Where the conversation works.
+    /// Hosts that an owner allowed for this conversation.
+    pub hosts: &'a [String],
+    /// The run's folder.
     pub cwd: &'a Path,
-    /// Where the agent's file says it works.
+    /// The folder that the agent's file names.
     pub agent_cwd: Option<&'a Path>,
     /// The user's home.
     pub user_home: Option<&'a Path>,
-    /// With whose authority.
+    /// The authority of the run.
     pub standing: Standing,
+    /// The mode of the run.
+    pub mode: Mode,
     /// Whether the file is the conversation's own, such as an output of its
-    /// commands, which it may read unasked (GATE-3).
+    /// commands, which it may read without asking (GATE-3).
     pub is_own: bool,
-    /// The disk. The shell opens files later by their names, so looking closes
-    /// honest mistakes, and the sandbox closes races.
+    /// Resolves links.
     pub disk: &'a dyn Disk,
-    /// How far CrabTalk's own home is open to this call (GATE-3).
-    pub reach: &'a dyn Fn(&Path) -> Reach,
 }
 
-/// What the gate says.
+/// The gate's decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     /// Run, ask, or refuse.
     pub permission: Permission,
-    /// Why, for the model, the log and whoever is asked.
+    /// Why, for the model, the log and the person who is asked.
     pub reason: String,
     /// The exact thing that would be done: shown in the question and stored
     /// as an approval's `exact`.
     pub detail: String,
-    /// What runs in place of the command, if a narrow rule allowed it.
-    pub run: Option<ShellCommand>,
+    /// The judged subject: a command with the access it runs with.
+    pub subject: Subject,
 }
 
 /// The exact command, path or arguments of a call.
@@ -137,42 +149,66 @@ impl Opinion {
 
 /// Judges a call that is in scope.
 pub fn judge(q: &Question<'_>) -> Verdict {
-    let mut run = None;
+    let mut subject = q.subject.clone();
     let opinion = match q.subject {
         Subject::Command(command) => {
-            let (opinion, tame) = q.command(&command.text);
-            run = tame;
+            let (opinion, granted) = q.command(command);
+            subject = Subject::Command(granted);
             opinion
         }
-        Subject::Path { path, write } => q
-            .by_rule(&[q.tool], &|rule| q.rule_matches(rule, path))
-            .unwrap_or_else(|| q.file_default(path, *write)),
-        Subject::Other => {
-            let matches = |rule: &PermissionRule| {
-                rule.pattern
-                    .as_deref()
-                    .is_some_and(|p| glob_matches(p, q.arguments))
-            };
-            q.by_rule(&[q.tool], &matches).unwrap_or_else(|| {
-                Opinion::new(q.tool_default(), format!("the default of `{}`", q.tool))
-            })
-        }
+        Subject::Path { path, write } => q.file(path, *write),
+        Subject::Other if q.mode == Mode::Full => q.denied_or(Permission::Allow),
+        Subject::Other => q.other(q.tool_default()),
     };
-    let detail = match &run {
-        Some(command) => command.text.clone(),
-        None => detail(q.subject, q.arguments),
-    };
+    let detail = detail(q.subject, q.arguments);
     let opinion = q.answered(opinion, &detail);
     Verdict {
         permission: opinion.permission,
         reason: opinion.reason,
         detail,
-        run,
+        subject,
     }
 }
 
 impl<'a> Question<'a> {
-    /// What a tool says for itself. A server's word counts for owners only
+    /// What rules say of a call that touches no file and runs no command.
+    fn other(&self, default: Permission) -> Opinion {
+        let matches = |rule: &PermissionRule| {
+            let pattern = rule.pattern.as_deref();
+            pattern.is_some_and(|pattern| glob_matches(pattern, self.arguments))
+        };
+        self.by_rule(&[self.tool], &matches)
+            .unwrap_or_else(|| Opinion::new(default, format!("the default of `{}`", self.tool)))
+    }
+
+    fn denied_or(&self, otherwise: Permission) -> Opinion {
+        let opinion = self.other(otherwise);
+        match opinion.permission {
+            Permission::Deny => opinion,
+            Permission::Allow | Permission::Ask => Opinion::new(otherwise, "mode full"),
+        }
+    }
+
+    /// Judges a file (GATE-2).
+    fn file(&self, path: &Path, write: bool) -> Opinion {
+        // Searching a folder reads its files.
+        let tools: &[&str] = match self.tool {
+            "grep" | "glob" => &[self.tool, "read"],
+            _ => &[self.tool],
+        };
+        let by_rule = self.by_rule(tools, &|rule| self.rule_matches(rule, path));
+        match (by_rule, self.mode) {
+            (Some(opinion), _) if opinion.permission == Permission::Deny => opinion,
+            (_, Mode::Full) => Opinion::new(Permission::Allow, "mode full"),
+            (_, Mode::ReadOnly) if write => {
+                Opinion::new(Permission::Deny, "mode read-only: files are not changed")
+            }
+            (Some(opinion), _) => opinion,
+            (None, _) => self.file_default(path, write),
+        }
+    }
+
+    /// The tool's own default. That of an MCP server counts for owners only
     /// (COMP-3): for others its tools ask.
     fn tool_default(&self) -> Permission {
         let foreign = scope::mcp_server(self.tool).is_some();
@@ -182,7 +218,7 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// Settles an ask that has its answer already, or can have none.
+    /// Resolves an ask that was answered before, or that no person can answer.
     fn answered(&self, opinion: Opinion, detail: &str) -> Opinion {
         if opinion.permission != Permission::Ask {
             return opinion;
@@ -192,14 +228,15 @@ impl<'a> Question<'a> {
         }
         if self.standing.unattended {
             let reason = format!(
-                "{}, and nobody is there to be asked: allow it in the agent's `permissions`",
+                "{}; this run has no person to ask: add a rule to the agent's `permissions`",
                 opinion.reason
             );
             return Opinion::new(Permission::Deny, reason);
         }
-        // A change is allowed for what it makes of the file, which only the
-        // file tells: whoever asks looks there.
+        // An approval of a change names the resulting file, which the caller
+        // compares. An approval of a command never leaves the sandbox.
         let exact_is_text = match self.subject {
+            Subject::Command(command) if command.access.is_wide() => false,
             Subject::Path { write: true, .. } => false,
             Subject::Path { path, .. } => path.to_str().is_some(),
             Subject::Command(_) | Subject::Other => true,
@@ -296,14 +333,19 @@ impl<'a> Question<'a> {
         let home = self
             .user_home
             .map(|home| self.disk.resolve(home).unwrap_or_else(|| home.into()));
-        if !write && root.is_some_and(|root| path::is_readable_below(path, &root, home.as_deref()))
-        {
-            return Opinion::new(Permission::Allow, format!("reading below {whose}"));
-        }
+        let root = root.filter(|root| path::is_below(path, root, home.as_deref()));
         // The reason may reach the model, and must not say where a link leads.
-        let what = if write { "writes" } else { "reads" };
-        let reason = format!("what it {what} is allowed by no rule");
-        Opinion::new(Permission::Ask, reason)
+        match (root, write) {
+            (Some(_), false) => Opinion::new(Permission::Allow, format!("reading below {whose}")),
+            (Some(root), true) if self.mode == Mode::Auto => {
+                match autorun::is_run_later(path, &root) {
+                    false => Opinion::new(Permission::Allow, format!("mode auto: below {whose}")),
+                    true => Opinion::new(Permission::Ask, "Other programs run this file later"),
+                }
+            }
+            (_, true) => Opinion::new(Permission::Ask, "No rule allows this edit"),
+            (None, false) => Opinion::new(Permission::Ask, "No rule allows reading this"),
+        }
     }
 }
 

@@ -1,20 +1,14 @@
-//! The gate as tables: disguises, precedence, origins.
+//! The gate's verdicts, and the table of them that the guide shows.
 
-mod attack;
-mod attacks;
-mod languages;
-mod origins;
-mod places;
-mod redirections;
-
-use super::approvals::Approval;
-use super::rules::{Question, Standing, Verdict, judge, standing};
-use crabtalk_domain::tool::{Reach, Subject};
-use crabtalk_domain::{Permission, PermissionRule};
+use super::rules::Question;
+use super::{Approval, Standing, Verdict, judge, mode_of, standing};
+use crabtalk_domain::tool::{Access, ShellCommand, Subject};
+use crabtalk_domain::{
+    ConversationKey, Mode, Origin, Permission, PermissionRule, Principal, Sender, TokenName,
+};
 use proptest::prelude::*;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-
-use Permission::{Allow, Ask, Deny};
 
 const OWNER: Standing = Standing {
     is_owner: true,
@@ -24,83 +18,114 @@ const OTHER: Standing = Standing {
     is_owner: false,
     unattended: false,
 };
-const NOBODY: Standing = Standing {
+const UNATTENDED: Standing = Standing {
     is_owner: false,
     unattended: true,
 };
 
-/// A call by agent `crab` for `user`, in `/w/p`, of a user at home in `/home/u`.
-struct Call<'a> {
-    rules: &'a str,
-    tool: &'a str,
+/// A call with its circumstances.
+#[derive(Clone)]
+struct Call {
+    tool: &'static str,
     subject: Subject,
-    default_permission: Permission,
-    approvals: &'a [Approval],
-    cwd: &'a str,
-    agent_cwd: Option<&'a str>,
+    rules: Vec<PermissionRule>,
+    approvals: Vec<Approval>,
+    hosts: Vec<String>,
+    cwd: &'static str,
+    agent_cwd: Option<&'static str>,
     standing: Standing,
-    is_own: bool,
-    reach: &'a dyn Fn(&Path) -> Reach,
-    resolve: &'a (dyn Fn(&Path) -> Option<PathBuf> + Send + Sync),
+    mode: Mode,
+    default_permission: Permission,
 }
 
-/// Rules as `tool(pattern): permission`, one per line.
+/// Rules as `tool(pattern): verb`, one a line.
 fn rules(text: &str) -> Vec<PermissionRule> {
-    text.lines()
-        .map(|line| {
-            let (name, permission) = line.rsplit_once(": ").expect("`rule: permission`");
-            let (tool, pattern) = match name.split_once('(') {
-                Some((tool, rest)) => (tool, Some(rest.strip_suffix(')').expect("`)`").to_owned())),
-                None => (name, None),
-            };
-            let permission = match permission {
-                "allow" => Allow,
-                "ask" => Ask,
-                _ => Deny,
-            };
-            PermissionRule {
-                tool: tool.to_owned(),
-                pattern,
-                permission,
-            }
-        })
-        .collect()
+    let rule = |line: &str| {
+        let (name, verb) = line.rsplit_once(": ").expect("a rule");
+        let (tool, pattern) = match name.split_once('(') {
+            Some((tool, rest)) => (tool, rest.strip_suffix(')')),
+            None => (name, None),
+        };
+        PermissionRule {
+            tool: tool.into(),
+            pattern: pattern.map(Into::into),
+            permission: match verb {
+                "allow" => Permission::Allow,
+                "ask" => Permission::Ask,
+                _ => Permission::Deny,
+            },
+        }
+    };
+    text.lines().map(rule).collect()
 }
 
-fn lexical(path: &Path) -> Option<PathBuf> {
-    super::path::absolute(path, Path::new("/"), None)
-}
-
-impl<'a> Call<'a> {
-    fn of(rules: &'a str, tool: &'a str, subject: Subject) -> Self {
+impl Call {
+    fn of(tool: &'static str, subject: Subject) -> Self {
         Self {
-            rules,
             tool,
             subject,
-            default_permission: Ask,
-            approvals: &[],
+            rules: Vec::new(),
+            approvals: Vec::new(),
+            hosts: Vec::new(),
             cwd: "/w/p",
             agent_cwd: None,
             standing: OWNER,
-            is_own: false,
-            reach: &|_| Reach::Open,
-            resolve: &lexical,
+            mode: Mode::Auto,
+            default_permission: Permission::Ask,
         }
     }
 
-    fn bash(rules: &'a str, command: &str) -> Self {
-        Self::of(rules, "bash", Subject::Command(command.into()))
+    fn bash(text: &str) -> Self {
+        Self::of("bash", Subject::Command(text.into()))
     }
 
-    fn file(rules: &'a str, tool: &'a str, path: &str) -> Self {
-        Self::of(
-            rules,
-            tool,
-            Subject::Path {
-                path: path.into(),
-                write: tool != "read",
+    fn with_access(access: Access) -> Self {
+        let command = ShellCommand {
+            text: "make".into(),
+            access,
+        };
+        Self::of("bash", Subject::Command(command))
+    }
+
+    fn outside(text: &str) -> Self {
+        let command = ShellCommand {
+            text: text.into(),
+            access: Access {
+                outside: true,
+                ..Access::default()
             },
-        )
+        };
+        Self::of("bash", Subject::Command(command))
+    }
+
+    fn network(host: &str) -> Self {
+        Self::with_access(Access {
+            hosts: vec![host.into()],
+            ..Access::default()
+        })
+    }
+
+    fn file(tool: &'static str, path: &str) -> Self {
+        let subject = Subject::Path {
+            path: path.into(),
+            write: matches!(tool, "edit" | "write"),
+        };
+        Self::of(tool, subject)
+    }
+
+    fn mode(self, mode: Mode) -> Self {
+        Self { mode, ..self }
+    }
+
+    fn rules(self, text: &str) -> Self {
+        Self {
+            rules: rules(text),
+            ..self
+        }
+    }
+
+    fn standing(self, standing: Standing) -> Self {
+        Self { standing, ..self }
     }
 
     fn verdict(&self) -> Verdict {
@@ -108,322 +133,31 @@ impl<'a> Call<'a> {
             agent: "crab",
             sender: "user",
             tool: self.tool,
-            arguments: "{\"a\":1}",
+            arguments: "{}",
             subject: &self.subject,
             default_permission: self.default_permission,
-            rules: &rules(self.rules),
-            approvals: self.approvals,
+            rules: &self.rules,
+            approvals: &self.approvals,
+            hosts: &self.hosts,
             cwd: Path::new(self.cwd),
             agent_cwd: self.agent_cwd.map(Path::new),
             user_home: Some(Path::new("/home/u")),
             standing: self.standing,
-            is_own: self.is_own,
-            disk: &self.resolve,
-            reach: self.reach,
+            mode: self.mode,
+            is_own: false,
+            disk: &|path: &Path| Some(path.to_owned()),
         })
     }
 
-    fn says(&self) -> Permission {
-        self.verdict().permission
+    fn says(&self) -> &'static str {
+        super::rules::verb_of(self.verdict().permission)
     }
-}
 
-/// Rules, a command, and what they say of it.
-fn check(rows: &[(&str, &str, Permission)]) {
-    for (rules, command, want) in rows {
-        let verdict = Call::bash(rules, command).verdict();
-        let why = &verdict.reason;
-        assert_eq!(verdict.permission, *want, "{rules:?} {command}: {why}");
-    }
-}
-
-/// Rules that allow a few commands.
-const FEW: &str =
-    "bash(git status*): allow\nbash(echo *): allow\nbash(cat*): allow\nbash(ls*): allow";
-
-#[test]
-fn a_command_of_allowed_parts_passes() {
-    for honest in [
-        "git status",
-        "git status -s",
-        "git  'status'",
-        "git status | cat -",
-        "git status && echo done",
-        "git status 2>&1",
-        "git status >/dev/null 2>&1",
-        "git status\necho b",
-        "ls *.rs",
-        "echo 'a; rm -rf /'",
-    ] {
-        assert_eq!(Call::bash(FEW, honest).says(), Allow, "{honest}");
-    }
-}
-
-/// A rule for the first word of these does not allow them, and they are shown whole.
-fn check_disguises(disguises: &[&str]) {
-    for disguise in disguises {
-        let verdict = Call::bash(FEW, disguise).verdict();
-        assert_eq!(verdict.permission, Ask, "{disguise}: {}", verdict.reason);
-        assert_eq!(verdict.detail, *disguise);
-        assert!(!verdict.reason.is_empty());
-    }
-}
-
-#[test]
-fn no_substitution_and_no_redirection_passes_an_allow_for_the_first_word() {
-    check_disguises(&[
-        "echo \"$(echo a)\"",
-        "cat < src/a",
-        "cat <<E\nhello $x\nE",
-        "(git status; ls)",
-        "! git status",
-        "if git status; then echo a; fi",
-        "echo $(git status)",
-        "git status; rm -rf /",
-        "git status && rm x",
-        "git status || rm x",
-        "git status & rm x",
-        "git status &",
-        "git status\nrm x",
-        "git status | sh",
-        "git status |& sh",
-        "git status $(rm x)",
-        "git status `rm x`",
-        "git status \"$(rm x)\"",
-        "git status ${a:-$(rm x)}",
-        "git status ${a@P}",
-        "git status $((b[$(rm x)]))",
-        "git status <(rm x)",
-        "git status > /etc/passwd",
-        "git status >> f",
-        "git status &> f",
-        "git status >| f",
-        "git status > $f",
-        "git status > /dev/tcp/h/1",
-        "git status < /etc/shadow",
-        "git status <<< \"$(rm x)\"",
-        "git status <<E\n$(rm x)\nE",
-    ]);
-}
-
-#[test]
-fn no_disguise_passes_an_allow_for_its_first_word() {
-    check_disguises(&[
-        "GIT_PAGER=x git status",
-        "PATH=. git status",
-        "PATH=.; git status",
-        "export PATH=.; git status",
-        "env X=1 git status",
-        "/tmp/git status",
-        "./git status",
-        "g$x status",
-        "$g status",
-        "{git,status}",
-        "'git status'",
-        "git -c core.pager=x status",
-        "git --exec-path=. status",
-        "git $x status",
-        "command git status",
-        "eval git status",
-        "eval 'git status'",
-        "exec git status",
-        "sh -c 'git status'",
-        "bash -c \"git status\"",
-        "echo x | xargs git status",
-        "find . -exec git status ';'",
-        "sudo git status",
-        "nohup git status",
-        "timeout 1 git status",
-        "nice git status",
-        "git() { rm x; }; git status",
-        "alias git=rm; git status",
-        "trap 'rm x' EXIT; git status",
-        ". ./f; git status",
-        "coproc git status",
-        "for git in a; do git status; done",
-        "while rm x; do git status; done",
-        "case $(rm x) in *) git status;; esac",
-        "[[ -v a[$(rm x)] ]] && git status",
-        "(git status; rm x)",
-        "{ git status; rm x; }",
-        "if git status; then rm x; fi",
-        "git status # \nrm x",
-        "git status \\\n; rm x",
-        "git status;rm${IFS}x",
-        "time rm x",
-        "! rm x",
-        "git status $'\\n' ; rm x",
-        "git status\u{a0}; rm x",
-        "git status\r\nrm x",
-        "git status 'unclosed",
-        "git status ${ rm x; }",
-        "echo a | tee f",
-        "cat a > ../b",
-        "echo a > ~/.bashrc",
-        "ls && cd / && cat < etc/shadow",
-    ]);
-}
-
-#[test]
-fn a_denial_reaches_behind_wrappers() {
-    for base in [
-        "bash: allow\nbash(rm *): deny",
-        "bash(*): allow\nbash(rm *): deny",
-    ] {
-        for denied in [
-            "rm x",
-            "r\"m\" x",
-            "\\rm x",
-            "/bin/rm x",
-            "a; rm x",
-            "a | rm x",
-            "a $(rm x)",
-            "a \"`rm x`\"",
-            "env rm x",
-            "X=1 rm x",
-            "sudo -u root rm x",
-            "xargs rm",
-            "sh -c 'rm x'",
-            "bash -c \"a; rm x\"",
-            "nohup rm x",
-            "timeout 5 rm x",
-            "eval rm x",
-            "find . -exec rm {} +",
-            "env nice sh -c 'rm x'",
-            "rm -rf *",
-            "rm $x",
-            "bash <<E\nrm x\nE",
-            "a <(rm x)",
-            "f() { rm x; }",
-            "a & rm x",
-            "X=$(rm x)",
-            "rm x > f",
-            "if rm x; then a; fi",
-        ] {
-            let verdict = Call::bash(base, denied).verdict();
-            assert_eq!(verdict.permission, Deny, "{denied}: {}", verdict.reason);
+    fn access(&self) -> Access {
+        match self.verdict().subject {
+            Subject::Command(command) => command.access,
+            Subject::Path { .. } | Subject::Other => Access::default(),
         }
-        // What might be a denied command is asked about.
-        for unclear in [
-            "$x y",
-            "r$x y",
-            "sh script",
-            "eval $x",
-            "echo rm x | sh",
-            "python -c x",
-            "{rm,x}",
-            "a 'b",
-            "[[ a ]]",
-            "sudo -Z root rm x",
-            "source f",
-            "git -c a=b status",
-        ] {
-            let verdict = Call::bash(base, unclear).verdict();
-            assert_eq!(verdict.permission, Ask, "{unclear}: {}", verdict.reason);
-        }
-        for free in ["git status", "a > f; b < g", "echo rm x", "grep -r rm src"] {
-            assert_eq!(Call::bash(base, free).says(), Allow, "{free}");
-        }
-    }
-}
-
-#[test]
-fn rules_take_precedence_as_written() {
-    check(&[
-        ("", "ls", Ask),
-        ("bash: allow", "ls; 'unparsed", Allow),
-        ("bash: allow", "X=1 sh -c $y > /etc/passwd &", Allow),
-        ("bash(*): allow", "X=1 sh -c $y > /etc/passwd &", Allow),
-        ("bash: deny", "ls", Deny),
-        ("bash: ask\nbash(ls): allow", "ls", Allow),
-        ("bash: deny\nbash(ls*): allow", "ls -l", Allow),
-        ("bash: deny\nbash(ls*): allow", "ls; id", Deny),
-        ("bash: deny\nbash(ls*): allow", "X=1 ls", Deny),
-        ("bash: allow\nbash(ls*): ask", "ls", Ask),
-        ("bash: allow\nbash(ls*): ask", "id; ls", Ask),
-        ("bash: allow\nbash(ls*): deny", "id", Allow),
-        ("bash(l*): allow\nbash(ls*): deny", "ls", Deny),
-        ("bash(l*): allow\nbash(ls*): ask", "ls", Ask),
-        ("bash(l*): ask\nbash(ls*): deny", "ls", Deny),
-        ("bash(*): allow\nbash: deny", "anything $x", Allow),
-        ("*: allow", "ls", Allow),
-        ("*: deny\nbash: allow", "ls", Deny),
-        ("ba*: deny", "ls", Deny),
-        ("edit: allow", "ls", Ask),
-        // What is not plain is allowed by no narrow rule, also if it is spelled
-        // out.
-        ("bash(X=1 id): allow", "X=1 id", Ask),
-        // A wrapper is allowed by its exact words only.
-        ("bash(sudo *): allow", "sudo id", Ask),
-        ("bash(sudo id): allow", "sudo id", Allow),
-        ("bash(sudo id): allow", "sudo id x", Ask),
-        ("bash(sh -c 'a; b'): allow", "sh -c \"a; b\"", Allow),
-        ("bash(sh -c a b): allow", "sh -c 'a b'", Ask),
-        ("bash(sudo id): allow\nbash(id*): deny", "sudo id", Deny),
-        (
-            "bash(sh -c 'rm x'): deny\nbash: allow",
-            "sh -c 'rm x'",
-            Deny,
-        ),
-        ("bash(a*): allow", "# nothing", Ask),
-    ]);
-}
-
-#[test]
-fn file_rules_are_paths() {
-    for (rules, tool, path, want) in [
-        ("", "read", "/w/p/a", Allow),
-        ("", "read", "/w/q", Ask),
-        ("", "edit", "/w/p/a", Ask),
-        ("", "write", "/w/p/a", Ask),
-        (
-            "edit: ask\nedit(src/**): allow",
-            "edit",
-            "/w/p/src/a/b",
-            Allow,
-        ),
-        ("edit: ask\nedit(src/*): allow", "edit", "/w/p/src/a/b", Ask),
-        ("edit: allow\nedit(/etc/**): deny", "edit", "/etc/x/y", Deny),
-        ("edit: allow\nedit(/etc/**): deny", "edit", "/w/p/x", Allow),
-        ("read(**/.env): deny", "read", "/w/p/.env", Deny),
-        ("read(**/.env): deny", "read", "/w/p/a/.env", Deny),
-        ("read: deny", "read", "/w/p/a", Deny),
-        ("read(~/notes/*): allow", "read", "/home/u/notes/x", Allow),
-        ("edit(src/**): allow", "write", "/w/p/src/a", Ask),
-    ] {
-        let verdict = Call::file(rules, tool, path).verdict();
-        assert_eq!(
-            verdict.permission, want,
-            "{rules:?} {tool} {path}: {}",
-            verdict.reason
-        );
-        assert_eq!(verdict.detail, path);
-    }
-    for cwd in ["/", "/home", "/home/u"] {
-        let call = Call {
-            cwd,
-            ..Call::file("", "read", "/home/u/.ssh/id")
-        };
-        assert_eq!(call.says(), Ask, "{cwd}");
-    }
-}
-
-#[test]
-fn what_is_its_own_a_conversation_reads_unasked() {
-    for (rules, tool, standing, want) in [
-        ("", "read", OWNER, Allow),
-        ("", "read", OTHER, Allow),
-        ("", "read", NOBODY, Allow),
-        ("read: ask", "read", OWNER, Allow),
-        ("read: deny", "read", OWNER, Deny),
-        ("", "edit", OWNER, Ask),
-    ] {
-        let call = Call {
-            is_own: true,
-            standing,
-            ..Call::file(rules, tool, "/h/state/outputs/x")
-        };
-        assert_eq!(call.says(), want, "{rules:?} {tool}");
     }
 }
 
@@ -435,48 +169,333 @@ fn approval(tool: &str, exact: &str) -> Approval {
         exact: exact.into(),
         cwd: "/w/p".into(),
         at: "2026-11-21T15:00:00Z".into(),
-        by: "user".into(),
+        by: "local".into(),
         prefix: false,
     }
 }
 
 #[test]
-fn an_approval_lifts_an_ask_and_nothing_else() {
-    let given = [
-        approval("bash", "git push"),
-        approval("edit", "/w/p/a"),
-        approval("other", "{\"a\":1}"),
+fn command_rules_hold_in_the_sandbox() {
+    for (mode, rule, command, want) in [
+        (
+            Mode::Ask,
+            "bash(cargo test *): allow",
+            "cargo test -p x",
+            "allow",
+        ),
+        (
+            Mode::Ask,
+            "bash(cargo test *): allow",
+            "cargo test && cargo test",
+            "allow",
+        ),
+        (
+            Mode::Ask,
+            "bash(cargo test *): allow",
+            "cargo test; rm x",
+            "ask",
+        ),
+        (
+            Mode::Ask,
+            "bash(cargo test *): allow",
+            "cargo testify",
+            "ask",
+        ),
+        (
+            Mode::Ask,
+            "bash(cargo test *): allow",
+            "cargo test $(x)",
+            "ask",
+        ),
+        (Mode::Ask, "bash(ls*): allow", "ls/x", "ask"),
+        (Mode::Ask, "bash(*): allow", "cargo $(x)", "allow"),
+        (Mode::Ask, "bash: allow", "cargo $(x)", "allow"),
+        (Mode::Ask, "bash: allow\nbash(rm *): deny", "rm x", "deny"),
+        (
+            Mode::Auto,
+            "bash(git push *): deny",
+            "a; git push origin",
+            "deny",
+        ),
+        (
+            Mode::Auto,
+            "bash(git push *): deny",
+            "/usr/bin/git push",
+            "deny",
+        ),
+        (
+            Mode::Auto,
+            "bash(git push *): deny",
+            "echo $(git push)",
+            "deny",
+        ),
+        (Mode::Auto, "bash(git push *): ask", "git push", "ask"),
+        (Mode::Auto, "bash: ask", "ls", "ask"),
+        (Mode::Auto, "bash: deny", "ls", "deny"),
+        (Mode::Auto, "", "ls > x; $(anything)", "allow"),
+        (Mode::Full, "bash: deny", "ls", "deny"),
+        (Mode::ReadOnly, "bash(ls *): deny", "ls", "deny"),
+    ] {
+        let call = Call::bash(command).mode(mode).rules(rule);
+        assert_eq!(call.says(), want, "{mode}: {rule}: {command}");
+        assert!(!call.access().outside || mode == Mode::Full, "{command}");
+    }
+}
+
+#[test]
+fn only_exact_rules_and_people_leave_the_sandbox() {
+    let exact = "outside(git push origin main): allow";
+    for (mode, rule, command, want) in [
+        (Mode::Auto, "", "git push origin main", "ask"),
+        (Mode::Auto, "bash: allow", "git push origin main", "ask"),
+        (Mode::Auto, "*: allow", "git push origin main", "ask"),
+        (Mode::Auto, exact, "git push origin main", "allow"),
+        (Mode::Auto, exact, "git push origin main --force", "ask"),
+        (
+            Mode::Auto,
+            "outside(git *): allow",
+            "git push origin main",
+            "ask",
+        ),
+        (Mode::Auto, "outside(rm x): deny", "rm x", "deny"),
+        (Mode::ReadOnly, exact, "git push origin main", "deny"),
+        (Mode::Full, "", "git push origin main", "allow"),
+    ] {
+        let call = Call::outside(command).mode(mode).rules(rule);
+        assert_eq!(call.says(), want, "{mode}: {rule}: {command}");
+    }
+    let approved = Call {
+        approvals: vec![approval("bash", "make")],
+        ..Call::outside("make")
+    };
+    assert_eq!(approved.says(), "ask");
+    for standing in [OTHER, UNATTENDED] {
+        assert_eq!(Call::outside("make").standing(standing).says(), "deny");
+        let named = Call::outside("make").standing(standing);
+        assert_eq!(named.rules("outside(make): allow").says(), "allow");
+    }
+}
+
+#[test]
+fn hosts_and_folders_need_a_grant() {
+    let granted = Call {
+        hosts: vec!["crates.io".into()],
+        ..Call::network("crates.io")
+    };
+    let write = Call::with_access(Access {
+        write: vec![PathBuf::from("/w/q")],
+        ..Access::default()
+    });
+    for (what, call, want) in [
+        ("host", Call::network("crates.io"), "ask"),
+        (
+            "host by rule",
+            Call::network("crates.io").rules("network(*.io): allow"),
+            "allow",
+        ),
+        (
+            "denied host",
+            Call::network("crates.io").rules("network: deny"),
+            "deny",
+        ),
+        ("granted host", granted.clone(), "allow"),
+        ("folder", write.clone(), "ask"),
+        (
+            "folder by rule",
+            write.clone().rules("write(/w/q): allow"),
+            "allow",
+        ),
+        ("read-only", write.mode(Mode::ReadOnly), "deny"),
+        (
+            "unattended",
+            Call::network("crates.io").standing(UNATTENDED),
+            "deny",
+        ),
+    ] {
+        assert_eq!(call.says(), want, "{what}");
+    }
+    let later = Call {
+        hosts: granted.hosts,
+        ..Call::bash("cargo fetch")
+    };
+    assert_eq!(later.access().hosts, ["crates.io"]);
+    assert!(Call::bash("ls").mode(Mode::ReadOnly).access().read_only);
+}
+
+#[test]
+fn files_that_run_later_ask_in_auto() {
+    for (path, want) in [
+        ("/w/p/src/a.rs", "allow"),
+        ("/w/p/.github/workflows/ci.yml", "ask"),
+        ("/w/p/.vscode/tasks.json", "ask"),
+        ("/w/p/.envrc", "ask"),
+        ("/w/p/.git/hooks/pre-commit", "ask"),
+        ("/w/p/sub/.Git/config", "ask"),
+        ("/w/q/a.rs", "ask"),
+    ] {
+        assert_eq!(Call::file("edit", path).says(), want, "{path}");
+    }
+    let at_home = Call {
+        cwd: "/home/u",
+        ..Call::file("write", "/home/u/a")
+    };
+    assert_eq!(at_home.says(), "ask");
+}
+
+#[test]
+fn approvals_lift_asks_of_the_same_call() {
+    let ask = Call::bash("cargo test").mode(Mode::Ask);
+    let with = |approval: Approval| Call {
+        approvals: vec![approval],
+        ..ask.clone()
+    };
+    let prefix = Approval {
+        prefix: true,
+        ..approval("bash", "cargo test")
+    };
+    assert_eq!(ask.says(), "ask");
+    assert_eq!(with(approval("bash", "cargo test")).says(), "allow");
+    assert_eq!(with(approval("bash", "cargo")).says(), "ask");
+    assert_eq!(with(prefix).says(), "ask");
+    let denied = with(approval("bash", "cargo test")).rules("bash: deny");
+    assert_eq!(denied.says(), "deny");
+}
+
+#[test]
+fn modes_default_by_owner_and_folder() {
+    for (of_agent, owner, contained, want) in [
+        (None, true, true, Mode::Auto),
+        (None, true, false, Mode::Ask),
+        (None, false, true, Mode::Ask),
+        (Some(Mode::Full), true, false, Mode::Full),
+        (Some(Mode::Full), false, true, Mode::Auto),
+        (Some(Mode::ReadOnly), false, true, Mode::ReadOnly),
+    ] {
+        assert_eq!(mode_of(of_agent, owner, contained), want);
+    }
+}
+
+#[test]
+fn origins_decide_the_standing() {
+    let owners = ["user".to_owned(), "cron".to_owned()];
+    let key = ConversationKey::new("crab", "user").expect("valid");
+    let cron = Origin::Cron {
+        id: 1,
+        by: String::new(),
+    };
+    let token = Origin::Client {
+        principal: Principal::Token(TokenName::new("laptop").expect("a name")),
+    };
+    let delegate = Origin::Delegate {
+        root: key.clone(),
+        parent: key,
+        run: 1,
+        depth: 1,
+        principal: Some(Principal::Owner),
+    };
+    for (origin, sender, root, want) in [
+        (&Origin::local(), "user", None, OWNER),
+        (&Origin::local(), "tg:1", None, OTHER),
+        (&Origin::local(), "cron", None, OTHER),
+        (&token, "user", None, OTHER),
+        (&cron, "user", None, UNATTENDED),
+        (&cron, "user", Some(OWNER), OTHER),
+        (&delegate, "delegate:1", Some(OWNER), OWNER),
+        (&delegate, "delegate:1", None, UNATTENDED),
+    ] {
+        let sender = Sender::new(sender).expect("valid");
+        assert_eq!(standing(origin, &sender, &owners, root), want, "{origin}");
+    }
+}
+
+/// Mode x call x kind of run as a Markdown table, without any rule.
+fn table() -> String {
+    let asks = || Call::of("search__web", Subject::Other);
+    let rows: [(&str, Call); 9] = [
+        ("command in the sandbox", Call::bash("make")),
+        ("command that needs a host", Call::network("crates.io")),
+        ("command outside the sandbox", Call::outside("make")),
+        (
+            "`edit`, `write` below the folder",
+            Call::file("edit", "/w/p/a"),
+        ),
+        (
+            "`edit`, `write` of a file that runs later",
+            Call::file("edit", "/w/p/.envrc"),
+        ),
+        ("`edit`, `write` elsewhere", Call::file("edit", "/w/q/a")),
+        (
+            "`read`, `grep`, `glob` below the folder",
+            Call::file("read", "/w/p/a"),
+        ),
+        (
+            "`read`, `grep`, `glob` elsewhere",
+            Call::file("read", "/etc/hosts"),
+        ),
+        ("tool of an MCP server", asks()),
     ];
-    let call = |call| Call {
-        approvals: &given,
-        ..call
-    };
-    assert_eq!(call(Call::bash("", "git push")).says(), Allow);
-    assert_eq!(call(Call::bash("bash: ask", "git push")).says(), Allow);
-    assert_eq!(call(Call::bash("bash: deny", "git push")).says(), Deny);
-    assert_eq!(
-        call(Call::bash("bash(git push): deny", "git push")).says(),
-        Deny
+    let mut text = String::from(
+        "| Mode | Call | owner | other sender | cron, event |\n|---|---|---|---|---|\n",
     );
-    assert_eq!(call(Call::bash("", "git push -f")).says(), Ask);
-    assert_eq!(call(Call::bash("", "git push; rm x")).says(), Ask);
-    assert_eq!(call(Call::bash("", " git push")).says(), Ask);
-    // A path is no word on what is written there.
-    assert_eq!(call(Call::file("", "edit", "/w/p/a")).says(), Ask);
-    assert_eq!(call(Call::file("", "write", "/w/p/a")).says(), Ask);
-    assert_eq!(call(Call::of("", "other", Subject::Other)).says(), Allow);
-    assert_eq!(
-        call(Call {
-            cwd: "/w/q",
-            ..Call::bash("", "git push")
-        })
-        .says(),
-        Ask
-    );
-    // It is what an owner said to be asked about, not what the file says.
-    let cron = Call {
-        standing: NOBODY,
-        ..Call::bash("", "git push")
-    };
-    assert_eq!(call(cron).says(), Deny);
+    for mode in Mode::ALL {
+        for (what, call) in &rows {
+            let says = |standing: Standing| {
+                let mode = mode_of(Some(mode), standing == OWNER, true);
+                let call = Call {
+                    agent_cwd: Some("/w/p"),
+                    ..call.clone()
+                };
+                call.mode(mode).standing(standing).says()
+            };
+            let cells = [OWNER, OTHER, UNATTENDED].map(says).join(" | ");
+            writeln!(text, "| {mode} | {what} | {cells} |").expect("writes to a string");
+        }
+    }
+    text
+}
+
+const PAGE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../docs/guide/permission-table.md"
+);
+
+/// Precedes the generated part of the page.
+const GENERATED: &str = "<!-- generated by the gate's tests -->\n\n";
+
+#[test]
+fn guide_shows_the_verdicts() {
+    let page = std::fs::read_to_string(PAGE).expect("the page exists");
+    let (words, shown) = page.split_once(GENERATED).expect("a generated part");
+    let table = table();
+    if std::env::var_os("CRABTALK_UPDATE_DOCS").is_some() {
+        std::fs::write(PAGE, format!("{words}{GENERATED}{table}")).expect("writable");
+    } else {
+        assert_eq!(shown, table, "run the test with CRABTALK_UPDATE_DOCS=1");
+    }
+}
+
+proptest! {
+    /// No text lets a rule for one command allow another one.
+    #[test]
+    fn rules_allow_plain_compositions_only(
+        shape in prop::sample::select(vec![
+            "A; F", "F && A", "A | F", "A & F", "A\nF", "A $(F)", "A `F`", "(A; F)", "A <(F)",
+            "if A; then F; fi", "A > $(F)", "X=$(F) A", "env F", "eval F", "A \\\n; F", "! F",
+        ]),
+        allowed in prop::sample::select(vec!["git status", "git status -s", "git status $x"]),
+        forbidden in prop::sample::select(vec!["rm -rf x", "\\rm x", "'rm' x", "/bin/rm x", "$z x"]),
+    ) {
+        let text = shape.replace('F', forbidden).replace('A', allowed);
+        let call = Call::bash(&text).mode(Mode::Ask).rules("bash(git status *): allow");
+        prop_assert_ne!(call.says(), "allow", "{}", text);
+    }
+
+    #[test]
+    fn any_rule_and_call_has_a_verdict(pattern in "\\PC{0,30}", command in "\\PC{0,60}") {
+        let rule = format!("bash({}): allow", pattern.replace('\n', " "));
+        for mode in Mode::ALL {
+            Call::bash(&command).mode(mode).rules(&rule).verdict();
+            Call::file("read", &format!("/{command}")).mode(mode).rules(&rule).verdict();
+        }
+    }
 }

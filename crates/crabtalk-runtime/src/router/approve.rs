@@ -51,14 +51,18 @@ pub(super) async fn ask(
     )?);
     let answer = answer(context, case, &ask).await?;
     match (answer, failed) {
-        (Answer::AllowOnce | Answer::AllowAlways | Answer::AllowPrefix, Some(why)) => Err(why),
-        (Answer::AllowOnce | Answer::AllowAlways | Answer::AllowPrefix, None) => {
-            note_begun(context, &case.call.call_id).await?;
-            Ok(ask.preview.clone())
-        }
         (Answer::Deny(reason), _) if reason.is_empty() => Err("denied by the user".into()),
         (Answer::Deny(reason), _) => Err(format!("denied by the user: {reason}")),
         (Answer::Questions(_), _) => Err("denied: the approval was withdrawn".into()),
+        (_, Some(why)) => Err(why),
+        (answer, None) => {
+            if let (Answer::AllowConversation, Subject::Command(command)) = (answer, case.subject) {
+                let hosts = &command.access.hosts;
+                context.rt.hosts.add(context.audience.key(), hosts);
+            }
+            note_begun(context, &case.call.call_id).await?;
+            Ok(ask.preview.clone())
+        }
     }
 }
 
@@ -147,6 +151,7 @@ fn rule(
         // What would be written there is not known.
         (Subject::Path { write: true, .. }, None) => return None,
         (Subject::Path { path, .. }, _) => path.to_str()?.to_owned(),
+        (Subject::Command(command), _) if command.access.is_wide() => return None,
         (Subject::Command(_) | Subject::Other, _) => verdict.detail.clone(),
     };
     Some(AskRule {

@@ -147,7 +147,13 @@ pub(super) async fn ask(context: &CallContext, questions: Vec<AskQuestion>) -> O
     wait.show(move |event| audience.publish(event));
     match wait.answer().await {
         Some(Answer::Questions(answers)) => Some(answers),
-        Some(Answer::AllowOnce | Answer::AllowAlways | Answer::AllowPrefix | Answer::Deny(_))
+        Some(
+            Answer::AllowOnce
+            | Answer::AllowAlways
+            | Answer::AllowPrefix
+            | Answer::AllowConversation
+            | Answer::Deny(_),
+        )
         | None => None,
     }
 }

@@ -212,6 +212,7 @@ async fn begin(context: &CallContext, task: &Task, depth: u32) -> Result<Begun, 
             principal: context.origin.principal().cloned(),
         },
         root: Some(context.standing),
+        mode: Some(context.mode),
         ..RunRequest::new(key.clone(), task.task.clone())
     };
     let job = Job {

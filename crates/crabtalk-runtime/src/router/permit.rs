@@ -1,29 +1,26 @@
-//! Permission: what may pass as the rules have it, and whom to ask where they say `ask`
+//! Permission: the verdict on a call, and the question where it says `ask`
 //! (GATE-2).
 
 use super::case::Case;
 use super::verdict::{by_prefix, judged_by, prefixes};
 use super::{CallContext, approve};
 use crate::gate::Verdict;
-use crabtalk_domain::Permission;
 use crabtalk_domain::tool::{Preview, Subject};
+use crabtalk_domain::{Mode, Permission};
 
 /// A call that may pass.
 pub(super) struct Permitted {
-    /// What was judged, and is opened or run.
+    /// The judged subject, which is opened or run.
     pub(super) subject: Subject,
-    /// What was shown of it to whoever allowed it.
+    /// The preview that a person saw and allowed.
     pub(super) shown: Option<Preview>,
 }
 
-/// Lets a call pass, or says why not. What passes is the subject that
-/// was judged: of a command that a narrow rule allows, the print of its
-/// words. With it goes what was shown of the call to whoever allowed it.
+/// Lets a call pass with the judged subject, or says why not.
 pub(super) async fn permit(context: &CallContext, case: Case<'_>) -> Result<Permitted, String> {
     let call = case.call;
-    let rules = &context.agent.permissions;
     let standing = context.standing;
-    let mut verdict = judged_by(context, &case, rules, standing).await;
+    let mut verdict = judged_by(context, &case, &context.agent.permissions, standing).await;
     let news = case.provider.and_then(|provider| provider.is_news(call));
     if let Some(why) = news.filter(|_| verdict.permission == Permission::Allow) {
         verdict.permission = match standing.unattended {
@@ -33,22 +30,38 @@ pub(super) async fn permit(context: &CallContext, case: Case<'_>) -> Result<Perm
         verdict.reason = why;
         return decide(context, case, verdict).await;
     }
-    // A trusted skill speaks for an owner, never for whoever calls it.
-    if verdict.permission == Permission::Ask && standing.is_owner {
-        let preapproved = context.rt.toolbox.approvals.preapproved(call).await;
-        if !preapproved.is_empty() {
-            let lifted = judged_by(context, &case, &preapproved, standing).await;
-            let is_news = case.provider.and_then(|provider| provider.is_news(call));
-            if lifted.permission == Permission::Allow && is_news.is_none() {
-                return Ok(judged(context, &case, lifted));
-            }
-        }
-        let prefixes = prefixes(context, &case);
-        if let Some(lifted) = by_prefix(context, &case, prefixes).await {
-            return Ok(judged(context, &case, lifted));
-        }
+    if verdict.permission == Permission::Ask
+        && standing.is_owner
+        && let Some(lifted) = lifted(context, &case).await
+    {
+        return decide(context, case, lifted).await;
     }
     decide(context, case, verdict).await
+}
+
+/// The verdict with the rules of trusted skills and stored prefixes, if they
+/// allow the call. They hold inside the sandbox and below the folder only, and
+/// for an owner's runs.
+async fn lifted(context: &CallContext, case: &Case<'_>) -> Option<Verdict> {
+    let is_inside = match case.subject {
+        Subject::Command(command) => !command.access.is_wide(),
+        Subject::Path { path, write } => !write || path.starts_with(&case.call.cwd),
+        Subject::Other => true,
+    };
+    if !is_inside || context.mode == Mode::Full {
+        return None;
+    }
+    let preapproved = context.rt.toolbox.approvals.preapproved(case.call).await;
+    if !preapproved.is_empty() {
+        let lifted = judged_by(context, case, &preapproved, context.standing).await;
+        let is_news = case
+            .provider
+            .and_then(|provider| provider.is_news(case.call));
+        if lifted.permission == Permission::Allow && is_news.is_none() {
+            return Some(lifted);
+        }
+    }
+    by_prefix(context, case, prefixes(context, case)).await
 }
 
 /// Acts on a verdict.
@@ -59,7 +72,10 @@ async fn decide(
 ) -> Result<Permitted, String> {
     let call = case.call;
     match verdict.permission {
-        Permission::Allow => Ok(judged(context, &case, verdict)),
+        Permission::Allow => Ok(Permitted {
+            subject: verdict.subject,
+            shown: None,
+        }),
         Permission::Deny => {
             tracing::warn!(
                 target: "security",
@@ -73,31 +89,13 @@ async fn decide(
             );
             Err(format!("denied: {}", verdict.reason))
         }
-        Permission::Ask => Ok(Permitted {
-            shown: approve::ask(context, &case, &verdict).await?,
-            subject: case.subject.clone(),
-        }),
-    }
-}
-
-/// The subject that a rule allowed; nothing was shown of it.
-fn judged(context: &CallContext, case: &Case<'_>, verdict: Verdict) -> Permitted {
-    let subject = match verdict.run {
-        None => case.subject.clone(),
-        Some(command) => {
-            tracing::info!(
-                agent = %context.agent.name,
-                sender = %context.key.sender,
-                what = %logged(&command.text),
-                reason = %verdict.reason,
-                "a command runs by a rule"
-            );
-            Subject::Command(command)
+        Permission::Ask => {
+            let shown = approve::ask(context, &case, &verdict).await?;
+            Ok(Permitted {
+                subject: verdict.subject,
+                shown,
+            })
         }
-    };
-    Permitted {
-        subject,
-        shown: None,
     }
 }
 

@@ -4,6 +4,7 @@
 
 use super::CallContext;
 use super::case::Case;
+use crate::asks::FOR_CONVERSATION;
 use crate::gate::Verdict;
 use crabtalk_domain::tool::{Preview, PreviewKind, Subject};
 use crabtalk_domain::{Ask, AskKind, AskOption, AskQuestion, AskRule};
@@ -46,7 +47,7 @@ pub(super) fn approval(
         questions: vec![AskQuestion {
             question: question(&name, &call.name, &verdict.detail, preview.as_ref()),
             header: "Approval".into(),
-            options: options(always.as_ref()),
+            options: options(always.as_ref(), grants_hosts(case)),
             multi_select: false,
         }],
         tool: call.name.clone(),
@@ -76,7 +77,17 @@ fn question(agent: &str, tool: &str, detail: &str, preview: Option<&Preview>) ->
     text
 }
 
-fn options(always: Option<&AskRule>) -> Vec<AskOption> {
+/// Whether the question may be answered for the whole conversation: hosts and
+/// nothing else are asked for.
+fn grants_hosts(case: &Case<'_>) -> bool {
+    let Subject::Command(command) = case.subject else {
+        return false;
+    };
+    let access = &command.access;
+    !access.hosts.is_empty() && !access.outside && access.write.is_empty()
+}
+
+fn options(always: Option<&AskRule>, grants_hosts: bool) -> Vec<AskOption> {
     let option = |label: &str, description: String| AskOption {
         label: label.into(),
         description,
@@ -84,16 +95,20 @@ fn options(always: Option<&AskRule>) -> Vec<AskOption> {
     let mut options = vec![option("Allow once", "this call only".into())];
     if let Some(rule) = always {
         let description = format!(
-            "from now on, unasked: exactly this by {} for {} in {}",
+            "exactly this call, by {} for {} in {}, without asking",
             rule.agent, rule.sender, rule.cwd
         );
         options.push(option("Allow always", description));
+    }
+    if grants_hosts {
+        let description = "these hosts, for every command of this conversation";
+        options.push(option(FOR_CONVERSATION, description.into()));
     }
     let description = "refuse; \"Deny: reason\" tells the agent why";
     options.push(option("Deny", description.into()));
     if let Some(rule) = always.filter(|rule| !rule.prefix.is_empty()) {
         let description = format!(
-            "from now on, unasked: commands that begin with \"{}\", by {} for {} in {}",
+            "any `{} ..` command in the sandbox, by {} for {} in {}, without asking",
             rule.prefix, rule.agent, rule.sender, rule.cwd
         );
         options.push(option("Allow prefix", description));

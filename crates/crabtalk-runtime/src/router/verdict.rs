@@ -2,10 +2,9 @@
 
 use super::CallContext;
 use super::case::Case;
-use crate::gate::{Disk, Question, Standing, Verdict, disk, judge, prefix};
-use crabtalk_domain::tool::{Invocation, Reach, Subject};
+use crate::gate::{Disk, Question, Standing, Verdict, approvals, disk, judge, words};
+use crabtalk_domain::tool::{Invocation, Subject};
 use crabtalk_domain::{Origin, Permission, PermissionRule, Sender};
-use std::path::Path;
 use std::sync::Arc;
 
 /// Asks the rules. Off this thread, since links on a slow disk may have
@@ -29,15 +28,12 @@ pub(super) async fn judged_by(
     let (tool, cwd) = (case.call.name.clone(), case.call.cwd.clone());
     let (subject, arguments) = (case.subject.clone(), case.arguments.to_owned());
     let sender = authority(context).to_string();
+    let (mode, hosts) = (context.mode, context.rt.hosts.of(context.audience.key()));
     let default_permission = case.spec.default_permission;
     let judged = move |disk: &dyn Disk| {
         let is_own = provider
             .as_ref()
             .is_some_and(|provider| provider.is_own(&call, &subject));
-        let reach = |path: &Path| match &provider {
-            Some(provider) => provider.reach(&call, path),
-            None => Reach::Open,
-        };
         judge(&Question {
             agent: agent.name.as_str(),
             sender: &sender,
@@ -47,13 +43,14 @@ pub(super) async fn judged_by(
             default_permission,
             rules: &rules,
             approvals: &approvals,
+            hosts: &hosts,
             cwd: &cwd,
             agent_cwd: agent.cwd.as_deref(),
             user_home: user_home.as_deref(),
             standing,
+            mode,
             is_own,
             disk,
-            reach: &reach,
         })
     };
     let verdict = disk::ask(&context.rt.toolbox.disk(), &of, judged).await;
@@ -61,7 +58,7 @@ pub(super) async fn judged_by(
         permission: Permission::Deny,
         reason: format!("the call could not be judged: {why}"),
         detail: String::new(),
-        run: None,
+        subject: case.subject.clone(),
     })
 }
 
@@ -81,36 +78,30 @@ pub(super) async fn by_prefix(
     (lifted.permission == Permission::Allow).then_some(lifted)
 }
 
-/// The rules of the beginnings of commands that were allowed for good.
+/// The rules that "Allow prefix" stored for this agent, sender and folder.
 pub(super) fn prefixes(context: &CallContext, case: &Case<'_>) -> Vec<PermissionRule> {
-    let Some(cwd) = case.call.cwd.to_str() else {
+    let cwd = case
+        .call
+        .cwd
+        .to_str()
+        .filter(|_| !context.standing.unattended);
+    let Some(cwd) = cwd else {
         return Vec::new();
     };
-    // What is there for whoever can be asked counts for nobody else.
-    if context.standing.unattended {
-        return Vec::new();
-    }
-    let sender = authority(context);
-    let agent = context.agent.name.as_str();
-    prefix::allowed(
-        &context.rt.toolbox.approvals.list(),
-        agent,
-        sender.as_str(),
-        cwd,
-    )
+    let (agent, sender) = (context.agent.name.as_str(), authority(context).as_str());
+    approvals::prefixes(&context.rt.toolbox.approvals.list(), agent, sender, cwd)
 }
 
-/// The beginning that "Allow prefix" would keep, if it would allow this call.
+/// The prefix that "Allow prefix" would store, if it would allow this call.
 pub(super) async fn offered_prefix(context: &CallContext, case: &Case<'_>) -> Option<String> {
     let Subject::Command(command) = case.subject else {
         return None;
     };
-    if !context.standing.is_owner || context.standing.unattended {
+    if !context.standing.is_owner || context.standing.unattended || command.access.is_wide() {
         return None;
     }
-    let prefix = prefix::prefix_of(&command.text)?;
-    let rules = prefix::rules(&prefix).to_vec();
-    by_prefix(context, case, rules).await?;
+    let prefix = words::prefix(&command.text)?;
+    by_prefix(context, case, vec![approvals::prefix_rule(&prefix)]).await?;
     Some(prefix)
 }
 

@@ -49,7 +49,11 @@ impl People for Owner {
             match wait.answer().await {
                 Some(Answer::Questions(answers)) => Some(answers[&text].as_str()?.to_owned()),
                 Some(
-                    Answer::AllowOnce | Answer::AllowAlways | Answer::AllowPrefix | Answer::Deny(_),
+                    Answer::AllowOnce
+                    | Answer::AllowAlways
+                    | Answer::AllowPrefix
+                    | Answer::AllowConversation
+                    | Answer::Deny(_),
                 )
                 | None => None,
             }

@@ -1,6 +1,7 @@
 //! From a request to a started run: what was said is on disk, then Start.
 
 use super::announce::Synced;
+use super::mode::mode_of;
 use super::repeats::Repeats;
 use super::{Announcer, Ending, Facts, Publisher, Run, RunRequest, Work};
 use crate::catalog::Catalog;
@@ -31,6 +32,7 @@ pub(super) async fn start<'a>(
         speaker,
     } = speakers;
     let standing = standing_of(&catalog, &job.request);
+    let mode = mode_of(rt, &job.request, &speaker, standing, &facts.cwd).await;
     let is_carried_on = cut.is_some();
     let said = match &cut {
         Some(_) => None,
@@ -43,6 +45,10 @@ pub(super) async fn start<'a>(
         ..
     } = *job;
     let number = facts.run;
+    let request = RunRequest {
+        mode: Some(mode),
+        ..request
+    };
     let begun = Begun::of(&request, &guest, number, cut.map(|cut| *cut), rt.now());
     let Kept {
         synced,
@@ -65,6 +71,7 @@ pub(super) async fn start<'a>(
     Ok(Run {
         cwd: facts.cwd.clone(),
         standing,
+        mode,
         facts,
         carried_on: is_carried_on,
         budget: Budget::new(&primary, &*rt.model),

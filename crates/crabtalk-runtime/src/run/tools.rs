@@ -28,6 +28,7 @@ impl Run<'_> {
             agent: Arc::clone(&self.speaker),
             cwd: self.cwd.clone(),
             standing: self.standing,
+            mode: self.mode,
             audience: Arc::clone(&self.audience),
             waiting: Mutex::default(),
             tools,

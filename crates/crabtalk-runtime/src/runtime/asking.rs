@@ -101,7 +101,10 @@ impl Runtime {
         };
         Some(matches!(
             answer,
-            Answer::AllowOnce | Answer::AllowAlways | Answer::AllowPrefix
+            Answer::AllowOnce
+                | Answer::AllowAlways
+                | Answer::AllowPrefix
+                | Answer::AllowConversation
         ))
     }
 

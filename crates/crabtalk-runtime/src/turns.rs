@@ -1,0 +1,41 @@
+//! Sandboxed commands run beside each other; a command outside the sandbox runs
+//! alone, so that no sandboxed process changes what a person was shown.
+
+use crabtalk_domain::tool::Subject;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+/// More commands than any step has.
+const ALL: u32 = 1 << 16;
+
+/// Orders the commands of one run and of the runs below it.
+pub(crate) struct CommandTurns(Semaphore);
+
+impl Default for CommandTurns {
+    fn default() -> Self {
+        Self(Semaphore::new(ALL as usize))
+    }
+}
+
+impl CommandTurns {
+    /// Waits until no sandboxed command runs, for a call that asks to leave the
+    /// sandbox; it is held while the question waits and while the command runs.
+    pub(crate) async fn alone(&self, subject: &Subject) -> Option<SemaphorePermit<'_>> {
+        match subject {
+            Subject::Command(command) if command.access.outside => self.take(ALL).await,
+            Subject::Command(_) | Subject::Path { .. } | Subject::Other => None,
+        }
+    }
+
+    /// Waits until no command outside the sandbox is asked for or runs.
+    pub(crate) async fn beside(&self, subject: &Subject) -> Option<SemaphorePermit<'_>> {
+        match subject {
+            Subject::Command(command) if !command.access.outside => self.take(1).await,
+            Subject::Command(_) | Subject::Path { .. } | Subject::Other => None,
+        }
+    }
+
+    async fn take(&self, count: u32) -> Option<SemaphorePermit<'_>> {
+        // The semaphore is never closed.
+        self.0.acquire_many(count).await.ok()
+    }
+}
