@@ -12,6 +12,7 @@ mod faults;
 mod guests;
 mod hooks;
 mod limits;
+mod modes;
 mod origins;
 mod requests;
 mod rig;
