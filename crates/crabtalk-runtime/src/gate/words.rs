@@ -91,14 +91,16 @@ fn word(text: &str, first: char) -> Option<(String, &str)> {
     Some((word, rest))
 }
 
-/// Whether a first word names a program of `PATH`: no path, no assignment, no
-/// glob, no word of the shell's grammar.
+/// Whether a first word names a program of `PATH`, or one by its absolute path:
+/// no path into the folder, no assignment, no glob, no word of the grammar.
 fn is_program(name: &str) -> bool {
     const GRAMMAR: [&str; 21] = [
         "if", "then", "elif", "else", "fi", "while", "until", "for", "in", "do", "done", "case",
         "esac", "select", "function", "time", "coproc", "[[", "alias", "eval", ".",
     ];
-    !name.is_empty() && !name.contains(['/', '=', '*', '?', '[']) && !GRAMMAR.contains(&name)
+    let is_relative_path = name.contains('/') && !name.starts_with('/');
+    let is_odd = name.contains(['=', '*', '?', '[']);
+    !name.is_empty() && !is_relative_path && !is_odd && !GRAMMAR.contains(&name)
 }
 
 /// The words of any text, roughly: for rules that ask or deny, which match as
@@ -161,6 +163,8 @@ mod tests {
             ("ls > out", None),
             ("ls &", None),
             ("./run", None),
+            ("sub/run", None),
+            ("/usr/bin/git log", Some("/usr/bin/git·log")),
             ("X=1 make", None),
             ("l* x", None),
             ("if true; then ls; fi", None),

@@ -5,7 +5,7 @@ mod asks;
 mod commands;
 mod delegation;
 mod disguises;
-mod repositories;
+mod first_session;
 mod sandbox;
 mod shown;
 

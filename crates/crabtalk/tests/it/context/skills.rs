@@ -229,7 +229,7 @@ async fn allowed_tools_hold_for_a_trusted_skill_as_it_was() {
     });
     let model = ModelServer::start(Script::openai(replies)).await;
     let env = TestEnv::with_model(&model);
-    env.agent("crab", "description: asks");
+    env.agent("crab", "description: asks\nmode: ask");
     env.agent("strict", "permissions: { bash: deny }");
     let _daemon = env.daemon().await;
     let rest = "allowed-tools: Bash(echo:*)\n---\nSay crab.\n";
