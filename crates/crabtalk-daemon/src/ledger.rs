@@ -12,6 +12,7 @@ mod cells;
 mod day;
 mod desk;
 mod report;
+mod reserved;
 mod sums;
 
 pub(crate) use cells::Sum;
@@ -20,11 +21,13 @@ pub(crate) use report::Report;
 use crate::settings::Settings;
 use crabtalk_domain::model::{Error, ErrorKind};
 use crabtalk_domain::{
-    AgentConfig, BoxFuture, Budget, Clock, Cost, Ledger, RunEnded, RunEnds, Spent, Usage,
+    AgentConfig, BoxFuture, Budget, Clock, Cost, Ledger, Reservation, RunEnded, RunEnds, Spent,
+    Usage,
 };
 use desk::Desk;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Zoned};
+use reserved::Reserved;
 use std::future::ready;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
@@ -42,6 +45,8 @@ pub(crate) struct DayLedger {
     /// Where midnight is; found at the first use.
     zone: LazyLock<TimeZone, Box<dyn FnOnce() -> TimeZone + Send>>,
     price: Box<Price>,
+    /// Calls that are under way.
+    reserved: Reserved,
 }
 
 impl DayLedger {
@@ -59,6 +64,7 @@ impl DayLedger {
             clock,
             zone: LazyLock::new(Box::new(zone)),
             price: Box::new(price),
+            reserved: Reserved::default(),
         }
     }
 
@@ -93,8 +99,12 @@ impl DayLedger {
         }
     }
 
-    /// Whether today's budgets let an agent go on.
-    async fn look_at_budgets(&self, agent: &AgentConfig) -> Result<(), Error> {
+    /// Sets the estimate of a call aside, if today's budgets leave room for it.
+    async fn reserve_of_budgets(
+        &self,
+        agent: &AgentConfig,
+        estimate: Usage,
+    ) -> Result<Reservation, Error> {
         let (own, node) = (&agent.budget, self.node_budget());
         let now = self.now();
         if let Err(why) = self.desk.know(now.date()).await {
@@ -106,20 +116,33 @@ impl DayLedger {
         let (of_agent, of_node) = self.desk.with(now.date(), |day| {
             (day.of_agent(agent.name.as_str()), day.total())
         });
+        let cost = Cost::of_call(&estimate, (self.price)(&agent.model, &estimate));
+        let wanted = Sum::new(1, &estimate, &cost);
+        let under_way = self.reserved.sums(agent.name.as_str());
+        let of_agent = with_calls(of_agent, under_way.of_agent, wanted);
+        let of_node = with_calls(of_node, under_way.of_all, wanted);
         let of_agent = exceeded(&of_agent, own).map(|(used, key, limit)| {
             let name = &agent.name;
             format!(
-                "the agent {name} has used {used} today, and its budget (budget.{key}) is {limit}"
+                "the agent {name} has used or reserved {used} today, and its budget (budget.{key}) is {limit}"
             )
         });
         let spent = of_agent.or_else(|| {
             let (used, key, limit) = exceeded(&of_node, &node)?;
             Some(format!(
-                "all agents together have used {used} today, and the node's budget (limits.{key}) is {limit}"
+                "all agents together have used or reserved {used} today, and the node's budget (limits.{key}) is {limit}"
             ))
         });
         let Some(spent) = spent else {
-            return Ok(());
+            let name = agent.name.as_str();
+            let number = self.reserved.add(&now, name, wanted);
+            let line = Entry {
+                reserves: number,
+                ..Entry::of_reservation(&now, name, wanted)
+            };
+            let line = self.desk.add(now.date(), line);
+            self.desk.written(line).await;
+            return Ok(Reservation(number));
         };
         let opens = self.opens_at(&now);
         let wait = now.duration_until(&opens);
@@ -133,19 +156,39 @@ impl DayLedger {
 }
 
 impl Ledger for DayLedger {
-    fn check<'a>(&'a self, agent: &'a AgentConfig) -> BoxFuture<'a, Result<(), Error>> {
+    fn reserve<'a>(
+        &'a self,
+        agent: &'a AgentConfig,
+        estimate: Usage,
+    ) -> BoxFuture<'a, Result<Reservation, Error>> {
         let has_none = |budget: &Budget| *budget == Budget::default();
         if has_none(&agent.budget) && has_none(&self.node_budget()) {
-            return Box::pin(ready(Ok(())));
+            return Box::pin(ready(Ok(Reservation::default())));
         }
-        Box::pin(self.look_at_budgets(agent))
+        Box::pin(self.reserve_of_budgets(agent, estimate))
     }
 
-    fn record(&self, spent: Spent<'_>) -> Cost {
+    fn record(&self, reservation: Reservation, spent: Spent<'_>) -> Cost {
         let now = self.now();
         let cost = Cost::of_call(spent.usage, (self.price)(spent.model, spent.usage));
-        self.desk.add(now.date(), Entry::new(&now, &spent, &cost));
+        self.reserved.remove(reservation);
+        let line = Entry {
+            settles: reservation.0,
+            ..Entry::new(&now, &spent, &cost)
+        };
+        self.desk.add(now.date(), line);
         cost
+    }
+
+    fn release(&self, agent: &AgentConfig, reservation: Reservation) {
+        if self.reserved.remove(reservation) {
+            let now = self.now();
+            let line = Entry {
+                settles: reservation.0,
+                ..Entry::of_reservation(&now, agent.name.as_str(), Sum::default())
+            };
+            self.desk.add(now.date(), line);
+        }
     }
 }
 
@@ -160,6 +203,16 @@ impl RunEnds for DayLedger {
         let number = self.desk.add(now.date(), line);
         Box::pin(self.desk.written(number))
     }
+}
+
+/// What is used once the calls under way and one more have ended. The first call
+/// of a budget is made as long as any of it is left.
+fn with_calls(mut used: Sum, under_way: Sum, wanted: Sum) -> Sum {
+    if under_way.calls > 0 {
+        used.add(&under_way);
+        used.add(&wanted);
+    }
+    used
 }
 
 /// What was used, of which budget, and what that is.

@@ -74,25 +74,42 @@ impl RunTotal {
 
 /// Keeps account of model calls. `()` allows everything and forgets it.
 pub trait Ledger: Send + Sync {
-    /// Whether the agent may call a model now. Asked before every call. May wait
-    /// for a disk, but not for ever.
+    /// Reserves what a call is estimated to use, before every call. A reservation
+    /// that a crash leaves unsettled counts in full. Waits for a disk for a bounded
+    /// time.
     ///
     /// # Errors
-    /// [`ErrorKind::Budget`](crate::model::ErrorKind::Budget), saying whose
-    /// budget is spent and when it opens again.
-    fn check<'a>(&'a self, agent: &'a AgentConfig) -> BoxFuture<'a, Result<(), Error>>;
+    /// [`ErrorKind::Budget`](crate::model::ErrorKind::Budget), saying which budget is
+    /// spent or reserved, and when it opens again.
+    fn reserve<'a>(
+        &'a self,
+        agent: &'a AgentConfig,
+        estimate: Usage,
+    ) -> BoxFuture<'a, Result<Reservation, Error>>;
 
-    /// Books a call, and says what it cost; waits for nothing. Told after every call that a
-    /// provider answered, also of one that was cancelled or cut.
-    fn record(&self, spent: Spent<'_>) -> Cost;
+    /// Books a call in place of its reservation, and says what it cost; waits for
+    /// nothing. Called for every call that a provider began to answer, also when it
+    /// was cancelled or cut.
+    fn record(&self, reservation: Reservation, spent: Spent<'_>) -> Cost;
+
+    /// Gives back the reservation of a call that no provider answered.
+    fn release(&self, _agent: &AgentConfig, _reservation: Reservation) {}
 }
 
+/// Part of a budget, set aside for one call; the default for none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Reservation(pub u64);
+
 impl Ledger for () {
-    fn check<'a>(&'a self, _: &'a AgentConfig) -> BoxFuture<'a, Result<(), Error>> {
-        Box::pin(ready(Ok(())))
+    fn reserve<'a>(
+        &'a self,
+        _: &'a AgentConfig,
+        _: Usage,
+    ) -> BoxFuture<'a, Result<Reservation, Error>> {
+        Box::pin(ready(Ok(Reservation::default())))
     }
 
-    fn record(&self, spent: Spent<'_>) -> Cost {
+    fn record(&self, _: Reservation, spent: Spent<'_>) -> Cost {
         Cost::of_call(spent.usage, None)
     }
 }

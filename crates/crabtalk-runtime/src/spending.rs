@@ -7,9 +7,13 @@
 use crate::inner::Inner;
 use crabtalk_domain::model::{Chunk, Error, ErrorKind, Request, Response};
 use crabtalk_domain::{
-    AgentConfig, ConversationKey, Cost, History, Ledger, RunTotal, Spent, Usage, estimate_tokens,
+    AgentConfig, ConversationKey, Cost, History, Ledger, Reservation, RunTotal, Spent, Usage,
+    estimate_tokens,
 };
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// Tokens that a call reserves for its answer: longer than most.
+const RESERVED_COMPLETION: u64 = 2_048;
 
 /// What a run's calls have come to so far.
 #[derive(Debug, Default)]
@@ -39,9 +43,15 @@ pub(crate) struct Account<'a> {
 impl<'a> Account<'a> {
     /// Begins a call, if the ledger allows it.
     pub(crate) async fn open(self, request: &Request) -> Result<Bill<'a>, Error> {
-        self.ledger.check(self.agent).await?;
+        let estimate = Usage {
+            prompt_tokens: request.history.estimated_tokens() + estimate_tokens(&request.system),
+            completion_tokens: RESERVED_COMPLETION,
+            ..Usage::default()
+        };
+        let reservation = self.ledger.reserve(self.agent, estimate).await?;
         Ok(Bill {
             account: self,
+            reservation: Some(reservation),
             system: Arc::clone(&request.system),
             history: request.history.clone(),
             response: Response::default(),
@@ -52,6 +62,8 @@ impl<'a> Account<'a> {
 /// An answer in the making. It is booked when it is taken or dropped.
 pub(crate) struct Bill<'a> {
     account: Account<'a>,
+    /// Taken when the call is booked or given back.
+    reservation: Option<Reservation>,
     system: Arc<str>,
     history: History,
     response: Response,
@@ -71,23 +83,28 @@ impl Bill<'_> {
         std::mem::take(&mut self.response)
     }
 
-    fn book(&self) {
+    fn book(&mut self) {
+        let Some(reservation) = self.reservation.take() else {
+            return;
+        };
         let Response {
             provider, model, ..
         } = &self.response;
         // Before the provider answers, nothing was spent.
         if provider.is_empty() {
-            return;
+            let account = &self.account;
+            return account.ledger.release(account.agent, reservation);
         }
         let usage = self.response.usage.unwrap_or_else(|| self.estimate());
-        let cost = self.account.ledger.record(Spent {
+        let spent = Spent {
             key: self.account.key,
             run: self.account.run,
             agent: self.account.agent,
             provider,
             model,
             usage: &usage,
-        });
+        };
+        let cost = self.account.ledger.record(reservation, spent);
         self.account.tally.add(&usage, cost);
     }
 

@@ -7,6 +7,7 @@
 use super::sums::{Entry, Sums};
 use crabtalk_config::read_limited;
 use jiff::civil::Date;
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -67,12 +68,22 @@ fn read(path: &Path) -> Read {
 
 fn parse(path: &Path, text: &str) -> Read {
     let mut sums = Sums::default();
+    let mut reserved = BTreeMap::new();
     let mut broken = 0_u64;
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
         match serde_json::from_str::<Entry>(line) {
-            Ok(entry) => sums.add(entry),
+            Ok(entry) if entry.reserves != 0 => drop(reserved.insert(entry.reserves, entry)),
+            Ok(entry) => {
+                reserved.remove(&entry.settles);
+                sums.add(entry);
+            }
             Err(_) => broken += 1,
         }
+    }
+    // A crash cut these calls off: what they used is unknown, and counts in full.
+    for (_, mut entry) in reserved {
+        entry.reserves = 0;
+        sums.add(entry);
     }
     if broken > 0 {
         tracing::warn!(file = %path.display(), lines = broken, "lines of the ledger are broken and not counted");

@@ -30,9 +30,15 @@ pub(crate) struct Entry {
     /// Whether it is the total of a run that ended, whose calls other lines
     /// count already.
     #[serde(default, skip_serializing_if = "is_default")]
-    ended: bool,
+    pub(super) ended: bool,
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) code: u32,
+    /// The number of a reservation, which counts only if a crash left it unsettled.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) reserves: u64,
+    /// The reservation that this line replaces.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) settles: u64,
     #[serde(flatten)]
     pub(crate) sum: Sum,
 }
@@ -40,7 +46,7 @@ pub(crate) struct Entry {
 impl Entry {
     /// What an agent spent by it.
     pub(super) fn of_agent(&self, agent: &str) -> Sum {
-        if self.ended || self.cell.speaker != agent {
+        if self.ended || self.reserves != 0 || self.cell.speaker != agent {
             return Sum::default();
         }
         self.sum
@@ -48,10 +54,23 @@ impl Entry {
 
     /// What it adds to the day's total.
     pub(super) fn spent(&self) -> Sum {
-        if self.ended {
+        if self.ended || self.reserves != 0 {
             return Sum::default();
         }
         self.sum
+    }
+
+    /// A line about a reservation of an agent.
+    pub(super) fn of_reservation(now: &Zoned, agent: &str, sum: Sum) -> Self {
+        let cell = Cell {
+            speaker: agent.to_owned(),
+            agent: agent.to_owned(),
+            ..Cell::default()
+        };
+        Self {
+            at: at(now),
+            ..cell.line(sum)
+        }
     }
 
     pub(super) fn new(now: &Zoned, spent: &Spent<'_>, cost: &Cost) -> Self {
@@ -67,6 +86,8 @@ impl Entry {
             run: spent.run,
             ended: false,
             code: 0,
+            reserves: 0,
+            settles: 0,
             sum: Sum::new(1, spent.usage, cost),
         }
     }
@@ -84,6 +105,8 @@ impl Entry {
             run: ended.outcome.run,
             ended: true,
             code: ended.outcome.code,
+            reserves: 0,
+            settles: 0,
             sum: Sum::new(*calls, usage, cost),
         }
     }
@@ -98,6 +121,8 @@ impl Cell {
             run: 0,
             ended: false,
             code: 0,
+            reserves: 0,
+            settles: 0,
             sum,
         }
     }
@@ -146,6 +171,9 @@ impl Sums {
 
     pub(super) fn add(&mut self, mut entry: Entry) {
         let sum = entry.sum;
+        if entry.reserves != 0 || (entry.settles != 0 && sum == Sum::default()) {
+            return;
+        }
         if entry.ended {
             if self.runs.len() >= MAX_RUNS {
                 self.forget_run();

@@ -53,7 +53,7 @@ impl Rig {
     }
 
     fn spend(&self, agent: &str, sender: &str, run: u64, model: &str, tokens: u64) {
-        self.ledger.record(Spent {
+        let spent = Spent {
             key: &ConversationKey::new(agent, sender).unwrap(),
             run,
             agent: &self::agent(agent, None),
@@ -64,12 +64,25 @@ impl Rig {
                 completion_tokens: 1,
                 ..Usage::default()
             },
-        });
+        };
+        self.ledger.record(Reservation::default(), spent);
     }
 
     /// Without a runtime everything is done at once.
     fn check(&self, agent: &AgentConfig) -> Result<(), Error> {
-        self.ledger.check(agent).now_or_never().unwrap()
+        let reserved = self.reserve(agent)?;
+        self.ledger.release(agent, reserved);
+        Ok(())
+    }
+
+    /// A call of ten tokens that begins.
+    fn reserve(&self, agent: &AgentConfig) -> Result<Reservation, Error> {
+        let estimate = Usage {
+            prompt_tokens: 10,
+            ..Usage::default()
+        };
+        let reserved = self.ledger.reserve(agent, estimate);
+        reserved.now_or_never().unwrap()
     }
 
     fn report(&self, days: u32) -> Report {
@@ -261,7 +274,7 @@ fn an_agents_budget_closes_it_until_local_midnight() {
     assert_eq!(error.kind, ErrorKind::Budget);
     assert_eq!(
         error.message,
-        "the agent crab has used 24 tokens today, and its budget (budget.tokens_per_day) is 20; \
+        "the agent crab has used or reserved 24 tokens today, and its budget (budget.tokens_per_day) is 20; \
          it opens again at 2026-11-22 00:00 (in 31 min)"
     );
     assert_eq!(rig.check(&agent("ada", Some(20))), Ok(()));
@@ -290,7 +303,7 @@ fn the_nodes_budget_counts_all_agents_and_follows_a_reload() {
     let message = rig.check(&crab).unwrap_err().message;
     assert!(
         message.starts_with(
-            "all agents together have used 2.0000 in money today, and the node's budget \
+            "all agents together have used or reserved 2.0000 in money today, and the node's budget \
              (limits.money_per_day) is 2; it opens again at"
         ),
         "{message}"
@@ -426,10 +439,15 @@ async fn a_disk_that_hangs_holds_up_nobody_who_counts() {
     for _ in 0..2 * day::MAX_UNWRITTEN {
         rig.spend("crab", "user", 1, "dear", 9);
     }
-    assert_eq!(rig.ledger.check(&agent("crab", None)).await, Ok(()));
+    assert_eq!(
+        rig.ledger
+            .reserve(&agent("crab", None), Usage::default())
+            .await,
+        Ok(Reservation::default())
+    );
     let limited = agent("crab", Some(20));
     // Where a budget decides, the call is refused, and in time.
-    let mut asked = rig.ledger.check(&limited);
+    let mut asked = rig.ledger.reserve(&limited, Usage::default());
     assert!((&mut asked).now_or_never().is_none());
     // Time does not pass by itself while a thread hangs.
     tokio::time::advance(std::time::Duration::from_secs(11)).await;
@@ -441,8 +459,43 @@ async fn a_disk_that_hangs_holds_up_nobody_who_counts() {
     );
     drop(hanging);
     rig.ledger.finish().await;
-    assert!(rig.ledger.check(&limited).await.is_err(), "it counts");
+    assert!(
+        rig.ledger
+            .reserve(&limited, Usage::default())
+            .await
+            .is_err(),
+        "it counts"
+    );
     assert_eq!(rig.told(0)[0], format!("2026-11-21: {} {}", 81920, 8192));
     let lines = fs::read_to_string(rig.file()).unwrap().lines().count();
     assert_eq!(lines, day::MAX_UNWRITTEN, "and what found room is on disk");
+}
+
+#[test]
+fn calls_under_way_count_against_the_budget() {
+    let rig = rig("");
+    let crab = agent("crab", Some(25));
+    let first = rig.reserve(&crab).unwrap();
+    let second = rig.reserve(&crab).unwrap();
+    let refused = rig.reserve(&crab).unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::Budget);
+    rig.ledger.release(&crab, second);
+    assert_eq!(rig.check(&crab), Ok(()));
+    rig.ledger.release(&crab, first);
+    assert_eq!(rig.told(0)[0], "2026-11-21: 0 0");
+}
+
+#[test]
+fn reservations_that_a_crash_cut_off_count_in_full() {
+    let rig = rig("");
+    let crab = agent("crab", Some(25));
+    let settled = rig.reserve(&crab).unwrap();
+    rig.ledger.release(&crab, settled);
+    for _ in 0..2 {
+        rig.reserve(&crab).unwrap();
+    }
+    let rig = rig.again();
+    assert_eq!(rig.told(0)[0], "2026-11-21: 20 0");
+    rig.reserve(&crab).unwrap();
+    assert!(rig.reserve(&crab).is_err());
 }

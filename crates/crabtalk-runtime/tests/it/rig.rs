@@ -3,8 +3,8 @@
 use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
 use crabtalk_domain::{
     AgentConfig, AgentEvent, AgentName, AskOutcome, BoxFuture, ConversationKey, Cost, End, Hook,
-    Image, ImageType, Ledger, Permission, PermissionRule, Principal, RunEnds, Spent, TokenName,
-    Usage, model,
+    Image, ImageType, Ledger, Permission, PermissionRule, Principal, Reservation, RunEnds, Spent,
+    TokenName, Usage, model,
 };
 use crabtalk_runtime::gate::{Approval, Disk};
 use crabtalk_runtime::{ApprovalBook, Catalog, Error, Parts, RunRequest, Runtime, Subscription};
@@ -142,7 +142,11 @@ pub(crate) struct Purse {
 }
 
 impl Ledger for Purse {
-    fn check<'a>(&'a self, agent: &'a AgentConfig) -> BoxFuture<'a, Result<(), model::Error>> {
+    fn reserve<'a>(
+        &'a self,
+        agent: &'a AgentConfig,
+        _: Usage,
+    ) -> BoxFuture<'a, Result<Reservation, model::Error>> {
         let limit = *self.closes_after.lock().expect("not poisoned");
         let booked = self.booked.lock().expect("not poisoned").len();
         if limit.is_some_and(|limit| booked >= limit) {
@@ -150,10 +154,10 @@ impl Ledger for Purse {
             let spent = model::Error::new(model::ErrorKind::Budget, message);
             return Box::pin(ready(Err(spent)));
         }
-        Box::pin(ready(Ok(())))
+        Box::pin(ready(Ok(Reservation::default())))
     }
 
-    fn record(&self, spent: Spent<'_>) -> Cost {
+    fn record(&self, _: Reservation, spent: Spent<'_>) -> Cost {
         let Usage {
             prompt_tokens,
             completion_tokens,

@@ -8,7 +8,7 @@ use crabtalk_domain::storage::*;
 use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
 use crabtalk_domain::{
     AgentConfig, AgentEvent, BoxFuture, BoxStream, ConversationKey, Cost, Hook, Ledger, Message,
-    People, Permission, Refusal, RunContext, RunEnded, RunEnds, Spent,
+    People, Permission, Refusal, Reservation, RunContext, RunEnded, RunEnds, Spent,
 };
 use crabtalk_testkit::MemoryStore;
 use crabtalk_testkit::model::request_problems;
@@ -434,17 +434,21 @@ impl Hook for Senses {
 pub(crate) struct Purse(pub(crate) Arc<Life>);
 
 impl Ledger for Purse {
-    fn check<'a>(&'a self, agent: &'a AgentConfig) -> BoxFuture<'a, Result<(), ModelError>> {
+    fn reserve<'a>(
+        &'a self,
+        agent: &'a AgentConfig,
+        _: Usage,
+    ) -> BoxFuture<'a, Result<Reservation, ModelError>> {
         Box::pin(async move {
             let mut rng = self.0.chance(("check", &agent.name));
             if self.0.fails(&mut rng, 5) {
                 return Err(ModelError::new(ErrorKind::Budget, "a planned end of money"));
             }
-            Ok(())
+            Ok(Reservation::default())
         })
     }
 
-    fn record(&self, spent: Spent<'_>) -> Cost {
+    fn record(&self, _: Reservation, spent: Spent<'_>) -> Cost {
         Cost::of_call(spent.usage, None)
     }
 }
