@@ -8,7 +8,7 @@ use crabtalk_domain::storage::*;
 use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
 use crabtalk_domain::{
     AgentConfig, AgentEvent, BoxFuture, BoxStream, ConversationKey, Cost, Hook, Ledger, Message,
-    People, Permission, Refusal, Reservation, RunContext, RunEnded, RunEnds, Spent,
+    People, Permission, Refusal, Reservation, RunContext, RunEnded, RunEnds, Spent, Usage,
 };
 use crabtalk_testkit::MemoryStore;
 use crabtalk_testkit::model::request_problems;
