@@ -3,7 +3,6 @@
 //! Invariant: what is in memory is on disk; a file that cannot be read is
 //! never overwritten.
 
-use crate::accepted::Accepted;
 use crate::compose::Report;
 use crate::skills::Skills;
 use crabtalk_config::{read_limited, write_atomic};
@@ -17,16 +16,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 
-/// Where it is, below the home.
-const FILE: &str = "config/approvals.toml";
-
 /// Largest file; thousands of approvals fit.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 pub(crate) struct ApprovalFile {
     path: PathBuf,
     skills: Arc<Skills>,
-    accepted: Accepted,
     now: arc_swap::ArcSwap<Vec<Approval>>,
     /// Held over one change of the file.
     changing: Mutex<()>,
@@ -39,7 +34,6 @@ impl ApprovalFile {
         path: PathBuf,
         read: Result<Vec<Approval>, String>,
         skills: Arc<Skills>,
-        accepted: Accepted,
         report: &mut Report,
     ) -> Self {
         let now = read.unwrap_or_else(|error| {
@@ -50,7 +44,6 @@ impl ApprovalFile {
         Self {
             path,
             skills,
-            accepted,
             now: arc_swap::ArcSwap::from_pointee(now),
             changing: Mutex::new(()),
         }
@@ -104,9 +97,7 @@ impl ApprovalFile {
             write_atomic(&path, &text).map_err(|e| Status::internal(e.with_causes()))?;
             Ok((removed, all))
         });
-        let (removed, all) = self
-            .accepted
-            .change(FILE, written)
+        let (removed, all) = written
             .await
             .map_err(|e| Status::internal(e.to_string()))??;
         self.now.store(Arc::new(all));
@@ -140,7 +131,7 @@ impl ApprovalBook for ApprovalFile {
                 write_atomic(&path, &text).map_err(|e| e.with_causes())?;
                 Ok::<_, String>(all)
             });
-            let written = self.accepted.change(FILE, written).await;
+            let written = written.await;
             let all = written.map_err(|e| e.to_string())??;
             self.now.store(Arc::new(all));
             Ok(())
@@ -148,9 +139,6 @@ impl ApprovalBook for ApprovalFile {
     }
 
     fn preapproved<'a>(&'a self, call: &'a Invocation) -> BoxFuture<'a, Vec<PermissionRule>> {
-        Box::pin(async move {
-            self.accepted.settle().await;
-            self.skills.preapproved(call).await
-        })
+        Box::pin(async move { self.skills.preapproved(call).await })
     }
 }

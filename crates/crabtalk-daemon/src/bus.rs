@@ -9,7 +9,6 @@ mod work;
 
 pub(crate) use work::work;
 
-use crate::accepted::Accepted;
 use crate::compose::Report;
 use crate::settings::Settings;
 use crate::tables::{self, TableFile};
@@ -38,7 +37,6 @@ pub(crate) struct Bus(Arc<Inner>);
 struct Inner {
     file: PathBuf,
     journal: PathBuf,
-    accepted: Accepted,
     settings: Arc<Settings>,
     /// Behind its lock stands a thread that may wait for a disk.
     state: Mutex<State>,
@@ -84,11 +82,10 @@ fn refused(error: &FileError) -> Status {
 
 impl Bus {
     /// Nothing is read before somebody asks, or [`work`] begins.
-    pub(crate) fn new(home: &Home, accepted: Accepted, settings: Arc<Settings>) -> Self {
+    pub(crate) fn new(home: &Home, settings: Arc<Settings>) -> Self {
         Self(Arc::new(Inner {
             file: home.subscriptions_file(),
             journal: home.state_dir().join("events.jsonl"),
-            accepted,
             settings,
             state: Mutex::default(),
             known: ArcSwapOption::empty(),
@@ -302,12 +299,6 @@ fn told(ended: &RunEnded) -> String {
 
 impl TableFile for Inner {
     type State = State;
-
-    const FILE: &'static str = "config/subscriptions.toml";
-
-    fn accepted(&self) -> &Accepted {
-        &self.accepted
-    }
 
     fn state(&self) -> MutexGuard<'_, State> {
         // What a panic left is as it was before the last line, or after it.

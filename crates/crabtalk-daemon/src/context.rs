@@ -4,7 +4,6 @@
 //! Invariant: instructions of a project reach a model only after an owner
 //! trusted their folder (MEM-4).
 
-use crate::accepted::Accepted;
 use crate::cron::Cron;
 use crate::mcp::{self, Mcps};
 use crate::notify::{Notice, Notifier};
@@ -38,7 +37,6 @@ pub(crate) struct Context {
     /// Made anew by a reload, since its settings may change.
     pub(crate) memory: Arc<ArcSwap<Memory>>,
     pub(crate) skills: Arc<Skills>,
-    pub(crate) accepted: Accepted,
     pub(crate) surroundings: Arc<Surroundings>,
     pub(crate) cron: Cron,
     pub(crate) notifier: Notifier,
@@ -90,7 +88,6 @@ impl Hook for Context {
         said: &'a str,
     ) -> BoxFuture<'a, Option<Arc<dyn Hook>>> {
         Box::pin(async move {
-            self.accepted.settle().await;
             let of_run = OfRun {
                 context: self.clone(),
                 glance: self.glance(run, said).await,
@@ -109,7 +106,6 @@ impl Hook for Context {
         content: String,
     ) -> BoxFuture<'a, Result<String, Refusal>> {
         Box::pin(async move {
-            self.accepted.settle().await;
             // Text that begins with a slash may mean itself; an entry that names
             // a skill does not.
             let entry = self.cron.entry_of(run.key);
@@ -206,7 +202,6 @@ impl Context {
     }
 
     async fn build(&self, glance: &Glance, agent: AgentConfig) -> AgentConfig {
-        self.accepted.settle().await;
         let memory = self.memory.load_full();
         let remembers = remembers(&agent, &memory);
         let named = agent.clone();
@@ -254,7 +249,6 @@ impl Context {
         history: &[Arc<Message>],
         people: &dyn People,
     ) -> Vec<Message> {
-        self.accepted.settle().await;
         let memory = self.memory.load_full();
         let remembered = async {
             if !remembers(run.agent, &memory) {
@@ -354,7 +348,7 @@ impl Context {
                 .add_folder(&folder, &at, "client:local")
                 .map_err(|e| e.to_string())
         });
-        let kept = self.accepted.change("state/trust.toml", kept).await;
+        let kept = kept.await;
         let kept = kept.map_err(|e| e.to_string());
         if let Err(error) = kept.and_then(|kept| kept.map(drop)) {
             tracing::warn!(%error, "trust could not be kept");

@@ -13,7 +13,6 @@ pub(crate) use state::Listed;
 pub(crate) use tool::ScheduleTool;
 pub(crate) use work::work;
 
-use crate::accepted::Accepted;
 use crate::compose::Report;
 use crate::settings::Settings;
 use crate::tables::{self, TableFile, refused};
@@ -48,7 +47,6 @@ pub(crate) struct Cron(Arc<Inner>);
 struct Inner {
     file: PathBuf,
     books: PathBuf,
-    accepted: Accepted,
     settings: Arc<Settings>,
     /// Behind every lock stands a thread that may wait for a disk.
     state: Mutex<State>,
@@ -61,11 +59,10 @@ struct Inner {
 
 impl Cron {
     /// Nothing is read before somebody asks, or [`work`] begins.
-    pub(crate) fn new(home: &Home, accepted: Accepted, settings: Arc<Settings>) -> Self {
+    pub(crate) fn new(home: &Home, settings: Arc<Settings>) -> Self {
         Self(Arc::new(Inner {
             file: home.crons_file(),
             books: home.state_dir().join("cron"),
-            accepted,
             settings,
             state: Mutex::default(),
             running: Mutex::default(),
@@ -236,12 +233,6 @@ impl Cron {
 
 impl TableFile for Inner {
     type State = State;
-
-    const FILE: &'static str = "config/crons.toml";
-
-    fn accepted(&self) -> &Accepted {
-        &self.accepted
-    }
 
     fn state(&self) -> MutexGuard<'_, State> {
         // What a panic left is as it was before the last line, or after it.

@@ -5,7 +5,6 @@
 //! what commands did to the configuration is undone before anything is read of
 //! it; a disk that does not answer is told, and not waited for without end.
 
-use crate::accepted::Accepted;
 use crate::approvals;
 use crate::compose::{Composed, InForce, compose, within_patience};
 use crate::leftovers;
@@ -17,7 +16,6 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
 pub(crate) struct Found {
-    pub(crate) accepted: Accepted,
     pub(crate) composed: Composed,
     /// What is approved for good, or why nobody knows.
     pub(crate) approvals: Result<Vec<Approval>, String>,
@@ -58,11 +56,8 @@ impl FirstLook {
 
 fn look(home: &Home) -> Result<Found, String> {
     leftovers::sweep(home);
-    // Before anything is read of what it watches over.
-    let accepted = Accepted::open(home.root());
     let composed = compose(home, &InForce::default())?;
     Ok(Found {
-        accepted,
         composed,
         approvals: approvals::read(&home.approvals_file()),
     })

@@ -58,7 +58,6 @@ fn folders(home: &Home) -> Vec<PathBuf> {
         home.agents_dir(),
         home.memory_dir(),
         home.memory_dir().join("entries"),
-        state.join("accepted"),
         state.join("changes/settings/git"),
         state.join("changes/settings/git/info"),
         state.join("changes/settings/git-sha256"),

@@ -8,7 +8,6 @@
 //! Absent on purpose: the run loop, formats of providers, the log's format,
 //! terminal output. Nothing here parents a component.
 
-mod accepted;
 mod agents;
 mod approvals;
 mod audit;

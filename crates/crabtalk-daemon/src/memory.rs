@@ -1,6 +1,5 @@
 //! The memory of a node, as its settings want it.
 
-use crate::accepted::Accepted;
 use crate::mcp::memory as mcp;
 use crate::settings::Settings;
 use arc_swap::ArcSwap;
@@ -48,13 +47,9 @@ pub(crate) async fn index_archives(archives: &ArchiveIndex, runtime: &Runtime) {
     }
 }
 
-/// What tools and protocol write, below the home.
-pub(crate) const WRITTEN: &str = "config/memory";
-
 /// The tools of whatever memory is in force.
 pub(crate) struct MemoryTools {
     pub(crate) memory: Arc<ArcSwap<Memory>>,
-    pub(crate) accepted: Accepted,
     /// What may stand in for it.
     pub(crate) servers: Servers,
     pub(crate) settings: Arc<Settings>,
@@ -77,19 +72,13 @@ impl ToolProvider for MemoryTools {
 
     fn call<'a>(&'a self, call: &'a Invocation, subject: &'a Subject) -> BoxFuture<'a, ToolOutput> {
         let memory = self.memory.load_full();
-        let accepted = self.accepted.clone();
         Box::pin(async move {
-            accepted.settle().await;
             let provider = self.settings.config().memory.provider.clone();
             if let Some(provider) = provider.filter(|_| mcp::TOOLS.contains(&call.name.as_str())) {
                 let viewer = memory.viewer(&call.key, &call.origin);
                 return mcp::call(&self.servers, &provider, &viewer, call).await;
             }
-            if call.name == "recall" {
-                return memory.call(call, subject).await;
-            }
-            // What a tool of the daemon's writes counts, whatever commands do.
-            accepted.change(WRITTEN, memory.call(call, subject)).await
+            memory.call(call, subject).await
         })
     }
 }

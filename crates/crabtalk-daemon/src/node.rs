@@ -7,7 +7,6 @@ mod table;
 
 pub(crate) use table::start_services;
 
-use crate::accepted::Accepted;
 use crate::agents::AgentFiles;
 use crate::approvals::ApprovalFile;
 use crate::audit::Audit;
@@ -46,7 +45,6 @@ pub(crate) struct Node {
     /// The runtime's storage.
     pub(crate) logs: Arc<FileStore>,
     /// What counts, and what waits for an owner's word.
-    pub(crate) accepted: Accepted,
     pub(crate) children: Children,
     /// The tools of the operating system, which know what they changed.
     pub(crate) tools: Arc<OsTools>,

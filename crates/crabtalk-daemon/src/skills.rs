@@ -3,7 +3,6 @@
 //!
 //! Invariant: scope is asked for the skill's own name, on every way in.
 
-use crate::accepted::Accepted;
 use crate::settings::Settings;
 use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
 use crabtalk_domain::{
@@ -301,7 +300,7 @@ fn refusal(error: &Error) -> Refusal {
 }
 
 /// The `skill` tool.
-pub(crate) struct SkillTool(pub(crate) Arc<Skills>, pub(crate) Accepted);
+pub(crate) struct SkillTool(pub(crate) Arc<Skills>);
 
 impl ToolProvider for SkillTool {
     fn specs(&self) -> Vec<Arc<ToolSpec>> {
@@ -336,7 +335,6 @@ impl ToolProvider for SkillTool {
         Box::pin(async move {
             let text = |name: &str| call.arguments[name].as_str().unwrap_or_default().to_owned();
             let (query, arguments) = (text("name"), text("arguments"));
-            self.1.settle().await;
             let skills = Arc::clone(&self.0);
             let (allows, cwd) = (self.0.allows(&call.agent), call.cwd.clone());
             let of = call.key.to_string();

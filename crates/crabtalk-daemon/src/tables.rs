@@ -5,7 +5,6 @@
 //! it may wait for a disk; a change by protocol begins when everything that commands did to
 //! the configuration is settled.
 
-use crate::accepted::Accepted;
 use crate::compose::Report;
 use crabtalk_files::tables::TablesError;
 use crabtalk_proto::Status;
@@ -15,12 +14,6 @@ use std::sync::{Arc, MutexGuard};
 pub(crate) trait TableFile: Sized + Send + Sync + 'static {
     /// What was read, and what belongs to it.
     type State;
-
-    /// Where the file is, below the home.
-    const FILE: &'static str;
-
-    /// What counts, and what waits for an owner's word.
-    fn accepted(&self) -> &Accepted;
 
     /// Behind its lock stands a thread that may wait for a disk.
     fn state(&self) -> MutexGuard<'_, Self::State>;
@@ -50,10 +43,7 @@ pub(crate) trait TableFile: Sized + Send + Sync + 'static {
         self: &Arc<Self>,
         work: impl FnOnce(&Self, &mut Self::State) -> Result<T, Status> + Send + 'static,
     ) -> impl Future<Output = Result<T, Status>> + Send {
-        async {
-            self.accepted().settle().await;
-            self.accepted().change(Self::FILE, self.with(work)).await
-        }
+        self.with(work)
     }
 }
 

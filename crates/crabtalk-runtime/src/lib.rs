@@ -48,4 +48,4 @@ pub use events::{
 pub use gate::approvals::ApprovalBook;
 pub use registry::LiveInfo;
 pub use request::RunRequest;
-pub use runtime::{Matter, Parts, Runtime};
+pub use runtime::{Parts, Runtime};

@@ -4,8 +4,6 @@ mod asking;
 mod expecting;
 mod telling;
 
-pub use asking::Matter;
-
 use crate::Error;
 use crate::asks::AskDesk;
 use crate::catalog::Catalog;

@@ -2,7 +2,6 @@
 
 use super::Node;
 use super::reload::folders;
-use crate::accepted::Accepted;
 use crate::agents::AgentFiles;
 use crate::approvals::ApprovalFile;
 use crate::audit::Audit;
@@ -47,7 +46,6 @@ impl Node {
     /// read of files than what was `found`.
     pub(crate) fn new(home: Home, open_files: Option<u64>, found: Found) -> anyhow::Result<Self> {
         let Found {
-            accepted,
             composed,
             approvals,
         } = found;
@@ -62,7 +60,7 @@ impl Node {
         let crowd = crowd(&config);
         let settings = Settings::new(config);
         let files = FileWork::default();
-        let ground = Ground::new(home, settings, accepted, open_files, &files);
+        let ground = Ground::new(home, settings, open_files, &files);
         let approvals = ground.approvals(approvals, &mut report);
         report.log();
         let logs = Arc::new(ground.store());
@@ -111,7 +109,6 @@ impl Node {
             notifier: context.notifier.clone(),
             bus,
             remote,
-            accepted: ground.accepted,
             home: ground.home,
             children: ground.children,
             skills: ground.skills,
@@ -124,7 +121,6 @@ impl Node {
 struct Ground {
     home: Home,
     settings: Arc<Settings>,
-    accepted: Accepted,
     skills: Arc<Skills>,
     children: Children,
     /// The limit of open files that commands get.
@@ -132,19 +128,12 @@ struct Ground {
 }
 
 impl Ground {
-    fn new(
-        home: Home,
-        settings: Arc<Settings>,
-        accepted: Accepted,
-        open_files: Option<u64>,
-        files: &FileWork,
-    ) -> Self {
+    fn new(home: Home, settings: Arc<Settings>, open_files: Option<u64>, files: &FileWork) -> Self {
         Self {
             skills: skills(&home, &settings, files),
             children: adopted(),
             home,
             settings,
-            accepted,
             open_files,
         }
     }
@@ -160,8 +149,8 @@ impl Ground {
         report: &mut Report,
     ) -> Arc<ApprovalFile> {
         let file = self.home.approvals_file();
-        let (grants, accept) = (Arc::clone(&self.skills), self.accepted.clone());
-        Arc::new(ApprovalFile::new(file, found, grants, accept, report))
+        let grants = Arc::clone(&self.skills);
+        Arc::new(ApprovalFile::new(file, found, grants, report))
     }
 
     /// Conversations as files, and with each the outputs of its tools.
@@ -185,7 +174,6 @@ impl Ground {
         let environment = child_environment(std::env::vars_os());
         let mut config = OsToolsConfig::new(guardian, self.home.root(), outputs, environment);
         config.children = self.children.clone();
-        config.watch = Arc::new(self.accepted.clone());
         config.open_files = self.open_files;
         config.files = self.skills.files().clone();
         config.sandbox = sandbox(&self.settings.config());
@@ -211,11 +199,7 @@ impl Ground {
     }
 
     fn bus(&self) -> Bus {
-        Bus::new(
-            &self.home,
-            self.accepted.clone(),
-            Arc::clone(&self.settings),
-        )
+        Bus::new(&self.home, Arc::clone(&self.settings))
     }
 
     fn remote(&self) -> Remote {
@@ -246,9 +230,8 @@ impl Ground {
         Ok(Context {
             memory: Arc::new(ArcSwap::from_pointee(memory)),
             skills: skills(),
-            accepted: self.accepted.clone(),
             surroundings: Surroundings::new(skills(), self.home.user_home().map(Into::into)),
-            cron: Cron::new(&self.home, self.accepted.clone(), settings()),
+            cron: Cron::new(&self.home, settings()),
             notifier: Notifier::new(settings(), self.guardian()?, self.open_files),
             mcps: self.mcps(tools)?,
             settings: settings(),
@@ -261,13 +244,12 @@ fn tools_on_offer(with: &Context, system: Arc<dyn ToolProvider>) -> Vec<Arc<dyn 
     let settings = || Arc::clone(&with.settings);
     let memory = MemoryTools {
         memory: Arc::clone(&with.memory),
-        accepted: with.accepted.clone(),
         servers: with.mcps.servers.clone(),
         settings: settings(),
     };
     vec![
         system,
-        Arc::new(SkillTool(Arc::clone(&with.skills), with.accepted.clone())),
+        Arc::new(SkillTool(Arc::clone(&with.skills))),
         Arc::new(memory),
         Arc::new(ScheduleTool::new(with.cron.clone(), settings())),
         Arc::new(with.mcps.servers.clone()),

@@ -2,63 +2,13 @@
 
 use super::Node;
 use super::reload::tell_of_skills;
-use crate::accepted::Question;
-use crate::compose::{BUILT_IN, Report};
+use crate::compose::Report;
 use crate::{leftovers, sweep};
-use crabtalk_domain::{Clock, ConversationKey, SystemClock};
+use crabtalk_domain::{Clock, SystemClock};
 use crabtalk_files::local_zone;
-use crabtalk_runtime::Matter;
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
 use std::time::SystemTime;
 
 impl Node {
-    /// Asks owners about what commands changed of the configuration, for as
-    /// long as the daemon serves.
-    pub(crate) async fn ask_owners(&self) {
-        let mut asked = FuturesUnordered::new();
-        // Kept over the turns: half of it must not be dropped.
-        let mut next = Box::pin(self.accepted.next());
-        loop {
-            tokio::select! {
-                question = &mut next => {
-                    asked.push(self.ask_owner(question));
-                    next = Box::pin(self.accepted.next());
-                }
-                Some(()) = asked.next(), if !asked.is_empty() => {}
-            }
-        }
-    }
-
-    async fn ask_owner(&self, question: Question) {
-        let named = ConversationKey::new(&question.agent, &question.sender);
-        // Whose it was cannot be told any more: the owner's own agent stands
-        // for it.
-        let Ok(key) = named.or_else(|_| ConversationKey::new(BUILT_IN, "user")) else {
-            return;
-        };
-        let matter = Matter {
-            question: format!(
-                "A command of {} changed the configuration. Shall that count?",
-                key.agent
-            ),
-            tool: "config".into(),
-            detail: question.detail,
-            reason: "what a command changes counts only when an owner allows it".into(),
-        };
-        let done = match self.runtime.ask_owner(&key, matter).await {
-            None => return,
-            Some(true) => self.accepted.accept(&question.id).await,
-            Some(false) => self.accepted.refuse(&question.id).await,
-        };
-        if let Err(error) = done {
-            tracing::error!(id = %question.id, %error, "a change of the configuration was not taken");
-        }
-        if let Err(error) = self.reload().await {
-            tracing::warn!(%error, "the reload failed; the old configuration stays");
-        }
-    }
-
     /// Carries on the runs that a crash cut off, if that is wanted (STORE-7).
     /// For after the daemon is ready: it looks into every conversation's log.
     pub(crate) async fn resume_runs(&self) {

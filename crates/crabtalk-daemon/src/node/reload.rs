@@ -16,7 +16,6 @@ const MAX_SKILL_WARNINGS: usize = 20;
 impl Node {
     /// Takes what the files say now, or leaves everything as it is (OPS-4).
     pub(crate) async fn reload(&self) -> Result<Report, String> {
-        self.accepted.settle().await;
         self.take(&mut *self.in_force.lock().await).await
     }
 
@@ -47,8 +46,7 @@ impl Node {
         let mut source = self.in_force.lock().await;
         let (home, in_force) = (self.home.clone(), source.text.clone());
         let edited = tokio::task::spawn_blocking(move || write(&home, in_force.as_deref()));
-        self.accepted
-            .change("config/config.toml", edited)
+        edited
             .await
             .map_err(|e| EditError::NotTaken(e.to_string()))??;
         let taken = self.take(&mut source).await;

@@ -15,7 +15,6 @@ pub(crate) fn start_services(node: &Arc<Node>) {
     for service in [
         old_socket(node.home.clone()),
         interrupted_runs(Arc::clone(node)),
-        held_changes(Arc::clone(node)),
         archive_index(Arc::clone(node)),
         skill_findings(Arc::clone(node)),
         trash(Arc::clone(node)),
@@ -56,19 +55,6 @@ fn interrupted_runs(node: Arc<Node>) -> Service {
     };
     // At once: whoever attaches to such a run must find it.
     Service::optional("interrupted-runs", "runtime", body).once()
-}
-
-/// Asks owners about what commands changed of the configuration. A question
-/// that a failure loses is asked again at the next start.
-fn held_changes(node: Arc<Node>) -> Service {
-    Service::restarted("held-changes", "configuration", move |_| {
-        let node = Arc::clone(&node);
-        async move {
-            node.ask_owners().await;
-            Ok(())
-        }
-    })
-    .unhurried()
 }
 
 /// Tells which skills were passed over, and why.

@@ -2,7 +2,6 @@
 //! may change them (MEM-2).
 
 use super::Session;
-use crate::memory::WRITTEN;
 use crabtalk_domain::Sender;
 use crabtalk_memory::{Entry, Error, NewEntry, Viewer};
 use crabtalk_proto::*;
@@ -79,7 +78,7 @@ impl Session {
         };
         let memory = self.node.memory();
         let remembered = memory.remember(&viewer, entry);
-        let remembered = self.node.accepted.change(WRITTEN, remembered).await;
+        let remembered = remembered.await;
         remembered.map_err(|e| refusal(&e))
     }
 
@@ -93,7 +92,7 @@ impl Session {
             return Err(refusal(&Error::NotFound(request.name)));
         }
         let forgotten = memory.forget(&viewer, &request.name);
-        let forgotten = self.node.accepted.change(WRITTEN, forgotten).await;
+        let forgotten = forgotten.await;
         forgotten.map_err(|e| refusal(&e))
     }
 
@@ -108,7 +107,7 @@ impl Session {
         let folder = self.check_folder("path", &request.path).await?;
         let memory = self.node.memory();
         let imported = memory.import(&viewer, &folder);
-        let imported = self.node.accepted.change(WRITTEN, imported).await;
+        let imported = imported.await;
         let report = imported.map_err(|e| refusal(&e))?;
         let to_wire = |(file, name): (std::path::PathBuf, String)| ImportedMemory {
             file: file.to_string_lossy().into_owned(),

@@ -69,7 +69,7 @@ impl Session {
     ) -> Result<AgentInfo, Status> {
         let files = &self.node.agents;
         let written = files.write(change, name.clone(), config, prompt);
-        self.node.accepted.change("config/agents", written).await?;
+        written.await?;
         self.take_agents().await?;
         self.agent_named(&name).await
     }
@@ -85,7 +85,7 @@ impl Session {
             )));
         }
         let removed = self.node.agents.remove(name);
-        self.node.accepted.change("config/agents", removed).await?;
+        removed.await?;
         self.take_agents().await
     }
 
