@@ -40,6 +40,11 @@ impl TextFile {
         self.warnings.borrow_mut().push(warning);
     }
 
+    pub(crate) fn warn(&self, at: Position, message: String) {
+        let warning = self.diagnostic(at, message);
+        self.warnings.borrow_mut().push(warning);
+    }
+
     pub(crate) fn into_warnings(self) -> Vec<Warning> {
         let mut warnings = self.warnings.into_inner();
         warnings.sort_by_key(|w| (w.line, w.column));
@@ -147,6 +152,10 @@ impl<'a> Section<'a> {
         Ok(Some(value))
     }
 
+    pub(crate) fn warn(&self, at: Position, message: String) {
+        self.source.warn(at, message);
+    }
+
     /// One of `modes`. The key `sandbox` of earlier versions is accepted and
     /// has no effect: commands are always sandboxed.
     pub(crate) fn mode(
@@ -154,7 +163,13 @@ impl<'a> Section<'a> {
         key: &'static str,
         modes: &[Mode],
     ) -> Result<Option<Mode>, Error> {
-        self.take("sandbox");
+        if let Some(entry) = self.take("sandbox") {
+            let name = self.name("sandbox");
+            let message = format!(
+                "{name} has no effect: commands always run in the sandbox; use `mode` to say what asks"
+            );
+            self.source.warn(entry.at, message);
+        }
         let modes: Vec<(&'static str, Mode)> =
             modes.iter().map(|mode| (mode.as_str(), *mode)).collect();
         self.choice(key, &modes)

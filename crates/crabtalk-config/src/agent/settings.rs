@@ -147,10 +147,18 @@ fn permissions(section: &mut Section<'_>) -> Result<Vec<PermissionRule>, Error> 
     };
     let rules = table.entries().iter().map(|entry| {
         let Some((tool, pattern)) = split_rule(&entry.key) else {
-            let message = "expected a tool or tool(pattern), as in bash(git status*)";
+            let message = "expected a tool or tool(pattern), as in bash(git status *)";
             return table.fail(entry.at, &entry.key, message);
         };
         let permission = table.choose(&entry.key, &entry.node, &PERMISSIONS)?;
+        if tool == "bash" && pattern.is_some_and(has_inner_wildcard) {
+            let message = format!(
+                "{}: a command rule matches whole words and ends in ` *` or nothing; this one \
+                 allows no command",
+                entry.key
+            );
+            table.warn(entry.at, message);
+        }
         Ok(PermissionRule {
             tool: tool.to_owned(),
             pattern: pattern.map(str::to_owned),
@@ -158,6 +166,12 @@ fn permissions(section: &mut Section<'_>) -> Result<Vec<PermissionRule>, Error> 
         })
     });
     rules.collect()
+}
+
+/// Whether a command pattern has a wildcard that does not end it.
+fn has_inner_wildcard(pattern: &str) -> bool {
+    let words = pattern.trim().trim_end_matches('*');
+    words.contains(['*', '?'])
 }
 
 /// `tool` or `tool(pattern)`; the pattern may hold brackets of its own.

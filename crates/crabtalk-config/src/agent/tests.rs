@@ -15,7 +15,7 @@ skills: ["check-*"]
 mcps: [search]
 members: [researcher]
 permissions: { bash: ask, "bash(git status*)": allow, "edit(/etc/**)": deny }
-sandbox: false
+mode: auto
 cwd: ~/work
 compact_prompt: Be short.
 budget: { tokens_per_day: 2000000 }
@@ -160,7 +160,7 @@ fn wrong_values_say_what_would_be_right() {
     );
     fails(
         "permissions:\n  \"bash(git\": allow",
-        "rev.md:3:3: permissions.\"bash(git\": expected a tool or tool(pattern), as in bash(git status*)",
+        "rev.md:3:3: permissions.\"bash(git\": expected a tool or tool(pattern), as in bash(git status *)",
     );
     fails(
         "model: [a",
@@ -260,5 +260,20 @@ fn settings_that_are_sent_as_a_document_are_what_the_file_says() {
             (file.settings, file.prompt.as_str()),
             (settings, "You are Ada.")
         );
+    }
+}
+
+#[test]
+fn wildcards_inside_command_rules_warn() {
+    for (rule, warns) in [
+        ("bash(git * --stat)", true),
+        ("bash(l? x)", true),
+        ("bash(git status *)", false),
+        ("bash(git status*)", false),
+        ("bash(*)", false),
+        ("read(src/*/x)", false),
+    ] {
+        let (_, warnings) = parse(&format!("---\npermissions:\n  {rule:?}: allow\n---\n")).unwrap();
+        assert_eq!(warnings.len(), usize::from(warns), "{rule}: {warnings:?}");
     }
 }

@@ -89,7 +89,7 @@ sync = "never"
 detect = false
 resume = "auto"
 ask_timeout_secs = 60
-sandbox = true
+mode = "ask"
 prewarm = false
 [sandbox]
 network = true
@@ -245,7 +245,13 @@ fn mode_is_read_and_full_is_refused() {
         config("[runs]\nmode = \"read-only\"\n").runs.mode,
         Some(Mode::ReadOnly)
     );
-    assert_eq!(config("[runs]\nsandbox = \"strict\"\n").runs.mode, None);
+    warns(
+        "[runs]\nsandbox = \"strict\"\n",
+        &[
+            "config.toml:2:1: runs.sandbox has no effect: commands always run in the sandbox; \
+           use `mode` to say what asks",
+        ],
+    );
     fails(
         "[runs]\nmode = \"full\"\n",
         "config.toml:2:8: runs.mode: expected one of read-only, ask, auto, found \"full\"",
