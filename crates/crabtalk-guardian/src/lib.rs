@@ -32,6 +32,4 @@ pub use environment::child_environment;
 pub use peer::{Peers, Refusal};
 pub use program::{GUARDIAN_ARGUMENT, GuardianCommand, MAX_COMMAND_BYTES, Run, enter};
 pub use reaper::{Children, Known, Swept, conceal};
-pub use sandbox::{
-    Link, Namespaces, Places, SandboxConfig, SandboxPolicy, Spot, Walls, landlock_version,
-};
+pub use sandbox::{Link, Places, SandboxConfig, SandboxPolicy, Spot, Walls, landlock_version};

@@ -9,7 +9,7 @@ pub use config::{OpenPaths, OsToolsConfig};
 use crate::bash::{BashArguments, Order, Probe, Shell, Shelves, Tail, Workplace, told};
 use crate::changes::{Changes, How, RunChanges, UndoRefused, Undone};
 use crate::file_work::FileWork;
-use crate::files::{Intent, ReadArguments, is_below};
+use crate::files::{Intent, ReadArguments, Resolver, is_below};
 use crate::outputs::outputs_of;
 use crate::specs;
 use crabtalk_domain::tool::{
@@ -180,6 +180,28 @@ impl OsTools {
         self.open_paths(call).readable()
     }
 
+    /// The command and the access that it asks for.
+    async fn command(
+        &self,
+        call: &Invocation,
+        arguments: BashArguments,
+    ) -> Result<Subject, String> {
+        let (cwd, user_home) = (call.cwd.clone(), self.user_home.clone());
+        let home = self.config.home.clone();
+        self.files
+            .run(&of(call), move |_| {
+                let resolver = Resolver {
+                    cwd: &cwd,
+                    user_home: user_home.as_deref(),
+                };
+                let access = arguments.access(&resolver, &home)?;
+                let text = arguments.command;
+                Ok(Subject::Command(ShellCommand { text, access }))
+            })
+            .await
+            .map_err(|Failure(why)| why)
+    }
+
     /// Runs the command that was judged; the call's arguments say no more
     /// than how long it may take.
     async fn bash(
@@ -241,7 +263,7 @@ impl OsTools {
                     user_home: user_home.as_deref(),
                     programs: &programs,
                     readable: &readable,
-                    namespaces: &walls.namespaces,
+                    namespaces: walls.namespaces,
                 };
                 Ok(Some(places.policy()?))
             })
@@ -307,7 +329,7 @@ impl ToolProvider for OsTools {
                 "bash" => {
                     let arguments: BashArguments = arguments(call).map_err(text)?;
                     arguments.check()?;
-                    Ok(Subject::Command(arguments.command.into()))
+                    self.command(call, arguments).await
                 }
                 "read" => {
                     let arguments: ReadArguments = arguments(call).map_err(text)?;

@@ -12,7 +12,7 @@
 use super::descriptors::Stdio;
 use super::frame;
 use super::words::{Beginning, Launch, Task, Word};
-use crate::sandbox::{Fence, SandboxPolicy, apart, bubblewrap, filter, lacks, root};
+use crate::sandbox::{Fence, SandboxPolicy, apart, filter, lacks, root};
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus};
 use std::convert::Infallible;
 use std::io::{self, Read};
@@ -98,15 +98,10 @@ fn begin(control: &mut UnixStream, beginning: Beginning) -> Result<(), String> {
         scratch,
         launch,
         file,
-        mounted,
     } = beginning;
     let streams = Stdio::receive(&*control).map_err(failed)?;
     let mut fence = Fence::new(policy.landlock)?;
-    if mounted {
-        bubblewrap::check(&policy, &scratch, file.is_some(), &mut fence)?;
-    } else {
-        root::build(&policy, &scratch, file.as_deref(), &mut fence)?;
-    }
+    root::build(&policy, &scratch, file.as_deref(), &mut fence)?;
     let failed_errno = |e: rustix::io::Errno| failed(e.into());
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(failed_errno)?;
     apart::give_up().map_err(failed)?;

@@ -6,7 +6,7 @@ use super::frame::{self, Run, Start};
 use super::scratch::Scratch;
 use super::words::{Beginning, Launch, Task, Word};
 use crate::sandbox::root::COMMAND;
-use crate::sandbox::{Namespaces, SandboxPolicy, apart, bubblewrap, lacks, temporary};
+use crate::sandbox::{SandboxPolicy, apart, lacks, temporary};
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -55,10 +55,10 @@ pub(super) fn start(start: Start, streams: Stdio) -> Result<Started, String> {
                 scratch,
                 streams,
             };
-            match boxed.policy.namespaces.clone() {
-                Namespaces::None => (boxed.restricted(start.run)?, None),
-                Namespaces::BuiltIn => boxed.apart(start.run)?,
-                Namespaces::Bubblewrap(program) => boxed.bubblewrapped(&program, start.run)?,
+            if boxed.policy.namespaces {
+                boxed.apart(start.run)?
+            } else {
+                (boxed.restricted(start.run)?, None)
             }
         }
         (_, scratch) => (
@@ -169,36 +169,7 @@ impl Boxed<'_> {
         let Word::Began { process } = word else {
             return Err(unexpected(word));
         };
-        self.begin(run, process, control, false)
-    }
-
-    fn bubblewrapped(self, program: &Path, run: Run) -> Result<(i32, Option<UnixStream>), String> {
-        let own = own_program(self.scratch).map_err(failed)?;
-        let file = match &run {
-            Run::Shell(text) if text.len() > MAX_ARGUMENT_BYTES => {
-                Some(command_file(text, self.scratch)?)
-            }
-            Run::Shell(_) | Run::Program { .. } => None,
-        };
-        let (ours, theirs) = UnixStream::pair().map_err(failed)?;
-        let child = Command::new(program)
-            .args(bubblewrap::arguments(
-                &self.policy,
-                &own,
-                self.scratch.path(),
-                file.as_deref(),
-            ))
-            .arg(bubblewrap::PROGRAM)
-            .args(std::env::args_os().skip(1))
-            .arg(RESTRICTED_ARGUMENT)
-            .env("TMPDIR", temporary(&self.policy))
-            .stdin(OwnedFd::from(theirs))
-            // What it complains of says why there is no sandbox.
-            .stderr(self.streams.stderr.try_clone().map_err(failed)?)
-            .process_group(0)
-            .spawn()
-            .map_err(failed)?;
-        self.begin(run, child.id().cast_signed(), ours, true)
+        self.begin(run, process, control)
     }
 
     /// Tells the first process what to do.
@@ -207,7 +178,6 @@ impl Boxed<'_> {
         run: Run,
         process: i32,
         mut control: UnixStream,
-        mounted: bool,
     ) -> Result<(i32, Option<UnixStream>), String> {
         let (launch, file) = split(run, || Some(COMMAND.into()))?;
         let beginning = Beginning {
@@ -215,7 +185,6 @@ impl Boxed<'_> {
             scratch: self.scratch.spot().clone(),
             launch,
             file,
-            mounted,
         };
         let begun = frame::write(&mut control, &Task::Begin(Box::new(beginning)))
             .and_then(|()| self.streams.send(&control))
@@ -240,18 +209,6 @@ fn start_own(temporary: &Path) -> Result<(Child, UnixStream), String> {
         .spawn()
         .map_err(failed)?;
     Ok((child, ours))
-}
-
-/// Where this program can be bound from: its place, or a copy where it was replaced or
-/// removed meanwhile.
-fn own_program(scratch: &Scratch) -> io::Result<PathBuf> {
-    let own = std::env::current_exe()?;
-    if own.exists() {
-        return Ok(own);
-    }
-    let copy = scratch.path().join("program");
-    std::fs::copy("/proc/self/exe", &copy)?;
-    Ok(copy)
 }
 
 /// Why nothing was started.

@@ -39,8 +39,6 @@ pub(super) struct Beginning {
     /// A text that is too long for an argument, for the file that the launch
     /// names.
     pub(super) file: Option<String>,
-    /// Whether the file system is made already, and only has to be compared.
-    pub(super) mounted: bool,
 }
 
 /// What such a process says.

@@ -5,7 +5,7 @@
 
 use super::lists::{SECRETS, SYSTEM, TOOLCHAINS};
 use super::policy::{Link, Spot};
-use super::{Namespaces, SandboxConfig, SandboxPolicy};
+use super::{SandboxConfig, SandboxPolicy};
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
@@ -32,8 +32,8 @@ pub struct Places<'a> {
     pub programs: &'a [PathBuf],
     /// What of `home` this conversation may read.
     pub readable: &'a [PathBuf],
-    /// Who makes namespaces.
-    pub namespaces: &'a Namespaces,
+    /// Whether the machine allows namespaces.
+    pub namespaces: bool,
 }
 
 impl Places<'_> {
@@ -68,7 +68,7 @@ impl Places<'_> {
             read,
             links: links.into_list(),
             network: self.config.network,
-            namespaces: self.namespaces.clone(),
+            namespaces: self.namespaces,
             landlock: self.config.landlock,
         })
     }
@@ -181,7 +181,7 @@ mod tests {
             user_home: Some(user_home),
             programs: &[],
             readable: &[],
-            namespaces: &Namespaces::None,
+            namespaces: false,
         }
         .policy()
         .expect("makes sense")

@@ -23,21 +23,10 @@ pub struct SandboxPolicy {
     pub links: Vec<Link>,
     /// Whether sockets other than Unix ones may be made.
     pub network: bool,
-    /// Who makes namespaces for the command.
-    pub namespaces: Namespaces,
+    /// Whether the command runs in namespaces of its own.
+    pub namespaces: bool,
     /// The version of landlock beyond which nothing is asked of the kernel.
     pub landlock: u8,
-}
-
-/// Who makes the namespaces in which a sandboxed command runs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Namespaces {
-    /// Nobody: landlock and the filter of system calls stand alone.
-    None,
-    /// The guardian itself.
-    BuiltIn,
-    /// This `bwrap`, where the kernel lets it and not the guardian.
-    Bubblewrap(PathBuf),
 }
 
 /// A file or folder as it was when it was judged.

@@ -4,6 +4,7 @@
 //! guardian is gone; dropping the call only tells that task to end. Hence
 //! cancelling is immediate and leaves nothing behind.
 
+mod access;
 mod capture;
 mod probe;
 mod shelf;
@@ -39,6 +40,15 @@ const MAX_RUNNING: usize = 256;
 pub(crate) struct BashArguments {
     pub(crate) command: String,
     pub(crate) timeout_ms: Option<u64>,
+    /// Whether it is to run outside the sandbox.
+    #[serde(default)]
+    escalate: bool,
+    #[serde(default)]
+    hosts: Vec<String>,
+    #[serde(default)]
+    write: Vec<String>,
+    #[serde(default)]
+    reason: String,
 }
 
 impl BashArguments {

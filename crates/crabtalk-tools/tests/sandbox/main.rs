@@ -14,23 +14,16 @@ mod table;
 mod support;
 
 use crabtalk_domain::tool::ToolOutput;
-use crabtalk_domain::{AgentConfig, SandboxMode};
 use crabtalk_tools::OsTools;
 use serde_json::json;
 use std::net::TcpListener;
 use std::sync::Arc;
 use support::{World, run};
 
-/// Runs a command of an agent whose file says `sandbox: true`; `None` where
-/// the kernel cannot, after checking that this was said and nothing ran.
+/// Runs a command in the sandbox; `None` where the kernel cannot, after
+/// checking that nothing ran.
 async fn boxed(world: &World, tools: &OsTools, command: &str) -> Option<ToolOutput> {
-    let mut call = world.call("bash", json!({ "command": command }));
-    let agent = AgentConfig {
-        sandbox: SandboxMode::On,
-        ..AgentConfig::clone(&call.agent)
-    };
-    call.agent = Arc::new(agent);
-    let output = run(tools, call).await;
+    let output = world.bash(tools, command).await;
     if output.content.contains("the sandbox cannot be set up") {
         assert!(
             output.is_error && output.content.contains("was not run: "),
@@ -194,7 +187,7 @@ async fn no_network_is_reached_unless_it_is_opened() {
         assert_eq!(output.content, "connected\n");
     }
     // Outside the sandbox the same command gets through.
-    let free = world.bash(&world.tools(), &connect).await;
+    let free = world.outside(&world.tools(), &connect).await;
     assert_eq!(free.content, "connected\n");
 }
 
@@ -228,11 +221,7 @@ async fn no_child_is_left_behind() {
     // Whoever is left holds the pipe open.
     let command =
         "setsid nohup bash -c '(trap \"\" TERM; exec 9>alive; sleep 1000 & wait)' & cat go";
-    let mut call = world.call("bash", json!({ "command": command }));
-    call.agent = Arc::new(AgentConfig {
-        sandbox: SandboxMode::On,
-        ..AgentConfig::clone(&call.agent)
-    });
+    let call = world.call("bash", json!({ "command": command }));
     if boxed(&world, &tools, "true").await.is_none() {
         return;
     }
@@ -257,19 +246,6 @@ async fn signals_do_not_leave_the_sandbox() {
     }
     let deny = "kill -9 $PPID 2>/dev/null || echo denied";
     check(|_| {}, deny, "denied\n").await;
-}
-
-#[tokio::test]
-async fn the_node_can_ask_for_it_for_everyone() {
-    let world = World::new();
-    let mut config = world.config();
-    config.sandbox.always = true;
-    std::fs::write(world.user_home.join("diary"), "secret").unwrap();
-    let output = world.bash(&OsTools::new(config), "cat ~/diary").await;
-    assert!(
-        output.is_error && !output.content.contains("secret"),
-        "{output:?}"
-    );
 }
 
 #[tokio::test]

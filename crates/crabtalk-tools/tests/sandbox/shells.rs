@@ -1,26 +1,18 @@
 //! What a sandboxed shell is like: as one outside, but for what is not there.
 
-use crate::bait::bubblewrap;
-use crate::support::{World, run};
+use crate::support::World;
 use crabtalk_domain::tool::ToolOutput;
-use crabtalk_domain::{AgentConfig, SandboxMode};
-use crabtalk_guardian::{Namespaces, SandboxConfig};
+use crabtalk_guardian::SandboxConfig;
 use crabtalk_testkit::tools::{has_tools, skip};
 use crabtalk_tools::OsTools;
-use serde_json::json;
-use std::sync::Arc;
 
 /// Tools of every machine that this one can play; skips the others by name.
 async fn everywhere(test: &str, world: &World) -> Vec<OsTools> {
     let mut all = Vec::new();
-    for namespaces in [Namespaces::None, Namespaces::BuiltIn, bubblewrap()] {
-        let by_program = matches!(namespaces, Namespaces::Bubblewrap(_));
-        if by_program && !has_tools(test, &["bwrap"]) {
-            continue;
-        }
+    for namespaces in [false, true] {
         let mut config = world.config();
         config.sandbox = SandboxConfig {
-            namespaces: Some(namespaces.clone()),
+            namespaces,
             ..SandboxConfig::default()
         };
         let tools = OsTools::new(config);
@@ -28,7 +20,10 @@ async fn everywhere(test: &str, world: &World) -> Vec<OsTools> {
         if walls.landlock.is_none() || walls.namespaces != namespaces {
             skip(
                 test,
-                &format!("{namespaces:?} does not work here: {:?}", walls.why),
+                &format!(
+                    "namespaces {namespaces} does not work here: {:?}",
+                    walls.why
+                ),
             );
         } else {
             all.push(tools);
@@ -38,21 +33,7 @@ async fn everywhere(test: &str, world: &World) -> Vec<OsTools> {
 }
 
 async fn boxed(world: &World, tools: &OsTools, command: &str) -> ToolOutput {
-    sandboxed(world, tools, command, SandboxMode::On).await
-}
-
-async fn sandboxed(
-    world: &World,
-    tools: &OsTools,
-    command: &str,
-    sandbox: SandboxMode,
-) -> ToolOutput {
-    let mut call = world.call("bash", json!({ "command": command }));
-    call.agent = Arc::new(AgentConfig {
-        sandbox,
-        ..AgentConfig::clone(&call.agent)
-    });
-    run(tools, call).await
+    world.bash(tools, command).await
 }
 
 #[tokio::test]
@@ -92,7 +73,7 @@ async fn what_a_command_needs_is_there() {
         git init -q here && cd here && git -c user.name=n -c user.email=e commit -q --allow-empty -m m && \
         git log --format=%s && printf '#!/bin/sh\\necho ran\\n' > run && chmod +x run && ./run";
     for tools in everywhere(test, &world).await {
-        let namespaces = tools.walls().await.are_whole();
+        let namespaces = tools.walls().await.are_complete();
         let command = if namespaces {
             format!("{whole} && echo m > /dev/shm/m && cat /dev/shm/m")
         } else {
@@ -132,7 +113,7 @@ async fn toolchains_of_the_person_work_inside() {
             skip(test, &format!("{tool} is not there for this user"));
             continue;
         }
-        for namespaces in [Namespaces::None, Namespaces::BuiltIn] {
+        for namespaces in [false, true] {
             let mut config = world.config();
             // The toolchains lie in the home of whoever runs the tests.
             for name in ["HOME", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN"] {
@@ -142,7 +123,7 @@ async fn toolchains_of_the_person_work_inside() {
                     .extend(std::env::var_os(name).map(|value| (name.into(), value)));
             }
             config.sandbox = SandboxConfig {
-                namespaces: Some(namespaces.clone()),
+                namespaces,
                 ..SandboxConfig::default()
             };
             let tools = OsTools::new(config);
@@ -150,33 +131,17 @@ async fn toolchains_of_the_person_work_inside() {
             if walls.landlock.is_none() || walls.namespaces != namespaces {
                 skip(
                     test,
-                    &format!("{namespaces:?} does not work here: {:?}", walls.why),
+                    &format!(
+                        "namespaces {namespaces} does not work here: {:?}",
+                        walls.why
+                    ),
                 );
                 continue;
             }
             let output = boxed(&world, &tools, command).await;
-            assert_eq!(output.content, want, "{tool} in {namespaces:?}: {output:?}");
-        }
-    }
-}
-
-#[tokio::test]
-async fn the_strict_sandbox_refuses_where_it_has_no_namespaces() {
-    let world = World::new();
-    for tools in everywhere(
-        "the_strict_sandbox_refuses_where_it_has_no_namespaces",
-        &world,
-    )
-    .await
-    {
-        let whole = tools.walls().await.are_whole();
-        let output = sandboxed(&world, &tools, "echo ran", SandboxMode::Strict).await;
-        if whole {
-            assert_eq!(output.content, "ran\n");
-        } else {
-            assert!(
-                output.is_error && output.content.contains("this agent's sandbox is strict"),
-                "{output:?}"
+            assert_eq!(
+                output.content, want,
+                "{tool} in namespaces {namespaces}: {output:?}"
             );
         }
     }
@@ -191,7 +156,7 @@ async fn other_processes_of_the_command_are_all_that_there_is() {
     )
     .await
     {
-        if tools.walls().await.are_whole() {
+        if tools.walls().await.are_complete() {
             // The first process, the shell and `ls`.
             let output = boxed(&world, &tools, "ls -d /proc/[0-9]* | wc -l").await;
             let count: usize = output.content.trim().parse().unwrap();
