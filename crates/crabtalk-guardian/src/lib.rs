@@ -32,4 +32,6 @@ pub use environment::child_environment;
 pub use peer::{Peers, Refusal};
 pub use program::{GUARDIAN_ARGUMENT, GuardianCommand, MAX_COMMAND_BYTES, Run, enter};
 pub use reaper::{Children, Known, Swept, conceal};
-pub use sandbox::{Link, Places, SandboxConfig, SandboxPolicy, Spot, Walls, landlock_version};
+pub use sandbox::{
+    PolicyBuilder, Right, SandboxConfig, SandboxPolicy, Spot, Walls, landlock_version,
+};

@@ -8,9 +8,12 @@
 
 use std::path::PathBuf;
 
+mod builder;
+mod links;
 mod lists;
-mod places;
 mod policy;
+mod repository;
+mod secrets;
 mod walls;
 
 #[cfg(target_os = "linux")]
@@ -20,17 +23,21 @@ mod filter;
 #[cfg(target_os = "linux")]
 mod landlocked;
 #[cfg(target_os = "linux")]
+pub(crate) mod loopback;
+#[cfg(target_os = "linux")]
+mod mounts;
+#[cfg(target_os = "linux")]
 mod plan;
 #[cfg(target_os = "linux")]
 pub(crate) mod root;
 
+pub use builder::PolicyBuilder;
 #[cfg(target_os = "linux")]
 pub use landlocked::version as landlock_version;
-pub use places::Places;
-pub use policy::{Link, SandboxPolicy, Spot};
+pub use policy::{Right, SandboxPolicy, Spot};
 pub use walls::Walls;
 #[cfg(target_os = "linux")]
-pub(crate) use {filter::filter, landlocked::Fence, plan::temporary};
+pub(crate) use {filter::filter, landlocked::Fence, plan::temporary, policy::Opened};
 
 /// The latest version of landlock that is asked for where the kernel has it.
 const LATEST_LANDLOCK: u8 = 9;
@@ -38,7 +45,7 @@ const LATEST_LANDLOCK: u8 = 9;
 /// What the owner says of every sandboxed command.
 #[derive(Debug, Clone)]
 pub struct SandboxConfig {
-    /// Whether sockets beyond Unix ones may be made.
+    /// Whether every command reaches all public hosts through the proxy.
     pub network: bool,
     /// Opened for reading beside system, toolchains and working directory.
     pub read: Vec<PathBuf>,
@@ -74,6 +81,6 @@ pub fn landlock_version() -> Option<u8> {
 #[cfg(target_os = "linux")]
 pub(crate) fn lacks(what: &str) -> String {
     format!(
-        "the sandbox cannot be set up, so the command was not run: {what}. `crabtalk daemon status` says what this machine has; switch `sandbox` off for this agent"
+        "the sandbox cannot be set up, so the command was not run: {what}. `crabtalk doctor` says what this machine lacks; `escalate` with a reason asks for outside the sandbox"
     )
 }

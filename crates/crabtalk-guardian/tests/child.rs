@@ -5,8 +5,8 @@
 #![cfg(target_os = "linux")]
 
 use crabtalk_guardian::{
-    Child, Children, Command, ExitStatus, Guardian, GuardianCommand, Places, Run, SandboxConfig,
-    Spot, Streams, Swept, landlock_version,
+    Child, Children, Command, ExitStatus, Guardian, GuardianCommand, PolicyBuilder, Run,
+    SandboxConfig, Spot, Streams, Swept, landlock_version,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -217,19 +217,23 @@ async fn a_process_of_the_sandbox_speaks_over_its_pipes_too() {
         rustix::fs::Mode::empty(),
     );
     let cwd = Spot::of(&path, &opened.unwrap()).unwrap();
-    let programs: Vec<_> = std::env::split_paths(&std::env::var_os("PATH").unwrap()).collect();
+    let environment = [("PATH".into(), std::env::var_os("PATH").unwrap())];
     for namespaces in [false, true] {
-        let places = Places {
+        let builder = PolicyBuilder {
             config: &SandboxConfig::default(),
             cwd: &cwd,
             home: Path::new("/nonexistent"),
             user_home: None,
-            programs: &programs,
+            environment: &environment,
+            read_only: false,
+            write: &[],
+            hosts: &[],
+            caches: None,
             readable: &[],
             namespaces,
         };
         let boxed = Command {
-            sandbox: Some(places.policy().unwrap()),
+            sandbox: Some(builder.build().unwrap()),
             cwd: path.clone(),
             ..shell(ECHO)
         };

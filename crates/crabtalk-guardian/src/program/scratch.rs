@@ -30,9 +30,9 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// A new one below the folder of temporary files.
-    pub(super) fn make() -> io::Result<Self> {
-        let below = std::env::temp_dir().canonicalize()?;
+    /// A new one below a folder.
+    pub(super) fn make(below: &Path) -> io::Result<Self> {
+        let below = below.canonicalize()?;
         let parent = rustix::fs::openat(CWD, &below, PLACE, Mode::empty())?;
         for _ in 0..NAME_ATTEMPTS {
             // The standard library seeds every hasher anew.
@@ -76,6 +76,14 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
+        // What an overlay mount leaves may not be listed, but is empty.
+        for entry in std::fs::read_dir(self.path())
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            let _ = std::fs::remove_dir(entry.path().join("work"));
+        }
         // The library follows no link from here on down. What cannot be
         // removed stays below the folder of temporary files, which the system
         // clears.

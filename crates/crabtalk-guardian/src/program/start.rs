@@ -1,12 +1,13 @@
 //! Starts what is guarded, in the sandbox or outside.
 
 use super::RESTRICTED_ARGUMENT;
-use super::descriptors::Stdio;
+use super::descriptors::{self, Stdio};
 use super::frame::{self, Run, Start};
+use super::proxy;
 use super::scratch::Scratch;
 use super::words::{Beginning, Launch, Task, Word};
 use crate::sandbox::root::COMMAND;
-use crate::sandbox::{SandboxPolicy, apart, lacks, temporary};
+use crate::sandbox::{Opened, Right, SandboxPolicy, apart, lacks, temporary};
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -26,7 +27,7 @@ pub(super) struct Started {
     /// one ends, and the kernel ends all others in there.
     words: Option<UnixStream>,
     /// Kept for as long as it runs.
-    _scratch: Option<Scratch>,
+    _folders: Vec<Scratch>,
 }
 
 impl Started {
@@ -44,15 +45,25 @@ impl Started {
 
 pub(super) fn start(start: Start, streams: Stdio) -> Result<Started, String> {
     let is_long = matches!(&start.run, Run::Shell(text) if text.len() > MAX_ARGUMENT_BYTES);
+    let temporary = std::env::temp_dir();
     let scratch = (start.sandbox.is_some() || is_long)
-        .then(Scratch::make)
+        .then(|| Scratch::make(&temporary))
         .transpose()
-        .map_err(|e| format!("cannot make a temporary folder: {e}"))?;
+        .map_err(|e| {
+            format!(
+                "cannot make a temporary folder in {}: {e}",
+                temporary.display()
+            )
+        })?;
+    let caches = start.sandbox.as_ref().and_then(|s| s.caches.as_ref());
+    // Without it the private caches begin empty.
+    let work = caches.and_then(|caches| Scratch::make(&caches.work).ok());
     let (process, words) = match (start.sandbox, &scratch) {
         (Some(policy), Some(scratch)) => {
             let boxed = Boxed {
                 policy,
                 scratch,
+                work: work.as_ref(),
                 streams,
             };
             if boxed.policy.namespaces {
@@ -69,7 +80,7 @@ pub(super) fn start(start: Start, streams: Stdio) -> Result<Started, String> {
     Ok(Started {
         process,
         words,
-        _scratch: scratch,
+        _folders: scratch.into_iter().chain(work).collect(),
     })
 }
 
@@ -101,6 +112,7 @@ fn split(
     let launch = Launch {
         programs,
         arguments,
+        environment: Vec::new(),
     };
     Ok((launch, text))
 }
@@ -131,17 +143,21 @@ fn failed(e: io::Error) -> String {
 struct Boxed<'a> {
     policy: SandboxPolicy,
     scratch: &'a Scratch,
+    work: Option<&'a Scratch>,
     streams: Stdio,
 }
 
 impl Boxed<'_> {
     /// Without namespaces: the process that restricts itself becomes it.
     fn restricted(mut self, run: Run) -> Result<i32, String> {
-        self.policy.write.push(self.scratch.spot().clone());
+        self.policy.opened.push(Opened {
+            spot: self.scratch.spot().clone(),
+            right: Right::Write,
+        });
         let (child, mut control) = start_own(self.scratch.path())?;
         let task = Task::Become {
             launch: launch(run, Some(self.scratch))?,
-            policy: self.policy,
+            policy: Box::new(self.policy),
         };
         frame::write(&mut control, &task)
             .and_then(|()| self.streams.send(&control))
@@ -156,8 +172,7 @@ impl Boxed<'_> {
     fn apart(self, run: Run) -> Result<(i32, Option<UnixStream>), String> {
         let temporary = temporary(&self.policy);
         let (child, mut control) = start_own(Path::new(temporary))?;
-        let network = self.policy.network;
-        frame::write(&mut control, &Task::Leave { network }).map_err(failed)?;
+        frame::write(&mut control, &Task::Leave).map_err(failed)?;
         let word: Word = frame::read(&mut control).map_err(failed)?;
         if word != Word::Left {
             return Err(unexpected(word));
@@ -180,15 +195,24 @@ impl Boxed<'_> {
         mut control: UnixStream,
     ) -> Result<(i32, Option<UnixStream>), String> {
         let (launch, file) = split(run, || Some(COMMAND.into()))?;
+        let hosts = self.policy.hosts.clone();
         let beginning = Beginning {
             policy: self.policy,
             scratch: self.scratch.spot().clone(),
+            work: self.work.map(|work| work.spot().clone()),
             launch,
             file,
         };
         let begun = frame::write(&mut control, &Task::Begin(Box::new(beginning)))
             .and_then(|()| self.streams.send(&control))
-            .and_then(|()| frame::read(&mut control));
+            .and_then(|()| match frame::read(&mut control) {
+                Ok(Word::Listening) => {
+                    let listener = descriptors::receive(&control)?;
+                    proxy::serve(listener, hosts)?;
+                    frame::read(&mut control)
+                }
+                other => other,
+            });
         match begun {
             Ok(Word::Started) => Ok((process, Some(control))),
             Ok(word) => Err(unexpected(word)),
@@ -215,7 +239,11 @@ fn start_own(temporary: &Path) -> Result<(Child, UnixStream), String> {
 fn unexpected(word: Word) -> String {
     match word {
         Word::Failed { why } => why,
-        word @ (Word::Left | Word::Began { .. } | Word::Started | Word::Ended { .. }) => {
+        word @ (Word::Left
+        | Word::Began { .. }
+        | Word::Listening
+        | Word::Started
+        | Word::Ended { .. }) => {
             format!("cannot start it in the sandbox: it said {word:?}")
         }
     }

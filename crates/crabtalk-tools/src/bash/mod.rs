@@ -6,6 +6,7 @@
 
 mod access;
 mod capture;
+mod outside;
 mod probe;
 mod shelf;
 mod supervise;
@@ -172,6 +173,9 @@ impl Shell {
         let own = order.environment.into_iter();
         environment.extend(own.map(|(name, value)| (name.into(), value.into())));
         environment.push(("PWD".into(), order.cwd.spot().path.clone().into()));
+        if !confined {
+            outside::trust_path(&mut environment, &order.cwd.spot().path);
+        }
         let command = Command {
             run: Run::Shell(order.command),
             environment,
@@ -183,6 +187,7 @@ impl Shell {
             guardian: self.guardian.clone(),
             command,
             cwd: order.cwd,
+            confined,
             timeout: order.timeout,
             capture: Capture::new(self.output_cap, shelf).heard_by(order.said),
             cancel,

@@ -2,8 +2,9 @@
 //! nothing behind them.
 
 use super::{Order, Shell, Workplace};
-use crabtalk_guardian::{Places, SandboxConfig, Walls, landlock_version};
-use std::path::{Path, PathBuf};
+use crabtalk_guardian::{PolicyBuilder, SandboxConfig, Walls, landlock_version};
+use std::ffi::OsString;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,8 +16,8 @@ pub(crate) struct Probe<'a> {
     pub(crate) config: Arc<SandboxConfig>,
     /// `$CRABTALK_HOME`.
     pub(crate) home: &'a Path,
-    /// The entries of the children's `PATH`.
-    pub(crate) programs: &'a [PathBuf],
+    /// The environment of commands.
+    pub(crate) environment: &'a [(OsString, OsString)],
 }
 
 impl Probe<'_> {
@@ -46,19 +47,23 @@ impl Probe<'_> {
         // In the closed home, where no command can disturb the probe.
         let state = self.home.join("state");
         crabtalk_files::create_folder(&state).map_err(|e| e.to_string())?;
-        let places = Places {
+        let builder = PolicyBuilder {
             config: &self.config,
             cwd: cwd.spot(),
+            read_only: false,
+            write: &[],
+            hosts: &[],
             home: self.home,
             user_home: None,
-            programs: self.programs,
+            environment: self.environment,
             readable: &[],
+            caches: None,
             namespaces: true,
         };
         let output = self.shell.run(Order {
             key: None,
             command: ":".into(),
-            sandbox: Some(places.policy()?),
+            sandbox: Some(builder.build()?),
             environment: vec![("TMPDIR".into(), state.to_string_lossy().into_owned())],
             cwd,
             timeout: WITHIN,

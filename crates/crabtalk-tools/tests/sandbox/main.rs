@@ -3,9 +3,11 @@
 #![cfg(test)]
 #![cfg(target_os = "linux")]
 
+mod access;
 mod attacks;
 mod bait;
 mod ordinary;
+mod repository;
 mod shells;
 mod swaps;
 mod table;
@@ -13,7 +15,7 @@ mod table;
 #[path = "../support/mod.rs"]
 mod support;
 
-use crabtalk_domain::tool::ToolOutput;
+use crabtalk_domain::tool::{Access, ShellCommand, Subject, ToolOutput, ToolProvider};
 use crabtalk_tools::OsTools;
 use serde_json::json;
 use std::net::TcpListener;
@@ -33,6 +35,14 @@ async fn boxed(world: &World, tools: &OsTools, command: &str) -> Option<ToolOutp
         return None;
     }
     Some(output)
+}
+
+/// Runs a command with what the gate is taken to have granted.
+async fn granted(world: &World, tools: &OsTools, command: &str, access: Access) -> ToolOutput {
+    let call = world.call("bash", json!({ "command": command }));
+    let text = command.to_owned();
+    let subject = Subject::Command(ShellCommand { text, access });
+    tools.call(&call, &subject).await
 }
 
 /// What holds on this machine.
