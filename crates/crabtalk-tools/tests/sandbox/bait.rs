@@ -62,8 +62,10 @@ pub(crate) struct Bait {
 }
 
 impl Bait {
-    pub(crate) fn new(machine: &Machine, network: bool) -> Self {
+    pub(crate) fn new(machine: &Machine) -> Self {
         let world = World::new();
+        fs::create_dir_all(world.cwd.join(".git/hooks")).unwrap();
+        fs::write(world.cwd.join(".git/config"), "").unwrap();
         for (folder, file) in [("closed", "file"), ("readable", "file")] {
             fs::create_dir(world.root.join(folder)).unwrap();
             fs::write(world.root.join(folder).join(file), "secret").unwrap();
@@ -95,7 +97,6 @@ impl Bait {
             &config.guardian,
         );
         config.sandbox = SandboxConfig {
-            network,
             read: vec![world.root.join("readable")],
             namespaces: machine.namespaces,
             landlock: machine.landlock,

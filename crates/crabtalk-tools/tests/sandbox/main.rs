@@ -18,7 +18,6 @@ mod support;
 use crabtalk_domain::tool::{Access, ShellCommand, Subject, ToolOutput, ToolProvider};
 use crabtalk_tools::OsTools;
 use serde_json::json;
-use std::net::TcpListener;
 use std::sync::Arc;
 use support::{World, run};
 
@@ -164,41 +163,21 @@ async fn keys_and_the_home_are_not_read() {
 }
 
 #[tokio::test]
-async fn secrets_stay_closed_when_they_lie_below_the_working_directory() {
+async fn crabtalk_home_below_the_folder_is_neither_read_nor_moved() {
     let mut world = World::new();
-    for file in [".ssh/id_ed25519", ".crabtalk/config/config.toml", "work/f"] {
-        let path = world.user_home.join(file);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, "secret").unwrap();
-    }
-    world.cwd = world.user_home.clone();
-    let command = "cat .ssh/* .ssh/id_ed25519 .crabtalk/config/config.toml; \
-        mv .crabtalk work/; mv .ssh work/; cat work/.ssh/*; echo open > work/f; cat work/f";
+    world.home = world.cwd.join("sub/.crabtalk");
+    std::fs::create_dir_all(&world.home).unwrap();
+    std::fs::write(world.home.join("secret"), "secret").unwrap();
+    let command = "cat sub/.crabtalk/secret; touch sub/.crabtalk/new; rm -rf sub/.crabtalk; mv sub s; \
+        mv sub/.crabtalk c; cat s/.crabtalk/secret c/secret; echo tried";
     let Some(output) = boxed(&world, &world.tools(), command).await else {
         return;
     };
-    assert!(output.content.ends_with("open\n"), "{output:?}");
-    assert!(!output.content.contains("secret"), "{output:?}");
-    assert!(world.home.exists() && world.user_home.join(".ssh").exists());
-}
-
-#[tokio::test]
-async fn no_network_is_reached_unless_it_is_opened() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let connect =
-        format!("(: < /dev/tcp/127.0.0.1/{port}) 2>/dev/null && echo connected || echo refused");
-    check(|_| {}, &connect, "refused\n").await;
-
-    let world = World::new();
-    let mut config = world.config();
-    config.sandbox.network = true;
-    if let Some(output) = boxed(&world, &OsTools::new(config), &connect).await {
-        assert_eq!(output.content, "connected\n");
-    }
-    // Outside the sandbox the same command gets through.
-    let free = world.outside(&world.tools(), &connect).await;
-    assert_eq!(free.content, "connected\n");
+    assert!(output.content.ends_with("tried\n"), "{output:?}");
+    assert!(!output.content.contains("secret\n"), "{output:?}");
+    assert!(!world.home.join("new").exists());
+    let kept = std::fs::read_to_string(world.home.join("secret"));
+    assert_eq!(kept.unwrap(), "secret");
 }
 
 /// `io_uring` would make sockets past the filter; so would the numbers of the
@@ -215,8 +194,8 @@ async fn system_calls_that_lead_around_the_filter_are_denied() {
     let attempt = |call: &str| format!("perl -e '$! = 0; syscall({call}); print $!+0, \"\\n\"'");
     check(|_| {}, &attempt("425, 1, 0"), "13\n").await;
     if cfg!(target_arch = "x86_64") {
-        check(|_| {}, &attempt("41, 2, 1, 0"), "13\n").await;
-        check(|_| {}, &attempt("0x40000000 + 41, 2, 1, 0"), "13\n").await;
+        check(|_| {}, &attempt("41, 16, 3, 0"), "13\n").await;
+        check(|_| {}, &attempt("0x40000000 + 41, 16, 3, 0"), "13\n").await;
         check(|_| {}, &attempt("0x40000000 + 425, 1, 0"), "13\n").await;
         // Unix sockets remain.
         check(|_| {}, &attempt("41, 1, 1, 0"), "0\n").await;
