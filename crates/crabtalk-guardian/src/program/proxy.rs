@@ -233,8 +233,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         || address.is_loopback()
         || address.is_private()
         || address.is_link_local()
-        || address.is_multicast()
-        || address.is_documentation())
+        || address.is_multicast())
 }
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
@@ -242,10 +241,10 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         return is_public_v4(address);
     }
     match address.segments() {
-        // Addresses with a special purpose, tunnels among them, documentation,
+        // Addresses with a special purpose, tunnels among them,
         // and IPv4 addresses in IPv6 ones.
-        [0x2001, second, ..] => second > 0x01ff && second != 0x0db8,
-        [0x2002, ..] | [0x3fff, ..] => false,
+        [0x2001, second, ..] => second > 0x01ff,
+        [0x2002, ..] => false,
         // Global unicast.
         [first, ..] => first & 0xe000 == 0x2000,
     }
