@@ -120,9 +120,9 @@ fn begin(control: &mut UnixStream, beginning: Beginning) -> Result<(), String> {
         command: file.as_deref(),
     };
     root::build(&build, &mut fence)?;
-    loopback::bring_up().map_err(failed)?;
+    let loopback = loopback::bring_up();
     if !policy.hosts.is_empty() {
-        launch.environment = listen(control).map_err(failed)?;
+        launch.environment = loopback.and_then(|()| listen(control)).map_err(failed)?;
     }
     let failed_errno = |e: rustix::io::Errno| failed(e.into());
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(failed_errno)?;

@@ -7,9 +7,11 @@
 use crate::sandbox::Spot;
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
+use std::fs::Permissions;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Attempts at a free name; more than one collision among 64-bit random names
@@ -27,6 +29,7 @@ pub(super) struct Scratch {
     parent: OwnedFd,
     name: String,
     spot: Spot,
+    is_for_overlays: bool,
 }
 
 impl Scratch {
@@ -47,6 +50,13 @@ impl Scratch {
         Err(Errno::EXIST.into())
     }
 
+    /// One for the work folders of overlay mounts, which no command reaches.
+    pub(super) fn for_overlays(below: &Path) -> io::Result<Self> {
+        let mut scratch = Self::make(below)?;
+        scratch.is_for_overlays = true;
+        Ok(scratch)
+    }
+
     /// What was made is a folder of ours that nobody else may enter. Whoever
     /// put another one there could do so only with a folder of the same kind.
     fn hold(parent: OwnedFd, name: String, below: &Path) -> io::Result<Self> {
@@ -61,6 +71,7 @@ impl Scratch {
             spot: Spot::of(&below.join(&name), &folder)?,
             parent,
             name,
+            is_for_overlays: false,
         })
     }
 
@@ -76,13 +87,16 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What an overlay mount leaves may not be listed, but is empty.
-        for entry in std::fs::read_dir(self.path())
-            .into_iter()
-            .flatten()
-            .flatten()
-        {
-            let _ = std::fs::remove_dir(entry.path().join("work"));
+        if self.is_for_overlays {
+            // What an overlay mount leaves there may not be listed.
+            for entry in std::fs::read_dir(self.path())
+                .into_iter()
+                .flatten()
+                .flatten()
+            {
+                let work = entry.path().join("work");
+                let _ = std::fs::set_permissions(work, Permissions::from_mode(0o700));
+            }
         }
         // The library follows no link from here on down. What cannot be
         // removed stays below the folder of temporary files, which the system

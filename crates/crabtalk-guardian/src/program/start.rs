@@ -57,7 +57,7 @@ pub(super) fn start(start: Start, streams: Stdio) -> Result<Started, String> {
         })?;
     let caches = start.sandbox.as_ref().and_then(|s| s.caches.as_ref());
     // Without it the private caches begin empty.
-    let work = caches.and_then(|caches| Scratch::make(&caches.work).ok());
+    let work = caches.and_then(|caches| Scratch::for_overlays(&caches.work).ok());
     let (process, words) = match (start.sandbox, &scratch) {
         (Some(policy), Some(scratch)) => {
             let boxed = Boxed {

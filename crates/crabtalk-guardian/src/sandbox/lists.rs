@@ -23,6 +23,15 @@ pub(super) const SYSTEM: &[&str] = &[
     "/var/lib/alternatives",
 ];
 
+/// File systems of the kernel that show root more than others.
+pub(super) const KERNEL_ONLY: &[&str] = &[
+    "/sys/kernel/debug",
+    "/sys/kernel/tracing",
+    "/sys/kernel/security",
+    "/sys/fs/bpf",
+    "/sys/firmware",
+];
+
 /// Folders of the system with files that root alone may read.
 pub(super) const ROOT_ONLY: &[&str] = &["/etc", "/opt"];
 

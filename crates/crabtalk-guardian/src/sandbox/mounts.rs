@@ -48,6 +48,10 @@ pub(super) fn overlay(lower: &OwnedFd, upper: &OwnedFd, work: &OwnedFd) -> io::R
     let [lower, upper, work] = [lower, upper, work].map(by_descriptor);
     let options = [
         ("userxattr", ""),
+        // Commands of one project may run at once.
+        ("index", "off"),
+        // The end of a command waits for no disk. `work` is used once.
+        ("volatile", ""),
         ("lowerdir", lower.as_str()),
         ("upperdir", upper.as_str()),
         ("workdir", work.as_str()),

@@ -48,8 +48,11 @@ pub(super) fn protected(
     roots: &[PathBuf],
     user_home: Option<&Path>,
 ) -> Result<Protected, String> {
-    let mut found = Protected::default();
     let entry = root.join(".git");
+    let mut found = Protected {
+        pinned: ancestors_within(&entry, roots),
+        ..Protected::default()
+    };
     let Ok(meta) = entry.symlink_metadata() else {
         if is_git_directory(root) {
             found.directory(root, roots, user_home)?;
@@ -192,9 +195,11 @@ impl Protected {
     }
 }
 
-/// The folders between a path and the writable folder that it lies in.
+/// The folders between a path and the outermost writable folder that it lies
+/// in.
 pub(super) fn ancestors_within(path: &Path, roots: &[PathBuf]) -> Vec<PathBuf> {
-    let Some(root) = roots.iter().find(|root| path.starts_with(root)) else {
+    let around = roots.iter().filter(|root| path.starts_with(root));
+    let Some(root) = around.min_by_key(|root| root.as_os_str().len()) else {
         return Vec::new();
     };
     let between = path.ancestors().skip(1);

@@ -1,6 +1,6 @@
 //! Files that are hidden from a command because of their names or modes.
 
-use super::lists::{EXAMPLES, ROOT_ONLY, SECRET_FILES, UNSEARCHED};
+use super::lists::{EXAMPLES, KERNEL_ONLY, ROOT_ONLY, SECRET_FILES, UNSEARCHED};
 use std::collections::VecDeque;
 use std::fs::DirEntry;
 use std::os::unix::fs::PermissionsExt;
@@ -29,7 +29,11 @@ pub(super) fn in_project(folder: &Path) -> Vec<PathBuf> {
 /// Files and folders of the system that other users may not read. As root a
 /// command has no capabilities, but still owns them.
 pub(super) fn of_root() -> Vec<PathBuf> {
-    let mut found = Vec::new();
+    let mut found: Vec<PathBuf> = KERNEL_ONLY
+        .iter()
+        .map(PathBuf::from)
+        .filter(|path| path.exists())
+        .collect();
     for folder in ROOT_ONLY {
         search(Path::new(folder), |entry, is_folder| {
             let readable = if is_folder { 0o5 } else { 0o4 };
