@@ -94,8 +94,11 @@ impl Drop for Scratch {
                 .flatten()
                 .flatten()
             {
-                let work = entry.path().join("work");
-                let _ = std::fs::set_permissions(work, Permissions::from_mode(0o700));
+                let mut folder = entry.path();
+                for name in ["work", "incompat", "volatile"] {
+                    folder.push(name);
+                    let _ = std::fs::set_permissions(&folder, Permissions::from_mode(0o700));
+                }
             }
         }
         // The library follows no link from here on down. What cannot be

@@ -32,6 +32,7 @@ fn git(folder: &Path, arguments: &str) {
         .args(arguments.split(' '))
         .current_dir(folder)
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("HOME", "/nonexistent")
         .status();
     assert!(status.unwrap().success(), "{arguments}");
 }
