@@ -109,7 +109,6 @@ fn begin(control: &mut UnixStream, beginning: Beginning) -> Result<(), String> {
         scratch,
         work,
         mut launch,
-        file,
     } = beginning;
     let streams = Stdio::receive(&*control).map_err(failed)?;
     let mut fence = Fence::new(policy.landlock)?;
@@ -117,7 +116,6 @@ fn begin(control: &mut UnixStream, beginning: Beginning) -> Result<(), String> {
         policy: &policy,
         scratch: &scratch,
         work: work.as_ref(),
-        command: file.as_deref(),
     };
     root::build(&build, &mut fence)?;
     let loopback = loopback::bring_up();

@@ -4,21 +4,23 @@ use super::RESTRICTED_ARGUMENT;
 use super::descriptors::{self, Stdio};
 use super::frame::{self, Run, Start};
 use super::proxy;
-use super::scratch::Scratch;
+use super::scratch::{Scratch, Work};
 use super::words::{Beginning, Launch, Task, Word};
-use crate::sandbox::root::COMMAND;
 use crate::sandbox::{Opened, Right, SandboxPolicy, apart, lacks, temporary};
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command};
 
 /// The kernel takes single arguments up to 128 KiB; longer commands go
 /// through a file.
 const MAX_ARGUMENT_BYTES: usize = 100 << 10;
+
+/// The file of a longer command.
+const COMMAND: &str = "crabtalk-command";
 
 pub(super) struct Started {
     /// The one that ends when it does.
@@ -27,7 +29,7 @@ pub(super) struct Started {
     /// one ends, and the kernel ends all others in there.
     words: Option<UnixStream>,
     /// Kept for as long as it runs.
-    _folders: Vec<Scratch>,
+    _folders: (Option<Scratch>, Option<Work>),
 }
 
 impl Started {
@@ -57,7 +59,7 @@ pub(super) fn start(start: Start, streams: Stdio) -> Result<Started, String> {
         })?;
     let caches = start.sandbox.as_ref().and_then(|s| s.caches.as_ref());
     // Without it the private caches begin empty.
-    let work = caches.and_then(|caches| Scratch::for_overlays(&caches.work).ok());
+    let work = caches.and_then(|caches| Work::make(&caches.work).ok());
     let (process, words) = match (start.sandbox, &scratch) {
         (Some(policy), Some(scratch)) => {
             let boxed = Boxed {
@@ -72,56 +74,40 @@ pub(super) fn start(start: Start, streams: Stdio) -> Result<Started, String> {
                 (boxed.restricted(start.run)?, None)
             }
         }
-        (_, scratch) => (
-            start_free(&launch(start.run, scratch.as_ref())?, &streams)?,
-            None,
-        ),
+        (_, scratch) => {
+            let shown_at = scratch.as_ref().map_or(Path::new("/"), Scratch::path);
+            let launch = launch(start.run, scratch.as_ref(), shown_at)?;
+            (start_free(&launch, &streams)?, None)
+        }
     };
     Ok(Started {
         process,
         words,
-        _folders: scratch.into_iter().chain(work).collect(),
+        _folders: (scratch, work),
     })
 }
 
-/// What is to be started where files are where they were made: a text that is
-/// too long for an argument goes through one of the folder that there is then.
-fn launch(run: Run, scratch: Option<&Scratch>) -> Result<Launch, String> {
-    let (launch, text) = split(run, || scratch.map(|folder| folder.path().join("command")))?;
-    if let (Some(text), Some(scratch)) = (text, scratch) {
-        command_file(&text, scratch)?;
-    }
-    Ok(launch)
-}
-
-/// What is to be started, and the text for the file that it names.
-fn split(
-    run: Run,
-    file: impl FnOnce() -> Option<PathBuf>,
-) -> Result<(Launch, Option<String>), String> {
+/// What is to be started. A text that is too long for an argument goes through
+/// a file in the scratch folder, which the command finds at `shown_at`.
+fn launch(run: Run, scratch: Option<&Scratch>, shown_at: &Path) -> Result<Launch, String> {
     let shells = || vec!["bash".to_owned(), "sh".to_owned()];
-    let (programs, arguments, text) = match run {
-        Run::Program { program, arguments } => (vec![program], arguments, None),
+    let (programs, arguments) = match run {
+        Run::Program { program, arguments } => (vec![program], arguments),
         Run::Shell(text) if text.len() > MAX_ARGUMENT_BYTES => {
-            let file = file().ok_or("a long command has no folder")?;
-            let arguments = vec![file.to_string_lossy().into_owned()];
-            (shells(), arguments, Some(text))
+            let scratch = scratch.ok_or("a long command has no folder")?;
+            let file = scratch.path().join(COMMAND);
+            std::fs::write(&file, text)
+                .map_err(|e| format!("cannot write the command to {}: {e}", file.display()))?;
+            let file = shown_at.join(COMMAND);
+            (shells(), vec![file.to_string_lossy().into_owned()])
         }
-        Run::Shell(text) => (shells(), vec!["-c".to_owned(), text], None),
+        Run::Shell(text) => (shells(), vec!["-c".to_owned(), text]),
     };
-    let launch = Launch {
+    Ok(Launch {
         programs,
         arguments,
         environment: Vec::new(),
-    };
-    Ok((launch, text))
-}
-
-fn command_file(command: &str, scratch: &Scratch) -> Result<PathBuf, String> {
-    let file = scratch.path().join("command");
-    std::fs::write(&file, command)
-        .map_err(|e| format!("cannot write the command to {}: {e}", file.display()))?;
-    Ok(file)
+    })
 }
 
 fn start_free(launch: &Launch, streams: &Stdio) -> Result<i32, String> {
@@ -143,7 +129,7 @@ fn failed(e: io::Error) -> String {
 struct Boxed<'a> {
     policy: SandboxPolicy,
     scratch: &'a Scratch,
-    work: Option<&'a Scratch>,
+    work: Option<&'a Work>,
     streams: Stdio,
 }
 
@@ -156,7 +142,7 @@ impl Boxed<'_> {
         });
         let (child, mut control) = start_own(self.scratch.path())?;
         let task = Task::Become {
-            launch: launch(run, Some(self.scratch))?,
+            launch: launch(run, Some(self.scratch), self.scratch.path())?,
             policy: Box::new(self.policy),
         };
         frame::write(&mut control, &task)
@@ -194,14 +180,14 @@ impl Boxed<'_> {
         process: i32,
         mut control: UnixStream,
     ) -> Result<(i32, Option<UnixStream>), String> {
-        let (launch, file) = split(run, || Some(COMMAND.into()))?;
+        let shown_at = Path::new(temporary(&self.policy));
+        let launch = launch(run, Some(self.scratch), shown_at)?;
         let hosts = self.policy.hosts.clone();
         let beginning = Beginning {
             policy: self.policy,
             scratch: self.scratch.spot().clone(),
             work: self.work.map(|work| work.spot().clone()),
             launch,
-            file,
         };
         let begun = frame::write(&mut control, &Task::Begin(Box::new(beginning)))
             .and_then(|()| self.streams.send(&control))

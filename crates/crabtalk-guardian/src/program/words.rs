@@ -40,9 +40,6 @@ pub(super) struct Beginning {
     /// The folder for overlay mounts.
     pub(super) work: Option<Spot>,
     pub(super) launch: Launch,
-    /// A text that is too long for an argument, for the file that the launch
-    /// names.
-    pub(super) file: Option<String>,
 }
 
 /// What such a process says.

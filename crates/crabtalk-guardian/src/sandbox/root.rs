@@ -11,17 +11,13 @@ use super::mounts::{
 use super::plan::{PRIVATE, Part, Source, is_of_machine, is_opened, may_change, plan};
 use super::policy::{Cache, Right, Spot, open};
 use super::{Fence, SandboxPolicy};
-use rustix::fs::{Mode, OFlags, openat};
 use rustix::mount::{
     MountAttrFlags, MountFlags, MountPropagationFlags, mount_change, mount_remount,
 };
 use std::ffi::OsStr;
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-
-/// Where a command too long for an argument lies.
-pub(crate) const COMMAND: &str = "/run/crabtalk/command";
 
 /// Where the empty files and folders lie that hide others.
 const EMPTY: &str = "/run/crabtalk/hidden";
@@ -41,8 +37,8 @@ const DEVICE_LINKS: [(&str, &str); 4] = [
 /// hence a limit.
 const MEMORY: &str = "64m";
 
-/// The root holds names, links and one command of a megabyte.
-const ROOT_BYTES: &str = "16m";
+/// The root holds names and links.
+const ROOT_BYTES: &str = "4m";
 
 /// What the command's own file system is built from.
 pub(crate) struct Build<'a> {
@@ -51,8 +47,6 @@ pub(crate) struct Build<'a> {
     pub(crate) scratch: &'a Spot,
     /// The folder for overlay mounts, if there are caches.
     pub(crate) work: Option<&'a Spot>,
-    /// A text that is too long for an argument.
-    pub(crate) command: Option<&'a str>,
 }
 
 /// Puts the calling process into a file system of its own and into its
@@ -107,9 +101,6 @@ impl Builder<'_> {
         let cwd = &policy.cwd;
         if !is_of_machine(self.parts, &cwd.path) {
             place(&root, &cwd.path, Some(Make::Folder)).map_err(|e| at(&cwd.path, e))?;
-        }
-        if let Some(command) = self.build.command {
-            keep_command(&root, command, fence).map_err(|e| at(COMMAND, e))?;
         }
         enter(&root).map_err(|e| at("/", e))?;
         drop(root);
@@ -267,15 +258,4 @@ fn symlink(root: &OwnedFd, path: &Path, target: &OsStr) {
     {
         let _ = rustix::fs::symlinkat(target, &folder, name);
     }
-}
-
-fn keep_command(root: &OwnedFd, command: &str, fence: &mut Fence) -> io::Result<()> {
-    let path = Path::new(COMMAND);
-    let file = place(root, path, Some(Make::File))?;
-    let folder = place(root, path.parent().unwrap_or(path), None)?;
-    let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let name = path.file_name().unwrap_or_default();
-    let opened = openat(&folder, name, flags, Mode::empty())?;
-    std::fs::File::from(opened).write_all(command.as_bytes())?;
-    fence.open(&file, false).map_err(io::Error::other)
 }
