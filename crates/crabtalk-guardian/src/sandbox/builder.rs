@@ -208,18 +208,21 @@ impl PolicyBuilder<'_> {
                 .and_then(|()| made.canonicalize())
                 .map_err(|e| format!("cannot make the cache folder {}: {e}", made.display()))
         };
-        let mut list = Vec::new();
+        let mut list: Vec<Cache> = Vec::new();
         for (entries, shared) in [(PRIVATE_CACHES, false), (SHARED_CACHES, true)] {
             for entry in entries {
                 let Some(path) = self.below_home(entry) else {
                     continue;
                 };
                 places.links.note(&path);
-                let upper = make(&entry.trim_start_matches('.').replace('/', "-"))?;
-                let upper = Spot::judge(&upper).map_err(|e| e.to_string())?;
-                let lower = judge(&path).filter(|_| shared);
                 // Where it lies, if a link leads to it.
                 let path = path.canonicalize().unwrap_or(path);
+                let lower = judge(&path).filter(|_| shared);
+                if lower.is_none() && list.iter().any(|c| path.starts_with(&c.path)) {
+                    continue;
+                }
+                let upper = make(&entry.trim_start_matches('.').replace('/', "-"))?;
+                let upper = Spot::judge(&upper).map_err(|e| e.to_string())?;
                 list.push(Cache { path, lower, upper });
             }
         }

@@ -98,6 +98,15 @@ impl Fence {
             .map_err(|e| missing(&e))
     }
 
+    /// Lets folders be listed in a root that holds nothing but what is opened.
+    pub(crate) fn list(&mut self, root: &OwnedFd) -> Result<(), String> {
+        let rule = PathBeneath::new(root.as_fd(), AccessFs::ReadDir);
+        (&mut self.ruleset)
+            .add_rule(rule)
+            .map(drop)
+            .map_err(|e| missing(&e))
+    }
+
     /// Shuts the calling thread in, for good, with everything it will start.
     pub(crate) fn close(self) -> Result<(), String> {
         let status = self.ruleset.restrict_self().map_err(|e| missing(&e))?;

@@ -80,6 +80,7 @@ impl Builder<'_> {
         let root = tmpfs("755", ROOT_BYTES).map_err(|e| at("/", e))?;
         attach(&root, &folder).map_err(|e| at("/", e))?;
 
+        fence.list(&root)?;
         kernel(&root, fence)?;
         for (tree, path) in temporary.into_iter().zip(PRIVATE) {
             if is_opened(self.parts, path) {
