@@ -1,22 +1,12 @@
 //! What a command may reach beyond the default, and less than it.
 
-use crate::granted;
 use crate::support::World;
+use crate::{complete, granted};
 use crabtalk_domain::tool::{Access, Subject, ToolProvider};
 use crabtalk_testkit::tools::skip;
 use crabtalk_tools::OsTools;
 use serde_json::json;
 use std::path::PathBuf;
-
-/// Tools with complete walls, or none.
-async fn complete(test: &str, world: &World) -> Option<OsTools> {
-    let tools = world.tools();
-    if tools.walls().await.are_complete() {
-        return Some(tools);
-    }
-    skip(test, "the machine allows no namespaces");
-    None
-}
 
 #[tokio::test]
 async fn call_asks_for_access() {

@@ -4,7 +4,6 @@
 use crate::bait::{Bait, Machine, machines};
 use crate::support::World;
 use crate::table::{compare, page};
-use crate::walls_of;
 use crabtalk_testkit::tools::{has_tools, skip};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -258,7 +257,7 @@ async fn every_wall_holds_where_the_table_says_so() {
     if !has_tools(test, &["perl"]) {
         return;
     }
-    let walls = walls_of(&World::new()).await;
+    let walls = World::new().tools().walls().await;
     if walls
         .landlock
         .is_none_or(|version| !(6..9).contains(&version))
