@@ -77,6 +77,7 @@ fn become_it(
     fence.open_policy(policy)?;
     fence.open_shared()?;
     fence.close()?;
+    apart::give_up().map_err(failed)?;
     filter(false)?;
     let become_it = |command: &mut Command| Err(streams.try_clone()?.give(command).exec());
     launch.each(become_it).map_err(failed)
