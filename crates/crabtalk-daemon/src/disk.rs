@@ -67,7 +67,7 @@ impl Disk for LocalDisk {
             let Some(tools) = &self.tools else {
                 return false;
             };
-            if !tools.walls().await.are_whole() {
+            if !tools.walls().await.are_complete() {
                 return false;
             }
             let (folder, skills) = (folder.to_owned(), self.skills.clone());

@@ -33,5 +33,5 @@ pub use peer::{Peers, Refusal};
 pub use program::{GUARDIAN_ARGUMENT, GuardianCommand, MAX_COMMAND_BYTES, Run, enter};
 pub use reaper::{Children, Known, Swept, conceal};
 pub use sandbox::{
-    Link, Namespaces, Places, SandboxConfig, SandboxPolicy, Spot, Walls, landlock_version,
+    PolicyBuilder, Right, SandboxConfig, SandboxPolicy, Spot, Walls, landlock_version,
 };

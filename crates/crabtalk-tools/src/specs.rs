@@ -36,7 +36,9 @@ fn bash(timeout: Duration, max_timeout: Duration) -> Arc<ToolSpec> {
          is no terminal and no input, so pass flags that keep programs from asking. When the \
          command ends, everything that it started ends too, background processes included. Long \
          output is shortened in the middle; the result names a file with all of it. To read, \
-         change or create files prefer `read`, `edit` and `write`."
+         change or create files prefer `read`, `edit` and `write`. Commands run in a sandbox: they \
+         write below the working directory and to $TMPDIR only, have a home of their own, and \
+         reach no network. Ask for more only when a command needs it, with a reason."
             .into(),
         &["command"],
         json!({
@@ -49,6 +51,21 @@ fn bash(timeout: Duration, max_timeout: Duration) -> Arc<ToolSpec> {
                     "Milliseconds after which the command is ended; {usual} if absent, {longest} at most."
                 ),
             },
+            "hosts": {
+                "type": "array",
+                "items": { "type": "string" },
+                "description": "Hosts to reach by HTTP or HTTPS, such as crates.io or *.npmjs.org.",
+            },
+            "write": {
+                "type": "array",
+                "items": { "type": "string" },
+                "description": "Existing paths outside the working directory to write to.",
+            },
+            "escalate": {
+                "type": "boolean",
+                "description": "Run outside the sandbox, which always asks a person. Only where hosts and write do not help.",
+            },
+            "reason": { "type": "string", "description": "Why this command needs more, in one sentence." },
         }),
     )
 }

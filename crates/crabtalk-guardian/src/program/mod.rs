@@ -15,6 +15,10 @@
 mod descriptors;
 mod frame;
 #[cfg(target_os = "linux")]
+mod leftovers;
+#[cfg(target_os = "linux")]
+mod proxy;
+#[cfg(target_os = "linux")]
 mod restricted;
 #[cfg(target_os = "linux")]
 mod scratch;

@@ -2,6 +2,7 @@
 
 use super::descriptors::Stdio;
 use super::frame::{self, Report, Start};
+use super::leftovers::Leftovers;
 use super::start;
 use crate::{mark, processes};
 use rustix::io::Errno;
@@ -73,10 +74,12 @@ fn guard(control: &mut UnixStream) -> Result<Report, String> {
     let started = watch_children(tell.clone())
         .and_then(|started| watch_control(control, tell).map(|()| started))
         .map_err(|e| format!("cannot start a thread to watch over the command: {e}"))?;
+    let leftovers = Leftovers::watch(start.sandbox.as_ref());
     let guarded = start::start(start, streams)?;
     // The thread waits for it.
     let _ = started.send(guarded.process);
     let (status, left) = wait_and_end(&events);
+    leftovers.remove();
     let seen = status.map(|s| (s.exit_status(), s.terminating_signal()));
     let (code, signal) = guarded.ended().or(seen).unwrap_or_default();
     Ok(Report::Ended { code, signal, left })

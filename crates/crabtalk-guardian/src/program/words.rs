@@ -11,11 +11,11 @@ use std::process::Command;
 pub(super) enum Task {
     /// Restrict yourself and become the process; its streams follow.
     Become {
-        policy: SandboxPolicy,
+        policy: Box<SandboxPolicy>,
         launch: Launch,
     },
     /// Leave the system's namespaces, and say so.
-    Leave { network: bool },
+    Leave,
     /// It is settled who is who; start the first process.
     Go,
     /// Be the first process; the streams of the one to start follow.
@@ -27,6 +27,8 @@ pub(super) struct Launch {
     /// The first of these that is there.
     pub(super) programs: Vec<String>,
     pub(super) arguments: Vec<String>,
+    /// Variables beside those of this process.
+    pub(super) environment: Vec<(String, String)>,
 }
 
 /// What the first process of new namespaces is told.
@@ -35,12 +37,9 @@ pub(super) struct Beginning {
     pub(super) policy: SandboxPolicy,
     /// The folder of temporary files.
     pub(super) scratch: Spot,
+    /// The folder for overlay mounts.
+    pub(super) work: Option<Spot>,
     pub(super) launch: Launch,
-    /// A text that is too long for an argument, for the file that the launch
-    /// names.
-    pub(super) file: Option<String>,
-    /// Whether the file system is made already, and only has to be compared.
-    pub(super) mounted: bool,
 }
 
 /// What such a process says.
@@ -52,6 +51,8 @@ pub(super) enum Word {
     Began {
         process: i32,
     },
+    /// It listens for the proxy; the listening descriptor follows.
+    Listening,
     Started,
     Ended {
         code: Option<i32>,
@@ -70,7 +71,11 @@ impl Launch {
     ) -> io::Result<T> {
         let mut missing = io::Error::from(io::ErrorKind::NotFound);
         for program in &self.programs {
-            match start(Command::new(program).args(&self.arguments)) {
+            match start(
+                Command::new(program)
+                    .args(&self.arguments)
+                    .envs(self.environment.iter().map(|(name, value)| (name, value))),
+            ) {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => missing = e,
                 other => return other,
             }

@@ -5,6 +5,7 @@
 
 use super::lacks;
 use rustix::io::Errno;
+use rustix::net::AddressFamily;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule, TargetArch,
@@ -31,7 +32,12 @@ const OWN_NUMBERS: &[(i64, i64)] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const OWN_NUMBERS: &[(i64, i64)] = &[];
 
-const AF_UNIX: u64 = rustix::net::AddressFamily::UNIX.as_raw() as u64;
+/// Families of sockets that may be made; without namespaces the first alone.
+const FAMILIES: &[AddressFamily] = &[
+    AddressFamily::UNIX,
+    AddressFamily::INET,
+    AddressFamily::INET6,
+];
 
 /// Requests of `io_uring` make sockets and connect them past any filter.
 const RINGS: &[i64] = &[
@@ -103,11 +109,11 @@ const NEW_USER: u64 = libc::CLONE_NEWUSER as u64;
 
 /// Denies it all to the calling thread, for good, with everything it will
 /// start.
-pub(crate) fn filter(network: bool, apart: bool) -> Result<(), String> {
+pub(crate) fn filter(apart: bool) -> Result<(), String> {
     let failed = |e: seccompiler::BackendError| e.to_string();
     let programs = || -> Result<[BpfProgram; 3], String> {
         Ok([
-            program(unreachable(network).map_err(failed)?, Errno::ACCESS)?,
+            program(unreachable(apart).map_err(failed)?, Errno::ACCESS)?,
             program(forbidden(apart).map_err(failed)?, Errno::PERM)?,
             // The C library then takes `clone`, whose flags can be judged.
             program(of(&[libc::SYS_clone3]), Errno::NOSYS)?,
@@ -128,13 +134,17 @@ fn program(rules: Rules, denied: Errno) -> Result<BpfProgram, String> {
         .map_err(|e| e.to_string())
 }
 
-/// Sockets of any family but Unix, and the way around.
-fn unreachable(network: bool) -> Result<Rules, seccompiler::BackendError> {
+/// Sockets of other families, and the way around. A network namespace has
+/// nothing but its own loopback, so that IP is harmless there.
+fn unreachable(apart: bool) -> Result<Rules, seccompiler::BackendError> {
     let mut rules = of(RINGS);
-    if !network {
-        let other_family = condition(0, SeccompCmpOp::Ne, AF_UNIX)?;
-        add(&mut rules, libc::SYS_socket, other_family);
-    }
+    let families = if apart { FAMILIES } else { &FAMILIES[..1] };
+    let others = families.iter().map(|family| {
+        let family = u64::from(family.as_raw());
+        SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, family)
+    });
+    let other = SeccompRule::new(others.collect::<Result<_, _>>()?)?;
+    add(&mut rules, libc::SYS_socket, other);
     Ok(rules)
 }
 

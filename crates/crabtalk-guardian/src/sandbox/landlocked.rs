@@ -1,6 +1,7 @@
 //! Landlock: what of the file system is open to a process and to all that it
 //! will start.
 
+use super::policy::{Opened, Right};
 use super::{SandboxPolicy, lacks};
 use landlock::{
     ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
@@ -52,17 +53,15 @@ impl Fence {
     /// Opens what a policy names, on a file system that is shared with
     /// everybody. What is not what was judged any more stays closed.
     pub(crate) fn open_policy(&mut self, policy: &SandboxPolicy) -> Result<(), String> {
-        for (spots, change) in [(&policy.read, false), (&policy.write, true)] {
-            for spot in spots {
-                let opened = if *spot == policy.cwd {
-                    // Held since it was judged, wherever it is by now.
-                    super::policy::open(".".as_ref())
-                } else {
-                    spot.open()
-                };
-                if let Some(opened) = opened.ok().filter(|opened| spot.is(opened)) {
-                    self.open(&opened, change)?;
-                }
+        for Opened { spot, right } in &policy.opened {
+            let opened = if *spot == policy.cwd {
+                // Held since it was judged, wherever it is by now.
+                super::policy::open(".".as_ref())
+            } else {
+                spot.open()
+            };
+            if let Some(opened) = opened.ok().filter(|opened| spot.is(opened)) {
+                self.open(&opened, *right == Right::Write)?;
             }
         }
         Ok(())
@@ -93,6 +92,15 @@ impl Fence {
             access &= AccessFs::from_file(ABI::V9);
         }
         let rule = PathBeneath::new(opened.as_fd(), access);
+        (&mut self.ruleset)
+            .add_rule(rule)
+            .map(drop)
+            .map_err(|e| missing(&e))
+    }
+
+    /// Lets folders be listed in a root that holds nothing but what is opened.
+    pub(crate) fn list(&mut self, root: &OwnedFd) -> Result<(), String> {
+        let rule = PathBeneath::new(root.as_fd(), AccessFs::ReadDir);
         (&mut self.ruleset)
             .add_rule(rule)
             .map(drop)

@@ -23,17 +23,30 @@ pub(super) const SYSTEM: &[&str] = &[
     "/var/lib/alternatives",
 ];
 
-/// Toolchains below the person's home. Never a whole `~/.cargo` or `~/.npm`
-/// folder of a kind that keeps credentials beside its programs.
+/// File systems of the kernel that show root more than others.
+pub(super) const KERNEL_ONLY: &[&str] = &[
+    "/sys/kernel/debug",
+    "/sys/kernel/tracing",
+    "/sys/kernel/security",
+    "/sys/fs/bpf",
+    "/sys/firmware",
+];
+
+/// Folders of the system with files that root alone may read.
+pub(super) const ROOT_ONLY: &[&str] = &["/etc", "/opt"];
+
+/// Toolchains below the person's home, and git's configuration. Never a whole
+/// folder that keeps credentials beside its programs, such as `~/.cargo`.
 pub(super) const TOOLCHAINS: &[&str] = &[
     ".cargo/bin",
     ".cargo/env",
-    ".cargo/registry",
-    ".cargo/git",
     ".cargo/config.toml",
     ".rustup",
     ".local/bin",
     ".local/lib",
+    ".local/share/uv",
+    ".local/share/mise/installs",
+    ".local/share/pipx",
     ".nvm",
     ".fnm",
     ".volta",
@@ -45,15 +58,45 @@ pub(super) const TOOLCHAINS: &[&str] = &[
     ".asdf/shims",
     ".asdf/bin",
     ".sdkman/candidates",
-    "go",
+    "go/bin",
     ".nix-profile",
     ".gitconfig",
     ".config/git/config",
     ".config/git/ignore",
+    ".config/git/attributes",
 ];
 
-/// Folders below the person's home that stay closed even inside a working
-/// directory: keys and logins.
+/// Folders below the home that are private to the project and writable.
+pub(super) const PRIVATE_CACHES: &[&str] = &[".cargo", ".cache", ".gradle"];
+
+/// Caches below the home that a command sees with changes of its own on top.
+pub(super) const SHARED_CACHES: &[&str] = &[
+    ".cargo/registry",
+    ".cargo/git",
+    ".npm",
+    ".cache/pip",
+    ".cache/go-build",
+    ".cache/uv",
+    ".cache/yarn",
+    ".gradle/caches",
+    ".gradle/wrapper",
+    ".m2/repository",
+    ".local/share/pnpm",
+    "go/pkg",
+];
+
+/// The variables that move one of those folders elsewhere.
+pub(super) const MOVED: &[(&str, &str)] = &[
+    (".cargo", "CARGO_HOME"),
+    (".rustup", "RUSTUP_HOME"),
+    (".cache", "XDG_CACHE_HOME"),
+    ("go", "GOPATH"),
+    (".pyenv", "PYENV_ROOT"),
+    (".nvm", "NVM_DIR"),
+];
+
+/// Files and folders below the person's home that stay closed even inside an
+/// opened folder: keys, logins, tokens, browser profiles, histories.
 pub(super) const SECRETS: &[&str] = &[
     ".ssh",
     ".gnupg",
@@ -61,20 +104,74 @@ pub(super) const SECRETS: &[&str] = &[
     ".azure",
     ".kube",
     ".docker",
+    ".oci",
     ".netrc",
     ".npmrc",
     ".pypirc",
+    ".yarnrc.yml",
     ".git-credentials",
+    ".vault-token",
+    ".terraformrc",
+    ".terraform.d",
     ".config/gcloud",
     ".config/gh",
+    ".config/glab-cli",
+    ".config/hub",
+    ".config/op",
+    ".config/doctl",
+    ".config/rclone",
+    ".config/containers",
     ".config/git/credentials",
     ".cargo/credentials",
     ".cargo/credentials.toml",
+    ".gem/credentials",
+    ".m2/settings.xml",
+    ".gradle/gradle.properties",
     ".password-store",
     ".local/share/keyrings",
+    ".local/share/kwalletd",
+    ".claude",
+    ".claude.json",
+    ".codex",
+    ".gemini",
     ".mozilla",
+    ".thunderbird",
     ".config/google-chrome",
     ".config/chromium",
+    ".config/BraveSoftware",
+    ".config/microsoft-edge",
+    ".config/vivaldi",
+    ".config/opera",
+    ".config/Signal",
+    ".pgpass",
+    ".my.cnf",
     ".bash_history",
     ".zsh_history",
+    ".python_history",
+    ".local/share/fish/fish_history",
 ];
+
+/// Files of a project that are hidden while a command reaches the network: a
+/// whole name, or one that begins (`x*`) or ends (`*x`) so.
+pub(super) const SECRET_FILES: &[&str] = &[
+    ".env",
+    ".env.*",
+    "*.pem",
+    "*.key",
+    "*.p12",
+    "*.pfx",
+    "id_rsa*",
+    "id_ed25519*",
+    "id_ecdsa*",
+    ".npmrc",
+    ".pypirc",
+    ".netrc",
+    "credentials.json",
+    "service-account*.json",
+];
+
+/// Examples, which hold no secret.
+pub(super) const EXAMPLES: &[&str] = &[".env.example", ".env.sample", ".env.template"];
+
+/// Folders that are not searched for secret files.
+pub(super) const UNSEARCHED: &[&str] = &[".git", "node_modules", "target"];

@@ -4,7 +4,9 @@
 //! guardian is gone; dropping the call only tells that task to end. Hence
 //! cancelling is immediate and leaves nothing behind.
 
+mod access;
 mod capture;
+mod outside;
 mod probe;
 mod shelf;
 mod supervise;
@@ -39,6 +41,15 @@ const MAX_RUNNING: usize = 256;
 pub(crate) struct BashArguments {
     pub(crate) command: String,
     pub(crate) timeout_ms: Option<u64>,
+    /// Whether it is to run outside the sandbox.
+    #[serde(default)]
+    escalate: bool,
+    #[serde(default)]
+    hosts: Vec<String>,
+    #[serde(default)]
+    write: Vec<String>,
+    #[serde(default)]
+    reason: String,
 }
 
 impl BashArguments {
@@ -162,6 +173,9 @@ impl Shell {
         let own = order.environment.into_iter();
         environment.extend(own.map(|(name, value)| (name.into(), value.into())));
         environment.push(("PWD".into(), order.cwd.spot().path.clone().into()));
+        if !confined {
+            outside::trust_path(&mut environment, &order.cwd.spot().path);
+        }
         let command = Command {
             run: Run::Shell(order.command),
             environment,
@@ -173,6 +187,7 @@ impl Shell {
             guardian: self.guardian.clone(),
             command,
             cwd: order.cwd,
+            confined,
             timeout: order.timeout,
             capture: Capture::new(self.output_cap, shelf).heard_by(order.said),
             cancel,
