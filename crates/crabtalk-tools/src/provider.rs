@@ -9,7 +9,7 @@ pub use config::{OpenPaths, OsToolsConfig};
 use crate::bash::{BashArguments, Order, Probe, Shell, Shelves, Tail, Workplace, told};
 use crate::changes::{Changes, How, RunChanges, UndoRefused, Undone};
 use crate::file_work::FileWork;
-use crate::files::{Intent, ReadArguments, Resolver, is_below};
+use crate::files::{GlobArguments, GrepArguments, Intent, ReadArguments, Resolver, is_below};
 use crate::outputs::{caches_of, outputs_of};
 use crate::specs;
 use crabtalk_domain::tool::{
@@ -25,7 +25,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use walls::SandboxOf;
 
-/// `bash`, `read`, `edit` and `write`.
+/// `bash`, `read`, `grep`, `glob`, `edit` and `write`.
 pub struct OsTools {
     config: OsToolsConfig,
     specs: Vec<Arc<ToolSpec>>,
@@ -56,7 +56,6 @@ impl OsTools {
             config.output_bytes,
             config.open_files,
             Shelves::new(config.output_dir.clone()),
-            Arc::clone(&config.watch),
         );
         let changes = Changes::new(
             &config.home,
@@ -217,7 +216,6 @@ impl OsTools {
         let (said, heard) = watch::channel(Tail::default());
         let run = self.shell.run(Order {
             said: Some(said),
-            key: Some(call.key.clone()),
             command: command.text.clone(),
             environment: Vec::new(),
             cwd,
@@ -278,6 +276,9 @@ impl OsTools {
         let done = match (call.name.as_str(), subject) {
             ("bash", Subject::Command(command)) => self.bash(call, command, caller).await,
             ("read", Subject::Path { path, write: false }) => self.read(call, path).await,
+            ("grep" | "glob", Subject::Path { path, write: false }) => {
+                self.search(call, path).await
+            }
             ("edit" | "write", Subject::Path { path, write: true }) => {
                 self.change(call, path, shown).await
             }
@@ -332,6 +333,16 @@ impl ToolProvider for OsTools {
                 "read" => {
                     let arguments: ReadArguments = arguments(call).map_err(text)?;
                     self.path(call, arguments.path, Intent::Read).await
+                }
+                "grep" => {
+                    let arguments: GrepArguments = arguments(call).map_err(text)?;
+                    let root = arguments.path.unwrap_or_else(|| ".".into());
+                    self.path(call, root, Intent::Read).await
+                }
+                "glob" => {
+                    let arguments: GlobArguments = arguments(call).map_err(text)?;
+                    let root = arguments.path.unwrap_or_else(|| ".".into());
+                    self.path(call, root, Intent::Read).await
                 }
                 "edit" | "write" => {
                     let (path, intent) = change(call).map_err(text)?.aim();

@@ -7,7 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) fn all(timeout: Duration, max_timeout: Duration) -> Vec<Arc<ToolSpec>> {
-    vec![bash(timeout, max_timeout), read(), edit(), write()]
+    vec![
+        bash(timeout, max_timeout),
+        read(),
+        grep(),
+        glob(),
+        edit(),
+        write(),
+    ]
 }
 
 fn spec(name: &str, description: String, required: &[&str], properties: Value) -> Arc<ToolSpec> {
@@ -82,6 +89,40 @@ fn read() -> Arc<ToolSpec> {
             "path": { "type": "string", "description": PATH },
             "offset": { "type": "integer", "minimum": 1, "description": "First line to show; 1 if absent." },
             "limit": { "type": "integer", "minimum": 1, "description": "How many lines to show; up to 2000." },
+        }),
+    )
+}
+
+fn grep() -> Arc<ToolSpec> {
+    spec(
+        "grep",
+        "Search the contents of files by a regular expression, line by line. Ignored files \
+         (.gitignore, .ignore), `.git` and binary files are left out. Results are \
+         `path:line:text`."
+            .into(),
+        &["pattern"],
+        json!({
+            "pattern": { "type": "string", "description": "A regular expression (Rust syntax)." },
+            "path": { "type": "string", "description": "A folder or file; the working directory if absent." },
+            "glob": { "type": "string", "description": "Only files whose path matches, as in *.rs or src/**/*.ts." },
+            "context": { "type": "integer", "minimum": 0, "description": "Lines around each match; 0 if absent." },
+            "ignore_case": { "type": "boolean", "description": "false if absent." },
+            "files_only": { "type": "boolean", "description": "List only the paths of files with a match." },
+            "limit": { "type": "integer", "minimum": 1, "description": "Matches at most; 200 if absent." },
+        }),
+    )
+}
+
+fn glob() -> Arc<ToolSpec> {
+    spec(
+        "glob",
+        "List files whose path matches a glob, by name. Ignored files and `.git` are left out."
+            .into(),
+        &["pattern"],
+        json!({
+            "pattern": { "type": "string", "description": "As in *.rs (any depth) or src/**/*.ts." },
+            "path": { "type": "string", "description": "The folder to list; the working directory if absent." },
+            "limit": { "type": "integer", "minimum": 1, "description": "Paths at most; 200 if absent." },
         }),
     )
 }

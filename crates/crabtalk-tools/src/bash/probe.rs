@@ -61,7 +61,6 @@ impl Probe<'_> {
             namespaces: true,
         };
         let output = self.shell.run(Order {
-            key: None,
             command: ":".into(),
             sandbox: Some(builder.build()?),
             environment: vec![("TMPDIR".into(), state.to_string_lossy().into_owned())],
