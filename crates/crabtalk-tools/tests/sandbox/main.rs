@@ -5,6 +5,7 @@
 mod access;
 mod attacks;
 mod bait;
+mod generated;
 mod ordinary;
 mod repository;
 mod shells;

@@ -27,7 +27,7 @@ async fn repository(test: &str) -> Option<(World, OsTools)> {
     Some((world, tools))
 }
 
-fn git(folder: &Path, arguments: &str) {
+pub(crate) fn git(folder: &Path, arguments: &str) {
     let status = Command::new("git")
         .args(arguments.split(' '))
         .current_dir(folder)
