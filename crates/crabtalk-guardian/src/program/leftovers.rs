@@ -61,7 +61,7 @@ impl Leftovers {
     }
 }
 
-/// What is at a path below a folder.
+/// The kind of the file at a path below a folder.
 fn kind(folder: &OwnedFd, path: &Path) -> Option<FileType> {
     let parent = parent_of(folder, path)?;
     let name = path.file_name()?;

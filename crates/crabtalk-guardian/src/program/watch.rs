@@ -45,7 +45,7 @@ pub(super) fn main() -> ExitCode {
         Ok(report) => report,
         Err(why) => Report::NotStarted { why },
     };
-    // The daemon may be gone, which is nobody's loss.
+    // Fails only without a daemon to read it.
     let _ = frame::write(&mut control, &report);
     ExitCode::SUCCESS
 }
@@ -159,7 +159,7 @@ fn watch_control(control: &UnixStream, tell: SyncSender<Event>) -> io::Result<()
                 Err(_) => break,
             }
         }
-        // Nobody listens any more when everything has already ended.
+        // Fails only when everything has already ended.
         let _ = tell.send(Event::Closed);
     })?;
     Ok(())

@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 /// working directory of a million files costs an error, not a minute.
 const MAX_PATHS: usize = 10_000;
 
-/// What a policy is built from.
+/// The parts of a policy.
 #[derive(Debug)]
 pub struct PolicyBuilder<'a> {
-    /// What the owner says of sandboxes.
+    /// The owner's settings.
     pub config: &'a SandboxConfig,
     /// The working folder, judged.
     pub cwd: &'a Spot,
@@ -46,7 +46,7 @@ impl PolicyBuilder<'_> {
     /// The policy. Touches the disk.
     ///
     /// # Errors
-    /// Hosts are granted where there are no namespaces; a granted or configured
+    /// The machine lacks the namespaces that hosts need; a granted or configured
     /// path is too wide; git's configuration cannot be protected.
     pub fn build(&self) -> Result<SandboxPolicy, String> {
         if !self.hosts.is_empty() && !self.namespaces {
@@ -60,7 +60,7 @@ impl PolicyBuilder<'_> {
         };
         let roots = self.open_folders(&mut places)?;
         self.open_tools(&mut places)?;
-        // Inside the closed home, hence not subject to what is closed.
+        // They lie in the closed home.
         let readable = self.readable.iter().filter_map(|path| judge(path));
         places
             .opened
@@ -168,7 +168,7 @@ impl PolicyBuilder<'_> {
         Ok(())
     }
 
-    /// Keeps git's configuration in a writable folder as it is.
+    /// Protects git's configuration in a writable folder.
     fn protect(
         &self,
         root: &Path,
@@ -319,7 +319,7 @@ impl Opening {
         Ok(())
     }
 
-    /// Adds rights inside of opened folders. What has gone since is left out.
+    /// Adds rights inside of opened folders, except for files that vanished.
     fn add<'p>(&mut self, paths: impl Iterator<Item = &'p Path>, right: Right) {
         let spots = paths.filter_map(|path| Spot::judge(path).ok());
         self.opened

@@ -69,7 +69,7 @@ pub(super) const TOOLCHAINS: &[&str] = &[
 /// Folders below the home that are private to the project and writable.
 pub(super) const PRIVATE_CACHES: &[&str] = &[".cargo", ".cache", ".gradle"];
 
-/// Caches below the home that a command sees with changes of its own on top.
+/// Caches below the home that are overlaid with the project's changes.
 pub(super) const SHARED_CACHES: &[&str] = &[
     ".cargo/registry",
     ".cargo/git",

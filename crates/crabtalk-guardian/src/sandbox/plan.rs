@@ -57,8 +57,8 @@ impl Part<'_> {
     }
 }
 
-/// All places, folders before those below. The kernel's own file systems are
-/// made anew, and nothing of the system's takes their place.
+/// All places, folders before those below. `/proc` and `/dev` are mounted fresh,
+/// so the machine's are left out.
 pub(crate) fn plan(policy: &SandboxPolicy) -> Vec<Part<'_>> {
     let part = |path, source, right| Part {
         path,

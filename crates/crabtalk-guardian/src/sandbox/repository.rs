@@ -1,8 +1,8 @@
-//! What keeps a repository's configuration as it is while a command writes to
-//! the repository.
+//! Protects a repository's configuration while a command writes to the
+//! repository.
 //!
 //! git runs programs that its configuration and hooks name, later and outside
-//! the sandbox. So `.git` is a mount of its own, which cannot be renamed, and
+//! the sandbox. So `.git` is a separate mount, which cannot be renamed, and
 //! the parts of it that name programs are read-only. Nested repositories are
 //! not protected.
 
@@ -11,7 +11,7 @@ use std::path::{Component, Path, PathBuf};
 /// Parts of a git directory that decide which programs git runs.
 const PARTS: &[&str] = &["config", "config.worktree", "commondir", "hooks", "modules"];
 
-/// The same of its folder `info`, where git keeps lists of its own as well.
+/// The same of its folder `info`, where git itself writes as well.
 const INFO_PARTS: &[&str] = &["attributes"];
 
 /// The same of a linked work tree's own git directory.
@@ -27,7 +27,7 @@ const MAX_INCLUDES: usize = 32;
 /// Largest configuration and `.git` file that is read.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// What a writable folder needs for its repository.
+/// The mounts and checks that protect one repository.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Protected {
     /// git directories outside the folder, to be opened.
@@ -105,8 +105,8 @@ impl Protected {
     }
 
     /// Protects parts of a git directory. Says whether it is still writable:
-    /// with a link among them all of it becomes read-only, since no mount can
-    /// stand on a link.
+    /// with a link among them all of it becomes read-only, since a link
+    /// cannot be mounted over.
     fn parts(&mut self, git: &Path, parts: &[&str]) -> bool {
         let mut missing = Vec::new();
         let mut present = Vec::new();
@@ -207,7 +207,7 @@ pub(super) fn ancestors_within(path: &Path, roots: &[PathBuf]) -> Vec<PathBuf> {
     between.map(Path::to_path_buf).collect()
 }
 
-/// What a `.git` file names.
+/// The git directory that a `.git` file names.
 fn target_of(file: &Path) -> Option<PathBuf> {
     let text = text_of(file)?;
     let named = text.trim_end().strip_prefix("gitdir: ")?;

@@ -1,9 +1,10 @@
-//! A file system of the command's own: what is opened to it, and nothing else.
+//! The private file system of a command, with the opened places and nothing
+//! else.
 //!
-//! Everything is mounted by descriptors of what was judged, on a fresh root
-//! that nobody else sees; then the old root is left behind.
-//! Invariant: what is not opened for changes is mounted read-only, or nothing
-//! is started.
+//! Every mount is made from a descriptor that was compared with the judged
+//! file, on a fresh root; then the old root is unmounted.
+//! Invariant: everything that is not opened for writing is mounted read-only,
+//! or the command does not start.
 
 use super::mounts::{
     Make, attach, copy, device, enter, filesystem, folder, mounts, overlay, place, tmpfs,
@@ -33,14 +34,14 @@ const DEVICE_LINKS: [(&str, &str); 4] = [
     ("/dev/stderr", "/proc/self/fd/2"),
 ];
 
-/// Shared memory and the home of the command's own: memory of the machine,
-/// hence a limit.
+/// The limit of shared memory and of the private home, which are memory of the
+/// machine.
 const MEMORY: &str = "64m";
 
 /// The root holds names and links.
 const ROOT_BYTES: &str = "4m";
 
-/// What the command's own file system is built from.
+/// The parts of a command's file system.
 pub(crate) struct Build<'a> {
     pub(crate) policy: &'a SandboxPolicy,
     /// The folder of temporary files.
@@ -49,8 +50,8 @@ pub(crate) struct Build<'a> {
     pub(crate) work: Option<&'a Spot>,
 }
 
-/// Puts the calling process into a file system of its own and into its
-/// working folder; opens in the fence what is opened in it.
+/// Moves the calling process to the new file system and its working folder, and
+/// adds the opened places to the fence.
 pub(crate) fn build(build: &Build<'_>, fence: &mut Fence) -> Result<(), String> {
     let parts = plan(build.policy);
     let builder = Builder {
@@ -143,8 +144,8 @@ impl Builder<'_> {
         attach(&tree, &place(root, part.path, Some(make))?)
     }
 
-    /// Opens what was judged. What was replaced since stays out; what protects
-    /// something must not have been.
+    /// Opens a judged place. A place that was replaced since is left out; one
+    /// that protects another must be there.
     fn judged(&self, spot: &Spot, right: Right) -> io::Result<Option<OwnedFd>> {
         let opened = if *spot == self.build.policy.cwd {
             // Held since it was judged, wherever it is by now.
@@ -251,8 +252,7 @@ fn mount(root: &OwnedFd, path: &Path, tree: &OwnedFd, make: Make) -> Done {
         .map_err(|e| at(path, e))
 }
 
-/// What stands there already stays: a folder that is opened counts for more
-/// than a link to it.
+/// Leaves an existing file or folder, which was opened, in the place of a link.
 fn symlink(root: &OwnedFd, path: &Path, target: &OsStr) {
     if let (Some(folder), Some(name)) = (path.parent(), path.file_name())
         && let Ok(folder) = place(root, folder, Some(Make::Folder))

@@ -6,7 +6,7 @@ use std::fs::DirEntry;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Entries that a search looks at, the upper folders first.
+/// Entries per search, upper folders first.
 const MAX_ENTRIES: usize = 20_000;
 
 /// Files below a folder that look like secrets.
