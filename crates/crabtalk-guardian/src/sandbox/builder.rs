@@ -5,7 +5,7 @@
 //! apart into its entries instead.
 
 use super::links::Links;
-use super::lists::{MOVED, PRIVATE_CACHES, SECRETS, SHARED_CACHES, SYSTEM, TOOLCHAINS};
+use super::lists::{MOVED, PRIVATE_CACHES, SECRETS, SHARED_CACHES, SYSTEM, TOOLCHAINS, words};
 use super::policy::{Absent, Cache, Caches, Opened, Right, Spot};
 use super::{SandboxConfig, SandboxPolicy, repository, secrets};
 use std::ffi::{OsStr, OsString};
@@ -146,16 +146,14 @@ impl PolicyBuilder<'_> {
 
     /// Opens the system, toolchains, and what `PATH` and configuration name.
     fn open_tools(&self, places: &mut Opening) -> Result<(), String> {
-        let toolchains = TOOLCHAINS.iter().filter_map(|entry| self.below_home(entry));
-        let caches = SHARED_CACHES
-            .iter()
+        let toolchains = words(TOOLCHAINS).filter_map(|entry| self.below_home(entry));
+        let caches = words(SHARED_CACHES)
             .filter(|_| !self.namespaces)
             .filter_map(|entry| self.below_home(entry));
         let path = self.variable("PATH").unwrap_or(OsStr::new(""));
         let programs =
             std::env::split_paths(path).filter(|p| p.is_absolute() && !self.is_home_or_above(p));
-        for path in SYSTEM
-            .iter()
+        for path in words(SYSTEM)
             .map(PathBuf::from)
             .chain(toolchains)
             .chain(caches)
@@ -210,7 +208,7 @@ impl PolicyBuilder<'_> {
         };
         let mut list: Vec<Cache> = Vec::new();
         for (entries, shared) in [(PRIVATE_CACHES, false), (SHARED_CACHES, true)] {
-            for entry in entries {
+            for entry in words(entries) {
                 let Some(path) = self.below_home(entry) else {
                     continue;
                 };
@@ -258,7 +256,7 @@ impl PolicyBuilder<'_> {
         let secrets = self
             .user_home
             .into_iter()
-            .flat_map(|h| SECRETS.iter().map(|s| h.join(s)));
+            .flat_map(|h| words(SECRETS).map(|s| h.join(s)));
         let mut closed: Vec<PathBuf> = std::iter::once(self.home.to_path_buf())
             .chain(secrets)
             .filter_map(|path| path.canonicalize().ok())
