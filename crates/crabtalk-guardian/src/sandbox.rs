@@ -37,7 +37,12 @@ pub use landlocked::version as landlock_version;
 pub use policy::{Right, SandboxPolicy, Spot};
 pub use walls::Walls;
 #[cfg(target_os = "linux")]
-pub(crate) use {filter::filter, landlocked::Fence, plan::temporary, policy::Opened};
+pub(crate) use {
+    filter::filter,
+    landlocked::Fence,
+    plan::temporary,
+    policy::{Opened, Overlays},
+};
 
 /// The latest version of landlock that is asked for where the kernel has it.
 const LATEST_LANDLOCK: u8 = 9;

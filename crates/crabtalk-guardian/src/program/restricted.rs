@@ -108,7 +108,7 @@ fn begin(control: &mut UnixStream, beginning: Beginning) -> Result<(), String> {
     let Beginning {
         policy,
         scratch,
-        work,
+        overlays,
         mut launch,
     } = beginning;
     let streams = Stdio::receive(&*control).map_err(failed)?;
@@ -116,7 +116,7 @@ fn begin(control: &mut UnixStream, beginning: Beginning) -> Result<(), String> {
     let build = root::Build {
         policy: &policy,
         scratch: &scratch,
-        work: work.as_ref(),
+        overlays: overlays.as_ref(),
     };
     root::build(&build, &mut fence)?;
     let loopback = loopback::bring_up();

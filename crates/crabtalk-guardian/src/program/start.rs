@@ -186,7 +186,7 @@ impl Boxed<'_> {
         let beginning = Beginning {
             policy: self.policy,
             scratch: self.scratch.spot().clone(),
-            work: self.work.map(|work| work.spot().clone()),
+            overlays: self.work.map(Work::overlays),
             launch,
         };
         let begun = frame::write(&mut control, &Task::Begin(Box::new(beginning)))

@@ -1,7 +1,7 @@
 //! The messages between the guardian and the processes that restrict
 //! themselves.
 
-use crate::sandbox::{SandboxPolicy, Spot};
+use crate::sandbox::{Overlays, SandboxPolicy, Spot};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::process::Command;
@@ -37,8 +37,8 @@ pub(super) struct Beginning {
     pub(super) policy: SandboxPolicy,
     /// The folder of temporary files.
     pub(super) scratch: Spot,
-    /// The folder for overlay mounts.
-    pub(super) work: Option<Spot>,
+    /// The folders of overlay mounts.
+    pub(super) overlays: Option<Overlays>,
     pub(super) launch: Launch,
 }
 

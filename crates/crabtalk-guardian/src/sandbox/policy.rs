@@ -86,6 +86,15 @@ pub struct Cache {
     pub upper: Spot,
 }
 
+/// Where overlay mounts of one command keep their files.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Overlays {
+    /// The folder for the kernel's files.
+    pub(crate) work: Spot,
+    /// Whether changes go to the project's folder, or are lost.
+    pub(crate) keep: bool,
+}
+
 /// A file or folder with its identity when it was judged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spot {

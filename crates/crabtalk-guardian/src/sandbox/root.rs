@@ -10,7 +10,7 @@ use super::mounts::{
     Make, attach, copy, device, enter, filesystem, folder, mounts, overlay, place, tmpfs,
 };
 use super::plan::{PRIVATE, Part, Source, is_of_machine, is_opened, may_change, plan};
-use super::policy::{Cache, Right, Spot, open};
+use super::policy::{Cache, Overlays, Right, Spot, open};
 use super::{Fence, SandboxPolicy};
 use rustix::mount::{
     MountAttrFlags, MountFlags, MountPropagationFlags, mount_change, mount_remount,
@@ -46,8 +46,8 @@ pub(crate) struct Build<'a> {
     pub(crate) policy: &'a SandboxPolicy,
     /// The folder of temporary files.
     pub(crate) scratch: &'a Spot,
-    /// The folder for overlay mounts, if there are caches.
-    pub(crate) work: Option<&'a Spot>,
+    /// The folders of overlay mounts, if there are caches.
+    pub(crate) overlays: Option<&'a Overlays>,
 }
 
 /// Moves the calling process to the new file system and its working folder, and
@@ -165,10 +165,8 @@ impl Builder<'_> {
     /// that, the project's own alone.
     fn cache(&self, cache: &Cache, number: usize) -> io::Result<OwnedFd> {
         let upper = cache.upper.open()?;
-        if let (Some(lower), Some(work)) = (&cache.lower, self.build.work)
-            && let Ok(lower) = lower.open()
-            && let Ok(work) = folder(&work.open()?, &number.to_string())
-            && let Ok(tree) = overlay(&lower, &upper, &work)
+        if let (Some(lower), Some(overlays)) = (&cache.lower, self.build.overlays)
+            && let Ok(tree) = overlaid(lower, &upper, overlays, number)
         {
             return Ok(tree);
         }
@@ -228,6 +226,22 @@ fn kernel(root: &OwnedFd, fence: &mut Fence) -> Done {
     }
     let devices = place(root, Path::new("/dev"), Some(Make::Folder)).map_err(|e| at("/dev", e))?;
     fence.open(&devices, false)
+}
+
+/// The overlay mount of a cache.
+fn overlaid(
+    lower: &Spot,
+    upper: &OwnedFd,
+    overlays: &Overlays,
+    number: usize,
+) -> io::Result<OwnedFd> {
+    let own = overlays.work.open()?;
+    let work = folder(&own, &number.to_string())?;
+    if overlays.keep {
+        return overlay(&lower.open()?, upper, &work);
+    }
+    let upper = folder(&own, &format!("{number}-upper"))?;
+    overlay(&lower.open()?, &upper, &work)
 }
 
 /// Covers what is at a path with something empty of its kind.
