@@ -123,19 +123,27 @@ impl PolicyBuilder<'_> {
             places.open_judged(self.cwd.clone(), right)?;
             roots.push(self.cwd.path.clone());
         }
-        for path in self.config.write.iter().chain(self.write) {
-            let Ok(path) = path.canonicalize() else {
-                continue;
-            };
-            if self.is_home_or_above(&path) {
+        let mut writable = Vec::new();
+        for path in &self.config.write {
+            places.links.note(path);
+            writable.extend(judge(path));
+        }
+        for path in self.write {
+            // Granted without links, so that following one now would open
+            // another place.
+            let spot = Spot::judge(path);
+            let failed = |e| format!("the sandbox cannot open {}: {e}", path.display());
+            writable.push(spot.map_err(failed)?);
+        }
+        for spot in writable {
+            if self.is_home_or_above(&spot.path) {
                 return Err(format!(
                     "the sandbox cannot open {} for writing, because the home folder lies in it: name a folder in the home",
-                    path.display()
+                    spot.path.display()
                 ));
             }
-            places.links.note(&path);
-            places.open(&path, right)?;
-            roots.push(path);
+            roots.push(spot.path.clone());
+            places.open_judged(spot, right)?;
         }
         if self.read_only {
             roots.clear();

@@ -101,7 +101,8 @@ impl Protected {
             Err(_) => self.absent.push((git.to_path_buf(), vec!["info".into()])),
         }
         self.worktrees(&git.join("worktrees"));
-        self.includes(&git.join("config"), roots, user_home)
+        let configurations = [git.join("config"), git.join("config.worktree")];
+        self.includes(configurations.into(), roots, user_home)
     }
 
     /// Protects parts of a git directory. Says whether it is still writable:
@@ -143,14 +144,13 @@ impl Protected {
         }
     }
 
-    /// Protects the files in writable folders that a configuration includes.
+    /// Protects the files in writable folders that configurations include.
     fn includes(
         &mut self,
-        config: &Path,
+        mut ahead: Vec<PathBuf>,
         roots: &[PathBuf],
         user_home: Option<&Path>,
     ) -> Result<(), String> {
-        let mut ahead = vec![config.to_path_buf()];
         let mut seen = 0;
         while let Some(config) = ahead.pop() {
             for entry in entries(&config) {

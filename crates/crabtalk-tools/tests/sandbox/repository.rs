@@ -124,8 +124,8 @@ async fn configuration_and_hooks_stay_as_they_are() {
 }
 
 #[tokio::test]
-async fn linked_work_tree_works_and_a_foreign_git_file_is_not_followed() {
-    let test = "linked_work_tree_works_and_a_foreign_git_file_is_not_followed";
+async fn linked_work_tree_works_and_foreign_git_file_is_closed() {
+    let test = "linked_work_tree_works_and_foreign_git_file_is_closed";
     let Some((mut world, tools)) = repository(test).await else {
         return;
     };
