@@ -41,7 +41,7 @@ pub(crate) use {
     filter::filter,
     landlocked::Fence,
     plan::temporary,
-    policy::{Opened, Overlays},
+    policy::{Absent, Opened, Overlays, PLACEHOLDER},
 };
 
 /// The latest version of landlock that is asked for where the kernel has it.

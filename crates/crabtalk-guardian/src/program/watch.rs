@@ -74,7 +74,9 @@ fn guard(control: &mut UnixStream) -> Result<Report, String> {
     let started = watch_children(tell.clone())
         .and_then(|started| watch_control(control, tell).map(|()| started))
         .map_err(|e| format!("cannot start a thread to watch over the command: {e}"))?;
-    let leftovers = Leftovers::watch(start.sandbox.as_ref());
+    let absent = start.sandbox.as_ref().map(|policy| policy.absent.clone());
+    let absent = absent.unwrap_or_default();
+    let leftovers = Leftovers::watch(&absent);
     let guarded = start::start(start, streams)?;
     // The thread waits for it.
     let _ = started.send(guarded.process);

@@ -195,10 +195,19 @@ impl PolicyBuilder<'_> {
                 found.read_only.iter().map(PathBuf::as_path),
                 Right::ReadOnly,
             );
-            absent.extend(found.absent.into_iter().filter_map(|(folder, names)| {
-                let folder = judge(&folder)?;
-                Some(Absent { folder, names })
-            }));
+            absent.extend(
+                found
+                    .absent
+                    .into_iter()
+                    .filter_map(|(folder, name, include)| {
+                        Some(Absent {
+                            path: folder.join(&name),
+                            include,
+                            folder: judge(&folder)?,
+                            name,
+                        })
+                    }),
+            );
         }
         Ok(())
     }

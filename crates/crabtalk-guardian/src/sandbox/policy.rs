@@ -17,7 +17,7 @@ pub struct SandboxPolicy {
     pub cwd: Spot,
     /// Files and folders with their rights.
     pub opened: Vec<Opened>,
-    /// Names that are removed after the command if it created them.
+    /// Parts of git directories that must not come into being.
     pub absent: Vec<Absent>,
     /// The path of the command's private, empty home.
     pub home: Option<PathBuf>,
@@ -57,14 +57,24 @@ pub enum Right {
     Hidden,
 }
 
-/// Names in a folder that do not exist when the command starts.
+/// A part of a git directory that does not exist when the command starts. An
+/// empty file or folder stands in for it, so that the command cannot create it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Absent {
-    /// The folder.
+    /// A folder that exists.
     pub folder: Spot,
-    /// Paths relative to it.
-    pub names: Vec<PathBuf>,
+    /// The path relative to it.
+    pub name: PathBuf,
+    /// The whole path.
+    pub path: PathBuf,
+    /// Whether it is a file that the configuration includes. In a work tree a
+    /// placeholder could be committed, so that it is only removed afterwards.
+    pub include: bool,
 }
+
+/// What the file `commondir` contains while it stands in: git then finds all
+/// that is common to work trees in the same folder. An empty one is an error.
+pub(crate) const PLACEHOLDER: &[u8] = b".\n";
 
 /// Caches whose changes stay within one project.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,6 +6,7 @@
 //! the parts of it that name programs are read-only. Nested repositories are
 //! not protected.
 
+use super::policy::PLACEHOLDER;
 use std::path::{Component, Path, PathBuf};
 
 /// Parts of a git directory that decide which programs git runs.
@@ -35,8 +36,9 @@ pub(super) struct Protected {
     /// Folders that may be changed and not renamed.
     pub(super) pinned: Vec<PathBuf>,
     pub(super) read_only: Vec<PathBuf>,
-    /// Names that git would obey if the command created them, by folder.
-    pub(super) absent: Vec<(PathBuf, Vec<PathBuf>)>,
+    /// Names that git would obey if the command created them: the folder, the
+    /// path relative to it, and whether it is an included file.
+    pub(super) absent: Vec<(PathBuf, PathBuf, bool)>,
 }
 
 /// Finds the repository of a folder. `roots` are all writable folders.
@@ -98,7 +100,7 @@ impl Protected {
         match info.symlink_metadata() {
             Ok(meta) if meta.is_dir() => drop(self.parts(&info, INFO_PARTS)),
             Ok(_) => self.read_only.push(git.to_path_buf()),
-            Err(_) => self.absent.push((git.to_path_buf(), vec!["info".into()])),
+            Err(_) => self.absent.push((git.to_path_buf(), "info".into(), false)),
         }
         self.worktrees(&git.join("worktrees"));
         let configurations = [git.join("config"), git.join("config.worktree")];
@@ -118,13 +120,13 @@ impl Protected {
                     self.read_only.push(git.to_path_buf());
                     return false;
                 }
-                Ok(_) => present.push(path),
-                Err(_) => missing.push(PathBuf::from(part)),
+                Ok(_) if !is_placeholder(&path) => present.push(path),
+                Ok(_) | Err(_) => missing.push((git.to_path_buf(), PathBuf::from(part), false)),
             }
         }
         self.pinned.push(git.to_path_buf());
         self.read_only.extend(present);
-        self.absent.push((git.to_path_buf(), missing));
+        self.absent.extend(missing);
         true
     }
 
@@ -180,7 +182,7 @@ impl Protected {
         };
         if path.symlink_metadata().is_err() {
             let name = path.strip_prefix(root).unwrap_or(path);
-            self.absent.push((root.clone(), vec![name.to_path_buf()]));
+            self.absent.push((root.clone(), name.to_path_buf(), true));
             return Ok(());
         }
         if path.canonicalize().ok().as_deref() != Some(path) {
@@ -193,6 +195,12 @@ impl Protected {
         self.read_only.push(path.to_path_buf());
         Ok(())
     }
+}
+
+/// Whether another command of this folder, which still runs or was killed, made
+/// it. Empty files and folders of such a command may stay; git ignores them.
+fn is_placeholder(path: &Path) -> bool {
+    path.ends_with("commondir") && text_of(path).is_some_and(|t| t.as_bytes() == PLACEHOLDER)
 }
 
 /// The folders between a path and the outermost writable folder that it lies
@@ -376,7 +384,7 @@ mod tests {
         assert_eq!(found.pinned, pinned);
         let read_only = [".git/config", "conf/git/inc"].map(|p| root.join(p));
         assert_eq!(found.read_only, read_only);
-        assert!(found.absent.contains(&(root, vec!["later".into()])));
+        assert!(found.absent.contains(&(root, "later".into(), true)));
     }
 
     #[test]

@@ -10,18 +10,23 @@ use super::mounts::{
     Make, attach, copy, device, enter, filesystem, folder, mounts, overlay, place, tmpfs,
 };
 use super::plan::{PRIVATE, Part, Source, is_of_machine, is_opened, may_change, plan};
-use super::policy::{Cache, Overlays, Right, Spot, open};
+use super::policy::{Absent, Cache, Overlays, PLACEHOLDER, Right, Spot, open};
 use super::{Fence, SandboxPolicy};
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, mkdirat, openat, renameat_with, unlinkat};
 use rustix::mount::{
     MountAttrFlags, MountFlags, MountPropagationFlags, mount_change, mount_remount,
 };
 use std::ffi::OsStr;
-use std::io;
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
 /// Where the empty files and folders lie that hide others.
 const EMPTY: &str = "/run/crabtalk/hidden";
+
+/// Missing parts of git directories that are folders.
+const FOLDERS: [&str; 3] = ["hooks", "info", "modules"];
 
 /// Devices without effect on anything.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
@@ -134,6 +139,9 @@ impl Builder<'_> {
                 }
                 (copy(&opened)?, Make::like(&opened))
             }
+            Source::Absent(absent) => {
+                return stand_in(root, absent);
+            }
             Source::Cache(_) | Source::Memory if part.covered => return Ok(()),
             Source::Cache(cache) => (self.cache(cache, number)?, Make::Folder),
             Source::Memory => (tmpfs("700", MEMORY)?, Make::Folder),
@@ -226,6 +234,51 @@ fn kernel(root: &OwnedFd, fence: &mut Fence) -> Done {
     }
     let devices = place(root, Path::new("/dev"), Some(Make::Folder)).map_err(|e| at("/dev", e))?;
     fence.open(&devices, false)
+}
+
+/// Makes an empty folder or file that is read-only to the command. Where this
+/// user may not make it, the command cannot either.
+fn stand_in(root: &OwnedFd, absent: &Absent) -> io::Result<()> {
+    let parent = place(root, absent.path.parent().unwrap_or(Path::new("/")), None)?;
+    let name = absent.path.file_name().unwrap_or_default();
+    let made = if FOLDERS.iter().any(|folder| name == *folder) {
+        mkdirat(&parent, name, Mode::from_raw_mode(0o755)).map_err(io::Error::from)
+    } else {
+        let text = if name == "commondir" {
+            PLACEHOLDER
+        } else {
+            b""
+        };
+        new_file(&parent, name, text)
+    };
+    match made.map_err(|e| e.kind()) {
+        Ok(()) | Err(io::ErrorKind::AlreadyExists) => {}
+        Err(io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) => return Ok(()),
+        Err(kind) => return Err(kind.into()),
+    }
+    let placed = place(root, &absent.path, None)?;
+    attach(&copy(&placed)?, &placed)
+}
+
+/// Makes a file that has its content as soon as it has its name.
+fn new_file(folder: &OwnedFd, name: &OsStr, text: &[u8]) -> io::Result<()> {
+    let random = RandomState::new().hash_one(name);
+    let new = format!("crabtalk-{random:016x}");
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = openat(folder, &new, flags, Mode::from_raw_mode(0o644))?;
+    let named = std::fs::File::from(file).write_all(text).and_then(|()| {
+        Ok(renameat_with(
+            folder,
+            &new,
+            folder,
+            name,
+            RenameFlags::NOREPLACE,
+        )?)
+    });
+    if named.is_err() {
+        let _ = unlinkat(folder, &new, AtFlags::empty());
+    }
+    named
 }
 
 /// The overlay mount of a cache.

@@ -108,6 +108,9 @@ async fn configuration_and_hooks_stay_as_they_are() {
             );
         }
     }
+    // They cannot even be made, which git outside would obey at once.
+    let make = "for f in commondir config.worktree info/x modules/x; do (echo x > .git/$f) 2>/dev/null && echo made; done; true";
+    assert_eq!(world.bash(&tools, make).await.content, "[no output]");
     let names = std::fs::read_dir(&git_folder).unwrap();
     let left = names.filter(|e| {
         e.as_ref()
