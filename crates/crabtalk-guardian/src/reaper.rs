@@ -164,30 +164,27 @@ impl Register {
     /// an orphan costs does not grow with what else runs.
     fn sweep(&self) -> Swept {
         let mut swept = Swept::default();
-        let begun = Instant::now();
-        let mut give_up = begun + SWEEP_FOR;
+        let mut give_up = Instant::now() + SWEEP_FOR;
+        let at_most = Instant::now() + SWEEP_AT_MOST;
         loop {
-            let orphans: Vec<(Process, bool)> =
-                self.orphans().into_iter().map(|o| (o, kill(o))).collect();
+            let orphans = self.orphans();
+            let killed: Vec<bool> = orphans.iter().map(|orphan| kill(*orphan)).collect();
             let before = swept.ended;
-            let mut hopeless = true;
             swept.left.clear();
-            for (orphan, killed) in orphans {
+            for orphan in orphans {
                 if reap(orphan, give_up) {
                     swept.ended += 1;
                 } else {
-                    // One that may not be killed is another user's.
-                    hopeless &= !killed;
                     swept.left.push(orphan.pid);
                 }
             }
             let now = Instant::now();
             if swept.ended > before {
-                give_up = (now + SWEEP_FOR).min(begun + SWEEP_AT_MOST);
-            } else if hopeless {
-                return swept;
+                give_up = (now + SWEEP_FOR).min(at_most);
             }
-            if now > give_up {
+            // Processes that may not be killed are another user's.
+            let hopeless = swept.ended == before && !killed.contains(&true);
+            if hopeless || now > give_up {
                 return swept;
             }
         }

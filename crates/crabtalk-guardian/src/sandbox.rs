@@ -1,10 +1,10 @@
-//! The sandbox of commands (GATE-5): what it opens, and how a process shuts
-//! itself in.
+//! The sandbox of commands (GATE-5): the policy of one command, and the process
+//! that restricts itself to it.
 //!
-//! Namespaces take away what is outside, landlock what of the rest is not
-//! opened, and a filter of system calls what neither of them judges.
-//! Invariants: where the kernel lacks a needed piece the command does not run;
-//! what is opened is what was judged, whatever has taken its name since.
+//! Namespaces remove everything that is not mounted, landlock limits access to
+//! the mounted files, and a seccomp filter denies the system calls that neither
+//! covers. Invariants: a command does not run without landlock and the filter;
+//! a file that was replaced after it was judged is not opened.
 
 use std::path::PathBuf;
 
@@ -37,12 +37,17 @@ pub use landlocked::version as landlock_version;
 pub use policy::{Right, SandboxPolicy, Spot};
 pub use walls::Walls;
 #[cfg(target_os = "linux")]
-pub(crate) use {filter::filter, landlocked::Fence, plan::temporary, policy::Opened};
+pub(crate) use {
+    filter::filter,
+    landlocked::Fence,
+    plan::temporary,
+    policy::{Absent, Opened, Overlays, PLACEHOLDER},
+};
 
 /// The latest version of landlock that is asked for where the kernel has it.
 const LATEST_LANDLOCK: u8 = 9;
 
-/// What the owner says of every sandboxed command.
+/// The owner's settings for all sandboxed commands.
 #[derive(Debug, Clone)]
 pub struct SandboxConfig {
     /// Whether every command reaches all public hosts through the proxy.

@@ -1,5 +1,5 @@
-//! Hands descriptors over a socket: a process's three streams, so that nobody
-//! on the way holds them open, and the proxy's listener.
+//! Passes descriptors over a socket: a process's three streams, so that no
+//! process in between holds them open, and the proxy's listener.
 
 use rustix::io::Errno;
 use rustix::net::{
@@ -15,7 +15,9 @@ pub(super) fn send(to: impl AsFd, descriptors: &[BorrowedFd<'_>]) -> io::Result<
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut attached = SendAncillaryBuffer::new(&mut space);
     if !attached.push(SendAncillaryMessage::ScmRights(descriptors)) {
-        return Err(io::Error::other("there is no room for the descriptors"));
+        return Err(io::Error::other(
+            "the message is too small for the descriptors",
+        ));
     }
     sendmsg(
         &to,

@@ -100,7 +100,7 @@ fn read_head(client: &mut TcpStream) -> io::Result<(String, Vec<u8>)> {
 struct Request {
     host: String,
     port: u16,
-    /// What is sent on in place of the head; absent for `CONNECT`.
+    /// The head for the server; absent for `CONNECT`.
     forwarded: Option<String>,
 }
 
@@ -264,7 +264,7 @@ fn pass(from: &mut TcpStream, to: &mut TcpStream) {
     let ended = io::copy(from, to);
     let _ = to.shutdown(Shutdown::Write);
     if ended.is_err() {
-        // The other direction would wait for nobody.
+        // The other direction would wait without end.
         let _ = from.shutdown(Shutdown::Both);
         let _ = to.shutdown(Shutdown::Both);
     }

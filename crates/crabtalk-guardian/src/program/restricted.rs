@@ -1,13 +1,13 @@
-//! The processes that shut themselves in.
+//! The processes that restrict themselves.
 //!
 //! Without namespaces one of them becomes what is to run. With them there are
 //! two: one leaves the system's namespaces and starts the first process of the
 //! new ones, which makes the file system, starts it from a thread that has
-//! shut itself in, and reaps what falls to it. When it ends, for whatever
-//! reason, the kernel ends all that is left in there.
+//! restricted itself, and reaps orphans. When it ends, the kernel ends all
+//! other processes of the namespace.
 //!
-//! They are processes of their own because restricting between fork and exec
-//! would need unsafe code.
+//! They are separate processes because restricting between fork and exec
+//! needs unsafe code.
 
 use super::descriptors::{self, Stdio};
 use super::frame;
@@ -108,7 +108,7 @@ fn begin(control: &mut UnixStream, beginning: Beginning) -> Result<(), String> {
     let Beginning {
         policy,
         scratch,
-        work,
+        overlays,
         mut launch,
     } = beginning;
     let streams = Stdio::receive(&*control).map_err(failed)?;
@@ -116,7 +116,7 @@ fn begin(control: &mut UnixStream, beginning: Beginning) -> Result<(), String> {
     let build = root::Build {
         policy: &policy,
         scratch: &scratch,
-        work: work.as_ref(),
+        overlays: overlays.as_ref(),
     };
     root::build(&build, &mut fence)?;
     let loopback = loopback::bring_up();
@@ -172,7 +172,7 @@ fn start_shut_in(fence: Fence, launch: Launch, streams: Stdio) -> Result<i32, St
         .unwrap_or_else(|_| Err("the sandbox's own thread ended".into()))
 }
 
-/// Ends with the guardian: nobody else would miss what is in here.
+/// Ends this process, and so the namespace, with the guardian.
 fn end_with(control: &UnixStream) -> Result<(), String> {
     let mut control = control.try_clone().map_err(failed)?;
     std::thread::spawn(move || {

@@ -1,8 +1,8 @@
 //! Folders that exist for as long as a command: for its temporary files, and
 //! for what the kernel keeps of overlay mounts.
 
-use crate::sandbox::Spot;
-use std::fs::Permissions;
+use crate::sandbox::{Overlays, Spot};
+use std::fs::{File, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -37,23 +37,36 @@ impl Scratch {
 }
 
 /// A scratch folder for the work folders of overlay mounts, which no command
-/// reaches.
-pub(super) struct Work(Scratch);
+/// reaches. Two mounts must not share an upper folder, so the first of several
+/// commands has those of the project, and the others have upper folders in here.
+pub(super) struct Work {
+    scratch: Scratch,
+    /// Held if this command is the first.
+    lock: Option<File>,
+}
 
 impl Work {
     pub(super) fn make(below: &Path) -> io::Result<Self> {
-        Scratch::make(below).map(Self)
+        let lock = File::open(below)?;
+        let lock = lock.try_lock().is_ok().then_some(lock);
+        Ok(Self {
+            scratch: Scratch::make(below)?,
+            lock,
+        })
     }
 
-    pub(super) fn spot(&self) -> &Spot {
-        self.0.spot()
+    pub(super) fn overlays(&self) -> Overlays {
+        Overlays {
+            work: self.scratch.spot().clone(),
+            keep: self.lock.is_some(),
+        }
     }
 }
 
 impl Drop for Work {
     fn drop(&mut self) {
         // The kernel leaves folders that may not be listed.
-        for entry in std::fs::read_dir(self.0.path())
+        for entry in std::fs::read_dir(self.scratch.path())
             .into_iter()
             .flatten()
             .flatten()

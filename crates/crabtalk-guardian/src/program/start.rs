@@ -36,7 +36,7 @@ impl Started {
     /// How it ended, as its own namespace saw it; for when that is gone.
     pub(super) fn ended(self) -> Option<(Option<i32>, Option<i32>)> {
         let mut words = self.words?;
-        // Whoever could not be ended may hold the other end.
+        // A process that could not be ended may hold the other end.
         words.set_nonblocking(true).ok()?;
         match frame::read(&mut words) {
             Ok(Word::Ended { code, signal }) => Some((code, signal)),
@@ -87,7 +87,7 @@ pub(super) fn start(start: Start, streams: Stdio) -> Result<Started, String> {
     })
 }
 
-/// What is to be started. A text that is too long for an argument goes through
+/// Program and arguments. A text that is too long for an argument goes through
 /// a file in the scratch folder, which the command finds at `shown_at`.
 fn launch(run: Run, scratch: Option<&Scratch>, shown_at: &Path) -> Result<Launch, String> {
     let shells = || vec!["bash".to_owned(), "sh".to_owned()];
@@ -113,7 +113,7 @@ fn launch(run: Run, scratch: Option<&Scratch>, shown_at: &Path) -> Result<Launch
 fn start_free(launch: &Launch, streams: &Stdio) -> Result<i32, String> {
     let started = launch.each(|command| {
         let command = streams.try_clone()?.give(command);
-        // A group of its own: `kill 0` in a shell must not hit the guardian.
+        // Another group: `kill 0` in a shell must not hit the guardian.
         command.process_group(0).spawn()
     });
     started
@@ -186,7 +186,7 @@ impl Boxed<'_> {
         let beginning = Beginning {
             policy: self.policy,
             scratch: self.scratch.spot().clone(),
-            work: self.work.map(|work| work.spot().clone()),
+            overlays: self.work.map(Work::overlays),
             launch,
         };
         let begun = frame::write(&mut control, &Task::Begin(Box::new(beginning)))

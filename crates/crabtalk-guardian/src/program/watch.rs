@@ -45,7 +45,7 @@ pub(super) fn main() -> ExitCode {
         Ok(report) => report,
         Err(why) => Report::NotStarted { why },
     };
-    // The daemon may be gone, which is nobody's loss.
+    // Fails only without a daemon to read it.
     let _ = frame::write(&mut control, &report);
     ExitCode::SUCCESS
 }
@@ -74,7 +74,9 @@ fn guard(control: &mut UnixStream) -> Result<Report, String> {
     let started = watch_children(tell.clone())
         .and_then(|started| watch_control(control, tell).map(|()| started))
         .map_err(|e| format!("cannot start a thread to watch over the command: {e}"))?;
-    let leftovers = Leftovers::watch(start.sandbox.as_ref());
+    let absent = start.sandbox.as_ref().map(|policy| policy.absent.clone());
+    let absent = absent.unwrap_or_default();
+    let leftovers = Leftovers::watch(&absent);
     let guarded = start::start(start, streams)?;
     // The thread waits for it.
     let _ = started.send(guarded.process);
@@ -159,7 +161,7 @@ fn watch_control(control: &UnixStream, tell: SyncSender<Event>) -> io::Result<()
                 Err(_) => break,
             }
         }
-        // Nobody listens any more when everything has already ended.
+        // Fails only when everything has already ended.
         let _ = tell.send(Event::Closed);
     })?;
     Ok(())

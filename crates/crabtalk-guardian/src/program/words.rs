@@ -1,12 +1,12 @@
-//! What the guardian and the processes that shut themselves in say to each
-//! other.
+//! The messages between the guardian and the processes that restrict
+//! themselves.
 
-use crate::sandbox::{SandboxPolicy, Spot};
+use crate::sandbox::{Overlays, SandboxPolicy, Spot};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::process::Command;
 
-/// What such a process is told, first of all.
+/// The first message to such a process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Task {
     /// Restrict yourself and become the process; its streams follow.
@@ -31,18 +31,18 @@ pub(super) struct Launch {
     pub(super) environment: Vec<(String, String)>,
 }
 
-/// What the first process of new namespaces is told.
+/// The order to the first process of new namespaces.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Beginning {
     pub(super) policy: SandboxPolicy,
     /// The folder of temporary files.
     pub(super) scratch: Spot,
-    /// The folder for overlay mounts.
-    pub(super) work: Option<Spot>,
+    /// The folders of overlay mounts.
+    pub(super) overlays: Option<Overlays>,
     pub(super) launch: Launch,
 }
 
-/// What such a process says.
+/// An answer of such a process.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Word {
     /// The system's namespaces are left.
@@ -64,7 +64,7 @@ pub(super) enum Word {
 }
 
 impl Launch {
-    /// Tries one program after the other, as long as they are not there.
+    /// Starts the first of the programs that exists.
     pub(super) fn each<T>(
         &self,
         mut start: impl FnMut(&mut Command) -> io::Result<T>,

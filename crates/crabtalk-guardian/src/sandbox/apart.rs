@@ -13,7 +13,7 @@ use std::io;
 use std::path::PathBuf;
 
 /// Leaves all namespaces of the system. The next child is the first process
-/// of its own namespace of processes.
+/// of a new namespace of processes.
 pub(crate) fn leave() -> io::Result<()> {
     let flags = UnshareFlags::NEWUSER
         | UnshareFlags::NEWNS
@@ -30,7 +30,7 @@ pub(crate) fn leave() -> io::Result<()> {
     Ok(())
 }
 
-/// What the first process needs: to mount, to bring up the loopback interface,
+/// The rights of the first process: to mount, to bring up the loopback interface,
 /// and to set up overlay mounts in folders of the user.
 const NEEDED: CapabilitySet = CapabilitySet::SYS_ADMIN
     .union(CapabilitySet::NET_ADMIN)

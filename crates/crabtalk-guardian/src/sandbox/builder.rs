@@ -5,7 +5,7 @@
 //! apart into its entries instead.
 
 use super::links::Links;
-use super::lists::{MOVED, PRIVATE_CACHES, SECRETS, SHARED_CACHES, SYSTEM, TOOLCHAINS};
+use super::lists::{MOVED, PRIVATE_CACHES, SECRETS, SHARED_CACHES, SYSTEM, TOOLCHAINS, words};
 use super::policy::{Absent, Cache, Caches, Opened, Right, Spot};
 use super::{SandboxConfig, SandboxPolicy, repository, secrets};
 use std::ffi::{OsStr, OsString};
@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 /// working directory of a million files costs an error, not a minute.
 const MAX_PATHS: usize = 10_000;
 
-/// What a policy is built from.
+/// The parts of a policy.
 #[derive(Debug)]
 pub struct PolicyBuilder<'a> {
-    /// What the owner says of sandboxes.
+    /// The owner's settings.
     pub config: &'a SandboxConfig,
     /// The working folder, judged.
     pub cwd: &'a Spot,
@@ -46,7 +46,7 @@ impl PolicyBuilder<'_> {
     /// The policy. Touches the disk.
     ///
     /// # Errors
-    /// Hosts are granted where there are no namespaces; a granted or configured
+    /// The machine lacks the namespaces that hosts need; a granted or configured
     /// path is too wide; git's configuration cannot be protected.
     pub fn build(&self) -> Result<SandboxPolicy, String> {
         if !self.hosts.is_empty() && !self.namespaces {
@@ -60,7 +60,7 @@ impl PolicyBuilder<'_> {
         };
         let roots = self.open_folders(&mut places)?;
         self.open_tools(&mut places)?;
-        // Inside the closed home, hence not subject to what is closed.
+        // They lie in the closed home.
         let readable = self.readable.iter().filter_map(|path| judge(path));
         places
             .opened
@@ -123,19 +123,27 @@ impl PolicyBuilder<'_> {
             places.open_judged(self.cwd.clone(), right)?;
             roots.push(self.cwd.path.clone());
         }
-        for path in self.config.write.iter().chain(self.write) {
-            let Ok(path) = path.canonicalize() else {
-                continue;
-            };
-            if self.is_home_or_above(&path) {
+        let mut writable = Vec::new();
+        for path in &self.config.write {
+            places.links.note(path);
+            writable.extend(judge(path));
+        }
+        for path in self.write {
+            // Granted without links, so that following one now would open
+            // another place.
+            let spot = Spot::judge(path);
+            let failed = |e| format!("the sandbox cannot open {}: {e}", path.display());
+            writable.push(spot.map_err(failed)?);
+        }
+        for spot in writable {
+            if self.is_home_or_above(&spot.path) {
                 return Err(format!(
                     "the sandbox cannot open {} for writing, because the home folder lies in it: name a folder in the home",
-                    path.display()
+                    spot.path.display()
                 ));
             }
-            places.links.note(&path);
-            places.open(&path, right)?;
-            roots.push(path);
+            roots.push(spot.path.clone());
+            places.open_judged(spot, right)?;
         }
         if self.read_only {
             roots.clear();
@@ -146,16 +154,14 @@ impl PolicyBuilder<'_> {
 
     /// Opens the system, toolchains, and what `PATH` and configuration name.
     fn open_tools(&self, places: &mut Opening) -> Result<(), String> {
-        let toolchains = TOOLCHAINS.iter().filter_map(|entry| self.below_home(entry));
-        let caches = SHARED_CACHES
-            .iter()
+        let toolchains = words(TOOLCHAINS).filter_map(|entry| self.below_home(entry));
+        let caches = words(SHARED_CACHES)
             .filter(|_| !self.namespaces)
             .filter_map(|entry| self.below_home(entry));
         let path = self.variable("PATH").unwrap_or(OsStr::new(""));
         let programs =
             std::env::split_paths(path).filter(|p| p.is_absolute() && !self.is_home_or_above(p));
-        for path in SYSTEM
-            .iter()
+        for path in words(SYSTEM)
             .map(PathBuf::from)
             .chain(toolchains)
             .chain(caches)
@@ -168,7 +174,7 @@ impl PolicyBuilder<'_> {
         Ok(())
     }
 
-    /// Keeps git's configuration in a writable folder as it is.
+    /// Protects git's configuration in a writable folder.
     fn protect(
         &self,
         root: &Path,
@@ -189,10 +195,19 @@ impl PolicyBuilder<'_> {
                 found.read_only.iter().map(PathBuf::as_path),
                 Right::ReadOnly,
             );
-            absent.extend(found.absent.into_iter().filter_map(|(folder, names)| {
-                let folder = judge(&folder)?;
-                Some(Absent { folder, names })
-            }));
+            absent.extend(
+                found
+                    .absent
+                    .into_iter()
+                    .filter_map(|(folder, name, include)| {
+                        Some(Absent {
+                            path: folder.join(&name),
+                            include,
+                            folder: judge(&folder)?,
+                            name,
+                        })
+                    }),
+            );
         }
         Ok(())
     }
@@ -210,7 +225,7 @@ impl PolicyBuilder<'_> {
         };
         let mut list: Vec<Cache> = Vec::new();
         for (entries, shared) in [(PRIVATE_CACHES, false), (SHARED_CACHES, true)] {
-            for entry in entries {
+            for entry in words(entries) {
                 let Some(path) = self.below_home(entry) else {
                     continue;
                 };
@@ -258,7 +273,7 @@ impl PolicyBuilder<'_> {
         let secrets = self
             .user_home
             .into_iter()
-            .flat_map(|h| SECRETS.iter().map(|s| h.join(s)));
+            .flat_map(|h| words(SECRETS).map(|s| h.join(s)));
         let mut closed: Vec<PathBuf> = std::iter::once(self.home.to_path_buf())
             .chain(secrets)
             .filter_map(|path| path.canonicalize().ok())
@@ -319,7 +334,7 @@ impl Opening {
         Ok(())
     }
 
-    /// Adds rights inside of opened folders. What has gone since is left out.
+    /// Adds rights inside of opened folders, except for files that vanished.
     fn add<'p>(&mut self, paths: impl Iterator<Item = &'p Path>, right: Right) {
         let spots = paths.filter_map(|path| Spot::judge(path).ok());
         self.opened

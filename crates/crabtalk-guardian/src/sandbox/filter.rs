@@ -89,7 +89,7 @@ const SHARED: &[i64] = &[
 ];
 
 /// Limits and priorities of other processes, by the argument that names the
-/// process; zero is the caller. With a namespace there are no others.
+/// process; zero is the caller. A namespace holds the command's processes only.
 const OTHERS: &[(i64, u8)] = &[
     (libc::SYS_prlimit64, 0),
     (libc::SYS_sched_setaffinity, 0),
@@ -107,8 +107,7 @@ const TYPING: [u64; 2] = [0x5412, 0x541c];
 /// the kernel in reach.
 const NEW_USER: u64 = libc::CLONE_NEWUSER as u64;
 
-/// Denies it all to the calling thread, for good, with everything it will
-/// start.
+/// Denies it all to the calling thread and to every process it starts.
 pub(crate) fn filter(apart: bool) -> Result<(), String> {
     let failed = |e: seccompiler::BackendError| e.to_string();
     let programs = || -> Result<[BpfProgram; 3], String> {
@@ -171,7 +170,7 @@ fn forbidden(apart: bool) -> Result<Rules, seccompiler::BackendError> {
     Ok(rules)
 }
 
-/// Denies calls whatever their arguments.
+/// Denies calls with any arguments.
 fn of(calls: &[i64]) -> Rules {
     let each = calls.iter().flat_map(|call| numbers(*call));
     each.map(|number| (number, Vec::new())).collect()

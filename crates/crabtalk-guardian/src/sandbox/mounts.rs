@@ -1,4 +1,4 @@
-//! Mounts by descriptor, and what the kernel says of them.
+//! Mounts by descriptor, and the kernel's list of mounts.
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, openat};
 use rustix::io::Errno;
@@ -42,8 +42,8 @@ pub(super) fn tmpfs(mode: &str, size: &str) -> io::Result<OwnedFd> {
     filesystem("tmpfs", &options, MountAttrFlags::empty())
 }
 
-/// A folder with changes of its own on top: `upper` takes them, `work` is the
-/// kernel's while the mount exists.
+/// `lower` overlaid with `upper`, which takes all changes; `work` is the kernel's
+/// while the mount exists.
 pub(super) fn overlay(lower: &OwnedFd, upper: &OwnedFd, work: &OwnedFd) -> io::Result<OwnedFd> {
     let [lower, upper, work] = [lower, upper, work].map(by_descriptor);
     let options = [
@@ -63,7 +63,7 @@ fn by_descriptor(opened: &OwnedFd) -> String {
     format!("/proc/self/fd/{}", opened.as_raw_fd())
 }
 
-/// What is mounted at and below something, as a tree that is nowhere yet.
+/// Clones the mounts at and below a place.
 pub(super) fn copy(opened: &OwnedFd) -> io::Result<OwnedFd> {
     let mut flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
@@ -126,7 +126,7 @@ pub(super) fn place(root: &OwnedFd, path: &Path, make: Option<Make>) -> io::Resu
     Ok(at)
 }
 
-/// What a missing place becomes.
+/// The kind of a missing place.
 #[derive(Clone, Copy)]
 pub(super) enum Make {
     File,
@@ -169,11 +169,11 @@ pub(super) fn enter(root: &OwnedFd) -> io::Result<()> {
 pub(super) struct Mounted {
     pub(super) path: PathBuf,
     pub(super) read_only: bool,
-    /// What may not be taken from it.
+    /// Flags that a remount must keep.
     pub(super) kept: MountFlags,
 }
 
-/// What is mounted, of several at one path the one on top.
+/// All visible mounts: of several at one path the one on top.
 pub(super) fn mounts() -> Result<Vec<Mounted>, String> {
     let lines = std::fs::read("/proc/self/mountinfo").map_err(|e| format!("/proc: {e}"))?;
     let lines = lines.split(|b| *b == b'\n').filter(|l| !l.is_empty());

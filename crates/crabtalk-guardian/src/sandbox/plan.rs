@@ -2,7 +2,7 @@
 //! folder above.
 
 use super::SandboxPolicy;
-use super::policy::{Cache, Right, Spot};
+use super::policy::{Absent, Cache, Right, Spot};
 use std::path::{Path, PathBuf};
 
 /// One place in the command's own file system.
@@ -21,6 +21,8 @@ pub(crate) enum Source<'a> {
     /// The same place of the machine.
     Machine(&'a Spot),
     Cache(&'a Cache),
+    /// A placeholder for something that must not be created.
+    Absent(&'a Absent),
     /// Memory, empty at first.
     Memory,
 }
@@ -52,13 +54,13 @@ impl Part<'_> {
             (Source::Machine(_), Right::Pinned | Right::ReadOnly | Right::Hidden) => false,
             // Its place need not exist, and is not made on the machine.
             (Source::Cache(Cache { lower: None, .. }) | Source::Memory, _) => above.is_of_machine(),
-            (Source::Cache(_), _) => false,
+            (Source::Cache(_) | Source::Absent(_), _) => false,
         }
     }
 }
 
-/// All places, folders before those below. The kernel's own file systems are
-/// made anew, and nothing of the system's takes their place.
+/// All places, folders before those below. `/proc` and `/dev` are mounted fresh,
+/// so the machine's are left out.
 pub(crate) fn plan(policy: &SandboxPolicy) -> Vec<Part<'_>> {
     let part = |path, source, right| Part {
         path,
@@ -74,7 +76,10 @@ pub(crate) fn plan(policy: &SandboxPolicy) -> Vec<Part<'_>> {
     let caches = caches.map(|cache| part(&cache.path, Source::Cache(cache), Right::Write));
     let home = policy.home.iter();
     let home = home.map(|home| part(home, Source::Memory, Right::Write));
+    let absent = policy.absent.iter().filter(|absent| !absent.include);
+    let absent = absent.map(|absent| part(&absent.path, Source::Absent(absent), Right::ReadOnly));
     let mut parts: Vec<Part<'_>> = opened
+        .chain(absent)
         .chain(caches)
         .chain(home)
         .filter(|part| !is_the_kernels(part.path))

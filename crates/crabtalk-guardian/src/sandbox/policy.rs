@@ -1,4 +1,4 @@
-//! What a sandboxed command may reach, as the daemon tells the guardian.
+//! The access of a sandboxed command, as the daemon sends it to the guardian.
 //!
 //! Invariant: a file or folder is named by its path without links together
 //! with the device and inode found there when it was judged. Opening it follows
@@ -10,16 +10,16 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// What a sandboxed command may reach (GATE-5); everything else is closed.
+/// The access of a sandboxed command (GATE-5); everything else is closed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxPolicy {
     /// Where the command runs.
     pub cwd: Spot,
     /// Files and folders with their rights.
     pub opened: Vec<Opened>,
-    /// Names that are removed after the command if it created them.
+    /// Parts of git directories that must not come into being.
     pub absent: Vec<Absent>,
-    /// Where the command finds an empty home of its own.
+    /// The path of the command's private, empty home.
     pub home: Option<PathBuf>,
     /// Private copies of caches.
     pub caches: Option<Caches>,
@@ -27,7 +27,7 @@ pub struct SandboxPolicy {
     pub links: Vec<Link>,
     /// Hosts that the proxy connects to; the proxy is absent without any.
     pub hosts: Vec<String>,
-    /// Whether the command runs in namespaces of its own.
+    /// Whether the command runs in namespaces.
     pub namespaces: bool,
     /// The latest version of landlock to ask the kernel for.
     pub landlock: u8,
@@ -36,20 +36,20 @@ pub struct SandboxPolicy {
 /// A file or folder of the machine in the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Opened {
-    /// What is opened.
+    /// The file or folder.
     pub spot: Spot,
-    /// What the command may do with it.
+    /// The command's right to it.
     pub right: Right,
 }
 
-/// What a command may do with a place. The last three need namespaces.
+/// The right of a command to a place. The last three need namespaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Right {
     /// Read and execute it and everything below.
     Read,
     /// Change it and everything below as well.
     Write,
-    /// Change it, but neither rename nor remove it: a mount of its own.
+    /// Change it, but neither rename nor remove it: it is a separate mount.
     Pinned,
     /// Read it, although the folder around it is writable.
     ReadOnly,
@@ -57,14 +57,24 @@ pub enum Right {
     Hidden,
 }
 
-/// Names in a folder that do not exist when the command starts.
+/// A part of a git directory that does not exist when the command starts. An
+/// empty file or folder stands in for it, so that the command cannot create it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Absent {
-    /// The folder.
+    /// A folder that exists.
     pub folder: Spot,
-    /// Paths relative to it.
-    pub names: Vec<PathBuf>,
+    /// The path relative to it.
+    pub name: PathBuf,
+    /// The whole path.
+    pub path: PathBuf,
+    /// Whether it is a file that the configuration includes. In a work tree a
+    /// placeholder could be committed, so that it is only removed afterwards.
+    pub include: bool,
 }
+
+/// What the file `commondir` contains while it stands in: git then finds all
+/// that is common to work trees in the same folder. An empty one is an error.
+pub(crate) const PLACEHOLDER: &[u8] = b".\n";
 
 /// Caches whose changes stay within one project.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,7 +96,16 @@ pub struct Cache {
     pub upper: Spot,
 }
 
-/// A file or folder as it was when it was judged.
+/// Where overlay mounts of one command keep their files.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Overlays {
+    /// The folder for the kernel's files.
+    pub(crate) work: Spot,
+    /// Whether changes go to the project's folder, or are lost.
+    pub(crate) keep: bool,
+}
+
+/// A file or folder with its identity when it was judged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spot {
     /// Its path, without links.
@@ -164,7 +183,7 @@ pub(crate) fn open(path: &Path) -> io::Result<OwnedFd> {
 
 #[cfg(not(target_os = "linux"))]
 impl Spot {
-    /// There is no sandbox here; what would be opened is only named.
+    /// Notes the path alone: the sandbox needs Linux.
     pub fn judge(path: &Path) -> io::Result<Self> {
         Ok(Self {
             path: path.to_path_buf(),

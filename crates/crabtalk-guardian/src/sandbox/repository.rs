@@ -1,17 +1,18 @@
-//! What keeps a repository's configuration as it is while a command writes to
-//! the repository.
+//! Protects a repository's configuration while a command writes to the
+//! repository.
 //!
 //! git runs programs that its configuration and hooks name, later and outside
-//! the sandbox. So `.git` is a mount of its own, which cannot be renamed, and
+//! the sandbox. So `.git` is a separate mount, which cannot be renamed, and
 //! the parts of it that name programs are read-only. Nested repositories are
 //! not protected.
 
+use super::policy::PLACEHOLDER;
 use std::path::{Component, Path, PathBuf};
 
 /// Parts of a git directory that decide which programs git runs.
 const PARTS: &[&str] = &["config", "config.worktree", "commondir", "hooks", "modules"];
 
-/// The same of its folder `info`, where git keeps lists of its own as well.
+/// The same of its folder `info`, where git itself writes as well.
 const INFO_PARTS: &[&str] = &["attributes"];
 
 /// The same of a linked work tree's own git directory.
@@ -27,7 +28,7 @@ const MAX_INCLUDES: usize = 32;
 /// Largest configuration and `.git` file that is read.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// What a writable folder needs for its repository.
+/// The mounts and checks that protect one repository.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Protected {
     /// git directories outside the folder, to be opened.
@@ -35,8 +36,9 @@ pub(super) struct Protected {
     /// Folders that may be changed and not renamed.
     pub(super) pinned: Vec<PathBuf>,
     pub(super) read_only: Vec<PathBuf>,
-    /// Names that git would obey if the command created them, by folder.
-    pub(super) absent: Vec<(PathBuf, Vec<PathBuf>)>,
+    /// Names that git would obey if the command created them: the folder, the
+    /// path relative to it, and whether it is an included file.
+    pub(super) absent: Vec<(PathBuf, PathBuf, bool)>,
 }
 
 /// Finds the repository of a folder. `roots` are all writable folders.
@@ -98,15 +100,16 @@ impl Protected {
         match info.symlink_metadata() {
             Ok(meta) if meta.is_dir() => drop(self.parts(&info, INFO_PARTS)),
             Ok(_) => self.read_only.push(git.to_path_buf()),
-            Err(_) => self.absent.push((git.to_path_buf(), vec!["info".into()])),
+            Err(_) => self.absent.push((git.to_path_buf(), "info".into(), false)),
         }
         self.worktrees(&git.join("worktrees"));
-        self.includes(&git.join("config"), roots, user_home)
+        let configurations = [git.join("config"), git.join("config.worktree")];
+        self.includes(configurations.into(), roots, user_home)
     }
 
     /// Protects parts of a git directory. Says whether it is still writable:
-    /// with a link among them all of it becomes read-only, since no mount can
-    /// stand on a link.
+    /// with a link among them all of it becomes read-only, since a link
+    /// cannot be mounted over.
     fn parts(&mut self, git: &Path, parts: &[&str]) -> bool {
         let mut missing = Vec::new();
         let mut present = Vec::new();
@@ -117,13 +120,13 @@ impl Protected {
                     self.read_only.push(git.to_path_buf());
                     return false;
                 }
-                Ok(_) => present.push(path),
-                Err(_) => missing.push(PathBuf::from(part)),
+                Ok(_) if !is_placeholder(&path) => present.push(path),
+                Ok(_) | Err(_) => missing.push((git.to_path_buf(), PathBuf::from(part), false)),
             }
         }
         self.pinned.push(git.to_path_buf());
         self.read_only.extend(present);
-        self.absent.push((git.to_path_buf(), missing));
+        self.absent.extend(missing);
         true
     }
 
@@ -143,14 +146,13 @@ impl Protected {
         }
     }
 
-    /// Protects the files in writable folders that a configuration includes.
+    /// Protects the files in writable folders that configurations include.
     fn includes(
         &mut self,
-        config: &Path,
+        mut ahead: Vec<PathBuf>,
         roots: &[PathBuf],
         user_home: Option<&Path>,
     ) -> Result<(), String> {
-        let mut ahead = vec![config.to_path_buf()];
         let mut seen = 0;
         while let Some(config) = ahead.pop() {
             for entry in entries(&config) {
@@ -180,7 +182,7 @@ impl Protected {
         };
         if path.symlink_metadata().is_err() {
             let name = path.strip_prefix(root).unwrap_or(path);
-            self.absent.push((root.clone(), vec![name.to_path_buf()]));
+            self.absent.push((root.clone(), name.to_path_buf(), true));
             return Ok(());
         }
         if path.canonicalize().ok().as_deref() != Some(path) {
@@ -195,6 +197,12 @@ impl Protected {
     }
 }
 
+/// Whether another command of this folder, which still runs or was killed, made
+/// it. Empty files and folders of such a command may stay; git ignores them.
+fn is_placeholder(path: &Path) -> bool {
+    path.ends_with("commondir") && text_of(path).is_some_and(|t| t.as_bytes() == PLACEHOLDER)
+}
+
 /// The folders between a path and the outermost writable folder that it lies
 /// in.
 pub(super) fn ancestors_within(path: &Path, roots: &[PathBuf]) -> Vec<PathBuf> {
@@ -207,7 +215,7 @@ pub(super) fn ancestors_within(path: &Path, roots: &[PathBuf]) -> Vec<PathBuf> {
     between.map(Path::to_path_buf).collect()
 }
 
-/// What a `.git` file names.
+/// The git directory that a `.git` file names.
 fn target_of(file: &Path) -> Option<PathBuf> {
     let text = text_of(file)?;
     let named = text.trim_end().strip_prefix("gitdir: ")?;
@@ -376,7 +384,7 @@ mod tests {
         assert_eq!(found.pinned, pinned);
         let read_only = [".git/config", "conf/git/inc"].map(|p| root.join(p));
         assert_eq!(found.read_only, read_only);
-        assert!(found.absent.contains(&(root, vec!["later".into()])));
+        assert!(found.absent.contains(&(root, "later".into(), true)));
     }
 
     #[test]

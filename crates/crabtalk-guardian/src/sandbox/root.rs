@@ -1,26 +1,32 @@
-//! A file system of the command's own: what is opened to it, and nothing else.
+//! The private file system of a command, with the opened places and nothing
+//! else.
 //!
-//! Everything is mounted by descriptors of what was judged, on a fresh root
-//! that nobody else sees; then the old root is left behind.
-//! Invariant: what is not opened for changes is mounted read-only, or nothing
-//! is started.
+//! Every mount is made from a descriptor that was compared with the judged
+//! file, on a fresh root; then the old root is unmounted.
+//! Invariant: everything that is not opened for writing is mounted read-only,
+//! or the command does not start.
 
 use super::mounts::{
     Make, attach, copy, device, enter, filesystem, folder, mounts, overlay, place, tmpfs,
 };
 use super::plan::{PRIVATE, Part, Source, is_of_machine, is_opened, may_change, plan};
-use super::policy::{Cache, Right, Spot, open};
+use super::policy::{Absent, Cache, Overlays, PLACEHOLDER, Right, Spot, open};
 use super::{Fence, SandboxPolicy};
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, mkdirat, openat, renameat_with, unlinkat};
 use rustix::mount::{
     MountAttrFlags, MountFlags, MountPropagationFlags, mount_change, mount_remount,
 };
 use std::ffi::OsStr;
-use std::io;
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
 /// Where the empty files and folders lie that hide others.
 const EMPTY: &str = "/run/crabtalk/hidden";
+
+/// Missing parts of git directories that are folders.
+const FOLDERS: [&str; 3] = ["hooks", "info", "modules"];
 
 /// Devices without effect on anything.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
@@ -33,24 +39,24 @@ const DEVICE_LINKS: [(&str, &str); 4] = [
     ("/dev/stderr", "/proc/self/fd/2"),
 ];
 
-/// Shared memory and the home of the command's own: memory of the machine,
-/// hence a limit.
+/// The limit of shared memory and of the private home, which are memory of the
+/// machine.
 const MEMORY: &str = "64m";
 
 /// The root holds names and links.
 const ROOT_BYTES: &str = "4m";
 
-/// What the command's own file system is built from.
+/// The parts of a command's file system.
 pub(crate) struct Build<'a> {
     pub(crate) policy: &'a SandboxPolicy,
     /// The folder of temporary files.
     pub(crate) scratch: &'a Spot,
-    /// The folder for overlay mounts, if there are caches.
-    pub(crate) work: Option<&'a Spot>,
+    /// The folders of overlay mounts, if there are caches.
+    pub(crate) overlays: Option<&'a Overlays>,
 }
 
-/// Puts the calling process into a file system of its own and into its
-/// working folder; opens in the fence what is opened in it.
+/// Moves the calling process to the new file system and its working folder, and
+/// adds the opened places to the fence.
 pub(crate) fn build(build: &Build<'_>, fence: &mut Fence) -> Result<(), String> {
     let parts = plan(build.policy);
     let builder = Builder {
@@ -133,6 +139,9 @@ impl Builder<'_> {
                 }
                 (copy(&opened)?, Make::like(&opened))
             }
+            Source::Absent(absent) => {
+                return stand_in(root, absent);
+            }
             Source::Cache(_) | Source::Memory if part.covered => return Ok(()),
             Source::Cache(cache) => (self.cache(cache, number)?, Make::Folder),
             Source::Memory => (tmpfs("700", MEMORY)?, Make::Folder),
@@ -143,8 +152,8 @@ impl Builder<'_> {
         attach(&tree, &place(root, part.path, Some(make))?)
     }
 
-    /// Opens what was judged. What was replaced since stays out; what protects
-    /// something must not have been.
+    /// Opens a judged place. A place that was replaced since is left out; one
+    /// that protects another must be there.
     fn judged(&self, spot: &Spot, right: Right) -> io::Result<Option<OwnedFd>> {
         let opened = if *spot == self.build.policy.cwd {
             // Held since it was judged, wherever it is by now.
@@ -164,10 +173,8 @@ impl Builder<'_> {
     /// that, the project's own alone.
     fn cache(&self, cache: &Cache, number: usize) -> io::Result<OwnedFd> {
         let upper = cache.upper.open()?;
-        if let (Some(lower), Some(work)) = (&cache.lower, self.build.work)
-            && let Ok(lower) = lower.open()
-            && let Ok(work) = folder(&work.open()?, &number.to_string())
-            && let Ok(tree) = overlay(&lower, &upper, &work)
+        if let (Some(lower), Some(overlays)) = (&cache.lower, self.build.overlays)
+            && let Ok(tree) = overlaid(lower, &upper, overlays, number)
         {
             return Ok(tree);
         }
@@ -229,6 +236,67 @@ fn kernel(root: &OwnedFd, fence: &mut Fence) -> Done {
     fence.open(&devices, false)
 }
 
+/// Makes an empty folder or file that is read-only to the command. Where this
+/// user may not make it, the command cannot either.
+fn stand_in(root: &OwnedFd, absent: &Absent) -> io::Result<()> {
+    let parent = place(root, absent.path.parent().unwrap_or(Path::new("/")), None)?;
+    let name = absent.path.file_name().unwrap_or_default();
+    let made = if FOLDERS.iter().any(|folder| name == *folder) {
+        mkdirat(&parent, name, Mode::from_raw_mode(0o755)).map_err(io::Error::from)
+    } else {
+        let text = if name == "commondir" {
+            PLACEHOLDER
+        } else {
+            b""
+        };
+        new_file(&parent, name, text)
+    };
+    match made.map_err(|e| e.kind()) {
+        Ok(()) | Err(io::ErrorKind::AlreadyExists) => {}
+        Err(io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) => return Ok(()),
+        Err(kind) => return Err(kind.into()),
+    }
+    let placed = place(root, &absent.path, None)?;
+    attach(&copy(&placed)?, &placed)
+}
+
+/// Makes a file that has its content as soon as it has its name.
+fn new_file(folder: &OwnedFd, name: &OsStr, text: &[u8]) -> io::Result<()> {
+    let random = RandomState::new().hash_one(name);
+    let new = format!("crabtalk-{random:016x}");
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = openat(folder, &new, flags, Mode::from_raw_mode(0o644))?;
+    let named = std::fs::File::from(file).write_all(text).and_then(|()| {
+        Ok(renameat_with(
+            folder,
+            &new,
+            folder,
+            name,
+            RenameFlags::NOREPLACE,
+        )?)
+    });
+    if named.is_err() {
+        let _ = unlinkat(folder, &new, AtFlags::empty());
+    }
+    named
+}
+
+/// The overlay mount of a cache.
+fn overlaid(
+    lower: &Spot,
+    upper: &OwnedFd,
+    overlays: &Overlays,
+    number: usize,
+) -> io::Result<OwnedFd> {
+    let own = overlays.work.open()?;
+    let work = folder(&own, &number.to_string())?;
+    if overlays.keep {
+        return overlay(&lower.open()?, upper, &work);
+    }
+    let upper = folder(&own, &format!("{number}-upper"))?;
+    overlay(&lower.open()?, &upper, &work)
+}
+
 /// Covers what is at a path with something empty of its kind.
 fn hide(root: &OwnedFd, path: &Path, number: usize) -> io::Result<()> {
     let Ok(hidden) = place(root, path, None) else {
@@ -251,8 +319,7 @@ fn mount(root: &OwnedFd, path: &Path, tree: &OwnedFd, make: Make) -> Done {
         .map_err(|e| at(path, e))
 }
 
-/// What stands there already stays: a folder that is opened counts for more
-/// than a link to it.
+/// Leaves an existing file or folder, which was opened, in the place of a link.
 fn symlink(root: &OwnedFd, path: &Path, target: &OsStr) {
     if let (Some(folder), Some(name)) = (path.parent(), path.file_name())
         && let Ok(folder) = place(root, folder, Some(Make::Folder))

@@ -1,12 +1,12 @@
 //! Files that are hidden from a command because of their names or modes.
 
-use super::lists::{EXAMPLES, KERNEL_ONLY, ROOT_ONLY, SECRET_FILES, UNSEARCHED};
+use super::lists::{EXAMPLES, KERNEL_ONLY, ROOT_ONLY, SECRET_FILES, UNSEARCHED, words};
 use std::collections::VecDeque;
 use std::fs::DirEntry;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Entries that a search looks at, the upper folders first.
+/// Entries per search, upper folders first.
 const MAX_ENTRIES: usize = 20_000;
 
 /// Files below a folder that look like secrets.
@@ -16,7 +16,7 @@ pub(super) fn in_project(folder: &Path) -> Vec<PathBuf> {
         let name = entry.file_name();
         let name = name.to_string_lossy();
         if is_folder {
-            return !UNSEARCHED.contains(&&*name);
+            return !words(UNSEARCHED).any(|unsearched| unsearched == name);
         }
         if is_secret(&name) {
             found.push(entry.path());
@@ -29,12 +29,11 @@ pub(super) fn in_project(folder: &Path) -> Vec<PathBuf> {
 /// Files and folders of the system that other users may not read. As root a
 /// command has no capabilities, but still owns them.
 pub(super) fn of_root() -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = KERNEL_ONLY
-        .iter()
+    let mut found: Vec<PathBuf> = words(KERNEL_ONLY)
         .map(PathBuf::from)
         .filter(|path| path.exists())
         .collect();
-    for folder in ROOT_ONLY {
+    for folder in words(ROOT_ONLY) {
         search(Path::new(folder), |entry, is_folder| {
             let readable = if is_folder { 0o5 } else { 0o4 };
             let closed = entry
@@ -76,13 +75,13 @@ fn search(folder: &Path, mut look: impl FnMut(&DirEntry, bool) -> bool) {
 }
 
 fn is_secret(name: &str) -> bool {
-    let is = |pattern: &&str| match pattern.split_once('*') {
+    let is = |pattern: &'static str| match pattern.split_once('*') {
         Some((begin, end)) => {
             name.len() >= begin.len() + end.len() && name.starts_with(begin) && name.ends_with(end)
         }
-        None => name == *pattern,
+        None => name == pattern,
     };
-    SECRET_FILES.iter().any(is) && !EXAMPLES.contains(&name)
+    words(SECRET_FILES).any(is) && !words(EXAMPLES).any(|example| example == name)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Walls {
     /// The version of landlock; absent where sandboxed commands do not run.
     pub landlock: Option<u8>,
-    /// Whether commands run in namespaces of their own.
+    /// Whether commands run in namespaces.
     pub namespaces: bool,
     /// Why namespaces do not work.
     pub why: Option<String>,
@@ -18,7 +18,7 @@ const WITHOUT_NAMESPACES: &str = "git's configuration and hooks in the folder ar
      outside can be changed, other processes are visible, and Unix sockets of your services are \
      reachable";
 
-/// Open besides, before version 6 of landlock.
+/// Also open before version 6 of landlock.
 const BEFORE_6: &str = "your other processes can be ended, and abstract sockets are reachable";
 
 impl Walls {

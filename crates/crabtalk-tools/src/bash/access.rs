@@ -61,6 +61,8 @@ fn writable(text: &str, resolver: &Resolver<'_>, home: &Path) -> Result<PathBuf,
         "the home folder as a whole is never writable in the sandbox: name a folder in it"
     } else if KERNEL.iter().any(|kernel| path.starts_with(kernel)) {
         "files of the kernel are never writable in the sandbox"
+    } else if path.components().any(|part| part.as_os_str() == ".git") {
+        "git's own files are never granted in the sandbox"
     } else if path.symlink_metadata().is_err() {
         "there is nothing at this path: name an existing folder above it"
     } else {
@@ -97,7 +99,9 @@ mod tests {
         let dir = tempfile::tempdir().expect("creates");
         let user = dir.path().canonicalize().expect("exists");
         let home = user.join(".crabtalk");
-        std::fs::create_dir_all(user.join("work/out")).expect("creates");
+        for folder in ["work/out", "work/.git/hooks"] {
+            std::fs::create_dir_all(user.join(folder)).expect("creates");
+        }
         std::fs::create_dir_all(home.join("state")).expect("creates");
         let cwd = user.join("work");
         let resolver = Resolver {
@@ -107,7 +111,15 @@ mod tests {
         let opened = |text: &str| writable(text, &resolver, &home).ok();
         assert_eq!(opened("out"), Some(user.join("work/out")));
         assert_eq!(opened("~/work/../work/out"), Some(user.join("work/out")));
-        for closed in ["~", "..", "/", "~/.crabtalk/state", "/proc/self", "missing"] {
+        for closed in [
+            "~",
+            "..",
+            "/",
+            "~/.crabtalk/state",
+            "/proc/self",
+            "missing",
+            ".git/hooks",
+        ] {
             assert_eq!(opened(closed), None, "{closed}");
         }
     }

@@ -108,6 +108,9 @@ async fn configuration_and_hooks_stay_as_they_are() {
             );
         }
     }
+    // They cannot even be made, which git outside would obey at once.
+    let make = "for f in commondir config.worktree info/x modules/x; do (echo x > .git/$f) 2>/dev/null && echo made; done; true";
+    assert_eq!(world.bash(&tools, make).await.content, "[no output]");
     let names = std::fs::read_dir(&git_folder).unwrap();
     let left = names.filter(|e| {
         e.as_ref()
@@ -124,8 +127,8 @@ async fn configuration_and_hooks_stay_as_they_are() {
 }
 
 #[tokio::test]
-async fn linked_work_tree_works_and_a_foreign_git_file_is_not_followed() {
-    let test = "linked_work_tree_works_and_a_foreign_git_file_is_not_followed";
+async fn linked_work_tree_works_and_foreign_git_file_is_closed() {
+    let test = "linked_work_tree_works_and_foreign_git_file_is_closed";
     let Some((mut world, tools)) = repository(test).await else {
         return;
     };

@@ -2,7 +2,9 @@
 //! where it was built, or is not built at all.
 
 use crate::bait::behind;
+use crate::granted;
 use crate::support::World;
+use crabtalk_domain::tool::Access;
 use crabtalk_guardian::SandboxConfig;
 use crabtalk_tools::OsTools;
 use std::os::unix::fs::symlink;
@@ -89,6 +91,21 @@ async fn link_after_the_judgement_moves_no_opened_folder() {
         assert!(swapped.is_symlink(), "{output:?}");
         assert!(!keys.join("authorized_keys").exists(), "{output:?}");
     }
+}
+
+#[tokio::test]
+async fn granted_path_that_became_a_link_is_refused() {
+    let (world, keys) = world();
+    let shared = world.root.join("shared");
+    symlink(&keys, &shared).unwrap();
+    let command = format!("echo mine > {}/authorized_keys", shared.display());
+    let access = Access {
+        write: vec![shared],
+        ..Access::default()
+    };
+    let output = granted(&world, &world.tools(), &command, access).await;
+    assert!(output.is_error, "{output:?}");
+    assert!(!keys.join("authorized_keys").exists());
 }
 
 /// Somebody watches the folder of temporary folders and puts a link in the
