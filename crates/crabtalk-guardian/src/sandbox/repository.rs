@@ -198,9 +198,15 @@ impl Protected {
 }
 
 /// Whether another command of this folder, which still runs or was killed, made
-/// it. Empty files and folders of such a command may stay; git ignores them.
+/// it: such a part has no meaning to git.
 fn is_placeholder(path: &Path) -> bool {
-    path.ends_with("commondir") && text_of(path).is_some_and(|t| t.as_bytes() == PLACEHOLDER)
+    let has = |content: &[u8]| text_of(path).is_some_and(|text| text.as_bytes() == content);
+    match path.file_name().and_then(|name| name.to_str()) {
+        Some("commondir") => has(PLACEHOLDER),
+        Some("config.worktree" | "attributes") => has(b""),
+        Some("modules") => path.read_dir().is_ok_and(|mut all| all.next().is_none()),
+        _ => false,
+    }
 }
 
 /// The folders between a path and the outermost writable folder that it lies
