@@ -167,6 +167,10 @@ pub(crate) enum Command {
         /// Allow from now on what begins like this, where that is offered.
         #[arg(long, conflicts_with = "always")]
         prefix: bool,
+        /// Let later commands of the conversation reach the same hosts, where that
+        /// is offered.
+        #[arg(long, conflicts_with_all = ["always", "prefix"])]
+        conversation: bool,
         /// Do not ask again at the terminal; what is allowed is printed all
         /// the same.
         #[arg(long)]
