@@ -34,7 +34,11 @@ pub enum Error {
         source: io::Error,
     },
     /// The record does not fit together, and nothing more is written to it.
-    #[error("{}: {why}; see `crabtalk audit verify`", path.display())]
+    #[error(
+        "{}: {why}; `crabtalk audit verify` says more, `crabtalk audit new-chain` moves the files \
+         aside and begins a new one",
+        path.display()
+    )]
     Broken {
         /// Which file.
         path: PathBuf,

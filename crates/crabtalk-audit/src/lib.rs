@@ -20,4 +20,4 @@ mod log;
 pub use check::{Check, Page, check, latest};
 pub use entry::{AuditEntry, Line};
 pub use files::Error;
-pub use log::Log;
+pub use log::{Log, begin_anew};

@@ -6,11 +6,35 @@ use crate::files::{
 };
 use crabtalk_files::Existing;
 use std::fs::File;
-use std::io::Write;
-use std::path::PathBuf;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 /// A file of this size is closed: a person opens it, a check reads it at a time.
 const MAX_FILE_BYTES: u64 = 8 * 1024 * 1024;
+
+/// Moves all files to a folder beside them, which this answers, and begins a new chain
+/// with an entry. For a record that was lost or cut.
+///
+/// # Errors
+/// Where a file cannot be moved or written. What was moved by then stays where it is.
+pub fn begin_anew(folder: &Path, entry: AuditEntry) -> Result<PathBuf, Error> {
+    let beside = |number: u32| folder.join(format!("audit.before.{number}"));
+    let free = (1..).map(beside).find(|path| !path.exists());
+    let aside = free.expect("a folder holds fewer files than there are numbers");
+    crabtalk_files::create_folder(&aside).map_err(failed(&aside))?;
+    let mut all = files(folder).map_err(failed(folder))?;
+    all.push(folder.join(ANCHOR));
+    for path in all {
+        let name = path.file_name().unwrap_or_default();
+        match std::fs::rename(&path, aside.join(name)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            moved => moved.map_err(failed(&path))?,
+        }
+    }
+    let kept = aside.to_string_lossy().into_owned();
+    Log::new(folder).append(entry.with("before", kept))?;
+    Ok(aside)
+}
 
 /// The log, open for more. One process writes it.
 #[derive(Debug)]
@@ -27,6 +51,14 @@ pub(crate) struct Open {
     /// The number of the first line of this file.
     first: u64,
     last: Anchor,
+}
+
+impl Open {
+    /// Whether the file at the path is as the last entry left it. Another program may
+    /// have cut, moved or removed it.
+    fn is_at(&self, path: &Path) -> bool {
+        std::fs::metadata(path).is_ok_and(|file| file.len() == self.bytes)
+    }
 }
 
 impl Log {
@@ -52,6 +84,7 @@ impl Log {
     pub fn append(&mut self, entry: AuditEntry) -> Result<u64, Error> {
         let path = self.folder.join(FILE);
         let mut open = match self.open.take() {
+            Some(open) if !open.is_at(&path) => self.look()?,
             Some(open) if open.bytes < self.max_bytes => open,
             Some(full) => self.close(full)?,
             None => self.look()?,

@@ -1,11 +1,11 @@
 //! Values that must not be seen, and values that are shown as written.
 
+use crabtalk_domain::masked_url;
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// What stands for a secret wherever one would be shown. A mask that comes
-/// back in an edit means "keep what is there" (OPS-4).
-pub const MASK: &str = "***";
+/// A mask that comes back in an edit means "keep what is there" (OPS-4).
+pub use crabtalk_domain::MASK;
 
 /// A key, token or password. `Debug` and `Serialize` give [`MASK`].
 #[derive(Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Serialize for Secret {
 }
 
 /// A text with `${ENV}` in it. `Debug` and `Serialize` show what was written,
-/// never what the environment held, and no password of a URL.
+/// never what the environment held, and no secret of a URL.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Written {
     written: String,
@@ -53,9 +53,9 @@ impl Written {
         &self.value
     }
 
-    /// The text as the file has it, apart from passwords in URLs.
+    /// The text as the file has it, apart from secrets in URLs.
     pub fn shown(&self) -> String {
-        mask_user_info(&self.written)
+        masked_url(&self.written)
     }
 }
 
@@ -77,18 +77,6 @@ impl fmt::Debug for Written {
 impl Serialize for Written {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.shown())
-    }
-}
-
-/// `https://me:pw@host/x` as `https://***@host/x`.
-fn mask_user_info(text: &str) -> String {
-    let Some((scheme, rest)) = text.split_once("://") else {
-        return text.to_owned();
-    };
-    let authority = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    match rest[..authority].rfind('@') {
-        Some(at) => format!("{scheme}://{MASK}{}", &rest[at..]),
-        None => text.to_owned(),
     }
 }
 

@@ -19,6 +19,7 @@ mod principal;
 mod run_end;
 mod shown;
 mod time;
+mod url;
 
 pub mod model;
 pub mod storage;
@@ -41,6 +42,7 @@ pub use origin::Origin;
 pub use principal::{Principal, TokenName};
 pub use run_end::{RunEnded, RunEnds, RunOutcome};
 pub use time::{Clock, SystemClock, stamp};
+pub use url::{MASK, masked_url};
 
 use std::future::Future;
 use std::pin::Pin;

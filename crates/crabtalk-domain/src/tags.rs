@@ -112,6 +112,15 @@ fn begins_tag(rest: &str, tags: &[&str]) -> bool {
     })
 }
 
+/// A text without characters that are not seen, which could hide instructions in it.
+/// Lines and tabs stay.
+pub fn seen(text: &str) -> Cow<'_, str> {
+    match text.chars().any(is_unseen) {
+        true => Cow::Owned(text.chars().filter(|c| !is_unseen(*c)).collect()),
+        false => Cow::Borrowed(text),
+    }
+}
+
 /// What stands between letters without being seen.
 fn is_unseen(c: char) -> bool {
     (c.is_control() && !c.is_whitespace())

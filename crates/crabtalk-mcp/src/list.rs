@@ -7,6 +7,7 @@ use crate::listed::{Listed, MAX_SHOWN};
 use crate::names::{qualified, small_first};
 use crate::settings::{Settings, Trust, hex};
 use crabtalk_domain::Permission;
+use crabtalk_domain::tags::seen;
 use crabtalk_domain::tool::{Schema, ToolSpec};
 use rmcp::model::Tool;
 use serde_json::Value;
@@ -132,6 +133,7 @@ fn known(settings: &Settings, tool: &Tool, taken: &HashSet<String>) -> Result<Kn
     if !parameters["type"].is_string() {
         parameters["type"] = "object".into();
     }
+    show_descriptions(&mut parameters);
     let parameters = Schema::from(parameters);
     let bytes = parameters.as_str().len();
     if bytes > MAX_SCHEMA {
@@ -149,8 +151,9 @@ fn known(settings: &Settings, tool: &Tool, taken: &HashSet<String>) -> Result<Kn
         .description
         .as_deref()
         .or(title)
+        .map(seen)
         .unwrap_or_default()
-        .to_owned();
+        .into_owned();
     if description.len() > MAX_DESCRIPTION {
         description.truncate(description.floor_char_boundary(MAX_DESCRIPTION));
         description.push_str(" [cut]");
@@ -178,6 +181,25 @@ fn known(settings: &Settings, tool: &Tool, taken: &HashSet<String>) -> Result<Kn
     })
 }
 
+/// Takes unseen characters out of what a schema says for people and models. Values
+/// that a call has to match stay as they are.
+fn show_descriptions(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                match value {
+                    Value::String(text) if matches!(&**key, "description" | "title") => {
+                        *text = seen(text).into_owned();
+                    }
+                    value => show_descriptions(value),
+                }
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(show_descriptions),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -197,6 +219,21 @@ mod tests {
 
     fn tool(value: Value) -> Tool {
         serde_json::from_value(value).expect("a tool")
+    }
+
+    #[test]
+    fn descriptions_lose_unseen_characters() {
+        let hidden = json!({
+            "name": "t",
+            "description": "Reads\u{202e} a\u{e0041}\u{1b}[2J\nfile.",
+            "inputSchema": {"properties": {"description": {"title": "a\u{200b}b", "enum": ["x\u{200b}"]}}},
+        });
+        let tools = Tools::new(&settings(Trust::None), vec![tool(hidden)].into());
+        let spec = &tools.known[0].spec;
+        assert_eq!(spec.description, "Reads a[2J\nfile.");
+        let schema: Value = serde_json::from_str(spec.parameters.as_str()).expect("a schema");
+        let shown = &schema["properties"]["description"];
+        assert_eq!(shown, &json!({"title": "ab", "enum": ["x\u{200b}"]}));
     }
 
     #[test]

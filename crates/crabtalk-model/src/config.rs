@@ -212,19 +212,9 @@ impl fmt::Debug for ProviderConfig {
     }
 }
 
-/// An address as logs and errors may show it: no user, password or query.
+/// An address as logs and errors may show it: no user, password, key or query.
 pub(crate) fn without_secrets(url: &str) -> String {
-    let bare = url.split(['?', '#']).next().unwrap_or_default();
-    let (scheme, rest) = bare
-        .split_once("://")
-        .map_or(("", bare), |(s, rest)| (s, rest));
-    let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
-    let host = authority.rsplit('@').next().unwrap_or_default();
-    if scheme.is_empty() {
-        format!("{host}{path}")
-    } else {
-        format!("{scheme}://{host}{path}")
-    }
+    crabtalk_domain::masked_url(url.split(['?', '#']).next().unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -238,7 +228,7 @@ mod tests {
         provider
             .headers
             .push(("x-key".into(), "planted-header".into()));
-        provider.base_url = Some("https://me:planted@host/v1?key=planted".into());
+        provider.base_url = Some("https://me:planted@host/sk-planted/v1?key=planted".into());
         let shown = format!(
             "{provider:?} {:?} {}",
             provider.api_key,

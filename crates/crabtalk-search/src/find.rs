@@ -128,9 +128,10 @@ fn read(path: &Path, settings: &Settings) -> Result<String, Error> {
     }
     let bytes = open::file(path).and_then(|file| file.read(settings.max_file_bytes));
     let bytes = bytes.map_err(failed)?;
-    let bytes = bytes.filter(|bytes| settings.secrets || !looks_secret(bytes));
     let unknown = || Error::Unknown(path.display().to_string());
-    bytes.and_then(text).ok_or_else(unknown)
+    let text = bytes.and_then(text);
+    text.filter(|text| settings.secrets || !looks_secret(text))
+        .ok_or_else(unknown)
 }
 
 /// The line of a part that fits best, and what stands around it.

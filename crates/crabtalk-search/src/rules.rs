@@ -2,7 +2,7 @@
 
 use wildmatch::WildMatch;
 
-/// How much of a file is looked at to see what it is.
+/// How much of a file is looked at to see whether it is text.
 const LOOK_BYTES: usize = 8 * 1024;
 
 /// Names of files that hold keys and passwords by habit. Names that begin with a dot
@@ -41,8 +41,8 @@ const SECRET_NAMES: &[&str] = &[
     "*.tfvars",
 ];
 
-/// What a key begins with, wherever it lies.
-const SECRET_MARKS: &[&[u8]] = &[b"PRIVATE KEY-----", b"PRIVATE KEY BLOCK-----"];
+/// What a key begins with, wherever it stands.
+const SECRET_MARKS: [&str; 2] = ["PRIVATE KEY-----", "PRIVATE KEY BLOCK-----"];
 
 /// Which names are left out.
 #[derive(Debug, Clone)]
@@ -64,11 +64,9 @@ impl Rules {
     }
 }
 
-/// Whether a file's first bytes are those of a key.
-pub(crate) fn looks_secret(bytes: &[u8]) -> bool {
-    let head = &bytes[..bytes.len().min(LOOK_BYTES)];
-    let has = |mark: &&[u8]| head.windows(mark.len()).any(|window| window == *mark);
-    SECRET_MARKS.iter().any(has)
+/// Whether a text holds a key.
+pub(crate) fn looks_secret(text: &str) -> bool {
+    SECRET_MARKS.iter().any(|mark| text.contains(mark))
 }
 
 /// What a file says, if it is text.
@@ -116,8 +114,11 @@ mod tests {
             assert_eq!(rules.leave_out(name), out, "{name}");
         }
         assert!(!Rules::new(&[], true).leave_out("server.pem"));
-        assert!(looks_secret(b"x\n-----BEGIN OPENSSH PRIVATE KEY-----\n"));
-        assert!(!looks_secret(b"the PRIVATE KEY is elsewhere"));
+        let key = "-----BEGIN OPENSSH PRIVATE KEY-----\n";
+        for before in [0, LOOK_BYTES - 10, 10 * LOOK_BYTES] {
+            assert!(looks_secret(&format!("{}\n{key}", "x".repeat(before))));
+        }
+        assert!(!looks_secret("the PRIVATE KEY is elsewhere"));
     }
 
     #[test]

@@ -195,8 +195,7 @@ impl Pass<'_> {
         }
         let bytes = opened.read(self.settings.max_file_bytes).ok()??;
         self.pending_bytes += bytes.len() as u64;
-        let secret = !self.settings.secrets && looks_secret(&bytes);
-        let text = if secret { None } else { text(bytes) };
+        let text = text(bytes).filter(|text| self.settings.secrets || !looks_secret(text));
         Some(Change::New(stamp, text))
     }
 

@@ -4,7 +4,7 @@
 mod lenient;
 
 use crate::fields;
-use crabtalk_domain::storage::{MetaRecord, RunRecord};
+use crabtalk_domain::storage::{MetaRecord, RunPhase, RunRecord};
 use crabtalk_domain::{ConversationKey, Message, Role, ToolCall, Usage};
 use lenient::{Blocks, Pictures, Text};
 use serde::de::IgnoredAny;
@@ -55,6 +55,14 @@ pub(crate) enum Line {
     ForeignRole,
     /// Something that a later version may know.
     Unknown,
+}
+
+impl Line {
+    /// Whether this is a run's start that needs a message behind it. Both are one
+    /// append; only a run that carries on another one starts without a message.
+    pub(crate) fn is_run_without_message(&self) -> bool {
+        matches!(self, Self::Run(run, _) if run.phase == RunPhase::Start && run.tries == 0)
+    }
 }
 
 /// Line 1.

@@ -104,7 +104,7 @@ enum Stop {
     Done {
         terminated: bool,
     },
-    /// The last line is not whole, so that nothing of it was ever acknowledged.
+    /// The last append is not whole, so that nothing of it was ever acknowledged.
     Torn(u64),
 }
 
@@ -162,6 +162,9 @@ impl Reading {
                         if !matches!(bytes.trim_ascii_end(), [.., b'}']) {
                             return Ok(Stop::Torn(offset));
                         }
+                    }
+                    if last && line.is_run_without_message() {
+                        return Ok(Stop::Torn(offset));
                     }
                     self.take(offset, line);
                 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{AuditEntry, Log};
+use crate::{AuditEntry, Log, begin_anew};
 use std::fs;
 use tempfile::TempDir;
 
@@ -209,4 +209,31 @@ fn an_entry_whose_anchor_cannot_be_written_is_none() {
     assert_eq!(check(folder.path()).unwrap().problem, None);
     assert!(fs::read(&path).unwrap().starts_with(&whole));
     assert_ne!(fs::read(&anchor).unwrap(), kept);
+}
+
+/// Also where a log is open meanwhile, as the daemon's is.
+#[test]
+fn lost_or_cut_record_begins_anew() {
+    for lost in [true, false] {
+        let folder = written(3);
+        let mut log = Log::new(folder.path());
+        log.append(entry("open")).unwrap();
+        let file = files(folder.path()).unwrap().pop().unwrap();
+        let text = fs::read_to_string(&file).unwrap();
+        if lost {
+            fs::remove_file(&file).unwrap();
+        } else {
+            fs::write(&file, &text[..text.find('\n').unwrap() + 1]).unwrap();
+        }
+        let refused = log.append(entry("refused")).unwrap_err().to_string();
+        assert!(refused.contains("audit new-chain"), "{refused}");
+        let aside = begin_anew(folder.path(), entry("new-chain")).unwrap();
+        assert!(aside.join("audit.anchor").exists());
+        assert_eq!(log.append(entry("next")).unwrap(), 2);
+        let fits = Check {
+            lines: 2,
+            problem: None,
+        };
+        assert_eq!(check(folder.path()).unwrap(), fits);
+    }
 }

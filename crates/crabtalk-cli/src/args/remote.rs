@@ -80,4 +80,6 @@ pub(crate) enum Audit {
     },
     /// Check all of it, and name the first line that does not fit.
     Verify,
+    /// Begin a new chain where the record was lost or cut; its files are kept aside.
+    NewChain,
 }

@@ -6,7 +6,7 @@
 use super::Context;
 use crate::args::Audit;
 use crate::error::Error;
-use crabtalk_audit::{Check, Line, Page};
+use crabtalk_audit::{AuditEntry, Check, Line, Page};
 use crabtalk_proto::{ListAuditMsg, visible};
 use serde_json::{Value, json};
 
@@ -20,7 +20,34 @@ pub(super) async fn run(context: &mut Context, command: Audit) -> Result<(), Err
             let check = check(context).await?;
             told(context, &check)
         }
+        Audit::NewChain => new_chain(context),
     }
+}
+
+/// Changes happen again once the record has a beginning that fits. Not of a daemon
+/// elsewhere: who may do this may read the files first.
+fn new_chain(context: &mut Context) -> Result<(), Error> {
+    if !is_here(context) {
+        return Err(Error::Failed(
+            "run this where the daemon runs, as its user".into(),
+        ));
+    }
+    let folder = context.home.state_dir();
+    let problem = match crabtalk_audit::check(&folder) {
+        Ok(Check { problem: None, .. }) => {
+            return Err(Error::Failed(
+                "all entries of the audit fit: nothing was changed".into(),
+            ));
+        }
+        Ok(Check { problem, .. }) => problem.unwrap_or_default(),
+        Err(error) => error.to_string(),
+    };
+    let at = jiff::Timestamp::now().strftime("%FT%TZ").to_string();
+    let entry = AuditEntry::new(at, "new-chain", "local").with("problem", problem);
+    let aside = crabtalk_audit::begin_anew(&folder, entry).map_err(failed)?;
+    let aside = aside.display().to_string();
+    let said = format!("crabtalk: a new chain has begun; the earlier files are in {aside}");
+    context.done(json!({"before": aside}), &said)
 }
 
 fn failed(error: crabtalk_audit::Error) -> Error {
@@ -66,7 +93,8 @@ async fn check(context: &mut Context) -> Result<Check, Error> {
 fn told(context: &mut Context, check: &Check) -> Result<(), Error> {
     match &check.problem {
         Some(problem) => Err(Error::Failed(format!(
-            "the audit does not fit after {} entries: {problem}",
+            "the audit does not fit after {} entries: {problem}; `crabtalk audit new-chain` moves its \
+             files aside and begins a new one",
             check.lines
         ))),
         None => {

@@ -263,6 +263,12 @@ fn proxies(section: &mut Section<'_>) -> Result<Vec<IpAddr>, Error> {
     addresses.collect()
 }
 
+/// Whether the daemon's own senders begin with this name (CONV-10): a token speaks
+/// under its name.
+fn is_reserved(name: &str) -> bool {
+    ["cron", "event", "delegate"].contains(&name.to_ascii_lowercase().as_str())
+}
+
 /// Reads `[token.NAME]`.
 pub(super) fn tokens(
     root: &mut Section<'_>,
@@ -283,6 +289,10 @@ pub(super) fn tokens(
         // Its name is its sender: it would be an owner without saying so.
         if owners.contains(&entry.key) {
             let message = "an owner has that name: a token speaks under its own";
+            return section.fail(entry.at, &entry.key, message);
+        }
+        if is_reserved(&entry.key) {
+            let message = "the daemon's own senders begin so: choose another name";
             return section.fail(entry.at, &entry.key, message);
         }
         let token = token(&entry.key, section.below(entry)?, user_home)?;

@@ -6,14 +6,17 @@ use crate::compose::Report;
 use crate::{leftovers, sweep};
 use crabtalk_domain::{Clock, SystemClock};
 use crabtalk_files::local_zone;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
+
+/// Until interrupted runs are closed: the first requests go first.
+const BEFORE_CLOSING: Duration = Duration::from_secs(1);
 
 impl Node {
-    /// Carries on the runs that a crash cut off, if that is wanted (STORE-7).
-    /// For after the daemon is ready: it looks into every conversation's log.
-    pub(crate) async fn resume_runs(&self) {
+    /// Carries on the runs that a crash cut off, or closes them where that is not wanted
+    /// (STORE-7): an agent may be waiting for their end. Reads the end of each log.
+    pub(crate) async fn settle_interrupted_runs(&self) {
         if !self.runtime.catalog().resume {
-            return;
+            tokio::time::sleep(BEFORE_CLOSING).await;
         }
         let listed = self.runtime.storage().list(None, None).await;
         let listed = listed.unwrap_or_else(|error| {
@@ -25,7 +28,7 @@ impl Node {
                 continue;
             }
             if let Err(error) = self.runtime.resume(&summary.key) {
-                tracing::warn!(conversation = %summary.key, %error, "cannot carry on a run");
+                tracing::warn!(conversation = %summary.key, %error, "cannot settle an interrupted run");
             }
         }
     }

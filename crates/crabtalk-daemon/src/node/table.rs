@@ -44,13 +44,13 @@ fn old_socket(home: Home) -> Service {
     })
 }
 
-/// Carries on what a crash cut off (STORE-7). What fails here is carried on
-/// when its conversation is used.
+/// Carries on or closes the runs that a crash cut off (STORE-7). What fails here is
+/// done when its conversation is used.
 fn interrupted_runs(node: Arc<Node>) -> Service {
     let body = async move |_| {
         // Said in the log before the first command is run.
         let _ = node.walls().await;
-        node.resume_runs().await;
+        node.settle_interrupted_runs().await;
         Ok(())
     };
     // At once: whoever attaches to such a run must find it.

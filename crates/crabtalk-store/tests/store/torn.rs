@@ -60,6 +60,11 @@ async fn cut_at_every_byte_it_opens_with_all_whole_lines() {
                     + 1
             }
         };
+        // Without its message, the start of a run goes as well.
+        let whole = match line_before(&bytes[..whole]) {
+            (at, line) if line["run"]["event"] == "start" => at,
+            _ => whole,
+        };
         let mut opened = home.find("crab", "user").await.expect("exists");
         let expected: Vec<Line> = lines(&bytes[..whole]);
         let mut want = history(&expected);
@@ -91,6 +96,14 @@ async fn cut_at_every_byte_it_opens_with_all_whole_lines() {
 
 type Line = serde_json::Value;
 
+/// The last line, and where it begins.
+fn line_before(bytes: &[u8]) -> (usize, Line) {
+    let body = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    let at = body.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+    let line = serde_json::from_slice(&body[at..]).expect("a whole line");
+    (at, line)
+}
+
 fn lines(bytes: &[u8]) -> Vec<Line> {
     let parse = |line: &[u8]| serde_json::from_slice(line).expect("a whole line");
     bytes
@@ -115,6 +128,40 @@ fn history(lines: &[Line]) -> Vec<String> {
         }
     }
     working
+}
+
+#[tokio::test]
+async fn run_start_without_its_message_never_began() {
+    let mut home = Home::new();
+    let mut log = home.open("crab", "user").await.log;
+    log.append(&[
+        Record::Run(run(1, RunPhase::Start)),
+        user("a"),
+        Record::Run(run(1, RunPhase::End)),
+    ])
+    .expect("appends");
+    let before = home.read(NAME);
+    log.append(&[Record::Run(run(2, RunPhase::Start)), user("b")])
+        .expect("appends");
+    let whole = home.read(NAME);
+    for cut in before.len()..whole.len() - 2 {
+        home.write(NAME, &whole[..cut]);
+        home.restart();
+        let opened = home.find("crab", "user").await.expect("exists");
+        assert_eq!((opened.last_run, opened.open_run), (1, None), "cut {cut}");
+        assert_eq!(opened.requests, [("req-1".into(), 1)], "cut {cut}");
+        assert_eq!(home.read(NAME), before, "cut {cut}");
+    }
+    // One that is carried on has its message further up.
+    let again = RunRecord {
+        tries: 1,
+        ..run(2, RunPhase::Start)
+    };
+    let mut log = home.find("crab", "user").await.expect("exists").log;
+    log.append(&[Record::Run(again.clone())]).expect("appends");
+    home.restart();
+    let opened = home.find("crab", "user").await.expect("exists");
+    assert_eq!(opened.open_run, Some(again));
 }
 
 #[tokio::test]

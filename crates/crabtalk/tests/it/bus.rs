@@ -168,6 +168,24 @@ async fn the_end_of_a_run_is_an_event_and_a_chain_of_them_is_bounded() {
 }
 
 #[tokio::test]
+async fn restart_publishes_done_of_interrupted_runs() {
+    let env = TestEnv::new();
+    env.agent("builder", "description: Builds.");
+    let daemon = env.daemon().await;
+    subscribe(&env, "agent:builder:done", "crab", false).await;
+    let job = subscribe(&env, "job", "builder", false).await;
+    publish(&env, "job", "/slow 60000 one two").await.unwrap();
+    fired(&env, job.id, 1).await;
+    daemon.crash(Signal::KILL).await;
+    let _daemon = env.daemon().await;
+    let told = eventually("the end of the run", async || {
+        said(&env, "crab", "event:agent:builder:done").await.pop()
+    })
+    .await;
+    assert!(told.contains("\"outcome\":\"interrupted\""), "{told}");
+}
+
+#[tokio::test]
 async fn an_acknowledged_event_outlives_a_crash_and_fires_once() {
     const EVENTS: usize = 40;
     let env = TestEnv::new();

@@ -82,6 +82,10 @@ fn tokens_say_what_they_reach_and_what_is_misspelt_opens_nothing() {
             "config.toml:1:8: token.user: an owner has that name: a token speaks under its own",
         ),
         (
+            token("Cron", "role = \"talk\"\n"),
+            "config.toml:1:8: token.Cron: the daemon's own senders begin so: choose another name",
+        ),
+        (
             token("x", "role = \"boss\"\n"),
             "config.toml:3:8: token.x.role: expected one of talk, operate, admin, found \"boss\"",
         ),
