@@ -99,7 +99,10 @@ type Line = serde_json::Value;
 /// The last line, and where it begins.
 fn line_before(bytes: &[u8]) -> (usize, Line) {
     let body = bytes.strip_suffix(b"\n").unwrap_or(bytes);
-    let at = body.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+    let at = body
+        .iter()
+        .rposition(|b| *b == b'\n')
+        .map_or(0, |at| at + 1);
     let line = serde_json::from_slice(&body[at..]).expect("a whole line");
     (at, line)
 }
