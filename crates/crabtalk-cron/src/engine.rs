@@ -202,8 +202,21 @@ impl Engine {
         (jump.abs() > JUMP).then_some(jump)
     }
 
+    /// Gives up what came into quiet hours while it waited for its turn.
+    fn skip_quiet(&mut self, now: Timestamp, tick: &mut Tick) {
+        let is_quiet = |(_, id): &&(Timestamp, u64)| self.slots[id].came_into_quiet(now);
+        let gone: Vec<_> = self.waiting.iter().filter(is_quiet).copied().collect();
+        for (due, id) in gone {
+            self.waiting.remove(&(due, id));
+            let slot = self.slots.get_mut(&id).expect("what waits is there");
+            slot.give_up(due, now, &mut tick.lines);
+            self.due.extend(slot.next.map(|next| (next, id)));
+        }
+    }
+
     /// Starts what waits, as far as there is room.
     fn start(&mut self, now: Timestamp, tick: &mut Tick) {
+        self.skip_quiet(now, tick);
         let room = self.settings.at_once.saturating_sub(self.running);
         if room == 0 {
             return;

@@ -42,6 +42,17 @@ impl Quiet {
             self.start <= time || time < self.end
         }
     }
+
+    /// Whether it begins after one instant and no later than another.
+    pub(crate) fn begins_within(&self, from: Timestamp, to: Timestamp, zone: &TimeZone) -> bool {
+        let day = zone.to_datetime(from).date();
+        let days = [Some(day), day.tomorrow().ok()].into_iter().flatten();
+        let begins = days.filter_map(|day| {
+            let begin = zone.to_ambiguous_timestamp(day.to_datetime(self.start));
+            begin.compatible().ok()
+        });
+        begins.into_iter().any(|begin| from < begin && begin <= to)
+    }
 }
 
 fn time(text: &str) -> Result<Time, String> {

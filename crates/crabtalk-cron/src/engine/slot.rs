@@ -20,6 +20,8 @@ pub(super) struct Slot {
     pub(super) next: Option<Timestamp>,
     /// A due time that shall be run when there is room.
     pub(super) waiting: Option<Timestamp>,
+    /// Since when it waits.
+    pub(super) since: Timestamp,
     /// Whether what waits makes up for what was missed.
     pub(super) late: bool,
     /// The run that goes on, and since when.
@@ -103,11 +105,27 @@ impl Slot {
         } else if self.running.is_some() {
             self.skip(last, last, Why::Overlap, now, lines);
         } else {
-            (self.waiting, self.late) = (Some(last), !in_time);
+            (self.waiting, self.since, self.late) = (Some(last), now, !in_time);
             self.next = None;
             return;
         }
         self.next = self.after(last);
+    }
+
+    /// Whether quiet hours began while it waited, also where they are over by now.
+    pub(super) fn came_into_quiet(&self, now: Timestamp) -> bool {
+        let entry = self.entry.as_ref();
+        let quiet = entry.and_then(|entry| Some((entry.quiet?, &entry.zone)));
+        quiet.is_some_and(|(quiet, zone)| {
+            quiet.holds(now, zone) || quiet.begins_within(self.since, now, zone)
+        })
+    }
+
+    /// Skips what waits for quiet hours. It is not made up for.
+    pub(super) fn give_up(&mut self, due: Timestamp, now: Timestamp, lines: &mut Vec<Line>) {
+        self.waiting = None;
+        self.skip(due, due, Why::Quiet, now, lines);
+        self.next = self.after(self.account.mark);
     }
 
     fn skip(

@@ -193,7 +193,7 @@ async fn run(
     }
     let answer = run.answer().await?;
     Ok(match answer.end.code {
-        0 => String::new(),
+        0 => answer.refusal.unwrap_or_default(),
         code if answer.end.error.is_empty() => format!("code {code}"),
         _ => answer.end.error,
     })

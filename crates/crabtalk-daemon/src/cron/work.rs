@@ -419,14 +419,18 @@ fn folder(path: PathBuf) -> Result<PathBuf, String> {
 
 fn ended(fire: &Fire, answer: &RunAnswer, took: Duration) -> Ended {
     let end = &answer.end;
+    let (outcome, error) = match answer.refusal.clone().filter(|_| end.code == 0) {
+        Some(refusal) => (Outcome::Failed, refusal),
+        None => (of_code(end.code), end.error.clone()),
+    };
     let usage = end.usage.unwrap_or_default();
     Ended {
         id: fire.entry.id,
         seq: fire.seq,
         at: Timestamp::now(),
-        outcome: of_code(end.code),
+        outcome,
         code: end.code,
-        error: end.error.clone(),
+        error,
         ms: took.as_millis() as u64,
         usage: Usage {
             tokens: usage.total_tokens(),

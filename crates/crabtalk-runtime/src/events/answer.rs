@@ -16,22 +16,35 @@ pub struct RunAnswer {
     pub notices: Vec<String>,
     /// What the gate refused, the first ones.
     pub denied: Vec<String>,
+    /// Why the run did nothing, if the gate refused every call that it made.
+    pub refusal: Option<String>,
     /// The run's number within its conversation.
     pub run: u64,
+}
+
+/// What became of a run's calls.
+#[derive(Default)]
+struct Calls {
+    made: usize,
+    has_worked: bool,
 }
 
 impl Subscription {
     /// Reads the run to its end.
     pub async fn answer(mut self) -> Result<RunAnswer, Arc<Error>> {
         self.close_eyes();
-        let (mut text, mut notices) = (String::new(), Vec::new());
+        let (mut text, mut notices, mut calls) = (String::new(), Vec::new(), Calls::default());
         while let Some(next) = self.next().await? {
             match next.event {
                 AgentEvent::Text(piece) => text.push_str(&piece),
                 // Another step follows.
                 AgentEvent::ToolStart(_) | AgentEvent::Steered(_) => text.clear(),
                 AgentEvent::Notice(notice) => notices.push(notice),
-                AgentEvent::End(end) => return Ok(self.answered(end, text, notices)),
+                AgentEvent::ToolResult { is_error, .. } => {
+                    calls.made += 1;
+                    calls.has_worked |= !is_error;
+                }
+                AgentEvent::End(end) => return Ok(self.answered(end, text, notices, calls)),
                 AgentEvent::Start { .. }
                 | AgentEvent::UserMessage { .. }
                 | AgentEvent::ThinkingStart
@@ -39,7 +52,6 @@ impl Subscription {
                 | AgentEvent::ThinkingEnd
                 | AgentEvent::TextStart
                 | AgentEvent::TextEnd
-                | AgentEvent::ToolResult { .. }
                 | AgentEvent::ToolsComplete
                 | AgentEvent::ToolProgress { .. }
                 | AgentEvent::Component(_)
@@ -55,15 +67,20 @@ impl Subscription {
             error: "the run's end had been read before".into(),
             ..End::default()
         };
-        Ok(self.answered(end, text, notices))
+        Ok(self.answered(end, text, notices, calls))
     }
 
-    fn answered(&self, end: End, text: String, notices: Vec<String>) -> RunAnswer {
+    fn answered(&self, end: End, text: String, notices: Vec<String>, calls: Calls) -> RunAnswer {
+        let denied = self.log().denied();
+        // Refusals of members are among them, whose results are not.
+        let refused = !calls.has_worked && calls.made <= denied.len();
+        let first = denied.first().filter(|_| refused);
         RunAnswer {
             end,
             text,
             notices,
-            denied: self.log().denied(),
+            refusal: first.map(|first| format!("every call was refused: {first}")),
+            denied,
             run: self.log().run(),
         }
     }

@@ -218,6 +218,7 @@ async fn what_a_run_may_not_do_is_refused_and_in_the_books() {
     );
     let may_not = create(&env, entry("touch no")).await.id;
     let run = fired(&env, may_not).await;
+    assert_eq!(run.outcome, "failed", "{run:?}");
     assert!(run.refused[0].starts_with("bash: denied"), "{run:?}");
     let runs = env.run(&["cron", "runs", "2"]).await.ok();
     assert!(runs.contains("refused bash: denied"), "{runs}");

@@ -6,7 +6,10 @@ use crabtalk_client::{
     AttachMsg, Error, GetStats, ListTokensMsg, NewToken, RemoveTokenMsg, RunNews, StreamMsg,
     stream_event::Event,
 };
-use crabtalk_proto::{ClientMessage, HelloMsg, Ping, ServerMessage, codec};
+use crabtalk_proto::{
+    AgentEventKind, Client as _, ClientMessage, HelloMsg, Ping, ServerMessage, SubscribeEvents,
+    codec,
+};
 use crabtalk_testkit::scripted::{Script, openai};
 use futures_util::StreamExt;
 use std::fs;
@@ -155,6 +158,29 @@ async fn a_token_that_is_removed_loses_its_connections_and_streams_at_once() {
         panic!("{last:?}")
     };
     assert_eq!((end.code, said.as_str()), (0, "one two"));
+}
+
+#[tokio::test]
+async fn event_streams_survive_new_tokens() {
+    for config in [PLAIN, TLS] {
+        let elsewhere = Elsewhere::with(config).await;
+        let watching = elsewhere.client(token("watching", "admin", &[])).await;
+        let mut connection = watching.connect().await.unwrap();
+        let request = SubscribeEvents::default();
+        let mut events = std::pin::pin!(connection.subscribe_events(request));
+        for name in ["a", "b", "c"] {
+            elsewhere.token(token(name, "talk", &[])).await;
+            let mut run = elsewhere.owner().stream(say("hello"));
+            while run.next().await.is_some() {}
+            loop {
+                let event = within("an event", events.next()).await;
+                let event = event.expect("goes on").expect("goes on");
+                if event.kind() == AgentEventKind::Done {
+                    break;
+                }
+            }
+        }
+    }
 }
 
 #[tokio::test]
