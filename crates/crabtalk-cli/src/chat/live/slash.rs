@@ -26,12 +26,12 @@ const fn slash(name: &'static str, arguments: &'static str, about: &'static str)
 pub(super) const COMMANDS: &[Slash] = &[
     slash("help", "", "keys and commands"),
     slash("model", "[NAME]", "the models, or use another one"),
+    slash("agent", "[NAME]", "the agents, or talk to another one"),
     slash(
         "mode",
         "[NAME]",
         "how much runs may do without asking, or set it",
     ),
-    slash("agent", "[NAME]", "the agents, or talk to another one"),
     slash("compact", "[FOCUS]", "summarise the history now"),
     slash("new", "", "put the history away and begin anew"),
     slash("switch", "[WORDS]", "your conversations and archives"),

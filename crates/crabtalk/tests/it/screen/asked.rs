@@ -104,7 +104,7 @@ async fn a_prefix_is_shown_allowed_for_good_and_covers_nothing_beside_it() {
     let env = TestEnv::with_model(&model);
     env.shell("git init -q").await;
     let _daemon = env.daemon().await;
-    let terminal = Tmux::sized(&env, "\"$CRABTALK\" --project ''", 100, 30);
+    let terminal = Tmux::sized(&env, "\"$CRABTALK\" --project '' --mode ask", 100, 30);
     terminal.shows(IDLE, 1).await;
     terminal.types("look");
     let screen = terminal.shows(CHOICES, 1).await;
