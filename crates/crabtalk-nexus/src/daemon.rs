@@ -359,6 +359,7 @@ fn prompt(ask: &AskUserEvent) -> Prompt {
             ask.tool.clone()
         },
         subject: ask.detail.clone(),
+        exact: false,
         text,
         is_question,
         options: options

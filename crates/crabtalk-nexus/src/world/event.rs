@@ -96,8 +96,7 @@ impl World {
     }
 
     pub(super) fn prompted(&mut self, name: &Name, prompt: Prompt, evidence: Option<Evidence>) {
-        let (rules, all) = self.team.rules_of(name);
-        let (verdict, rule) = rules.judge(&prompt, all);
+        let (verdict, rule) = self.team.rules_of(name).judge(&prompt);
         let known = |agent: &crate::agent::Agent| {
             let mut waiting = agent.waiting.iter();
             agent.over.contains(&prompt.id) || waiting.any(|w| w.prompt.id == prompt.id)

@@ -14,8 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc;
 
-const TEAM: &str = "[rules]\nallow = [\"bash(cargo *)\"]\n\
-    [agent.BUILDER]\n[agent.REVIEWER]\n[agent.WRITER]\n[agent.OPS]\n[agent.OPS-2]\n[agent.OPS-3]\n";
+const TEAM: &str = "[agent.BUILDER]\n[agent.REVIEWER]\n[agent.WRITER]\n[agent.OPS]\n[agent.OPS-2]\n[agent.OPS-3]\n";
 
 fn no_tap() -> Tap {
     Arc::new(|| false)

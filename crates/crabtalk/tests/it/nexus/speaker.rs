@@ -35,7 +35,8 @@ impl Speaker {
     pub(crate) fn config(&self) -> String {
         format!(
             "model = \"speaker\"\n\n[provider.test]\nkind = \"openai\"\nbase_url = \
-             \"http://{}/v1\"\napi_key = \"sk-test\"\nmodels = [\"speaker\"]\n",
+             \"http://{}/v1\"\napi_key = \"sk-test\"\nmodels = [\"speaker\"]\n\n\
+             [runs]\nmode = \"ask\"\n",
             self.address
         )
     }
