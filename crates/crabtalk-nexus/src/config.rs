@@ -90,6 +90,8 @@ pub struct Member {
     pub compression: Compression,
     /// Variables of its program in a terminal.
     pub env: BTreeMap<String, String>,
+    /// Whether its program runs in the sandbox; not built yet, and refused.
+    pub sandbox: bool,
     /// Whether it is not started with NEXUS.
     pub manual: bool,
     /// Commands of a terminal agent that are allowed without asking.
@@ -134,6 +136,12 @@ impl Team {
                     "{section}: rules of an agent of the daemon belong under `permissions` in \
                      agents/{}.md",
                     member.agent.clone().unwrap_or_else(|| name.folder())
+                ));
+            }
+            if member.sandbox {
+                return Err(format!(
+                    "{section}: `sandbox` is not supported yet; leave it out, and use the \
+                     sandbox of the program itself"
                 ));
             }
             if name.is_reserved() {
@@ -253,6 +261,10 @@ mod tests {
                 "read(command)",
             ),
             ("root = \"/a\"\n[agent.B]\ndeny = [\"x\"]\n", "agents/b.md"),
+            (
+                "root = \"/a\"\n[agent.B]\nkind = \"codex\"\nsandbox = true\n",
+                "not supported yet",
+            ),
             ("root = \"/a\"\n[agent.NEXUS]\n", "no agent may"),
             ("root = \"/a\"\n[agent.\"a b\"]\n", "no name"),
             (
