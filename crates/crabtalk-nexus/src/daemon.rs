@@ -143,7 +143,7 @@ fn failure(error: Error) -> Failure {
         Error::NotWelcome(_) | Error::Unsafe(_) => Failure::Missing(error.to_string()),
         // A daemon comes back.
         Error::NoDaemon(_) | Error::NotStarted(_) | Error::Lost { .. } => {
-            Failure::NotRunning(error.to_string())
+            Failure::Unreachable(error.to_string())
         }
         Error::Refused(_) | Error::Broken(_) | Error::RunGone { .. } | Error::Unexpected(_) => {
             Failure::Failed(error.to_string())

@@ -66,6 +66,17 @@ const SECOND_LOOK_MS: Ms = 5000;
 /// Until compression is tried again after it came to nothing.
 const COMPRESSION_AGAIN_MS: Ms = 60 * 60 * 1000;
 
+/// Until compression may be due again after it was done: what made it due, such as
+/// large files, may hold on.
+const COMPRESSION_DONE_MS: Ms = 10 * 60 * 1000;
+
+/// Claims of readiness that are refused with the reason; the next one ends the
+/// compression.
+const REFUSALS: u32 = 3;
+
+/// Between two launches while the daemon does not answer.
+const AWAY_MS: Ms = 10 * 1000;
+
 /// What rules say of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -139,6 +150,8 @@ pub enum Trigger {
     LaunchFailed(String),
     /// What it needs is not there at all.
     Impossible(String),
+    /// Its daemon does not answer, and may come back.
+    Unreachable(String),
     /// It takes messages.
     Ready {
         session: String,
@@ -281,6 +294,7 @@ impl Turning<'_> {
             Trigger::Recover => self.recover(agent),
             Trigger::LaunchFailed(why) => self.launch_failed(agent, &why),
             Trigger::Impossible(why) => self.impossible(agent, &why),
+            Trigger::Unreachable(why) => self.unreachable(agent, &why),
             Trigger::Ready { session, busy } => self.ready(agent, session, busy),
             Trigger::Session(session) => {
                 agent.session = Some(session);

@@ -3,7 +3,7 @@
 //! Invariant: until compression itself answers, whatever fails leaves the agent
 //! with the context that it had, and working.
 
-use super::{Act, COMPRESSION_AGAIN_MS, Turning};
+use super::{Act, COMPRESSION_AGAIN_MS, REFUSALS, Turning};
 use crate::agent::{Agent, Standing, State, Step};
 
 impl Turning<'_> {
@@ -196,6 +196,14 @@ impl Turning<'_> {
                 ))]
             }
             Err(why) => {
+                let refused = agent.plan.as_mut().map_or(0, |plan| {
+                    plan.refused += 1;
+                    plan.refused
+                });
+                if refused > REFUSALS {
+                    let why = format!("its readiness was refused {refused} times: {why}");
+                    return self.give_compression_up(agent, why);
+                }
                 let until = agent.deadline.or(self.in_secs(self.times.reminder_secs));
                 agent.go(State::PreCompression, Step::Noticed, until);
                 vec![Act::NotReady(why)]

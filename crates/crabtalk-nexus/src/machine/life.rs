@@ -1,6 +1,9 @@
 //! From a start to the proof of identity, work, and the end.
 
-use super::{Act, BACKOFF_MS, BOOTSTRAPS, Ending, Offer, RESTART_WINDOW_MS, Turning};
+use super::{
+    AWAY_MS, Act, BACKOFF_MS, BOOTSTRAPS, COMPRESSION_DONE_MS, Ending, Offer, RESTART_WINDOW_MS,
+    Turning,
+};
 use crate::agent::{Agent, Flight, Plan, Quiet, State, Step};
 
 impl Turning<'_> {
@@ -55,6 +58,26 @@ impl Turning<'_> {
         acts.push(Act::Tell(format!(
             "it cannot be started: {why}; `restart` it when that is mended"
         )));
+        acts
+    }
+
+    /// Its daemon does not answer, which is no fault of the agent: it is launched
+    /// again and again until the daemon is back.
+    pub(super) fn unreachable(&self, agent: &mut Agent, why: &str) -> Vec<Act> {
+        if matches!(agent.state, State::Offline | State::Failed) || agent.step == Step::Backoff {
+            return Vec::new();
+        }
+        let mut acts = self.put_down(agent);
+        let again = Some(self.now.saturating_add(AWAY_MS));
+        agent.go(State::Initialization, Step::Backoff, again);
+        agent.bootstraps = 0;
+        agent.note = format!("its daemon does not answer: {why}");
+        if !std::mem::replace(&mut agent.away, true) {
+            acts.push(Act::Tell(format!(
+                "{}; it goes on when the daemon is back",
+                agent.note
+            )));
+        }
         acts
     }
 
@@ -146,6 +169,7 @@ impl Turning<'_> {
         // What it never saw in this session cannot be carried on in it.
         agent.session = Some(session);
         agent.busy = busy;
+        agent.away = false;
         match (agent.state, agent.step) {
             (State::Offline | State::Failed, _) => Vec::new(),
             (_, Step::Launching | Step::Backoff) => self.bootstrap(agent),
@@ -260,6 +284,7 @@ impl Turning<'_> {
         let recovered = agent.plan.take().is_some();
         if recovered {
             agent.meters.begin(self.now);
+            agent.no_compression_before = self.now.saturating_add(COMPRESSION_DONE_MS);
         }
         self.idle(agent);
         let why = if recovered {

@@ -32,7 +32,6 @@ impl World {
                 );
             }
             What::TurnBegan => {
-                self.turns.insert(name.clone(), self.now);
                 put(self, Trigger::TurnBegan, "a turn began");
             }
             What::Seen { id } => self.seen(name, &id, evidence),
@@ -90,7 +89,6 @@ impl World {
             course.seen_in = session;
             course.unsure = false;
         });
-        self.turns.insert(name.clone(), self.now);
         let why = format!("m{letter} stands in the transcript");
         self.trigger(name, Trigger::Seen(letter), &why, evidence, None);
     }
@@ -179,7 +177,6 @@ impl World {
     }
 
     fn measure(&mut self, name: &Name, turn: &Turn, bad_form: bool) {
-        let began = self.turns.remove(name);
         let now = self.now;
         let Some(agent) = self.agent_mut(name) else {
             return;
@@ -188,9 +185,7 @@ impl World {
         if meters.since == 0 {
             meters.since = now;
         }
-        if let Some(began) = began {
-            meters.turn(now.saturating_sub(began), bad_form);
-        }
+        meters.turn(bad_form);
         meters.tokens = turn.tokens.or(meters.tokens);
         meters.window = turn.window.or(meters.window);
         meters.transcript_bytes = turn.transcript_bytes.or(meters.transcript_bytes);
