@@ -27,7 +27,7 @@ mod tasks;
 mod work;
 
 pub use command::{AgentLine, Answer, Command};
-pub use tasks::{Task, TaskState};
+pub use tasks::{Task, TaskChange, TaskState};
 
 use crate::agent::{Agent, State};
 use crate::clock::Ms;

@@ -103,7 +103,7 @@ async fn two_people_look_on_and_one_allows_and_refuses() {
         large.types("not today; q");
         large.key("Enter");
         large.shows(&["WRITER: denied"]).await;
-        large.shows(&["[SECOND] refused"]).await;
+        large.shows(&["[SECOND] failed: refused"]).await;
     })
     .await;
     assert_eq!(pressed(&rig, "WRITER"), [false]);
