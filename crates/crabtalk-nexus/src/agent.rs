@@ -180,6 +180,8 @@ pub struct Agent {
     pub corrections: u32,
     /// A compression on its way.
     pub plan: Option<Plan>,
+    /// Whether it has to prove its identity at the end of its turn.
+    pub unproved: bool,
     /// Whether ADMIN was told that its daemon does not answer.
     pub away: bool,
     /// What ADMIN asked for, to be done at the end of the turn.

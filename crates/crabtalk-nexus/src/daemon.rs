@@ -180,10 +180,13 @@ impl Backend for Daemon {
                 name: self.agent.clone(),
             };
             let known = self.client.call(agent).await;
-            known.map_err(|error| match error.code() {
+            let known = known.map_err(|error| match error.code() {
                 Some(code::NOT_FOUND) => Failure::Missing(error.to_string()),
                 _ => failure(error),
             })?;
+            if let Ok(mut seen) = self.seen.lock() {
+                seen.compact_at = known.compact_threshold.map(u64::from);
+            }
             let is_busy = self.has_a_run().await;
             let full = |_| Failure::Failed("nobody follows its runs".into());
             self.tell

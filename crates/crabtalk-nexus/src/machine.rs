@@ -187,6 +187,8 @@ pub enum Trigger {
     Verified(Result<(), String>),
     /// Compression answered with the session from now on.
     Compressed(Result<String, String>),
+    /// Its context was compacted without an order.
+    Compacted,
     /// A letter cannot be delivered at all.
     Undeliverable(u64),
     /// A message for it was put into its mailbox.
@@ -322,6 +324,7 @@ impl Turning<'_> {
             Trigger::Probed(finding) => self.probed(agent, finding),
             Trigger::Verified(result) => self.verified(agent, result),
             Trigger::Compressed(result) => self.compressed(agent, result),
+            Trigger::Compacted => self.compacted(agent),
             Trigger::Undeliverable(letter) => self.undeliverable(agent, letter),
             Trigger::Routed => self.routed(agent),
             Trigger::Offered(offer) => self.offered(agent, offer),

@@ -194,7 +194,27 @@ impl Turning<'_> {
         }
     }
 
+    /// Nobody ordered its compaction: its files are committed, and its identity is
+    /// checked as after one that NEXUS ordered, when its turn has ended.
+    pub(super) fn compacted(&self, agent: &mut Agent) -> Vec<Act> {
+        if !matches!(
+            agent.step,
+            Step::Plain | Step::Noticed | Step::Verifying | Step::Awaiting
+        ) || matches!(agent.state, State::Offline | State::Failed)
+        {
+            return Vec::new();
+        }
+        agent.unproved = true;
+        agent.meters.begin(self.now);
+        let mut acts = vec![Act::Checkpoint("after a compaction".into())];
+        if agent.is_free() {
+            acts.extend(self.bootstrap(agent));
+        }
+        acts
+    }
+
     pub(super) fn bootstrap(&self, agent: &mut Agent) -> Vec<Act> {
+        agent.unproved = false;
         let until = self.in_secs(self.times.bootstrap_secs);
         agent.go(State::Initialization, Step::Bootstrapping, until);
         agent.note = "BOOTSTRAP is with it".into();
@@ -273,6 +293,9 @@ impl Turning<'_> {
             }
             (_, Step::Plain | Step::Stopping) => {
                 agent.worked = true;
+                if agent.unproved {
+                    return self.bootstrap(agent);
+                }
                 self.idle(agent);
                 Vec::new()
             }

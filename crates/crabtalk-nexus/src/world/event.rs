@@ -1,6 +1,7 @@
 //! What agents tell.
 
 use super::World;
+use crate::agent::Step;
 use crate::machine::{Ending, Trigger};
 use crate::mail::{Fate, Kind, letter_of};
 use crate::name::Name;
@@ -48,6 +49,13 @@ impl World {
             What::PromptGone { id, how } => {
                 let why = format!("the prompt [{id}] is gone: {how}");
                 put(self, Trigger::PromptGone(id), &why);
+            }
+            What::Compacted => {
+                let ordered = |agent: &crate::agent::Agent| agent.step == Step::Compressing;
+                if !self.agents.get(name).is_some_and(ordered) {
+                    let why = "its context was compacted without an order of NEXUS";
+                    put(self, Trigger::Compacted, why);
+                }
             }
             What::TurnEnded(turn) => self.turn_ended(name, &turn, evidence),
             What::Silent { secs } => {

@@ -125,3 +125,20 @@ fn compression_is_not_due_again_at_once() {
     driven.is(State::Idle);
     assert_eq!(driven.agent.no_compression_before, driven.now + 600_000);
 }
+
+#[test]
+fn unordered_compaction_leads_to_a_proof_of_identity() {
+    let mut driven = Driven::active();
+    let acts = driven.on(Trigger::Compacted);
+    assert!(matches!(acts, [Act::Checkpoint(_)]), "{acts:?}");
+    driven.is(State::Active);
+    assert_eq!(driven.on(ended(false, false)), [Act::Bootstrap]);
+    driven.on(ended(true, false));
+    driven.is(State::Idle);
+    let mut driven = Driven::idle();
+    let acts = driven.on(Trigger::Compacted);
+    assert!(
+        matches!(acts, [Act::Checkpoint(_), Act::Bootstrap]),
+        "{acts:?}"
+    );
+}

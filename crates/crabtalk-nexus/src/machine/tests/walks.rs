@@ -97,6 +97,7 @@ fn any_trigger() -> impl Strategy<Value = Trigger> {
         } else {
             Err("x".into())
         })),
+        Just(Trigger::Compacted),
         letter().prop_map(Trigger::Undeliverable),
         Just(Trigger::Routed),
         letter().prop_map(|id| Trigger::Offered(Offer::Letter(id))),
