@@ -159,7 +159,28 @@ impl Team {
                 return Err(format!("[agent.{name}]: `identity` lies below the root"));
             }
         }
+        team.check_conversations()?;
         Ok(team)
+    }
+
+    /// Refuses two agents on one conversation: each would be taken for the other.
+    fn check_conversations(&self) -> Result<(), String> {
+        let mut known: BTreeMap<String, &Name> = BTreeMap::new();
+        for (name, member) in &self.agents {
+            let agent = member.agent.clone().unwrap_or_else(|| name.folder());
+            let conversation = match member.kind.as_deref() {
+                None => format!("the conversation of the agent {:?}", agent.to_lowercase()),
+                Some("crabtalk") => "the conversation of kind \"crabtalk\"".into(),
+                Some(_) => continue,
+            };
+            if let Some(other) = known.insert(conversation.clone(), name) {
+                return Err(format!(
+                    "[agent.{name}] and [agent.{other}] share {conversation}; give one of them \
+                     another `agent`, or a kind with a conversation of its own"
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// The rules for an agent, its own first; none for an agent of the daemon.
@@ -264,6 +285,14 @@ mod tests {
             (
                 "root = \"/a\"\n[agent.B]\nkind = \"codex\"\nsandbox = true\n",
                 "not supported yet",
+            ),
+            (
+                "root = \"/a\"\n[agent.B]\n[agent.C]\nagent = \"B\"\n",
+                "share the conversation",
+            ),
+            (
+                "root = \"/a\"\n[agent.B]\nkind = \"crabtalk\"\n[agent.C]\nkind = \"crabtalk\"\n",
+                "share the conversation",
             ),
             ("root = \"/a\"\n[agent.NEXUS]\n", "no agent may"),
             ("root = \"/a\"\n[agent.\"a b\"]\n", "no name"),

@@ -30,6 +30,8 @@ pub struct Times {
     pub readiness_secs: u64,
     /// For readiness after the one reminder.
     pub reminder_secs: u64,
+    /// For ADMIN to approve a compression; the agent works on then.
+    pub approval_secs: u64,
     /// Starts again within [`RESTART_WINDOW_MS`].
     pub restarts: usize,
 }
@@ -42,6 +44,7 @@ impl Default for Times {
             reflection_secs: 30 * 60,
             readiness_secs: 10 * 60,
             reminder_secs: 5 * 60,
+            approval_secs: 60 * 60,
             restarts: 3,
         }
     }

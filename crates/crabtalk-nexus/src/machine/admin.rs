@@ -184,7 +184,8 @@ impl Turning<'_> {
         }
         match result {
             Ok(()) => {
-                agent.go(State::AwaitAdmin, Step::Awaiting, None);
+                let until = self.in_secs(self.times.approval_secs);
+                agent.go(State::AwaitAdmin, Step::Awaiting, until);
                 agent.note = "ready for compression".into();
                 if agent.plan.as_ref().is_some_and(|plan| plan.approved) {
                     return self.compress_if_approved(agent);

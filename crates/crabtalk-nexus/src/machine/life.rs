@@ -172,7 +172,10 @@ impl Turning<'_> {
         agent.away = false;
         match (agent.state, agent.step) {
             (State::Offline | State::Failed, _) => Vec::new(),
-            (_, Step::Launching | Step::Backoff) => self.bootstrap(agent),
+            (_, Step::Launching | Step::Backoff) => {
+                agent.meters.form.clear();
+                self.bootstrap(agent)
+            }
             _ if !adopted => Vec::new(),
             (_, Step::Verifying) => vec![Act::Verify],
             (_, Step::Compressing) => vec![Act::Compress],
@@ -284,7 +287,7 @@ impl Turning<'_> {
                 Vec::new()
             }
             (_, Step::Awaiting) => {
-                agent.go(State::AwaitAdmin, Step::Awaiting, None);
+                agent.go(State::AwaitAdmin, Step::Awaiting, agent.deadline);
                 self.compress_if_approved(agent)
             }
             (_, Step::Compressing) => {

@@ -142,3 +142,13 @@ fn unordered_compaction_leads_to_a_proof_of_identity() {
         "{acts:?}"
     );
 }
+
+#[test]
+fn compression_without_approval_ends_after_an_hour() {
+    let mut driven = Driven::awaiting();
+    assert_eq!(driven.after(3599), []);
+    driven.is(State::AwaitAdmin);
+    let acts = driven.after(1);
+    assert!(matches!(acts, [Act::CalledOff, Act::Tell(_)]), "{acts:?}");
+    driven.is(State::Idle);
+}

@@ -125,3 +125,13 @@ fn agents_recover_when_the_daemon_is_back() {
         assert!(driven.told(), "and again the next time");
     }
 }
+
+#[test]
+fn restart_forgets_old_invalid_outputs() {
+    let mut driven = Driven::idle();
+    (0..3).for_each(|_| driven.agent.meters.turn(true));
+    driven.on(Trigger::Restart);
+    driven.on(Trigger::Stopped);
+    driven.on(ready());
+    assert!(driven.agent.meters.form.is_empty());
+}
