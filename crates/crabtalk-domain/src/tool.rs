@@ -105,12 +105,12 @@ pub struct ShellCommand {
     pub text: String,
     /// What it may reach: as the call asks before the gate judged it, as
     /// granted afterwards.
-    pub access: Access,
+    pub access: CommandAccess,
 }
 
 /// What a command may reach beyond the sandbox's default.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Access {
+pub struct CommandAccess {
     /// Whether it runs outside the sandbox.
     pub outside: bool,
     /// Whether it may write nowhere, its folder included.
@@ -124,7 +124,7 @@ pub struct Access {
     pub reason: String,
 }
 
-impl Access {
+impl CommandAccess {
     /// Whether it goes beyond what every sandboxed command may reach.
     pub fn is_wide(&self) -> bool {
         self.outside || !self.hosts.is_empty() || !self.write.is_empty()
@@ -135,7 +135,7 @@ impl<T: Into<String>> From<T> for ShellCommand {
     fn from(text: T) -> Self {
         Self {
             text: text.into(),
-            access: Access::default(),
+            access: CommandAccess::default(),
         }
     }
 }

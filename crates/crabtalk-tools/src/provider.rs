@@ -13,7 +13,8 @@ use crate::files::{GlobArguments, GrepArguments, Intent, ReadArguments, Resolver
 use crate::outputs::{caches_of, outputs_of};
 use crate::specs;
 use crabtalk_domain::tool::{
-    Access, Caller, Invocation, Preview, ShellCommand, Subject, ToolOutput, ToolProvider, ToolSpec,
+    Caller, CommandAccess, Invocation, Preview, ShellCommand, Subject, ToolOutput, ToolProvider,
+    ToolSpec,
 };
 use crabtalk_domain::{BoxFuture, ConversationKey};
 use crabtalk_guardian::{Guardian, PolicyBuilder, SandboxConfig, SandboxPolicy, Walls};
@@ -233,7 +234,7 @@ impl OsTools {
         &self,
         call: &Invocation,
         cwd: &Workplace,
-        access: &Access,
+        access: &CommandAccess,
     ) -> Result<Option<SandboxPolicy>, Failure> {
         if access.outside {
             return Ok(None);

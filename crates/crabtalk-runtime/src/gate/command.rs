@@ -7,7 +7,7 @@
 use super::patterns::Words;
 use super::rules::{Opinion, Question, opinion_of};
 use super::words;
-use crabtalk_domain::tool::{Access, ShellCommand};
+use crabtalk_domain::tool::{CommandAccess, ShellCommand};
 use crabtalk_domain::{Mode, Permission, PermissionRule, glob_matches};
 use std::path::Path;
 
@@ -82,7 +82,7 @@ impl Question<'_> {
     }
 
     /// Hosts need a rule, a grant of this conversation, or an answer.
-    fn hosts(&self, wanted: &Access) -> Opinion {
+    fn hosts(&self, wanted: &CommandAccess) -> Opinion {
         let mut asked = Vec::new();
         for host in &wanted.hosts {
             let covers = |pattern: &str| pattern == "*" || glob_matches(pattern, host);
@@ -112,7 +112,7 @@ impl Question<'_> {
     }
 
     /// Folders beyond the working folder need a rule for `write`, or an answer.
-    fn write(&self, wanted: &Access) -> Opinion {
+    fn write(&self, wanted: &CommandAccess) -> Opinion {
         let ruled = |path: &Path| {
             self.rules_of(&["write"])
                 .filter(|rule| self.rule_matches(rule, path))
@@ -161,7 +161,7 @@ impl Question<'_> {
 }
 
 /// The model's reason behind ours, on one line.
-fn with_reason(what: &str, access: &Access) -> String {
+fn with_reason(what: &str, access: &CommandAccess) -> String {
     match access.reason.trim() {
         "" => what.to_owned(),
         reason => format!("{what}. The agent's reason: {}", clipped(reason)),

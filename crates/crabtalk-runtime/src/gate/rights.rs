@@ -3,7 +3,7 @@
 //! Invariant: every word comes from [`judge`].
 
 use super::rules::{Question, Standing, judge, mode_of, name_of, verb_of};
-use crabtalk_domain::tool::{Access, ShellCommand, Subject, ToolSpec};
+use crabtalk_domain::tool::{CommandAccess, ShellCommand, Subject, ToolSpec};
 use crabtalk_domain::{AgentConfig, Mode, PermissionRule, glob_matches};
 use std::path::Path;
 
@@ -86,9 +86,9 @@ fn in_words(
     let command = |outside| {
         Subject::Command(ShellCommand {
             text: "command".into(),
-            access: Access {
+            access: CommandAccess {
                 outside,
-                ..Access::default()
+                ..CommandAccess::default()
             },
         })
     };

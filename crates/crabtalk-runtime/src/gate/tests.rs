@@ -2,7 +2,7 @@
 
 use super::rules::Question;
 use super::{Approval, Standing, Verdict, judge, mode_of, standing};
-use crabtalk_domain::tool::{Access, ShellCommand, Subject};
+use crabtalk_domain::tool::{CommandAccess, ShellCommand, Subject};
 use crabtalk_domain::{
     ConversationKey, Mode, Origin, Permission, PermissionRule, Principal, Sender, TokenName,
 };
@@ -79,7 +79,7 @@ impl Call {
         Self::of("bash", Subject::Command(text.into()))
     }
 
-    fn with_access(access: Access) -> Self {
+    fn with_access(access: CommandAccess) -> Self {
         let command = ShellCommand {
             text: "make".into(),
             access,
@@ -90,18 +90,18 @@ impl Call {
     fn outside(text: &str) -> Self {
         let command = ShellCommand {
             text: text.into(),
-            access: Access {
+            access: CommandAccess {
                 outside: true,
-                ..Access::default()
+                ..CommandAccess::default()
             },
         };
         Self::of("bash", Subject::Command(command))
     }
 
     fn network(host: &str) -> Self {
-        Self::with_access(Access {
+        Self::with_access(CommandAccess {
             hosts: vec![host.into()],
-            ..Access::default()
+            ..CommandAccess::default()
         })
     }
 
@@ -153,10 +153,10 @@ impl Call {
         super::rules::verb_of(self.verdict().permission)
     }
 
-    fn access(&self) -> Access {
+    fn access(&self) -> CommandAccess {
         match self.verdict().subject {
             Subject::Command(command) => command.access,
-            Subject::Path { .. } | Subject::Other => Access::default(),
+            Subject::Path { .. } | Subject::Other => CommandAccess::default(),
         }
     }
 }
@@ -282,9 +282,9 @@ fn hosts_and_folders_need_a_grant() {
         hosts: vec!["crates.io".into()],
         ..Call::network("crates.io")
     };
-    let write = Call::with_access(Access {
+    let write = Call::with_access(CommandAccess {
         write: vec![PathBuf::from("/w/q")],
-        ..Access::default()
+        ..CommandAccess::default()
     });
     for (what, call, want) in [
         ("host", Call::network("crates.io"), "ask"),

@@ -3,7 +3,7 @@
 use crate::rig::*;
 use crabtalk_domain::storage::{NewConversation, Record, RunRecord, Storage};
 use crabtalk_domain::tool::{
-    Access, Invocation, ShellCommand, Subject, ToolOutput, ToolProvider, ToolSpec,
+    CommandAccess, Invocation, ShellCommand, Subject, ToolOutput, ToolProvider, ToolSpec,
 };
 use crabtalk_domain::{
     AgentEvent, BoxFuture, ConversationKey, Message, Mode, Origin, Permission, Principal,
@@ -50,10 +50,10 @@ impl ToolProvider for Shell {
         let text = |name: &str| call.arguments[name].as_str().map(str::to_owned);
         let command = ShellCommand {
             text: text("command").unwrap_or_default(),
-            access: Access {
+            access: CommandAccess {
                 outside: call.arguments["escalate"].as_bool().unwrap_or_default(),
                 hosts: text("host").into_iter().collect(),
-                ..Access::default()
+                ..CommandAccess::default()
             },
         };
         Box::pin(std::future::ready(Ok(Subject::Command(command))))

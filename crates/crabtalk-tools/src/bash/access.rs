@@ -2,7 +2,7 @@
 
 use super::BashArguments;
 use crate::files::{Resolver, is_below};
-use crabtalk_domain::tool::Access;
+use crabtalk_domain::tool::CommandAccess;
 use std::path::{Path, PathBuf};
 
 /// Longest name of a host, as DNS has it.
@@ -18,10 +18,14 @@ impl BashArguments {
     /// # Errors
     /// A host that is not a valid name; a path that does not exist, or that no
     /// grant opens, such as CrabTalk's home.
-    pub(crate) fn access(&self, resolver: &Resolver<'_>, home: &Path) -> Result<Access, String> {
+    pub(crate) fn access(
+        &self,
+        resolver: &Resolver<'_>,
+        home: &Path,
+    ) -> Result<CommandAccess, String> {
         let hosts = self.hosts.iter().map(|host| valid_host(host));
         let write = self.write.iter().map(|path| writable(path, resolver, home));
-        Ok(Access {
+        Ok(CommandAccess {
             outside: self.escalate,
             read_only: false,
             hosts: hosts.collect::<Result<_, _>>()?,

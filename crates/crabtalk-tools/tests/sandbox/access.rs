@@ -2,7 +2,7 @@
 
 use crate::support::World;
 use crate::{complete, everywhere, granted};
-use crabtalk_domain::tool::{Access, Subject, ToolProvider};
+use crabtalk_domain::tool::{CommandAccess, Subject, ToolProvider};
 use crabtalk_testkit::tools::skip;
 use crabtalk_tools::OsTools;
 use serde_json::json;
@@ -19,7 +19,7 @@ async fn call_asks_for_access() {
     let Ok(Subject::Command(command)) = subject else {
         panic!("{subject:?}");
     };
-    let expected = Access {
+    let expected = CommandAccess {
         outside: true,
         read_only: false,
         hosts: vec!["crates.io".into()],
@@ -55,28 +55,28 @@ async fn granted_access_decides_what_is_writable() {
     };
     let write = vec![other.clone()];
     for (access, cwd, granted_path) in [
-        (Access::default(), "yes", "no"),
+        (CommandAccess::default(), "yes", "no"),
         (
-            Access {
+            CommandAccess {
                 read_only: true,
-                ..Access::default()
+                ..CommandAccess::default()
             },
             "no",
             "no",
         ),
         (
-            Access {
+            CommandAccess {
                 write: write.clone(),
-                ..Access::default()
+                ..CommandAccess::default()
             },
             "yes",
             "yes",
         ),
         (
-            Access {
+            CommandAccess {
                 write,
                 read_only: true,
-                ..Access::default()
+                ..CommandAccess::default()
             },
             "no",
             "no",
@@ -196,9 +196,9 @@ async fn hosts_are_reached_by_the_proxy_and_private_ones_are_not() {
         cat .env sub/tls.key .env.example; mv sub moved; cat moved/tls.key; rm -f .env 2>/dev/null; echo"#
     );
     let hosts = ["127.0.0.1", "localhost"].map(String::from).to_vec();
-    let access = Access {
+    let access = CommandAccess {
         hosts,
-        ..Access::default()
+        ..CommandAccess::default()
     };
     let output = granted(&world, &tools, &command, access).await;
     let refused = "HTTP/1.1 403 Forbidden\n".repeat(3);
@@ -221,9 +221,9 @@ async fn hosts_are_refused_without_namespaces() {
     let world = World::new();
     let mut config = world.config();
     config.sandbox.namespaces = false;
-    let access = Access {
+    let access = CommandAccess {
         hosts: vec!["*".into()],
-        ..Access::default()
+        ..CommandAccess::default()
     };
     let output = granted(&world, &OsTools::new(config), "echo ran", access).await;
     assert!(

@@ -8,7 +8,7 @@
 use crate::complete;
 use crate::repository::git;
 use crate::support::World;
-use crabtalk_domain::tool::Access;
+use crabtalk_domain::tool::CommandAccess;
 use crabtalk_testkit::tools::has_tools;
 use std::collections::BTreeMap;
 use std::net::TcpListener;
@@ -173,9 +173,9 @@ async fn generated_commands_stay_inside() {
             .replace('C', &own)
             .replace(&format!("{own}ANARY"), "CANARY");
         let command = rng.pick(&SHAPES).replace('A', &deed);
-        let access = Access {
+        let access = CommandAccess {
             read_only: *rng.pick(&[false, false, true]),
-            ..Access::default()
+            ..CommandAccess::default()
         };
         let output = crate::granted(&world, &tools, &command, access).await;
         assert!(!output.content.contains(SECRET), "{command}\n{output:?}");
@@ -184,9 +184,9 @@ async fn generated_commands_stay_inside() {
     }
     println!("{tried} commands");
     // The canaries are where the commands look.
-    let access = Access {
+    let access = CommandAccess {
         outside: true,
-        ..Access::default()
+        ..CommandAccess::default()
     };
     let output = crate::granted(&world, &tools, "cat up/beside/file", access).await;
     assert_eq!(output.content, SECRET);

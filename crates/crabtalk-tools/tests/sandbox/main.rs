@@ -15,7 +15,7 @@ mod table;
 #[path = "../support/mod.rs"]
 mod support;
 
-use crabtalk_domain::tool::{Access, ShellCommand, Subject, ToolOutput, ToolProvider};
+use crabtalk_domain::tool::{CommandAccess, ShellCommand, Subject, ToolOutput, ToolProvider};
 use crabtalk_guardian::SandboxConfig;
 use crabtalk_testkit::tools::skip;
 use crabtalk_tools::OsTools;
@@ -23,7 +23,12 @@ use serde_json::json;
 use support::World;
 
 /// Runs a command with what the gate is taken to have granted.
-async fn granted(world: &World, tools: &OsTools, command: &str, access: Access) -> ToolOutput {
+async fn granted(
+    world: &World,
+    tools: &OsTools,
+    command: &str,
+    access: CommandAccess,
+) -> ToolOutput {
     let call = world.call("bash", json!({ "command": command }));
     let text = command.to_owned();
     let subject = Subject::Command(ShellCommand { text, access });

@@ -4,7 +4,7 @@
 use crate::bait::behind;
 use crate::granted;
 use crate::support::World;
-use crabtalk_domain::tool::Access;
+use crabtalk_domain::tool::CommandAccess;
 use crabtalk_guardian::SandboxConfig;
 use crabtalk_tools::OsTools;
 use std::os::unix::fs::symlink;
@@ -99,9 +99,9 @@ async fn granted_path_that_became_a_link_is_refused() {
     let shared = world.root.join("shared");
     symlink(&keys, &shared).unwrap();
     let command = format!("echo mine > {}/authorized_keys", shared.display());
-    let access = Access {
+    let access = CommandAccess {
         write: vec![shared],
-        ..Access::default()
+        ..CommandAccess::default()
     };
     let output = granted(&world, &world.tools(), &command, access).await;
     assert!(output.is_error, "{output:?}");
