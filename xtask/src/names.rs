@@ -68,10 +68,6 @@ const SHARED: &[(&str, &str)] = &[
         "Command",
         "a process below a guardian, and what ADMIN says to NEXUS",
     ),
-    (
-        "Places",
-        "hidden or writable in the sandbox, and the folders of NEXUS",
-    ),
     ("Run", "a run that is followed, and what a guardian starts"),
     ("Trust", "in a server, and in skills"),
     (

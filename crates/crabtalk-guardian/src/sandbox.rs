@@ -41,7 +41,7 @@ pub(crate) use {
     filter::filter,
     landlocked::Fence,
     plan::temporary,
-    policy::{Absent, Opened, Overlays, PLACEHOLDER},
+    policy::{MissingPart, OpenedPath, Overlays, PLACEHOLDER},
 };
 
 /// The latest version of landlock that is asked for where the kernel has it.

@@ -4,7 +4,7 @@
 //! Invariants: every operation starts at a folder that was opened before the
 //! command and follows no link; of commands in one folder the last removes.
 
-use crate::sandbox::{Absent, PLACEHOLDER, Spot};
+use crate::sandbox::{MissingPart, PLACEHOLDER, Spot};
 use rustix::fs::{
     AtFlags, FileType, FlockOperation, Mode, OFlags, ResolveFlags, flock, openat, openat2,
     renameat, statat, unlinkat,
@@ -25,7 +25,7 @@ const SHARE_PAUSE: Duration = Duration::from_millis(10);
 struct Watched<'a> {
     folder: OwnedFd,
     spot: &'a Spot,
-    names: Vec<&'a Absent>,
+    names: Vec<&'a MissingPart>,
 }
 
 /// The names that a policy calls absent.
@@ -33,7 +33,7 @@ pub(super) struct Leftovers<'a>(Vec<Watched<'a>>);
 
 impl<'a> Leftovers<'a> {
     /// Opens their folders before the command starts.
-    pub(super) fn watch(absent: &'a [Absent]) -> Self {
+    pub(super) fn watch(absent: &'a [MissingPart]) -> Self {
         let mut watched: Vec<Watched<'a>> = Vec::new();
         for absent in absent {
             let known = watched.iter_mut().find(|w| *w.spot == absent.folder);

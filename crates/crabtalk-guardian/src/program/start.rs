@@ -6,7 +6,7 @@ use super::frame::{self, Run, Start};
 use super::proxy;
 use super::scratch::{Scratch, Work};
 use super::words::{Beginning, Launch, Task, Word};
-use crate::sandbox::{Opened, Right, SandboxPolicy, apart, lacks, temporary};
+use crate::sandbox::{OpenedPath, Right, SandboxPolicy, apart, lacks, temporary};
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -136,7 +136,7 @@ struct Boxed<'a> {
 impl Boxed<'_> {
     /// Without namespaces: the process that restricts itself becomes it.
     fn restricted(mut self, run: Run) -> Result<i32, String> {
-        self.policy.opened.push(Opened {
+        self.policy.opened.push(OpenedPath {
             spot: self.scratch.spot().clone(),
             right: Right::Write,
         });

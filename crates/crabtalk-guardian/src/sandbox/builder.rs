@@ -6,7 +6,7 @@
 
 use super::links::Links;
 use super::lists::{MOVED, PRIVATE_CACHES, SECRETS, SHARED_CACHES, SYSTEM, TOOLCHAINS, words};
-use super::policy::{Absent, Cache, Caches, Opened, Right, Spot};
+use super::policy::{Cache, Caches, MissingPart, OpenedPath, Right, Spot};
 use super::{SandboxConfig, SandboxPolicy, repository, secrets};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -64,7 +64,7 @@ impl PolicyBuilder<'_> {
         let readable = self.readable.iter().filter_map(|path| judge(path));
         places
             .opened
-            .extend(readable.map(|spot| Opened::new(spot, Right::Read)));
+            .extend(readable.map(|spot| OpenedPath::new(spot, Right::Read)));
         let hosts = self.granted_hosts();
         let (mut absent, mut caches, mut home) = (Vec::new(), None, None);
         for root in &roots {
@@ -180,7 +180,7 @@ impl PolicyBuilder<'_> {
         root: &Path,
         roots: &[PathBuf],
         places: &mut Opening,
-        absent: &mut Vec<Absent>,
+        absent: &mut Vec<MissingPart>,
     ) -> Result<(), String> {
         let user_home = self.user_home;
         let found = repository::protected(root, roots, user_home)?;
@@ -200,7 +200,7 @@ impl PolicyBuilder<'_> {
                     .absent
                     .into_iter()
                     .filter_map(|(folder, name, include)| {
-                        Some(Absent {
+                        Some(MissingPart {
                             path: folder.join(&name),
                             include,
                             folder: judge(&folder)?,
@@ -290,7 +290,7 @@ fn judge(path: &Path) -> Option<Spot> {
     Spot::judge(&path.canonicalize().ok()?).ok()
 }
 
-impl Opened {
+impl OpenedPath {
     fn new(spot: Spot, right: Right) -> Self {
         Self { spot, right }
     }
@@ -301,7 +301,7 @@ struct Opening {
     closed: Vec<PathBuf>,
     namespaces: bool,
     links: Links,
-    opened: Vec<Opened>,
+    opened: Vec<OpenedPath>,
 }
 
 impl Opening {
@@ -322,7 +322,7 @@ impl Opening {
             ));
         }
         if self.namespaces || !self.closed.iter().any(|c| c.starts_with(&spot.path)) {
-            self.opened.push(Opened::new(spot, right));
+            self.opened.push(OpenedPath::new(spot, right));
             return Ok(());
         }
         // A link among the entries leads to a place that is opened on its own.
@@ -338,7 +338,7 @@ impl Opening {
     fn add<'p>(&mut self, paths: impl Iterator<Item = &'p Path>, right: Right) {
         let spots = paths.filter_map(|path| Spot::judge(path).ok());
         self.opened
-            .extend(spots.map(|spot| Opened::new(spot, right)));
+            .extend(spots.map(|spot| OpenedPath::new(spot, right)));
     }
 
     /// Hides what is closed inside of what is opened. In a writable folder the

@@ -1,6 +1,6 @@
 //! Landlock: limits the files that a process and its descendants reach.
 
-use super::policy::{Opened, Right};
+use super::policy::{OpenedPath, Right};
 use super::{SandboxPolicy, lacks};
 use landlock::{
     ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
@@ -52,7 +52,7 @@ impl Fence {
     /// Opens the places of a policy on the machine's file system, except those
     /// that were replaced since they were judged.
     pub(crate) fn open_policy(&mut self, policy: &SandboxPolicy) -> Result<(), String> {
-        for Opened { spot, right } in &policy.opened {
+        for OpenedPath { spot, right } in &policy.opened {
             let opened = if *spot == policy.cwd {
                 // Held since it was judged, wherever it is by now.
                 super::policy::open(".".as_ref())

@@ -2,7 +2,7 @@
 //! folder above.
 
 use super::SandboxPolicy;
-use super::policy::{Absent, Cache, Right, Spot};
+use super::policy::{Cache, MissingPart, Right, Spot};
 use std::path::{Path, PathBuf};
 
 /// One place in the command's own file system.
@@ -22,7 +22,7 @@ pub(crate) enum Source<'a> {
     Machine(&'a Spot),
     Cache(&'a Cache),
     /// A placeholder for something that must not be created.
-    Absent(&'a Absent),
+    MissingPart(&'a MissingPart),
     /// Memory, empty at first.
     Memory,
 }
@@ -54,7 +54,7 @@ impl Part<'_> {
             (Source::Machine(_), Right::Pinned | Right::ReadOnly | Right::Hidden) => false,
             // Its place need not exist, and is not made on the machine.
             (Source::Cache(Cache { lower: None, .. }) | Source::Memory, _) => above.is_of_machine(),
-            (Source::Cache(_) | Source::Absent(_), _) => false,
+            (Source::Cache(_) | Source::MissingPart(_), _) => false,
         }
     }
 }
@@ -77,7 +77,8 @@ pub(crate) fn plan(policy: &SandboxPolicy) -> Vec<Part<'_>> {
     let home = policy.home.iter();
     let home = home.map(|home| part(home, Source::Memory, Right::Write));
     let absent = policy.absent.iter().filter(|absent| !absent.include);
-    let absent = absent.map(|absent| part(&absent.path, Source::Absent(absent), Right::ReadOnly));
+    let absent =
+        absent.map(|absent| part(&absent.path, Source::MissingPart(absent), Right::ReadOnly));
     let mut parts: Vec<Part<'_>> = opened
         .chain(absent)
         .chain(caches)

@@ -16,9 +16,9 @@ pub struct SandboxPolicy {
     /// Where the command runs.
     pub cwd: Spot,
     /// Files and folders with their rights.
-    pub opened: Vec<Opened>,
+    pub opened: Vec<OpenedPath>,
     /// Parts of git directories that must not come into being.
-    pub absent: Vec<Absent>,
+    pub absent: Vec<MissingPart>,
     /// The path of the command's private, empty home.
     pub home: Option<PathBuf>,
     /// Private copies of caches.
@@ -35,7 +35,7 @@ pub struct SandboxPolicy {
 
 /// A file or folder of the machine in the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Opened {
+pub struct OpenedPath {
     /// The file or folder.
     pub spot: Spot,
     /// The command's right to it.
@@ -60,7 +60,7 @@ pub enum Right {
 /// A part of a git directory that does not exist when the command starts. An
 /// empty file or folder stands in for it, so that the command cannot create it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Absent {
+pub struct MissingPart {
     /// A folder that exists.
     pub folder: Spot,
     /// The path relative to it.

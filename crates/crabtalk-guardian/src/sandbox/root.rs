@@ -10,7 +10,7 @@ use super::mounts::{
     Make, attach, copy, device, enter, filesystem, folder, mounts, overlay, place, tmpfs,
 };
 use super::plan::{PRIVATE, Part, Source, is_of_machine, is_opened, may_change, plan};
-use super::policy::{Absent, Cache, Overlays, PLACEHOLDER, Right, Spot, open};
+use super::policy::{Cache, MissingPart, Overlays, PLACEHOLDER, Right, Spot, open};
 use super::{Fence, SandboxPolicy};
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, mkdirat, openat, renameat_with, unlinkat};
 use rustix::mount::{
@@ -139,7 +139,7 @@ impl Builder<'_> {
                 }
                 (copy(&opened)?, Make::like(&opened))
             }
-            Source::Absent(absent) => {
+            Source::MissingPart(absent) => {
                 return stand_in(root, absent);
             }
             Source::Cache(_) | Source::Memory if part.covered => return Ok(()),
@@ -238,7 +238,7 @@ fn kernel(root: &OwnedFd, fence: &mut Fence) -> Done {
 
 /// Makes an empty folder or file that is read-only to the command. Where this
 /// user may not make it, the command cannot either.
-fn stand_in(root: &OwnedFd, absent: &Absent) -> io::Result<()> {
+fn stand_in(root: &OwnedFd, absent: &MissingPart) -> io::Result<()> {
     let parent = place(root, absent.path.parent().unwrap_or(Path::new("/")), None)?;
     let name = absent.path.file_name().unwrap_or_default();
     let made = if FOLDERS.iter().any(|folder| name == *folder) {
