@@ -37,6 +37,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "crabtalk-proto",
             "crabtalk-client",
             "crabtalk-files",
+            "crabtalk-guardian",
             "crabtalk-backend",
             "crabtalk-terminal",
             "crabtalk-render",

@@ -64,6 +64,15 @@ const SHARED: &[(&str, &str)] = &[
         "to events of sources, and to those of a run",
     ),
     ("Refusal", "of a run, and of a peer"),
+    (
+        "Command",
+        "a process below a guardian, and what ADMIN says to NEXUS",
+    ),
+    (
+        "Places",
+        "hidden or writable in the sandbox, and the folders of NEXUS",
+    ),
+    ("Run", "a run that is followed, and what a guardian starts"),
     ("Trust", "in a server, and in skills"),
     (
         "Composer",

@@ -126,6 +126,9 @@ pub enum Failure {
     /// The agent does not run.
     #[error("the agent does not run: {0}")]
     NotRunning(String),
+    /// What drives it does not answer at present, and may come back by itself.
+    #[error("{0}")]
+    Unreachable(String),
     /// It took too long; what became of it is not known.
     #[error("no answer in time: {0}")]
     Timeout(String),

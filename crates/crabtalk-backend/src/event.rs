@@ -97,6 +97,8 @@ pub enum What {
         /// How it was answered, where that can be told.
         how: String,
     },
+    /// Its context was compacted, whoever ordered it.
+    Compacted,
     /// A turn ended: once for each [`What::TurnBegan`], also where it failed or
     /// was cancelled. Never before the [`What::Seen`] of the message that began it.
     TurnEnded(Turn),

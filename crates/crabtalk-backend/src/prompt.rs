@@ -10,11 +10,15 @@ pub struct Prompt {
     /// question asked later has another id.
     pub id: String,
     /// The tool, as rules name it: `bash`, `edit`, `write`, `server__tool`.
-    /// Empty where that cannot be told, so that no narrow rule allows it.
+    /// Empty if unknown.
     pub tool: String,
-    /// What would be done, whole: the command, the path, the arguments. Rules are
-    /// held against it. If it could not be read whole, it is empty.
+    /// The command, the path or the arguments, whole. Empty if it could not be read
+    /// whole.
     pub subject: String,
+    /// Whether the screen shows `subject` to the letter and it belongs to the only
+    /// open call of the transcript. Rules answer no other prompt.
+    #[serde(default)]
+    pub exact: bool,
     /// The question as a person reads it, with what would be written.
     pub text: String,
     /// Whether it is a question to a person and no approval: no rule answers it.

@@ -6,6 +6,7 @@ mod conversations;
 mod cron;
 mod knowledge;
 mod mcps;
+mod mode;
 mod models;
 mod number;
 mod refused;
@@ -18,6 +19,7 @@ pub(crate) use conversations::{Conversations, Export, ExportFormat, Shelf, Top};
 pub(crate) use cron::{Cron, CronAdd};
 pub(crate) use knowledge::{Archives, Memory, Search, Skills, Trust};
 pub(crate) use mcps::Mcps;
+pub(crate) use mode::Mode;
 pub(crate) use models::{By, Models, Providers, Stats};
 pub(crate) use refused::{shown, usage};
 pub(crate) use remote::{Audit, LATEST_ENTRIES, Remote, Tokens};
@@ -59,6 +61,9 @@ pub(crate) struct Global {
     /// The model that answers in this command, in place of the agent's own.
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) model: Option<String>,
+    /// How much runs may do without asking; default: by the agent and the folder.
+    #[arg(long, global = true, value_enum, value_name = "MODE")]
+    pub(crate) mode: Option<Mode>,
     /// Where the run works; default: the current folder. Empty: where the
     /// conversation works.
     #[arg(long, global = true, value_name = "DIR")]
@@ -162,6 +167,10 @@ pub(crate) enum Command {
         /// Allow from now on what begins like this, where that is offered.
         #[arg(long, conflicts_with = "always")]
         prefix: bool,
+        /// Let later commands of the conversation reach the same hosts, where that
+        /// is offered.
+        #[arg(long, conflicts_with_all = ["always", "prefix"])]
+        conversation: bool,
         /// Do not ask again at the terminal; what is allowed is printed all
         /// the same.
         #[arg(long)]

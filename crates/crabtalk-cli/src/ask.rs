@@ -43,6 +43,7 @@ pub(crate) async fn ask(context: &mut Context, args: Ask) -> Result<(), Error> {
         cwd: context.cwd()?,
         guest: args.guest,
         model: context.global.model.clone(),
+        mode: context.global.mode.map(|mode| mode.to_string()),
         ..StreamMsg::default()
     };
     let follow = Follow {

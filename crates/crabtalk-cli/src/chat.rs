@@ -7,6 +7,7 @@ mod input;
 mod lines;
 mod live;
 mod message;
+mod mode;
 
 use crate::args::Chat;
 use crate::context::Context;
@@ -16,10 +17,12 @@ use crate::history::show_entry;
 use crate::switch::places;
 use crate::view::Style;
 use crabtalk_client::RunNews;
+use crabtalk_proto::stream_event::Event;
 use crabtalk_proto::{AttachMsg, Client, ClientError, GetHistoryMsg, KillMsg, StreamMsg, code};
 use futures_util::{FutureExt, StreamExt};
 pub(crate) use input::{Input, Typed};
 use message::Message;
+use mode::RunMode;
 
 /// Messages shown when a chat begins: enough to remember what it was about.
 const SHOWN_AT_START: u32 = 10;
@@ -27,6 +30,7 @@ const SHOWN_AT_START: u32 = 10;
 const HELP: &str = "In a chat:
   /history   the last messages again
   /switch    your conversations; /switch WORDS searches, /switch NUMBER turns to one
+  /mode      how much runs may do without asking; /mode NAME sets it
   /kill      cancel what runs in this conversation
   /help      this
   /quit      leave (also Ctrl-D)
@@ -43,6 +47,8 @@ enum Line<'a> {
     History,
     /// Turn to another conversation, or list them.
     Switch(&'a str),
+    /// Show the mode of the next runs, or set it.
+    Mode(&'a str),
     /// For the agent, skills included.
     Say(&'a str),
 }
@@ -54,10 +60,10 @@ fn meaning(line: &str) -> Line<'_> {
         "/quit" | "/exit" | "/q" => Line::Quit,
         "/kill" => Line::Kill,
         "/history" => Line::History,
-        "/switch" => Line::Switch(""),
-        text => match text.strip_prefix("/switch ") {
-            Some(what) => Line::Switch(what.trim()),
-            None => Line::Say(text),
+        text => match text.split_once(char::is_whitespace).unwrap_or((text, "")) {
+            ("/switch", what) => Line::Switch(what.trim()),
+            ("/mode", name) => Line::Mode(name.trim()),
+            _ => Line::Say(text),
         },
     }
 }
@@ -75,6 +81,7 @@ pub(crate) async fn chat(context: &mut Context, args: Chat) -> Result<(), Error>
 }
 
 async fn talk(context: &mut Context, input: &mut dyn Input, bell: bool) -> Result<(), Error> {
+    let mut mode = RunMode::new(context.global.mode);
     begin(context, bell).await?;
     loop {
         let name = match context.agent() {
@@ -97,7 +104,11 @@ async fn talk(context: &mut Context, input: &mut dyn Input, bell: bool) -> Resul
             Line::Kill => kill(context).await,
             Line::History => show_history(context).await,
             Line::Switch(what) => switch(context, what, bell).await,
-            Line::Say(text) => say(context, text, bell).await,
+            Line::Mode(name) => match mode.command(name) {
+                Ok(said) => Ok(context.console.screen.note(&format!("crabtalk: {said}"))?),
+                Err(why) => Err(Error::Usage(why)),
+            },
+            Line::Say(text) => say(context, text, bell, &mut mode).await,
         };
         survive(context, done)?;
     }
@@ -210,7 +221,12 @@ async fn switch(context: &mut Context, what: &str, bell: bool) -> Result<(), Err
     begin(context, bell).await
 }
 
-async fn say(context: &mut Context, text: &str, bell: bool) -> Result<(), Error> {
+async fn say(
+    context: &mut Context,
+    text: &str,
+    bell: bool,
+    mode: &mut RunMode,
+) -> Result<(), Error> {
     let Message {
         content,
         guest,
@@ -229,15 +245,19 @@ async fn say(context: &mut Context, text: &str, bell: bool) -> Result<(), Error>
         sender: Some(context.sender()).filter(|sender| !sender.is_empty()),
         cwd: context.cwd()?,
         model: context.global.model.clone(),
+        mode: mode.wire(),
         ..StreamMsg::default()
     };
     let follow = how(context, context.follow(), bell);
     forget(&mut context.console.interrupts);
-    finish(
-        follow
-            .run(client.stream(request), &mut context.console)
-            .await?,
-    )
+    let run = client.stream(request).inspect(|news| {
+        if let Ok(RunNews::Event(event)) = news
+            && let Some(Event::Start(start)) = &event.event
+        {
+            mode.report(&start.mode);
+        }
+    });
+    finish(follow.run(run, &mut context.console).await?)
 }
 
 /// Follows the run in flight, if there is one.

@@ -34,6 +34,7 @@ mod trust;
 use crate::args::{self, Command};
 use crate::context::{Column, Context};
 use crate::error::Error;
+use crate::prompt::Answer;
 use crate::{ask, chat};
 use crabtalk_proto::{ResourceKind, SetEnabledMsg};
 use std::path::Path;
@@ -119,8 +120,17 @@ pub(crate) async fn run(context: &mut Context, command: Command) -> Result<(), E
             id,
             always,
             prefix,
+            conversation,
             yes,
-        } => asks::approve(context, id, asks::Lasting::of(always, prefix), yes).await,
+        } => {
+            let answer = match (always, prefix, conversation) {
+                (true, ..) => Answer::Always,
+                (_, true, _) => Answer::Prefix,
+                (.., true) => Answer::Conversation,
+                (false, false, false) => Answer::Once,
+            };
+            asks::approve(context, id, answer, yes).await
+        }
         Command::Deny { id, reason } => asks::deny(context, id, reason).await,
         Command::Approvals(sub) => approvals::run(context, sub.command.unwrap_or_default()).await,
         Command::Subscriptions(sub) => bus::run(context, sub.command.unwrap_or_default()).await,

@@ -200,6 +200,7 @@ fn with_options(program: &Path, args: &[OsString], global: &Global) -> std::proc
         sender,
         project,
         model,
+        mode,
         cwd,
         json,
         home,
@@ -216,6 +217,9 @@ fn with_options(program: &Path, args: &[OsString], global: &Global) -> std::proc
     ];
     for (option, value) in texts {
         command.args(value.iter().flat_map(|value| [option, value]));
+    }
+    if let Some(mode) = mode {
+        command.args(["--mode", mode.as_str()]);
     }
     if let Some(folder) = cwd {
         command.arg("--cwd").arg(folder);
@@ -452,6 +456,7 @@ mod tests {
             "--as",
             "s",
             "--model=m",
+            "--mode=ask",
             "--cwd",
             "c",
             "--connect",
@@ -474,7 +479,7 @@ mod tests {
             .collect();
         assert_eq!(
             given.join(" "),
-            "--agent a --as s --model m --connect r --cwd c --json --no-start status --all"
+            "--agent a --as s --model m --connect r --mode ask --cwd c --json --no-start status --all"
         );
         let envs: Vec<_> = command.get_envs().collect();
         assert_eq!(envs, [("CRABTALK_HOME".as_ref(), Some("/h".as_ref()))]);

@@ -3,20 +3,13 @@
 //! Invariant: an approval shows all that would be done, in pages where it is
 //! long; nothing but a clear yes allows it, given when all was shown.
 
+mod answer;
 mod shown;
 
+pub(crate) use answer::{Answer, keys, offered};
 use crabtalk_proto::{AskQuestion, AskUserEvent};
-pub(crate) use shown::{Size, pages, question_text, wanted};
+pub(crate) use shown::{Size, lasting, pages, question_text, wanted};
 use std::collections::VecDeque;
-
-/// The answer that keeps what was asked.
-const ALWAYS: &str = "Allow always";
-
-/// The answer that keeps the beginning of a command.
-const PREFIX: &str = "Allow prefix";
-
-/// How an approval is denied.
-const CHOICES: &str = "[n]o (or n: reason)";
 
 /// What an unattended client answers to a question.
 pub(crate) const NOBODY: &str = "nobody is here";
@@ -94,16 +87,11 @@ impl Prompt {
             return "> ".to_owned();
         }
         match self.unseen.len() {
-            0 => format!("Allow? {}{CHOICES} > ", self.always()),
+            0 => {
+                let offered = offered(&self.ask).into_iter().map(Answer::short);
+                format!("Allow? {} > ", offered.collect::<Vec<_>>().join(", "))
+            }
             pages => format!("Enter shows more ({pages} to come), n denies > "),
-        }
-    }
-
-    fn always(&self) -> &'static str {
-        match &self.ask.always {
-            Some(rule) if !rule.prefix.is_empty() => "[y]es once, [a]lways, [p]refix, ",
-            Some(_) => "[y]es once, [a]lways, ",
-            None => "[y]es once, ",
         }
     }
 
@@ -125,34 +113,25 @@ impl Prompt {
         Step::Answer(self.answer())
     }
 
-    /// Whether an answer is one that the ask offers.
-    fn offers(&self, answer: &str) -> bool {
-        let always = self.ask.always.as_ref();
-        match answer {
-            ALWAYS => always.is_some(),
-            PREFIX => always.is_some_and(|rule| !rule.prefix.is_empty()),
-            _ => true,
-        }
-    }
-
     /// An answer to an approval. Only a denial is taken before all was seen.
     fn judge(&self, line: Option<&str>) -> Step {
         let Some(line) = line else {
             return Step::Answer("Deny".to_owned());
         };
-        let answer = approval(line);
-        if self.unseen.is_empty() {
-            return match answer {
-                Some(answer) if !self.offers(&answer) => Step::Show(
-                    "That is not offered here. Please answer y, n, or n: and a reason > "
-                        .to_owned(),
-                ),
-                Some(answer) => Step::Answer(answer),
-                None => Step::Show("Please answer y, a, n, or n: and a reason > ".to_owned()),
-            };
-        }
+        let offered = offered(&self.ask);
+        let answer = approval(line).filter(|(answer, _)| offered.contains(answer));
+        let seen = self.unseen.is_empty();
         match answer {
-            Some(answer) if answer.starts_with("Deny") => Step::Answer(answer),
+            Some((Answer::Deny, reason)) if !reason.is_empty() => {
+                Step::Answer(format!("Deny: {reason}"))
+            }
+            Some((answer, _)) if seen || answer == Answer::Deny => {
+                Step::Answer(answer.label().to_owned())
+            }
+            None if seen => Step::Show(format!(
+                "Please answer {}, or n: and a reason > ",
+                keys(&offered)
+            )),
             None if line.trim().is_empty() => Step::Next,
             Some(_) | None => Step::Show("There is more to see. ".to_owned() + &self.line()),
         }
@@ -195,24 +174,13 @@ fn chosen(question: &AskQuestion, answer: &str) -> serde_json::Value {
     label(answer).into()
 }
 
-/// The protocol's answer for what a person typed; `None` if it is neither yes
-/// nor no.
-fn approval(line: &str) -> Option<String> {
-    let line = line.trim();
-    let (word, reason) = match line.split_once(':') {
-        Some((word, reason)) => (word.trim(), Some(reason.trim()).filter(|r| !r.is_empty())),
-        None => (line, None),
-    };
-    match (word.to_ascii_lowercase().as_str(), reason) {
-        ("y" | "yes" | "1" | "allow" | "allow once" | "once", None) => {
-            Some("Allow once".to_owned())
-        }
-        ("a" | "always" | "2" | "allow always", None) => Some("Allow always".to_owned()),
-        ("p" | "prefix" | "4" | "allow prefix", None) => Some(PREFIX.to_owned()),
-        ("n" | "no" | "3" | "deny", None) => Some("Deny".to_owned()),
-        ("n" | "no" | "3" | "deny", Some(reason)) => Some(format!("Deny: {reason}")),
-        _ => None,
-    }
+/// The answer that a person typed, and the reason of a denial; `None` if it is
+/// neither yes nor no.
+fn approval(line: &str) -> Option<(Answer, &str)> {
+    let (word, reason) = line.split_once(':').unwrap_or((line, ""));
+    let (word, reason) = (word.trim(), reason.trim());
+    let answer = Answer::of(word)?;
+    (reason.is_empty() || answer == Answer::Deny).then_some((answer, reason))
 }
 
 #[cfg(test)]
@@ -235,6 +203,11 @@ mod tests {
             }),
             cwd: "/w".into(),
             reason: "allowed by no rule".into(),
+            questions: vec![question(
+                "Run it?",
+                &["Allow once", "Allow always", "Deny"],
+                false,
+            )],
             ..AskUserEvent::default()
         }
     }
@@ -267,7 +240,7 @@ mod tests {
             ("y: but", None),
         ] {
             let want = want.map_or_else(
-                || Step::Show("Please answer y, a, n, or n: and a reason > ".into()),
+                || Step::Show("Please answer y, a or n, or n: and a reason > ".into()),
                 |answer| Step::Answer(answer.into()),
             );
             assert_eq!(
@@ -295,7 +268,7 @@ mod tests {
     fn an_approval_shows_all_that_would_be_done() {
         let head = "crab wants to use bash (2 lines):\n    cargo test\n    rm -rf x\n  in /w\n";
         let why = "  why it is asked: allowed by no rule\n";
-        let rule = "  \"always\" keeps: bash by crab for user in /w, exactly this\n";
+        let rule = "  Always: allow this exact command in this folder\n";
         let line = "Allow? [y]es once, [a]lways, [n]o (or n: reason) > ";
         assert_eq!(
             shown(approval_ask(), None),
@@ -307,6 +280,7 @@ mod tests {
             preview: "-a\u{202e}\n+b\n".into(),
             preview_kind: "diff".into(),
             always: None,
+            questions: Vec::new(),
             ..approval_ask()
         };
         assert_eq!(
@@ -344,13 +318,30 @@ mod tests {
     }
 
     #[test]
-    fn always_is_taken_only_where_it_is_offered() {
+    fn answers_are_taken_only_where_they_are_listed() {
+        let labels = ["Allow once", "Allow for this conversation", "Deny"];
         let mut prompt = Prompt::new(AskUserEvent {
-            always: None,
+            questions: vec![question("Run it?", &labels, false)],
+            outside: true,
             ..approval_ask()
         });
-        assert!(matches!(prompt.take(Some("a")), Step::Show(_)));
-        assert_eq!(prompt.take(Some("y")), Step::Answer("Allow once".into()));
+        prompt.begin("crab", None);
+        assert!(
+            prompt
+                .text("crab")
+                .starts_with("OUTSIDE THE SANDBOX\ncrab wants")
+        );
+        assert_eq!(
+            prompt.line(),
+            "Allow? [y]es once, this [c]onversation, [n]o (or n: reason) > "
+        );
+        for typed in ["a", "2", "p", "Allow prefix"] {
+            assert!(matches!(prompt.take(Some(typed)), Step::Show(_)), "{typed}");
+        }
+        for typed in ["c", "5", "allow for this conversation"] {
+            let answer = Step::Answer("Allow for this conversation".into());
+            assert_eq!(prompt.take(Some(typed)), answer, "{typed}");
+        }
     }
 
     #[test]

@@ -191,7 +191,11 @@ impl Context {
             memory: memory.glance(&viewer, has_archives, &said),
             around: surroundings.known(&cwd),
         };
-        let looked = self.skills.files().look_around(run.cwd, look).await;
+        let looked = self
+            .skills
+            .files()
+            .look(&run.cwd.to_string_lossy(), look)
+            .await;
         looked.unwrap_or_else(|why| {
             tracing::warn!(cwd = %run.cwd.display(), why, "a run goes without project and skills");
             Glance {

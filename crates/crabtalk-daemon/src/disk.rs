@@ -24,7 +24,7 @@ pub(crate) struct LocalDisk {
 
 impl Disk for LocalDisk {
     fn resolve(&self, path: &Path) -> Option<PathBuf> {
-        if !path.is_absolute() || crabtalk_files::touch(path).is_err() {
+        if !path.is_absolute() {
             return None;
         }
         let mut way = Way::along(path);
@@ -67,7 +67,7 @@ impl Disk for LocalDisk {
             let Some(tools) = &self.tools else {
                 return false;
             };
-            if !tools.walls().await.are_whole() {
+            if !tools.walls().await.are_complete() {
                 return false;
             }
             let (folder, skills) = (folder.to_owned(), self.skills.clone());

@@ -4,7 +4,6 @@
 //! read         a regular file of a bounded size, opened without waiting
 //! replace      a file that a crash leaves old or new, never half of one
 //! fingerprint  whether files are as they were when something was made of them
-//! touch        which path a thread is about to touch, for whoever watches it
 //! way          a path, followed link by link
 //! tables       lists of numbered tables in TOML, edited with comments kept
 //! yaml         what stands at the head of files, with positions
@@ -27,7 +26,6 @@ mod frontmatter;
 mod read;
 mod replace;
 mod system;
-mod touch;
 mod way;
 mod zone;
 
@@ -42,6 +40,5 @@ pub use read::{if_there, open, open_to_append, read, read_open, read_text, regul
 pub use replace::{
     Existing, commit, create_folder, is_left_over, remove, stage, sweep, unfinished, write,
 };
-pub use touch::{Observer, follow, touch, watched};
 pub use way::{PathStep, Way};
 pub use zone::local_zone;

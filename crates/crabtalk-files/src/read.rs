@@ -5,7 +5,6 @@
 
 use crate::error::Error;
 use crate::system;
-use crate::touch::touch;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -16,7 +15,6 @@ use std::path::Path;
 /// [`Error::Kind`] where something else lies there, [`Error::LeadsNowhere`] for a link
 /// to nothing, [`Error::Io`] for what the system refused; see [`Error::is_absent`].
 pub fn open(path: &Path) -> Result<File, Error> {
-    touch(path)?;
     regular(system::open(path)?)
 }
 

@@ -1,6 +1,6 @@
 //! Processes that end with their owner: [`Guardian::spawn`] starts one under a
 //! guardian, a small process that owns it and everything that descends from
-//! it, with three pipes of its own and in a sandbox where one is asked for.
+//! it, with its own three pipes and, on request, in a sandbox.
 //!
 //! A guarded process and all its descendants end
 //!
@@ -9,7 +9,7 @@
 //! - when the guardian is killed: what it guarded falls to this process, which
 //!   [`Children`] makes the reaper, and bears a mark by which it is known.
 //!
-//! Guardian and whoever asks for it are one program: the binary calls
+//! Guardian and daemon are one program: the binary calls
 //! [`enter`] before anything else.
 //!
 //! Absent on purpose: permission, and what a process is for. Configuration and
@@ -33,5 +33,5 @@ pub use peer::{Peers, Refusal};
 pub use program::{GUARDIAN_ARGUMENT, GuardianCommand, MAX_COMMAND_BYTES, Run, enter};
 pub use reaper::{Children, Known, Swept, conceal};
 pub use sandbox::{
-    Link, Namespaces, Places, SandboxConfig, SandboxPolicy, Spot, Walls, landlock_version,
+    PolicyBuilder, Right, SandboxConfig, SandboxPolicy, Spot, Walls, landlock_version,
 };

@@ -17,10 +17,8 @@ use std::os::fd::BorrowedFd;
 #[cfg(target_os = "linux")]
 use {
     crate::mark,
-    crate::processes::{self, Process, Stat},
-    std::collections::VecDeque,
+    crate::processes::{self, Stat},
     std::os::fd::AsFd,
-    std::sync::{Mutex, MutexGuard, PoisonError},
 };
 
 #[cfg(all(test, target_os = "linux"))]
@@ -35,10 +33,6 @@ const MAX_ANCESTORS: usize = 512;
 /// making it hard to tell.
 #[cfg(target_os = "linux")]
 const MAX_RESTARTS: usize = 8;
-
-/// Peers whose answer is kept: clients that connect many times.
-#[cfg(target_os = "linux")]
-const MAX_KEPT: usize = 16;
 
 /// Why a peer is not talked to.
 #[derive(Debug, thiserror::Error)]
@@ -70,10 +64,6 @@ pub struct Peers {
     /// may lower the daemon's own later on.
     #[cfg(target_os = "linux")]
     unmarked: u64,
-    /// The latest answers. None changes: a mark stays, and who loses a parent
-    /// falls to one further up.
-    #[cfg(target_os = "linux")]
-    kept: Mutex<VecDeque<(Process, bool)>>,
 }
 
 #[cfg(target_os = "linux")]
@@ -89,7 +79,6 @@ impl Peers {
     pub fn new() -> Self {
         Self {
             unmarked: mark::own(),
-            kept: Mutex::default(),
         }
     }
 
@@ -121,23 +110,10 @@ impl Peers {
                 own_handle.as_fd()
             }
         };
-        let known = self
-            .kept()
-            .iter()
-            .find(|(p, _)| *p == peer.process)
-            .copied();
-        let free = match known {
-            Some((_, free)) => free,
-            None => self.is_free(&peer, me)?,
-        };
+        let free = self.is_free(&peer, me)?;
         // Alive to this moment, it had the number in all that was read of it.
         if processes::has_ended(handle).map_err(Refusal::Exhausted)? {
             return Err(refusal(pid, io::ErrorKind::NotFound.into()));
-        }
-        if known.is_none() {
-            let mut kept = self.kept();
-            kept.truncate(MAX_KEPT - 1);
-            kept.push_front((peer.process, free));
         }
         if free { Ok(()) } else { Err(Refusal::Command) }
     }
@@ -152,11 +128,6 @@ impl Peers {
             })
             .map_err(|e| refusal(pid, e))?;
         Ok(limit >= self.unmarked && !descends(*peer, me, &mut look)?)
-    }
-
-    fn kept(&self) -> MutexGuard<'_, VecDeque<(Process, bool)>> {
-        // Nothing under this lock can leave the list half-changed.
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

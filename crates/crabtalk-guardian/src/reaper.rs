@@ -14,10 +14,7 @@ use tokio::process::{Child, Command};
 use {
     crate::mark,
     crate::processes::{self, Process, Stat},
-    rustix::process::{
-        Pid, Signal, WaitId, WaitIdOptions, WaitOptions, geteuid, kill_process_group, waitid,
-        waitpid,
-    },
+    rustix::process::{Pid, Signal, WaitOptions, geteuid, kill_process_group, waitpid},
     std::collections::HashSet,
     std::sync::{Mutex, MutexGuard, PoisonError},
     std::time::{Duration, Instant},
@@ -95,16 +92,11 @@ impl Children {
     /// once, at its start; children that exist by then stay known.
     pub fn adopt() -> io::Result<Self> {
         rustix::process::set_child_subreaper(Pid::from_raw(1))?;
-        // To look for them is to read all of /proc, for what hardly ever is.
-        let known = if has_children() {
-            let children = processes::numbers_of_children(own_pid())?;
-            children
-                .into_iter()
-                .filter_map(|n| Process::of(n).ok())
-                .collect()
-        } else {
-            HashSet::new()
-        };
+        let children = processes::numbers_of_children(own_pid())?;
+        let known = children
+            .into_iter()
+            .filter_map(|number| Process::of(number).ok())
+            .collect();
         Ok(Self(Arc::new(Register {
             adopts: true,
             known: Mutex::new(known),
@@ -172,30 +164,27 @@ impl Register {
     /// an orphan costs does not grow with what else runs.
     fn sweep(&self) -> Swept {
         let mut swept = Swept::default();
-        let begun = Instant::now();
-        let mut give_up = begun + SWEEP_FOR;
+        let mut give_up = Instant::now() + SWEEP_FOR;
+        let at_most = Instant::now() + SWEEP_AT_MOST;
         loop {
-            let orphans: Vec<(Process, bool)> =
-                self.orphans().into_iter().map(|o| (o, kill(o))).collect();
+            let orphans = self.orphans();
+            let killed: Vec<bool> = orphans.iter().map(|orphan| kill(*orphan)).collect();
             let before = swept.ended;
-            let mut hopeless = true;
             swept.left.clear();
-            for (orphan, killed) in orphans {
+            for orphan in orphans {
                 if reap(orphan, give_up) {
                     swept.ended += 1;
                 } else {
-                    // One that may not be killed is another user's.
-                    hopeless &= !killed;
                     swept.left.push(orphan.pid);
                 }
             }
             let now = Instant::now();
             if swept.ended > before {
-                give_up = (now + SWEEP_FOR).min(begun + SWEEP_AT_MOST);
-            } else if hopeless {
-                return swept;
+                give_up = (now + SWEEP_FOR).min(at_most);
             }
-            if now > give_up {
+            // Processes that may not be killed are another user's.
+            let hopeless = swept.ended == before && !killed.contains(&true);
+            if hopeless || now > give_up {
                 return swept;
             }
         }
@@ -273,14 +262,6 @@ fn is_in_own_session(child: &Stat) -> bool {
 #[cfg(target_os = "linux")]
 fn own_pid() -> i32 {
     std::process::id().cast_signed()
-}
-
-/// Whether this process has children, as the kernel knows without a search.
-#[cfg(target_os = "linux")]
-fn has_children() -> bool {
-    // Leaves a child that has ended to whoever waits for it.
-    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    !matches!(waitid(WaitId::All, look), Err(rustix::io::Errno::CHILD))
 }
 
 /// Keeps this process's memory and environment, provider keys included, from

@@ -1,57 +1,64 @@
-//! The sandbox of commands (GATE-5): what it opens, and how a process shuts
-//! itself in.
+//! The sandbox of commands (GATE-5): the policy of one command, and the process
+//! that restricts itself to it.
 //!
-//! Namespaces take away what is outside, landlock what of the rest is not
-//! opened, and a filter of system calls what neither of them judges.
-//! Invariants: where the kernel lacks a needed piece the command does not run;
-//! what is opened is what was judged, whatever has taken its name since.
+//! Namespaces remove everything that is not mounted, landlock limits access to
+//! the mounted files, and a seccomp filter denies the system calls that neither
+//! covers. Invariants: a command does not run without landlock and the filter;
+//! a file that was replaced after it was judged is not opened.
 
 use std::path::PathBuf;
 
+mod builder;
+mod links;
 mod lists;
-mod places;
 mod policy;
+mod repository;
+mod secrets;
 mod walls;
 
 #[cfg(target_os = "linux")]
 pub(crate) mod apart;
 #[cfg(target_os = "linux")]
-pub(crate) mod bubblewrap;
-#[cfg(target_os = "linux")]
 mod filter;
 #[cfg(target_os = "linux")]
 mod landlocked;
+#[cfg(target_os = "linux")]
+pub(crate) mod loopback;
+#[cfg(target_os = "linux")]
+mod mounts;
 #[cfg(target_os = "linux")]
 mod plan;
 #[cfg(target_os = "linux")]
 pub(crate) mod root;
 
+pub use builder::PolicyBuilder;
 #[cfg(target_os = "linux")]
 pub use landlocked::version as landlock_version;
-pub use places::Places;
-pub use policy::{Link, Namespaces, SandboxPolicy, Spot};
+pub use policy::{Right, SandboxPolicy, Spot};
 pub use walls::Walls;
 #[cfg(target_os = "linux")]
-pub(crate) use {filter::filter, landlocked::Fence, plan::temporary};
+pub(crate) use {
+    filter::filter,
+    landlocked::Fence,
+    plan::temporary,
+    policy::{Absent, Opened, Overlays, PLACEHOLDER},
+};
 
 /// The latest version of landlock that is asked for where the kernel has it.
 const LATEST_LANDLOCK: u8 = 9;
 
-/// What the owner says of every sandboxed command.
+/// The owner's settings for all sandboxed commands.
 #[derive(Debug, Clone)]
 pub struct SandboxConfig {
-    /// Whether every agent's commands run in it, not only those of agents
-    /// that ask for it.
-    pub always: bool,
-    /// Whether sockets beyond Unix ones may be made.
+    /// Whether every command reaches all public hosts through the proxy.
     pub network: bool,
     /// Opened for reading beside system, toolchains and working directory.
     pub read: Vec<PathBuf>,
     /// Opened for changes beside working and temporary directory.
     pub write: Vec<PathBuf>,
-    /// Who makes namespaces; absent for the best that works here. Tests set
-    /// it, to be on other machines than theirs.
-    pub namespaces: Option<Namespaces>,
+    /// Whether namespaces are made where the kernel allows it. Tests switch
+    /// it off to exercise the fallback.
+    pub namespaces: bool,
     /// The version of landlock beyond which nothing is asked of the kernel.
     /// Tests lower it, to be on older kernels than theirs.
     pub landlock: u8,
@@ -60,11 +67,10 @@ pub struct SandboxConfig {
 impl Default for SandboxConfig {
     fn default() -> Self {
         Self {
-            always: false,
             network: false,
             read: Vec::new(),
             write: Vec::new(),
-            namespaces: None,
+            namespaces: true,
             landlock: LATEST_LANDLOCK,
         }
     }
@@ -80,6 +86,6 @@ pub fn landlock_version() -> Option<u8> {
 #[cfg(target_os = "linux")]
 pub(crate) fn lacks(what: &str) -> String {
     format!(
-        "the sandbox cannot be set up, so the command was not run: {what}. `crabtalk daemon status` says what this machine has; switch `sandbox` off for this agent"
+        "the sandbox cannot be set up, so the command was not run: {what}. `crabtalk doctor` says what this machine lacks; `escalate` with a reason asks for outside the sandbox"
     )
 }

@@ -187,11 +187,12 @@ fn show_descriptions(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
             for (key, value) in fields {
-                match value {
-                    Value::String(text) if matches!(&**key, "description" | "title") => {
-                        *text = seen(text).into_owned();
-                    }
-                    value => show_descriptions(value),
+                if let Value::String(text) = value
+                    && matches!(&**key, "description" | "title")
+                {
+                    *text = seen(text).into_owned();
+                } else {
+                    show_descriptions(value);
                 }
             }
         }

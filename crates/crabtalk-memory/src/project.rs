@@ -48,10 +48,6 @@ impl Project {
     /// Reads files: not for an async thread.
     pub fn collect(cwd: &Path, home: &Path, trusts: Trusts<'_>) -> Self {
         let mut project = Self::default();
-        if let Err(error) = crabtalk_files::touch(cwd) {
-            project.warn(cwd.to_owned(), error.to_string());
-            return project;
-        }
         let Ok(cwd) = cwd.canonicalize() else {
             return project;
         };
@@ -83,7 +79,7 @@ impl Project {
     /// what, it finds the same.
     pub fn traces(cwd: &Path, home: &Path) -> Vec<Trace> {
         let mut traces = vec![Trace::Place(cwd.to_owned()), Trace::Place(home.to_owned())];
-        let real = crabtalk_files::touch(cwd).and_then(|()| cwd.canonicalize());
+        let real = cwd.canonicalize();
         let real = real.unwrap_or_else(|_| cwd.to_owned());
         let home = home.canonicalize().unwrap_or_else(|_| home.to_owned());
         for folder in folders(&real, &home) {
@@ -142,8 +138,8 @@ fn is_there(file: &Path) -> bool {
 
 /// Reads a file that may be a link within what is trusted.
 fn content(folder: &Path, file: &Path, trusts: Trusts<'_>) -> Result<String, String> {
-    let target = crabtalk_files::touch(file)
-        .and_then(|()| file.canonicalize())
+    let target = file
+        .canonicalize()
         .map_err(|e| format!("cannot be read: {e}"))?;
     let within = target
         .parent()

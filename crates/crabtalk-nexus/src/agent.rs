@@ -130,6 +130,9 @@ pub struct Plan {
     /// When the notice was given.
     pub noticed_at: Ms,
     pub reminded: bool,
+    /// How often its readiness was refused.
+    #[serde(default)]
+    pub refused: u32,
     /// Whether ADMIN, or policy, approved.
     pub approved: bool,
     /// Where the transcript ended before it was compressed.
@@ -177,6 +180,10 @@ pub struct Agent {
     pub corrections: u32,
     /// A compression on its way.
     pub plan: Option<Plan>,
+    /// Whether it has to prove its identity at the end of its turn.
+    pub unproved: bool,
+    /// Whether ADMIN was told that its daemon does not answer.
+    pub away: bool,
     /// What ADMIN asked for, to be done at the end of the turn.
     pub compress_wanted: bool,
     /// No compression is begun before.

@@ -124,10 +124,9 @@ async fn obey(args: Args) -> Result<(), Failed> {
             text: text.join(" "),
         },
         Verb::Task {
-            what: Task::Add { text },
-        } => Command::AddTask {
-            text: text.join(" "),
-        },
+            what: Task::Show { task },
+        } => return show_task(&places, task, json).await,
+        Verb::Task { what } => what.command(),
         Verb::Approve {
             agent,
             prompt,
@@ -172,6 +171,19 @@ async fn obey(args: Args) -> Result<(), Failed> {
         return inbox(&places, json).await;
     }
     told_answer(say(&places, &command).await?, json)
+}
+
+/// Shows one task with its whole text.
+async fn show_task(places: &Places, id: u64, json: bool) -> Result<(), Failed> {
+    let Answer::Tasks { mut tasks } = say(places, &Command::Tasks).await? else {
+        return Err(Failed(1, "NEXUS does not tell its tasks".into()));
+    };
+    tasks.retain(|(known, _)| *known == id);
+    match tasks.first() {
+        None => Err(Failed(1, format!("there is no task t{id}"))),
+        Some((_, task)) if !json => show::task(id, task),
+        Some(_) => show::json(&Answer::Tasks { tasks }),
+    }
 }
 
 fn told_answer(answer: Answer, json: bool) -> Result<(), Failed> {

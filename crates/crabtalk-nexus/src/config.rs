@@ -3,7 +3,7 @@
 use crate::machine::Times;
 use crate::meters::Thresholds;
 use crate::name::Name;
-use crate::rules::Rules;
+use crate::rules::{Rule, Rules};
 use crabtalk_backend::Compression;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -27,16 +27,6 @@ pub enum Error {
     Absent(PathBuf),
     #[error("{path}: {message}")]
     Invalid { path: PathBuf, message: String },
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Approve {
-    /// Rules, then ADMIN.
-    #[default]
-    Rules,
-    /// Every prompt is answered with `1`, unless a rule refuses or asks.
-    All,
 }
 
 /// Who lets a context be compressed.
@@ -64,6 +54,7 @@ pub struct Team {
     pub thresholds: Thresholds,
     /// How much of the log is kept.
     pub log: Bounds,
+    /// Rules for the prompts of all terminal agents.
     pub rules: Rules,
     #[serde(rename = "agent")]
     pub agents: BTreeMap<Name, Member>,
@@ -93,20 +84,20 @@ pub struct Member {
     pub kind: Option<String>,
     /// Its identity, below the root; `NAME/AGENT.md` else.
     pub identity: Option<PathBuf>,
-    pub approve: Approve,
     /// Who lets its context be compressed; as for the team else.
     pub compress: Option<Compress>,
     /// What makes its context small.
     pub compression: Compression,
     /// Variables of its program in a terminal.
     pub env: BTreeMap<String, String>,
+    /// Whether its program runs in the sandbox; not built yet, and refused.
+    pub sandbox: bool,
     /// Whether it is not started with NEXUS.
     pub manual: bool,
-    /// Allowed without asking.
-    pub allow: Vec<crate::rules::Rule>,
-    /// ADMIN's to decide.
-    pub ask: Vec<crate::rules::Rule>,
-    pub deny: Vec<crate::rules::Rule>,
+    /// Commands of a terminal agent that are allowed without asking.
+    pub allow: Vec<Rule>,
+    /// Commands and tools of a terminal agent that are refused.
+    pub deny: Vec<Rule>,
 }
 
 impl Team {
@@ -136,7 +127,23 @@ impl Team {
         if team.agents.len() > MAX_AGENTS {
             return Err(format!("more than {MAX_AGENTS} agents"));
         }
+        check_exact("[rules]", &team.rules.allow)?;
         for (name, member) in &team.agents {
+            let section = format!("[agent.{name}]");
+            check_exact(&section, &member.allow)?;
+            if member.is_of_daemon() && !(member.allow.is_empty() && member.deny.is_empty()) {
+                return Err(format!(
+                    "{section}: rules of an agent of the daemon belong under `permissions` in \
+                     agents/{}.md",
+                    member.agent.clone().unwrap_or_else(|| name.folder())
+                ));
+            }
+            if member.sandbox {
+                return Err(format!(
+                    "{section}: `sandbox` is not supported yet; leave it out, and use the \
+                     sandbox of the program itself"
+                ));
+            }
             if name.is_reserved() {
                 return Err(format!("[agent.{name}]: no agent may have this name"));
             }
@@ -152,20 +159,41 @@ impl Team {
                 return Err(format!("[agent.{name}]: `identity` lies below the root"));
             }
         }
+        team.check_conversations()?;
         Ok(team)
     }
 
-    /// The rules for an agent: its own, then those for all.
-    pub fn rules_of(&self, name: &Name) -> (Rules, bool) {
-        let Some(member) = self.agents.get(name) else {
-            return (self.rules.clone(), false);
+    /// Refuses two agents on one conversation: each would be taken for the other.
+    fn check_conversations(&self) -> Result<(), String> {
+        let mut known: BTreeMap<String, &Name> = BTreeMap::new();
+        for (name, member) in &self.agents {
+            let agent = member.agent.clone().unwrap_or_else(|| name.folder());
+            let conversation = match member.kind.as_deref() {
+                None => format!("the conversation of the agent {:?}", agent.to_lowercase()),
+                Some("crabtalk") => "the conversation of kind \"crabtalk\"".into(),
+                Some(_) => continue,
+            };
+            if let Some(other) = known.insert(conversation.clone(), name) {
+                return Err(format!(
+                    "[agent.{name}] and [agent.{other}] share {conversation}; give one of them \
+                     another `agent`, or a kind with a conversation of its own"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The rules for an agent, its own first; none for an agent of the daemon.
+    pub fn rules_of(&self, name: &Name) -> Rules {
+        let terminal = |member: &&Member| !member.is_of_daemon();
+        let Some(member) = self.agents.get(name).filter(terminal) else {
+            return Rules::default();
         };
         let own = Rules {
             allow: member.allow.clone(),
-            ask: member.ask.clone(),
             deny: member.deny.clone(),
         };
-        (own.and(&self.rules), member.approve == Approve::All)
+        own.and(&self.rules)
     }
 
     /// Whether nobody has to approve its compression.
@@ -178,6 +206,16 @@ impl Team {
     pub fn identity_of(&self, name: &Name) -> PathBuf {
         let own = self.agents.get(name).and_then(|m| m.identity.clone());
         own.unwrap_or_else(|| PathBuf::from(name.folder()).join("AGENT.md"))
+    }
+}
+
+/// Refuses allowing rules that do not name one command.
+fn check_exact(section: &str, allow: &[Rule]) -> Result<(), String> {
+    match allow.iter().find(|rule| !rule.is_exact()) {
+        None => Ok(()),
+        Some(rule) => Err(format!(
+            "{section}: `allow` names exact commands; write `{rule}(command)`"
+        )),
     }
 }
 
@@ -219,18 +257,18 @@ mod tests {
     #[test]
     fn a_team_is_read_with_what_is_usual() {
         let team = parse(
-            "root = \"~/team\"\n[rules]\nallow = [\"read\"]\n[agent.builder]\n\
-             allow = [\"bash(cargo *)\"]\n[agent.REVIEW]\nkind = \"codex\"\napprove = \"all\"\n\
+            "root = \"~/team\"\n[rules]\nallow = [\"bash(ls)\"]\n[agent.builder]\n\
+             [agent.REVIEW]\nkind = \"codex\"\nallow = [\"bash(cargo test)\"]\n\
              [kind.codex]\nlaunch = [\"codex\"]\n",
         )
         .unwrap();
         assert_eq!(team.root, Path::new("/home/me/team"));
         let builder = Name::new("builder").unwrap();
-        let (rules, all) = team.rules_of(&builder);
-        assert_eq!((rules.allow.len(), all), (2, false));
+        assert_eq!(team.rules_of(&builder), Rules::default());
         assert_eq!(team.identity_of(&builder), Path::new("builder/AGENT.md"));
         assert_eq!(team.times.silent_secs, 120);
-        assert!(team.rules_of(&Name::new("review").unwrap()).1);
+        let review = Name::new("review").unwrap();
+        assert_eq!(team.rules_of(&review).allow.len(), 2);
     }
 
     #[test]
@@ -239,6 +277,23 @@ mod tests {
             ("root = 7\n", "line 1, column 8"),
             ("root = \"/a\"\n[agent.B]\nalow = []\n", "allow"),
             ("root = \"a\"\n", "absolute"),
+            (
+                "root = \"/a\"\n[rules]\nallow = [\"read\"]\n",
+                "read(command)",
+            ),
+            ("root = \"/a\"\n[agent.B]\ndeny = [\"x\"]\n", "agents/b.md"),
+            (
+                "root = \"/a\"\n[agent.B]\nkind = \"codex\"\nsandbox = true\n",
+                "not supported yet",
+            ),
+            (
+                "root = \"/a\"\n[agent.B]\n[agent.C]\nagent = \"B\"\n",
+                "share the conversation",
+            ),
+            (
+                "root = \"/a\"\n[agent.B]\nkind = \"crabtalk\"\n[agent.C]\nkind = \"crabtalk\"\n",
+                "share the conversation",
+            ),
             ("root = \"/a\"\n[agent.NEXUS]\n", "no agent may"),
             ("root = \"/a\"\n[agent.\"a b\"]\n", "no name"),
             (

@@ -3,17 +3,20 @@
 //!
 //! Who looks on keeps the connection, and is told again when something happened.
 //!
-//! Invariants: only the same user is heard; a line has a bound, and so has the
+//! Invariants: only the same user is heard, and no process below a guardian: an
+//! agent's command could answer another agent's prompts; a line has a bound, and so has the
 //! number of those who wait or look on; a command is on disk before it is
 //! answered; who does not read what it is told waits for itself alone; a socket that
 //! somebody removed is made again when something happens next.
 
 use crate::supervisor::Asked;
 use crate::world::{Answer, Command};
+use crabtalk_guardian::{Peers, Refusal};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde::Serialize;
 use std::cell::Cell;
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -46,6 +49,7 @@ const WITHIN: Duration = Duration::from_secs(60);
 pub struct Control {
     listener: UnixListener,
     path: PathBuf,
+    peers: Peers,
 }
 
 impl Drop for Control {
@@ -64,7 +68,11 @@ impl Control {
             Ok(()) | Err(_) => {}
         }
         let listener = listen(&path)?;
-        Ok(Self { listener, path })
+        Ok(Self {
+            listener,
+            path,
+            peers: Peers::new(),
+        })
     }
 
     /// Nobody could reach this NEXUS, and no other may start in its folder. What fails
@@ -88,7 +96,9 @@ impl Control {
                 accepted = self.listener.accept(), if open.len() < MAX_CONNECTIONS => {
                     match accepted {
                         Ok((stream, _)) if is_same_user(&stream) => {
-                            open.push(answer(stream, commands, changes.clone(), &watchers));
+                            let admitted = admit(&self.peers, &stream);
+                            let changes = changes.clone();
+                            open.push(answer(stream, admitted, commands, changes, &watchers));
                         }
                         Ok(_) => {}
                         // Too many files are open: some close soon.
@@ -115,15 +125,50 @@ fn is_same_user(stream: &UnixStream) -> bool {
     stream.peer_cred().is_ok_and(|peer| peer.uid() == own)
 }
 
+/// Refuses processes of agents' commands, and those that cannot be told from them.
+fn admit(peers: &Peers, stream: &UnixStream) -> Result<(), Refusal> {
+    let Some(pid) = stream.peer_cred().ok().and_then(|peer| peer.pid()) else {
+        // The system does not say who connects; then no guardian runs on it.
+        return Ok(());
+    };
+    let handle = handle_of(stream);
+    let handle = handle
+        .as_ref()
+        .map(|handle| handle.as_ref().map(AsFd::as_fd));
+    peers.judge(pid, handle)
+}
+
+/// A pidfd of the peer, where the kernel gives one.
+#[cfg(target_os = "linux")]
+fn handle_of(stream: &UnixStream) -> io::Result<Option<OwnedFd>> {
+    use nix::errno::Errno;
+    use nix::sys::socket::{getsockopt, sockopt::PeerPidfd};
+    match getsockopt(stream, PeerPidfd) {
+        Ok(handle) => Ok(Some(handle)),
+        Err(Errno::ENOPROTOOPT) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn handle_of(_: &UnixStream) -> io::Result<Option<OwnedFd>> {
+    Ok(None)
+}
+
 /// Answers one command, or tells until nobody listens.
 async fn answer(
     stream: UnixStream,
+    admitted: Result<(), Refusal>,
     commands: &mpsc::Sender<Asked>,
     changes: watch::Receiver<u64>,
     watchers: &Cell<usize>,
 ) -> io::Result<()> {
     let mut stream = BufReader::new(stream);
     let command = tokio::time::timeout(WITHIN, read_command(&mut stream)).await??;
+    if let Err(refusal) = admitted {
+        let why = refusal.to_string();
+        return tokio::time::timeout(WITHIN, write(&mut stream, &Answer::Refused { why })).await?;
+    }
     let answer = match command {
         Err(error) => Answer::Refused {
             why: format!("NEXUS does not know this command: {error}"),
@@ -290,5 +335,70 @@ mod tests {
         }
         let mode = std::fs::metadata(folder.path().join(SOCKET)).unwrap();
         assert_eq!(mode.permissions().mode() & 0o777, 0o600);
+    }
+    const PART: &str = "CRABTALK_TEST_PART";
+    const FOLDER: &str = "CRABTALK_TEST_FOLDER";
+
+    /// Starts this program again, to play a part.
+    fn play(part: &str, folder: &Path) -> std::process::Child {
+        std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "control::tests::plays_its_part", "--nocapture"])
+            .env(PART, part)
+            .env(FOLDER, folder)
+            .spawn()
+            .unwrap()
+    }
+
+    /// Does nothing unless started to play a part.
+    #[tokio::test]
+    async fn plays_its_part() {
+        let Ok(part) = std::env::var(PART) else {
+            return;
+        };
+        let folder = PathBuf::from(std::env::var(FOLDER).unwrap());
+        if part == "client" {
+            // The mark that a guardian gives to what it starts.
+            use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+            let own = getrlimit(Resource::Locks).maximum.unwrap_or(1 << 40);
+            let lower = Rlimit {
+                current: Some(own - 1),
+                maximum: Some(own - 1),
+            };
+            setrlimit(Resource::Locks, lower).unwrap();
+            let answer = say(&folder, &Command::Status).await.unwrap();
+            assert!(
+                matches!(&answer, Some(Answer::Refused { why }) if why.contains("agent")),
+                "{answer:?}"
+            );
+            return;
+        }
+        let (tell, mut asked) = mpsc::channel::<Asked>(1);
+        let (_happens, changes) = watch::channel(0);
+        let mut control = Control::open(&folder).unwrap();
+        let answers = async {
+            while let Some((_, reply)) = asked.recv().await {
+                let said = "yes".to_owned();
+                reply.send(Answer::Done { said }).unwrap();
+            }
+        };
+        tokio::join!(control.serve(&tell, &changes), answers);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn process_below_a_guardian_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut nexus = play("nexus", folder.path());
+        let answer = loop {
+            if let Ok(Some(answer)) = say(folder.path(), &Command::Status).await {
+                break answer;
+            }
+            tokio::task::yield_now().await;
+        };
+        assert!(matches!(answer, Answer::Done { .. }), "{answer:?}");
+        let refused = play("client", folder.path()).wait().unwrap().success();
+        nexus.kill().unwrap();
+        nexus.wait().unwrap();
+        assert!(refused);
     }
 }

@@ -143,7 +143,7 @@ fn failure(error: Error) -> Failure {
         Error::NotWelcome(_) | Error::Unsafe(_) => Failure::Missing(error.to_string()),
         // A daemon comes back.
         Error::NoDaemon(_) | Error::NotStarted(_) | Error::Lost { .. } => {
-            Failure::NotRunning(error.to_string())
+            Failure::Unreachable(error.to_string())
         }
         Error::Refused(_) | Error::Broken(_) | Error::RunGone { .. } | Error::Unexpected(_) => {
             Failure::Failed(error.to_string())
@@ -180,10 +180,13 @@ impl Backend for Daemon {
                 name: self.agent.clone(),
             };
             let known = self.client.call(agent).await;
-            known.map_err(|error| match error.code() {
+            let known = known.map_err(|error| match error.code() {
                 Some(code::NOT_FOUND) => Failure::Missing(error.to_string()),
                 _ => failure(error),
             })?;
+            if let Ok(mut seen) = self.seen.lock() {
+                seen.compact_at = known.compact_threshold.map(u64::from);
+            }
             let is_busy = self.has_a_run().await;
             let full = |_| Failure::Failed("nobody follows its runs".into());
             self.tell
@@ -359,6 +362,7 @@ fn prompt(ask: &AskUserEvent) -> Prompt {
             ask.tool.clone()
         },
         subject: ask.detail.clone(),
+        exact: false,
         text,
         is_question,
         options: options

@@ -30,6 +30,8 @@ pub struct Times {
     pub readiness_secs: u64,
     /// For readiness after the one reminder.
     pub reminder_secs: u64,
+    /// For ADMIN to approve a compression; the agent works on then.
+    pub approval_secs: u64,
     /// Starts again within [`RESTART_WINDOW_MS`].
     pub restarts: usize,
 }
@@ -42,6 +44,7 @@ impl Default for Times {
             reflection_secs: 30 * 60,
             readiness_secs: 10 * 60,
             reminder_secs: 5 * 60,
+            approval_secs: 60 * 60,
             restarts: 3,
         }
     }
@@ -65,6 +68,17 @@ const SECOND_LOOK_MS: Ms = 5000;
 
 /// Until compression is tried again after it came to nothing.
 const COMPRESSION_AGAIN_MS: Ms = 60 * 60 * 1000;
+
+/// Until compression may be due again after it was done: what made it due, such as
+/// large files, may hold on.
+const COMPRESSION_DONE_MS: Ms = 10 * 60 * 1000;
+
+/// Claims of readiness that are refused with the reason; the next one ends the
+/// compression.
+const REFUSALS: u32 = 3;
+
+/// Between two launches while the daemon does not answer.
+const AWAY_MS: Ms = 10 * 1000;
 
 /// What rules say of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -139,6 +153,8 @@ pub enum Trigger {
     LaunchFailed(String),
     /// What it needs is not there at all.
     Impossible(String),
+    /// Its daemon does not answer, and may come back.
+    Unreachable(String),
     /// It takes messages.
     Ready {
         session: String,
@@ -174,6 +190,8 @@ pub enum Trigger {
     Verified(Result<(), String>),
     /// Compression answered with the session from now on.
     Compressed(Result<String, String>),
+    /// Its context was compacted without an order.
+    Compacted,
     /// A letter cannot be delivered at all.
     Undeliverable(u64),
     /// A message for it was put into its mailbox.
@@ -281,6 +299,7 @@ impl Turning<'_> {
             Trigger::Recover => self.recover(agent),
             Trigger::LaunchFailed(why) => self.launch_failed(agent, &why),
             Trigger::Impossible(why) => self.impossible(agent, &why),
+            Trigger::Unreachable(why) => self.unreachable(agent, &why),
             Trigger::Ready { session, busy } => self.ready(agent, session, busy),
             Trigger::Session(session) => {
                 agent.session = Some(session);
@@ -308,6 +327,7 @@ impl Turning<'_> {
             Trigger::Probed(finding) => self.probed(agent, finding),
             Trigger::Verified(result) => self.verified(agent, result),
             Trigger::Compressed(result) => self.compressed(agent, result),
+            Trigger::Compacted => self.compacted(agent),
             Trigger::Undeliverable(letter) => self.undeliverable(agent, letter),
             Trigger::Routed => self.routed(agent),
             Trigger::Offered(offer) => self.offered(agent, offer),

@@ -4,9 +4,6 @@ use crate::clock::Ms;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// Turns over which the median of now is taken, and that of the beginning.
-const TURNS: usize = 5;
-
 /// Turns among which errors of form are counted.
 const FORM_TURNS: usize = 10;
 
@@ -25,8 +22,6 @@ pub struct Thresholds {
     pub age_hours: u64,
     /// Turns of the session, which count beside [`Self::age_hours`].
     pub turns: u64,
-    /// By how much answers take longer than at the beginning.
-    pub slower: f64,
     /// Errors of form in ten turns.
     pub format_errors: usize,
 }
@@ -40,7 +35,6 @@ impl Default for Thresholds {
             files_bytes: 64 * 1024,
             age_hours: 8,
             turns: 50,
-            slower: 2.5,
             format_errors: 3,
         }
     }
@@ -59,10 +53,6 @@ pub struct Meters {
     pub transcript_bytes: Option<u64>,
     /// Bytes of context.md and scratch.md.
     pub files_bytes: u64,
-    /// Milliseconds of the first turns.
-    pub first: Vec<Ms>,
-    /// Milliseconds of the last turns.
-    pub last: VecDeque<Ms>,
     /// Whether each of the last turns had an error of form.
     pub form: VecDeque<bool>,
 }
@@ -86,14 +76,13 @@ impl Meters {
         };
     }
 
-    /// A turn of so many milliseconds ended.
-    pub fn turn(&mut self, took: Ms, bad_form: bool) {
+    /// A turn ended.
+    pub fn turn(&mut self, bad_form: bool) {
         self.turns += 1;
-        if self.first.len() < TURNS {
-            self.first.push(took);
+        if self.form.len() >= FORM_TURNS {
+            self.form.pop_front();
         }
-        push(&mut self.last, took, TURNS);
-        push(&mut self.form, bad_form, FORM_TURNS);
+        self.form.push_back(bad_form);
     }
 
     /// How much of the window is used, in percent.
@@ -133,34 +122,13 @@ impl Meters {
         self.degraded(limits)
     }
 
+    /// Performance degradation is invalid output. Latency says more about the
+    /// model's provider than about the context.
     fn degraded(&self, limits: &Thresholds) -> Option<String> {
         let errors = self.form.iter().filter(|bad| **bad).count();
-        if errors >= limits.format_errors {
-            return Some(format!("{errors} of its last outputs had no valid form"));
-        }
-        // Ten turns at least, so that the two medians share none.
-        if self.turns < 2 * TURNS as u64 {
-            return None;
-        }
-        let before = median(self.first.iter().copied())?;
-        let now = median(self.last.iter().copied())?;
-        #[expect(clippy::cast_precision_loss, reason = "milliseconds, compared roughly")]
-        let slower = before > 0 && now as f64 >= limits.slower * before as f64;
-        slower.then(|| format!("it answers in {now} ms, at first it was {before} ms"))
+        (errors >= limits.format_errors)
+            .then(|| format!("{errors} of its last outputs had no valid form"))
     }
-}
-
-fn push<T>(queue: &mut VecDeque<T>, item: T, most: usize) {
-    if queue.len() >= most {
-        queue.pop_front();
-    }
-    queue.push_back(item);
-}
-
-fn median(values: impl Iterator<Item = Ms>) -> Option<Ms> {
-    let mut values: Vec<Ms> = values.collect();
-    values.sort_unstable();
-    values.get(values.len() / 2).copied()
 }
 
 #[cfg(test)]
@@ -204,18 +172,14 @@ mod tests {
     }
 
     #[test]
-    fn degradation_is_slow_answers_or_bad_form() {
+    fn degradation_is_invalid_output() {
         let mut meters = Meters::default();
-        (0..5).for_each(|_| meters.turn(1000, false));
-        (0..4).for_each(|_| meters.turn(2500, false));
+        (0..2).for_each(|_| meters.turn(true));
         assert_eq!(due(&meters, 0), None);
-        meters.turn(2500, false);
-        assert!(due(&meters, 0).unwrap().contains("2500 ms"));
-        let mut meters = Meters::default();
-        (0..3).for_each(|_| meters.turn(1000, true));
+        meters.turn(true);
         assert!(due(&meters, 0).unwrap().contains("form"));
-        (0..10).for_each(|_| meters.turn(1000, false));
-        assert_eq!(due(&meters, 0), None, "that is long ago");
+        (0..10).for_each(|_| meters.turn(false));
+        assert_eq!(due(&meters, 0), None, "the errors are long ago");
         meters.begin(7);
         assert_eq!(meters.turns, 0);
     }

@@ -102,9 +102,23 @@ pub fn carry_on(from: &Name) -> String {
 
 /// For an agent that has nothing to do while a task of it is open.
 pub fn task_reminder() -> String {
-    "This task is still open. If it is done, please answer it to @NEXUS; if not, carry on or say \
-     what is missing."
+    "This task is still open. Please carry on, or end it with a message to @NEXUS under its topic \
+     that begins with `DONE: ` and the result, or with `FAILED: ` and the reason."
         .into()
+}
+
+/// For an agent whose task ADMIN gave to somebody else, or ended.
+pub fn task_taken() -> String {
+    "This task is not yours any more. Please stop working on it. This message needs no answer \
+     beyond a line."
+        .into()
+}
+
+/// Whether an answer ends a task: its first word is `DONE` or `FAILED`.
+pub fn ends_task(text: &str) -> bool {
+    let mut words = text.split(|c: char| !c.is_alphanumeric());
+    let first = words.find(|word| !word.is_empty()).unwrap_or_default();
+    ["done", "failed"].contains(&first.to_lowercase().as_str())
 }
 
 /// Whether an answer to BOOTSTRAP confirms the identity.
@@ -210,5 +224,19 @@ mod tests {
         ));
         assert!(!is_ready("I am not ready for compression"));
         assert!(!is_ready("compression is ready"));
+    }
+
+    #[test]
+    fn tasks_end_by_their_first_word() {
+        for (text, ends) in [
+            ("DONE: tabs are accepted", true),
+            ("done", true),
+            ("**Failed**: no compiler", true),
+            ("I begin now, will report when done", false),
+            ("Not done yet", false),
+            ("", false),
+        ] {
+            assert_eq!(ends_task(text), ends, "{text}");
+        }
     }
 }

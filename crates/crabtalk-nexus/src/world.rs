@@ -27,7 +27,7 @@ mod tasks;
 mod work;
 
 pub use command::{AgentLine, Answer, Command};
-pub use tasks::{Task, TaskState};
+pub use tasks::{Task, TaskChange, TaskState};
 
 use crate::agent::{Agent, State};
 use crate::clock::Ms;
@@ -219,8 +219,6 @@ pub struct World {
     /// When an earlier life wrote its last entry.
     last_at: Ms,
     now: Ms,
-    /// When each agent's turn began.
-    turns: BTreeMap<Name, Ms>,
     out: Output,
     changed_agents: BTreeSet<Name>,
     changed_tasks: BTreeSet<u64>,

@@ -48,8 +48,11 @@ fn is_hostile(c: char) -> bool {
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' => true,
         // Isolates and deprecated controls of shaping.
         '\u{2066}'..='\u{206f}' => true,
-        // Interlinear annotations; tags, which spell text that no font shows.
-        '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}' => true,
+        // Interlinear annotations and replaced objects; tags, which spell text that no font
+        // shows.
+        '\u{fff9}'..='\u{fffc}' | '\u{e0000}'..='\u{e007f}' => true,
+        // Controls of hieroglyphs, shorthand and musical notation.
+        '\u{13430}'..='\u{1343f}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' => true,
         c => c.is_control(),
     }
 }
@@ -93,6 +96,23 @@ mod tests {
             ),
         ] {
             assert_eq!(visible(text), want);
+        }
+    }
+
+    #[test]
+    fn invisible_ranges_are_shown_by_their_codes() {
+        for (first, last) in [
+            ('\u{fff9}', '\u{fffc}'),
+            ('\u{13430}', '\u{1343f}'),
+            ('\u{1bca0}', '\u{1bca3}'),
+            ('\u{1d173}', '\u{1d17a}'),
+            ('\u{e0000}', '\u{e007f}'),
+        ] {
+            for c in first..=last {
+                let code = format!("<U+{:04X}>", u32::from(c));
+                assert_eq!(visible(&c.to_string()), code);
+                assert_eq!(visible_prose(&c.to_string()), code);
+            }
         }
     }
 

@@ -160,7 +160,6 @@ impl Tree {
 /// The entries of a folder by name; an error when there are more than `limit`.
 pub(crate) fn sorted_entries(folder: &Path, limit: usize) -> io::Result<Vec<fs::DirEntry>> {
     let mut entries = Vec::new();
-    crabtalk_files::touch(folder)?;
     for entry in fs::read_dir(folder)? {
         if entries.len() == limit {
             return Err(io::Error::other(format!(
@@ -173,15 +172,9 @@ pub(crate) fn sorted_entries(folder: &Path, limit: usize) -> io::Result<Vec<fs::
     Ok(entries)
 }
 
-/// Where a path leads, unless that does not answer.
-pub(crate) fn touched(path: &Path) -> io::Result<PathBuf> {
-    crabtalk_files::touch(path)?;
-    fs::canonicalize(path)
-}
-
 /// Where a path leads, if that is below the folder.
 pub(crate) fn inside(folder: &Path, path: &Path) -> Result<PathBuf, Trouble> {
-    match touched(path) {
+    match fs::canonicalize(path) {
         Ok(real) if real.starts_with(folder) => Ok(real),
         Ok(real) => Err(Trouble::new(
             format!(
@@ -248,7 +241,7 @@ pub(crate) fn open_inside(folder: &Path, relative: &str, limit: u64) -> Result<F
 
 /// The canonical form of a folder that has to be there.
 pub(crate) fn canonical_folder(path: &Path) -> Result<PathBuf, Error> {
-    let real = touched(path).map_err(|e| Error::io("find", path, e))?;
+    let real = fs::canonicalize(path).map_err(|e| Error::io("find", path, e))?;
     if real.is_dir() {
         Ok(real)
     } else {

@@ -10,7 +10,6 @@
 
 mod catalog;
 
-use crate::disk::touched;
 use crate::finding::Finding;
 use crate::skill::{Skill, SkillSource, SkillSummary};
 use crate::{Error, TrustFile, block, name};
@@ -181,7 +180,7 @@ impl Library {
         let mut roots = HashSet::new();
         for folder in self.folders().iter() {
             catalog.looked_at.push(folder.path.clone());
-            match touched(&folder.path) {
+            match folder.path.canonicalize() {
                 Ok(root) if roots.insert(root.clone()) => {
                     catalog.add(&root, folder.source, &self.cache);
                 }
@@ -195,7 +194,7 @@ impl Library {
             && roots.insert(root.clone())
         {
             catalog.add(&root, SkillSource::Project, &self.cache);
-            project = Some(touched(cwd).unwrap_or_else(|_| cwd.to_owned()));
+            project = Some(cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned()));
         }
         (catalog, project)
     }

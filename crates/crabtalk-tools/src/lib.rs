@@ -14,7 +14,6 @@ mod outputs;
 mod provider;
 mod specs;
 
-pub use bash::CommandWatch;
 pub use changes::{FileChange, Kind as ChangeKind, RunChanges, UndoRefused, Undone};
 pub use file_work::FileWork;
 pub use files::{image, unified_diff};

@@ -1,4 +1,4 @@
-//! Where a conversation has a folder of its own among those of all.
+//! Where a conversation, and a project, has a folder of its own.
 
 use crabtalk_domain::ConversationKey;
 use sha2::{Digest, Sha256};
@@ -12,6 +12,16 @@ pub fn outputs_of(outputs: &Path, key: &ConversationKey) -> PathBuf {
     hash.update(key.agent.as_str().to_ascii_lowercase());
     hash.update([0]);
     hash.update(key.sender.as_str());
-    let name: String = hash.finalize().iter().map(|b| format!("{b:02x}")).collect();
-    outputs.join(name)
+    outputs.join(name_of(hash))
+}
+
+/// The folder of the private caches of toolchains that sandboxed commands of
+/// one project share. It may be removed while no command runs.
+pub(crate) fn caches_of(home: &Path, project: &Path) -> PathBuf {
+    let hash = Sha256::new_with_prefix(project.as_os_str().as_encoded_bytes());
+    home.join("state/caches").join(name_of(hash))
+}
+
+fn name_of(hash: Sha256) -> String {
+    hash.finalize().iter().map(|b| format!("{b:02x}")).collect()
 }

@@ -9,30 +9,28 @@ pub use config::{OpenPaths, OsToolsConfig};
 use crate::bash::{BashArguments, Order, Probe, Shell, Shelves, Tail, Workplace, told};
 use crate::changes::{Changes, How, RunChanges, UndoRefused, Undone};
 use crate::file_work::FileWork;
-use crate::files::{Intent, ReadArguments, is_below};
-use crate::outputs::outputs_of;
+use crate::files::{GlobArguments, GrepArguments, Intent, ReadArguments, Resolver, is_below};
+use crate::outputs::{caches_of, outputs_of};
 use crate::specs;
 use crabtalk_domain::tool::{
     Access, Caller, Invocation, Preview, ShellCommand, Subject, ToolOutput, ToolProvider, ToolSpec,
 };
 use crabtalk_domain::{BoxFuture, ConversationKey};
-use crabtalk_guardian::{Guardian, Places, SandboxConfig, SandboxPolicy, Walls};
+use crabtalk_guardian::{Guardian, PolicyBuilder, SandboxConfig, SandboxPolicy, Walls};
 use files::{EditLocks, change};
 use serde::de::DeserializeOwned;
-use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use walls::SandboxOf;
 
-/// `bash`, `read`, `edit` and `write`.
+/// `bash`, `read`, `grep`, `glob`, `edit` and `write`.
 pub struct OsTools {
     config: OsToolsConfig,
     specs: Vec<Arc<ToolSpec>>,
     shell: Shell,
     user_home: Option<PathBuf>,
-    programs: Vec<PathBuf>,
     files: FileWork,
     edits: Arc<EditLocks>,
     changes: Changes,
@@ -52,17 +50,12 @@ impl OsTools {
         let user_home = variable("HOME")
             .map(PathBuf::from)
             .filter(|h| h.is_absolute());
-        let programs: Vec<PathBuf> =
-            std::env::split_paths(variable("PATH").unwrap_or(OsStr::new("")))
-                .filter(|p| p.is_absolute())
-                .collect();
         let shell = Shell::new(
             Guardian::new(config.guardian.clone(), config.children.clone()),
             config.environment.clone(),
             config.output_bytes,
             config.open_files,
             Shelves::new(config.output_dir.clone()),
-            Arc::clone(&config.watch),
         );
         let changes = Changes::new(
             &config.home,
@@ -75,7 +68,6 @@ impl OsTools {
             specs: specs::all(config.timeout, config.max_timeout),
             shell,
             user_home,
-            programs,
             files: config.files.clone(),
             edits: Arc::default(),
             sandbox: SandboxOf::new(config.sandbox.clone()),
@@ -96,7 +88,7 @@ impl OsTools {
                 shell: &self.shell,
                 config,
                 home: &self.config.home,
-                programs: &self.programs,
+                environment: &self.config.environment,
             })
             .await
     }
@@ -179,6 +171,28 @@ impl OsTools {
         self.open_paths(call).readable()
     }
 
+    /// The command and the access that it asks for.
+    async fn command(
+        &self,
+        call: &Invocation,
+        arguments: BashArguments,
+    ) -> Result<Subject, String> {
+        let (cwd, user_home) = (call.cwd.clone(), self.user_home.clone());
+        let home = self.config.home.clone();
+        self.files
+            .run(&of(call), move |_| {
+                let resolver = Resolver {
+                    cwd: &cwd,
+                    user_home: user_home.as_deref(),
+                };
+                let access = arguments.access(&resolver, &home)?;
+                let text = arguments.command;
+                Ok(Subject::Command(ShellCommand { text, access }))
+            })
+            .await
+            .map_err(|Failure(why)| why)
+    }
+
     /// Runs the command that was judged; the call's arguments say no more
     /// than how long it may take.
     async fn bash(
@@ -202,7 +216,6 @@ impl OsTools {
         let (said, heard) = watch::channel(Tail::default());
         let run = self.shell.run(Order {
             said: Some(said),
-            key: Some(call.key.clone()),
             command: command.text.clone(),
             environment: Vec::new(),
             cwd,
@@ -229,20 +242,26 @@ impl OsTools {
         let walls = self.walls().await;
         let cwd = cwd.spot().clone();
         let (home, open) = (self.config.home.clone(), self.open_paths(call));
-        let (user_home, programs) = (self.user_home.clone(), self.programs.clone());
+        let (user_home, access) = (self.user_home.clone(), access.clone());
+        let environment = self.config.environment.clone();
         self.files
             .run(&of(call), move |_| {
                 let readable = open.readable();
-                let places = Places {
+                let caches = caches_of(&home, &cwd.path);
+                let builder = PolicyBuilder {
                     config: &config,
                     cwd: &cwd,
+                    read_only: access.read_only,
+                    write: &access.write,
+                    hosts: &access.hosts,
                     home: &home,
                     user_home: user_home.as_deref(),
-                    programs: &programs,
+                    environment: &environment,
                     readable: &readable,
-                    namespaces: &walls.namespaces,
+                    caches: Some(&caches),
+                    namespaces: walls.namespaces,
                 };
-                Ok(Some(places.policy()?))
+                Ok(Some(builder.build()?))
             })
             .await
     }
@@ -257,6 +276,9 @@ impl OsTools {
         let done = match (call.name.as_str(), subject) {
             ("bash", Subject::Command(command)) => self.bash(call, command, caller).await,
             ("read", Subject::Path { path, write: false }) => self.read(call, path).await,
+            ("grep" | "glob", Subject::Path { path, write: false }) => {
+                self.search(call, path).await
+            }
             ("edit" | "write", Subject::Path { path, write: true }) => {
                 self.change(call, path, shown).await
             }
@@ -306,11 +328,21 @@ impl ToolProvider for OsTools {
                 "bash" => {
                     let arguments: BashArguments = arguments(call).map_err(text)?;
                     arguments.check()?;
-                    Ok(Subject::Command(arguments.command.into()))
+                    self.command(call, arguments).await
                 }
                 "read" => {
                     let arguments: ReadArguments = arguments(call).map_err(text)?;
                     self.path(call, arguments.path, Intent::Read).await
+                }
+                "grep" => {
+                    let arguments: GrepArguments = arguments(call).map_err(text)?;
+                    let root = arguments.path.unwrap_or_else(|| ".".into());
+                    self.path(call, root, Intent::Read).await
+                }
+                "glob" => {
+                    let arguments: GlobArguments = arguments(call).map_err(text)?;
+                    let root = arguments.path.unwrap_or_else(|| ".".into());
+                    self.path(call, root, Intent::Read).await
                 }
                 "edit" | "write" => {
                     let (path, intent) = change(call).map_err(text)?.aim();

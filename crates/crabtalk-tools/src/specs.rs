@@ -7,7 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) fn all(timeout: Duration, max_timeout: Duration) -> Vec<Arc<ToolSpec>> {
-    vec![bash(timeout, max_timeout), read(), edit(), write()]
+    vec![
+        bash(timeout, max_timeout),
+        read(),
+        grep(),
+        glob(),
+        edit(),
+        write(),
+    ]
 }
 
 fn spec(name: &str, description: String, required: &[&str], properties: Value) -> Arc<ToolSpec> {
@@ -36,7 +43,9 @@ fn bash(timeout: Duration, max_timeout: Duration) -> Arc<ToolSpec> {
          is no terminal and no input, so pass flags that keep programs from asking. When the \
          command ends, everything that it started ends too, background processes included. Long \
          output is shortened in the middle; the result names a file with all of it. To read, \
-         change or create files prefer `read`, `edit` and `write`."
+         change or create files prefer `read`, `edit` and `write`. Commands run in a sandbox: they \
+         write below the working directory and to $TMPDIR only, have a home of their own, and \
+         reach no network. Ask for more only when a command needs it, with a reason."
             .into(),
         &["command"],
         json!({
@@ -49,6 +58,21 @@ fn bash(timeout: Duration, max_timeout: Duration) -> Arc<ToolSpec> {
                     "Milliseconds after which the command is ended; {usual} if absent, {longest} at most."
                 ),
             },
+            "hosts": {
+                "type": "array",
+                "items": { "type": "string" },
+                "description": "Hosts to reach by HTTP or HTTPS, such as crates.io or *.npmjs.org.",
+            },
+            "write": {
+                "type": "array",
+                "items": { "type": "string" },
+                "description": "Existing paths outside the working directory to write to.",
+            },
+            "escalate": {
+                "type": "boolean",
+                "description": "Run outside the sandbox, which always asks a person. Only where hosts and write do not help.",
+            },
+            "reason": { "type": "string", "description": "Why this command needs more, in one sentence." },
         }),
     )
 }
@@ -65,6 +89,40 @@ fn read() -> Arc<ToolSpec> {
             "path": { "type": "string", "description": PATH },
             "offset": { "type": "integer", "minimum": 1, "description": "First line to show; 1 if absent." },
             "limit": { "type": "integer", "minimum": 1, "description": "How many lines to show; up to 2000." },
+        }),
+    )
+}
+
+fn grep() -> Arc<ToolSpec> {
+    spec(
+        "grep",
+        "Search the contents of files by a regular expression, line by line. Ignored files \
+         (.gitignore, .ignore), `.git` and binary files are left out. Results are \
+         `path:line:text`."
+            .into(),
+        &["pattern"],
+        json!({
+            "pattern": { "type": "string", "description": "A regular expression (Rust syntax)." },
+            "path": { "type": "string", "description": "A folder or file; the working directory if absent." },
+            "glob": { "type": "string", "description": "Only files whose path matches, as in *.rs or src/**/*.ts." },
+            "context": { "type": "integer", "minimum": 0, "description": "Lines around each match; 0 if absent." },
+            "ignore_case": { "type": "boolean", "description": "false if absent." },
+            "files_only": { "type": "boolean", "description": "List only the paths of files with a match." },
+            "limit": { "type": "integer", "minimum": 1, "description": "Matches at most; 200 if absent." },
+        }),
+    )
+}
+
+fn glob() -> Arc<ToolSpec> {
+    spec(
+        "glob",
+        "List files whose path matches a glob, by name. Ignored files and `.git` are left out."
+            .into(),
+        &["pattern"],
+        json!({
+            "pattern": { "type": "string", "description": "As in *.rs (any depth) or src/**/*.ts." },
+            "path": { "type": "string", "description": "The folder to list; the working directory if absent." },
+            "limit": { "type": "integer", "minimum": 1, "description": "Paths at most; 200 if absent." },
         }),
     )
 }

@@ -32,7 +32,7 @@ async fn output_and_exit_code_are_told() {
             ToolOutput::ok("bash\n"),
         ),
     ] {
-        assert_eq!(world.bash(&tools, command).await, want, "{command}");
+        assert_eq!(world.outside(&tools, command).await, want, "{command}");
     }
 }
 
@@ -80,7 +80,7 @@ async fn a_working_directory_that_is_gone_is_named() {
 async fn children_see_no_secret() {
     let world = World::new();
     let output = world
-        .bash(
+        .outside(
             &world.tools(),
             "env; cat /proc/$PPID/environ | tr '\\0' '\\n'",
         )
@@ -95,7 +95,7 @@ async fn a_command_longer_than_an_argument_runs() {
     let world = World::new();
     let command = format!("#{}\necho $((40 + 2))", "x".repeat(300_000));
     assert_eq!(
-        world.bash(&world.tools(), &command).await,
+        world.outside(&world.tools(), &command).await,
         ToolOutput::ok("42\n")
     );
 }
@@ -104,7 +104,7 @@ async fn a_command_longer_than_an_argument_runs() {
 async fn long_output_is_shortened_and_kept_whole_where_read_finds_it() {
     let world = World::new();
     let tools = world.tools();
-    let output = world.bash(&tools, "seq 1 20000").await;
+    let output = world.outside(&tools, "seq 1 20000").await;
     assert!(!output.is_error);
     assert!(output.content.len() < 31_000, "{}", output.content.len());
     assert!(output.content.starts_with("1\n2\n3\n") && output.content.ends_with("\n20000\n"));
@@ -152,7 +152,7 @@ async fn a_timeout_ends_it_and_says_so() {
     let alive = world.fifo("alive");
     let tools = world.tools();
     let arguments = json!({
-        "command": "echo begun; echo $$ > alive; exec sleep 1000", "timeout_ms": 500_000,
+        "command": "echo begun; echo $$ > alive; exec sleep 1000", "escalate": true, "timeout_ms": 500_000,
     });
     let begun = async {
         let process = alive.receive_process().await;
@@ -182,7 +182,7 @@ async fn nothing_outlives_the_shell() {
         go.send().await;
         process
     };
-    let (output, process) = tokio::join!(world.bash(&tools, command), test);
+    let (output, process) = tokio::join!(world.outside(&tools, command), test);
     assert!(process.is_gone());
     assert!(
         !output.is_error && output.content.ends_with("done\n"),
@@ -196,7 +196,7 @@ async fn a_dropped_call_ends_everything_before_the_shutdown_does() {
     let alive = world.fifo("alive");
     let tools = std::sync::Arc::new(world.tools());
     let deaf = "trap '' TERM INT HUP; setsid bash -c 'trap \"\" TERM; echo $$ > alive; while :; do sleep 0.1; done' & wait";
-    let call = world.call("bash", json!({ "command": deaf }));
+    let call = world.call("bash", json!({ "command": deaf, "escalate": true }));
     let mut calls = JoinSet::new();
     let running = std::sync::Arc::clone(&tools);
     calls.spawn(async move { run(&running, call).await });
@@ -217,7 +217,7 @@ async fn a_stopped_guardian_does_not_keep_its_command_alive() {
         let alive = world.fifo("alive");
         let tools = world.tools();
         let command = format!("echo $PPID $$ > alive; {stop}");
-        let arguments = json!({ "command": command, "timeout_ms": 500_000 });
+        let arguments = json!({ "command": command, "escalate": true, "timeout_ms": 500_000 });
         let begun = async {
             let processes = alive.receive_processes().await;
             time_is_up().await;
@@ -234,7 +234,7 @@ async fn a_stopped_guardian_does_not_keep_its_command_alive() {
 async fn signals_to_its_own_group_stay_there() {
     let world = World::new();
     let output = world
-        .bash(&world.tools(), "echo before; kill -TERM 0")
+        .outside(&world.tools(), "echo before; kill -TERM 0")
         .await;
     assert_eq!(output, ToolOutput::error("before\n[killed by signal 15]"));
 }
@@ -247,7 +247,10 @@ async fn many_run_at_once() {
     for n in 0..40 {
         let (tools, call) = (
             tools.clone(),
-            world.call("bash", json!({ "command": format!("echo {n}") })),
+            world.call(
+                "bash",
+                json!({ "command": format!("echo {n}"), "escalate": true }),
+            ),
         );
         calls.spawn(async move { (n, run(&tools, call).await) });
     }
@@ -262,7 +265,7 @@ async fn after_shutting_down_nothing_starts() {
     let world = World::new();
     let tools = world.tools();
     tools.shut_down().await;
-    let output = world.bash(&tools, "echo hi").await;
+    let output = world.outside(&tools, "echo hi").await;
     assert_eq!(output, ToolOutput::error("the daemon is shutting down"));
 }
 
@@ -272,7 +275,7 @@ async fn a_guardian_that_cannot_be_started_is_named() {
     let mut config = world.config();
     config.guardian.program = "/nowhere/crabtalk".into();
     let output = world
-        .bash(&crabtalk_tools::OsTools::new(config), "echo hi")
+        .outside(&crabtalk_tools::OsTools::new(config), "echo hi")
         .await;
     assert!(
         output.is_error && output.content.contains("/nowhere/crabtalk"),
@@ -286,7 +289,7 @@ async fn a_program_that_is_no_guardian_is_no_success() {
     let mut config = world.config();
     config.guardian.program = "true".into();
     let output = world
-        .bash(&crabtalk_tools::OsTools::new(config), "echo hi")
+        .outside(&crabtalk_tools::OsTools::new(config), "echo hi")
         .await;
     assert!(output.is_error, "{output:?}");
 }

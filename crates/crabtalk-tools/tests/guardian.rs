@@ -45,7 +45,11 @@ async fn plays_its_part() {
                 "setsid bash -c 'trap \"\" TERM; echo $$ > alive; exec sleep 1000' & wait";
             support::run(
                 &tools,
-                support::call(&cwd, "bash", json!({ "command": command })),
+                support::call(
+                    &cwd,
+                    "bash",
+                    json!({ "command": command, "escalate": true }),
+                ),
             )
             .await;
             panic!("outlived its killing");
@@ -68,7 +72,11 @@ async fn kills_its_guardian(children: &Children, tools: &OsTools, cwd: PathBuf) 
                    echo $$ > alive; cat go; kill -9 $PPID; exec sleep 1000";
     let output = support::run(
         tools,
-        support::call(&cwd, "bash", json!({ "command": command })),
+        support::call(
+            &cwd,
+            "bash",
+            json!({ "command": command, "escalate": true }),
+        ),
     )
     .await;
     assert!(
@@ -103,7 +111,11 @@ async fn inherits_a_crowd(tools: &OsTools, cwd: PathBuf) {
                    for i in 1 2 3; do sh next; done; kill -9 $PPID; wait";
     let output = support::run(
         tools,
-        support::call(&cwd, "bash", json!({ "command": command })),
+        support::call(
+            &cwd,
+            "bash",
+            json!({ "command": command, "escalate": true }),
+        ),
     )
     .await;
     assert!(
@@ -147,7 +159,7 @@ async fn conceals_itself(tools: &OsTools, cwd: PathBuf) {
         "cat /proc/{}/environ >/dev/null 2>&1 && echo seen",
         std::process::id()
     );
-    let call = support::call(&cwd, "bash", json!({ "command": read }));
+    let call = support::call(&cwd, "bash", json!({ "command": read, "escalate": true }));
     assert_eq!(support::run(tools, call.clone()).await.content, "seen\n");
     crabtalk_guardian::conceal().unwrap();
     if !rustix::process::geteuid().is_root() {
@@ -157,7 +169,7 @@ async fn conceals_itself(tools: &OsTools, cwd: PathBuf) {
         );
     }
     // It still sees to its own children.
-    let alive = json!({ "command": "echo alive" });
+    let alive = json!({ "command": "echo alive", "escalate": true });
     assert_eq!(
         support::run(tools, support::call(&cwd, "bash", alive))
             .await
@@ -178,7 +190,11 @@ async fn swallows(tools: &OsTools, cwd: PathBuf) {
     let command = "head -c 300000000 /dev/zero | tr '\\0' x; echo the end";
     let output = support::run(
         tools,
-        support::call(&cwd, "bash", json!({ "command": command })),
+        support::call(
+            &cwd,
+            "bash",
+            json!({ "command": command, "escalate": true }),
+        ),
     )
     .await;
     assert!(!output.is_error && output.content.ends_with("the end\n"));
@@ -239,7 +255,7 @@ async fn a_daemon_that_a_command_starts_has_clients() {
         "sleep 1000 & {CLIENT}=$! {PART}=nested {FOLDER}=. {} --exact plays_its_part 2>&1",
         std::env::current_exe().unwrap().display()
     );
-    let output = world.bash(&world.tools(), &command).await;
+    let output = world.outside(&world.tools(), &command).await;
     assert!(!output.is_error, "{}", output.content);
 }
 
@@ -265,7 +281,7 @@ async fn a_peer_below_a_guardian_is_told_from_others() {
         go.send().await;
         inside
     };
-    let (_, inside) = tokio::join!(world.bash(&tools, command), test);
+    let (_, inside) = tokio::join!(world.outside(&tools, command), test);
     // Ended: nothing can be said of it, so it is refused.
     let told = peers.judge(inside, Ok(None));
     assert!(matches!(told, Err(Refusal::Unreadable { .. })), "{told:?}");
@@ -284,14 +300,14 @@ async fn a_command_carries_its_mark_wherever_it_goes() {
     let world = World::new();
     let tools = world.tools();
     let shown = world
-        .bash(&tools, "setsid -w bash -c 'ulimit -Hx; ulimit -Sx'")
+        .outside(&tools, "setsid -w bash -c 'ulimit -Hx; ulimit -Sx'")
         .await;
     let limits = shown.content.lines();
     let limits: Vec<u64> = limits.map(|l| l.parse().expect(l)).collect();
     let own = rustix::process::getrlimit(rustix::process::Resource::Locks).maximum;
     assert!(limits.iter().all(|l| own.is_none_or(|own| *l < own)));
     let raise = "(ulimit -x unlimited) 2>/dev/null && echo raised || echo kept";
-    let raised = world.bash(&tools, raise).await.content;
+    let raised = world.outside(&tools, raise).await.content;
     if !rustix::process::geteuid().is_root() {
         assert_eq!(raised, "kept\n");
     }

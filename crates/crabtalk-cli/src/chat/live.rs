@@ -44,6 +44,7 @@ mod steers;
 mod transcript;
 mod turn;
 
+use crate::chat::mode::RunMode;
 use crate::context::Context;
 use crate::error::Error;
 use crate::system::{Continued, Ending};
@@ -124,6 +125,7 @@ struct Live<'a> {
     /// A run of somebody that began, and since when.
     begun_elsewhere: Option<(u64, Instant)>,
     model: String,
+    mode: RunMode,
     tokens: u64,
     context_tokens: u64,
     context_window: Option<u64>,
@@ -215,6 +217,7 @@ impl<'a> Live<'a> {
             },
             begun_elsewhere: None,
             model: String::new(),
+            mode: RunMode::new(context.global.mode),
             tokens: 0,
             context_tokens: 0,
             context_window: None,

@@ -1,8 +1,6 @@
 use super::*;
 use crate::tests::Fake;
-use crabtalk_proto::{
-    HistoryEntry, SkillInfo, StreamChunk, StreamEnd, StreamStart, stream_event::Event,
-};
+use crabtalk_proto::{HistoryEntry, SkillInfo, StreamChunk, StreamEnd, StreamStart};
 use input::Reading;
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -34,6 +32,10 @@ fn unknown_slashes_are_for_the_agent() {
         ("/help ", Line::Help),
         ("/quit", Line::Quit),
         ("/kill", Line::Kill),
+        ("/switch 2", Line::Switch("2")),
+        ("/mode", Line::Mode("")),
+        ("/mode ask", Line::Mode("ask")),
+        ("/modest", Line::Say("/modest")),
         ("/check-feeds now", Line::Say("/check-feeds now")),
         (" hi\n", Line::Say("hi")),
     ] {
@@ -127,4 +129,26 @@ async fn how_the_last_run_ended_is_no_news() {
     fake.send(Event::End(end)).await;
     talk(&mut at.context, &mut lines(&[]), false).await.unwrap();
     assert_eq!(at.err.text(), "");
+}
+
+#[tokio::test]
+async fn chat_sends_the_mode_that_the_person_set() {
+    let mut fake = Fake::start().await;
+    fake.script.runs.store(false, Ordering::SeqCst);
+    let mut at = fake.at("chat --mode full");
+    for event in [
+        Event::Start(StreamStart::default()),
+        Event::End(StreamEnd::default()),
+    ] {
+        fake.send(event).await;
+    }
+    let mut input = lines(&["/mode", "/mode ask", "/mode full", "hi"]);
+    talk(&mut at.context, &mut input, false).await.unwrap();
+    assert_eq!(fake.next_told().await, "stream \"\" hi in mode ask");
+    assert_eq!(
+        at.err.text(),
+        "crabtalk: mode full\n\
+         crabtalk: mode ask, from the next run on\n\
+         crabtalk: start the chat with --mode full, or set `mode: full` in the agent's file\n"
+    );
 }

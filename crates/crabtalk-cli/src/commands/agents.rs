@@ -95,15 +95,7 @@ fn facts(info: &AgentInfo, rights: &AgentRights) -> Vec<(&'static str, String)> 
             or(info.model.clone().unwrap_or_default(), "the active one"),
         ),
         ("works in", or(rights.cwd.clone(), "the user's home")),
-        (
-            "sandbox",
-            match (rights.sandbox, rights.sandbox_strict) {
-                (_, true) => "strict",
-                (true, false) => "yes",
-                (false, false) => "no",
-            }
-            .to_owned(),
-        ),
+        ("mode", or(rights.mode.clone(), "by folder")),
         ("skills", or(rights.skills.join(", "), "all")),
         ("mcps", or(rights.mcps.join(", "), "all")),
         ("members", or(rights.members.join(", "), "none")),
@@ -147,6 +139,18 @@ async fn write(context: &mut Context, create: bool, name: String, text: &str) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn facts_name_the_mode_of_the_file_or_the_folder() {
+        for (mode, want) in [("", "by folder"), ("read-only", "read-only")] {
+            let rights = AgentRights {
+                mode: mode.into(),
+                ..AgentRights::default()
+            };
+            let facts = facts(&AgentInfo::default(), &rights);
+            assert!(facts.contains(&("mode", want.to_owned())), "{facts:?}");
+        }
+    }
 
     #[test]
     fn an_agents_file_is_shown_as_it_is_written() {

@@ -3,7 +3,7 @@
 use super::Context;
 use crate::error::Error;
 use crate::follow::SETTLE;
-use crate::prompt::{is_approval, pages, question_text, wanted};
+use crate::prompt::{Answer, is_approval, offered, pages, question_text, wanted};
 use crate::terminal::Terminal;
 use crate::text;
 use crabtalk_proto::{ListAsksMsg, PendingAsk, ReplyToAsk, visible};
@@ -43,30 +43,11 @@ pub(super) async fn reply(
     answer(context, id, None, content).await
 }
 
-/// For how long something is allowed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Lasting {
-    Once,
-    Exactly,
-    Prefix,
-}
-
-impl Lasting {
-    /// As the command line says it.
-    pub(super) fn of(always: bool, prefix: bool) -> Self {
-        match (always, prefix) {
-            (_, true) => Self::Prefix,
-            (true, false) => Self::Exactly,
-            (false, false) => Self::Once,
-        }
-    }
-}
-
 /// Allows one call, having shown all that this allows.
 pub(super) async fn approve(
     context: &mut Context,
     id: Option<String>,
-    lasting: Lasting,
+    answer: Answer,
     yes: bool,
 ) -> Result<(), Error> {
     let asks = pending(context).await?;
@@ -77,22 +58,18 @@ pub(super) async fn approve(
             "{named} is a question; `crabtalk reply --id {named} ANSWER` answers it"
         )));
     }
-    let rule = ask.always.as_ref();
-    let offered = match lasting {
-        Lasting::Once => true,
-        Lasting::Exactly => rule.is_some(),
-        Lasting::Prefix => rule.is_some_and(|rule| !rule.prefix.is_empty()),
-    };
-    if !offered {
+    if !offered(&ask).contains(&answer) {
         return Err(Error::Failed(format!(
-            "{named} cannot be allowed so; `crabtalk approve {named}` allows it once"
+            "{named} does not offer \"{}\"; `crabtalk approve {named}` allows it once",
+            answer.label()
         )));
     }
     let shown = wanted(&ask, &found.agent);
-    let (how, content) = match lasting {
-        Lasting::Once => ("once", "Allow once"),
-        Lasting::Exactly => ("from now on", "Allow always"),
-        Lasting::Prefix => ("from now on, by its prefix", "Allow prefix"),
+    let how = match answer {
+        Answer::Once | Answer::Deny => "once",
+        Answer::Always => "from now on",
+        Answer::Prefix => "from now on, by its prefix",
+        Answer::Conversation => "for this conversation",
     };
     match context.console.terminal.as_mut().filter(|_| !yes) {
         Some(terminal) => {
@@ -105,7 +82,7 @@ pub(super) async fn approve(
         }
         None => context.console.screen.note(&shown)?,
     }
-    send(context, found, named, content.to_owned()).await
+    send(context, found, named, answer.label().to_owned()).await
 }
 
 /// Shows a text page by page, and asks whether it is to be so. What was typed

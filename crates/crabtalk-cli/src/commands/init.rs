@@ -41,7 +41,7 @@ const MORE: &str = "
 # tokens_per_day = 2000000          # what all agents may use together
 #
 # [runs]
-# sandbox = true                    # commands of agents see only what they need
+# mode = \"ask\"                      # what runs may do without asking: read-only, ask, auto
 #
 # [memory]
 # enabled = true                    # what agents remember between conversations

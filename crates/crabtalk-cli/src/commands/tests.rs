@@ -4,7 +4,8 @@ mod models;
 use crate::error::Error;
 use crate::tests::{Fake, shows};
 use crabtalk_proto::{
-    ApprovalInfo, AskUserEvent, HistoryEntry, Image, PendingAsk, ReloadReport, Status, ToolCallInfo,
+    ApprovalInfo, AskOption, AskQuestion, AskUserEvent, HistoryEntry, Image, PendingAsk,
+    ReloadReport, Status, ToolCallInfo,
 };
 
 async fn output(fake: &Fake, words: &str) -> String {
@@ -99,6 +100,13 @@ async fn a_refusal_is_the_daemons_words() {
     }
 }
 
+fn option(label: &str) -> AskOption {
+    AskOption {
+        label: label.into(),
+        ..AskOption::default()
+    }
+}
+
 fn pending_approval() -> PendingAsk {
     PendingAsk {
         agent: "crab".into(),
@@ -117,6 +125,10 @@ fn pending_approval() -> PendingAsk {
                 cwd: "/w".into(),
                 ..ApprovalInfo::default()
             }),
+            questions: vec![AskQuestion {
+                options: ["Allow once", "Allow always", "Deny"].map(option).into(),
+                ..AskQuestion::default()
+            }],
             ..AskUserEvent::default()
         }),
         asked_at: "now".into(),
@@ -126,7 +138,7 @@ fn pending_approval() -> PendingAsk {
 
 /// What the approval above shows, everywhere.
 const SHOWN: &str = "crab wants to use bash (2 lines):\n    ls\n    -l<U+202E>\n  in /w\n  \
-     \"always\" keeps: bash by crab for tg:1 in /w, exactly this\n";
+     Always: allow this exact command in this folder\n";
 
 #[tokio::test]
 async fn approve_repeats_what_it_allows() {
@@ -142,6 +154,21 @@ async fn approve_repeats_what_it_allows() {
     assert_eq!(fake.next_told().await, "reply a1 Allow once");
     output(&fake, "approve --always --yes").await;
     assert_eq!(fake.next_told().await, "reply a1 Allow always");
+    let error = fake.at("approve --conversation --yes").run().await;
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("\"Allow for this conversation\""), "{error}");
+    let listed = fake.script.asks.lock().unwrap()[0].clone();
+    let mut ask = listed.ask.clone().unwrap();
+    ask.questions[0]
+        .options
+        .push(option("Allow for this conversation"));
+    fake.script.asks.lock().unwrap()[0].ask = Some(ask);
+    output(&fake, "approve --conversation --yes").await;
+    assert_eq!(
+        fake.next_told().await,
+        "reply a1 Allow for this conversation"
+    );
+    fake.script.asks.lock().unwrap()[0] = listed;
     // Of several the one that is meant has to be named.
     let mut another = pending_approval();
     another.ask.as_mut().unwrap().ask_id = "a2".into();

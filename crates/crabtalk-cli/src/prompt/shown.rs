@@ -4,6 +4,7 @@
 //! Invariants: every row that is not ours is indented, also where a line is
 //! broken, so that no text of a model looks like a prompt; nothing is cut.
 
+use super::{Answer, offered};
 use crabtalk_proto::{AskQuestion, AskUserEvent, visible};
 use unicode_width::UnicodeWidthChar;
 
@@ -40,8 +41,12 @@ pub(crate) fn wanted(ask: &AskUserEvent, agent: &str) -> String {
         (detail, _) => detail,
     };
     let agent = visible(agent);
+    let outside = match ask.outside {
+        true => "OUTSIDE THE SANDBOX\n",
+        false => "",
+    };
     let mut text = format!(
-        "{agent} wants to use {}{}:",
+        "{outside}{agent} wants to use {}{}:",
         visible(&ask.tool),
         count(detail)
     );
@@ -60,28 +65,47 @@ pub(crate) fn wanted(ask: &AskUserEvent, agent: &str) -> String {
     if !ask.reason.is_empty() {
         text.push_str(&format!("\n  why it is asked: {}", one_line(&ask.reason)));
     }
+    for line in lasting(ask) {
+        text.push_str(&format!("\n  {line}"));
+    }
+    text
+}
+
+/// What the answers that outlast the call would allow, a line each.
+pub(crate) fn lasting(ask: &AskUserEvent) -> Vec<String> {
+    let offered = offered(ask);
+    let mut lines = Vec::new();
     if let Some(rule) = &ask.always {
-        text.push_str(&format!(
-            "\n  \"always\" keeps: {} by {} for {} in {}, exactly",
-            one_line(&rule.tool),
-            one_line(&rule.agent),
-            one_line(&rule.sender),
-            one_line(&rule.cwd),
-        ));
-        if rule.exact == ask.detail {
-            text.push_str(" this");
-        } else {
-            text.push(':');
-            indent(&mut text, &rule.exact);
+        let folder = match rule.cwd == ask.cwd {
+            true => "this folder".to_owned(),
+            false => one_line(&rule.cwd),
+        };
+        if offered.contains(&Answer::Always) {
+            let kind = match rule.tool.as_str() {
+                "bash" => "command",
+                "edit" => "edit",
+                _ => "call",
+            };
+            let exact = match rule.exact == ask.detail {
+                true => String::new(),
+                false => format!(": {}", one_line(&rule.exact)),
+            };
+            lines.push(format!(
+                "Always: allow this exact {kind} in {folder}{exact}"
+            ));
         }
-        if !rule.prefix.is_empty() {
-            text.push_str(&format!(
-                "\n  \"prefix\" keeps: {} and whatever follows it",
-                one_line(&rule.prefix)
+        if offered.contains(&Answer::Prefix) {
+            let prefix = one_line(&rule.prefix);
+            lines.push(format!(
+                "Prefix: allow any `{prefix} ..` command in {folder}, in the sandbox"
             ));
         }
     }
-    text
+    if offered.contains(&Answer::Conversation) {
+        let line = "Conversation: later commands of it reach these hosts, too";
+        lines.push(line.to_owned());
+    }
+    lines
 }
 
 /// How many lines a text of several has.

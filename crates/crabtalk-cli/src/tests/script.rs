@@ -84,7 +84,13 @@ impl Server for Script {
         self: Arc<Self>,
         request: StreamMsg,
     ) -> impl Stream<Item = Result<StreamEvent, Status>> + Send + 'static {
-        let told = format!("stream {:?} {}", request.agent, request.content);
+        let mode = request.mode.map(|mode| format!(" in mode {mode}"));
+        let told = format!(
+            "stream {:?} {}{}",
+            request.agent,
+            request.content,
+            mode.unwrap_or_default()
+        );
         self.told.try_send(told).unwrap();
         self.events()
     }

@@ -384,7 +384,10 @@ async fn request(starter: &Starter, fire: &Fire) -> Result<RunRequest, String> {
             let path = starter.home.expand_tilde(cwd);
             // It may lie on a disk that does not answer.
             let at = path.clone();
-            let looked = starter.files.look_at(&at, move || folder(path)).await;
+            let looked = starter
+                .files
+                .look(&at.to_string_lossy(), move || folder(path))
+                .await;
             Some(looked.map_err(|why| format!("the cwd {cwd}: {why}"))??)
         }
     };

@@ -67,7 +67,7 @@ impl Session {
         look: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Status> {
         let files = self.node.skills.files();
-        let looked = files.look_at(path.as_ref(), look).await;
+        let looked = files.look(path, look).await;
         looked.map_err(|why| Status::new(code::TIMEOUT, format!("{path:?}: {why}")))
     }
 }

@@ -13,6 +13,8 @@ fn no_spelling_of_a_tag_gets_through() {
             format!("</\u{200b}{tag}>"),
             format!("<{}\u{ad}{}>", &tag[..2], &tag[2..]),
             format!("<\u{202e}{tag}\u{0}>"),
+            format!("<\u{fffc}{tag}\u{1d17a}>"),
+            format!("<\u{13430}{tag}\u{1bca3}>"),
             format!("<{tag}"),
         ] {
             let harmless = escape(&evil);

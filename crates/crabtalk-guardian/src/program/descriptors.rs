@@ -1,5 +1,5 @@
-//! Hands a process's three streams over a socket, so that nobody on the way
-//! holds them open.
+//! Passes descriptors over a socket: a process's three streams, so that no
+//! process in between holds them open, and the proxy's listener.
 
 use rustix::io::Errno;
 use rustix::net::{
@@ -8,7 +8,50 @@ use rustix::net::{
 };
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// Sends up to three descriptors with one byte, which any socket has room for.
+pub(super) fn send(to: impl AsFd, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut attached = SendAncillaryBuffer::new(&mut space);
+    if !attached.push(SendAncillaryMessage::ScmRights(descriptors)) {
+        return Err(io::Error::other(
+            "the message is too small for the descriptors",
+        ));
+    }
+    sendmsg(
+        &to,
+        &[IoSlice::new(&[0])],
+        &mut attached,
+        SendFlags::empty(),
+    )?;
+    Ok(())
+}
+
+/// Takes the one descriptor that was sent.
+pub(super) fn receive(from: impl AsFd) -> io::Result<OwnedFd> {
+    let one = received(from)?.pop();
+    one.ok_or_else(|| io::Error::other("no descriptor came"))
+}
+
+fn received(from: impl AsFd) -> io::Result<Vec<OwnedFd>> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut attached = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    let mut into = [IoSliceMut::new(&mut byte)];
+    while let Err(error) = recvmsg(&from, &mut into, &mut attached, RecvFlags::CMSG_CLOEXEC) {
+        if error != Errno::INTR {
+            return Err(error.into());
+        }
+    }
+    let mut all = Vec::new();
+    for message in attached.drain() {
+        if let RecvAncillaryMessage::ScmRights(sent) = message {
+            all.extend(sent);
+        }
+    }
+    Ok(all)
+}
 
 /// Standard input, output and error of a process.
 pub(crate) struct Stdio {
@@ -18,41 +61,17 @@ pub(crate) struct Stdio {
 }
 
 impl Stdio {
-    /// Sends them in one byte, which any socket has room for.
+    /// Sends them.
     pub(crate) fn send(&self, to: impl AsFd) -> io::Result<()> {
-        let streams = [&self.stdin, &self.stdout, &self.stderr].map(AsFd::as_fd);
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
-        let mut attached = SendAncillaryBuffer::new(&mut space);
-        if !attached.push(SendAncillaryMessage::ScmRights(&streams)) {
-            return Err(io::Error::other("there is no room for three descriptors"));
-        }
-        sendmsg(
-            &to,
-            &[IoSlice::new(&[0])],
-            &mut attached,
-            SendFlags::empty(),
-        )?;
-        Ok(())
+        send(
+            to,
+            &[&self.stdin, &self.stdout, &self.stderr].map(AsFd::as_fd),
+        )
     }
 
     /// Takes what was sent.
     pub(crate) fn receive(from: impl AsFd) -> io::Result<Self> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
-        let mut attached = RecvAncillaryBuffer::new(&mut space);
-        let mut byte = [0];
-        let mut into = [IoSliceMut::new(&mut byte)];
-        while let Err(error) = recvmsg(&from, &mut into, &mut attached, RecvFlags::CMSG_CLOEXEC) {
-            if error != Errno::INTR {
-                return Err(error.into());
-            }
-        }
-        let mut streams = Vec::new();
-        for message in attached.drain() {
-            if let RecvAncillaryMessage::ScmRights(sent) = message {
-                streams.extend(sent);
-            }
-        }
-        let mut streams = streams.into_iter();
+        let mut streams = received(from)?.into_iter();
         match (streams.next(), streams.next(), streams.next()) {
             (Some(stdin), Some(stdout), Some(stderr)) => Ok(Self {
                 stdin,

@@ -14,7 +14,7 @@ pub const MAX_COMMAND_BYTES: usize = 1 << 20;
 /// policy of thousands of paths.
 const MAX_FRAME_BYTES: usize = 8 << 20;
 
-/// What a guarded process is.
+/// The process to guard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Run {
     /// A text for `bash`, or `sh` where there is none.
@@ -28,7 +28,7 @@ pub enum Run {
     },
 }
 
-/// What a guardian is told to run, in its working directory and environment.
+/// The order to a guardian, which runs it in its own directory and environment.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Start {
     pub(crate) run: Run,

@@ -15,6 +15,10 @@
 mod descriptors;
 mod frame;
 #[cfg(target_os = "linux")]
+mod leftovers;
+#[cfg(target_os = "linux")]
+mod proxy;
+#[cfg(target_os = "linux")]
 mod restricted;
 #[cfg(target_os = "linux")]
 mod scratch;
@@ -53,7 +57,7 @@ pub struct GuardianCommand {
     is_own: bool,
 }
 
-/// What the kernel calls the program that runs, where it does.
+/// The kernel's name for the running program.
 const RUNNING: &str = "/proc/self/exe";
 
 impl GuardianCommand {
@@ -78,8 +82,8 @@ impl GuardianCommand {
         })
     }
 
-    /// What to execute. Where this program was replaced or removed meanwhile it is the
-    /// one that runs: another version may not understand what it is told.
+    /// The program to execute: the running one, if its file was replaced or
+    /// removed, since another version may not understand its order.
     pub(crate) fn program(&self) -> &Path {
         let running = Path::new(RUNNING);
         let is = |path| rustix::fs::stat(path).map(|found| (found.st_dev, found.st_ino));

@@ -1,22 +1,23 @@
-//! The processes that shut themselves in.
+//! The processes that restrict themselves.
 //!
 //! Without namespaces one of them becomes what is to run. With them there are
 //! two: one leaves the system's namespaces and starts the first process of the
 //! new ones, which makes the file system, starts it from a thread that has
-//! shut itself in, and reaps what falls to it. When it ends, for whatever
-//! reason, the kernel ends all that is left in there.
+//! restricted itself, and reaps orphans. When it ends, the kernel ends all
+//! other processes of the namespace.
 //!
-//! They are processes of their own because restricting between fork and exec
-//! would need unsafe code.
+//! They are separate processes because restricting between fork and exec
+//! needs unsafe code.
 
-use super::descriptors::Stdio;
+use super::descriptors::{self, Stdio};
 use super::frame;
 use super::words::{Beginning, Launch, Task, Word};
-use crate::sandbox::{Fence, SandboxPolicy, apart, bubblewrap, filter, lacks, root};
+use crate::sandbox::{Fence, SandboxPolicy, apart, filter, lacks, loopback, root};
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus};
 use std::convert::Infallible;
 use std::io::{self, Read};
-use std::os::fd::OwnedFd;
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
@@ -24,6 +25,16 @@ use std::time::Duration;
 
 /// How long what the process leaves behind may take to end politely.
 const GRACE: Duration = Duration::from_millis(200);
+
+/// Variables with the proxy's address.
+const PROXY_VARIABLES: [&str; 6] = [
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "ALL_PROXY",
+    "https_proxy",
+    "http_proxy",
+    "all_proxy",
+];
 
 /// The first process of a namespace: a signal to it as a group goes to all
 /// others there.
@@ -39,7 +50,7 @@ pub(super) fn main() -> ExitCode {
         Ok(Task::Become { policy, launch }) => {
             become_it(&control, &policy, &launch).map(|never| match never {})
         }
-        Ok(Task::Leave { network }) => leave(&mut control, network),
+        Ok(Task::Leave) => leave(&mut control),
         Ok(Task::Begin(beginning)) => begin(&mut control, *beginning),
         Ok(Task::Go) => Ok(()),
         Err(why) => Err(why),
@@ -66,15 +77,16 @@ fn become_it(
     fence.open_policy(policy)?;
     fence.open_shared()?;
     fence.close()?;
-    filter(policy.network, false)?;
+    apart::give_up().map_err(failed)?;
+    filter(false)?;
     let become_it = |command: &mut Command| Err(streams.try_clone()?.give(command).exec());
     launch.each(become_it).map_err(failed)
 }
 
 /// Leaves the system's namespaces and starts the first process of new ones.
-fn leave(control: &mut UnixStream, network: bool) -> Result<(), String> {
+fn leave(control: &mut UnixStream) -> Result<(), String> {
     let lacks = |e: io::Error| lacks(&format!("namespaces are not available: {e}"));
-    apart::leave(network).map_err(lacks)?;
+    apart::leave().map_err(lacks)?;
     frame::write(control, &Word::Left).map_err(failed)?;
     // Outside, the guardian tells the kernel who is who in here.
     let Task::Go = frame::read(control).map_err(failed)? else {
@@ -96,38 +108,58 @@ fn begin(control: &mut UnixStream, beginning: Beginning) -> Result<(), String> {
     let Beginning {
         policy,
         scratch,
-        launch,
-        file,
-        mounted,
+        overlays,
+        mut launch,
     } = beginning;
     let streams = Stdio::receive(&*control).map_err(failed)?;
     let mut fence = Fence::new(policy.landlock)?;
-    if mounted {
-        bubblewrap::check(&policy, &scratch, file.is_some(), &mut fence)?;
-    } else {
-        root::build(&policy, &scratch, file.as_deref(), &mut fence)?;
+    let build = root::Build {
+        policy: &policy,
+        scratch: &scratch,
+        overlays: overlays.as_ref(),
+    };
+    root::build(&build, &mut fence)?;
+    let loopback = loopback::bring_up();
+    if !policy.hosts.is_empty() {
+        launch.environment = loopback.and_then(|()| listen(control)).map_err(failed)?;
     }
     let failed_errno = |e: rustix::io::Errno| failed(e.into());
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(failed_errno)?;
     apart::give_up().map_err(failed)?;
-    let process = start_shut_in(fence, policy.network, launch, streams)?;
+    let process = start_shut_in(fence, launch, streams)?;
     end_with(control)?;
     frame::write(control, &Word::Started).map_err(failed)?;
     reap(control, process);
     Ok(())
 }
 
+/// Listens in here for the proxy, which accepts and connects outside. Answers
+/// the variables that lead programs to it.
+fn listen(control: &mut UnixStream) -> io::Result<Vec<(String, String)>> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let address = format!("http://{}", listener.local_addr()?);
+    frame::write(control, &Word::Listening)?;
+    descriptors::send(control, &[listener.as_fd()])?;
+    let mut environment: Vec<(String, String)> = PROXY_VARIABLES
+        .iter()
+        .map(|name| ((*name).to_owned(), address.clone()))
+        .collect();
+    for (name, value) in [
+        ("NO_PROXY", ""),
+        ("no_proxy", ""),
+        ("NODE_USE_ENV_PROXY", "1"),
+    ] {
+        environment.push((name.to_owned(), value.to_owned()));
+    }
+    Ok(environment)
+}
+
 /// Starts it from a thread that restricts itself first: what a thread
 /// may do, its children may.
-fn start_shut_in(
-    fence: Fence,
-    network: bool,
-    launch: Launch,
-    streams: Stdio,
-) -> Result<i32, String> {
+fn start_shut_in(fence: Fence, launch: Launch, streams: Stdio) -> Result<i32, String> {
     let thread = std::thread::spawn(move || {
         fence.close()?;
-        filter(network, true)?;
+        filter(true)?;
         let started = launch.each(|command| {
             let command = streams.try_clone()?.give(command);
             command.process_group(0).spawn()
@@ -140,7 +172,7 @@ fn start_shut_in(
         .unwrap_or_else(|_| Err("the sandbox's own thread ended".into()))
 }
 
-/// Ends with the guardian: nobody else would miss what is in here.
+/// Ends this process, and so the namespace, with the guardian.
 fn end_with(control: &UnixStream) -> Result<(), String> {
     let mut control = control.try_clone().map_err(failed)?;
     std::thread::spawn(move || {

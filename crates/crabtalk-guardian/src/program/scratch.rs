@@ -1,66 +1,29 @@
-//! A folder of the command's own: for its temporary files, and for a command
-//! that is too long for an argument.
-//!
-//! Invariant: the folder is the one that was made, held open from then on;
-//! what takes its name later is neither opened nor looked into.
+//! Folders that exist for as long as a command: for its temporary files, and
+//! for what the kernel keeps of overlay mounts.
 
-use crate::sandbox::Spot;
-use rustix::fs::{CWD, Mode, OFlags};
-use rustix::io::Errno;
-use std::hash::{BuildHasher, RandomState};
+use crate::sandbox::{Overlays, Spot};
+use std::fs::{File, Permissions};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::{Path, PathBuf};
-
-/// Attempts at a free name; more than one collision among 64-bit random names
-/// means that something else is wrong.
-const NAME_ATTEMPTS: u32 = 8;
-
-/// A folder as a mere place, at no link.
-const PLACE: OFlags = OFlags::PATH
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::NOFOLLOW)
-    .union(OFlags::CLOEXEC);
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use tempfile::TempDir;
 
 /// Removed with all that it holds when it is dropped.
 pub(super) struct Scratch {
-    parent: OwnedFd,
-    name: String,
+    folder: TempDir,
     spot: Spot,
 }
 
 impl Scratch {
-    /// A new one below the folder of temporary files.
-    pub(super) fn make() -> io::Result<Self> {
-        let below = std::env::temp_dir().canonicalize()?;
-        let parent = rustix::fs::openat(CWD, &below, PLACE, Mode::empty())?;
-        for _ in 0..NAME_ATTEMPTS {
-            // The standard library seeds every hasher anew.
-            let random = RandomState::new().hash_one(std::process::id());
-            let name = format!("crabtalk-{random:016x}");
-            match rustix::fs::mkdirat(&parent, &name, Mode::RWXU) {
-                Ok(()) => return Self::hold(parent, name, &below),
-                Err(Errno::EXIST) => {}
-                Err(e) => return Err(e.into()),
-            }
-        }
-        Err(Errno::EXIST.into())
-    }
-
-    /// What was made is a folder of ours that nobody else may enter. Whoever
-    /// put another one there could do so only with a folder of the same kind.
-    fn hold(parent: OwnedFd, name: String, below: &Path) -> io::Result<Self> {
-        let folder = rustix::fs::openat(&parent, &name, PLACE, Mode::empty())?;
-        let stat = rustix::fs::fstat(&folder)?;
-        let is_ours = stat.st_uid == rustix::process::geteuid().as_raw()
-            && stat.st_mode & 0o7777 == Mode::RWXU.bits();
-        if !is_ours {
-            return Err(io::Error::other("somebody else has changed it"));
-        }
+    /// A new one below a folder, for this user alone.
+    pub(super) fn make(below: &Path) -> io::Result<Self> {
+        let folder = tempfile::Builder::new()
+            .prefix("crabtalk-")
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir_in(below.canonicalize()?)?;
         Ok(Self {
-            spot: Spot::of(&below.join(&name), &folder)?,
-            parent,
-            name,
+            spot: Spot::judge(folder.path())?,
+            folder,
         })
     }
 
@@ -68,18 +31,51 @@ impl Scratch {
         &self.spot
     }
 
-    /// Its path, for what is told by name alone.
     pub(super) fn path(&self) -> &Path {
-        &self.spot.path
+        self.folder.path()
     }
 }
 
-impl Drop for Scratch {
+/// A scratch folder for the work folders of overlay mounts, which no command
+/// reaches. Two mounts must not share an upper folder, so the first of several
+/// commands has those of the project, and the others have upper folders in here.
+pub(super) struct Work {
+    scratch: Scratch,
+    /// Held if this command is the first.
+    lock: Option<File>,
+}
+
+impl Work {
+    pub(super) fn make(below: &Path) -> io::Result<Self> {
+        let lock = File::open(below)?;
+        let lock = lock.try_lock().is_ok().then_some(lock);
+        Ok(Self {
+            scratch: Scratch::make(below)?,
+            lock,
+        })
+    }
+
+    pub(super) fn overlays(&self) -> Overlays {
+        Overlays {
+            work: self.scratch.spot().clone(),
+            keep: self.lock.is_some(),
+        }
+    }
+}
+
+impl Drop for Work {
     fn drop(&mut self) {
-        // The library follows no link from here on down. What cannot be
-        // removed stays below the folder of temporary files, which the system
-        // clears.
-        let parent = PathBuf::from(format!("/proc/self/fd/{}", self.parent.as_raw_fd()));
-        let _ = std::fs::remove_dir_all(parent.join(&self.name));
+        // The kernel leaves folders that may not be listed.
+        for entry in std::fs::read_dir(self.scratch.path())
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            let mut folder = entry.path();
+            for name in ["work", "incompat", "volatile"] {
+                folder.push(name);
+                let _ = std::fs::set_permissions(&folder, Permissions::from_mode(0o700));
+            }
+        }
     }
 }

@@ -1,23 +1,26 @@
 //! Starts what is guarded, in the sandbox or outside.
 
 use super::RESTRICTED_ARGUMENT;
-use super::descriptors::Stdio;
+use super::descriptors::{self, Stdio};
 use super::frame::{self, Run, Start};
-use super::scratch::Scratch;
+use super::proxy;
+use super::scratch::{Scratch, Work};
 use super::words::{Beginning, Launch, Task, Word};
-use crate::sandbox::root::COMMAND;
-use crate::sandbox::{Namespaces, SandboxPolicy, apart, bubblewrap, lacks, temporary};
+use crate::sandbox::{Opened, Right, SandboxPolicy, apart, lacks, temporary};
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command};
 
 /// The kernel takes single arguments up to 128 KiB; longer commands go
 /// through a file.
 const MAX_ARGUMENT_BYTES: usize = 100 << 10;
+
+/// The file of a longer command.
+const COMMAND: &str = "crabtalk-command";
 
 pub(super) struct Started {
     /// The one that ends when it does.
@@ -26,14 +29,14 @@ pub(super) struct Started {
     /// one ends, and the kernel ends all others in there.
     words: Option<UnixStream>,
     /// Kept for as long as it runs.
-    _scratch: Option<Scratch>,
+    _folders: (Option<Scratch>, Option<Work>),
 }
 
 impl Started {
     /// How it ended, as its own namespace saw it; for when that is gone.
     pub(super) fn ended(self) -> Option<(Option<i32>, Option<i32>)> {
         let mut words = self.words?;
-        // Whoever could not be ended may hold the other end.
+        // A process that could not be ended may hold the other end.
         words.set_nonblocking(true).ok()?;
         match frame::read(&mut words) {
             Ok(Word::Ended { code, signal }) => Some((code, signal)),
@@ -44,78 +47,73 @@ impl Started {
 
 pub(super) fn start(start: Start, streams: Stdio) -> Result<Started, String> {
     let is_long = matches!(&start.run, Run::Shell(text) if text.len() > MAX_ARGUMENT_BYTES);
+    let temporary = std::env::temp_dir();
     let scratch = (start.sandbox.is_some() || is_long)
-        .then(Scratch::make)
+        .then(|| Scratch::make(&temporary))
         .transpose()
-        .map_err(|e| format!("cannot make a temporary folder: {e}"))?;
+        .map_err(|e| {
+            format!(
+                "cannot make a temporary folder in {}: {e}",
+                temporary.display()
+            )
+        })?;
+    let caches = start.sandbox.as_ref().and_then(|s| s.caches.as_ref());
+    // Without it the private caches begin empty.
+    let work = caches.and_then(|caches| Work::make(&caches.work).ok());
     let (process, words) = match (start.sandbox, &scratch) {
         (Some(policy), Some(scratch)) => {
             let boxed = Boxed {
                 policy,
                 scratch,
+                work: work.as_ref(),
                 streams,
             };
-            match boxed.policy.namespaces.clone() {
-                Namespaces::None => (boxed.restricted(start.run)?, None),
-                Namespaces::BuiltIn => boxed.apart(start.run)?,
-                Namespaces::Bubblewrap(program) => boxed.bubblewrapped(&program, start.run)?,
+            if boxed.policy.namespaces {
+                boxed.apart(start.run)?
+            } else {
+                (boxed.restricted(start.run)?, None)
             }
         }
-        (_, scratch) => (
-            start_free(&launch(start.run, scratch.as_ref())?, &streams)?,
-            None,
-        ),
+        (_, scratch) => {
+            let shown_at = scratch.as_ref().map_or(Path::new("/"), Scratch::path);
+            let launch = launch(start.run, scratch.as_ref(), shown_at)?;
+            (start_free(&launch, &streams)?, None)
+        }
     };
     Ok(Started {
         process,
         words,
-        _scratch: scratch,
+        _folders: (scratch, work),
     })
 }
 
-/// What is to be started where files are where they were made: a text that is
-/// too long for an argument goes through one of the folder that there is then.
-fn launch(run: Run, scratch: Option<&Scratch>) -> Result<Launch, String> {
-    let (launch, text) = split(run, || scratch.map(|folder| folder.path().join("command")))?;
-    if let (Some(text), Some(scratch)) = (text, scratch) {
-        command_file(&text, scratch)?;
-    }
-    Ok(launch)
-}
-
-/// What is to be started, and the text for the file that it names.
-fn split(
-    run: Run,
-    file: impl FnOnce() -> Option<PathBuf>,
-) -> Result<(Launch, Option<String>), String> {
+/// Program and arguments. A text that is too long for an argument goes through
+/// a file in the scratch folder, which the command finds at `shown_at`.
+fn launch(run: Run, scratch: Option<&Scratch>, shown_at: &Path) -> Result<Launch, String> {
     let shells = || vec!["bash".to_owned(), "sh".to_owned()];
-    let (programs, arguments, text) = match run {
-        Run::Program { program, arguments } => (vec![program], arguments, None),
+    let (programs, arguments) = match run {
+        Run::Program { program, arguments } => (vec![program], arguments),
         Run::Shell(text) if text.len() > MAX_ARGUMENT_BYTES => {
-            let file = file().ok_or("a long command has no folder")?;
-            let arguments = vec![file.to_string_lossy().into_owned()];
-            (shells(), arguments, Some(text))
+            let scratch = scratch.ok_or("a long command has no folder")?;
+            let file = scratch.path().join(COMMAND);
+            std::fs::write(&file, text)
+                .map_err(|e| format!("cannot write the command to {}: {e}", file.display()))?;
+            let file = shown_at.join(COMMAND);
+            (shells(), vec![file.to_string_lossy().into_owned()])
         }
-        Run::Shell(text) => (shells(), vec!["-c".to_owned(), text], None),
+        Run::Shell(text) => (shells(), vec!["-c".to_owned(), text]),
     };
-    let launch = Launch {
+    Ok(Launch {
         programs,
         arguments,
-    };
-    Ok((launch, text))
-}
-
-fn command_file(command: &str, scratch: &Scratch) -> Result<PathBuf, String> {
-    let file = scratch.path().join("command");
-    std::fs::write(&file, command)
-        .map_err(|e| format!("cannot write the command to {}: {e}", file.display()))?;
-    Ok(file)
+        environment: Vec::new(),
+    })
 }
 
 fn start_free(launch: &Launch, streams: &Stdio) -> Result<i32, String> {
     let started = launch.each(|command| {
         let command = streams.try_clone()?.give(command);
-        // A group of its own: `kill 0` in a shell must not hit the guardian.
+        // Another group: `kill 0` in a shell must not hit the guardian.
         command.process_group(0).spawn()
     });
     started
@@ -131,17 +129,21 @@ fn failed(e: io::Error) -> String {
 struct Boxed<'a> {
     policy: SandboxPolicy,
     scratch: &'a Scratch,
+    work: Option<&'a Work>,
     streams: Stdio,
 }
 
 impl Boxed<'_> {
     /// Without namespaces: the process that restricts itself becomes it.
     fn restricted(mut self, run: Run) -> Result<i32, String> {
-        self.policy.write.push(self.scratch.spot().clone());
+        self.policy.opened.push(Opened {
+            spot: self.scratch.spot().clone(),
+            right: Right::Write,
+        });
         let (child, mut control) = start_own(self.scratch.path())?;
         let task = Task::Become {
-            launch: launch(run, Some(self.scratch))?,
-            policy: self.policy,
+            launch: launch(run, Some(self.scratch), self.scratch.path())?,
+            policy: Box::new(self.policy),
         };
         frame::write(&mut control, &task)
             .and_then(|()| self.streams.send(&control))
@@ -156,8 +158,7 @@ impl Boxed<'_> {
     fn apart(self, run: Run) -> Result<(i32, Option<UnixStream>), String> {
         let temporary = temporary(&self.policy);
         let (child, mut control) = start_own(Path::new(temporary))?;
-        let network = self.policy.network;
-        frame::write(&mut control, &Task::Leave { network }).map_err(failed)?;
+        frame::write(&mut control, &Task::Leave).map_err(failed)?;
         let word: Word = frame::read(&mut control).map_err(failed)?;
         if word != Word::Left {
             return Err(unexpected(word));
@@ -169,36 +170,7 @@ impl Boxed<'_> {
         let Word::Began { process } = word else {
             return Err(unexpected(word));
         };
-        self.begin(run, process, control, false)
-    }
-
-    fn bubblewrapped(self, program: &Path, run: Run) -> Result<(i32, Option<UnixStream>), String> {
-        let own = own_program(self.scratch).map_err(failed)?;
-        let file = match &run {
-            Run::Shell(text) if text.len() > MAX_ARGUMENT_BYTES => {
-                Some(command_file(text, self.scratch)?)
-            }
-            Run::Shell(_) | Run::Program { .. } => None,
-        };
-        let (ours, theirs) = UnixStream::pair().map_err(failed)?;
-        let child = Command::new(program)
-            .args(bubblewrap::arguments(
-                &self.policy,
-                &own,
-                self.scratch.path(),
-                file.as_deref(),
-            ))
-            .arg(bubblewrap::PROGRAM)
-            .args(std::env::args_os().skip(1))
-            .arg(RESTRICTED_ARGUMENT)
-            .env("TMPDIR", temporary(&self.policy))
-            .stdin(OwnedFd::from(theirs))
-            // What it complains of says why there is no sandbox.
-            .stderr(self.streams.stderr.try_clone().map_err(failed)?)
-            .process_group(0)
-            .spawn()
-            .map_err(failed)?;
-        self.begin(run, child.id().cast_signed(), ours, true)
+        self.begin(run, process, control)
     }
 
     /// Tells the first process what to do.
@@ -207,19 +179,26 @@ impl Boxed<'_> {
         run: Run,
         process: i32,
         mut control: UnixStream,
-        mounted: bool,
     ) -> Result<(i32, Option<UnixStream>), String> {
-        let (launch, file) = split(run, || Some(COMMAND.into()))?;
+        let shown_at = Path::new(temporary(&self.policy));
+        let launch = launch(run, Some(self.scratch), shown_at)?;
+        let hosts = self.policy.hosts.clone();
         let beginning = Beginning {
             policy: self.policy,
             scratch: self.scratch.spot().clone(),
+            overlays: self.work.map(Work::overlays),
             launch,
-            file,
-            mounted,
         };
         let begun = frame::write(&mut control, &Task::Begin(Box::new(beginning)))
             .and_then(|()| self.streams.send(&control))
-            .and_then(|()| frame::read(&mut control));
+            .and_then(|()| match frame::read(&mut control) {
+                Ok(Word::Listening) => {
+                    let listener = descriptors::receive(&control)?;
+                    proxy::serve(listener, hosts)?;
+                    frame::read(&mut control)
+                }
+                other => other,
+            });
         match begun {
             Ok(Word::Started) => Ok((process, Some(control))),
             Ok(word) => Err(unexpected(word)),
@@ -242,23 +221,15 @@ fn start_own(temporary: &Path) -> Result<(Child, UnixStream), String> {
     Ok((child, ours))
 }
 
-/// Where this program can be bound from: its place, or a copy where it was replaced or
-/// removed meanwhile.
-fn own_program(scratch: &Scratch) -> io::Result<PathBuf> {
-    let own = std::env::current_exe()?;
-    if own.exists() {
-        return Ok(own);
-    }
-    let copy = scratch.path().join("program");
-    std::fs::copy("/proc/self/exe", &copy)?;
-    Ok(copy)
-}
-
 /// Why nothing was started.
 fn unexpected(word: Word) -> String {
     match word {
         Word::Failed { why } => why,
-        word @ (Word::Left | Word::Began { .. } | Word::Started | Word::Ended { .. }) => {
+        word @ (Word::Left
+        | Word::Began { .. }
+        | Word::Listening
+        | Word::Started
+        | Word::Ended { .. }) => {
             format!("cannot start it in the sandbox: it said {word:?}")
         }
     }

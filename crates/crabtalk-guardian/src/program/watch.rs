@@ -2,6 +2,7 @@
 
 use super::descriptors::Stdio;
 use super::frame::{self, Report, Start};
+use super::leftovers::Leftovers;
 use super::start;
 use crate::{mark, processes};
 use rustix::io::Errno;
@@ -44,7 +45,7 @@ pub(super) fn main() -> ExitCode {
         Ok(report) => report,
         Err(why) => Report::NotStarted { why },
     };
-    // The daemon may be gone, which is nobody's loss.
+    // Fails only without a daemon to read it.
     let _ = frame::write(&mut control, &report);
     ExitCode::SUCCESS
 }
@@ -73,10 +74,14 @@ fn guard(control: &mut UnixStream) -> Result<Report, String> {
     let started = watch_children(tell.clone())
         .and_then(|started| watch_control(control, tell).map(|()| started))
         .map_err(|e| format!("cannot start a thread to watch over the command: {e}"))?;
+    let absent = start.sandbox.as_ref().map(|policy| policy.absent.clone());
+    let absent = absent.unwrap_or_default();
+    let leftovers = Leftovers::watch(&absent);
     let guarded = start::start(start, streams)?;
     // The thread waits for it.
     let _ = started.send(guarded.process);
     let (status, left) = wait_and_end(&events);
+    leftovers.remove();
     let seen = status.map(|s| (s.exit_status(), s.terminating_signal()));
     let (code, signal) = guarded.ended().or(seen).unwrap_or_default();
     Ok(Report::Ended { code, signal, left })
@@ -156,7 +161,7 @@ fn watch_control(control: &UnixStream, tell: SyncSender<Event>) -> io::Result<()
                 Err(_) => break,
             }
         }
-        // Nobody listens any more when everything has already ended.
+        // Fails only when everything has already ended.
         let _ = tell.send(Event::Closed);
     })?;
     Ok(())

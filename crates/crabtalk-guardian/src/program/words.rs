@@ -1,21 +1,21 @@
-//! What the guardian and the processes that shut themselves in say to each
-//! other.
+//! The messages between the guardian and the processes that restrict
+//! themselves.
 
-use crate::sandbox::{SandboxPolicy, Spot};
+use crate::sandbox::{Overlays, SandboxPolicy, Spot};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::process::Command;
 
-/// What such a process is told, first of all.
+/// The first message to such a process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Task {
     /// Restrict yourself and become the process; its streams follow.
     Become {
-        policy: SandboxPolicy,
+        policy: Box<SandboxPolicy>,
         launch: Launch,
     },
     /// Leave the system's namespaces, and say so.
-    Leave { network: bool },
+    Leave,
     /// It is settled who is who; start the first process.
     Go,
     /// Be the first process; the streams of the one to start follow.
@@ -27,23 +27,22 @@ pub(super) struct Launch {
     /// The first of these that is there.
     pub(super) programs: Vec<String>,
     pub(super) arguments: Vec<String>,
+    /// Variables beside those of this process.
+    pub(super) environment: Vec<(String, String)>,
 }
 
-/// What the first process of new namespaces is told.
+/// The order to the first process of new namespaces.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Beginning {
     pub(super) policy: SandboxPolicy,
     /// The folder of temporary files.
     pub(super) scratch: Spot,
+    /// The folders of overlay mounts.
+    pub(super) overlays: Option<Overlays>,
     pub(super) launch: Launch,
-    /// A text that is too long for an argument, for the file that the launch
-    /// names.
-    pub(super) file: Option<String>,
-    /// Whether the file system is made already, and only has to be compared.
-    pub(super) mounted: bool,
 }
 
-/// What such a process says.
+/// An answer of such a process.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Word {
     /// The system's namespaces are left.
@@ -52,6 +51,8 @@ pub(super) enum Word {
     Began {
         process: i32,
     },
+    /// It listens for the proxy; the listening descriptor follows.
+    Listening,
     Started,
     Ended {
         code: Option<i32>,
@@ -63,14 +64,18 @@ pub(super) enum Word {
 }
 
 impl Launch {
-    /// Tries one program after the other, as long as they are not there.
+    /// Starts the first of the programs that exists.
     pub(super) fn each<T>(
         &self,
         mut start: impl FnMut(&mut Command) -> io::Result<T>,
     ) -> io::Result<T> {
         let mut missing = io::Error::from(io::ErrorKind::NotFound);
         for program in &self.programs {
-            match start(Command::new(program).args(&self.arguments)) {
+            match start(
+                Command::new(program)
+                    .args(&self.arguments)
+                    .envs(self.environment.iter().map(|(name, value)| (name, value))),
+            ) {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => missing = e,
                 other => return other,
             }

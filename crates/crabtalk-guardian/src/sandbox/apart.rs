@@ -12,29 +12,16 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
 
-/// What root keeps over files and processes of the sandbox, so that it may
-/// work in folders of others. Nothing of it reaches outside: what is not
-/// opened for changes is mounted read-only.
-const ROOT_KEEPS: CapabilitySet = CapabilitySet::CHOWN
-    .union(CapabilitySet::DAC_OVERRIDE)
-    .union(CapabilitySet::FOWNER)
-    .union(CapabilitySet::FSETID)
-    .union(CapabilitySet::KILL)
-    .union(CapabilitySet::SETUID)
-    .union(CapabilitySet::SETGID);
-
-/// Leaves all namespaces of the system but, where it is open, the network's.
-/// The next child is the first process of its own namespace of processes.
-pub(crate) fn leave(network: bool) -> io::Result<()> {
-    let mut flags = UnshareFlags::NEWUSER
+/// Leaves all namespaces of the system. The next child is the first process
+/// of a new namespace of processes.
+pub(crate) fn leave() -> io::Result<()> {
+    let flags = UnshareFlags::NEWUSER
         | UnshareFlags::NEWNS
         | UnshareFlags::NEWPID
         | UnshareFlags::NEWIPC
         | UnshareFlags::NEWUTS
-        | UnshareFlags::NEWCGROUP;
-    if !network {
-        flags |= UnshareFlags::NEWNET;
-    }
+        | UnshareFlags::NEWCGROUP
+        | UnshareFlags::NEWNET;
     #[expect(
         deprecated,
         reason = "unsafe only with FILES, which is not among the flags: descriptors stay shared"
@@ -43,37 +30,38 @@ pub(crate) fn leave(network: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Lets the next program keep the right to mount in the new namespaces, which
-/// an ordinary user's program would lose when it starts.
+/// The rights of the first process: to mount, to bring up the loopback interface,
+/// and to set up overlay mounts in folders of the user.
+const NEEDED: CapabilitySet = CapabilitySet::SYS_ADMIN
+    .union(CapabilitySet::NET_ADMIN)
+    .union(CapabilitySet::DAC_OVERRIDE);
+
+/// Lets the next program keep the rights that it needs in the new namespaces,
+/// which an ordinary user's program would lose when it starts.
 pub(crate) fn pass_on() -> io::Result<()> {
     let sets = capabilities(None)?;
     set_capabilities(
         None,
         CapabilitySets {
-            inheritable: CapabilitySet::SYS_ADMIN,
+            inheritable: NEEDED,
             ..sets
         },
     )?;
-    configure_capability_in_ambient_set(CapabilitySet::SYS_ADMIN, true)?;
+    for capability in NEEDED.iter() {
+        configure_capability_in_ambient_set(capability, true)?;
+    }
     Ok(())
 }
 
-/// Gives all rights up that the shell must not have.
+/// Gives up all rights. Programs of root gain none either, since what starts
+/// behind the landlock fence gains no privileges.
 pub(crate) fn give_up() -> io::Result<()> {
-    let keep = if rustix::process::geteuid().is_root() {
-        ROOT_KEEPS & capabilities(None)?.permitted
-    } else {
-        CapabilitySet::empty()
+    let none = CapabilitySets {
+        effective: CapabilitySet::empty(),
+        permitted: CapabilitySet::empty(),
+        inheritable: CapabilitySet::empty(),
     };
-    set_capabilities(
-        None,
-        CapabilitySets {
-            effective: keep,
-            permitted: keep,
-            inheritable: CapabilitySet::empty(),
-        },
-    )?;
-    Ok(())
+    Ok(set_capabilities(None, none)?)
 }
 
 /// Tells the kernel who is who in a process's new namespace of users: everybody

@@ -5,6 +5,7 @@
 
 use super::lacks;
 use rustix::io::Errno;
+use rustix::net::AddressFamily;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule, TargetArch,
@@ -31,7 +32,12 @@ const OWN_NUMBERS: &[(i64, i64)] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const OWN_NUMBERS: &[(i64, i64)] = &[];
 
-const AF_UNIX: u64 = rustix::net::AddressFamily::UNIX.as_raw() as u64;
+/// Families of sockets that may be made; without namespaces the first alone.
+const FAMILIES: &[AddressFamily] = &[
+    AddressFamily::UNIX,
+    AddressFamily::INET,
+    AddressFamily::INET6,
+];
 
 /// Requests of `io_uring` make sockets and connect them past any filter.
 const RINGS: &[i64] = &[
@@ -83,7 +89,7 @@ const SHARED: &[i64] = &[
 ];
 
 /// Limits and priorities of other processes, by the argument that names the
-/// process; zero is the caller. With a namespace there are no others.
+/// process; zero is the caller. A namespace holds the command's processes only.
 const OTHERS: &[(i64, u8)] = &[
     (libc::SYS_prlimit64, 0),
     (libc::SYS_sched_setaffinity, 0),
@@ -101,13 +107,12 @@ const TYPING: [u64; 2] = [0x5412, 0x541c];
 /// the kernel in reach.
 const NEW_USER: u64 = libc::CLONE_NEWUSER as u64;
 
-/// Denies it all to the calling thread, for good, with everything it will
-/// start.
-pub(crate) fn filter(network: bool, apart: bool) -> Result<(), String> {
+/// Denies it all to the calling thread and to every process it starts.
+pub(crate) fn filter(apart: bool) -> Result<(), String> {
     let failed = |e: seccompiler::BackendError| e.to_string();
     let programs = || -> Result<[BpfProgram; 3], String> {
         Ok([
-            program(unreachable(network).map_err(failed)?, Errno::ACCESS)?,
+            program(unreachable(apart).map_err(failed)?, Errno::ACCESS)?,
             program(forbidden(apart).map_err(failed)?, Errno::PERM)?,
             // The C library then takes `clone`, whose flags can be judged.
             program(of(&[libc::SYS_clone3]), Errno::NOSYS)?,
@@ -128,13 +133,17 @@ fn program(rules: Rules, denied: Errno) -> Result<BpfProgram, String> {
         .map_err(|e| e.to_string())
 }
 
-/// Sockets of any family but Unix, and the way around.
-fn unreachable(network: bool) -> Result<Rules, seccompiler::BackendError> {
+/// Sockets of other families, and the way around. A network namespace has
+/// nothing but its own loopback, so that IP is harmless there.
+fn unreachable(apart: bool) -> Result<Rules, seccompiler::BackendError> {
     let mut rules = of(RINGS);
-    if !network {
-        let other_family = condition(0, SeccompCmpOp::Ne, AF_UNIX)?;
-        add(&mut rules, libc::SYS_socket, other_family);
-    }
+    let families = if apart { FAMILIES } else { &FAMILIES[..1] };
+    let others = families.iter().map(|family| {
+        let family = u64::from(family.as_raw());
+        SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, family)
+    });
+    let other = SeccompRule::new(others.collect::<Result<_, _>>()?)?;
+    add(&mut rules, libc::SYS_socket, other);
     Ok(rules)
 }
 
@@ -161,7 +170,7 @@ fn forbidden(apart: bool) -> Result<Rules, seccompiler::BackendError> {
     Ok(rules)
 }
 
-/// Denies calls whatever their arguments.
+/// Denies calls with any arguments.
 fn of(calls: &[i64]) -> Rules {
     let each = calls.iter().flat_map(|call| numbers(*call));
     each.map(|number| (number, Vec::new())).collect()

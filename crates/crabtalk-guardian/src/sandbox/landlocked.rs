@@ -1,6 +1,6 @@
-//! Landlock: what of the file system is open to a process and to all that it
-//! will start.
+//! Landlock: limits the files that a process and its descendants reach.
 
+use super::policy::{Opened, Right};
 use super::{SandboxPolicy, lacks};
 use landlock::{
     ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
@@ -13,15 +13,15 @@ use std::os::fd::{AsFd, OwnedFd};
 /// could still be truncated.
 const NEEDED: ABI = ABI::V3;
 
-/// What the kernel shows of devices and of itself where it is not mounted
-/// anew. It shows other processes' names there, not their environment or
-/// memory: landlock forbids what tracing them would need.
+/// Kernel files of the machine, for the fallback. `/proc` shows the names of
+/// other processes there, not their environment or memory: landlock denies
+/// tracing them.
 const SHARED_READ: &[&str] = &["/proc", "/dev/random", "/dev/urandom"];
 
 /// Devices that are written to without effect on anything.
 const SHARED_WRITE: &[&str] = &["/dev/null", "/dev/tty", "/dev/zero", "/dev/full"];
 
-/// What is going to be enforced.
+/// The rules to enforce.
 pub(crate) struct Fence {
     ruleset: RulesetCreated,
     /// Everything that may be done to a file, the way to a socket excepted.
@@ -49,20 +49,18 @@ impl Fence {
         })
     }
 
-    /// Opens what a policy names, on a file system that is shared with
-    /// everybody. What is not what was judged any more stays closed.
+    /// Opens the places of a policy on the machine's file system, except those
+    /// that were replaced since they were judged.
     pub(crate) fn open_policy(&mut self, policy: &SandboxPolicy) -> Result<(), String> {
-        for (spots, change) in [(&policy.read, false), (&policy.write, true)] {
-            for spot in spots {
-                let opened = if *spot == policy.cwd {
-                    // Held since it was judged, wherever it is by now.
-                    super::policy::open(".".as_ref())
-                } else {
-                    spot.open()
-                };
-                if let Some(opened) = opened.ok().filter(|opened| spot.is(opened)) {
-                    self.open(&opened, change)?;
-                }
+        for Opened { spot, right } in &policy.opened {
+            let opened = if *spot == policy.cwd {
+                // Held since it was judged, wherever it is by now.
+                super::policy::open(".".as_ref())
+            } else {
+                spot.open()
+            };
+            if let Some(opened) = opened.ok().filter(|opened| spot.is(opened)) {
+                self.open(&opened, *right == Right::Write)?;
             }
         }
         Ok(())
@@ -99,7 +97,16 @@ impl Fence {
             .map_err(|e| missing(&e))
     }
 
-    /// Shuts the calling thread in, for good, with everything it will start.
+    /// Lets folders be listed in a root that holds nothing but what is opened.
+    pub(crate) fn list(&mut self, root: &OwnedFd) -> Result<(), String> {
+        let rule = PathBeneath::new(root.as_fd(), AccessFs::ReadDir);
+        (&mut self.ruleset)
+            .add_rule(rule)
+            .map(drop)
+            .map_err(|e| missing(&e))
+    }
+
+    /// Restricts the calling thread and every process it starts.
     pub(crate) fn close(self) -> Result<(), String> {
         let status = self.ruleset.restrict_self().map_err(|e| missing(&e))?;
         match status.ruleset {

@@ -1,80 +1,79 @@
 //! Which files and folders a sandboxed command finds open, and which stay
-//! closed even inside of those.
+//! closed even inside of those. A list is words between blanks.
 
 /// Folders of the system: programs, libraries, their configuration, and what
 /// the kernel tells of itself.
-pub(super) const SYSTEM: &[&str] = &[
-    "/usr",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/libx32",
-    "/etc",
-    "/opt",
-    "/nix",
-    "/gnu",
-    "/snap",
-    "/sys",
-    "/run/current-system",
-    "/run/systemd/resolve",
-    "/var/lib/dpkg",
-    "/var/lib/alternatives",
+pub(super) const SYSTEM: &str = "
+    /usr /bin /sbin /lib /lib32 /lib64 /libx32 /etc /opt /nix /gnu /snap /sys
+    /run/current-system /run/systemd/resolve /var/lib/dpkg /var/lib/alternatives
+";
+
+/// File systems of the kernel that show root more than others.
+pub(super) const KERNEL_ONLY: &str = "
+    /sys/kernel/debug /sys/kernel/tracing /sys/kernel/security /sys/fs/bpf /sys/firmware
+";
+
+/// Folders of the system with files that root alone may read.
+pub(super) const ROOT_ONLY: &str = "/etc /opt";
+
+/// Toolchains below the person's home, and git's configuration. Never a whole
+/// folder that keeps credentials beside its programs, such as `~/.cargo`.
+pub(super) const TOOLCHAINS: &str = "
+    .cargo/bin .cargo/env .cargo/config.toml .rustup go/bin
+    .local/bin .local/lib .local/share/uv .local/share/mise/installs .local/share/pipx
+    .nvm .fnm .volta .bun/bin .deno/bin .pyenv .rbenv
+    .asdf/installs .asdf/shims .asdf/bin .sdkman/candidates .nix-profile
+    .gitconfig .config/git/config .config/git/ignore .config/git/attributes
+";
+
+/// Folders below the home that are private to the project and writable.
+pub(super) const PRIVATE_CACHES: &str = ".cargo .cache .gradle";
+
+/// Caches below the home that are overlaid with the project's changes.
+pub(super) const SHARED_CACHES: &str = "
+    .cargo/registry .cargo/git .npm .local/share/pnpm go/pkg .m2/repository
+    .cache/pip .cache/go-build .cache/uv .cache/yarn .gradle/caches .gradle/wrapper
+";
+
+/// The variables that move one of those folders elsewhere.
+pub(super) const MOVED: &[(&str, &str)] = &[
+    (".cargo", "CARGO_HOME"),
+    (".rustup", "RUSTUP_HOME"),
+    (".cache", "XDG_CACHE_HOME"),
+    ("go", "GOPATH"),
+    (".pyenv", "PYENV_ROOT"),
+    (".nvm", "NVM_DIR"),
 ];
 
-/// Toolchains below the person's home. Never a whole `~/.cargo` or `~/.npm`
-/// folder of a kind that keeps credentials beside its programs.
-pub(super) const TOOLCHAINS: &[&str] = &[
-    ".cargo/bin",
-    ".cargo/env",
-    ".cargo/registry",
-    ".cargo/git",
-    ".cargo/config.toml",
-    ".rustup",
-    ".local/bin",
-    ".local/lib",
-    ".nvm",
-    ".fnm",
-    ".volta",
-    ".bun/bin",
-    ".deno/bin",
-    ".pyenv",
-    ".rbenv",
-    ".asdf/installs",
-    ".asdf/shims",
-    ".asdf/bin",
-    ".sdkman/candidates",
-    "go",
-    ".nix-profile",
-    ".gitconfig",
-    ".config/git/config",
-    ".config/git/ignore",
-];
+/// Files and folders below the person's home that stay closed even inside an
+/// opened folder: keys, logins, tokens, browser profiles, histories.
+pub(super) const SECRETS: &str = "
+    .ssh .gnupg .password-store .local/share/keyrings .local/share/kwalletd
+    .aws .azure .kube .docker .oci .vault-token .terraformrc .terraform.d
+    .config/gcloud .config/gh .config/glab-cli .config/hub .config/op .config/doctl
+    .config/rclone .config/containers .config/git/credentials .git-credentials
+    .netrc .npmrc .pypirc .yarnrc.yml .pgpass .my.cnf .gem/credentials
+    .cargo/credentials .cargo/credentials.toml .m2/settings.xml .gradle/gradle.properties
+    .claude .claude.json .codex .gemini
+    .mozilla .thunderbird .config/google-chrome .config/chromium .config/BraveSoftware
+    .config/microsoft-edge .config/vivaldi .config/opera .config/Signal
+    .bash_history .zsh_history .python_history .local/share/fish/fish_history
+";
 
-/// Folders below the person's home that stay closed even inside a working
-/// directory: keys and logins.
-pub(super) const SECRETS: &[&str] = &[
-    ".ssh",
-    ".gnupg",
-    ".aws",
-    ".azure",
-    ".kube",
-    ".docker",
-    ".netrc",
-    ".npmrc",
-    ".pypirc",
-    ".git-credentials",
-    ".config/gcloud",
-    ".config/gh",
-    ".config/git/credentials",
-    ".cargo/credentials",
-    ".cargo/credentials.toml",
-    ".password-store",
-    ".local/share/keyrings",
-    ".mozilla",
-    ".config/google-chrome",
-    ".config/chromium",
-    ".bash_history",
-    ".zsh_history",
-];
+/// Files of a project that are hidden while a command reaches the network: a
+/// whole name, or one that begins (`x*`) or ends (`*x`) so.
+pub(super) const SECRET_FILES: &str = "
+    .env .env.* *.pem *.key *.p12 *.pfx id_rsa* id_ed25519* id_ecdsa*
+    .npmrc .pypirc .netrc credentials.json service-account*.json
+";
+
+/// Examples, which hold no secret.
+pub(super) const EXAMPLES: &str = ".env.example .env.sample .env.template";
+
+/// Folders that are not searched for secret files.
+pub(super) const UNSEARCHED: &str = ".git node_modules target";
+
+/// The words of a list.
+pub(super) fn words(list: &'static str) -> impl Iterator<Item = &'static str> {
+    list.split_ascii_whitespace()
+}

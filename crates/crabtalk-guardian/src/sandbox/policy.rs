@@ -1,8 +1,8 @@
-//! What a sandboxed command may reach, as the daemon tells the guardian.
+//! The access of a sandboxed command, as the daemon sends it to the guardian.
 //!
-//! Invariant: a file or folder is told by its path without links together
-//! with what was found there when it was judged. Whoever opens it follows no
-//! link and compares, so that nothing put in its place later is opened.
+//! Invariant: a file or folder is named by its path without links together
+//! with the device and inode found there when it was judged. Opening it follows
+//! no link and compares both, so that a later replacement is never opened.
 
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -10,37 +10,102 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// What a sandboxed command may reach (GATE-5); everything else is closed.
+/// The access of a sandboxed command (GATE-5); everything else is closed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxPolicy {
     /// Where the command runs.
     pub cwd: Spot,
-    /// Files and folders below which everything may be changed.
-    pub write: Vec<Spot>,
-    /// Files and folders below which everything may be read and executed.
-    pub read: Vec<Spot>,
-    /// Links on the ways to them, as people and programs write these.
+    /// Files and folders with their rights.
+    pub opened: Vec<Opened>,
+    /// Parts of git directories that must not come into being.
+    pub absent: Vec<Absent>,
+    /// The path of the command's private, empty home.
+    pub home: Option<PathBuf>,
+    /// Private copies of caches.
+    pub caches: Option<Caches>,
+    /// Links on the ways to opened places, as people and programs write them.
     pub links: Vec<Link>,
-    /// Whether sockets other than Unix ones may be made.
-    pub network: bool,
-    /// Who makes namespaces for the command.
-    pub namespaces: Namespaces,
-    /// The version of landlock beyond which nothing is asked of the kernel.
+    /// Hosts that the proxy connects to; the proxy is absent without any.
+    pub hosts: Vec<String>,
+    /// Whether the command runs in namespaces.
+    pub namespaces: bool,
+    /// The latest version of landlock to ask the kernel for.
     pub landlock: u8,
 }
 
-/// Who makes the namespaces in which a sandboxed command runs.
+/// A file or folder of the machine in the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Namespaces {
-    /// Nobody: landlock and the filter of system calls stand alone.
-    None,
-    /// The guardian itself.
-    BuiltIn,
-    /// This `bwrap`, where the kernel lets it and not the guardian.
-    Bubblewrap(PathBuf),
+pub struct Opened {
+    /// The file or folder.
+    pub spot: Spot,
+    /// The command's right to it.
+    pub right: Right,
 }
 
-/// A file or folder as it was when it was judged.
+/// The right of a command to a place. The last three need namespaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Right {
+    /// Read and execute it and everything below.
+    Read,
+    /// Change it and everything below as well.
+    Write,
+    /// Change it, but neither rename nor remove it: it is a separate mount.
+    Pinned,
+    /// Read it, although the folder around it is writable.
+    ReadOnly,
+    /// Find it empty.
+    Hidden,
+}
+
+/// A part of a git directory that does not exist when the command starts. An
+/// empty file or folder stands in for it, so that the command cannot create it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Absent {
+    /// A folder that exists.
+    pub folder: Spot,
+    /// The path relative to it.
+    pub name: PathBuf,
+    /// The whole path.
+    pub path: PathBuf,
+    /// Whether it is a file that the configuration includes. In a work tree a
+    /// placeholder could be committed, so that it is only removed afterwards.
+    pub include: bool,
+}
+
+/// What the file `commondir` contains while it stands in: git then finds all
+/// that is common to work trees in the same folder. An empty one is an error.
+pub(crate) const PLACEHOLDER: &[u8] = b".\n";
+
+/// Caches whose changes stay within one project.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Caches {
+    /// A folder for what overlay mounts need while they exist.
+    pub work: PathBuf,
+    /// The caches.
+    pub list: Vec<Cache>,
+}
+
+/// A cache of a toolchain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cache {
+    /// Where the command finds it.
+    pub path: PathBuf,
+    /// The person's own, which is never changed.
+    pub lower: Option<Spot>,
+    /// The private folder that takes changes.
+    pub upper: Spot,
+}
+
+/// Where overlay mounts of one command keep their files.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Overlays {
+    /// The folder for the kernel's files.
+    pub(crate) work: Spot,
+    /// Whether changes go to the project's folder, or are lost.
+    pub(crate) keep: bool,
+}
+
+/// A file or folder with its identity when it was judged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spot {
     /// Its path, without links.
@@ -60,19 +125,18 @@ pub struct Link {
 
 #[cfg(target_os = "linux")]
 impl Spot {
-    /// Notes what a path without links leads to now, so that nothing else is opened in
-    /// its place later.
+    /// Notes what a path without links leads to now.
     ///
     /// # Errors
-    /// What the system says of a path that cannot be opened.
+    /// The path has a link or cannot be opened.
     pub fn judge(path: &Path) -> io::Result<Self> {
         Self::of(path, &open(path)?)
     }
 
-    /// The same for what was opened at that path already.
+    /// The same for a place that is open already.
     ///
     /// # Errors
-    /// What the system says if it cannot be looked at.
+    /// The kernel does not say what was opened.
     pub fn of(path: &Path, opened: &OwnedFd) -> io::Result<Self> {
         let stat = rustix::fs::fstat(opened)?;
         Ok(Self {
@@ -97,22 +161,20 @@ impl Spot {
             .collect()
     }
 
-    /// Exactly what was judged, as a mere place, or an error.
+    /// Opens exactly what was judged, as a mere place.
     pub(crate) fn open(&self) -> io::Result<OwnedFd> {
         let opened = open(&self.path)?;
         if self.is(&opened) {
             return Ok(opened);
         }
-        Err(io::Error::other(
-            "something else is in its place since it was judged",
-        ))
+        Err(io::Error::other("it was replaced since it was judged"))
     }
 }
 
 /// Opens a path as a mere place. A link on the way, the last name included,
 /// is an error.
 #[cfg(target_os = "linux")]
-pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
+pub(crate) fn open(path: &Path) -> io::Result<OwnedFd> {
     use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let opened = openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
@@ -121,7 +183,7 @@ pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
 
 #[cfg(not(target_os = "linux"))]
 impl Spot {
-    /// There is no sandbox here; what would be opened is only named.
+    /// Notes the path alone: the sandbox needs Linux.
     pub fn judge(path: &Path) -> io::Result<Self> {
         Ok(Self {
             path: path.to_path_buf(),

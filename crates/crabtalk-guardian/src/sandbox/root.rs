@@ -1,28 +1,32 @@
-//! A file system of the command's own: what is opened to it, and nothing else.
+//! The private file system of a command, with the opened places and nothing
+//! else.
 //!
-//! Everything is mounted by descriptors of what was judged, on a fresh root
-//! that nobody else sees; then the old root is left behind.
-//! Invariant: what is not opened for changes is mounted read-only, or nothing
-//! is started.
+//! Every mount is made from a descriptor that was compared with the judged
+//! file, on a fresh root; then the old root is unmounted.
+//! Invariant: everything that is not opened for writing is mounted read-only,
+//! or the command does not start.
 
-use super::plan::{PRIVATE, Part, is_mounted, is_opened, may_change, plan};
-use super::policy::{Spot, open};
+use super::mounts::{
+    Make, attach, copy, device, enter, filesystem, folder, mounts, overlay, place, tmpfs,
+};
+use super::plan::{PRIVATE, Part, Source, is_of_machine, is_opened, may_change, plan};
+use super::policy::{Absent, Cache, Overlays, PLACEHOLDER, Right, Spot, open};
 use super::{Fence, SandboxPolicy};
-use rustix::fs::{CWD, FileType, Mode, OFlags, openat};
-use rustix::io::Errno;
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, mkdirat, openat, renameat_with, unlinkat};
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MountPropagationFlags, MoveMountFlags,
-    OpenTreeFlags, UnmountFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen,
-    mount_change, mount_remount, move_mount, open_tree, unmount,
+    MountAttrFlags, MountFlags, MountPropagationFlags, mount_change, mount_remount,
 };
 use std::ffi::OsStr;
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 
-/// Where a command too long for an argument lies.
-pub(crate) const COMMAND: &str = "/run/crabtalk/command";
+/// Where the empty files and folders lie that hide others.
+const EMPTY: &str = "/run/crabtalk/hidden";
+
+/// Missing parts of git directories that are folders.
+const FOLDERS: [&str; 3] = ["hooks", "info", "modules"];
 
 /// Devices without effect on anything.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
@@ -35,101 +39,146 @@ const DEVICE_LINKS: [(&str, &str); 4] = [
     ("/dev/stderr", "/proc/self/fd/2"),
 ];
 
-/// Shared memory of the command's own: enough for what test suites and
-/// worker pools share. It is memory of the machine, hence a limit.
-const SHARED_MEMORY: &str = "64m";
+/// The limit of shared memory and of the private home, which are memory of the
+/// machine.
+const MEMORY: &str = "64m";
 
-/// The root holds names, links and one command of a megabyte.
-const ROOT_BYTES: &str = "16m";
+/// The root holds names and links.
+const ROOT_BYTES: &str = "4m";
 
-const PLACE: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+/// The parts of a command's file system.
+pub(crate) struct Build<'a> {
+    pub(crate) policy: &'a SandboxPolicy,
+    /// The folder of temporary files.
+    pub(crate) scratch: &'a Spot,
+    /// The folders of overlay mounts, if there are caches.
+    pub(crate) overlays: Option<&'a Overlays>,
+}
 
-/// Puts the calling process into a file system of its own and into its
-/// working folder; opens in the fence what is opened in it.
-pub(crate) fn build(
-    policy: &SandboxPolicy,
-    scratch: &Spot,
-    command: Option<&str>,
-    fence: &mut Fence,
-) -> Result<(), String> {
-    let parts = plan(policy);
+/// Moves the calling process to the new file system and its working folder, and
+/// adds the opened places to the fence.
+pub(crate) fn build(build: &Build<'_>, fence: &mut Fence) -> Result<(), String> {
+    let parts = plan(build.policy);
     let builder = Builder {
         parts: &parts,
-        cwd: &policy.cwd,
+        build,
     };
-    builder.build(policy, scratch, command, fence).map_err(|e| {
+    builder.build(fence).map_err(|e| {
         format!("the command was not run, because the sandbox's file system cannot be made: {e}")
     })
 }
 
 struct Builder<'a> {
     parts: &'a [Part<'a>],
-    cwd: &'a Spot,
+    build: &'a Build<'a>,
 }
 
 type Done<T = ()> = Result<T, String>;
 
 impl Builder<'_> {
-    fn build(
-        &self,
-        policy: &SandboxPolicy,
-        scratch: &Spot,
-        command: Option<&str>,
-        fence: &mut Fence,
-    ) -> Done {
+    fn build(&self, fence: &mut Fence) -> Done {
+        let policy = self.build.policy;
         let private = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
         mount_change("/", private).map_err(|e| at("/", e))?;
+        let scratch = self.build.scratch;
         let folder = scratch.open().map_err(|e| at(&scratch.path, e))?;
         let temporary = [copy(&folder), copy(&folder)];
-        let root = tmpfs(&[("mode", "755"), ("size", ROOT_BYTES)]).map_err(|e| at("/", e))?;
+        let root = tmpfs("755", ROOT_BYTES).map_err(|e| at("/", e))?;
         attach(&root, &folder).map_err(|e| at("/", e))?;
 
+        fence.list(&root)?;
         kernel(&root, fence)?;
         for (tree, path) in temporary.into_iter().zip(PRIVATE) {
             if is_opened(self.parts, path) {
                 continue;
             }
             let tree = tree.map_err(|e| at(path, e))?;
-            mount(&root, Path::new(path), &tree, true)?;
+            mount(&root, Path::new(path), &tree, Make::Folder)?;
         }
         fence.open(&folder, true)?;
-        self.opened(&root, fence)?;
+        for (number, part) in self.parts.iter().enumerate() {
+            self.part(&root, part, number, fence)
+                .map_err(|e| at(part.path, e))?;
+        }
         for link in &policy.links {
-            if !is_mounted(self.parts, &link.path) {
+            if !is_of_machine(self.parts, &link.path) {
                 symlink(&root, &link.path, link.target.as_os_str());
             }
         }
-        if !is_mounted(self.parts, &policy.cwd.path) {
-            spot_on(&root, &policy.cwd.path, true).map_err(|e| at(&policy.cwd.path, e))?;
-        }
-        if let Some(command) = command {
-            keep_command(&root, command, fence).map_err(|e| at(COMMAND, e))?;
+        let cwd = &policy.cwd;
+        if !is_of_machine(self.parts, &cwd.path) {
+            place(&root, &cwd.path, Some(Make::Folder)).map_err(|e| at(&cwd.path, e))?;
         }
         enter(&root).map_err(|e| at("/", e))?;
         drop(root);
         self.forbid_changes()?;
-        self.work_in(&policy.cwd)
+        self.work_in(cwd)
     }
 
-    /// Mounts what is opened. What is not what was judged any more stays out.
-    fn opened(&self, root: &OwnedFd, fence: &mut Fence) -> Done {
-        for part in self.parts {
-            let opened = if *part.spot == *self.cwd {
-                // Held since it was judged, wherever it is by now.
-                open(Path::new("."))
-            } else {
-                part.spot.open()
-            };
-            let Some(opened) = opened.ok().filter(|opened| part.spot.is(opened)) else {
-                continue;
-            };
-            if !part.covered {
-                let tree = copy(&opened).map_err(|e| at(&part.spot.path, e))?;
-                mount(root, &part.spot.path, &tree, is_folder(&opened))?;
+    /// Mounts one place.
+    fn part(
+        &self,
+        root: &OwnedFd,
+        part: &Part<'_>,
+        number: usize,
+        fence: &mut Fence,
+    ) -> io::Result<()> {
+        let (tree, make) = match part.source {
+            Source::Machine(_) if part.right == Right::Hidden => {
+                return hide(root, part.path, number);
             }
-            fence.open(&opened, part.change)?;
+            Source::Machine(spot) => {
+                let Some(opened) = self.judged(spot, part.right)? else {
+                    return Ok(());
+                };
+                fence
+                    .open(&opened, part.may_change())
+                    .map_err(io::Error::other)?;
+                if part.covered {
+                    return Ok(());
+                }
+                (copy(&opened)?, Make::like(&opened))
+            }
+            Source::Absent(absent) => {
+                return stand_in(root, absent);
+            }
+            Source::Cache(_) | Source::Memory if part.covered => return Ok(()),
+            Source::Cache(cache) => (self.cache(cache, number)?, Make::Folder),
+            Source::Memory => (tmpfs("700", MEMORY)?, Make::Folder),
+        };
+        if !matches!(part.source, Source::Machine(_)) {
+            fence.open(&tree, true).map_err(io::Error::other)?;
         }
-        Ok(())
+        attach(&tree, &place(root, part.path, Some(make))?)
+    }
+
+    /// Opens a judged place. A place that was replaced since is left out; one
+    /// that protects another must be there.
+    fn judged(&self, spot: &Spot, right: Right) -> io::Result<Option<OwnedFd>> {
+        let opened = if *spot == self.build.policy.cwd {
+            // Held since it was judged, wherever it is by now.
+            open(Path::new("."))
+        } else {
+            spot.open()
+        };
+        match opened {
+            Ok(opened) if spot.is(&opened) => Ok(Some(opened)),
+            _ if right <= Right::Write => Ok(None),
+            Ok(_) => Err(io::Error::other("it was replaced since it was judged")),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// A cache with changes of the project on top; where the kernel refuses
+    /// that, the project's own alone.
+    fn cache(&self, cache: &Cache, number: usize) -> io::Result<OwnedFd> {
+        let upper = cache.upper.open()?;
+        if let (Some(lower), Some(overlays)) = (&cache.lower, self.build.overlays)
+            && let Ok(tree) = overlaid(lower, &upper, overlays, number)
+        {
+            return Ok(tree);
+        }
+        copy(&upper)
     }
 
     /// Everything that is not opened for changes becomes read-only, which
@@ -153,7 +202,7 @@ impl Builder<'_> {
 
     /// Enters the working folder, if it is the judged one.
     fn work_in(&self, cwd: &Spot) -> Done {
-        let folder = if is_mounted(self.parts, &cwd.path) {
+        let folder = if is_of_machine(self.parts, &cwd.path) {
             cwd.open()
         } else {
             open(&cwd.path)
@@ -166,34 +215,97 @@ impl Builder<'_> {
 /// `/proc` and `/dev`, which show the command's own processes and devices
 /// without effect.
 fn kernel(root: &OwnedFd, fence: &mut Fence) -> Done {
-    let proc = (|| -> io::Result<OwnedFd> {
-        let fs = fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
-        fsconfig_create(&fs)?;
-        let attributes = MountAttrFlags::MOUNT_ATTR_RDONLY
-            | MountAttrFlags::MOUNT_ATTR_NOSUID
-            | MountAttrFlags::MOUNT_ATTR_NODEV
-            | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-        Ok(fsmount(&fs, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)
-    })()
-    .map_err(|e| at("/proc", e))?;
-    mount(root, Path::new("/proc"), &proc, true)?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_RDONLY | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    let proc = filesystem("proc", &[], attributes).map_err(|e| at("/proc", e))?;
+    mount(root, Path::new("/proc"), &proc, Make::Folder)?;
     fence.open(&proc, false)?;
     for name in DEVICES {
         let path = Path::new("/dev").join(name);
-        let device = openat(CWD, &path, PLACE, Mode::empty()).map_err(|e| at(&path, e))?;
+        let device = device(&path).map_err(|e| at(&path, e))?;
         let tree = copy(&device).map_err(|e| at(&path, e))?;
-        mount(root, &path, &tree, false)?;
+        mount(root, &path, &tree, Make::File)?;
         fence.open(&device, true)?;
     }
-    let memory = tmpfs(&[("mode", "1777"), ("size", SHARED_MEMORY)]);
-    let memory = memory.map_err(|e| at("/dev/shm", e))?;
-    mount(root, Path::new("/dev/shm"), &memory, true)?;
+    let memory = tmpfs("1777", MEMORY).map_err(|e| at("/dev/shm", e))?;
+    mount(root, Path::new("/dev/shm"), &memory, Make::Folder)?;
     fence.open(&memory, true)?;
     for (path, target) in DEVICE_LINKS {
         symlink(root, Path::new(path), target.as_ref());
     }
-    let devices = spot_on(root, Path::new("/dev"), true).map_err(|e| at("/dev", e))?;
+    let devices = place(root, Path::new("/dev"), Some(Make::Folder)).map_err(|e| at("/dev", e))?;
     fence.open(&devices, false)
+}
+
+/// Makes an empty folder or file that is read-only to the command. Where this
+/// user may not make it, the command cannot either.
+fn stand_in(root: &OwnedFd, absent: &Absent) -> io::Result<()> {
+    let parent = place(root, absent.path.parent().unwrap_or(Path::new("/")), None)?;
+    let name = absent.path.file_name().unwrap_or_default();
+    let made = if FOLDERS.iter().any(|folder| name == *folder) {
+        mkdirat(&parent, name, Mode::from_raw_mode(0o755)).map_err(io::Error::from)
+    } else {
+        let text = if name == "commondir" {
+            PLACEHOLDER
+        } else {
+            b""
+        };
+        new_file(&parent, name, text)
+    };
+    match made.map_err(|e| e.kind()) {
+        Ok(()) | Err(io::ErrorKind::AlreadyExists) => {}
+        Err(io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) => return Ok(()),
+        Err(kind) => return Err(kind.into()),
+    }
+    let placed = place(root, &absent.path, None)?;
+    attach(&copy(&placed)?, &placed)
+}
+
+/// Makes a file that has its content as soon as it has its name.
+fn new_file(folder: &OwnedFd, name: &OsStr, text: &[u8]) -> io::Result<()> {
+    let random = RandomState::new().hash_one(name);
+    let new = format!("crabtalk-{random:016x}");
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = openat(folder, &new, flags, Mode::from_raw_mode(0o644))?;
+    let named = std::fs::File::from(file).write_all(text).and_then(|()| {
+        Ok(renameat_with(
+            folder,
+            &new,
+            folder,
+            name,
+            RenameFlags::NOREPLACE,
+        )?)
+    });
+    if named.is_err() {
+        let _ = unlinkat(folder, &new, AtFlags::empty());
+    }
+    named
+}
+
+/// The overlay mount of a cache.
+fn overlaid(
+    lower: &Spot,
+    upper: &OwnedFd,
+    overlays: &Overlays,
+    number: usize,
+) -> io::Result<OwnedFd> {
+    let own = overlays.work.open()?;
+    let work = folder(&own, &number.to_string())?;
+    if overlays.keep {
+        return overlay(&lower.open()?, upper, &work);
+    }
+    let upper = folder(&own, &format!("{number}-upper"))?;
+    overlay(&lower.open()?, &upper, &work)
+}
+
+/// Covers what is at a path with something empty of its kind.
+fn hide(root: &OwnedFd, path: &Path, number: usize) -> io::Result<()> {
+    let Ok(hidden) = place(root, path, None) else {
+        // Removed since it was judged.
+        return Ok(());
+    };
+    let empty = Path::new(EMPTY).join(number.to_string());
+    let empty = place(root, &empty, Some(Make::like(&hidden)))?;
+    attach(&copy(&empty)?, &hidden)
 }
 
 /// What failed, and on what.
@@ -201,188 +313,17 @@ fn at(path: impl AsRef<Path>, error: impl Into<io::Error>) -> String {
     format!("{}: {}", path.as_ref().display(), error.into())
 }
 
-fn tmpfs(options: &[(&str, &str)]) -> io::Result<OwnedFd> {
-    let fs = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
-    for (key, value) in options {
-        fsconfig_set_string(&fs, *key, *value)?;
-    }
-    fsconfig_create(&fs)?;
-    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
-    Ok(fsmount(&fs, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)
-}
-
-/// What is mounted at and below something, as a tree that is nowhere yet.
-fn copy(opened: &OwnedFd) -> io::Result<OwnedFd> {
-    let mut flags = OpenTreeFlags::OPEN_TREE_CLONE
-        | OpenTreeFlags::OPEN_TREE_CLOEXEC
-        | OpenTreeFlags::AT_EMPTY_PATH;
-    if is_folder(opened) {
-        flags |= OpenTreeFlags::AT_RECURSIVE;
-    }
-    Ok(open_tree(opened, "", flags)?)
-}
-
-fn attach(tree: &OwnedFd, to: &OwnedFd) -> io::Result<()> {
-    let by_descriptor =
-        MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
-    Ok(move_mount(tree, "", to, "", by_descriptor)?)
-}
-
-fn mount(root: &OwnedFd, path: &Path, tree: &OwnedFd, folder: bool) -> Done {
-    spot_on(root, path, folder)
+fn mount(root: &OwnedFd, path: &Path, tree: &OwnedFd, make: Make) -> Done {
+    place(root, path, Some(make))
         .and_then(|spot| attach(tree, &spot))
         .map_err(|e| at(path, e))
 }
 
-fn is_folder(opened: &OwnedFd) -> bool {
-    rustix::fs::fstat(opened)
-        .is_ok_and(|s| FileType::from_raw_mode(s.st_mode) == FileType::Directory)
-}
-
-/// A place on the new root, made where it is missing. No link is followed.
-fn spot_on(root: &OwnedFd, path: &Path, folder: bool) -> io::Result<OwnedFd> {
-    let mut at = root.try_clone()?;
-    let mut names = path
-        .components()
-        .filter_map(|part| match part {
-            Component::Normal(name) => Some(name),
-            Component::Prefix(_)
-            | Component::RootDir
-            | Component::CurDir
-            | Component::ParentDir => None,
-        })
-        .peekable();
-    while let Some(name) = names.next() {
-        let last = names.peek().is_none();
-        match openat(&at, name, PLACE, Mode::empty()) {
-            Ok(next) => at = next,
-            Err(Errno::NOENT) => {
-                make(&at, name, folder || !last)?;
-                at = openat(&at, name, PLACE, Mode::empty())?;
-            }
-            Err(e) => return Err(e.into()),
-        }
-    }
-    Ok(at)
-}
-
-fn make(at: &OwnedFd, name: &OsStr, folder: bool) -> io::Result<()> {
-    if folder {
-        rustix::fs::mkdirat(at, name, Mode::from_raw_mode(0o755))?;
-    } else {
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-        drop(openat(at, name, flags, Mode::from_raw_mode(0o644))?);
-    }
-    Ok(())
-}
-
-/// What stands there already stays: a folder that is opened counts for more
-/// than a link to it.
+/// Leaves an existing file or folder, which was opened, in the place of a link.
 fn symlink(root: &OwnedFd, path: &Path, target: &OsStr) {
     if let (Some(folder), Some(name)) = (path.parent(), path.file_name())
-        && let Ok(folder) = spot_on(root, folder, true)
+        && let Ok(folder) = place(root, folder, Some(Make::Folder))
     {
         let _ = rustix::fs::symlinkat(target, &folder, name);
-    }
-}
-
-fn keep_command(root: &OwnedFd, command: &str, fence: &mut Fence) -> io::Result<()> {
-    let path = Path::new(COMMAND);
-    let place = spot_on(root, path, false)?;
-    let folder = spot_on(root, path.parent().unwrap_or(path), true)?;
-    let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let name = path.file_name().unwrap_or_default();
-    let file = openat(&folder, name, flags, Mode::empty())?;
-    std::fs::File::from(file).write_all(command.as_bytes())?;
-    fence.open(&place, false).map_err(io::Error::other)
-}
-
-/// Makes the new root the only one.
-fn enter(root: &OwnedFd) -> io::Result<()> {
-    rustix::process::fchdir(root)?;
-    // The old root lands on top of the new one, from where it is taken away.
-    rustix::process::pivot_root(".", ".")?;
-    unmount(".", UnmountFlags::DETACH)?;
-    rustix::process::chdir("/")?;
-    Ok(())
-}
-
-/// A line of `/proc/self/mountinfo`.
-struct Mounted {
-    path: PathBuf,
-    read_only: bool,
-    /// What may not be taken from it.
-    kept: MountFlags,
-}
-
-fn mounts() -> Done<Vec<Mounted>> {
-    let lines = std::fs::read("/proc/self/mountinfo").map_err(|e| at("/proc", e))?;
-    let lines = lines.split(|b| *b == b'\n').filter(|l| !l.is_empty());
-    lines
-        .map(|line| mounted(line).ok_or_else(|| "mounts are not understood".to_owned()))
-        .collect()
-}
-
-fn mounted(line: &[u8]) -> Option<Mounted> {
-    let mut fields = line.split(|b| *b == b' ').skip(4);
-    let path = unescape(fields.next()?);
-    let options = std::str::from_utf8(fields.next()?).ok()?;
-    let mut kept = MountFlags::empty();
-    let mut read_only = false;
-    for option in options.split(',') {
-        match option {
-            "ro" => read_only = true,
-            "nosuid" => kept |= MountFlags::NOSUID,
-            "nodev" => kept |= MountFlags::NODEV,
-            "noexec" => kept |= MountFlags::NOEXEC,
-            "noatime" => kept |= MountFlags::NOATIME,
-            "nodiratime" => kept |= MountFlags::NODIRATIME,
-            "relatime" => kept |= MountFlags::RELATIME,
-            _ => {}
-        }
-    }
-    Some(Mounted {
-        path: OsStr::from_bytes(&path).to_owned().into(),
-        read_only,
-        kept,
-    })
-}
-
-/// Blanks and the like are written as three octal digits.
-fn unescape(field: &[u8]) -> Vec<u8> {
-    let mut plain = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let [first, tail @ ..] = rest {
-        if let (
-            b'\\',
-            [
-                a @ b'0'..=b'3',
-                b @ b'0'..=b'7',
-                c @ b'0'..=b'7',
-                after @ ..,
-            ],
-        ) = (*first, tail)
-        {
-            plain.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
-            rest = after;
-        } else {
-            plain.push(*first);
-            rest = tail;
-        }
-    }
-    plain
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_of_mounts_is_understood() {
-        let line = br"36 35 98:0 / /mnt/a\040b\134c rw,nosuid,noatime master:1 - ext4 /dev/root rw";
-        let mounted = mounted(line).expect("understood");
-        assert_eq!(mounted.path, Path::new(r"/mnt/a b\c"));
-        assert!(!mounted.read_only);
-        assert_eq!(mounted.kept, MountFlags::NOSUID | MountFlags::NOATIME);
     }
 }

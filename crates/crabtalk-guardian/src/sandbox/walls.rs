@@ -1,59 +1,68 @@
-//! What holds here between a sandboxed command and the machine, and what does
-//! not, in words for people.
+//! The walls between a sandboxed command and the machine, described for people.
 
-use super::Namespaces;
 use std::fmt;
 
-/// The walls that this machine has, found out by building them.
+/// The walls that this machine has, found by running a command behind them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Walls {
-    /// The version of landlock, of those that differ in what they close; absent
-    /// where sandboxed commands do not run at all.
+    /// The version of landlock; absent where sandboxed commands do not run.
     pub landlock: Option<u8>,
-    /// Who makes namespaces.
-    pub namespaces: Namespaces,
-    /// Why the better ways to namespaces do not work.
-    pub why: Vec<String>,
+    /// Whether commands run in namespaces.
+    pub namespaces: bool,
+    /// Why namespaces do not work.
+    pub why: Option<String>,
 }
 
-/// Open without namespaces, whatever the version of landlock.
-const WITHOUT_NAMESPACES: &str = "modes, times and attributes of files outside can be changed, other \
-     processes are seen, and services of yours that listen on Unix sockets are reached";
+/// Open without namespaces, with every version of landlock.
+const WITHOUT_NAMESPACES: &str = "git's configuration and hooks in the folder are writable, modes and times of files \
+     outside can be changed, other processes are visible, and Unix sockets of your services are \
+     reachable";
 
-/// Open besides, before version 6 of landlock.
-const BEFORE_6: &str = "other processes of yours can be ended, and abstract sockets are reached";
+/// Also open before version 6 of landlock.
+const BEFORE_6: &str = "your other processes can be ended, and abstract sockets are reachable";
 
 impl Walls {
-    /// Whether nothing outside is there for a sandboxed command.
-    pub fn are_whole(&self) -> bool {
-        self.landlock.is_some() && self.namespaces != Namespaces::None
+    /// Whether namespaces, landlock and the system call filter all hold.
+    pub fn are_complete(&self) -> bool {
+        self.landlock.is_some() && self.namespaces
     }
 
-    /// What stays open here; nothing where all walls hold.
+    /// What stays open here and what helps; absent where all walls hold.
     pub fn open(&self) -> Option<String> {
         let Some(landlock) = self.landlock else {
-            return Some("sandboxed commands do not run: the kernel has no landlock (6.2)".into());
+            return Some(
+                "sandboxed commands do not run: the kernel has no landlock (Linux 6.2 or later)"
+                    .into(),
+            );
         };
-        if self.are_whole() {
+        if self.are_complete() {
             return None;
         }
-        let mut open = vec![WITHOUT_NAMESPACES];
+        let mut open = WITHOUT_NAMESPACES.to_owned();
         if landlock < 6 {
-            open.push(BEFORE_6);
+            open = format!("{open}; {BEFORE_6}");
         }
+        let why = self.why.as_deref().unwrap_or("switched off");
         Some(format!(
-            "the sandbox has no namespaces here: {} ({})",
-            open.join("; "),
-            self.why.join("; ")
+            "the sandbox has no namespaces here ({why}): {open}. {}",
+            remedy()
         ))
     }
+}
 
-    /// Why a command of `sandbox: strict` does not run here.
-    pub fn refuse(&self) -> Option<String> {
-        let open = self.open()?;
-        Some(format!(
-            "the command was not run, because this agent's sandbox is strict and {open}. Let the kernel give namespaces of users to ordinary users, or install bubblewrap; `sandbox: true` takes what there is"
-        ))
+/// What lets ordinary users make namespaces on this machine.
+fn remedy() -> &'static str {
+    let is = |setting: &str, value: &str| {
+        std::fs::read_to_string(format!("/proc/sys/{setting}")).is_ok_and(|v| v.trim() == value)
+    };
+    if is("kernel/apparmor_restrict_unprivileged_userns", "1") {
+        "Add an AppArmor profile with the rule `userns,` for the crabtalk binary"
+    } else if is("kernel/unprivileged_userns_clone", "0") {
+        "Set `sysctl kernel.unprivileged_userns_clone=1`"
+    } else if is("user/max_user_namespaces", "0") {
+        "Set `sysctl user.max_user_namespaces` above 0"
+    } else {
+        "In a container, allow `unshare` and `mount` in its seccomp and AppArmor profile, and unmask /proc"
     }
 }
 
@@ -62,14 +71,12 @@ impl fmt::Display for Walls {
         let Some(landlock) = self.landlock else {
             return write!(f, "none: no landlock");
         };
-        match &self.namespaces {
-            Namespaces::None => write!(f, "no namespaces")?,
-            Namespaces::BuiltIn => write!(f, "namespaces")?,
-            Namespaces::Bubblewrap(program) => {
-                write!(f, "namespaces by {}", program.display())?;
-            }
-        }
-        write!(f, ", landlock {landlock}, filter of system calls")
+        let namespaces = if self.namespaces {
+            "namespaces"
+        } else {
+            "no namespaces"
+        };
+        write!(f, "{namespaces}, landlock {landlock}, system call filter")
     }
 }
 
@@ -77,27 +84,28 @@ impl fmt::Display for Walls {
 mod tests {
     use super::*;
 
-    fn walls(landlock: Option<u8>, namespaces: Namespaces) -> Walls {
-        Walls {
-            landlock,
-            namespaces,
-            why: vec!["the kernel said no".into()],
-        }
-    }
-
     #[test]
-    fn what_stays_open_is_said() {
-        assert_eq!(walls(Some(6), Namespaces::BuiltIn).open(), None);
-        let says = |walls: Walls, what: &str| {
-            let open = walls.open().unwrap_or_default();
-            assert!(open.contains(what), "{open}");
-            assert!(walls.refuse().is_some_and(|r| r.contains(what)));
+    fn open_describes_missing_walls() {
+        let open = |landlock, namespaces| {
+            let why = Some("the kernel said no".to_owned());
+            let walls = Walls {
+                landlock,
+                namespaces,
+                why,
+            };
+            walls.open()
         };
-        says(walls(Some(6), Namespaces::None), "the kernel said no");
-        says(walls(Some(6), Namespaces::None), "Unix sockets");
-        says(walls(Some(3), Namespaces::None), "can be ended");
-        says(walls(None, Namespaces::BuiltIn), "do not run");
-        let open = walls(Some(6), Namespaces::None).open().unwrap_or_default();
+        assert_eq!(open(Some(6), true), None);
+        for (landlock, namespaces, says) in [
+            (Some(6), false, "the kernel said no"),
+            (Some(6), false, "Unix sockets"),
+            (Some(3), false, "can be ended"),
+            (None, true, "do not run"),
+        ] {
+            let open = open(landlock, namespaces).unwrap_or_default();
+            assert!(open.contains(says), "{open}");
+        }
+        let open = open(Some(6), false).unwrap_or_default();
         assert!(!open.contains("can be ended"), "{open}");
     }
 }

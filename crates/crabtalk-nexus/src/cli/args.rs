@@ -1,7 +1,7 @@
 //! What may stand on the command line.
 
 use crate::name::Name;
-use crate::world::Command;
+use crate::world::{Command, TaskChange};
 use clap::{Parser, Subcommand, ValueEnum};
 
 /// Keeps a team of agents working.
@@ -98,6 +98,60 @@ pub(super) enum Task {
         #[arg(required = true)]
         text: Vec<String>,
     },
+    /// The tasks, open, assigned and done.
+    List,
+    /// All of one.
+    Show {
+        /// Its number, such as `t3`.
+        #[arg(value_parser = task_id)]
+        task: u64,
+    },
+    /// End one as done.
+    Done {
+        /// Its number, such as `t3`.
+        #[arg(value_parser = task_id)]
+        task: u64,
+        /// The result.
+        result: Vec<String>,
+    },
+    /// Give one to another agent, or to `ANY`.
+    Reassign {
+        /// Its number, such as `t3`.
+        #[arg(value_parser = task_id)]
+        task: u64,
+        /// The agent, or `ANY`.
+        to: Name,
+    },
+    /// Remove one.
+    Rm {
+        /// Its number, such as `t3`.
+        #[arg(value_parser = task_id)]
+        task: u64,
+    },
+}
+
+impl Task {
+    pub(super) fn command(self) -> Command {
+        let change = |id, change| Command::ChangeTask { id, change };
+        match self {
+            Self::Add { text } => Command::AddTask {
+                text: text.join(" "),
+            },
+            Self::List | Self::Show { .. } => Command::Tasks,
+            Self::Done { task, result } => change(task, TaskChange::Done(result.join(" "))),
+            Self::Reassign { task, to } => {
+                let to = (to != Name::any()).then_some(to);
+                change(task, TaskChange::Reassign(to))
+            }
+            Self::Rm { task } => change(task, TaskChange::Remove),
+        }
+    }
+}
+
+/// The number of a task, written `t3` or `3`.
+fn task_id(text: &str) -> Result<u64, String> {
+    let number = text.strip_prefix('t').unwrap_or(text).parse();
+    number.map_err(|_| "a task is named by its number, such as `t3`".into())
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

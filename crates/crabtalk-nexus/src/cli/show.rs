@@ -3,7 +3,7 @@
 use super::Failed;
 use crate::journal;
 use crate::name::Name;
-use crate::world::{Answer, Entry, TaskState};
+use crate::world::{Answer, Entry, Task, TaskState};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, Write};
 use std::path::Path;
@@ -85,6 +85,26 @@ pub(super) fn answer(answer: Answer) -> Result<(), Failed> {
         }
     }
     Ok(())
+}
+
+/// A task with its whole text.
+pub(super) fn task(id: u64, task: &Task) -> Result<(), Failed> {
+    let to = task.to.as_ref().map_or("ANY", Name::as_str);
+    let added = journal::time(task.at);
+    let mut text = format!(
+        "t{id} @{to} [{}], added {added}\n{}\n",
+        task.topic, task.body
+    );
+    text.push_str(&match &task.state {
+        TaskState::Open => "open".to_owned(),
+        TaskState::Assigned { agent, at, .. } => {
+            format!("assigned to {agent}, {}", journal::time(*at))
+        }
+        TaskState::Done { agent, at, answer } => {
+            format!("done by {agent}, {}\n{answer}", journal::time(*at))
+        }
+    });
+    Ok(writeln!(io::stdout(), "{}", visible(&text))?)
 }
 
 /// An entry in a line.

@@ -36,6 +36,22 @@ pub(super) struct Seen {
     pub(super) events: u64,
     pub(super) busy: bool,
     pub(super) prompts: Vec<Prompt>,
+    /// Tokens at which the agent's settings have the daemon compact.
+    pub(super) compact_at: Option<u64>,
+}
+
+/// Part of a model's window, in percent, above which the daemon compacts whatever
+/// the agent's settings say.
+const COMPACTED_PERCENT: u64 = 80;
+
+/// Tokens that a context may hold before the daemon compacts it: the window for the
+/// thresholds of NEXUS, which so lie below the daemon's own.
+fn usable(window: Option<u64>, compact_at: Option<u64>) -> Option<u64> {
+    let Some(compact_at) = compact_at else {
+        return window;
+    };
+    let of_window = window.map(|window| window / 100 * COMPACTED_PERCENT);
+    Some(of_window.map_or(compact_at, |window| window.min(compact_at)))
 }
 
 /// What calls tell the follower.
@@ -269,6 +285,10 @@ impl Follower {
         }
     }
 
+    fn compact_at(&self) -> Option<u64> {
+        self.seen.lock().ok().and_then(|seen| seen.compact_at)
+    }
+
     /// A run is over: nothing is in flight unless another one is.
     fn nothing_in_flight(&mut self) {
         if self.runs.is_empty() {
@@ -346,6 +366,11 @@ impl Follower {
             E::TextStart(_) | E::ToolResult(_) | E::ToolProgress(_) | E::UserSteered(_) => {
                 self.tell(What::Progress, format!("event {seq}"));
             }
+            E::Compacted(done) if done.failed.is_empty() => {
+                let (before, after) = (done.tokens_before, done.tokens_after);
+                let detail = format!("Compacted from {before} to {after} tokens");
+                self.tell(What::Compacted, detail);
+            }
             E::AskUser(ask) => {
                 let prompt = prompt(&ask);
                 self.seen(|seen| seen.prompts.push(prompt.clone()));
@@ -371,7 +396,7 @@ impl Follower {
                     output: followed.output,
                     error: failed,
                     tokens: end.context_used,
-                    window: end.context_window,
+                    window: usable(end.context_window, self.compact_at()),
                     transcript_bytes: None,
                 };
                 self.tell(What::TurnEnded(turn), detail);
@@ -436,6 +461,36 @@ mod tests {
         let seen = Arc::default();
         let follower = Follower::new(client, "crab".into(), Some(told), begun, silent, seen);
         (follower, tell)
+    }
+
+    #[test]
+    fn window_ends_where_the_daemon_compacts() {
+        for (window, compact_at, usable_) in [
+            (Some(200_000), Some(100_000), Some(100_000)),
+            (Some(100_000), Some(100_000), Some(80_000)),
+            (Some(200_000), None, Some(200_000)),
+            (None, Some(100_000), Some(100_000)),
+            (None, None, None),
+        ] {
+            assert_eq!(usable(window, compact_at), usable_);
+        }
+    }
+
+    #[tokio::test]
+    async fn compaction_within_a_run_is_told() {
+        let (mut follower, _tell) = follower();
+        let run = Box::new(follower.client.stream(StreamMsg::default()));
+        follower.begin("letter".into(), run);
+        follower.take(0, start(7));
+        for failed in ["", "no model"] {
+            let done = crabtalk_client::CompactedEvent {
+                failed: failed.into(),
+                ..Default::default()
+            };
+            follower.take(0, event(stream_event::Event::Compacted(done)));
+        }
+        let told = follower.ready.iter();
+        assert_eq!(told.filter(|e| e.what == What::Compacted).count(), 1);
     }
 
     #[tokio::test]

@@ -3,7 +3,7 @@
 //! Invariant: until compression itself answers, whatever fails leaves the agent
 //! with the context that it had, and working.
 
-use super::{Act, COMPRESSION_AGAIN_MS, Turning};
+use super::{Act, COMPRESSION_AGAIN_MS, REFUSALS, Turning};
 use crate::agent::{Agent, Standing, State, Step};
 
 impl Turning<'_> {
@@ -184,7 +184,8 @@ impl Turning<'_> {
         }
         match result {
             Ok(()) => {
-                agent.go(State::AwaitAdmin, Step::Awaiting, None);
+                let until = self.in_secs(self.times.approval_secs);
+                agent.go(State::AwaitAdmin, Step::Awaiting, until);
                 agent.note = "ready for compression".into();
                 if agent.plan.as_ref().is_some_and(|plan| plan.approved) {
                     return self.compress_if_approved(agent);
@@ -196,6 +197,14 @@ impl Turning<'_> {
                 ))]
             }
             Err(why) => {
+                let refused = agent.plan.as_mut().map_or(0, |plan| {
+                    plan.refused += 1;
+                    plan.refused
+                });
+                if refused > REFUSALS {
+                    let why = format!("its readiness was refused {refused} times: {why}");
+                    return self.give_compression_up(agent, why);
+                }
                 let until = agent.deadline.or(self.in_secs(self.times.reminder_secs));
                 agent.go(State::PreCompression, Step::Noticed, until);
                 vec![Act::NotReady(why)]

@@ -1,6 +1,9 @@
 //! From a start to the proof of identity, work, and the end.
 
-use super::{Act, BACKOFF_MS, BOOTSTRAPS, Ending, Offer, RESTART_WINDOW_MS, Turning};
+use super::{
+    AWAY_MS, Act, BACKOFF_MS, BOOTSTRAPS, COMPRESSION_DONE_MS, Ending, Offer, RESTART_WINDOW_MS,
+    Turning,
+};
 use crate::agent::{Agent, Flight, Plan, Quiet, State, Step};
 
 impl Turning<'_> {
@@ -55,6 +58,26 @@ impl Turning<'_> {
         acts.push(Act::Tell(format!(
             "it cannot be started: {why}; `restart` it when that is mended"
         )));
+        acts
+    }
+
+    /// Its daemon does not answer, which is no fault of the agent: it is launched
+    /// again and again until the daemon is back.
+    pub(super) fn unreachable(&self, agent: &mut Agent, why: &str) -> Vec<Act> {
+        if matches!(agent.state, State::Offline | State::Failed) || agent.step == Step::Backoff {
+            return Vec::new();
+        }
+        let mut acts = self.put_down(agent);
+        let again = Some(self.now.saturating_add(AWAY_MS));
+        agent.go(State::Initialization, Step::Backoff, again);
+        agent.bootstraps = 0;
+        agent.note = format!("its daemon does not answer: {why}");
+        if !std::mem::replace(&mut agent.away, true) {
+            acts.push(Act::Tell(format!(
+                "{}; it goes on when the daemon is back",
+                agent.note
+            )));
+        }
         acts
     }
 
@@ -146,9 +169,13 @@ impl Turning<'_> {
         // What it never saw in this session cannot be carried on in it.
         agent.session = Some(session);
         agent.busy = busy;
+        agent.away = false;
         match (agent.state, agent.step) {
             (State::Offline | State::Failed, _) => Vec::new(),
-            (_, Step::Launching | Step::Backoff) => self.bootstrap(agent),
+            (_, Step::Launching | Step::Backoff) => {
+                agent.meters.form.clear();
+                self.bootstrap(agent)
+            }
             _ if !adopted => Vec::new(),
             (_, Step::Verifying) => vec![Act::Verify],
             (_, Step::Compressing) => vec![Act::Compress],
@@ -170,7 +197,27 @@ impl Turning<'_> {
         }
     }
 
+    /// Nobody ordered its compaction: its files are committed, and its identity is
+    /// checked as after one that NEXUS ordered, when its turn has ended.
+    pub(super) fn compacted(&self, agent: &mut Agent) -> Vec<Act> {
+        if !matches!(
+            agent.step,
+            Step::Plain | Step::Noticed | Step::Verifying | Step::Awaiting
+        ) || matches!(agent.state, State::Offline | State::Failed)
+        {
+            return Vec::new();
+        }
+        agent.unproved = true;
+        agent.meters.begin(self.now);
+        let mut acts = vec![Act::Checkpoint("after a compaction".into())];
+        if agent.is_free() {
+            acts.extend(self.bootstrap(agent));
+        }
+        acts
+    }
+
     pub(super) fn bootstrap(&self, agent: &mut Agent) -> Vec<Act> {
+        agent.unproved = false;
         let until = self.in_secs(self.times.bootstrap_secs);
         agent.go(State::Initialization, Step::Bootstrapping, until);
         agent.note = "BOOTSTRAP is with it".into();
@@ -240,7 +287,7 @@ impl Turning<'_> {
                 Vec::new()
             }
             (_, Step::Awaiting) => {
-                agent.go(State::AwaitAdmin, Step::Awaiting, None);
+                agent.go(State::AwaitAdmin, Step::Awaiting, agent.deadline);
                 self.compress_if_approved(agent)
             }
             (_, Step::Compressing) => {
@@ -249,6 +296,9 @@ impl Turning<'_> {
             }
             (_, Step::Plain | Step::Stopping) => {
                 agent.worked = true;
+                if agent.unproved {
+                    return self.bootstrap(agent);
+                }
                 self.idle(agent);
                 Vec::new()
             }
@@ -260,6 +310,7 @@ impl Turning<'_> {
         let recovered = agent.plan.take().is_some();
         if recovered {
             agent.meters.begin(self.now);
+            agent.no_compression_before = self.now.saturating_add(COMPRESSION_DONE_MS);
         }
         self.idle(agent);
         let why = if recovered {

@@ -271,6 +271,12 @@ impl Turning<'_> {
                 self.not_proved(agent, "no answer to BOOTSTRAP in time")
             }
             (_, Step::Noticed) => self.remind(agent),
+            (State::AwaitAdmin, Step::Awaiting) => {
+                let mut acts = vec![Act::CalledOff];
+                let why = "it was not approved in time".to_owned();
+                acts.extend(self.give_compression_up(agent, why));
+                acts
+            }
             (State::Active | State::Stuck, _) => {
                 if agent.monitor || agent.quiet.over {
                     self.probe(agent)

@@ -1,6 +1,6 @@
 //! What ADMIN can say, and what is answered.
 
-use super::{Entry, Task};
+use super::{Entry, Task, TaskChange};
 use crate::agent::State;
 use crate::mail::Mail;
 use crate::name::Name;
@@ -21,6 +21,9 @@ pub enum Command {
     /// Put a task into the queue: `@AGENT [TOPIC]: text`, or `@ANY`.
     #[command(skip)]
     AddTask { text: String },
+    /// End a task, give it to another agent, or remove it.
+    #[command(skip)]
+    ChangeTask { id: u64, change: TaskChange },
     /// The tasks, open, assigned and done.
     Tasks,
     /// ADMIN's mail; what was read goes away.

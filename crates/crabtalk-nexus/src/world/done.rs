@@ -98,6 +98,7 @@ impl World {
         let why = failure.to_string();
         let (trigger, why) = match failure {
             Failure::Missing(why) => (Trigger::Impossible(why.clone()), why),
+            Failure::Unreachable(why) => (Trigger::Unreachable(why.clone()), why),
             Failure::NotRunning(_) | Failure::Timeout(_) | Failure::Failed(_) => {
                 (Trigger::LaunchFailed(why.clone()), why)
             }
@@ -216,6 +217,10 @@ impl World {
 
     fn not_delivered(&mut self, name: &Name, letter: u64, failure: &Failure, cause: Option<u64>) {
         if !self.is_with(name, letter) {
+            return;
+        }
+        if let Failure::Unreachable(why) = failure {
+            self.trigger(name, Trigger::Unreachable(why.clone()), why, None, cause);
             return;
         }
         if matches!(failure, Failure::NotRunning(_)) {

@@ -1,6 +1,7 @@
 //! What agents tell.
 
 use super::World;
+use crate::agent::Step;
 use crate::machine::{Ending, Trigger};
 use crate::mail::{Fate, Kind, letter_of};
 use crate::name::Name;
@@ -32,7 +33,6 @@ impl World {
                 );
             }
             What::TurnBegan => {
-                self.turns.insert(name.clone(), self.now);
                 put(self, Trigger::TurnBegan, "a turn began");
             }
             What::Seen { id } => self.seen(name, &id, evidence),
@@ -49,6 +49,13 @@ impl World {
             What::PromptGone { id, how } => {
                 let why = format!("the prompt [{id}] is gone: {how}");
                 put(self, Trigger::PromptGone(id), &why);
+            }
+            What::Compacted => {
+                let ordered = |agent: &crate::agent::Agent| agent.step == Step::Compressing;
+                if !self.agents.get(name).is_some_and(ordered) {
+                    let why = "its context was compacted without an order of NEXUS";
+                    put(self, Trigger::Compacted, why);
+                }
             }
             What::TurnEnded(turn) => self.turn_ended(name, &turn, evidence),
             What::Silent { secs } => {
@@ -90,14 +97,12 @@ impl World {
             course.seen_in = session;
             course.unsure = false;
         });
-        self.turns.insert(name.clone(), self.now);
         let why = format!("m{letter} stands in the transcript");
         self.trigger(name, Trigger::Seen(letter), &why, evidence, None);
     }
 
     pub(super) fn prompted(&mut self, name: &Name, prompt: Prompt, evidence: Option<Evidence>) {
-        let (rules, all) = self.team.rules_of(name);
-        let (verdict, rule) = rules.judge(&prompt, all);
+        let (verdict, rule) = self.team.rules_of(name).judge(&prompt);
         let known = |agent: &crate::agent::Agent| {
             let mut waiting = agent.waiting.iter();
             agent.over.contains(&prompt.id) || waiting.any(|w| w.prompt.id == prompt.id)
@@ -180,7 +185,6 @@ impl World {
     }
 
     fn measure(&mut self, name: &Name, turn: &Turn, bad_form: bool) {
-        let began = self.turns.remove(name);
         let now = self.now;
         let Some(agent) = self.agent_mut(name) else {
             return;
@@ -189,9 +193,7 @@ impl World {
         if meters.since == 0 {
             meters.since = now;
         }
-        if let Some(began) = began {
-            meters.turn(now.saturating_sub(began), bad_form);
-        }
+        meters.turn(bad_form);
         meters.tokens = turn.tokens.or(meters.tokens);
         meters.window = turn.window.or(meters.window);
         meters.transcript_bytes = turn.transcript_bytes.or(meters.transcript_bytes);

@@ -93,7 +93,8 @@ impl World {
             Step::Plain => {}
         }
         match (agent.state, agent.held) {
-            (State::Stuck | State::Failed, _) => "you".into(),
+            (State::Failed, _) => "`restart`".into(),
+            (State::Stuck, _) => "`attach`, `cancel` or `restart`".into(),
             (_, true) => "whoever is at its window".into(),
             (State::Active, _) => "the end of its turn".into(),
             (State::Idle, _) if agent.paused => "`resume`".into(),

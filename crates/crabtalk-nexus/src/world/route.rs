@@ -148,9 +148,6 @@ impl World {
         if is(texts::compression_topic()) {
             heard.ready |= texts::is_ready(&message.body);
         }
-        if self.answers_task(name, message) {
-            return;
-        }
         let own = [
             texts::bootstrap_topic(),
             texts::reflection_topic(),
@@ -161,22 +158,33 @@ impl World {
             self.note(Some(name), format!("heard: {message}"), None);
             return;
         }
+        if self.answers_task(name, message, true) {
+            return;
+        }
         // What NEXUS has no use for, a person may have.
         self.post(name, &Name::admin(), message, 0, "to NEXUS: ");
     }
 
-    /// Whether a message ends a task of its writer.
-    fn answers_task(&mut self, name: &Name, message: &Message) -> bool {
-        let of = |task: &super::Task| {
-            let assigned =
-                matches!(&task.state, TaskState::Assigned { agent, .. } if agent == name);
-            assigned && Some(&task.topic) == message.header.topic.as_ref()
-        };
-        let found = self.tasks.iter_mut().find(|(_, task)| of(task));
+    /// Whether a message is about the task of its writer: it ends it in the form of
+    /// [`texts::ends_task`], also under another topic where it is to NEXUS, and is a
+    /// report else.
+    fn answers_task(&mut self, name: &Name, message: &Message, to_nexus: bool) -> bool {
+        let has = |task: &super::Task| matches!(&task.state, TaskState::Assigned { agent, .. } if agent == name);
+        let found = self.tasks.iter_mut().find(|(_, task)| has(task));
         let Some((id, task)) = found else {
             return false;
         };
-        let id = *id;
+        let (id, ends) = (*id, texts::ends_task(&message.body));
+        let is_topic = Some(&task.topic) == message.header.topic.as_ref();
+        let is_about_it = is_topic || ends && to_nexus;
+        if !is_about_it {
+            return false;
+        }
+        if !ends {
+            let why = format!("task t{id} goes on: {message}");
+            self.note(Some(name), why, None);
+            return true;
+        }
         task.state = TaskState::Done {
             agent: name.clone(),
             at: self.now,
@@ -189,7 +197,7 @@ impl World {
 
     fn pass_on(&mut self, name: &Name, to: &Name, message: &Message, depth: u32) {
         if *to == Name::admin() {
-            self.answers_task(name, message);
+            self.answers_task(name, message, false);
             self.post(name, to, message, 0, "");
             return;
         }

@@ -45,6 +45,7 @@ impl World {
             }
             Command::Send { text } => return self.send_as_admin(&text),
             Command::AddTask { text } => return self.add_task(&text),
+            Command::ChangeTask { id, change } => return self.change_task(id, change),
             Command::Pause { agent } => return self.each(agent, &Trigger::Pause, "paused"),
             Command::Resume { agent } => return self.each(agent, &Trigger::Resume, "goes on"),
             Command::Approve { agent, prompt } => {

@@ -1,10 +1,15 @@
-//! The queue of tasks, and how long what is done stays known.
+//! The queue of tasks, what ADMIN does with them, and how long those that are done
+//! stay known.
 //!
 //! Invariants: an open task is never forgotten; neither is the last one, so that no
 //! number is used again.
 
+use super::{Answer, World};
 use crate::clock::Ms;
+use crate::grammar::Priority;
+use crate::mail::{Fate, Kind, Mail};
 use crate::name::{Name, Topic};
+use crate::texts;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -38,6 +43,9 @@ pub enum TaskState {
         at: Ms,
         /// Whether it was asked after.
         reminded: bool,
+        /// Whether ADMIN was told that it does not end.
+        #[serde(default)]
+        told: bool,
     },
     Done {
         agent: Name,
@@ -45,6 +53,104 @@ pub enum TaskState {
         /// What the answer says.
         answer: String,
     },
+}
+
+/// What ADMIN does with a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskChange {
+    /// It is done, with this result.
+    Done(String),
+    /// It goes to this agent, or to any.
+    Reassign(Option<Name>),
+    Remove,
+}
+
+impl World {
+    pub(super) fn change_task(&mut self, id: u64, change: TaskChange) -> Result<Answer, String> {
+        if let TaskChange::Reassign(Some(to)) = &change
+            && !self.agents.contains_key(to)
+        {
+            return Err(texts::nobody(to, self.agents.keys()));
+        }
+        let now = self.now;
+        let task = self.tasks.get_mut(&id);
+        let task = task.ok_or_else(|| format!("there is no task t{id}"))?;
+        if matches!(task.state, TaskState::Done { .. }) {
+            return Err(format!("t{id} is done already"));
+        }
+        let done = |answer| TaskState::Done {
+            agent: Name::admin(),
+            at: now,
+            answer,
+        };
+        let (state, said) = match change {
+            TaskChange::Done(answer) => (done(answer), format!("t{id} is done")),
+            TaskChange::Remove => (done("removed".into()), format!("t{id} is removed")),
+            TaskChange::Reassign(to) => {
+                task.to = to;
+                let to = task.to.as_ref().map_or("ANY", Name::as_str);
+                (TaskState::Open, format!("t{id} is open again, for @{to}"))
+            }
+        };
+        let before = std::mem::replace(&mut task.state, state);
+        let topic = task.topic.clone();
+        self.changed_tasks.insert(id);
+        let delivered = self.drop_task_letters(id, "ADMIN changed its task");
+        if let TaskState::Assigned { agent, .. } = before
+            && delivered
+        {
+            let mail = Mail::own(&agent, topic, Kind::Status, texts::task_taken(), now);
+            self.mail.post(mail);
+        }
+        self.note(None, format!("ADMIN: {said}"), None);
+        Ok(Answer::Done { said })
+    }
+
+    /// Gives up the letters of a task but for the one that is with an agent; whether
+    /// an agent has got one.
+    pub(super) fn drop_task_letters(&mut self, id: u64, why: &str) -> bool {
+        let flights = self.agents.values().filter_map(|agent| agent.flight);
+        let flights: Vec<u64> = flights.map(|flight| flight.letter).collect();
+        let letters = self.mail.letters().iter();
+        let of_task = letters.filter(|(_, letter)| letter.mail.kind == Kind::Task(id));
+        let of_task: Vec<(u64, bool)> = of_task
+            .map(|(letter, of)| (*letter, of.course.fate != Fate::Queued))
+            .collect();
+        for (letter, _) in &of_task {
+            if !flights.contains(letter) {
+                self.mail
+                    .change(*letter, |course| course.fate = Fate::Dead(why.to_owned()));
+            }
+        }
+        of_task.is_empty() || of_task.iter().any(|(_, delivered)| *delivered)
+    }
+
+    /// Tells ADMIN once that an agent is idle though it was reminded of its task.
+    pub(super) fn tell_of_stuck_task(&mut self, name: &Name) {
+        let stuck = self
+            .tasks
+            .iter_mut()
+            .find_map(|(id, task)| match &mut task.state {
+                TaskState::Assigned {
+                    agent,
+                    reminded: true,
+                    told: told @ false,
+                    ..
+                } if agent == name => {
+                    *told = true;
+                    Some(*id)
+                }
+                TaskState::Assigned { .. } | TaskState::Open | TaskState::Done { .. } => None,
+            });
+        let Some(id) = stuck else { return };
+        self.changed_tasks.insert(id);
+        let text = format!(
+            "task t{id} is still open after a reminder, and holds its further tasks; end it by \
+             `crabtalk nexus task done t{id}`, or use `task reassign` or `task rm`"
+        );
+        self.warn(name, "TASK", Priority::Normal, text);
+    }
 }
 
 /// Forgets what was done before the latest that are kept.

@@ -188,6 +188,7 @@ impl Bench {
             id: id.into(),
             tool: "bash".into(),
             subject: subject.into(),
+            exact: true,
             text: format!("Run {subject}?"),
             ..Prompt::default()
         };

@@ -55,6 +55,7 @@ impl World {
         if let Some(letter) = self.remind_of_task(name) {
             return Some((Offer::Letter(letter), "idle with an open task".into()));
         }
+        self.tell_of_stuck_task(name);
         let worked = self.agents.get(name).is_some_and(|agent| agent.worked);
         worked.then(|| (Offer::Reflection, "idle for long, and worked before".into()))
     }
@@ -96,6 +97,7 @@ impl World {
             agent: name.clone(),
             at: self.now,
             reminded: false,
+            told: false,
         };
         let (topic, body) = (task.topic.clone(), task.body.clone());
         self.changed_tasks.insert(id);
@@ -174,18 +176,7 @@ impl World {
         }
         for id in freed {
             self.changed_tasks.insert(id);
-            let letters: Vec<u64> = self
-                .mail
-                .letters()
-                .iter()
-                .filter(|(_, letter)| letter.mail.kind == Kind::Task(id))
-                .map(|(id, _)| *id)
-                .collect();
-            for letter in letters {
-                self.mail.change(letter, |course| {
-                    course.fate = Fate::Dead("its task goes to somebody else".into());
-                });
-            }
+            self.drop_task_letters(id, "its task goes to somebody else");
             self.note(Some(name), format!("task t{id} is open again"), None);
         }
     }

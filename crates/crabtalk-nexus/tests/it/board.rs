@@ -14,8 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc;
 
-const TEAM: &str = "[rules]\nallow = [\"bash(cargo *)\"]\n\
-    [agent.BUILDER]\n[agent.REVIEWER]\n[agent.WRITER]\n[agent.OPS]\n[agent.OPS-2]\n[agent.OPS-3]\n";
+const TEAM: &str = "[agent.BUILDER]\n[agent.REVIEWER]\n[agent.WRITER]\n[agent.OPS]\n[agent.OPS-2]\n[agent.OPS-3]\n";
 
 fn no_tap() -> Tap {
     Arc::new(|| false)
@@ -104,7 +103,7 @@ async fn two_people_look_on_and_one_allows_and_refuses() {
         large.types("not today; q");
         large.key("Enter");
         large.shows(&["WRITER: denied"]).await;
-        large.shows(&["[SECOND] refused"]).await;
+        large.shows(&["[SECOND] failed: refused"]).await;
     })
     .await;
     assert_eq!(pressed(&rig, "WRITER"), [false]);

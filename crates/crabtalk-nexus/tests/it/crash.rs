@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 
-const TEAM: &str =
-    "compress = \"auto\"\n[rules]\nallow = [\"bash(cargo *)\"]\n[agent.A]\n[agent.B]\n";
+const TEAM: &str = "compress = \"auto\"\n[rules]\nallow = [\"bash(cargo test)\"]\n[agent.A]\n\
+     [agent.B]\nkind = \"double\"\n";
 
 /// What ADMIN says.
 const SAYS: [&str; 3] = [

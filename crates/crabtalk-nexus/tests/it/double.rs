@@ -142,7 +142,7 @@ impl Double {
             _ => match message.body.strip_prefix("ask ") {
                 Some(whom) => format!(
                     "@{me} → @{whom} [Q-{topic}]: what of {topic}?\n\
-                     @{me} → @{from} [{topic}]: asked {whom}"
+                     @{me} → @{from} [{topic}]: done: asked {whom}"
                 ),
                 // An answer of another one is the end of it.
                 None if from != "NEXUS" && topic.starts_with("RE-") => {
@@ -151,7 +151,7 @@ impl Double {
                 None if topic.starts_with("Q-") => {
                     format!("@{me} → @{from} [RE-{topic}]: well")
                 }
-                None if turn.denied => format!("@{me} → @{from} [{topic}]: refused"),
+                None if turn.denied => format!("@{me} → @{from} [{topic}]: failed: refused"),
                 None => format!("@{me} → @{from} [{topic}]: done"),
             },
         }

@@ -7,7 +7,16 @@ use crabtalk_domain::{AgentName, Scope, Sender, glob_matches, tags};
 use std::fmt;
 
 /// Always within reach of an agent that is scoped by anything but its tools.
-const BASE_TOOLS: [&str; 6] = ["bash", "ask_user", "read", "edit", "write", "set_title"];
+const BASE_TOOLS: [&str; 8] = [
+    "bash",
+    "ask_user",
+    "read",
+    "grep",
+    "glob",
+    "edit",
+    "write",
+    "set_title",
+];
 
 /// Memory's tools, within reach while memory is on.
 const MEMORY_TOOLS: [&str; 4] = ["recall", "remember", "memory", "forget"];

@@ -1,7 +1,6 @@
 //! What lies on disk, before scope, and the cache that spares parsing it.
 
 use crate::Error;
-use crate::disk::touched;
 use crate::finding::{Finding, Level, Trouble};
 use crate::scan::scan;
 use crate::skill::{self, Skill, SkillSource, SkillSummary, folder_name, manifest, read};
@@ -79,7 +78,6 @@ struct Stamp {
 impl Stamp {
     /// `None` while the file is too young to tell by it.
     fn of(file: &Path, settled: Duration) -> Option<Self> {
-        crabtalk_files::touch(file).ok()?;
         let metadata = fs::metadata(file).ok()?;
         let age = SystemTime::now()
             .duration_since(system::changed(&metadata)?)
@@ -152,14 +150,14 @@ impl Catalog {
     pub(super) fn project_root(&mut self, cwd: &Path) -> Option<PathBuf> {
         let path = cwd.join(PROJECT_SKILLS);
         self.looked_at.push(path.clone());
-        let root = match touched(&path) {
+        let root = match path.canonicalize() {
             Ok(root) => root,
             Err(e) => {
                 self.unreachable(&path, &e);
                 return None;
             }
         };
-        let within = touched(cwd).is_ok_and(|cwd| root.starts_with(cwd));
+        let within = cwd.canonicalize().is_ok_and(|cwd| root.starts_with(cwd));
         if !within {
             let trouble = Trouble::new(
                 format!(

@@ -2,7 +2,7 @@
 
 use super::content_hash;
 use crate::Error;
-use crate::disk::{canonical_folder, touched};
+use crate::disk::canonical_folder;
 use crate::grants::{Grants, grants};
 use crate::system;
 use crabtalk_files::{Error as FileError, Existing};
@@ -84,7 +84,9 @@ impl Offer {
 impl Trust {
     /// Whether exactly this folder is trusted; those below it are not.
     pub fn trusts_folder(&self, folder: &Path) -> bool {
-        touched(folder).is_ok_and(|real| self.folders.iter().any(|f| f.path == real))
+        folder
+            .canonicalize()
+            .is_ok_and(|real| self.folders.iter().any(|f| f.path == real))
     }
 
     /// Whether this folder or one above it is trusted: whoever vouches for a
@@ -95,7 +97,7 @@ impl Trust {
 
     /// The entry of the skill in a folder, whatever its content is now.
     pub fn skill(&self, folder: &Path) -> Option<&TrustedSkill> {
-        let real = touched(folder).ok()?;
+        let real = folder.canonicalize().ok()?;
         self.skills.iter().find(|skill| skill.path == real)
     }
 }

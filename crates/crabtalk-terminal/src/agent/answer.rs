@@ -54,6 +54,12 @@ impl Terminal {
         let Some(live) = live.filter(|live| live.prompt.id == prompt.id) else {
             return Ok(stale("another prompt waits, or none"));
         };
+        self.shared.catch_up().await;
+        if self.shared.session().is_outdated() {
+            // The watcher tells it again as it is now.
+            self.shared.wake.notify_one();
+            return Ok(stale("another call was opened"));
+        }
         for _ in 0..TRIES {
             let look = match self.now(pane).await {
                 Ok(look) => look,

@@ -254,6 +254,14 @@ impl Session {
         Mark(serde_json::to_string(&at).unwrap_or_default())
     }
 
+    /// Whether another call was opened beside the one that the live prompt is
+    /// exactly about.
+    pub(crate) fn is_outdated(&self) -> bool {
+        let live = self.live.as_ref();
+        self.turns.calls.len() > 1
+            && live.is_some_and(|live| live.prompt.exact && live.answer.is_none())
+    }
+
     /// Whether the transcript is followed: what it does not say did not happen.
     pub(crate) fn is_followed(&self) -> bool {
         self.tail.is_some()

@@ -19,7 +19,7 @@ pub(crate) struct Shown<'a> {
     /// From its question to the line that waits, less what moves: two looks with the
     /// same show the same prompt.
     pub(crate) key: String,
-    /// What would be done, as far as it is on the screen.
+    /// The command or path, where the screen shows it whole on one line.
     pub(crate) subject: Option<String>,
     /// The tool, from the rule or from the question.
     pub(crate) tool: String,
@@ -82,9 +82,13 @@ impl PromptRule {
             .rposition(|line| self.ask.matches(line))?
             + first;
         let subject = self.subject.as_ref().and_then(|pattern| {
-            let at = (ask + 1..choice).find(|&at| pattern.matches(&lines[at]))?;
-            // One that goes on in the next line was not read whole.
-            let is_whole = lines[at + 1].trim().is_empty();
+            let mut found = (ask + 1..choice).filter(|&at| pattern.matches(&lines[at]));
+            let (Some(at), None) = (found.next(), found.next()) else {
+                return None;
+            };
+            // One that goes on further down was not read whole.
+            let mut rest = lines[at + 1..choice].iter();
+            let is_whole = rest.all(|line| line.trim().is_empty());
             let group = pattern.group(&lines[at]).filter(|_| is_whole)?;
             Some(group.to_owned())
         });

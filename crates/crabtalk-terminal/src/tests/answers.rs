@@ -10,12 +10,15 @@ async fn check_06_an_allowed_prompt_gets_exactly_one_key() {
         return;
     };
     let mut agent = rig.ready("FE").await;
+    agent.say("[say:hello]").await;
+    agent.ended().await;
     agent.say("[tool:cargo test]").await;
     let prompt = agent.prompt().await;
     assert_eq!(
         (prompt.tool.as_str(), prompt.subject.as_str()),
         ("bash", "cargo test")
     );
+    assert!(prompt.exact, "{prompt:?}");
     assert!(prompt.text.starts_with("Allow this command?"), "{prompt:?}");
     let taken = agent.port.allow(&prompt).await.unwrap();
     assert!(matches!(taken, Answered::Taken(_)), "{taken:?}");
@@ -35,7 +38,7 @@ async fn check_06_an_allowed_prompt_gets_exactly_one_key() {
         agent.count(|what| matches!(what, What::PromptGone { .. })),
         1
     );
-    let place = |is: fn(&What) -> bool| agent.told.iter().position(|event| is(&event.what));
+    let place = |is: fn(&What) -> bool| agent.told.iter().rposition(|event| is(&event.what));
     let gone = place(|what| matches!(what, What::PromptGone { .. }));
     let ended = place(|what| matches!(what, What::TurnEnded(_)));
     assert!(gone < ended, "a prompt goes before its turn ends");
@@ -204,4 +207,21 @@ async fn a_kind_without_keys_leaves_the_answer_to_a_person() {
     rig.tmux(&["send-keys", "-t", "nexus:FE", "-l", "b"]);
     eventually("an answer", || agent.keys().len() > keys.len()).await;
     agent.ended().await;
+}
+
+#[tokio::test]
+async fn prompt_beside_a_hidden_call_is_not_exact() {
+    let Some(rig) = Rig::open("prompt_beside_a_hidden_call").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    agent.say("[say:hello]").await;
+    agent.ended().await;
+    agent.say("[two:ls]").await;
+    let prompt = agent.prompt().await;
+    assert_eq!(prompt.text.lines().next(), Some("Allow this command?"));
+    assert!(!prompt.exact, "{prompt:?}");
+    // ADMIN, who sees the screen, may still allow it.
+    let taken = agent.port.allow(&prompt).await.unwrap();
+    assert!(matches!(taken, Answered::Taken(_)), "{taken:?}");
 }

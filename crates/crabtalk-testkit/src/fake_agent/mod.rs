@@ -10,6 +10,7 @@
 //! ```text
 //! [say:TEXT]       answers TEXT              [tokens:N]   reports N tokens
 //! [tool:CMD]       asks, with a bell         [mute:CMD]   asks, without one
+//! [two:CMD]        asks, with a second call open that the screen does not show
 //! [vanish:CMD]     asks until `go` is there  [odd]        asks what nobody knows
 //! [old:CMD]        writes what a prompt looks like, and asks nothing
 //! [wait]           works until `go` is there [spin]       the same, and redraws

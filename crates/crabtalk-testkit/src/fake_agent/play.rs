@@ -285,6 +285,10 @@ impl Agent {
                 self.tokens = argument.parse().unwrap_or(FRESH_TOKENS);
                 self.end("counted");
             }
+            "two" => {
+                self.call("c0", "touch hidden");
+                self.ask(argument, name, ("done".into(), None));
+            }
             "tool" | "mute" | "vanish" => self.ask(argument, name, ("done".into(), None)),
             "odd" => {
                 self.doing = Doing::Odd;
@@ -352,15 +356,19 @@ impl Agent {
         None
     }
 
-    fn ask(&mut self, command: &str, how: &str, then: (String, Option<String>)) {
+    fn call(&self, id: &str, command: &str) {
         self.message(&json!({
             "role": "assistant",
             "content": [
                 {"type": "text", "text": "I will run it."},
-                {"type": "toolCall", "id": "c1", "name": "bash", "arguments": {"command": command}},
+                {"type": "toolCall", "id": id, "name": "bash", "arguments": {"command": command}},
             ],
             "stopReason": "toolUse",
         }));
+    }
+
+    fn ask(&mut self, command: &str, how: &str, then: (String, Option<String>)) {
+        self.call("c1", command);
         self.doing = Doing::Asking {
             command: command.to_owned(),
             vanishes: how == "vanish",

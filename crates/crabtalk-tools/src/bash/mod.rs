@@ -4,7 +4,9 @@
 //! guardian is gone; dropping the call only tells that task to end. Hence
 //! cancelling is immediate and leaves nothing behind.
 
+mod access;
 mod capture;
+mod outside;
 mod probe;
 mod shelf;
 mod supervise;
@@ -18,7 +20,6 @@ pub(crate) use workplace::Workplace;
 use crate::changes::Around;
 use capture::{Capture, Shelf};
 use crabtalk_domain::tool::ToolOutput;
-use crabtalk_domain::{BoxFuture, ConversationKey};
 use crabtalk_guardian::{Command, Guardian, MAX_COMMAND_BYTES, Run, SandboxPolicy};
 use serde::Deserialize;
 pub(crate) use shelf::Shelves;
@@ -39,6 +40,15 @@ const MAX_RUNNING: usize = 256;
 pub(crate) struct BashArguments {
     pub(crate) command: String,
     pub(crate) timeout_ms: Option<u64>,
+    /// Whether it is to run outside the sandbox.
+    #[serde(default)]
+    escalate: bool,
+    #[serde(default)]
+    hosts: Vec<String>,
+    #[serde(default)]
+    write: Vec<String>,
+    #[serde(default)]
+    reason: String,
 }
 
 impl BashArguments {
@@ -60,31 +70,8 @@ impl BashArguments {
     }
 }
 
-/// Told when commands run that nothing confines, so that what they do to the
-/// daemon's own files can be told from what their owner does.
-pub trait CommandWatch: Send + Sync {
-    /// A command of this conversation is about to run. The error is why it
-    /// must not.
-    fn begin<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<(), String>>;
-
-    /// One that was begun is over, and so are its processes.
-    fn end(&self) -> BoxFuture<'_, ()>;
-}
-
-impl CommandWatch for () {
-    fn begin<'a>(&'a self, _: &'a ConversationKey) -> BoxFuture<'a, Result<(), String>> {
-        Box::pin(std::future::ready(Ok(())))
-    }
-
-    fn end(&self) -> BoxFuture<'_, ()> {
-        Box::pin(std::future::ready(()))
-    }
-}
-
 /// What is to be run, and where.
 pub(crate) struct Order {
-    /// Whose command it is; none is the daemon's own, in the sandbox.
-    pub(crate) key: Option<ConversationKey>,
     pub(crate) command: String,
     /// Variables beside those of every command.
     pub(crate) environment: Vec<(String, String)>,
@@ -108,7 +95,6 @@ pub(crate) struct Shell {
     output_cap: usize,
     open_files: Option<u64>,
     shelves: Arc<Shelves>,
-    watch: Arc<dyn CommandWatch>,
     running: Arc<Semaphore>,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -121,7 +107,6 @@ impl Shell {
         output_cap: usize,
         open_files: Option<u64>,
         shelves: Shelves,
-        watch: Arc<dyn CommandWatch>,
     ) -> Self {
         Self {
             guardian,
@@ -129,7 +114,6 @@ impl Shell {
             output_cap,
             open_files,
             shelves: Arc::new(shelves),
-            watch,
             running: Arc::new(Semaphore::new(MAX_RUNNING)),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
@@ -149,10 +133,7 @@ impl Shell {
         let cancel = self.stop.child_token();
         let _cancel_on_drop = cancel.clone().drop_guard();
         let (tell, told) = oneshot::channel();
-        // The sandbox keeps what it confines out of the home.
         let confined = order.sandbox.is_some();
-        let watched = order.key.filter(|_| !confined);
-        let watch = Arc::clone(&self.watch);
         let shelf = Shelf {
             shelves: Arc::clone(&self.shelves),
             folder: order.outputs,
@@ -162,6 +143,9 @@ impl Shell {
         let own = order.environment.into_iter();
         environment.extend(own.map(|(name, value)| (name.into(), value.into())));
         environment.push(("PWD".into(), order.cwd.spot().path.clone().into()));
+        if !confined {
+            outside::trust_path(&mut environment, &order.cwd.spot().path);
+        }
         let command = Command {
             run: Run::Shell(order.command),
             environment,
@@ -173,30 +157,18 @@ impl Shell {
             guardian: self.guardian.clone(),
             command,
             cwd: order.cwd,
+            confined,
             timeout: order.timeout,
             capture: Capture::new(self.output_cap, shelf).heard_by(order.said),
             cancel,
         };
-        let tasks = self.tasks.clone();
         let around = order.around;
         self.tasks.spawn(async move {
             let seen = match around {
                 Some(around) => around.before().await,
                 None => None,
             };
-            let output = match watched {
-                None => work.run().await,
-                Some(key) => match watch.begin(&key).await {
-                    Err(why) => ToolOutput::error(why),
-                    Ok(()) => {
-                        // A task of its own, so that its panic ends nothing else.
-                        let output = tasks.spawn(work.run()).await;
-                        watch.end().await;
-                        output
-                            .unwrap_or_else(|_| ToolOutput::error("the command was lost sight of"))
-                    }
-                },
-            };
+            let output = work.run().await;
             if let Some(seen) = seen {
                 // Also of a command that was cancelled.
                 seen.after().await;

@@ -1,15 +1,14 @@
-//! Finds out which walls a sandbox gets here: by building them around a
-//! command that does nothing.
+//! Finds the walls that a sandbox has here, by running a command that does
+//! nothing behind them.
 
 use super::{Order, Shell, Workplace};
-use crabtalk_guardian::{
-    Namespaces, Places, SandboxConfig, SandboxPolicy, Walls, landlock_version,
-};
-use std::path::{Path, PathBuf};
+use crabtalk_guardian::{PolicyBuilder, SandboxConfig, Walls, landlock_version};
+use std::ffi::OsString;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a try takes on a machine under load, and more.
+/// Longer than the probe takes on a machine under load.
 const WITHIN: Duration = Duration::from_secs(10);
 
 pub(crate) struct Probe<'a> {
@@ -17,36 +16,22 @@ pub(crate) struct Probe<'a> {
     pub(crate) config: Arc<SandboxConfig>,
     /// `$CRABTALK_HOME`.
     pub(crate) home: &'a Path,
-    /// The children's `PATH`, taken apart.
-    pub(crate) programs: &'a [PathBuf],
+    /// The environment of commands.
+    pub(crate) environment: &'a [(OsString, OsString)],
 }
 
 impl Probe<'_> {
     pub(crate) async fn walls(&self) -> Walls {
         let landlock = landlock_version().map(|here| here.min(self.config.landlock));
-        let mut walls = Walls {
+        let why = match landlock {
+            Some(_) if self.config.namespaces => self.namespaces().await.err(),
+            _ => Some("they are switched off".into()),
+        };
+        let walls = Walls {
             landlock,
-            namespaces: Namespaces::None,
-            why: Vec::new(),
+            namespaces: why.is_none(),
+            why,
         };
-        let candidates = match &self.config.namespaces {
-            _ if landlock.is_none() => Vec::new(),
-            Some(Namespaces::None) => {
-                walls.why.push("they are switched off".into());
-                Vec::new()
-            }
-            Some(chosen) => vec![chosen.clone()],
-            None => self.candidates(),
-        };
-        for candidate in candidates {
-            match self.holds(&candidate).await {
-                Ok(()) => {
-                    walls.namespaces = candidate;
-                    break;
-                }
-                Err(why) => walls.why.push(why),
-            }
-        }
         match walls.open() {
             None => tracing::info!(%walls, "the sandbox of commands"),
             Some(open) => tracing::warn!(%walls, "{open}"),
@@ -54,30 +39,30 @@ impl Probe<'_> {
         walls
     }
 
-    /// The best first: ours mount by descriptors, `bwrap` by names.
-    fn candidates(&self) -> Vec<Namespaces> {
-        let bubblewrap = self
-            .programs
-            .iter()
-            .map(|folder| folder.join("bwrap"))
-            .find(|program| program.is_file());
-        std::iter::once(Namespaces::BuiltIn)
-            .chain(bubblewrap.map(Namespaces::Bubblewrap))
-            .collect()
-    }
-
-    async fn holds(&self, namespaces: &Namespaces) -> Result<(), String> {
+    /// Runs nothing in namespaces. The error is why that fails.
+    async fn namespaces(&self) -> Result<(), String> {
         // Closed to commands, so that nothing of it has to be opened.
         let home = self.home.canonicalize();
         let cwd = Workplace::enter(&home.map_err(|e| e.to_string())?)?;
-        // In the closed home, where no command can disturb it: walls that are
-        // not found are not built.
+        // In the closed home, where no command can disturb the probe.
         let state = self.home.join("state");
         crabtalk_files::create_folder(&state).map_err(|e| e.to_string())?;
+        let builder = PolicyBuilder {
+            config: &self.config,
+            cwd: cwd.spot(),
+            read_only: false,
+            write: &[],
+            hosts: &[],
+            home: self.home,
+            user_home: None,
+            environment: self.environment,
+            readable: &[],
+            caches: None,
+            namespaces: true,
+        };
         let output = self.shell.run(Order {
-            key: None,
             command: ":".into(),
-            sandbox: Some(self.policy(&cwd, namespaces)?),
+            sandbox: Some(builder.build()?),
             environment: vec![("TMPDIR".into(), state.to_string_lossy().into_owned())],
             cwd,
             timeout: WITHIN,
@@ -92,18 +77,5 @@ impl Probe<'_> {
         } else {
             Ok(())
         }
-    }
-
-    fn policy(&self, cwd: &Workplace, namespaces: &Namespaces) -> Result<SandboxPolicy, String> {
-        Places {
-            config: &self.config,
-            cwd: cwd.spot(),
-            home: self.home,
-            user_home: None,
-            programs: self.programs,
-            readable: &[],
-            namespaces,
-        }
-        .policy()
     }
 }

@@ -14,6 +14,27 @@ use tokio_util::sync::CancellationToken;
 /// Read at once: a pipe's default capacity.
 const CHUNK_BYTES: usize = 64 << 10;
 
+/// What programs print when the sandbox stops them.
+const WALLS: &[&str] = &[
+    "Permission denied",
+    "permission denied",
+    "Read-only file system",
+    "read-only file system",
+    "Operation not permitted",
+    "Device or resource busy",
+    "Could not resolve host",
+    "Couldn't resolve host",
+    "Network is unreachable",
+    "Temporary failure in name resolution",
+    "Name or service not known",
+    "CONNECT tunnel failed",
+    "ENOTFOUND",
+    "EAI_AGAIN",
+];
+
+/// How a command gets past them.
+const HINT: &str = "this ran in the sandbox, which may be why. Ask again if it is needed: `hosts` for the network, `write` for paths outside the folder, or `escalate` for outside the sandbox, each with a `reason`";
+
 /// Why the command was told to end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Told {
@@ -27,6 +48,8 @@ pub(super) struct Work {
     pub(super) command: Command,
     /// Held open: the command's folder is named by it.
     pub(super) cwd: Workplace,
+    /// Whether it runs in the sandbox.
+    pub(super) confined: bool,
     pub(super) timeout: Duration,
     pub(super) capture: Capture,
     pub(super) cancel: CancellationToken,
@@ -40,6 +63,7 @@ impl Work {
         };
         drop(self.cwd);
         let mut attendance = Attendance {
+            confined: self.confined,
             timeout: self.timeout,
             capture: self.capture,
             cancel: self.cancel,
@@ -51,6 +75,7 @@ impl Work {
 
 /// What a running command is watched with.
 struct Attendance {
+    confined: bool,
     timeout: Duration,
     capture: Capture,
     cancel: CancellationToken,
@@ -126,6 +151,11 @@ impl Attendance {
             ) => Some(format!("killed by signal {}", signal.unwrap_or_default())),
         };
         let is_error = failed.is_some();
+        let hit_wall = self.confined
+            && matches!(end, ExitStatus::Ended { .. })
+            && is_error
+            && WALLS.iter().any(|wall| text.contains(wall));
+        let hint = hit_wall.then(|| HINT.to_owned());
         let left = match &end {
             ExitStatus::Ended { left, .. } if !left.is_empty() => Some(format!(
                 "could not be ended, being another user's: processes {left:?}"
@@ -135,7 +165,7 @@ impl Attendance {
             | ExitStatus::GuardianKilled
             | ExitStatus::Lost { .. } => None,
         };
-        for note in failed.into_iter().chain(left) {
+        for note in failed.into_iter().chain(left).chain(hint) {
             if !text.is_empty() && !text.ends_with('\n') {
                 text.push('\n');
             }

@@ -1,4 +1,4 @@
-//! The file tools: `read`, `edit`, `write`.
+//! The file tools: `read`, `grep`, `glob`, `edit`, `write`.
 //!
 //! Invariants: a path is judged after every `..` and link in it was resolved;
 //! what is opened is exactly that path, component by component, and a link
@@ -13,6 +13,7 @@ mod open;
 mod picture;
 mod read;
 mod resolve;
+mod search;
 mod write;
 
 pub use change::unified_diff;
@@ -22,6 +23,7 @@ pub(crate) use change::Change;
 pub(crate) use open::open_folder;
 pub(crate) use read::{ReadArguments, read};
 pub(crate) use resolve::{Closed, Intent, Resolver, is_below};
+pub(crate) use search::{GlobArguments, GrepArguments, Searched, glob, grep};
 
 use std::io;
 use std::path::PathBuf;

@@ -268,7 +268,6 @@ fn open_in(folder: &OwnedFd, name: &OsStr, access: OFlags, path: &Path) -> Resul
 
 /// Walks from the root to a folder without following a link.
 pub(crate) fn open_folder(path: &Path, create: bool) -> Result<OwnedFd, Error> {
-    crabtalk_files::touch(path).map_err(|e| Error::io("open the folder", path, e))?;
     let mut at = rustix::fs::openat(CWD, "/", PLACE, Mode::empty())
         .map_err(|e| Error::io("open", "/", e))?;
     for part in path.components() {

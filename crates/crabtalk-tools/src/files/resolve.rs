@@ -33,7 +33,6 @@ impl Resolver<'_> {
     /// what makes no sense.
     pub(crate) fn lead(&self, text: &str) -> Result<PathBuf, Error> {
         let named = self.absolute(text)?;
-        crabtalk_files::touch(&named).map_err(|e| Error::io("resolve", &named, e))?;
         Ok(std::fs::canonicalize(&named).unwrap_or_else(|_| follow(&named)))
     }
 
@@ -41,7 +40,6 @@ impl Resolver<'_> {
     /// something that the intent makes sense on.
     pub(crate) fn resolve(&self, text: &str, intent: Intent) -> Result<PathBuf, Error> {
         let named = self.absolute(text)?;
-        crabtalk_files::touch(&named).map_err(|e| Error::io("resolve", &named, e))?;
         let path = match std::fs::canonicalize(&named) {
             Ok(path) => path,
             Err(e) if e.kind() == io::ErrorKind::NotFound => match intent {

@@ -1,6 +1,5 @@
 //! What the tools are told of the world.
 
-use crate::bash::CommandWatch;
 use crate::file_work::FileWork;
 use crabtalk_domain::tool::Invocation;
 use crabtalk_guardian::{Children, GuardianCommand, SandboxConfig};
@@ -51,8 +50,6 @@ pub struct OsToolsConfig {
     /// How many files a command may have open at first; `None` leaves it what
     /// this process has. Below this process's, which may need far more.
     pub open_files: Option<u64>,
-    /// Told when commands run outside the sandbox.
-    pub watch: Arc<dyn CommandWatch>,
     /// Turns at the files, shared with whatever else may wait for the same disks.
     pub files: FileWork,
 }
@@ -79,7 +76,6 @@ impl OsToolsConfig {
             sandbox: SandboxConfig::default(),
             children: Children::default(),
             open_files: None,
-            watch: Arc::new(()),
             files: FileWork::default(),
         }
     }

@@ -1,7 +1,10 @@
 //! The file tools: what a call may touch is judged first, and the work waits for its turn at the files.
 
 use super::{Failure, OsTools, arguments, of};
-use crate::files::{Change, Closed, Intent, ReadArguments, Resolver, read};
+use crate::files::{
+    Change, Closed, GlobArguments, GrepArguments, Intent, ReadArguments, Resolver, Searched, glob,
+    grep, read,
+};
 use crabtalk_domain::tool::{Invocation, Preview, Subject, ToolOutput};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -98,6 +101,37 @@ impl OsTools {
                 Ok(read(&path, &arguments, cancelled)?)
             })
             .await
+    }
+
+    /// Searches below a judged folder, or in a judged file.
+    pub(super) async fn search(
+        &self,
+        call: &Invocation,
+        root: &Path,
+    ) -> Result<ToolOutput, Failure> {
+        enum Search {
+            Grep(GrepArguments),
+            Glob(GlobArguments),
+        }
+        let search = match call.name.as_str() {
+            "grep" => Search::Grep(arguments(call)?),
+            _ => Search::Glob(arguments(call)?),
+        };
+        let (root, cwd, home) = (root.to_owned(), call.cwd.clone(), self.config.home.clone());
+        let work = move |cancelled: &AtomicBool| {
+            let searched = Searched {
+                root: &root,
+                cwd: &cwd,
+                home: &home,
+                cancelled,
+            };
+            let found = match &search {
+                Search::Grep(arguments) => grep(&searched, arguments)?,
+                Search::Glob(arguments) => glob(&searched, arguments)?,
+            };
+            Ok::<_, Failure>(ToolOutput::ok(found))
+        };
+        self.files.run(&of(call), work).await
     }
 
     pub(super) async fn shown(&self, call: &Invocation, path: &Path) -> Result<Preview, Failure> {

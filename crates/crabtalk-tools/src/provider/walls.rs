@@ -20,7 +20,7 @@ impl Found {
     /// Whole walls stay. Others may be owed to a moment, such as one in which
     /// the machine could not start another process.
     fn is_worth_another_look(&self) -> bool {
-        !self.walls.are_whole() && self.at.elapsed() > LOOK_AGAIN
+        !self.walls.are_complete() && self.at.elapsed() > LOOK_AGAIN
     }
 }
 

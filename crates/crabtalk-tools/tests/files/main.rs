@@ -5,6 +5,7 @@ mod change;
 mod paths;
 mod preview;
 mod read;
+mod search;
 
 #[path = "../support/mod.rs"]
 mod support;

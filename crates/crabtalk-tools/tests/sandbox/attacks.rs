@@ -4,7 +4,6 @@
 use crate::bait::{Bait, Machine, machines};
 use crate::support::World;
 use crate::table::{compare, page};
-use crate::walls_of;
 use crabtalk_testkit::tools::{has_tools, skip};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -28,7 +27,6 @@ fn connect(name: &str) -> String {
 /// One thing to try.
 pub(crate) struct Attack {
     pub(crate) wall: &'static str,
-    network: bool,
     command: fn(&Bait) -> String,
     /// Whether it came to nothing.
     held: fn(&Bait, &str) -> bool,
@@ -41,13 +39,11 @@ fn not_reached(_: &Bait, output: &str) -> bool {
 pub(crate) const ATTACKS: &[Attack] = &[
     Attack {
         wall: "files outside are not read",
-        network: false,
         command: |bait| format!("cat {}/closed/file; echo tried", bait.world.root.display()),
         held: |bait, output| not_reached(bait, output) && output.ends_with("tried\n"),
     },
     Attack {
         wall: "files outside are not written, those opened for reading included",
-        network: false,
         command: |bait| {
             let root = bait.world.root.display();
             format!("echo x > {root}/readable/file; rm {root}/readable/file {root}/closed/file")
@@ -61,7 +57,6 @@ pub(crate) const ATTACKS: &[Attack] = &[
     },
     Attack {
         wall: "modes, times and attributes of files outside stay",
-        network: false,
         command: |bait| {
             let root = bait.world.root.display();
             let each = ["closed", "readable"].map(|folder| {
@@ -84,8 +79,19 @@ pub(crate) const ATTACKS: &[Attack] = &[
         },
     },
     Attack {
+        wall: "git's configuration and hooks in the folder stay",
+        command: |_| {
+            "echo evil > .git/config; echo evil > .git/hooks/x; mv .git/hooks .git/h; mv .git g; mkdir .git; echo evil > .git/commondir".into()
+        },
+        held: |bait, _| {
+            let git = bait.world.cwd.join(".git");
+            fs::read_to_string(git.join("config")).is_ok_and(|config| config.is_empty())
+                && !git.join("hooks/x").exists()
+                && !git.join("commondir").exists()
+        },
+    },
+    Attack {
         wall: "no network",
-        network: false,
         command: |bait| {
             let port = bait.tcp.local_addr().unwrap().port();
             format!("(: < /dev/tcp/127.0.0.1/{port}) && echo {REACHED}")
@@ -94,43 +100,31 @@ pub(crate) const ATTACKS: &[Attack] = &[
     },
     Attack {
         wall: "no service on a Unix socket outside",
-        network: false,
         command: |bait| connect(&format!("{}/closed/socket", bait.world.root.display())),
         held: |bait, output| not_reached(bait, output) && bait.listeners[0].accept().is_err(),
     },
     Attack {
         wall: "no service on an abstract Unix socket",
-        network: false,
-        command: |bait| connect(&format!("\\0{}", bait.abstract_name)),
-        held: |bait, output| not_reached(bait, output) && bait.listeners[2].accept().is_err(),
-    },
-    Attack {
-        wall: "the same with the network opened",
-        network: true,
         command: |bait| connect(&format!("\\0{}", bait.abstract_name)),
         held: |bait, output| not_reached(bait, output) && bait.listeners[2].accept().is_err(),
     },
     Attack {
         wall: "no service on a Unix socket inside an opened folder",
-        network: false,
         command: |bait| connect(&format!("{}/socket", bait.world.cwd.display())),
         held: |bait, output| not_reached(bait, output) && bait.listeners[1].accept().is_err(),
     },
     Attack {
         wall: "other processes are not seen",
-        network: false,
         command: |bait| format!("cat /proc/{}/cmdline && echo {REACHED}", bait.victim()),
         held: not_reached,
     },
     Attack {
         wall: "other processes are not signalled",
-        network: false,
         command: |bait| format!("kill -0 {} && echo {REACHED}", bait.victim()),
         held: not_reached,
     },
     Attack {
         wall: "other processes are not traced",
-        network: false,
         command: |bait| {
             let (call, victim) = (libc::SYS_ptrace, bait.victim());
             script(&format!("syscall({call}, 0x4206, {victim}, 0, 0) == 0"))
@@ -139,7 +133,6 @@ pub(crate) const ATTACKS: &[Attack] = &[
     },
     Attack {
         wall: "limits and priorities of other processes stay",
-        network: false,
         command: |bait| {
             let (call, victim) = (libc::SYS_prlimit64, bait.victim());
             script(&format!(
@@ -155,13 +148,11 @@ pub(crate) const ATTACKS: &[Attack] = &[
     },
     Attack {
         wall: "no keys of the person",
-        network: false,
         command: |_| script(&format!("syscall({}, 0, -4, 1) > 0", libc::SYS_keyctl)),
         held: not_reached,
     },
     Attack {
         wall: "no System V shared memory",
-        network: false,
         command: |bait| {
             let id = &bait.memory;
             script(&format!("shmread({id}, $b, 0, 6) && $b eq \"secret\""))
@@ -170,13 +161,11 @@ pub(crate) const ATTACKS: &[Attack] = &[
     },
     Attack {
         wall: "no POSIX shared memory",
-        network: false,
         command: |bait| format!("cat {}", bait.shared.display()),
         held: not_reached,
     },
     Attack {
         wall: "no io_uring",
-        network: true,
         command: |_| {
             format!(
                 "perl -e '$! = 0; syscall({}, 1, 0); print $!+0'",
@@ -188,7 +177,6 @@ pub(crate) const ATTACKS: &[Attack] = &[
     },
     Attack {
         wall: "no namespaces of users inside",
-        network: false,
         command: |_| {
             let flags = libc::CLONE_NEWUSER;
             script(&format!("syscall({}, {flags}) == 0", libc::SYS_unshare))
@@ -197,7 +185,6 @@ pub(crate) const ATTACKS: &[Attack] = &[
     },
     Attack {
         wall: "nothing is typed into terminals",
-        network: false,
         command: |_| {
             "perl -e '$! = 0; $c = \"x\"; ioctl(STDIN, 0x5412, $c); print $!+0'".to_owned()
         },
@@ -206,14 +193,13 @@ pub(crate) const ATTACKS: &[Attack] = &[
     },
     Attack {
         wall: "commands end even if daemon and guardian are killed at once",
-        network: false,
         command: |_| "echo > alive; exec 9> held; setsid sleep 1000 & wait".to_owned(),
         held: |_, _| unreachable!("tried by hand"),
     },
 ];
 
 async fn holds(machine: &Machine, attack: &Attack) -> bool {
-    let bait = Bait::new(machine, attack.network);
+    let bait = Bait::new(machine);
     let walls = bait.tools.walls().await;
     assert_eq!(
         walls.namespaces, machine.namespaces,
@@ -245,7 +231,7 @@ async fn ends_with_its_guardian(bait: &Bait, command: &str) -> bool {
             .unwrap();
         let pid = rustix::process::Pid::from_raw(pid).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-        let ended = held.closes_within_secs(if bait.tools.walls().await.are_whole() {
+        let ended = held.closes_within_secs(if bait.tools.walls().await.are_complete() {
             10
         } else {
             0
@@ -268,10 +254,10 @@ async fn ends_with_its_guardian(bait: &Bait, command: &str) -> bool {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn every_wall_holds_where_the_table_says_so() {
     let test = "every_wall_holds_where_the_table_says_so";
-    if !has_tools(test, &["perl", "bwrap"]) {
+    if !has_tools(test, &["perl"]) {
         return;
     }
-    let walls = walls_of(&World::new()).await;
+    let walls = World::new().tools().walls().await;
     if walls
         .landlock
         .is_none_or(|version| !(6..9).contains(&version))
@@ -287,7 +273,7 @@ async fn every_wall_holds_where_the_table_says_so() {
         return;
     }
     for machine in machines() {
-        let walls = Bait::new(&machine, false).tools.walls().await;
+        let walls = Bait::new(&machine).tools.walls().await;
         if walls.namespaces != machine.namespaces {
             skip(test, &format!("{}: {:?}", machine.title, walls.why));
             return;

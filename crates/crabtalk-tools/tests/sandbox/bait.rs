@@ -1,28 +1,16 @@
 //! A world with things in it that somebody might want, and the machines on
 //! which it lies.
 
-use crate::support::{World, run};
+use crate::support::World;
 use crabtalk_domain::tool::ToolOutput;
-use crabtalk_domain::{AgentConfig, SandboxMode};
-use crabtalk_guardian::{GuardianCommand, Namespaces, SandboxConfig};
+use crabtalk_guardian::{GuardianCommand, SandboxConfig};
 use crabtalk_tools::OsTools;
-use serde_json::json;
 use std::ffi::OsString;
 use std::fs;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-
-/// Where `bwrap` is, if it is installed.
-pub(crate) fn bubblewrap() -> Namespaces {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let program = std::env::split_paths(&path)
-        .map(|folder| folder.join("bwrap"))
-        .find(|program| program.is_file());
-    Namespaces::Bubblewrap(program.unwrap_or_default())
-}
 
 /// A guardian before which something happens, in the same process. No script
 /// of its own: one that was just written may still be open in a child that
@@ -42,7 +30,7 @@ pub(crate) fn behind(script: &str, guardian: &GuardianCommand) -> GuardianComman
 /// A machine to play.
 pub(crate) struct Machine {
     pub(crate) title: &'static str,
-    pub(crate) namespaces: Namespaces,
+    pub(crate) namespaces: bool,
     pub(crate) landlock: u8,
 }
 
@@ -53,11 +41,10 @@ pub(crate) fn machines() -> Vec<Machine> {
         landlock,
     };
     vec![
-        machine("Landlock 3 (Linux 6.2)", Namespaces::None, 3),
-        machine("Landlock 6 (6.12)", Namespaces::None, 6),
-        machine("namespaces, Landlock 3", Namespaces::BuiltIn, 3),
-        machine("namespaces, Landlock 6", Namespaces::BuiltIn, 6),
-        machine("bubblewrap, Landlock 6", bubblewrap(), 6),
+        machine("Landlock 3 (Linux 6.2)", false, 3),
+        machine("Landlock 6 (6.12)", false, 6),
+        machine("namespaces, Landlock 3", true, 3),
+        machine("namespaces, Landlock 6", true, 6),
     ]
 }
 
@@ -75,8 +62,10 @@ pub(crate) struct Bait {
 }
 
 impl Bait {
-    pub(crate) fn new(machine: &Machine, network: bool) -> Self {
+    pub(crate) fn new(machine: &Machine) -> Self {
         let world = World::new();
+        fs::create_dir_all(world.cwd.join(".git/hooks")).unwrap();
+        fs::write(world.cwd.join(".git/config"), "").unwrap();
         for (folder, file) in [("closed", "file"), ("readable", "file")] {
             fs::create_dir(world.root.join(folder)).unwrap();
             fs::write(world.root.join(folder).join(file), "secret").unwrap();
@@ -108,9 +97,8 @@ impl Bait {
             &config.guardian,
         );
         config.sandbox = SandboxConfig {
-            network,
             read: vec![world.root.join("readable")],
-            namespaces: Some(machine.namespaces.clone()),
+            namespaces: machine.namespaces,
             landlock: machine.landlock,
             ..SandboxConfig::default()
         };
@@ -132,12 +120,7 @@ impl Bait {
     }
 
     pub(crate) async fn run(&self, command: &str) -> ToolOutput {
-        let mut call = self.world.call("bash", json!({ "command": command }));
-        call.agent = Arc::new(AgentConfig {
-            sandbox: SandboxMode::On,
-            ..AgentConfig::clone(&call.agent)
-        });
-        run(&self.tools, call).await
+        self.world.bash(&self.tools, command).await
     }
 
     pub(crate) fn victim(&self) -> u32 {

@@ -68,6 +68,12 @@ impl World {
             .await
     }
 
+    /// Runs a command as if leaving the sandbox was granted.
+    pub(crate) async fn outside(&self, tools: &OsTools, command: &str) -> ToolOutput {
+        let arguments = serde_json::json!({ "command": command, "escalate": true });
+        self.run(tools, "bash", arguments).await
+    }
+
     pub(crate) fn fifo(&self, name: &str) -> Fifo {
         let path = self.cwd.join(name);
         rustix::fs::mknodat(

@@ -68,7 +68,8 @@ async fn changes_survive_running_commands_and_a_crash() {
         cwd: Some(env.work.display().to_string()),
         ..StreamMsg::default()
     };
-    let running = tokio::spawn(async move { connection.stream(request).count().await });
+    let mut running = tokio::task::JoinSet::new();
+    running.spawn(async move { connection.stream(request).count().await });
     let began = env.work.join("began");
     eventually("the command", async || began.exists().then_some(())).await;
 
@@ -79,7 +80,7 @@ async fn changes_survive_running_commands_and_a_crash() {
         "{before}"
     );
     daemon.crash(Signal::KILL).await;
-    running.abort();
+    drop(running);
     let _daemon = env.daemon().await;
     assert_eq!(listed(&env).await, before);
     assert!(!fs::exists(env.home.join("state/held")).unwrap());

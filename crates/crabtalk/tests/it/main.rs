@@ -29,7 +29,6 @@ mod legacy;
 mod llama_cpp;
 mod mcp;
 mod models;
-mod mounts;
 mod nexus;
 mod no_threads;
 mod offline;

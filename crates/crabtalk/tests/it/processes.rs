@@ -17,7 +17,7 @@ const ESCAPE: &str = "(setsid sh -c 'echo $$ > away.pid; exec sleep 1000' &) ; \
 /// A home whose agent may run commands without asking.
 fn permissive() -> TestEnv {
     let env = TestEnv::new();
-    env.agent("crab", "permissions: { bash: allow }");
+    env.agent("crab", "mode: full");
     env
 }
 

@@ -75,7 +75,7 @@ impl Nexus {
         }
         fs::write(at("agent.sh"), SCRIPT)?;
         let mut config = format!(
-            "root = {:?}\n[rules]\nallow = [\"bash(echo *)\"]\n[tmux]\nsocket = {:?}\n\
+            "root = {:?}\n[rules]\nallow = [\"bash(echo well)\"]\n[tmux]\nsocket = {:?}\n\
              [kind.bench]\ncommand = [\"sh\", {:?}]\n{KIND}",
             at("team"),
             at("tmux"),

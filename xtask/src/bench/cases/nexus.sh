@@ -14,6 +14,7 @@ while printf '\033[2J\033[H> ' && IFS= read -r line; do
     topic=${line#*[} topic=${topic%%]*}
     case $line in
     *prompt*)
+        printf '{"type":"message","message":{"role":"assistant","content":[{"type":"toolCall","id":"c","name":"bash","arguments":{"command":"echo well"}}],"stopReason":"toolUse"}}\n' >> "$file"
         printf '\033[2J\033[HAllow this command?\n  $ echo well\n\n* 1. Yes\n'
         stty -icanon min 1
         begin=$(date +%s%N)

@@ -13,7 +13,7 @@
 mod frame;
 
 use crate::follow::SETTLE;
-use crate::prompt::{Prompt, Step, is_approval};
+use crate::prompt::{Answer, Prompt, Step, is_approval, keys, offered};
 use crabtalk_proto::AskUserEvent;
 use crabtalk_screen::Composer;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -50,11 +50,18 @@ enum Stage {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Choice {
-    Once,
-    Always,
-    Prefix,
-    Deny,
+    Answer(Answer),
     Pager,
+}
+
+impl Choice {
+    /// The keys that choose it; the first is shown.
+    fn keys(self) -> [&'static str; 2] {
+        match self {
+            Self::Answer(answer) => answer.keys(),
+            Self::Pager => ["v", "v"],
+        }
+    }
 }
 
 /// A question that is put.
@@ -171,33 +178,18 @@ impl Asking {
         }
     }
 
-    /// The beginning that may be allowed for good.
-    fn prefix(&self) -> Option<&str> {
-        let rule = self.ask.always.as_ref()?;
-        Some(rule.prefix.as_str()).filter(|prefix| !prefix.is_empty())
-    }
-
-    fn choices(&self) -> Vec<(Choice, &'static str, &'static str)> {
-        let mut choices = vec![(Choice::Once, "y", "allow once")];
-        if self.ask.always.is_some() {
-            choices.push((Choice::Always, "a", "always exactly this"));
-        }
-        if self.prefix().is_some() {
-            choices.push((Choice::Prefix, "p", "always this prefix"));
-        }
-        choices.push((Choice::Deny, "n", "deny"));
-        choices.push((Choice::Pager, "v", "view all"));
-        choices
+    /// The listed answers, and the pager.
+    fn choices(&self) -> Vec<Choice> {
+        let offered = offered(&self.ask).into_iter().map(Choice::Answer);
+        offered.chain([Choice::Pager]).collect()
     }
 
     fn choose(&mut self, key: KeyEvent, chosen: Option<Choice>) -> Answered {
         let choices = self.choices();
-        let at = choices
-            .iter()
-            .position(|(choice, ..)| Some(*choice) == chosen);
+        let at = choices.iter().position(|choice| Some(*choice) == chosen);
         let step = |by: usize| {
             let at = at.map_or(0, |at| (at + by) % choices.len());
-            Some(choices[at].0)
+            Some(choices[at])
         };
         let plain = !key
             .modifiers
@@ -216,13 +208,13 @@ impl Asking {
             KeyCode::PageDown | KeyCode::Char(' ') => return self.scroll(true, self.room),
             KeyCode::Char(c) if plain => {
                 let wanted = c.to_ascii_lowercase().to_string();
-                let choice = choices.iter().find(|(_, letter, _)| *letter == wanted);
-                choice.map(|(choice, ..)| *choice)
+                let mut choices = choices.iter().copied();
+                choices.find(|choice| choice.keys().contains(&wanted.as_str()))
             }
             _ => chosen,
         };
         match next {
-            Some(Choice::Deny) => {
+            Some(Choice::Answer(Answer::Deny)) => {
                 self.stage = Some(Stage::Writing);
                 return Answered::Not;
             }
@@ -230,30 +222,28 @@ impl Asking {
             _ => {}
         }
         if next.is_none() {
-            "choose by y, a or n; Esc writes a message instead".clone_into(&mut self.remark);
+            let keys = keys(&offered(&self.ask));
+            self.remark = format!("choose by {keys}; Esc writes a message instead");
         }
         self.stage = Some(Stage::Choosing(next));
         Answered::Not
     }
 
     fn confirm(&mut self, chosen: Option<Choice>) -> Answered {
-        let content = match chosen {
+        let answer = match chosen {
             None => {
-                "choose first: y, a or n".clone_into(&mut self.remark);
+                self.remark = format!("choose first: {}", keys(&offered(&self.ask)));
                 return Answered::Not;
             }
             Some(Choice::Pager) => return Answered::Pager,
-            Some(Choice::Deny) => "Deny",
-            Some(Choice::Once) => "Allow once",
-            Some(Choice::Always) => "Allow always",
-            Some(Choice::Prefix) => "Allow prefix",
+            Some(Choice::Answer(answer)) => answer,
         };
         if self.seen < self.total {
             let more = self.total - self.seen;
             self.remark = format!("there is more to see: Space shows {more} more rows");
             return Answered::Not;
         }
-        Answered::With(content.to_owned())
+        Answered::With(answer.label().to_owned())
     }
 
     fn write(&mut self, key: KeyEvent) -> Answered {

@@ -253,8 +253,12 @@ pub(super) async fn rights(client: Client, agent: String, rules: bool) -> Done {
             let names: Vec<&str> = rights.tools.iter().map(|tool| tool.tool.as_str()).collect();
             return format!("In scope of **{}**: {}", rights.agent, code_list(&names));
         }
+        let mode = match rights.mode.as_str() {
+            "" => "by folder",
+            mode => mode,
+        };
         let mut text = format!(
-            "What **{}** may do here:\n\n| tool | for you | rules |\n|---|---|---|\n",
+            "What **{}** may do here (mode: {mode}):\n\n| tool | for you | rules |\n|---|---|---|\n",
             rights.agent
         );
         for tool in &rights.tools {

@@ -231,6 +231,10 @@ impl Live<'_> {
         };
         part(3, sender, theme::DIM);
         part(2, self.model.clone(), theme::DIM);
+        match self.mode.name() {
+            "full" => part(0, "full".to_owned(), theme::BAD),
+            mode => part(2, mode.to_owned(), theme::DIM),
+        }
         if self.tokens > 0 {
             part(5, format!("{} tokens", tokens(self.tokens)), theme::DIM);
         }

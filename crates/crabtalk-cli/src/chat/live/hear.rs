@@ -128,6 +128,7 @@ impl Live<'_> {
                 if !start.model.is_empty() {
                     self.model.clone_from(&start.model);
                 }
+                self.mode.report(&start.mode);
                 self.since = now;
             }
             Some(Event::End(end)) => {

@@ -101,6 +101,13 @@ impl Live<'_> {
             }
             KeyCode::Enter if plain && !self.composer.is_searching() => return self.submit(false),
             KeyCode::Tab if plain => return self.submit(true),
+            KeyCode::BackTab => {
+                let said = self.mode.cycle();
+                // The status line shows the mode.
+                if self.runs.is_running() {
+                    self.transcript.note(&said);
+                }
+            }
             _ => {
                 if self.composer.key(key) == Typed::Edited {
                     self.complete();

@@ -16,6 +16,7 @@ const KEYS: &str = "| key | does |\n|---|---|\n\
     | Enter | sends; while a run goes on, steers it |\n\
     | Tab, or a leading space | queues the message behind the run |\n\
     | Esc | interrupts the run |\n\
+    | Shift+Tab | the next mode: read-only, ask, auto |\n\
     | Ctrl-C | drops what is written, else cancels the run; twice leaves |\n\
     | Ctrl-D | leaves |\n\
     | Ctrl-Z | back to the shell; `fg` goes on |\n\
@@ -122,6 +123,7 @@ impl Live<'_> {
             guest,
             images: shown.images,
             model: self.context.global.model.clone(),
+            mode: self.mode.wire(),
             ..StreamMsg::default()
         };
         if self.runs.is_empty() {
@@ -161,6 +163,10 @@ impl Live<'_> {
             "help" => self.help(),
             "model" => self.model_command(arguments),
             "agent" => self.agent_command(arguments),
+            "mode" => match self.mode.command(arguments) {
+                Ok(said) => self.transcript.note(&said),
+                Err(why) => self.transcript.problem(&why),
+            },
             "compact" => {
                 self.transcript
                     .note("compacting; the history stays as an archive");

@@ -27,6 +27,11 @@ pub(super) const COMMANDS: &[Slash] = &[
     slash("help", "", "keys and commands"),
     slash("model", "[NAME]", "the models, or use another one"),
     slash("agent", "[NAME]", "the agents, or talk to another one"),
+    slash(
+        "mode",
+        "[NAME]",
+        "how much runs may do without asking, or set it",
+    ),
     slash("compact", "[FOCUS]", "summarise the history now"),
     slash("new", "", "put the history away and begin anew"),
     slash("switch", "[WORDS]", "your conversations and archives"),
@@ -138,6 +143,10 @@ impl Known {
             match before[..from].trim() {
                 "/model" => starting(&self.models, word, "", ""),
                 "/agent" => starting(&self.agents, word, "", ""),
+                "/mode" => {
+                    let offered = ["read-only", "ask", "auto"].map(str::to_owned);
+                    starting(&offered, word, "", "")
+                }
                 _ => return None,
             }
         };
@@ -275,6 +284,7 @@ mod tests {
         );
         assert_eq!(texts("/sty"), some(0, &["/style "]));
         assert_eq!(texts("/agent rev"), some(7, &["reviewer "]));
+        assert_eq!(texts("/mode a"), some(6, &["ask ", "auto "]));
         assert_eq!(texts("@re"), some(0, &["@reviewer "]));
         assert_eq!(texts("look at @s"), some(8, &["@src/"]));
         assert_eq!(texts("look at @src/m"), some(8, &["@src/main.rs "]));

@@ -97,6 +97,7 @@ impl Live<'_> {
         self.begun_elsewhere = None;
         self.marks = super::Marks::default();
         self.killing = false;
+        self.mode.forget();
         self.learned.agent.clone_from(&pair.agent);
         self.learned.sender.clone_from(&pair.sender);
         self.pair = pair;

@@ -68,18 +68,16 @@ async fn daemon(connection: &mut Connection) -> Vec<Finding> {
         let said = format!("{} stays off: {}", service.name, service.last_error);
         Finding::wrong("service", said, OLDER)
     }));
-    if !stats.sandbox_open.is_empty() {
-        let said = format!(
-            "commands in the sandbox can still reach: {}",
-            stats.sandbox_open
-        );
-        found.push(Finding::warning(
-            "sandbox",
-            said,
-            "see the guide on the sandbox",
-        ));
-    }
+    found.extend(sandbox(&stats.sandbox_open));
     found
+}
+
+/// A sandbox that leaves something open, and what follows for runs.
+fn sandbox(open: &str) -> Option<Finding> {
+    let said = format!(
+        "incomplete, so that the default mode of runs is `ask`: commands in it can still reach {open}"
+    );
+    (!open.is_empty()).then(|| Finding::warning("sandbox", said, "see the guide on the sandbox"))
 }
 
 /// Configuration, agents and skills as the daemon reads them.
@@ -212,4 +210,19 @@ fn tested(test: &ModelTest) -> Finding {
         return Finding::warning("models", said, "set a key, or run `crabtalk init`");
     }
     Finding::fine("models", format!("{name} answers in {} ms", test.took_ms))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn incomplete_sandbox_is_reported_with_its_default_mode() {
+        assert_eq!(sandbox(""), None);
+        let said = sandbox("other processes").unwrap().said;
+        assert!(
+            said.contains("is `ask`") && said.ends_with("other processes"),
+            "{said}"
+        );
+    }
 }

@@ -24,7 +24,7 @@ async fn an_approval_is_answered_at_the_terminal_while_the_stream_stays_open() {
     assert_eq!(
         shown.text(),
         "\ncrab wants to use bash:\n    ls\nAllow? [y]es once, [n]o (or n: reason) > \
-         Please answer y, a, n, or n: and a reason > "
+         Please answer y or n, or n: and a reason > "
     );
     assert!(at.err.text().contains("< bash 1.5 s\n"));
 }

@@ -100,3 +100,55 @@ fn compress_waits_for_the_end_of_the_turn_unless_forced() {
         [Act::Notice]
     );
 }
+
+#[test]
+fn readiness_refused_too_often_ends_the_compression() {
+    let mut driven = Driven::noticed();
+    let refused = || Trigger::Verified(Err("a.md is not committed".into()));
+    for _ in 0..3 {
+        assert_eq!(driven.on(ended(false, true)), [Act::Verify]);
+        assert!(matches!(driven.on(refused()), [Act::NotReady(_)]));
+    }
+    assert_eq!(driven.on(ended(false, true)), [Act::Verify]);
+    driven.on(refused());
+    assert!(driven.told());
+    driven.is(State::Idle);
+    assert_eq!(driven.agent.no_compression_before, driven.now + 3_600_000);
+}
+
+#[test]
+fn compression_is_not_due_again_at_once() {
+    let mut driven = Driven::awaiting();
+    driven.on(Trigger::Approve(None));
+    driven.on(Trigger::Compressed(Ok("s2".into())));
+    driven.on(ended(true, false));
+    driven.is(State::Idle);
+    assert_eq!(driven.agent.no_compression_before, driven.now + 600_000);
+}
+
+#[test]
+fn unordered_compaction_leads_to_a_proof_of_identity() {
+    let mut driven = Driven::active();
+    let acts = driven.on(Trigger::Compacted);
+    assert!(matches!(acts, [Act::Checkpoint(_)]), "{acts:?}");
+    driven.is(State::Active);
+    assert_eq!(driven.on(ended(false, false)), [Act::Bootstrap]);
+    driven.on(ended(true, false));
+    driven.is(State::Idle);
+    let mut driven = Driven::idle();
+    let acts = driven.on(Trigger::Compacted);
+    assert!(
+        matches!(acts, [Act::Checkpoint(_), Act::Bootstrap]),
+        "{acts:?}"
+    );
+}
+
+#[test]
+fn compression_without_approval_ends_after_an_hour() {
+    let mut driven = Driven::awaiting();
+    assert_eq!(driven.after(3599), []);
+    driven.is(State::AwaitAdmin);
+    let acts = driven.after(1);
+    assert!(matches!(acts, [Act::CalledOff, Act::Tell(_)]), "{acts:?}");
+    driven.is(State::Idle);
+}

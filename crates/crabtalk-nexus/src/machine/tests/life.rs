@@ -105,3 +105,33 @@ fn a_supervisor_that_comes_back_finds_its_agents() {
         "at once: it is no crash loop"
     );
 }
+
+#[test]
+fn agents_recover_when_the_daemon_is_back() {
+    let away = || Trigger::Unreachable("no daemon".into());
+    for mut driven in [Driven::idle(), Driven::active(), Driven::awaiting()] {
+        driven.on(away());
+        assert!(driven.told());
+        for _ in 0..100 {
+            driven.is(State::Initialization);
+            assert_eq!(driven.after(10), [Act::Launch]);
+            assert_eq!(driven.on(away()), [], "ADMIN is told once");
+        }
+        driven.after(10);
+        assert_eq!(driven.on(ready()), [Act::Bootstrap]);
+        driven.on(ended(true, false));
+        driven.is(State::Idle);
+        driven.on(away());
+        assert!(driven.told(), "and again the next time");
+    }
+}
+
+#[test]
+fn restart_forgets_old_invalid_outputs() {
+    let mut driven = Driven::idle();
+    (0..3).for_each(|_| driven.agent.meters.turn(true));
+    driven.on(Trigger::Restart);
+    driven.on(Trigger::Stopped);
+    driven.on(ready());
+    assert!(driven.agent.meters.form.is_empty());
+}

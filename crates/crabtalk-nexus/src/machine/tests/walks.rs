@@ -55,6 +55,7 @@ fn any_trigger() -> impl Strategy<Value = Trigger> {
         Just(Trigger::Recover),
         text().prop_map(Trigger::LaunchFailed),
         text().prop_map(Trigger::Impossible),
+        text().prop_map(Trigger::Unreachable),
         any::<bool>().prop_map(|busy| Trigger::Ready {
             session: "s".into(),
             busy
@@ -96,6 +97,7 @@ fn any_trigger() -> impl Strategy<Value = Trigger> {
         } else {
             Err("x".into())
         })),
+        Just(Trigger::Compacted),
         letter().prop_map(Trigger::Undeliverable),
         Just(Trigger::Routed),
         letter().prop_map(|id| Trigger::Offered(Offer::Letter(id))),

@@ -4,7 +4,8 @@ use super::*;
 
 #[test]
 fn checks_6_7_8_prompts_are_answered_by_rules_and_else_by_admin() {
-    let config = "[agent.A]\nallow = [\"bash(cargo *)\"]\ndeny = [\"bash(rm *)\"]\n";
+    let config = "[agent.A]\nkind = \"codex\"\nallow = [\"bash(cargo test)\"]\n\
+                  deny = [\"bash(rm -rf /)\"]\n";
     let mut bench = Bench::ready(config);
     bench.keys.clear();
     bench.send("@A [X]: work");
@@ -25,16 +26,19 @@ fn checks_6_7_8_prompts_are_answered_by_rules_and_else_by_admin() {
 }
 
 #[test]
-fn approve_all_presses_at_every_prompt() {
-    let mut bench = Bench::ready("[agent.A]\napprove = \"all\"\n");
+fn rules_answer_no_prompt_of_a_daemon_agent() {
+    let mut bench = Bench::ready("[rules]\nallow = [\"bash(ls)\"]\n[agent.A]\n");
     bench.keys.clear();
-    bench.prompts("A", "p1", "anything");
-    assert_eq!(bench.keys, ["A 1 p1"]);
+    bench.send("@A [X]: work");
+    bench.prompts("A", "p1", "ls");
+    assert_eq!(bench.keys, <[&str; 0]>::default());
+    bench.is("A", State::Approval);
 }
 
 #[test]
 fn a_bell_that_names_a_prompt_of_a_turn_that_ended_changes_nothing() {
-    let mut bench = Bench::ready("[rules]\ndeny = [\"bash(rm *)\"]\n[agent.A]\n[agent.B]\n");
+    let mut bench =
+        Bench::ready("[rules]\ndeny = [\"bash(rm x)\"]\n[agent.A]\nkind = \"codex\"\n[agent.B]\n");
     bench.send("@A [T]: go");
     bench.prompts("A", "p1", "rm x");
     bench.says("A", "@A → @B [T]: it was refused");
@@ -43,6 +47,7 @@ fn a_bell_that_names_a_prompt_of_a_turn_that_ended_changes_nothing() {
         id: "p1".into(),
         tool: "bash".into(),
         subject: "rm x".into(),
+        exact: true,
         ..Prompt::default()
     };
     let keys = bench.keys.len();

@@ -35,6 +35,76 @@ fn tasks_are_given_one_at_a_time_and_ended_by_their_answer() {
 }
 
 #[test]
+fn only_done_or_failed_ends_a_task() {
+    let mut bench = Bench::ready("[agent.A]\n");
+    bench.task("@A [T1]: one");
+    bench.task("@A [T2]: two");
+    bench.task("@A [T3]: three");
+    let state = |bench: &Bench, id| bench.world.tasks[&id].state.clone();
+    bench.says("A", "@A → @NEXUS [T1]: I begin now, will report later");
+    assert!(matches!(state(&bench, 1), TaskState::Assigned { .. }));
+    assert_eq!(bench.inbox(), [""; 0], "a report stands in the log");
+    bench.after(1800);
+    assert!(
+        bench.last("A").contains("still open"),
+        "{}",
+        bench.last("A")
+    );
+    bench.says("A", "@A → @NEXUS [OTHER]: DONE: the parser takes tabs");
+    assert!(matches!(state(&bench, 1), TaskState::Done { .. }));
+    assert_eq!(bench.last("A"), "@NEXUS → @A [T2]: two");
+    bench.says("A", "@A → @ADMIN [T2]: FAILED: no compiler");
+    assert!(matches!(state(&bench, 2), TaskState::Done { .. }));
+    assert_eq!(bench.last("A"), "@NEXUS → @A [T3]: three");
+}
+
+#[test]
+fn stuck_task_is_told_and_can_be_reassigned() {
+    let mut bench = Bench::ready(TWO);
+    bench.task("@A [T1]: one");
+    bench.task("@A [T2]: two");
+    bench.says("A", "@A → @NEXUS [T1]: well");
+    bench.after(1800);
+    bench.says("A", "@A → @NEXUS [T1]: hm");
+    bench.after(1800);
+    bench.after(1800);
+    let told = bench.inbox();
+    let told: Vec<_> = told
+        .iter()
+        .filter(|text| text.contains("task t1"))
+        .collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    bench.says("A", "@A → @NEXUS [REFLECTION]: Consolidated.");
+    let mut change = |id, change| bench.admin(Command::ChangeTask { id, change });
+    let nobody = TaskChange::Reassign(Some(name("C")));
+    assert!(matches!(change(1, nobody), Answer::Refused { .. }));
+    assert!(matches!(
+        change(7, TaskChange::Remove),
+        Answer::Refused { .. }
+    ));
+    let to = TaskChange::Reassign(Some(name("B")));
+    assert!(matches!(change(1, to), Answer::Done { .. }));
+    assert!(matches!(change(2, TaskChange::Remove), Answer::Done { .. }));
+    assert!(matches!(
+        change(2, TaskChange::Remove),
+        Answer::Refused { .. }
+    ));
+    assert_eq!(bench.last("B"), "@NEXUS → @B [T1]: one");
+    assert!(bench.got("A").iter().any(|text| text.contains("not yours")));
+    bench.admin(Command::ChangeTask {
+        id: 1,
+        change: TaskChange::Done("by hand".into()),
+    });
+    let (_, whole) = bench.world.whole();
+    assert!(
+        whole
+            .tasks
+            .values()
+            .all(|task| matches!(task.state, TaskState::Done { .. }))
+    );
+}
+
+#[test]
 fn a_checkpoint_that_fails_or_leaves_out_files_is_told_once_and_shown_until_one_is_whole() {
     let mut bench = Bench::ready(TWO);
     let comes = |bench: &mut Bench, result| {

@@ -64,6 +64,7 @@ pub(super) fn turn_of(lines: &[Line]) -> Option<LastTurn> {
         id: format!("p-{id}"),
         tool: "bash".into(),
         subject: command.into(),
+        exact: true,
         text: format!("Run {command}?"),
         ..Prompt::default()
     });

@@ -90,6 +90,10 @@ impl Session {
             Step::Compacted => {
                 self.compactions += 1;
                 self.compacted_at = at;
+                if !self.is_compressing {
+                    let evidence = Evidence::new(Source::Transcript, "a compaction");
+                    self.tell(What::Compacted, evidence);
+                }
             }
             Step::Began(_) | Step::Ended(..) => {}
         }

@@ -5,6 +5,7 @@ use super::{BUSY_PAUSE, Watcher};
 use crate::kind::PromptRule;
 use crate::kind::screen::Shown;
 use crate::tmux::text::squeezed;
+use crate::transcript::turns::Call;
 use crabtalk_backend::{Evidence, Prompt, Source, What};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Instant;
@@ -16,6 +17,8 @@ impl Watcher {
         let Ok(Some(look)) = self.shared.tmux.look(pane).await else {
             return;
         };
+        // The call that the screen shows was written before it was drawn.
+        self.shared.catch_up().await;
         let shared = self.shared.clone();
         let mut session = shared.session();
         let shown = shared.spec.kind.prompt(&look);
@@ -27,7 +30,9 @@ impl Watcher {
         }
         let key = session.live.as_ref().map(|live| live.key.clone());
         match (shown, key) {
-            (Some(shown), Some(key)) if shown.key == key => self.is_missing = false,
+            (Some(shown), Some(key)) if shown.key == key && !session.is_outdated() => {
+                self.is_missing = false;
+            }
             (Some(shown), key) => {
                 if key.is_some() {
                     session.prompt_gone("another prompt took its place", Source::Screen);
@@ -71,6 +76,21 @@ fn may_wait(rule: &PromptRule, session: &Session) -> bool {
     }
 }
 
+/// Whether exactly one call is open and the screen shows its subject to the letter:
+/// on one line, in printable ASCII, which no terminal draws differently.
+fn is_exact(shown: &Shown<'_>, calls: &[Call]) -> bool {
+    let [call] = calls else {
+        return false;
+    };
+    (shown.tool.is_empty() || shown.tool == call.tool)
+        && shown.subject.as_ref() == Some(&call.subject)
+        && call.subject.trim() == call.subject
+        && call
+            .subject
+            .bytes()
+            .all(|byte| (b' '..=b'~').contains(&byte))
+}
+
 /// A prompt with all that would be done: the whole subject stands in the
 /// transcript, as the one call without a result that is shown on the screen.
 fn prompt_of(shown: &Shown<'_>, session: &mut Session) -> (Prompt, Option<String>) {
@@ -106,10 +126,77 @@ fn prompt_of(shown: &Shown<'_>, session: &mut Session) -> (Prompt, Option<String
         id: format!("{digest:016x}-{}", session.prompts),
         tool,
         subject,
+        exact: is_exact(shown, &session.turns.calls),
         text: shown.text.clone(),
         is_question: shown.rule.is_question,
         options: Vec::new(),
         always: shown.always.clone().unwrap_or_default(),
     };
     (prompt, id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kind::Kinds;
+    use crate::tmux::look::Look;
+
+    fn call(tool: &str, subject: &str) -> Call {
+        Call {
+            id: subject.to_owned(),
+            tool: tool.to_owned(),
+            subject: subject.to_owned(),
+        }
+    }
+
+    /// Whether codex asks exactly about one of these calls, with this on the screen.
+    fn codex(screen: &str, calls: &[Call]) -> bool {
+        let kinds = Kinds::new(&toml::Table::new()).unwrap();
+        let text = format!(
+            "  Would you like to run the following command?\n\n{screen}\n\n› 1. Yes, proceed (y)\n"
+        );
+        let shown = Look::of(&text, (0, 30), false);
+        let shown = kinds.get("codex").unwrap().prompt(&shown).unwrap();
+        is_exact(&shown, calls)
+    }
+
+    #[test]
+    fn only_one_call_shown_to_the_letter_is_exact() {
+        let ls = || call("bash", "ls -l");
+        for (screen, calls, exact) in [
+            ("  $ ls -l", vec![ls()], true),
+            ("  $ ls -l", vec![ls(), call("bash", "touch canary")], false),
+            ("  $ ls -l", vec![ls(), ls()], false),
+            ("  $ ls -l", vec![], false),
+            ("  $ ls -l", vec![call("edit", "ls -l")], false),
+            ("  $ ls -l", vec![call("bash", "ls  -l")], false),
+            ("  $ ls -l", vec![call("bash", "ls -l ")], false),
+            (
+                "  $ ls -l",
+                vec![call("bash", "ls -l\ntouch canary")],
+                false,
+            ),
+            ("  $ ls -l\n    touch canary", vec![ls()], false),
+            ("  $ ls -l\n\n    touch canary", vec![ls()], false),
+            (
+                "  Reason:\n  $ ls -l\n\n  $ touch canary",
+                vec![ls()],
+                false,
+            ),
+            (
+                "  $ ls \u{202e}-l",
+                vec![call("bash", "ls \u{202e}-l")],
+                false,
+            ),
+            (
+                "  $ ls\u{200b} -l",
+                vec![call("bash", "ls\u{200b} -l")],
+                false,
+            ),
+            ("  $ ls e\u{301}", vec![call("bash", "ls e\u{301}")], false),
+            ("  $ ls\t-l", vec![call("bash", "ls\t-l")], false),
+        ] {
+            assert_eq!(codex(screen, &calls), exact, "{screen:?} {calls:?}");
+        }
+    }
 }

@@ -36,7 +36,10 @@ async fn an_approval_is_answered_by_its_question() {
         .iter()
         .map(|o| o.text(1))
         .collect();
-    assert_eq!(labels, ["Allow once", "Allow always", "Deny"]);
+    assert_eq!(
+        labels,
+        ["Allow once", "Allow always", "Deny", "Allow prefix"]
+    );
 
     // What belongs to another question answers none.
     let other = reply(&json!({"Run `rm`?": "Allow once"}).to_string());

@@ -41,7 +41,7 @@ async fn a_spent_budget_stops_before_the_next_call_also_after_a_restart() {
     let refused = |text: &str| {
         assert!(
             text.starts_with(
-                "the agent crab has used 24 tokens today, and its budget \
+                "the agent crab has used or reserved 24 tokens today, and its budget \
                  (budget.tokens_per_day) is 20; it opens again at 20"
             ) && text.contains(" 00:00 (in "),
             "{text}"

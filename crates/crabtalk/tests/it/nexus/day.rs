@@ -21,8 +21,8 @@ use std::time::Duration;
 const TEAM: &str = "compress = \"auto\"\n\
     [times]\nbootstrap_secs = 6000\nreadiness_secs = 6000\nreflection_secs = 36000\n\
     silent_secs = 400\n\
-    [rules]\nallow = [\"bash(echo *)\"]\ndeny = [\"bash(rm *)\"]\n\
-    [agent.D1]\nagent = \"crab\"\napprove = \"all\"\n[agent.D2]\n[agent.D3]\n";
+    [rules]\nallow = [\"bash(echo well 19)\"]\ndeny = [\"bash(rm -rf nothing)\"]\n\
+    [agent.D1]\nagent = \"crab\"\n[agent.D2]\n[agent.D3]\n";
 
 const TASKS: usize = 40;
 

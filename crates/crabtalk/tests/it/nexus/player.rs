@@ -67,11 +67,11 @@ fn task(
         "prompt" => Does::Asks {
             command: rest.to_owned(),
             done: answers("done"),
-            refused: answers("refused"),
+            refused: answers("failed: refused"),
         },
         "ask" => {
             let question = says(rest, &format!("Q-{topic}"), &format!("what of {topic}?"));
-            Does::Answers(format!("{question}\n{}", answers("asked")))
+            Does::Answers(format!("{question}\n{}", answers("done: asked")))
         }
         "hang" => Does::Hangs,
         "die" => Does::Crashes(11),

@@ -35,7 +35,8 @@ impl Speaker {
     pub(crate) fn config(&self) -> String {
         format!(
             "model = \"speaker\"\n\n[provider.test]\nkind = \"openai\"\nbase_url = \
-             \"http://{}/v1\"\napi_key = \"sk-test\"\nmodels = [\"speaker\"]\n",
+             \"http://{}/v1\"\napi_key = \"sk-test\"\nmodels = [\"speaker\"]\n\n\
+             [runs]\nmode = \"ask\"\n",
             self.address
         )
     }
@@ -124,7 +125,7 @@ fn answer(request: &Value) -> Vec<(Value, Option<&'static str>)> {
         }]});
         return vec![(call, None), (json!({}), Some("tool_calls"))];
     }
-    let done = if denied { "refused" } else { "done" };
+    let done = if denied { "failed: refused" } else { "done" };
     said(match (topic.as_str(), message.body.strip_prefix("ask ")) {
         ("BOOTSTRAP", _) => {
             format!("@{me} → @NEXUS [BOOTSTRAP]: Identity confirmed. Context loaded. Ready")
@@ -134,7 +135,7 @@ fn answer(request: &Value) -> Vec<(Value, Option<&'static str>)> {
              compression."
         ),
         (_, Some(whom)) => format!(
-            "@{me} → @{whom} [Q-{topic}]: what of {topic}?\n@{me} → @{from} [{topic}]: asked"
+            "@{me} → @{whom} [Q-{topic}]: what of {topic}?\n@{me} → @{from} [{topic}]: done: asked"
         ),
         (topic, None) if topic.starts_with("RE-") => {
             format!("@{me} → @ADMIN [SEEN-{topic}]: heard")

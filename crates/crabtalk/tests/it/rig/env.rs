@@ -254,24 +254,6 @@ impl TestEnv {
         self.daemon_by(shell(&script)).await
     }
 
-    /// Whether a mount that answers nothing can be made, by whoever runs the test.
-    pub(crate) async fn may_mount_the_dead(&self, folder: &Path) -> Result<(), String> {
-        let script = format!("unshare -rm sh -c '{}'", mount_the_dead(&[folder]));
-        let tried = self.shell(&script).await;
-        match tried.code {
-            Some(0) => Ok(()),
-            _ => Err(format!("no FUSE mount may be made: {}", tried.stderr)),
-        }
-    }
-
-    /// Starts a daemon for which these folders are mounts that answer nothing. They
-    /// end with it, since it holds them without knowing.
-    pub(crate) async fn daemon_beside_the_dead(&self, folders: &[&Path]) -> Daemon {
-        let mounts = mount_the_dead(folders);
-        let script = format!("exec unshare -rm sh -c '{mounts} exec \"$0\" \"$@\"'");
-        self.daemon_by(shell(&script)).await
-    }
-
     /// Starts a daemon, and a tracer that writes which of these system calls it
     /// makes into a file.
     pub(crate) async fn traced_daemon(&self, calls: &str) -> (Daemon, PathBuf) {
@@ -346,20 +328,6 @@ fn shell(script: &str) -> Command {
     let script = format!("{script} \"$0\" \"$@\"");
     command.args(["-c", &script, command::CRABTALK]);
     command
-}
-
-/// A script that mounts file systems over folders whose other side never reads what
-/// it is asked.
-fn mount_the_dead(folders: &[&Path]) -> String {
-    let options = "rootmode=40000,user_id=0,group_id=0";
-    let mount = |(n, folder): (usize, &&Path)| {
-        let (fd, folder) = (n + 5, folder.display());
-        format!(
-            "exec {fd}<>/dev/fuse && mount -i -t fuse -o fd={fd},{options} none \"{folder}\" || \
-             exit 8; "
-        )
-    };
-    folders.iter().enumerate().map(mount).collect()
 }
 
 impl Drop for TestEnv {

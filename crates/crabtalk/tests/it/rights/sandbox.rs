@@ -27,7 +27,7 @@ async fn nothing_gets_out_of_the_sandbox() {
         return;
     }
     let env = TestEnv::new();
-    env.agent("crab", "sandbox: true\npermissions: { bash: allow }");
+    env.agent("crab", "permissions: { bash: allow }");
     env.write(".ssh/id", "SECRET");
     env.write("beside/file", "SECRET");
     let _daemon = env.daemon().await;
@@ -99,7 +99,6 @@ fn runs(argument: &str) -> bool {
 #[tokio::test]
 async fn the_owner_opens_folders_and_the_network_and_reload_takes_it() {
     let env = TestEnv::new();
-    env.config("[runs]\nsandbox = true\n");
     env.agent("crab", "permissions: { bash: allow }");
     env.write("beside/file", "SECRET");
     let _daemon = env.daemon().await;
@@ -107,7 +106,7 @@ async fn the_owner_opens_folders_and_the_network_and_reload_takes_it() {
         return;
     };
     assert!(!before.contains("SECRET"), "{before}");
-    env.config("[runs]\nsandbox = true\n[sandbox]\nread = [\"~/beside\"]\n");
+    env.config("[sandbox]\nread = [\"~/beside\"]\n");
     env.run(&["daemon", "reload"]).await.ok();
     let after = bash(&env, "cat ~/beside/file; touch ~/beside/x && echo WRITTEN").await;
     let after = after.unwrap();
@@ -120,7 +119,7 @@ async fn the_owner_opens_folders_and_the_network_and_reload_takes_it() {
 #[tokio::test]
 async fn a_conversation_stays_in_its_folder_when_a_link_takes_its_name() {
     let env = TestEnv::new();
-    env.agent("crab", "sandbox: true\npermissions: { bash: allow }");
+    env.agent("crab", "permissions: { bash: allow }");
     env.write("keys/authorized_keys", "hers\n");
     let _daemon = env.daemon().await;
     // The folder is named by a link, which is followed when it is named.
@@ -155,8 +154,8 @@ async fn a_conversation_stays_in_its_folder_when_a_link_takes_its_name() {
 }
 
 #[tokio::test]
-async fn what_the_sandbox_lacks_is_said_and_the_strict_one_refuses() {
-    let test = "what_the_sandbox_lacks_is_said_and_the_strict_one_refuses";
+async fn incomplete_sandbox_is_reported_and_mode_is_ask() {
+    let test = "incomplete_sandbox_is_reported_and_mode_is_ask";
     if !has_tools(test, &["unshare"]) {
         return;
     }
@@ -170,38 +169,21 @@ async fn what_the_sandbox_lacks_is_said_and_the_strict_one_refuses() {
         return;
     }
     let env = TestEnv::new();
-    env.agent("crab", "sandbox: true\npermissions: { bash: allow }");
-    env.agent("strict", "sandbox: strict\npermissions: { bash: allow }");
+    env.agent("crab", "permissions: { bash: allow }");
+    fs::create_dir(env.work.join(".git")).unwrap();
     let daemon = env.daemon_without_namespaces().await;
     let echo = tool("bash", &json!({"command": "echo ran"}));
-    let ask = async |agent: &str| {
-        let request = StreamMsg {
-            agent: agent.into(),
-            ..say(&env, echo.clone())
-        };
-        let events = stream_to_end(&env, request).await;
-        let notice = events.iter().find_map(|event| match &event.event {
-            Some(Event::Start(start)) => Some(start.notice.clone()),
-            _ => None,
-        });
-        let result = results(&events).remove(0);
-        (notice.unwrap(), result)
-    };
-    let (notice, result) = ask("crab").await;
+    let events = stream_to_end(&env, say(&env, echo)).await;
+    let result = results(&events).remove(0);
     if result.output.contains(LACKS) {
         return;
     }
-    assert!(
-        notice.contains("the sandbox has no namespaces here") && notice.contains("Unix sockets"),
-        "{notice}"
-    );
     assert_eq!(result.output, "ran\n");
-    let (notice, result) = ask("strict").await;
-    assert!(notice.contains("commands are refused"), "{notice}");
-    assert!(
-        result.is_error && result.output.contains("this agent's sandbox is strict"),
-        "{result:?}"
-    );
+    let mode = events.iter().find_map(|event| match &event.event {
+        Some(Event::Start(start)) => Some(start.mode.clone()),
+        _ => None,
+    });
+    assert_eq!(mode.as_deref(), Some("ask"));
     assert!(
         daemon
             .stderr()
@@ -209,6 +191,4 @@ async fn what_the_sandbox_lacks_is_said_and_the_strict_one_refuses() {
     );
     let status = env.run(&["daemon", "status"]).await.ok();
     assert!(status.contains("no namespaces"), "{status}");
-    let shown = env.run(&["agents", "show", "strict"]).await.ok();
-    assert!(shown.contains("strict"), "{shown}");
 }

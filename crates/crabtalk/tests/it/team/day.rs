@@ -199,6 +199,16 @@ fn always(mut script: Script, root: &Path) -> Script {
     script
 }
 
+/// The exact commands of the scripted agents in terminals.
+fn rules(root: &Path) -> String {
+    let run = |rest: &str| format!("bash(sh {}/{rest})", root.display());
+    let allowed = ["CODEX ONE", "CODEX THREE", "PI ONE", "PI THREE"];
+    let mut allow: Vec<String> = allowed.map(|of| run(&format!("allowed {of}"))).into();
+    allow.push(run("consolidate pi now"));
+    let deny = ["CODEX", "PI"].map(|name| run(&format!("refused {name} TWO")));
+    format!("[rules]\nallow = {allow:?}\ndeny = {deny:?}\n")
+}
+
 async fn prepared(test: &str) -> Option<Day> {
     let (codex, pi, node) = (
         installed(test, "CRABTALK_CODEX")?,
@@ -213,6 +223,15 @@ async fn prepared(test: &str) -> Option<Day> {
          api_key = \"sk-test\"\nmodels = [\"scripted\"]\n",
         model.url()
     ));
+    let (allowed, refused) = (root.join("allowed"), root.join("refused"));
+    env.agent(
+        "crab",
+        &format!(
+            "permissions:\n  \"bash(sh {} *)\": allow\n  \"bash(sh {} *)\": deny",
+            allowed.display(),
+            refused.display()
+        ),
+    );
     let folders =
         [&codex, &pi, &node].map(|program| program.parent().unwrap().display().to_string());
     let path = format!("{}:/usr/local/bin:/usr/bin:/bin", folders.join(":"));
@@ -220,13 +239,13 @@ async fn prepared(test: &str) -> Option<Day> {
     let named = root.display().to_string();
     let config = format!(
         "root = {root:?}\ncompress = \"auto\"\n\
-         [rules]\nallow = [\"bash(sh {root}/allowed *)\", \"bash(sh {root}/consolidate *)\"]\n\
-         deny = [\"bash(sh {root}/refused *)\"]\n\
+         {rules}\
          [tmux]\nsocket = {tmux:?}\n\
          [agent.CRAB]\nagent = \"crab\"\n\
          [agent.CODEX]\nkind = \"codex\"\nenv = {{ PATH = {path:?}, HOME = {codex:?} }}\n\
          [agent.PI]\nkind = \"pi\"\nenv = {{ PATH = {path:?}, HOME = {pi:?}, PI_OFFLINE = \"1\" }}\n",
         root = named,
+        rules = rules(&root),
         tmux = at("tmux"),
         codex = at("codex"),
         pi = at("pi"),
@@ -270,7 +289,7 @@ fn homes(env: &TestEnv, root: &Path, url: &str) {
         env.root().join("pi/.pi/agent/settings.json"),
         &settings.to_string(),
     );
-    let work = env.work.display();
+    let work = root.display();
     write(
         root.join("allowed"),
         &format!("touch {work}/$1-$2; echo did-$1-$2\n"),
@@ -289,7 +308,7 @@ fn homes(env: &TestEnv, root: &Path, url: &str) {
 }
 
 async fn story(day: &Day) {
-    let work = &day.env.work;
+    let work = day.env.root().join("team");
     day.until("identities", async || {
         day.all_idle().await && day.asked("[BOOTSTRAP]") >= 3
     })
@@ -399,7 +418,7 @@ async fn for_good(day: &Day) {
     })
     .await;
     for file in ["AGAIN", "AGAINmore"] {
-        assert!(day.env.work.join(file).exists(), "{file}");
+        assert!(day.env.root().join("team").join(file).exists(), "{file}");
     }
     let told = day.told();
     assert_eq!(told.matches("allow for good").count(), 1, "{told}");

@@ -1,7 +1,8 @@
 //! The frame of a question, row by row.
 
 use super::{Asking, Choice, MIN_CONTENT, Stage};
-use crate::prompt::is_approval;
+use crate::prompt::{Answer, is_approval, lasting};
+use anstyle::Style;
 use crabtalk_proto::visible;
 use crabtalk_render::{Line, Span, cut, diff, exact, theme, wrapped};
 
@@ -38,7 +39,8 @@ impl Asking {
         let until = (self.top + self.room).min(self.total);
         self.seen = self.seen.max(until);
         let mut rows = vec![self.head(width)];
-        rows.extend(content[self.top..until].iter().cloned().map(edged));
+        let content = content[self.top..until].iter().cloned();
+        rows.extend(content.map(|line| self.edged(line)));
         let remark = match (self.remark.as_str(), self.total - until) {
             ("", 0) if self.top == 0 => None,
             ("", 0) => Some("the end; Up shows what is above".to_owned()),
@@ -46,8 +48,8 @@ impl Asking {
             (remark, _) => Some(remark.to_owned()),
         };
         if let Some(remark) = remark {
-            let remark = Line::styled(remark, theme::ASKS);
-            rows.extend(wrapped(&remark, inner).into_iter().map(edged));
+            let remark = wrapped(&Line::styled(remark, self.style()), inner);
+            rows.extend(remark.into_iter().map(|line| self.edged(line)));
         }
         let above = rows.len();
         rows.extend(last);
@@ -58,17 +60,23 @@ impl Asking {
     fn head(&self, width: usize) -> Line {
         let speaker = visible(&self.speaker);
         let text = match is_approval(&self.ask) {
-            true => match self.ask.lines {
-                0 | 1 => format!("{speaker} wants to use {}", visible(&self.ask.tool)),
-                lines => format!(
-                    "{speaker} wants to use {} \u{b7} {lines} lines",
-                    visible(&self.ask.tool)
-                ),
-            },
+            true => {
+                // First, since a long name may be cut.
+                let outside = match self.ask.outside {
+                    true => "outside the sandbox: ",
+                    false => "",
+                };
+                let lines = match self.ask.lines {
+                    0 | 1 => String::new(),
+                    lines => format!(" \u{b7} {lines} lines"),
+                };
+                let tool = visible(&self.ask.tool);
+                format!("{outside}{speaker} wants to use {tool}{lines}")
+            }
             false => format!("{speaker} asks"),
         };
-        let mut line = Line::from(vec![Span::frame(TOP, theme::ASKS)]);
-        line.push(Span::new(exact(&text), theme::ASKS.bold()));
+        let mut line = Line::from(vec![Span::frame(TOP, self.style())]);
+        line.push(Span::new(exact(&text), self.style().bold()));
         crabtalk_render::shorten(&line, width.saturating_sub(1))
     }
 
@@ -100,22 +108,7 @@ impl Asking {
         if !self.ask.reason.is_empty() {
             said(format!("asked because: {}", self.ask.reason));
         }
-        if let Some(rule) = &self.ask.always {
-            let (tool, agent, sender, cwd) = (&rule.tool, &rule.agent, &rule.sender, &rule.cwd);
-            let what = match rule.exact == self.ask.detail {
-                true => "exactly this".to_owned(),
-                false => format!("exactly: {}", rule.exact),
-            };
-            said(format!(
-                "\"always\" stores: {tool} by {agent} for {sender} in {cwd}, {what}"
-            ));
-            if !rule.prefix.is_empty() {
-                said(format!(
-                    "\"prefix\" stores: {tool} by {agent} for {sender} in {cwd}, {} and whatever follows it",
-                    rule.prefix
-                ));
-            }
-        }
+        lasting(&self.ask).into_iter().for_each(said);
         lines
     }
 
@@ -150,7 +143,7 @@ impl Asking {
 
     /// The end of the frame: how to answer.
     fn last_rows(&self, width: usize) -> (Vec<Line>, Option<(usize, usize)>) {
-        let mut bottom = Line::from(vec![Span::frame(BOTTOM, theme::ASKS)]);
+        let mut bottom = Line::from(vec![Span::frame(BOTTOM, self.style())]);
         match self.stage {
             None | Some(Stage::Settling(_)) => {
                 bottom.push(Span::new(
@@ -165,11 +158,12 @@ impl Asking {
             }
             Some(Stage::Writing) => {
                 let hint = match is_approval(&self.ask) {
-                    true => "why not? Enter denies, Esc goes back",
+                    true => "Reason (optional); Enter denies, Esc goes back",
                     false => "your answer",
                 };
                 let (rows, cursor) = self.writing.rows(width, hint);
-                let mut rows: Vec<Line> = rows.into_iter().map(edged).collect();
+                let edged = rows.into_iter().map(|line| self.edged(line));
+                let mut rows: Vec<Line> = edged.collect();
                 let said = match is_approval(&self.ask) {
                     true => "deny",
                     false => "Enter answers, Esc writes a message instead",
@@ -187,16 +181,10 @@ impl Asking {
         let short = width < 64;
         let mut rows: Vec<Vec<Span>> = vec![Vec::new()];
         let mut used = 0;
-        for (choice, letter, name) in self.choices() {
-            let name = match (short, choice) {
-                (true, Choice::Once) => "once",
-                (true, Choice::Always) => "always",
-                (true, Choice::Prefix) => "prefix",
-                (true, Choice::Pager) => "view",
-                _ => name,
-            };
+        for choice in self.choices() {
+            let (letter, name) = (choice.keys()[0], name(choice, short));
             let style = match chosen == Some(choice) {
-                true => theme::ASKS.bold().invert(),
+                true => self.style().bold().invert(),
                 false => theme::PLAIN,
             };
             let said = match short {
@@ -218,10 +206,11 @@ impl Asking {
             }
         }
         let last = rows.pop().unwrap_or_default();
-        let mut lines: Vec<Line> = rows.into_iter().map(|row| edged(Line::from(row))).collect();
+        let rows = rows.into_iter().map(|row| self.edged(Line::from(row)));
+        let mut lines: Vec<Line> = rows.collect();
         if chosen.is_some() {
-            let confirm = Line::styled("Enter confirms", theme::ASKS);
-            lines.insert(0, edged(confirm));
+            let confirm = Line::styled("Enter confirms", self.style());
+            lines.insert(0, self.edged(confirm));
         }
         let mut end = bottom;
         for span in last {
@@ -230,8 +219,33 @@ impl Asking {
         lines.push(end);
         lines
     }
+
+    /// Red where the call leaves the sandbox.
+    fn style(&self) -> Style {
+        match self.ask.outside {
+            true => theme::BAD,
+            false => theme::ASKS,
+        }
+    }
+
+    fn edged(&self, line: Line) -> Line {
+        line.behind(&[Span::frame(EDGE, self.style())])
+    }
 }
 
-fn edged(line: Line) -> Line {
-    line.behind(&[Span::frame(EDGE, theme::ASKS)])
+/// A choice as the frame names it; `short` where it is narrow.
+fn name(choice: Choice, short: bool) -> &'static str {
+    match (choice, short) {
+        (Choice::Answer(Answer::Once), false) => "allow once",
+        (Choice::Answer(Answer::Once), true) => "once",
+        (Choice::Answer(Answer::Always), false) => "always exactly this",
+        (Choice::Answer(Answer::Always), true) => "always",
+        (Choice::Answer(Answer::Prefix), false) => "always this prefix",
+        (Choice::Answer(Answer::Prefix), true) => "prefix",
+        (Choice::Answer(Answer::Conversation), false) => "for this conversation",
+        (Choice::Answer(Answer::Conversation), true) => "conversation",
+        (Choice::Answer(Answer::Deny), _) => "deny",
+        (Choice::Pager, false) => "view all",
+        (Choice::Pager, true) => "view",
+    }
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crabtalk_proto::{ApprovalInfo, AskOption, AskQuestion};
-use crabtalk_render::Line;
+use crabtalk_render::{Line, theme};
 use std::time::Duration;
 
 fn approval() -> AskUserEvent {
@@ -20,8 +20,21 @@ fn approval() -> AskUserEvent {
             cwd: "/w".into(),
             ..ApprovalInfo::default()
         }),
+        questions: listed(&["Allow once", "Allow always", "Deny"]),
         ..AskUserEvent::default()
     }
+}
+
+/// A question that lists these answers.
+fn listed(labels: &[&str]) -> Vec<AskQuestion> {
+    let options = labels.iter().map(|label| AskOption {
+        label: (*label).into(),
+        ..AskOption::default()
+    });
+    vec![AskQuestion {
+        options: options.collect(),
+        ..AskQuestion::default()
+    }]
 }
 
 fn asking(ask: AskUserEvent) -> Asking {
@@ -70,7 +83,7 @@ fn an_approval_shows_all_that_it_allows_behind_the_edge_of_its_frame() {
          \u{2503} \n\
          \u{2503} in /w\n\
          \u{2503} asked because: allowed by no rule\n\
-         \u{2503} \"always\" stores: bash by crab for user in /w, exactly this\n\
+         \u{2503} Always: allow this exact command in this folder\n\
          \u{2517}\u{2501}  y allow once    a always exactly this    n deny    v view all "
     );
     let narrow = shown(&mut asking, 40);
@@ -86,6 +99,7 @@ fn an_approval_shows_all_that_it_allows_behind_the_edge_of_its_frame() {
 #[test]
 fn a_prefix_is_shown_before_it_is_stored_on_a_narrow_terminal_too() {
     let mut ask = approval();
+    ask.questions = listed(&["Allow once", "Allow always", "Deny", "Allow prefix"]);
     if let Some(rule) = &mut ask.always {
         rule.prefix = "cargo test".into();
     }
@@ -99,7 +113,7 @@ fn a_prefix_is_shown_before_it_is_stored_on_a_narrow_terminal_too() {
     }
     let flat = shown(&mut asking, 100);
     assert!(
-        flat.contains("cargo test and whatever follows it"),
+        flat.contains("Prefix: allow any `cargo test ..` command in this folder"),
         "{flat}"
     );
     assert_eq!(
@@ -109,6 +123,45 @@ fn a_prefix_is_shown_before_it_is_stored_on_a_narrow_terminal_too() {
     let mut without = settled(approval(), 30);
     assert!(!shown(&mut without, 100).contains("prefix"));
     assert_eq!(typed(&mut without, "p\n"), Answered::Not);
+}
+
+#[test]
+fn frame_outside_the_sandbox_is_red_and_says_so() {
+    let asks = |outside| AskUserEvent {
+        outside,
+        questions: listed(&["Allow once", "Deny"]),
+        ..approval()
+    };
+    for (outside, style) in [(true, theme::BAD), (false, theme::ASKS)] {
+        let mut asking = settled(asks(outside), 30);
+        typed(&mut asking, "y");
+        let (rows, _) = asking.rows(60, 30);
+        for row in &rows {
+            let edge = row.spans().first().unwrap();
+            assert_eq!(edge.style(), style, "{}", row.text());
+        }
+        let title = rows.first().unwrap();
+        assert_eq!(title.spans()[1].style(), style.bold());
+        let says = title.text().contains(" outside the sandbox: crab wants");
+        assert_eq!(says, outside, "{}", title.text());
+        assert_eq!(typed(&mut asking, "a\n"), Answered::Not, "not listed");
+    }
+}
+
+#[test]
+fn conversation_is_chosen_by_letter_or_digit_where_listed() {
+    let ask = AskUserEvent {
+        questions: listed(&["Allow once", "Allow for this conversation", "Deny"]),
+        ..approval()
+    };
+    for keys in ["c\n", "5\n"] {
+        let mut asking = settled(ask.clone(), 30);
+        let answer = Answered::With("Allow for this conversation".into());
+        assert_eq!(typed(&mut asking, keys), answer, "{keys:?}");
+    }
+    let mut asking = settled(ask, 30);
+    assert!(shown(&mut asking, 80).contains("c for this conversation"));
+    assert_eq!(typed(&mut settled(approval(), 30), "c\n"), Answered::Not);
 }
 
 #[test]
@@ -143,6 +196,7 @@ fn two_keys_allow_and_no_sentence_does() {
     let mut never = settled(
         AskUserEvent {
             always: None,
+            questions: Vec::new(),
             ..approval()
         },
         30,

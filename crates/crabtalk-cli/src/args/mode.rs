@@ -1,0 +1,68 @@
+//! The modes of runs, as the command line and the chat name them.
+
+use clap::ValueEnum;
+use std::fmt;
+
+/// How much a run may do without asking; the guide on permissions has what each
+/// mode allows.
+// Doc comments on the variants would make the help of every command a long one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Mode {
+    ReadOnly,
+    Ask,
+    Auto,
+    Full,
+}
+
+impl Mode {
+    /// Every mode, the narrowest first.
+    pub(crate) const ALL: [Self; 4] = [Self::ReadOnly, Self::Ask, Self::Auto, Self::Full];
+
+    /// The name on the wire and on the command line.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::ReadOnly => "read-only",
+            Self::Ask => "ask",
+            Self::Auto => "auto",
+            Self::Full => "full",
+        }
+    }
+
+    /// The mode of that name.
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.as_str() == name)
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Mode;
+    use crate::args::{Cli, usage};
+    use clap::{Parser, ValueEnum};
+
+    #[test]
+    fn mode_is_read_by_name_and_lists_valid_names() {
+        for mode in Mode::ALL {
+            assert_eq!(Mode::parse(mode.as_str()), Some(mode));
+            for command in ["ask hi", "chat"] {
+                let line = format!("crabtalk {command} --mode {mode}");
+                let cli = Cli::try_parse_from(line.split(' ')).unwrap();
+                assert_eq!(cli.global.mode, Some(mode), "{line}");
+            }
+        }
+        assert_eq!(Mode::value_variants(), Mode::ALL);
+        let argv = ["crabtalk", "--mode", "yolo"].map(Into::into);
+        let error = Cli::try_parse_from(&argv).unwrap_err();
+        let said = usage(&error, &argv).to_string();
+        assert!(
+            said.contains("one of: read-only, ask, auto, full"),
+            "{said}"
+        );
+    }
+}

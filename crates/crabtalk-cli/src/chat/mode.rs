@@ -1,0 +1,124 @@
+//! The mode of a chat's runs.
+//!
+//! Invariant: the chat never turns to `full`; it only leaves it.
+
+use crate::args::Mode;
+
+/// Why `/mode full` is refused.
+const NOT_FULL: &str = "start the chat with --mode full, or set `mode: full` in the agent's file";
+
+/// The mode that the person chose, and the one that the last run reported.
+#[derive(Debug, Default)]
+pub(super) struct RunMode {
+    chosen: Option<Mode>,
+    reported: String,
+}
+
+impl RunMode {
+    /// A chat that was started with `--mode`.
+    pub(super) fn new(chosen: Option<Mode>) -> Self {
+        Self {
+            chosen,
+            reported: String::new(),
+        }
+    }
+
+    /// The name for the next request; absent for the daemon's choice.
+    pub(super) fn wire(&self) -> Option<String> {
+        self.chosen.map(|mode| mode.to_string())
+    }
+
+    /// The mode in force; empty while none is known.
+    pub(super) fn name(&self) -> &str {
+        match self.chosen {
+            Some(mode) => mode.as_str(),
+            None => &self.reported,
+        }
+    }
+
+    /// Takes the mode with which a run started.
+    pub(super) fn report(&mut self, mode: &str) {
+        if !mode.is_empty() {
+            mode.clone_into(&mut self.reported);
+        }
+    }
+
+    /// Forgets what another conversation's runs reported.
+    pub(super) fn forget(&mut self) {
+        self.reported.clear();
+    }
+
+    /// `/mode [NAME]`: what to tell the person, or why it is refused.
+    pub(super) fn command(&mut self, name: &str) -> Result<String, String> {
+        if name.is_empty() {
+            return Ok(match self.name() {
+                "" => "the mode is decided by the agent and the folder; /mode NAME sets one: \
+                       read-only, ask or auto"
+                    .to_owned(),
+                name => format!("mode {name}"),
+            });
+        }
+        match Mode::parse(name) {
+            Some(Mode::Full) => Err(NOT_FULL.to_owned()),
+            Some(mode) => Ok(self.choose(mode)),
+            None => Err(format!(
+                "there is no mode {name}; the modes are read-only, ask and auto"
+            )),
+        }
+    }
+
+    /// Shift+Tab: the next mode, without `full`.
+    pub(super) fn cycle(&mut self) -> String {
+        self.choose(match Mode::parse(self.name()) {
+            Some(Mode::ReadOnly) => Mode::Ask,
+            Some(Mode::Ask) => Mode::Auto,
+            Some(Mode::Auto | Mode::Full) | None => Mode::ReadOnly,
+        })
+    }
+
+    fn choose(&mut self, mode: Mode) -> String {
+        self.chosen = Some(mode);
+        format!("mode {mode}, from the next run on")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_cycle_modes_and_never_reach_full() {
+        for (started, want) in [
+            (None, ["read-only", "ask", "auto", "read-only"]),
+            (Some(Mode::ReadOnly), ["ask", "auto", "read-only", "ask"]),
+            (Some(Mode::Full), ["read-only", "ask", "auto", "read-only"]),
+        ] {
+            let mut mode = RunMode::new(started);
+            for want in want {
+                mode.cycle();
+                assert_eq!(mode.name(), want, "{started:?}");
+                assert_eq!(mode.wire().as_deref(), Some(want));
+            }
+        }
+        let mut reported = RunMode::default();
+        reported.report("ask");
+        reported.cycle();
+        assert_eq!(reported.name(), "auto");
+    }
+
+    #[test]
+    fn command_shows_and_sets_modes_but_not_full() {
+        let mut mode = RunMode::default();
+        assert!(mode.command("").unwrap().contains("by the agent"));
+        mode.report("auto");
+        mode.report("");
+        assert_eq!(mode.command("").unwrap(), "mode auto");
+        assert_eq!(mode.wire(), None, "a reported mode is not sent");
+        assert_eq!(mode.command("full").unwrap_err(), NOT_FULL);
+        assert!(mode.command("yolo").unwrap_err().contains("read-only, ask"));
+        assert_eq!(mode.name(), "auto");
+        mode.command("ask").unwrap();
+        mode.report("read-only");
+        assert_eq!((mode.name(), mode.wire()), ("ask", Some("ask".into())));
+    }
+}

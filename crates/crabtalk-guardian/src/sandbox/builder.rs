@@ -1,0 +1,438 @@
+//! Builds the policy of one command: which places it finds, with which rights.
+//!
+//! With namespaces a closed place inside an opened one is covered by an empty
+//! one. Landlock alone only ever allows, so there the opened folder is taken
+//! apart into its entries instead.
+
+use super::links::Links;
+use super::lists::{MOVED, PRIVATE_CACHES, SECRETS, SHARED_CACHES, SYSTEM, TOOLCHAINS, words};
+use super::policy::{Absent, Cache, Caches, Opened, Right, Spot};
+use super::{SandboxConfig, SandboxPolicy, repository, secrets};
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+/// Entries into which opened folders are taken apart at most, so that a
+/// working directory of a million files costs an error, not a minute.
+const MAX_PATHS: usize = 10_000;
+
+/// The parts of a policy.
+#[derive(Debug)]
+pub struct PolicyBuilder<'a> {
+    /// The owner's settings.
+    pub config: &'a SandboxConfig,
+    /// The working folder, judged.
+    pub cwd: &'a Spot,
+    /// Whether the command may write nowhere but to temporary folders.
+    pub read_only: bool,
+    /// Paths without links that this command may write as well.
+    pub write: &'a [PathBuf],
+    /// Hosts that this command may reach.
+    pub hosts: &'a [String],
+    /// `$CRABTALK_HOME`.
+    pub home: &'a Path,
+    /// The home of the user who runs the daemon.
+    pub user_home: Option<&'a Path>,
+    /// The command's environment: its `PATH`, and where toolchains lie.
+    pub environment: &'a [(OsString, OsString)],
+    /// What of `home` this conversation may read.
+    pub readable: &'a [PathBuf],
+    /// The folder of the project's private caches.
+    pub caches: Option<&'a Path>,
+    /// Whether the machine allows namespaces.
+    pub namespaces: bool,
+}
+
+impl PolicyBuilder<'_> {
+    /// The policy. Touches the disk.
+    ///
+    /// # Errors
+    /// The machine lacks the namespaces that hosts need; a granted or configured
+    /// path is too wide; git's configuration cannot be protected.
+    pub fn build(&self) -> Result<SandboxPolicy, String> {
+        if !self.hosts.is_empty() && !self.namespaces {
+            return Err("the command was not run: `hosts` needs network namespaces, which this machine does not allow (`crabtalk doctor` says what helps). Ask for outside the sandbox with `escalate` and a reason".into());
+        }
+        let mut places = Opening {
+            closed: self.closed(),
+            namespaces: self.namespaces,
+            links: Links::default(),
+            opened: Vec::new(),
+        };
+        let roots = self.open_folders(&mut places)?;
+        self.open_tools(&mut places)?;
+        // They lie in the closed home.
+        let readable = self.readable.iter().filter_map(|path| judge(path));
+        places
+            .opened
+            .extend(readable.map(|spot| Opened::new(spot, Right::Read)));
+        let hosts = self.granted_hosts();
+        let (mut absent, mut caches, mut home) = (Vec::new(), None, None);
+        for root in &roots {
+            self.protect(root, &roots, &mut places, &mut absent)?;
+        }
+        if self.namespaces {
+            places.hide(&roots);
+            if !hosts.is_empty() {
+                let cwd = std::iter::once(self.cwd.path.as_path());
+                for folder in cwd.chain(roots.iter().map(PathBuf::as_path)) {
+                    let found = secrets::in_project(folder);
+                    places.add(found.iter().map(PathBuf::as_path), Right::Hidden);
+                }
+            }
+            home = self.user_home.and_then(|h| h.canonicalize().ok());
+            caches = self.caches(&mut places)?;
+        } else {
+            places.opened.retain(|opened| opened.right <= Right::Write);
+        }
+        Ok(SandboxPolicy {
+            cwd: self.cwd.clone(),
+            opened: places.opened,
+            absent,
+            home,
+            caches,
+            links: places.links.into_list(),
+            hosts,
+            namespaces: self.namespaces,
+            landlock: self.config.landlock,
+        })
+    }
+
+    /// The configuration's `network = true` is every host.
+    fn granted_hosts(&self) -> Vec<String> {
+        if self.config.network && self.namespaces {
+            return vec!["*".into()];
+        }
+        self.hosts.to_vec()
+    }
+
+    /// Opens the working folder and what was granted or configured beside it.
+    /// Answers the folders that are writable.
+    fn open_folders(&self, places: &mut Opening) -> Result<Vec<PathBuf>, String> {
+        let right = if self.read_only {
+            Right::Read
+        } else {
+            Right::Write
+        };
+        let mut roots = Vec::new();
+        if self.is_home_or_above(&self.cwd.path) {
+            // The home as a whole is shown, and never written.
+            if let Some(home) = self.user_home {
+                places.open(home, Right::Read)?;
+            }
+        } else {
+            places.open_judged(self.cwd.clone(), right)?;
+            roots.push(self.cwd.path.clone());
+        }
+        let mut writable = Vec::new();
+        for path in &self.config.write {
+            places.links.note(path);
+            writable.extend(judge(path));
+        }
+        for path in self.write {
+            // Granted without links, so that following one now would open
+            // another place.
+            let spot = Spot::judge(path);
+            let failed = |e| format!("the sandbox cannot open {}: {e}", path.display());
+            writable.push(spot.map_err(failed)?);
+        }
+        for spot in writable {
+            if self.is_home_or_above(&spot.path) {
+                return Err(format!(
+                    "the sandbox cannot open {} for writing, because the home folder lies in it: name a folder in the home",
+                    spot.path.display()
+                ));
+            }
+            roots.push(spot.path.clone());
+            places.open_judged(spot, right)?;
+        }
+        if self.read_only {
+            roots.clear();
+        }
+        roots.retain(|root| places.is_open(root));
+        Ok(roots)
+    }
+
+    /// Opens the system, toolchains, and what `PATH` and configuration name.
+    fn open_tools(&self, places: &mut Opening) -> Result<(), String> {
+        let toolchains = words(TOOLCHAINS).filter_map(|entry| self.below_home(entry));
+        let caches = words(SHARED_CACHES)
+            .filter(|_| !self.namespaces)
+            .filter_map(|entry| self.below_home(entry));
+        let path = self.variable("PATH").unwrap_or(OsStr::new(""));
+        let programs =
+            std::env::split_paths(path).filter(|p| p.is_absolute() && !self.is_home_or_above(p));
+        for path in words(SYSTEM)
+            .map(PathBuf::from)
+            .chain(toolchains)
+            .chain(caches)
+            .chain(programs)
+            .chain(self.config.read.iter().cloned())
+        {
+            places.links.note(&path);
+            places.open(&path, Right::Read)?;
+        }
+        Ok(())
+    }
+
+    /// Protects git's configuration in a writable folder.
+    fn protect(
+        &self,
+        root: &Path,
+        roots: &[PathBuf],
+        places: &mut Opening,
+        absent: &mut Vec<Absent>,
+    ) -> Result<(), String> {
+        let user_home = self.user_home;
+        let found = repository::protected(root, roots, user_home)?;
+        for folder in found.folders {
+            if !self.is_home_or_above(&folder) {
+                places.open(&folder, Right::Write)?;
+            }
+        }
+        if self.namespaces {
+            places.add(found.pinned.iter().map(PathBuf::as_path), Right::Pinned);
+            places.add(
+                found.read_only.iter().map(PathBuf::as_path),
+                Right::ReadOnly,
+            );
+            absent.extend(
+                found
+                    .absent
+                    .into_iter()
+                    .filter_map(|(folder, name, include)| {
+                        Some(Absent {
+                            path: folder.join(&name),
+                            include,
+                            folder: judge(&folder)?,
+                            name,
+                        })
+                    }),
+            );
+        }
+        Ok(())
+    }
+
+    /// The private caches, made where they are missing.
+    fn caches(&self, places: &mut Opening) -> Result<Option<Caches>, String> {
+        let Some(folder) = self.caches else {
+            return Ok(None);
+        };
+        let make = |name: &str| {
+            let made = folder.join(name);
+            std::fs::create_dir_all(&made)
+                .and_then(|()| made.canonicalize())
+                .map_err(|e| format!("cannot make the cache folder {}: {e}", made.display()))
+        };
+        let mut list: Vec<Cache> = Vec::new();
+        for (entries, shared) in [(PRIVATE_CACHES, false), (SHARED_CACHES, true)] {
+            for entry in words(entries) {
+                let Some(path) = self.below_home(entry) else {
+                    continue;
+                };
+                places.links.note(&path);
+                // Where it lies, if a link leads to it.
+                let path = path.canonicalize().unwrap_or(path);
+                let lower = judge(&path).filter(|_| shared);
+                if lower.is_none() && list.iter().any(|c| path.starts_with(&c.path)) {
+                    continue;
+                }
+                let upper = make(&entry.trim_start_matches('.').replace('/', "-"))?;
+                let upper = Spot::judge(&upper).map_err(|e| e.to_string())?;
+                list.push(Cache { path, lower, upper });
+            }
+        }
+        let work = make("work")?;
+        Ok(Some(Caches { work, list }))
+    }
+
+    /// Whether writing there would be writing to the whole home.
+    fn is_home_or_above(&self, path: &Path) -> bool {
+        let home = self
+            .user_home
+            .map(|h| h.canonicalize().unwrap_or_else(|_| h.to_path_buf()));
+        path == Path::new("/") || home.is_some_and(|h| h.starts_with(path))
+    }
+
+    /// A place below the home, or where a variable has moved it.
+    fn below_home(&self, entry: &str) -> Option<PathBuf> {
+        let moved = MOVED.iter().find_map(|(folder, variable)| {
+            let rest = entry.strip_prefix(folder)?;
+            let rest = rest.strip_prefix('/').or(rest.is_empty().then_some(""))?;
+            let at = PathBuf::from(self.variable(variable)?);
+            (at.is_absolute() && !self.is_home_or_above(&at)).then(|| at.join(rest))
+        });
+        moved.or_else(|| Some(self.user_home?.join(entry)))
+    }
+
+    fn variable(&self, name: &str) -> Option<&OsStr> {
+        let known = self.environment.iter().rfind(|(known, _)| known == name);
+        known.map(|(_, value)| value.as_os_str())
+    }
+
+    fn closed(&self) -> Vec<PathBuf> {
+        let secrets = self
+            .user_home
+            .into_iter()
+            .flat_map(|h| words(SECRETS).map(|s| h.join(s)));
+        let mut closed: Vec<PathBuf> = std::iter::once(self.home.to_path_buf())
+            .chain(secrets)
+            .filter_map(|path| path.canonicalize().ok())
+            .collect();
+        if rustix::process::geteuid().is_root() {
+            closed.extend(secrets::of_root());
+        }
+        closed
+    }
+}
+
+/// Resolves a path and notes what is there.
+fn judge(path: &Path) -> Option<Spot> {
+    Spot::judge(&path.canonicalize().ok()?).ok()
+}
+
+impl Opened {
+    fn new(spot: Spot, right: Right) -> Self {
+        Self { spot, right }
+    }
+}
+
+/// The places opened so far.
+struct Opening {
+    closed: Vec<PathBuf>,
+    namespaces: bool,
+    links: Links,
+    opened: Vec<Opened>,
+}
+
+impl Opening {
+    /// Opens what a path leads to. What does not exist opens nothing, and
+    /// neither does what becomes a link at this moment.
+    fn open(&mut self, path: &Path, right: Right) -> Result<(), String> {
+        judge(path).map_or(Ok(()), |spot| self.open_judged(spot, right))
+    }
+
+    /// The same for what was judged before.
+    fn open_judged(&mut self, spot: Spot, right: Right) -> Result<(), String> {
+        if self.closed.iter().any(|c| spot.path.starts_with(c)) {
+            return Ok(());
+        }
+        if self.opened.len() == MAX_PATHS {
+            return Err(format!(
+                "the sandbox would have to open more than {MAX_PATHS} entries one by one, because the working directory lies above something closed; choose one below"
+            ));
+        }
+        if self.namespaces || !self.closed.iter().any(|c| c.starts_with(&spot.path)) {
+            self.opened.push(Opened::new(spot, right));
+            return Ok(());
+        }
+        // A link among the entries leads to a place that is opened on its own.
+        for name in spot.names().unwrap_or_default() {
+            if let Ok(entry) = Spot::judge(&spot.path.join(name)) {
+                self.open_judged(entry, right)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds rights inside of opened folders, except for files that vanished.
+    fn add<'p>(&mut self, paths: impl Iterator<Item = &'p Path>, right: Right) {
+        let spots = paths.filter_map(|path| Spot::judge(path).ok());
+        self.opened
+            .extend(spots.map(|spot| Opened::new(spot, right)));
+    }
+
+    /// Hides what is closed inside of what is opened. In a writable folder the
+    /// way to it is pinned, so that the command cannot move it elsewhere.
+    fn hide(&mut self, roots: &[PathBuf]) {
+        let closed = std::mem::take(&mut self.closed);
+        let inside: Vec<&Path> = closed
+            .iter()
+            .map(PathBuf::as_path)
+            .filter(|path| self.is_open(path))
+            .collect();
+        for path in &inside {
+            let pinned = repository::ancestors_within(path, roots);
+            self.add(pinned.iter().map(PathBuf::as_path), Right::Pinned);
+        }
+        self.add(inside.into_iter(), Right::Hidden);
+    }
+
+    fn is_open(&self, path: &Path) -> bool {
+        self.opened
+            .iter()
+            .any(|opened| path.starts_with(&opened.spot.path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy(cwd: &Path, user_home: &Path, namespaces: bool) -> SandboxPolicy {
+        PolicyBuilder {
+            config: &SandboxConfig::default(),
+            cwd: &Spot::judge(cwd).expect("exists"),
+            read_only: false,
+            write: &[],
+            hosts: &[],
+            home: &user_home.join(".crabtalk"),
+            user_home: Some(user_home),
+            environment: &[],
+            readable: &[],
+            caches: None,
+            namespaces,
+        }
+        .build()
+        .expect("makes sense")
+    }
+
+    fn below(policy: &SandboxPolicy, root: &Path) -> Vec<(String, Right)> {
+        let opened = policy.opened.iter();
+        let mut below: Vec<_> = opened
+            .filter_map(|o| {
+                let path = o.spot.path.strip_prefix(root).ok()?;
+                Some((path.display().to_string(), o.right))
+            })
+            .collect();
+        below.sort();
+        below
+    }
+
+    #[test]
+    fn folder_above_secret_hides_it_or_is_taken_apart() {
+        let dir = tempfile::tempdir().expect("creates");
+        let user = dir.path().canonicalize().expect("exists");
+        for folder in ["work/.crabtalk", "work/sub", ".ssh", "work/.git"] {
+            std::fs::create_dir_all(user.join(folder)).expect("creates");
+        }
+        let named = |list: &[(&str, Right)]| -> Vec<(String, Right)> {
+            let named = list
+                .iter()
+                .map(|(path, right)| ((*path).to_owned(), *right));
+            named.collect()
+        };
+        // The home is shown read-only, its secrets are not.
+        let apart = below(&policy(&user, &user, false), &user);
+        assert_eq!(apart, named(&[("work", Right::Read)]));
+        let hidden = below(&policy(&user, &user, true), &user);
+        let expected = [("", Right::Read), (".ssh", Right::Hidden)];
+        assert_eq!(hidden, named(&expected));
+        let work = below(&policy(&user.join("work"), &user, true), &user);
+        let expected = [("work", Right::Write), ("work/.git", Right::Pinned)];
+        assert_eq!(work, named(&expected));
+        // A folder above the home is not opened at all.
+        let above = below(&policy(user.parent().expect("has one"), &user, true), &user);
+        assert_eq!(above, hidden);
+    }
+
+    #[test]
+    fn crabtalk_home_as_working_folder_opens_nothing() {
+        let dir = tempfile::tempdir().expect("creates");
+        let user = dir.path().canonicalize().expect("exists");
+        let cwd = user.join(".crabtalk/config");
+        std::fs::create_dir_all(&cwd).expect("creates");
+        for namespaces in [false, true] {
+            assert_eq!(below(&policy(&cwd, &user, namespaces), &user), []);
+        }
+    }
+}
