@@ -134,6 +134,9 @@ impl SubscriptionFile {
         if !subscription.by.is_empty() {
             table.insert("by", subscription.by.as_str().into());
         }
+        if !subscription.prompt.is_empty() {
+            table.insert("prompt", subscription.prompt.as_str().into());
+        }
         Ok(self.0.add(table)?)
     }
 
@@ -153,7 +156,8 @@ impl SubscriptionFile {
 }
 
 fn subscription(table: &Table) -> Result<Subscription, String> {
-    let (mut once, mut texts) = (false, [("source", ""), ("target_agent", ""), ("by", "")]);
+    let names = ["source", "target_agent", "by", "prompt"];
+    let (mut once, mut texts) = (false, names.map(|name| (name, "")));
     for (key, item) in table.iter() {
         match key {
             "id" => {}
@@ -166,9 +170,13 @@ fn subscription(table: &Table) -> Result<Subscription, String> {
             }
         }
     }
-    let [(_, source), (_, agent), (_, by)] = texts;
+    let [source, agent, by, prompt] = texts.map(|(_, text)| text);
     let id = id_of(table).unwrap_or_default();
-    Subscription::new(id, source, agent, once, by).map_err(|error| error.to_string())
+    let one = Subscription::new(id, source, agent, once, by).map_err(|error| error.to_string())?;
+    Ok(Subscription {
+        prompt: prompt.to_owned(),
+        ..one
+    })
 }
 
 #[cfg(test)]
@@ -194,7 +202,10 @@ mod tests {
         let ids: Vec<u64> = read.subscriptions.iter().map(|s| s.id).collect();
         assert_eq!(ids, [3, 4]);
         let mut edit = SubscriptionFile::open(&path, read.text.as_deref()).expect("unchanged");
-        let five = Subscription::new(5, "y:*", "crab", true, "user").expect("one");
+        let five = Subscription {
+            prompt: "Say \"hi\".\nThen stop.".into(),
+            ..Subscription::new(5, "y:*", "crab", true, "user").expect("one")
+        };
         edit.add(&five).expect("added");
         assert!(edit.remove(4) && !edit.remove(99));
         edit.save().expect("saved");

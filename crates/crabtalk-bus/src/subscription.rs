@@ -16,6 +16,8 @@ pub struct Subscription {
     pub once: bool,
     /// The sender who made it; empty if that is not known.
     pub by: String,
+    /// What the agent is told before the payload; may be empty.
+    pub prompt: String,
 }
 
 /// Why something is no subscription.
@@ -52,6 +54,7 @@ impl Subscription {
             agent,
             once,
             by: by.to_owned(),
+            prompt: String::new(),
         })
     }
 

@@ -128,7 +128,7 @@ async fn answer(
         }
         heard.send(request).await.unwrap();
         let turn = turns.lock().unwrap().pop_front();
-        let turn = turn.unwrap_or_else(|| stay([Pong {}]));
+        let turn = turn.unwrap_or_else(|| stay([Pong::default()]));
         for message in &turn.says {
             say(&mut stream, message).await?;
         }

@@ -110,14 +110,17 @@ impl Bus {
         source: String,
         agent: String,
         once: bool,
+        prompt: String,
     ) -> Result<Subscription, Status> {
         self.0
             .change(move |inner, state| {
-                let made = |id| Subscription::new(id, &source, &agent, once, LOCAL_MAKER);
-                let wanted = made(u64::MAX).map_err(|e| Status::bad_request(e.to_string()))?;
+                let wanted = Subscription::new(u64::MAX, &source, &agent, once, LOCAL_MAKER);
+                let wanted = wanted.map_err(|e| Status::bad_request(e.to_string()))?;
+                let wanted = Subscription { prompt, ..wanted };
                 let known = inner.known();
                 let same = |one: &&Subscription| {
-                    (&one.source, &one.agent, one.once) == (&wanted.source, &wanted.agent, once)
+                    (&one.source, &one.agent, one.once, &one.prompt)
+                        == (&wanted.source, &wanted.agent, once, &wanted.prompt)
                 };
                 if let Some(same) = known.iter().find(same) {
                     return Ok(same.clone());
@@ -169,8 +172,9 @@ impl Bus {
         problems.await
     }
 
-    /// Takes an event of a client, which fires what subscribed to its source.
-    pub(crate) async fn publish(&self, source: String, payload: String) -> Result<(), Status> {
+    /// Takes an event of a client, which fires what subscribed to its source. Answers
+    /// how many subscriptions that are.
+    pub(crate) async fn publish(&self, source: String, payload: String) -> Result<u32, Status> {
         check_source(&source, false).map_err(|e| Status::bad_request(e.to_string()))?;
         if is_of_daemon(&source) {
             return Err(Status::forbidden(format!(
@@ -190,10 +194,10 @@ impl Bus {
         .await
     }
 
-    /// Keeps an event for the runs that it fires, if it fires any.
-    async fn take(&self, event: Event) -> Result<(), Status> {
+    /// Keeps an event for the runs that it fires, and answers how many.
+    async fn take(&self, event: Event) -> Result<u32, Status> {
         if self.0.known_to_fire(&event.source) == Some(false) {
-            return Ok(());
+            return Ok(0);
         }
         let taken = self
             .0
@@ -203,14 +207,15 @@ impl Bus {
                 let fires: Vec<u64> = fires.map(|one| one.id).collect();
                 let journal = state.journal();
                 let again = !event.about.is_empty() && journal.has(&event.about);
+                let matched = u32::try_from(fires.len()).unwrap_or(u32::MAX);
                 if fires.is_empty() || again {
-                    return Ok(());
+                    return Ok(matched);
                 }
                 let taken = journal.publish(Event {
                     fires: fires.clone(),
                     ..event
                 });
-                taken.map(drop).map_err(|error| {
+                taken.map(|_| matched).map_err(|error| {
                     inner.drop_for(&fires);
                     let message = error.to_string();
                     match error {
@@ -291,6 +296,7 @@ fn told(ended: &RunEnded) -> String {
         "outcome": word,
         "code": outcome.code,
         "error": outcome.error,
+        "answer": ended.answer,
         "tokens": outcome.usage.map(|usage| usage.total_tokens()),
         "duration_ms": outcome.duration.map(|took| took.as_millis() as u64),
     })

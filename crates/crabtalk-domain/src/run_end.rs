@@ -51,6 +51,8 @@ pub struct RunEnded {
     pub request_id: String,
     /// How it came out.
     pub outcome: RunOutcome,
+    /// What the agent said last, up to a bound; empty where a crash or a panic ended it.
+    pub answer: String,
     /// What its model calls, which are booked already, come to; `None` where a
     /// crash took the account.
     pub total: Option<RunTotal>,

@@ -85,7 +85,7 @@ include!(concat!(env!("OUT_DIR"), "/answers.rs"));
 /// What was done and has no answer beyond that is answered by a Pong.
 impl From<()> for ServerMessage {
     fn from((): ()) -> Self {
-        Pong {}.into()
+        Pong::default().into()
     }
 }
 
@@ -93,7 +93,7 @@ impl TryFrom<ServerMessage> for () {
     type Error = ClientError;
 
     fn try_from(message: ServerMessage) -> Result<Self, ClientError> {
-        Pong::try_from(message).map(|Pong {}| ())
+        Pong::try_from(message).map(drop)
     }
 }
 

@@ -141,7 +141,7 @@ macro_rules! operations {
                 /// Lists subscriptions.
                 list_subscriptions: ListSubscriptions(ListSubscriptionsMsg) -> SubscriptionList, Operate;
                 /// Publishes an event.
-                publish_event: PublishEvent(PublishEventMsg) -> (), Operate;
+                publish_event: PublishEvent(PublishEventMsg) -> Pong, Operate;
                 /// Reads the effective configuration, secrets masked.
                 get_config: GetConfig(GetConfig) -> ConfigMsg, Admin;
                 /// Changes the configuration file, or replaces it (OPS-4).

@@ -95,6 +95,7 @@ impl Ends {
             origin: Origin::parse(&cut.origin),
             request_id: cut.request_id.clone(),
             outcome: RunOutcome::of_record(cut),
+            answer: String::new(),
             total: None,
             carried_on_as,
         };

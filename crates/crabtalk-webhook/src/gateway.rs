@@ -135,7 +135,14 @@ impl Gateway {
                 source,
                 payload: text,
             };
-            return self.client.call(event).await;
+            let answer = self.client.call(event).await?;
+            if answer.matched == Some(0) {
+                tracing::warn!(
+                    hook = name,
+                    "no subscription matches the event: nothing ran"
+                );
+            }
+            return Ok(());
         }
         let sender = hook.sender.clone();
         // The run belongs to its conversation: it goes on without its reader.

@@ -16,6 +16,14 @@ pub(crate) enum Subscriptions {
         /// Only the next event.
         #[arg(long)]
         once: bool,
+        /// What the agent is told before the payload.
+        #[arg(
+            long,
+            value_name = "TEXT",
+            default_value = "",
+            hide_default_value = true
+        )]
+        prompt: String,
     },
     /// Remove one; what it started goes on.
     Rm {

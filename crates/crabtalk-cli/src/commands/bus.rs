@@ -14,7 +14,11 @@ use serde_json::json;
 pub(super) async fn run(context: &mut Context, command: Subscriptions) -> Result<(), Error> {
     match command {
         Subscriptions::List => list(context).await,
-        Subscriptions::Add { source, once } => add(context, source, once).await,
+        Subscriptions::Add {
+            source,
+            once,
+            prompt,
+        } => add(context, source, once, prompt).await,
         Subscriptions::Rm { id } => {
             let request = UnsubscribeEventMsg { id };
             context.call(request).await?;
@@ -48,6 +52,9 @@ fn entry(subscription: &SubscriptionInfo) -> String {
     if subscription.once {
         text.push_str(", once");
     }
+    if !subscription.prompt.is_empty() {
+        text.push_str(&format!(": {}", summary(&subscription.prompt)));
+    }
     if subscription.fired + subscription.failed > 0 {
         let (fired, failed) = (subscription.fired, subscription.failed);
         text.push_str(&format!("; {fired} started, {failed} failed"));
@@ -60,12 +67,18 @@ fn entry(subscription: &SubscriptionInfo) -> String {
     text
 }
 
-async fn add(context: &mut Context, source: String, once: bool) -> Result<(), Error> {
+async fn add(
+    context: &mut Context,
+    source: String,
+    once: bool,
+    prompt: String,
+) -> Result<(), Error> {
     let request = SubscribeEventMsg {
         source,
         // The agent of the command line; empty is the default one.
         target_agent: context.global.agent.clone().unwrap_or_default(),
         once,
+        prompt,
     };
     let made = context.call(request).await?;
     if context.global.json {
@@ -86,7 +99,11 @@ pub(super) async fn publish(context: &mut Context, args: Publish) -> Result<(), 
         source: args.source.clone(),
         payload: stdin::append(&args.payload.join(" "), &piped),
     };
-    context.call(request).await?;
-    let said = format!("crabtalk: {} is published", visible(&args.source));
-    context.done(json!({"published": args.source}), &said)
+    // An older daemon does not say.
+    let matched = context.call(request).await?.matched;
+    let mut said = format!("crabtalk: {} is published", visible(&args.source));
+    if matched == Some(0) {
+        said.push_str(", and no subscription matches it; see `crabtalk subscriptions`");
+    }
+    context.done(json!({"published": args.source, "matched": matched}), &said)
 }

@@ -10,6 +10,7 @@ use crabtalk_runtime::{Error, RunRequest};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use sha2::{Digest, Sha256};
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
@@ -172,18 +173,14 @@ async fn run(
 ) -> Result<String, Arc<Error>> {
     let key = ConversationKey::new(subscription.agent.as_str(), &sender(event));
     let key = key.map_err(|error| Arc::new(Error::from(error)))?;
-    // Nothing said would be no message.
-    let content = match event.payload.trim() {
-        "" => &event.source,
-        _ => &event.payload,
-    };
+    let content = content(event, subscription);
     let request = RunRequest {
         origin: Origin::Event {
             source: event.source.clone(),
             depth: event.depth,
         },
         request_id: Some(request_id(event, subscription)),
-        ..RunRequest::new(key, content.as_str())
+        ..RunRequest::new(key, &*content)
     };
     let mut run = starter.start(request).await.map_err(Arc::new)?;
     run.next().await?;
@@ -197,6 +194,18 @@ async fn run(
         code if answer.end.error.is_empty() => format!("code {code}"),
         _ => answer.end.error,
     })
+}
+
+/// What the agent is told. Nothing said would be no message.
+fn content<'a>(event: &'a Event, subscription: &'a Subscription) -> Cow<'a, str> {
+    let payload = match event.payload.trim() {
+        "" => &event.source,
+        _ => &event.payload,
+    };
+    match subscription.prompt.trim() {
+        "" => Cow::Borrowed(payload),
+        prompt => Cow::Owned(format!("{prompt}\n\nEvent {}:\n\n{payload}", event.source)),
+    }
 }
 
 /// The same event fires a subscription once, however often it is tried (CONV-9).

@@ -107,6 +107,7 @@ impl Rig {
                 code: 499,
                 ..RunOutcome::default()
             },
+            answer: String::new(),
             total: Some(RunTotal { calls, usage, cost }),
             carried_on_as: None,
         };

@@ -13,7 +13,7 @@ use crabtalk_transport::{Certificate, Fingerprint, TcpError, TcpListener, TlsLis
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::sync::{Mutex, Notify, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -26,10 +26,17 @@ const AGAIN_WITHIN: Duration = Duration::from_secs(2);
 /// Between two tries.
 const AGAIN_EVERY: Duration = Duration::from_millis(10);
 
+/// Until a listener is tried again whose port was taken or whose address was not up:
+/// at boot, networks take a while.
+const RETRY_AFTER: Duration = Duration::from_secs(5);
+
 /// Who answers those who come in.
 pub(crate) trait Answers: Send + Sync {
     /// The services of the daemon, of which the listeners are one.
     fn services(&self) -> &Services;
+
+    /// What listens.
+    fn ears(&self) -> &Ears;
 
     /// Answers whoever comes in by this listener, until `stop` is cancelled.
     fn answer(
@@ -52,6 +59,10 @@ struct Open {
     listeners: Vec<Listening>,
     /// To the service, once there is one.
     serve: Option<mpsc::Sender<Begin>>,
+    /// What is wanted and not open.
+    missing: Option<Tcp>,
+    /// Wakes the service that tries that again, once there is one.
+    retry: Option<Arc<Notify>>,
     fingerprint: Option<Fingerprint>,
 }
 
@@ -109,10 +120,15 @@ impl Ears {
 
     /// Opens what is wanted and not open, closes what is open and not wanted.
     pub(super) async fn apply(&self, wanted: Option<&Tcp>, report: &mut Report) {
+        self.change(&mut *self.open.lock().await, wanted, report)
+            .await;
+    }
+
+    async fn change(&self, open: &mut Open, wanted: Option<&Tcp>, report: &mut Report) {
         let Some(answering) = self.answering.get().and_then(Weak::upgrade) else {
             return;
         };
-        let mut open = self.open.lock().await;
+        open.missing = None;
         if wanted.is_none() && open.listeners.is_empty() {
             return;
         }
@@ -140,11 +156,32 @@ impl Ears {
             let listener = match listen(address, &how, certificate.as_ref(), &left).await {
                 Ok(listener) => listener,
                 Err(error) => {
-                    report.errors.push(format!("[tcp]: {error}"));
+                    let again = RETRY_AFTER.as_secs();
+                    let error = format!("[tcp]: {error}; it is tried again every {again} s");
+                    report.errors.push(error);
+                    open.missing = wanted.cloned();
                     continue;
                 }
             };
             open.begin(&answering, address, how.clone(), listener).await;
+        }
+        if open.missing.is_some() {
+            let retry = open.retry.get_or_insert_with(|| start_retrying(&answering));
+            retry.notify_one();
+        }
+    }
+
+    /// Tries again what could not be opened, until it is or is wanted no longer.
+    async fn retry(&self) {
+        loop {
+            tokio::time::sleep(RETRY_AFTER).await;
+            let mut open = self.open.lock().await;
+            let Some(wanted) = open.missing.take() else {
+                return;
+            };
+            // It was told when it failed first.
+            let mut report = Report::default();
+            self.change(&mut open, Some(&wanted), &mut report).await;
         }
     }
 
@@ -244,6 +281,25 @@ impl Open {
             close,
         });
     }
+}
+
+/// Starts the service that tries listeners again.
+fn start_retrying(answering: &Arc<dyn Answers>) -> Arc<Notify> {
+    let wake = Arc::new(Notify::new());
+    let (woken, who) = (Arc::clone(&wake), Arc::downgrade(answering));
+    let service = Service::restarted("tcp-retry", "transport", move |_| {
+        let (woken, who) = (Arc::clone(&woken), Weak::clone(&who));
+        async move {
+            loop {
+                woken.notified().await;
+                if let Some(answering) = who.upgrade() {
+                    answering.ears().retry().await;
+                }
+            }
+        }
+    });
+    answering.services().start(service);
+    wake
 }
 
 /// Starts the service that serves all listeners.

@@ -25,7 +25,13 @@ impl Session {
             )));
         }
         let bus = &self.node.bus;
-        let made = bus.subscribe(request.source, agent, request.once).await?;
+        let SubscribeEventMsg {
+            source,
+            once,
+            prompt,
+            ..
+        } = request;
+        let made = bus.subscribe(source, agent, once, prompt).await?;
         Ok(info(made, Count::default()))
     }
 
@@ -38,9 +44,12 @@ impl Session {
         self.node.bus.unsubscribe(request.id).await
     }
 
-    pub(super) async fn publish(&self, request: PublishEventMsg) -> Result<(), Status> {
+    pub(super) async fn publish(&self, request: PublishEventMsg) -> Result<Pong, Status> {
         let bus = &self.node.bus;
-        bus.publish(request.source, request.payload).await
+        let matched = bus.publish(request.source, request.payload).await?;
+        Ok(Pong {
+            matched: Some(matched),
+        })
     }
 
     /// A subscription beyond reach is none.
@@ -91,5 +100,6 @@ fn info(subscription: Subscription, count: Count) -> SubscriptionInfo {
         failed: count.failed,
         dropped: count.dropped,
         last_outcome: count.last,
+        prompt: subscription.prompt,
     }
 }

@@ -112,7 +112,7 @@ impl Server for Session {
         subscribe_event(SubscribeEventMsg) -> SubscriptionInfo = subscribe;
         unsubscribe_event(UnsubscribeEventMsg) -> () = unsubscribe;
         list_subscriptions(ListSubscriptionsMsg) -> SubscriptionList = subscriptions;
-        publish_event(PublishEventMsg) -> () = publish;
+        publish_event(PublishEventMsg) -> Pong = publish;
         set_conversation(SetConversationMsg) -> () = change_conversation;
         create_cron(CreateCronMsg) -> CronInfo = make_cron;
         delete_cron(DeleteCronMsg) -> () = drop_cron;

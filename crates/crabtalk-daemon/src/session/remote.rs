@@ -6,7 +6,7 @@
 use super::{LOCAL_SENDER, Session};
 use crate::audit::entry;
 use crate::node::Node;
-use crate::remote::{Answers, Grant, Listener, Shown};
+use crate::remote::{Answers, Ears, Grant, Listener, Shown};
 use crate::services::Services;
 use crabtalk_domain::{BoxFuture, Principal};
 use crabtalk_proto::{HelloMsg, PROTOCOL_VERSION, Role, Server, Status, WelcomeMsg};
@@ -20,6 +20,10 @@ use tokio_util::sync::CancellationToken;
 impl Answers for Node {
     fn services(&self) -> &Services {
         &self.services
+    }
+
+    fn ears(&self) -> &Ears {
+        self.remote.ears()
     }
 
     fn answer(

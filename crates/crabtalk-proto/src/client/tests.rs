@@ -64,7 +64,7 @@ fn a_response_is_typed() {
         uptime_secs: 7,
         ..DaemonStats::default()
     };
-    let mut client = Canned::new([stats.clone().into(), Pong {}.into()]);
+    let mut client = Canned::new([stats.clone().into(), Pong::default().into()]);
     let got = client
         .get_stats(GetStats::default())
         .now_or_never()
@@ -91,7 +91,7 @@ fn an_error_message_is_a_refusal() {
 
 #[test]
 fn another_response_is_no_answer() {
-    let mut client = Canned::new([Pong {}.into()]);
+    let mut client = Canned::new([Pong::default().into()]);
     let error = client
         .get_stats(GetStats::default())
         .now_or_never()

@@ -70,7 +70,7 @@ fn a_reply_is_held_without_the_server_and_the_request() {
         }
     };
     let said: Vec<_> = front.reply.collect().now_or_never().expect("ready at once");
-    assert_eq!(said, [Pong {}.into()]);
+    assert_eq!(said, [Pong::default().into()]);
 }
 
 fn error(code: u32, message: &str) -> server_message::Msg {
@@ -82,7 +82,10 @@ fn error(code: u32, message: &str) -> server_message::Msg {
 
 #[test]
 fn a_request_is_answered_by_its_method() {
-    assert_eq!(answers(Ping {}), [server_message::Msg::Pong(Pong {})]);
+    assert_eq!(
+        answers(Ping {}),
+        [server_message::Msg::Pong(Pong::default())]
+    );
     let info = AgentInfo {
         name: "crab".into(),
         ..AgentInfo::default()

@@ -9,7 +9,7 @@ use crate::registry::{self, Shared};
 use crate::spending::Tally;
 use crabtalk_domain::model::{Error, ErrorKind};
 use crabtalk_domain::storage::{self, MetaRecord, Record, RunPhase, RunRecord};
-use crabtalk_domain::{AgentEvent, Cost, End, Message, Origin, RunEnded, RunOutcome, Usage};
+use crabtalk_domain::{AgentEvent, Cost, End, Message, Origin, Role, RunEnded, RunOutcome, Usage};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,6 +19,10 @@ use tokio::time::{Instant, timeout};
 /// Longest reason that a log keeps of a failed run: what providers answer may
 /// be a page of HTML, and its beginning says what happened.
 const MAX_REASON_BYTES: usize = 2048;
+
+/// Longest answer that is told with a run's end: agents that wait for it want a result,
+/// and the conversation has the rest.
+const MAX_ANSWER_BYTES: usize = 8 * 1024;
 
 /// How long a run's readers wait for its End while whoever keeps account of runs
 /// hears of it: such work takes milliseconds, and a disk that hangs is nothing
@@ -120,7 +124,7 @@ impl Ending {
 
     /// The run is over: it leaves flight, whoever keeps account of runs hears of
     /// it, its readers are told.
-    async fn tell(&self, shared: &Shared, end: End) {
+    async fn tell(&self, shared: &Shared, end: End, answer: String) {
         shared.release(self.publisher.log());
         let total = self.tally.total();
         let ended = RunEnded {
@@ -136,6 +140,7 @@ impl Ending {
                 usage: Some(total.usage),
                 duration: Some(self.duration()),
             },
+            answer,
             total: Some(total),
             carried_on_as: None,
         };
@@ -171,7 +176,7 @@ impl Ending {
                 code: crate::Error::Panicked.code(),
                 ..End::default()
             };
-            self.tell(shared, end).await;
+            self.tell(shared, end, String::new()).await;
         }
     }
 }
@@ -198,6 +203,7 @@ impl Run<'_> {
             let unkept = std::mem::take(&mut self.unkept);
             registry::tell_untaken(self.shared, &self.publisher, unkept);
         }
+        let answer = self.last_words();
         let total = self.tally.total();
         self.log_line(code, &total.cost);
         let usage = (self.usage != Usage::default()).then_some(self.usage);
@@ -218,7 +224,7 @@ impl Run<'_> {
             Some(_) => ends.is_not_written(key, self.number),
             None => ends.is_written(key),
         }
-        self.ending.tell(self.shared, end).await;
+        self.ending.tell(self.shared, end, answer).await;
         if failure.is_none() {
             Outcome::Intact
         } else {
@@ -279,6 +285,18 @@ impl Run<'_> {
         let synced = self.shared.synced_at_end(position);
         self.announcer.after(synced, steered);
         self.announcer.flush().await
+    }
+
+    /// What the agent said last in this run, as whoever waits for its end is told.
+    fn last_words(&self) -> String {
+        let said = self.open.history.iter().skip(self.injected_at).rev();
+        let mut said = said.filter(|message| message.role == Role::Assistant);
+        let last = said.find(|message| !message.content.is_empty());
+        let text = last.map_or("", |message| message.content.as_str());
+        match text.floor_char_boundary(MAX_ANSWER_BYTES) {
+            cut if cut < text.len() => format!("{} [cut]", &text[..cut]),
+            _ => text.to_owned(),
+        }
     }
 
     fn uptime(&self) -> Record {

@@ -14,6 +14,7 @@ async fn subscribe(env: &TestEnv, source: &str, agent: &str, once: bool) -> Subs
         source: source.into(),
         target_agent: agent.into(),
         once,
+        ..SubscribeEventMsg::default()
     };
     env.connect().await.subscribe_event(request).await.unwrap()
 }
@@ -24,7 +25,9 @@ async fn publish(env: &TestEnv, source: &str, payload: &str) -> Result<(), u32> 
         payload: payload.into(),
     };
     let answer = env.connect().await.publish_event(request).await;
-    answer.map_err(|error| error.code().unwrap_or_default())
+    answer
+        .map(drop)
+        .map_err(|error| error.code().unwrap_or_default())
 }
 
 async fn listed(env: &TestEnv) -> Vec<SubscriptionInfo> {
@@ -103,6 +106,29 @@ async fn what_is_published_starts_who_subscribed() {
 }
 
 #[tokio::test]
+async fn subscription_prompt_precedes_payload() {
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    let add = ["subscriptions", "add", "build:*", "--prompt", "Say why."];
+    let added = env.run(&add).await.ok();
+    assert!(added.contains("Say why."), "{added}");
+    let said_so = env
+        .run(&["publish", "--no-stdin", "nobody:cares", "x"])
+        .await;
+    let said_so = format!("{}{}", said_so.stdout, said_so.stderr);
+    assert!(said_so.contains("no subscription matches"), "{said_so}");
+    let published = env.run(&["publish", "--no-stdin", "build:failed", "main is red"]);
+    let published = published.await;
+    assert!(
+        !published.stderr.contains("no subscription"),
+        "{published:?}"
+    );
+    fired(&env, 1, 1).await;
+    let told = said(&env, "crab", "event:build:failed").await;
+    assert_eq!(told, ["Say why.\n\nEvent build:failed:\n\nmain is red"]);
+}
+
+#[tokio::test]
 async fn once_is_once_however_many_events_come_before_its_run_begins() {
     let env = TestEnv::new();
     let _daemon = env.daemon().await;
@@ -148,6 +174,8 @@ async fn the_end_of_a_run_is_an_event_and_a_chain_of_them_is_bounded() {
     let first: serde_json::Value = serde_json::from_str(&told[0]).unwrap();
     assert_eq!(first["outcome"], "ok");
     assert_eq!(first["conversation"]["sender"], "user");
+    let answer = first["answer"].as_str().unwrap();
+    assert!(answer.contains("hello"), "{first}");
     assert!(
         first["tokens"].is_u64() && first["duration_ms"].is_u64(),
         "{first}"
@@ -239,7 +267,7 @@ async fn a_storm_is_refused_before_it_is_too_much() {
             payload: "/slow 60000 a b c d e f g h".into(),
         };
         match connection.publish_event(request).await {
-            Ok(()) => {}
+            Ok(_) => {}
             Err(error) => {
                 assert_eq!(error.code(), Some(429), "{error}");
                 refused += 1;
@@ -316,6 +344,7 @@ async fn bad_input_says_what_is_wrong() {
         source: "a".into(),
         target_agent: "nobody".into(),
         once: false,
+        ..SubscribeEventMsg::default()
     };
     let error = connection.subscribe_event(nobody).await.unwrap_err();
     assert_eq!(error.code(), Some(404), "{error}");
@@ -404,6 +433,7 @@ async fn a_pipe_in_place_of_the_file_keeps_nobody_waiting() {
         source: "a".into(),
         target_agent: "crab".into(),
         once: false,
+        ..SubscribeEventMsg::default()
     };
     let error = env
         .connect()

@@ -266,6 +266,7 @@ async fn a_signed_request_reaches_an_agent_once() {
         source: "ci:*".into(),
         target_agent: "clerk".into(),
         once: false,
+        ..SubscribeEventMsg::default()
     };
     env.connect()
         .await

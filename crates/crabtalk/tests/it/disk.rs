@@ -128,6 +128,7 @@ async fn an_event_whose_run_finds_no_room_waits_for_it() {
         source: "x".into(),
         target_agent: "crab".into(),
         once: false,
+        ..SubscribeEventMsg::default()
     });
     let id = subscribed.await.unwrap().id;
     let publish = async |payload: &str| {

@@ -166,8 +166,13 @@ async fn event_streams_survive_new_tokens() {
         let elsewhere = Elsewhere::with(config).await;
         let watching = elsewhere.client(token("watching", "admin", &[])).await;
         let mut connection = watching.connect().await.unwrap();
-        let request = SubscribeEvents::default();
+        let request = SubscribeEvents {
+            after: Some(0),
+            ..SubscribeEvents::default()
+        };
         let mut events = std::pin::pin!(connection.subscribe_events(request));
+        let begins = within("its beginning", events.next()).await;
+        assert!(begins.is_some_and(|begins| begins.is_ok()));
         for name in ["a", "b", "c"] {
             elsewhere.token(token(name, "talk", &[])).await;
             let mut run = elsewhere.owner().stream(say("hello"));
@@ -221,6 +226,12 @@ async fn a_reload_opens_and_closes_listeners_and_leaves_the_others_alone() {
     crabtalk_proto::Client::ping(&mut open, Ping {})
         .await
         .unwrap();
+    drop(taken);
+    eventually("the port that was taken", async || {
+        let listed = elsewhere.owner().call(ListTokensMsg {}).await.unwrap();
+        (listed.listen.len() == 2).then_some(())
+    })
+    .await;
     // None at all.
     reload(text.replace(&plain, "")).await.ok();
     let listed = elsewhere.owner().call(ListTokensMsg {}).await.unwrap();
