@@ -9,6 +9,7 @@ use super::lists::{MOVED, PRIVATE_CACHES, SECRETS, SHARED_CACHES, SYSTEM, TOOLCH
 use super::policy::{Cache, Caches, MissingPart, OpenedPath, Right, Spot};
 use super::{SandboxConfig, SandboxPolicy, repository, secrets};
 use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// Entries into which opened folders are taken apart at most, so that a
@@ -219,7 +220,10 @@ impl PolicyBuilder<'_> {
         };
         let make = |name: &str| {
             let made = folder.join(name);
-            std::fs::create_dir_all(&made)
+            // They are in the home, which is its owner's alone.
+            let mut builder = std::fs::DirBuilder::new();
+            let created = builder.recursive(true).mode(0o700).create(&made);
+            created
                 .and_then(|()| made.canonicalize())
                 .map_err(|e| format!("cannot make the cache folder {}: {e}", made.display()))
         };

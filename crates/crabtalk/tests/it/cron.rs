@@ -315,8 +315,12 @@ async fn a_kill_between_begin_and_end_is_an_interruption_and_never_ok() {
     let _daemon = env.daemon().await;
     let run = over(&env, id).await;
     assert_eq!(run.outcome, "interrupted", "{run:?}");
-    let info = listed(&env).await.remove(0);
-    assert_eq!((info.last_outcome.as_str(), info.fired), ("interrupted", 1));
+    // The entry hears of it a moment later.
+    eventually("the end of the run", async || {
+        let info = listed(&env).await.remove(0);
+        (info.last_outcome == "interrupted" && info.fired == 1).then_some(())
+    })
+    .await;
     assert_eq!(rows(&env, id).await.len(), 1);
 }
 
