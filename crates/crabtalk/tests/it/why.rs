@@ -78,6 +78,7 @@ async fn the_failing_test_is_fixed_and_the_history_survives_a_kill() {
     }
     let model = ModelServer::start(fixing()).await;
     let env = TestEnv::with_model(&model);
+    env.agent("crab", "mode: ask");
     repository(&env).await;
     let daemon = env.daemon().await;
 
