@@ -8,7 +8,6 @@ mod guide;
 mod layers;
 mod names;
 #[cfg(test)]
-mod pages;
 mod pictures;
 mod portable;
 mod walks;
