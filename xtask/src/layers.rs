@@ -180,25 +180,6 @@ pub(crate) fn problems() -> anyhow::Result<Vec<String>> {
     Ok(found)
 }
 
-/// These crates and what of ours they bring along, but for tests.
-pub(crate) fn with_imports(of: &[&str]) -> anyhow::Result<Vec<String>> {
-    let members = members()?;
-    let mut found: Vec<String> = of.iter().map(|name| (*name).to_owned()).collect();
-    let mut at = 0;
-    while at < found.len() {
-        let member = members.iter().find(|member| member.name == found[at]);
-        let member = member.with_context(|| format!("there is no crate {}", found[at]))?;
-        for (import, only_tests) in &member.imports {
-            let is_ours = members.iter().any(|other| other.name == *import);
-            if is_ours && !only_tests && !found.contains(import) {
-                found.push(import.clone());
-            }
-        }
-        at += 1;
-    }
-    Ok(found)
-}
-
 fn forbidden_imports(members: &[Member]) -> Vec<String> {
     let mut found = Vec::new();
     for member in members {

@@ -4,13 +4,9 @@ mod attack;
 mod bench;
 mod circles;
 mod endurance;
-mod guide;
 mod layers;
 mod names;
-#[cfg(test)]
 mod pictures;
-mod portable;
-mod walks;
 
 use anyhow::bail;
 use std::io::Write;
@@ -18,16 +14,13 @@ use std::io::Write;
 const USAGE: &str = "usage: cargo xtask CHORE
 
   layers                    check which crate and which file imports which, and who shares names
-  portable                  check that the client compiles without what is Unix's own
-  walks                     walk the walks of CONTRIBUTING.md in a copy of the sources, and the next
-  guide                     write a component as the guide says, in a folder of its own
   bench [--before COMMIT|PROGRAM] [NAME..]
                             measure the daemon, beside an earlier one; a table on stdout
   torture [KILLS [SEED]]    kill it at random instants under load
   crash [POINTS [SEED]]     kill it at every call that changes a file
   chaos [MINUTES] [SEED]    let components die and hang, and write what that leaves
   soak [MINUTES]            let clients misbehave, and draw what that costs
-  attack [MINUTES [SEED]]   run what rules allow beside a canary
+  attack [MINUTES [SEED]]   run generated commands in the sandbox beside canaries
   draw                      draw docs/soak.csv again
   pictures                  take pictures of the chat for the README";
 
@@ -50,12 +43,6 @@ fn main() -> anyhow::Result<()> {
             )?;
             Ok(())
         }
-        ("portable", []) => portable::check(),
-        ("walks", []) => {
-            walks::walk()?;
-            guide::walk()
-        }
-        ("guide", []) => guide::walk(),
         ("bench", names) => bench::build_and_run(names),
         ("torture", []) => endurance::torture(None, None),
         ("torture", [kills]) => endurance::torture(Some(kills), None),
