@@ -247,10 +247,14 @@ async fn an_undo_that_was_cut_off_is_finished_by_the_next() {
     fs::write(it.at("b"), "b").unwrap();
     it.write(1, "a", "A").await;
     it.write(1, "b", "B").await;
-    // One file was put back when it was killed.
+    // One file was put back when it was killed, and one was half written: the
+    // name is the first 16 digits of the SHA-256 of `b`.
     fs::write(it.at("a"), "a").unwrap();
+    let left = it.at(".crabtalk-undo-3e23e8160039594a");
+    fs::write(&left, "hal").unwrap();
     it.undone(1).await;
     assert_eq!((it.text("a"), it.text("b")), ("a".into(), "b".into()));
+    assert!(!left.exists());
 }
 
 #[tokio::test]

@@ -184,7 +184,7 @@ impl<'a> Place<'a> {
                     .map_err(|e| self.failed("remove", e))
             }
             Found::Link { target } => {
-                let temporary = temporary();
+                let temporary = self.temporary();
                 rustix::fs::symlinkat(target.as_os_str(), &self.folder, &*temporary)
                     .map_err(|e| self.failed("make the link", e))?;
                 self.name_it(&temporary, check)
@@ -194,7 +194,7 @@ impl<'a> Place<'a> {
                     (false, Found::File { mode: there, .. }) => with_program(*there, *mode),
                     _ => *mode,
                 };
-                let temporary = temporary();
+                let temporary = self.temporary();
                 let flags = OFlags::WRONLY
                     | OFlags::CREATE
                     | OFlags::EXCL
@@ -248,6 +248,15 @@ impl<'a> Place<'a> {
                 let _ = fchown(file, None, Some(gid));
             }
         }
+    }
+
+    /// The name of the unfinished file, always the same for one target: what a
+    /// killed undo left is removed by the next one.
+    fn temporary(&self) -> String {
+        let hash = sha256(self.name.as_encoded_bytes());
+        let name = format!(".crabtalk-undo-{}", &hash[..16]);
+        self.discard(&name);
+        name
     }
 
     fn discard(&self, temporary: &str) {
@@ -333,12 +342,6 @@ fn with_program(there: u32, wanted: u32) -> u32 {
         true => there | (there & 0o444) >> 2,
         false => there & !EXECUTABLE,
     }
-}
-
-fn temporary() -> String {
-    use std::hash::{BuildHasher, RandomState};
-    let random = RandomState::new().hash_one(std::process::id());
-    format!(".crabtalk-{random:016x}")
 }
 
 /// Removes folders that are empty now, from a path upwards, up to `top`.
