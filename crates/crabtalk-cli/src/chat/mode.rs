@@ -12,6 +12,8 @@ const NOT_FULL: &str = "start the chat with --mode full, or set `mode: full` in 
 pub(super) struct RunMode {
     chosen: Option<Mode>,
     reported: String,
+    /// A run has reported its mode since the last choice.
+    is_answered: bool,
 }
 
 impl RunMode {
@@ -19,7 +21,7 @@ impl RunMode {
     pub(super) fn new(chosen: Option<Mode>) -> Self {
         Self {
             chosen,
-            reported: String::new(),
+            ..Self::default()
         }
     }
 
@@ -28,11 +30,12 @@ impl RunMode {
         self.chosen.map(|mode| mode.to_string())
     }
 
-    /// The mode in force; empty while none is known.
+    /// The mode in force; empty while none is known. The daemon may run in a
+    /// lower mode than the chosen one, so a report overrides the choice.
     pub(super) fn name(&self) -> &str {
         match self.chosen {
-            Some(mode) => mode.as_str(),
-            None => &self.reported,
+            Some(mode) if !self.is_answered => mode.as_str(),
+            _ => &self.reported,
         }
     }
 
@@ -40,12 +43,14 @@ impl RunMode {
     pub(super) fn report(&mut self, mode: &str) {
         if !mode.is_empty() {
             mode.clone_into(&mut self.reported);
+            self.is_answered = true;
         }
     }
 
     /// Forgets what another conversation's runs reported.
     pub(super) fn forget(&mut self) {
         self.reported.clear();
+        self.is_answered = false;
     }
 
     /// `/mode [NAME]`: what to tell the person, or why it is refused.
@@ -69,7 +74,8 @@ impl RunMode {
 
     /// Shift+Tab: the next mode, without `full`.
     pub(super) fn cycle(&mut self) -> String {
-        self.choose(match Mode::parse(self.name()) {
+        let current = self.chosen.or_else(|| Mode::parse(&self.reported));
+        self.choose(match current {
             Some(Mode::ReadOnly) => Mode::Ask,
             Some(Mode::Ask) => Mode::Auto,
             Some(Mode::Auto | Mode::Full) | None => Mode::ReadOnly,
@@ -78,6 +84,7 @@ impl RunMode {
 
     fn choose(&mut self, mode: Mode) -> String {
         self.chosen = Some(mode);
+        self.is_answered = false;
         format!("mode {mode}, from the next run on")
     }
 }
@@ -119,6 +126,7 @@ mod tests {
         assert_eq!(mode.name(), "auto");
         mode.command("ask").unwrap();
         mode.report("read-only");
-        assert_eq!((mode.name(), mode.wire()), ("ask", Some("ask".into())));
+        let lowered = (mode.name(), mode.wire());
+        assert_eq!(lowered, ("read-only", Some("ask".into())));
     }
 }
