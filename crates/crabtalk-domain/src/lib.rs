@@ -22,6 +22,7 @@ mod time;
 mod url;
 
 pub mod model;
+pub mod records;
 pub mod storage;
 pub mod tags;
 pub mod tool;

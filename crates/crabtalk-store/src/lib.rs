@@ -14,6 +14,10 @@ mod error;
 pub mod fs;
 pub mod lock;
 
+mod db;
+mod derived;
+mod records;
+
 mod name;
 
 mod encode;
@@ -34,6 +38,8 @@ mod sync;
 mod index;
 mod store;
 
+pub use derived::Indexes;
+pub use records::Records;
 pub use store::FileStore;
 
 #[cfg(test)]

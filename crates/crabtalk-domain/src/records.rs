@@ -1,0 +1,51 @@
+//! Ports behind which records and indexes are kept: what happened beside the
+//! conversations, and what can be derived from them.
+//!
+//! Invariants: an operation that returned `Ok` survives SIGKILL and a power cut,
+//! unless its page says otherwise; an error leaves everything as it was. No
+//! operation assumes a file, one process or a synchronous answer.
+
+/// Why an operation on records failed. Nothing was changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The disk is full or read-only.
+    #[error("cannot write {store}: {reason}; make room or make it writable, then try again")]
+    Unwritable {
+        /// The database.
+        store: String,
+        /// What the system said.
+        reason: String,
+    },
+    /// A newer program wrote it.
+    #[error(
+        "{store} has format {found}, and this program knows formats up to {known}: update the \
+         program, or move the file away to begin without records"
+    )]
+    Newer {
+        /// The database.
+        store: String,
+        /// Its format.
+        found: i64,
+        /// The newest format of this program.
+        known: i64,
+    },
+    /// Its content cannot be read.
+    #[error(
+        "{store} is damaged ({reason}): restore a backup, or move the file away to begin without \
+         records"
+    )]
+    Damaged {
+        /// The database.
+        store: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Any other failure.
+    #[error("cannot use {store}: {reason}")]
+    Failed {
+        /// The database.
+        store: String,
+        /// What the system said.
+        reason: String,
+    },
+}

@@ -1,0 +1,218 @@
+//! Opens connections, and says what went wrong with one.
+
+use super::{Contents, Definition};
+use crabtalk_domain::records::Error;
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+/// A connection, while there is one.
+pub(super) type Connected = Option<Connection>;
+
+/// How long an operation waits for another process.
+const BUSY: Duration = Duration::from_secs(5);
+
+/// The pages that a connection keeps in memory, in KiB.
+const CACHE_KIB: i32 = 512;
+
+/// What the log of changes is cut back to.
+const MAX_WAL_BYTES: i32 = 8 * 1024 * 1024;
+
+/// Opens a database in its newest format.
+pub(super) fn open(definition: &Definition) -> Result<Connection, Error> {
+    match prepared(definition) {
+        Err(Error::Damaged { reason, .. } | Error::Newer { store: reason, .. })
+            if definition.contents == Contents::Derived =>
+        {
+            tracing::warn!(file = %definition.path.display(), %reason, "an index is made again");
+            discard(&definition.path);
+            prepared(definition)
+        }
+        opened => opened,
+    }
+}
+
+fn prepared(definition: &Definition) -> Result<Connection, Error> {
+    let path = &definition.path;
+    let failed = |e: rusqlite::Error| failed(path, &e);
+    if let Some(folder) = path.parent() {
+        crabtalk_files::create_folder(folder).map_err(|e| unwritable(path, &e))?;
+    }
+    let mut connection = Connection::open(path).map_err(failed)?;
+    if let Err(error) = set_up(&connection, definition) {
+        let error = failed(error);
+        // Without the right to write, what is there can be read.
+        let is_refused = matches!(error, Error::Unwritable { .. });
+        return match is_refused && path.exists() {
+            true => read_only(definition),
+            false => Err(error),
+        };
+    }
+    migrate(&mut connection, definition)?;
+    Ok(connection)
+}
+
+fn set_up(connection: &Connection, definition: &Definition) -> rusqlite::Result<()> {
+    connection.busy_timeout(BUSY)?;
+    let is_exclusive = is_exclusive(&definition.path);
+    if is_exclusive {
+        connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+    }
+    let journal = if is_exclusive { "DELETE" } else { "WAL" };
+    connection.pragma_update(None, "journal_mode", journal)?;
+    let synchronous = match definition.contents {
+        Contents::Recorded => "FULL",
+        Contents::Derived => "NORMAL",
+    };
+    connection.pragma_update(None, "synchronous", synchronous)?;
+    connection.pragma_update(None, "journal_size_limit", MAX_WAL_BYTES)?;
+    connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
+    connection.pragma_update(None, "foreign_keys", true)
+}
+
+fn read_only(definition: &Definition) -> Result<Connection, Error> {
+    let path = &definition.path;
+    let failed = |e: rusqlite::Error| failed(path, &e);
+    let uri = format!("file:{}?immutable=1", uri_path(path));
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+    let connection = Connection::open_with_flags(uri, flags).map_err(failed)?;
+    let found = format_of(&connection).map_err(failed)?;
+    let known = newest(definition);
+    if found > known {
+        return Err(newer(definition, found));
+    }
+    if found < known {
+        return Err(Error::Unwritable {
+            store: path.display().to_string(),
+            reason: format!("its format {found} has to be brought to {known} first"),
+        });
+    }
+    Ok(connection)
+}
+
+/// A path as it stands in a URI.
+fn uri_path(path: &Path) -> String {
+    use std::os::unix::ffi::OsStrExt;
+    let bytes = path.as_os_str().as_bytes().iter();
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-~".contains(byte);
+    bytes
+        .map(|byte| match plain(byte) {
+            true => char::from(*byte).to_string(),
+            false => format!("%{byte:02X}"),
+        })
+        .collect()
+}
+
+fn newest(definition: &Definition) -> i64 {
+    i64::try_from(definition.migrations.len()).unwrap_or(i64::MAX)
+}
+
+fn format_of(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+fn newer(definition: &Definition, found: i64) -> Error {
+    Error::Newer {
+        store: definition.path.display().to_string(),
+        found,
+        known: newest(definition),
+    }
+}
+
+/// Brings a database to the newest format, all steps or none.
+fn migrate(connection: &mut Connection, definition: &Definition) -> Result<(), Error> {
+    let failed = |e: rusqlite::Error| failed(&definition.path, &e);
+    if format_of(connection).map_err(failed)? == newest(definition) {
+        return Ok(());
+    }
+    let step = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(failed)?;
+    // Another connection may have been faster.
+    let found = format_of(&step).map_err(failed)?;
+    if found > newest(definition) {
+        return Err(newer(definition, found));
+    }
+    let done = usize::try_from(found).unwrap_or_default();
+    for statements in &definition.migrations[done..] {
+        step.execute_batch(statements).map_err(failed)?;
+    }
+    step.pragma_update(None, "user_version", newest(definition))
+        .map_err(failed)?;
+    step.commit().map_err(failed)
+}
+
+/// Whether the file system shares no memory between connections, as those of
+/// networks: then one connection holds the database alone.
+pub(super) fn is_exclusive(path: &Path) -> bool {
+    const NETWORK: [u32; 6] = [
+        0x6969,      // NFS
+        0xff53_4d42, // CIFS
+        0xfe53_4d42, // SMB2
+        0x517b,      // SMB
+        0x6573_5546, // FUSE
+        0x0102_1997, // 9P
+    ];
+    let Some(folder) = path.parent() else {
+        return false;
+    };
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the magic number is 32 bits of a wider field"
+    )]
+    rustix::fs::statfs(folder).is_ok_and(|fs| NETWORK.contains(&(fs.f_type as u32)))
+}
+
+/// Closes a connection that reported damage; an index is deleted with it.
+pub(super) fn drop_if_broken(
+    definition: &Definition,
+    connected: &mut Connected,
+    done: &Result<(), Error>,
+) {
+    if let Err(Error::Damaged { reason, .. }) = done {
+        *connected = None;
+        if definition.contents == Contents::Derived {
+            tracing::warn!(file = %definition.path.display(), %reason, "an index is made again");
+            discard(&definition.path);
+        }
+    }
+}
+
+fn discard(path: &Path) {
+    for end in ["", "-wal", "-shm", "-journal"] {
+        let mut file = path.as_os_str().to_owned();
+        file.push(end);
+        match std::fs::remove_file(&file) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(file = %file.display(), %error, "a damaged index stays");
+            }
+            _ => {}
+        }
+    }
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Error {
+    Error::Unwritable {
+        store: path.display().to_string(),
+        reason: error.to_string(),
+    }
+}
+
+/// An error of SQLite in the words of the port.
+pub(super) fn failed(path: &Path, error: &rusqlite::Error) -> Error {
+    let (store, reason) = (path.display().to_string(), error.to_string());
+    match error.sqlite_error_code() {
+        Some(
+            ErrorCode::DiskFull
+            | ErrorCode::ReadOnly
+            | ErrorCode::CannotOpen
+            | ErrorCode::PermissionDenied,
+        ) => Error::Unwritable { store, reason },
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            Error::Damaged { store, reason }
+        }
+        Some(_) | None => Error::Failed { store, reason },
+    }
+}

@@ -1,0 +1,96 @@
+use super::*;
+use std::fs;
+
+const NOTES: &[&str] = &["CREATE TABLE note (text TEXT NOT NULL UNIQUE) STRICT"];
+
+fn database(folder: &Path, contents: Contents, migrations: &'static [&'static str]) -> Database {
+    Database::new(Definition {
+        path: folder.join("state/test.db"),
+        contents,
+        migrations,
+    })
+}
+
+fn add(
+    database: &Database,
+    text: &'static str,
+) -> impl Future<Output = Result<usize, Error>> + use<> {
+    database.write(move |c| c.execute("INSERT INTO note VALUES (?1)", [text]))
+}
+
+async fn notes(database: &Database) -> Result<Vec<String>, Error> {
+    let work = |c: &Connection| {
+        let mut all = c.prepare("SELECT text FROM note ORDER BY rowid")?;
+        all.query_map([], |row| row.get(0))?.collect()
+    };
+    database.read(work).await
+}
+
+#[tokio::test]
+async fn committed_writes_survive_reopening() {
+    let home = tempfile::tempdir().expect("a folder");
+    let database = || database(home.path(), Contents::Recorded, NOTES);
+    let first = database();
+    let all = ["a", "b", "c"].map(|text| add(&first, text));
+    for added in all {
+        added.await.expect("added");
+    }
+    assert_eq!(notes(&first).await.expect("read"), ["a", "b", "c"]);
+    drop(first);
+    assert_eq!(notes(&database()).await.expect("read"), ["a", "b", "c"]);
+}
+
+#[tokio::test]
+async fn failed_write_undoes_itself_alone() {
+    let home = tempfile::tempdir().expect("a folder");
+    let database = database(home.path(), Contents::Recorded, NOTES);
+    // All wait in the queue while the first one opens the database.
+    let all = ["a", "b"].map(|text| add(&database, text));
+    let work = |c: &Connection| {
+        c.execute("INSERT INTO note VALUES ('gone')", [])?;
+        c.execute("INSERT INTO note VALUES ('a')", [])
+    };
+    let twice = database.write(work);
+    let last = add(&database, "c");
+    for added in all {
+        added.await.expect("added");
+    }
+    twice.await.expect_err("the text is there already");
+    last.await.expect("added");
+    assert_eq!(notes(&database).await.expect("read"), ["a", "b", "c"]);
+}
+
+#[tokio::test]
+async fn newer_or_damaged_records_are_refused_and_kept() {
+    let home = tempfile::tempdir().expect("a folder");
+    let newer: &[&str] = &["CREATE TABLE note (text TEXT)", "CREATE TABLE more (n INT)"];
+    let newer = database(home.path(), Contents::Recorded, newer);
+    add(&newer, "a").await.expect("added");
+    let known = database(home.path(), Contents::Recorded, NOTES);
+    let refused = notes(&known).await.expect_err("newer");
+    assert!(
+        matches!(refused, Error::Newer { found: 2, .. }),
+        "{refused}"
+    );
+
+    let home = tempfile::tempdir().expect("a folder");
+    let damaged = database(home.path(), Contents::Recorded, NOTES);
+    let file = damaged.path().to_owned();
+    let garbage = vec![b'x'; 8192];
+    fs::create_dir(home.path().join("state")).expect("made");
+    fs::write(&file, &garbage).expect("written");
+    let damaged = add(&damaged, "b").await;
+    assert!(matches!(damaged, Err(Error::Damaged { .. })), "{damaged:?}");
+    assert_eq!(fs::read(&file).expect("there"), garbage);
+}
+
+#[tokio::test]
+async fn damaged_index_is_made_again() {
+    let home = tempfile::tempdir().expect("a folder");
+    let file = home.path().join("state/test.db");
+    fs::create_dir(home.path().join("state")).expect("made");
+    fs::write(&file, vec![b'x'; 8192]).expect("written");
+    let index = database(home.path(), Contents::Derived, NOTES);
+    add(&index, "a").await.expect("added");
+    assert_eq!(notes(&index).await.expect("read"), ["a"]);
+}

@@ -1,0 +1,29 @@
+//! Indexes in `state/index.db`: all of it can be made again from conversations
+//! and memory entries, so the file may be deleted at any time.
+//!
+//! Each module implements one port of [`crabtalk_domain::records`] over the
+//! tables of its `.sql` file.
+
+use crate::db::{Contents, Database, Definition};
+use std::path::Path;
+
+/// The statements that make the tables, by format.
+const MIGRATIONS: &[&str] = &[concat!(
+    include_str!("derived/logs.sql"),
+    include_str!("derived/passages.sql"),
+)];
+
+/// The indexes of a home. Cheap to clone.
+#[derive(Clone)]
+pub struct Indexes(Database);
+
+impl Indexes {
+    /// The indexes in a `state` folder. Nothing is opened before the first use.
+    pub fn in_state(folder: &Path) -> Self {
+        Self(Database::new(Definition {
+            path: folder.join("index.db"),
+            contents: Contents::Derived,
+            migrations: MIGRATIONS,
+        }))
+    }
+}

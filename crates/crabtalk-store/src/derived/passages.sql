@@ -1,0 +1,1 @@
+-- Passages of archived turns, for recall.

@@ -1,0 +1,1 @@
+-- Audit entries and their hash chain.

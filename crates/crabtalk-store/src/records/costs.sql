@@ -1,0 +1,1 @@
+-- Model calls and what they cost.

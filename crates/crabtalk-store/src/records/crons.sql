@@ -1,0 +1,1 @@
+-- Due times of schedules and the runs that came of them.

@@ -1,0 +1,1 @@
+-- Changes of files by runs.
