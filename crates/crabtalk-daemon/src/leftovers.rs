@@ -76,8 +76,8 @@ fn folders(home: &Home) -> Vec<PathBuf> {
 /// daemon serves. What is younger than the daemon may be its own.
 pub(crate) fn sweep_the_many(home: &Home, started: SystemTime) {
     let before = started - CLOCKS_APART;
-    // Of the list, which nobody needs before somebody asks for it.
-    sweep_older(&home.sessions_dir().join(".index"), before);
+    // The index of conversations of earlier versions.
+    let _ = std::fs::remove_dir_all(home.sessions_dir().join(".index"));
     for index in entries(&home.state_dir().join("recall")) {
         sweep_older(&index.path(), before);
     }

@@ -36,6 +36,24 @@ pub(crate) struct Definition {
     /// Statements that lead from each format to the next; the first one makes
     /// format 1.
     pub(crate) migrations: &'static [&'static str],
+    /// Whether one connection holds the database alone, as on a network.
+    is_exclusive: bool,
+}
+
+impl Definition {
+    pub(crate) fn new(
+        path: PathBuf,
+        contents: Contents,
+        migrations: &'static [&'static str],
+    ) -> Self {
+        let is_exclusive = connection::is_on_network(&path);
+        Self {
+            path,
+            contents,
+            migrations,
+            is_exclusive,
+        }
+    }
 }
 
 /// A handle to a database. Cheap to clone.
@@ -123,13 +141,62 @@ impl Database {
         T: Send + 'static,
         F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     {
+        let answer = self.send_read(work);
+        wait(answer, self.closed())
+    }
+
+    /// As [`Self::write`], for a thread that may wait.
+    pub(crate) fn write_now<T, F>(&self, work: F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    {
         let definition = &self.0.definition;
-        let is_exclusive = connection::is_exclusive(&definition.path);
-        let answer = match is_exclusive {
+        let answer = send(&self.0.writer, definition, "db-write", write_all, work);
+        self.wait_now(answer)
+    }
+
+    /// As [`Self::read`], for a thread that may wait.
+    pub(crate) fn read_now<T, F>(&self, work: F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    {
+        self.wait_now(self.send_read(work))
+    }
+
+    /// As [`Self::write`], for what nobody waits for.
+    pub(crate) fn write_later<T, F>(&self, work: F)
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    {
+        let definition = &self.0.definition;
+        // What cannot be written is found by a later look.
+        drop(send(
+            &self.0.writer,
+            definition,
+            "db-write",
+            write_all,
+            work,
+        ));
+    }
+
+    fn send_read<T, F>(&self, work: F) -> Option<oneshot::Receiver<Result<T, Error>>>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    {
+        let definition = &self.0.definition;
+        match definition.is_exclusive {
             true => send(&self.0.writer, definition, "db-write", write_all, work),
             false => send(&self.0.reader, definition, "db-read", read_all, work),
-        };
-        wait(answer, self.closed())
+        }
+    }
+
+    fn wait_now<T>(&self, answer: Option<oneshot::Receiver<Result<T, Error>>>) -> Result<T, Error> {
+        let answer = answer.and_then(|answer| answer.blocking_recv().ok());
+        answer.unwrap_or_else(|| Err(self.closed()))
     }
 
     fn closed(&self) -> Error {

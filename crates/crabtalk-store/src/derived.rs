@@ -4,6 +4,10 @@
 //! Each module implements one port of [`crabtalk_domain::records`] over the
 //! tables of its `.sql` file.
 
+mod logs;
+
+pub(crate) use logs::{Changed, LogRow, LogTable, Looked};
+
 use crate::db::{Contents, Database, Definition};
 use std::path::Path;
 
@@ -20,10 +24,14 @@ pub struct Indexes(Database);
 impl Indexes {
     /// The indexes in a `state` folder. Nothing is opened before the first use.
     pub fn in_state(folder: &Path) -> Self {
-        Self(Database::new(Definition {
-            path: folder.join("index.db"),
-            contents: Contents::Derived,
-            migrations: MIGRATIONS,
-        }))
+        Self(Database::new(Definition::new(
+            folder.join("index.db"),
+            Contents::Derived,
+            MIGRATIONS,
+        )))
+    }
+
+    pub(crate) fn logs(&self) -> LogTable {
+        LogTable(self.0.clone())
     }
 }

@@ -1,51 +1,49 @@
-//! Finds the files of a pair without reading the others.
+//! Finds the files of a pair without reading the others, and those that changed
+//! last.
 //!
 //! Invariants: the folder is listed when it changed and somebody asks, never
 //! before; a file is a pair's only if its line 1 says so; names that exist are
-//! not taken again, whatever their case.
+//! not taken again, whatever their case; without the database the folder is
+//! listed instead.
 
 mod change;
-mod kept;
-mod list;
-mod recent;
+mod latest;
 
 pub(crate) use change::{name_beside, numbered};
 
+use crate::derived::{LogRow, LogTable};
 use crate::error::unreadable;
 use crate::fs::{Access, FileLayer};
 use crate::name;
 use crate::tail::{HeadRead, read_head};
 use crabtalk_domain::ConversationKey;
+use crabtalk_domain::records;
 use crabtalk_domain::storage::Error;
-use kept::Kept;
-use list::NameList;
-use recent::Touched;
 use std::collections::HashSet;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-/// The names in the sessions folder.
+/// Logs that are noted as touched; beyond, they are noted again.
+const MAX_TOUCHED: usize = 65_536;
+
+/// The logs in the sessions folder.
 pub(crate) struct Index {
     names: Mutex<Names>,
-    touched: Mutex<Touched>,
-    kept: Arc<Kept>,
+    table: LogTable,
+    /// Logs that the table has as changed.
+    touched: Mutex<HashSet<String>>,
 }
 
 pub(crate) struct Names {
     fs: Arc<dyn FileLayer>,
     dir: PathBuf,
-    /// State of the folder that the lists below show.
+    table: LogTable,
+    /// State of the folder that the table shows.
     seen: Option<SystemTime>,
-    /// Names after the rule, sorted by `name::sort_key`.
-    ruled: NameList,
-    /// Other logs; few.
-    strays: NameList,
-    kept: Arc<Kept>,
-    /// How many of the last of `ruled` have the times that were kept.
-    unchecked: usize,
+    /// Logs behind this name may have changed while no daemon was there.
+    unchecked: Option<String>,
 }
 
 /// A file of a pair.
@@ -85,101 +83,138 @@ impl Files {
 }
 
 impl Index {
-    pub(crate) fn new(fs: Arc<dyn FileLayer>, dir: PathBuf) -> Self {
-        let kept = Arc::new(Kept::of(&dir));
+    pub(crate) fn new(fs: Arc<dyn FileLayer>, dir: PathBuf, table: LogTable) -> Self {
         let names = Names {
             fs,
             dir,
-            kept: Arc::clone(&kept),
-            unchecked: 0,
+            table: table.clone(),
             seen: None,
-            ruled: NameList::default(),
-            strays: NameList::default(),
+            unchecked: Some(String::new()),
         };
         Self {
             names: Mutex::new(names),
-            touched: Mutex::new(Touched::default()),
-            kept,
+            table,
+            touched: Mutex::default(),
         }
     }
 
-    /// A panic leaves at worst a list that the next change of the folder mends.
+    /// A panic leaves at worst a table that the next change of the folder mends.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Names> {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-impl Drop for Index {
-    fn drop(&mut self) {
-        let touched = self.take_touched();
-        let mut names = self.lock();
-        names.forget_times(&touched);
-        names.keep();
+    /// Notes that a log is about to be written to. Waits for nothing.
+    pub(crate) fn touch(&self, path: &Path) {
+        // No log of ours has a name that is no text.
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+            return;
+        };
+        let mut touched = self.touched.lock().unwrap_or_else(PoisonError::into_inner);
+        if touched.contains(name) {
+            return;
+        }
+        if touched.len() >= MAX_TOUCHED {
+            touched.clear();
+        }
+        touched.insert(name.to_owned());
+        self.table.touch(name);
     }
 }
 
 impl Names {
     /// Lists the folder if it changed.
     fn refresh(&mut self) -> Result<(), Error> {
-        let dir = self.dir.clone();
-        let io = |e| unreadable("list", &dir, e);
         // Looked at before listing: a change in between is seen next time.
-        let changed = self.fs.changed(&self.dir).map_err(io)?;
+        let changed = self.fs.changed(&self.dir).map_err(|e| self.failed(e))?;
         if changed.is_some() && changed == self.seen {
             return Ok(());
         }
-        if self.seen.is_none() && self.take_kept(changed) {
-            self.seen = changed;
-            return Ok(());
-        }
-        // Somebody else was here.
-        self.kept.expire();
-        let mut names = self.fs.names(&self.dir).map_err(io)?;
-        names.retain(|name| name::is_bare(name));
-        // What line 1 said is to be read again.
-        names.sort_by_cached_key(|name| name::sort_key(name));
-        let all = || names.iter().map(String::as_str);
-        self.ruled = NameList::new(all().filter(|name| name::follows_rule(name)));
-        self.strays = NameList::new(all().filter(|name| !name::follows_rule(name)));
-        self.unchecked = 0;
-        if self.ruled.len() >= kept::WORTH_KEEPING {
-            self.kept.make_room();
+        let known = self.seen.is_none() && self.table.folder().is_ok_and(|of| of == changed);
+        if !known || changed.is_none() {
+            let names = self.list()?;
+            // Somebody else was here, and may have replaced logs too.
+            self.unchecked = Some(String::new());
+            if let Err(error) = self.table.set_names(names, changed) {
+                return self.without_table(&error);
+            }
         }
         self.seen = changed;
         Ok(())
     }
 
-    /// Has the folder listed anew: a name is gone that should be there.
-    pub(crate) fn list_again(&mut self) {
-        self.kept.expire();
-        self.seen = None;
+    /// The names in the folder.
+    fn list(&self) -> Result<Vec<String>, Error> {
+        let mut names = self.fs.names(&self.dir).map_err(|e| self.failed(e))?;
+        names.retain(|name| name::is_bare(name));
+        Ok(names)
     }
 
-    /// After a change of ours: the lists show it already, so that only the
-    /// folder's new state is noted, unless somebody else changed it before.
-    fn changing(&self) -> bool {
+    fn failed(&self, error: io::Error) -> Error {
+        unreadable("list", &self.dir, error)
+    }
+
+    /// Goes on without the table, which can be made again at any time.
+    fn without_table(&mut self, error: &records::Error) -> Result<(), Error> {
+        tracing::warn!(%error, "conversations are listed without their index");
+        self.seen = None;
+        Ok(())
+    }
+
+    /// Has the folder listed anew: a name is gone that should be there.
+    pub(crate) fn list_again(&mut self) {
+        self.seen = Some(SystemTime::UNIX_EPOCH);
+    }
+
+    /// Before a change of ours: whether the table shows the folder as it is.
+    fn is_current(&self) -> bool {
         self.fs
             .changed(&self.dir)
             .is_ok_and(|now| now.is_some() && now == self.seen)
     }
 
-    fn changed(&mut self, known: bool) {
-        self.seen = if known {
-            self.fs.changed(&self.dir).ok().flatten()
-        } else {
-            None
+    /// After a change of ours to the folder, which `note` writes into the table with
+    /// the folder's new state.
+    fn changed(
+        &mut self,
+        was_current: bool,
+        note: impl FnOnce(&LogTable, Option<SystemTime>) -> Result<(), records::Error>,
+    ) {
+        let state = match was_current {
+            true => self.fs.changed(&self.dir).ok().flatten(),
+            // Somebody else was here too: the next look lists the folder.
+            false => Some(SystemTime::UNIX_EPOCH),
         };
-        match self.seen {
-            Some(state) => self.kept.note_folder(state),
-            None => self.kept.expire(),
+        match note(&self.table, state) {
+            Ok(()) => self.seen = state,
+            Err(error) => {
+                tracing::warn!(%error, "the index of conversations is behind");
+                self.list_again();
+            }
         }
     }
 
     /// All logs.
     pub(crate) fn all(&mut self) -> Result<Vec<String>, Error> {
         self.refresh()?;
-        let all = self.ruled.iter().chain(self.strays.iter());
-        Ok(all.map(str::to_owned).collect())
+        self.table.names().or_else(|_| self.list())
+    }
+
+    /// Logs that follow the rule and fold to something with this prefix.
+    fn with_prefix(&self, prefix: &str) -> Result<Vec<LogRow>, Error> {
+        self.table.with_prefix(prefix).or_else(|_| {
+            self.rows(|name| name::follows_rule(name) && name::sort_key(name).starts_with(prefix))
+        })
+    }
+
+    fn strays(&self) -> Result<Vec<LogRow>, Error> {
+        let strays = self.table.strays();
+        strays.or_else(|_| self.rows(|name| !name::follows_rule(name)))
+    }
+
+    /// Rows as the folder has them.
+    fn rows(&self, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<LogRow>, Error> {
+        let names = self.list()?.into_iter().filter(|name| is_wanted(name));
+        Ok(names.map(|name| LogRow { name, pair: None }).collect())
     }
 
     /// The files of a pair.
@@ -187,27 +222,15 @@ impl Names {
         self.refresh()?;
         // A `_` follows in the name, so that `tg:1` does not look into `tg:10`.
         let prefix = name::folded_prefix(key) + "-";
-        let ruled = &mut self.ruled;
-        let from = ruled.partition_point(|name| name::sorts_before(name, &prefix));
-        let pair = hash(key.agent.as_str(), key.sender.as_str());
-        let (fs, dir) = (&*self.fs, &*self.dir);
         let mut files = Files::default();
-        for at in from..ruled.len() {
-            let name = ruled.name(at).to_owned();
-            if !name::sort_key_starts_with(&name, &prefix) {
-                break;
-            }
-            if let Some(parts) = name::parts(&name, key) {
+        for row in self.with_prefix(&prefix)? {
+            if let Some(parts) = name::parts(&row.name, key) {
                 let seq = parts.seq;
-                let found = Found { name, seq };
-                look(fs, dir, (key, pair), ruled.pair(at), found, &mut files)?;
+                self.look(key, row, seq, &mut files)?;
             }
         }
-        for at in 0..self.strays.len() {
-            let name = self.strays.name(at).to_owned();
-            let found = Found { name, seq: 0 };
-            let known = self.strays.pair(at);
-            look(fs, dir, (key, pair), known, found, &mut files)?;
+        for row in self.strays()? {
+            self.look(key, row, 0, &mut files)?;
         }
         files
             .of_pair
@@ -215,108 +238,66 @@ impl Names {
         Ok(files)
     }
 
-    /// Takes those names out of which line 1 was read, and was good.
-    pub(crate) fn retain_unread(&mut self, names: &mut Vec<String>) -> Result<(), Error> {
-        self.refresh()?;
-        let ruled = (0..self.ruled.len()).filter(|at| self.ruled.is_read(*at));
-        let strays = (0..self.strays.len()).filter(|at| self.strays.is_read(*at));
-        let ruled = ruled.map(|at| self.ruled.name(at));
-        let read: HashSet<&str> = ruled.chain(strays.map(|at| self.strays.name(at))).collect();
-        names.retain(|name| !read.contains(&**name));
+    /// Reads line 1, unless that was read and is another's, and sorts the file in.
+    fn look(
+        &self,
+        key: &ConversationKey,
+        row: LogRow,
+        seq: u32,
+        files: &mut Files,
+    ) -> Result<(), Error> {
+        let known = row.pair.as_ref();
+        let is_other = |(agent, sender): &(String, String)| {
+            agent != key.agent.as_str() || sender != key.sender.as_str()
+        };
+        if known.is_some_and(is_other) {
+            return Ok(());
+        }
+        let path = self.dir.join(&row.name);
+        let found = Found {
+            name: row.name,
+            seq,
+        };
+        let opened = self.fs.open(&path, Access::Read);
+        match opened.and_then(|file| read_head(&*file)) {
+            Ok(HeadRead::Good { head, .. }) => {
+                if let Some(own) = head.key().filter(|_| known.is_none()) {
+                    self.table.set_pair(&found.name, &own);
+                }
+                if head.is_of(key) {
+                    files.of_pair.push(found);
+                }
+            }
+            // A stray may be anybody's.
+            Ok(HeadRead::Torn | HeadRead::Broken(_)) if !name::follows_rule(&found.name) => {}
+            Ok(HeadRead::Torn) => files.abandoned = Some(found),
+            Ok(HeadRead::Broken(reason)) => {
+                let broken = files.broken.as_ref();
+                if broken.is_none_or(|(other, _)| other.seq < found.seq) {
+                    files.broken = Some((found, reason));
+                }
+            }
+            Err(e)
+                if matches!(
+                    e.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::InvalidInput
+                ) => {}
+            Err(e) => return Err(unreadable("read", &path, e)),
+        }
         Ok(())
     }
 
-    /// Notes whose log it is, as line 1 said a moment ago. What is known counts: the name
-    /// may be that of another log by now.
-    pub(crate) fn note_pair(&mut self, file: &str, key: &ConversationKey) {
-        let pair = hash(key.agent.as_str(), key.sender.as_str());
-        let ruled = self.ruled_at(file);
-        let stray = self.strays.iter().position(|name| name == file);
-        let known = match (ruled, stray) {
-            (Some(at), _) => self.ruled.pair(at),
-            (None, Some(at)) => self.strays.pair(at),
-            (None, None) => return,
-        };
-        if *known == 0 {
-            *known = pair;
+    /// Takes those names out of which line 1 was read, and was good.
+    pub(crate) fn retain_unread(&mut self, names: &mut Vec<String>) -> Result<(), Error> {
+        self.refresh()?;
+        if let Ok(read) = self.table.read_names() {
+            names.retain(|name| !read.contains(&**name));
         }
+        Ok(())
     }
 
-    /// Where a name that follows the rule stands, or would.
-    fn place(&self, name: &str) -> usize {
-        let key = name::sort_key(name);
-        self.ruled.partition_point(|k| name::sorts_before(k, &key))
+    /// Notes whose log it is, as line 1 said a moment ago, unless that is known.
+    pub(crate) fn note_pair(&self, file: &str, key: &ConversationKey) {
+        self.table.set_pair(file, key);
     }
-
-    /// Where a name stands that follows the rule, if it is there. Others may have its key.
-    fn ruled_at(&self, name: &str) -> Option<usize> {
-        let key = name::sort_key(name);
-        (self.place(name)..self.ruled.len())
-            .take_while(|at| name::sort_key(self.ruled.name(*at)) == key)
-            .find(|at| self.ruled.name(*at) == name)
-    }
-
-    fn insert(&mut self, name: &str, pair: u64) {
-        let at = self.place(name);
-        self.ruled.insert(at, name, pair);
-        self.unchecked += usize::from(self.unchecked > 0);
-    }
-
-    fn forget(&mut self, name: &str) {
-        self.ruled.remove(name);
-        self.strays.remove(name);
-    }
-}
-
-/// Reads line 1 where that is not done yet and sorts the file in. `known` is
-/// the hash of the pair in it, 0 before it was read.
-fn look(
-    fs: &dyn FileLayer,
-    dir: &Path,
-    (key, pair): (&ConversationKey, u64),
-    known: &mut u64,
-    found: Found,
-    files: &mut Files,
-) -> Result<(), Error> {
-    if *known != 0 && *known != pair {
-        return Ok(());
-    }
-    let path = dir.join(&found.name);
-    let head = fs
-        .open(&path, Access::Read)
-        .and_then(|file| read_head(&*file));
-    match head {
-        Ok(HeadRead::Good { head, .. }) => {
-            *known = hash(&head.agent, &head.created_by);
-            if head.is_of(key) {
-                files.of_pair.push(found);
-            }
-        }
-        // A stray may be anybody's.
-        Ok(HeadRead::Torn | HeadRead::Broken(_)) if !name::follows_rule(&found.name) => {}
-        Ok(HeadRead::Torn) => files.abandoned = Some(found),
-        Ok(HeadRead::Broken(reason)) => {
-            if files
-                .broken
-                .as_ref()
-                .is_none_or(|(other, _)| other.seq < found.seq)
-            {
-                files.broken = Some((found, reason));
-            }
-        }
-        Err(e)
-            if matches!(
-                e.kind(),
-                io::ErrorKind::NotFound | io::ErrorKind::InvalidInput
-            ) => {}
-        Err(e) => return Err(unreadable("read", &path, e)),
-    }
-    Ok(())
-}
-
-fn hash(agent: &str, sender: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    (agent, sender).hash(&mut hasher);
-    // 0 stands for unknown.
-    hasher.finish().max(1)
 }

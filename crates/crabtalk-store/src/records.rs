@@ -22,11 +22,11 @@ pub struct Records(Database);
 impl Records {
     /// The records in a `state` folder. Nothing is opened before the first use.
     pub fn in_state(folder: &Path) -> Self {
-        Self(Database::new(Definition {
-            path: folder.join("records.db"),
-            contents: Contents::Recorded,
-            migrations: MIGRATIONS,
-        }))
+        Self(Database::new(Definition::new(
+            folder.join("records.db"),
+            Contents::Recorded,
+            MIGRATIONS,
+        )))
     }
 
     /// The file.

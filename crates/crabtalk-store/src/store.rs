@@ -8,6 +8,7 @@ mod check;
 mod read;
 mod trash;
 
+use crate::Indexes;
 use crate::archive::{Scans, infos};
 use crate::error::{failed, not_done};
 use crate::fs::{Access, FileLayer, LogFile};
@@ -66,10 +67,11 @@ impl FileStore {
         trash_dir: impl Into<PathBuf>,
         policy: SyncPolicy,
         fs: Arc<dyn FileLayer>,
+        indexes: &Indexes,
     ) -> Self {
         let dir = sessions_dir.into();
         Self(Arc::new(Inner {
-            index: Arc::new(Index::new(Arc::clone(&fs), dir.clone())),
+            index: Arc::new(Index::new(Arc::clone(&fs), dir.clone(), indexes.logs())),
             syncer: Arc::default(),
             fs,
             dir,

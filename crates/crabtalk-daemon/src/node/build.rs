@@ -34,8 +34,8 @@ use crabtalk_model::detect;
 use crabtalk_runtime::gate::Approval;
 use crabtalk_runtime::{Parts, Runtime};
 use crabtalk_skills::{Library, TrustFile};
-use crabtalk_store::FileStore;
 use crabtalk_store::fs::OsFiles;
+use crabtalk_store::{FileStore, Indexes};
 use crabtalk_tools::{FileWork, OsTools, OsToolsConfig};
 use crabtalk_transport::{Crowd, Limits};
 use std::sync::Arc;
@@ -159,7 +159,8 @@ impl Ground {
         let (sessions, trash) = (self.home.sessions_dir(), self.home.trash_dir());
         let outputs = self.home.state_dir().join("outputs");
         let changes = self.home.state_dir().join("changes");
-        FileStore::open(sessions, trash, policy, Arc::new(OsFiles))
+        let indexes = Indexes::in_state(&self.home.state_dir());
+        FileStore::open(sessions, trash, policy, Arc::new(OsFiles), &indexes)
             .with_belongings("outputs", move |key| {
                 crabtalk_tools::outputs_of(&outputs, key)
             })

@@ -55,11 +55,14 @@ fn prepared(definition: &Definition) -> Result<Connection, Error> {
 
 fn set_up(connection: &Connection, definition: &Definition) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY)?;
-    let is_exclusive = is_exclusive(&definition.path);
-    if is_exclusive {
+    if definition.is_exclusive {
         connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
     }
-    let journal = if is_exclusive { "DELETE" } else { "WAL" };
+    let journal = if definition.is_exclusive {
+        "DELETE"
+    } else {
+        "WAL"
+    };
     connection.pragma_update(None, "journal_mode", journal)?;
     let synchronous = match definition.contents {
         Contents::Recorded => "FULL",
@@ -143,9 +146,9 @@ fn migrate(connection: &mut Connection, definition: &Definition) -> Result<(), E
     step.commit().map_err(failed)
 }
 
-/// Whether the file system shares no memory between connections, as those of
-/// networks: then one connection holds the database alone.
-pub(super) fn is_exclusive(path: &Path) -> bool {
+/// Whether a path is on a file system of a network, which shares no memory between
+/// connections.
+pub(super) fn is_on_network(path: &Path) -> bool {
     const NETWORK: [u32; 6] = [
         0x6969,      // NFS
         0xff53_4d42, // CIFS
@@ -154,15 +157,14 @@ pub(super) fn is_exclusive(path: &Path) -> bool {
         0x6573_5546, // FUSE
         0x0102_1997, // 9P
     ];
-    let Some(folder) = path.parent() else {
-        return false;
-    };
+    let mut places = path.ancestors().skip(1);
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "the magic number is 32 bits of a wider field"
     )]
-    rustix::fs::statfs(folder).is_ok_and(|fs| NETWORK.contains(&(fs.f_type as u32)))
+    let kind = places.find_map(|place| Some(rustix::fs::statfs(place).ok()?.f_type as u32));
+    kind.is_some_and(|kind| NETWORK.contains(&kind))
 }
 
 /// Closes a connection that reported damage; an index is deleted with it.

@@ -4,11 +4,11 @@ use std::fs;
 const NOTES: &[&str] = &["CREATE TABLE note (text TEXT NOT NULL UNIQUE) STRICT"];
 
 fn database(folder: &Path, contents: Contents, migrations: &'static [&'static str]) -> Database {
-    Database::new(Definition {
-        path: folder.join("state/test.db"),
+    Database::new(Definition::new(
+        folder.join("state/test.db"),
         contents,
         migrations,
-    })
+    ))
 }
 
 fn add(

@@ -3,7 +3,7 @@
 //! Invariant: a name that exists is never replaced, in the folder or in the
 //! trash.
 
-use super::{Files, Names, hash};
+use super::{Files, Names};
 use crate::error::failed;
 use crate::fs::{Access, FileLayer, LogFile, append_all};
 use crate::repair::{Tail, mend, torn_path};
@@ -49,7 +49,7 @@ impl Names {
         fs.make_dir(&self.dir)
             .map_err(|e| failed("create", &self.dir, e))?;
         self.refresh()?;
-        let known = self.changing();
+        let was_current = self.is_current();
         let (name, file) = self.create_file(key)?;
         let path = self.dir.join(&name);
         let filled = fill(&*file, &path, &lines);
@@ -57,9 +57,8 @@ impl Names {
             tracing::warn!(log = %path.display(), "an unfinished log is left behind");
         }
         if filled.is_ok() {
-            self.insert(&name, hash(key.agent.as_str(), key.sender.as_str()));
+            self.changed(was_current, |table, state| table.insert(&name, key, state));
         }
-        self.changed(known);
         filled.map(|()| Created { path, file, lines })
     }
 
@@ -69,7 +68,7 @@ impl Names {
         let distinct = (1..=NAME_TRIES).map(|seq| (name::distinct_slug(sender), seq));
         for (slug, seq) in plain.chain(distinct) {
             let name = name::compose(agent, &slug, seq);
-            if self.is_taken(&name) {
+            if self.is_taken(&name)? {
                 continue;
             }
             let path = self.dir.join(&name);
@@ -84,23 +83,17 @@ impl Names {
     }
 
     /// Whether the name, or the same with a title, exists in whatever case.
-    fn is_taken(&self, name: &str) -> bool {
+    fn is_taken(&self, name: &str) -> Result<bool, Error> {
         let base = name
             .strip_suffix(name::SUFFIX)
             .unwrap_or(name)
             .to_ascii_lowercase();
-        let folded = name::fold(&base);
-        let from = self
-            .ruled
-            .partition_point(|name| name::sorts_before(name, &folded));
-        let alike = (from..self.ruled.len())
-            .map(|at| self.ruled.name(at))
-            .take_while(|name| name::sort_key_starts_with(name, &folded));
-        alike.map(str::to_ascii_lowercase).any(|other| {
-            other
-                .strip_prefix(&base)
-                .is_some_and(|rest| rest.starts_with(['_', '.']))
-        })
+        let alike = self.with_prefix(&name::fold(&base))?;
+        Ok(alike.into_iter().any(|row| {
+            let other = row.name.to_ascii_lowercase();
+            let rest = other.strip_prefix(&base);
+            rest.is_some_and(|rest| rest.starts_with(['_', '.']))
+        }))
     }
 
     /// Gives a file a name that carries the title; `None` if it stays.
@@ -121,7 +114,7 @@ impl Names {
             return Ok(None);
         }
         let renamed = self.dir.join(&new);
-        let known = self.changing();
+        let was_current = self.is_current();
         match self.fs.rename(path, &renamed) {
             Ok(()) => {}
             // Another file has it; the title stands in the log all the same.
@@ -133,9 +126,10 @@ impl Names {
         {
             tracing::warn!(log = %path.display(), %error, "its torn lines keep the old name");
         }
-        self.forget(old);
-        self.insert(&new, hash(key.agent.as_str(), key.sender.as_str()));
-        self.changed(known);
+        self.changed(was_current, |table, state| {
+            table.remove(old, state)?;
+            table.insert(&new, key, state)
+        });
         Ok(Some(renamed))
     }
 
@@ -143,7 +137,7 @@ impl Names {
     /// removal.
     pub(crate) fn discard(&mut self, log: &str, trash: &Path, removal: u32) -> Result<(), Error> {
         // The trash lies in the folder, and is made when it is needed.
-        let known = self.changing();
+        let was_current = self.is_current();
         self.fs
             .make_dir(trash)
             .map_err(|e| failed("create", trash, e))?;
@@ -161,8 +155,7 @@ impl Names {
         {
             return Err(failed("move to the trash", &torn, e));
         }
-        self.forget(log);
-        self.changed(known);
+        self.changed(was_current, |table, state| table.remove(log, state));
         Ok(())
     }
 
@@ -256,7 +249,8 @@ mod tests {
     #[test]
     fn what_line_1_of_a_removed_log_said_does_not_hide_the_next_of_its_name() {
         let home = tempfile::tempdir().expect("temp dir");
-        let index = Index::new(Arc::new(OsFiles), home.path().to_owned());
+        let table = crate::Indexes::in_state(&home.path().join("state")).logs();
+        let index = Index::new(Arc::new(OsFiles), home.path().to_owned(), table);
         let mut names = index.lock();
         let key = |sender| ConversationKey::new("crab", sender).expect("valid");
         let (first, second) = (key("tg:1"), key("tg 1"));

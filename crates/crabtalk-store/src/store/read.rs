@@ -96,10 +96,9 @@ impl Inner {
     ) -> Result<Option<Vec<Summary>>, Error> {
         let mut list: Vec<Summary> = Vec::new();
         for most in [limit.saturating_add(SPARE_NAMES), usize::MAX] {
-            let names = self.index.latest(most)?;
-            if names.len() <= limit {
+            let Some(names) = self.index.latest(agent, sender, most)? else {
                 return Ok(None);
-            }
+            };
             list.clear();
             for name in &names {
                 if list.len() >= limit {

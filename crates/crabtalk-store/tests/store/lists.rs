@@ -130,6 +130,8 @@ async fn of_those_that_are_not_listed_nothing_is_read() {
         assert_eq!(list.len(), limit);
         home.disk.bytes_read()
     };
+    // The first list finds out whose each log is.
+    read(1).await;
     let (one, all) = (read(1).await, read(40).await);
     assert!(10 * one < all, "{one} and {all} bytes");
 }
@@ -165,4 +167,34 @@ async fn a_list_counts_messages_wherever_the_state_stands() {
         .expect("appends");
     let list = home.store.list(None, None).await.expect("lists");
     assert_eq!((list[0].message_count, &*list[0].meta.title), (3, "t"));
+}
+
+#[tokio::test]
+async fn conversations_are_found_without_a_usable_index() {
+    let mut home = Home::new();
+    drop(home.open("crab", "before").await);
+    home.restart();
+    let state = home.sessions().join("../state");
+    std::fs::remove_dir_all(&state).expect("removed");
+    // No database can be made below a file.
+    std::fs::write(&state, "in the way").expect("written");
+    assert!(home.find("crab", "before").await.is_some());
+    drop(home.open("crab", "after").await);
+    assert!(home.find("crab", "after").await.is_some());
+    let listed = home.store.latest(None, None, 9).await.expect("lists");
+    assert_eq!(listed.len(), 2);
+}
+
+#[tokio::test]
+async fn log_that_changed_while_no_daemon_ran_is_listed_in_its_place() {
+    let mut home = Home::new();
+    for sender in ["old", "new"] {
+        drop(home.open("crab", sender).await);
+    }
+    home.age("crab_old_1.jsonl", 20);
+    home.age("crab_new_1.jsonl", 10);
+    assert_eq!(latest_two(&home).await.0, ["new", "old"]);
+    home.restart();
+    home.age("crab_old_1.jsonl", 5);
+    assert_eq!(latest_two(&home).await.0, ["old", "new"]);
 }

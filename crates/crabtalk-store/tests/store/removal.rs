@@ -54,7 +54,8 @@ async fn what_tools_keep_goes_to_the_trash_with_its_conversation() {
     let files = std::sync::Arc::new(crabtalk_store::fs::OsFiles);
     let policy = crabtalk_domain::storage::SyncPolicy::Step;
     let folder = outputs.clone();
-    let store = crabtalk_store::FileStore::open(&sessions, &trash, policy, files)
+    let indexes = crabtalk_store::Indexes::in_state(&dir.path().join("state"));
+    let store = crabtalk_store::FileStore::open(&sessions, &trash, policy, files, &indexes)
         .with_belongings("outputs", move |key| folder.join(key.sender.as_str()));
     for sender in ["one", "two"] {
         let kept = outputs.join(sender);
@@ -90,7 +91,8 @@ async fn what_is_restored_has_everything_that_it_had() {
             folder.clone(),
         );
         let policy = crabtalk_domain::storage::SyncPolicy::Step;
-        crabtalk_store::FileStore::open(&sessions, &trash, policy, files)
+        let indexes = crabtalk_store::Indexes::in_state(&dir.path().join("state"));
+        crabtalk_store::FileStore::open(&sessions, &trash, policy, files, &indexes)
             .with_belongings("outputs", move |key| folder.join(key.sender.as_str()))
     };
     let store = open();

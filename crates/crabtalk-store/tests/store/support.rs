@@ -98,7 +98,8 @@ impl Home {
 fn store(dir: &Path, policy: SyncPolicy, disk: &Disk) -> FileStore {
     let sessions = dir.join("sessions");
     let trash = sessions.join("trash");
-    FileStore::open(sessions, trash, policy, Arc::new(disk.clone()))
+    let indexes = crabtalk_store::Indexes::in_state(&dir.join("state"));
+    FileStore::open(sessions, trash, policy, Arc::new(disk.clone()), &indexes)
 }
 
 pub(crate) fn names(dir: &Path) -> Vec<String> {

@@ -1,0 +1,294 @@
+//! The names of logs, whose they are and when they changed.
+//!
+//! Operations wait for the database's threads and belong into the blocking
+//! pool, but for [`LogTable::touch`].
+
+use crate::db::Database;
+use crate::name;
+use crabtalk_domain::ConversationKey;
+use crabtalk_domain::records::Error;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use std::collections::HashSet;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// The rows. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct LogTable(pub(super) Database);
+
+/// A log, and whose it was when line 1 was read last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LogRow {
+    pub(crate) name: String,
+    /// Agent and sender.
+    pub(crate) pair: Option<(String, String)>,
+}
+
+/// A log that may have changed since it was looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Changed {
+    pub(crate) name: String,
+    pub(crate) modified: Option<SystemTime>,
+    /// Whether line 1 was read.
+    pub(crate) is_read: bool,
+    touched: i64,
+}
+
+/// What a look at a log found.
+#[derive(Debug)]
+pub(crate) struct Looked {
+    pub(crate) log: Changed,
+    /// `None`: the log is gone.
+    pub(crate) modified: Option<SystemTime>,
+    /// Where line 1 was read: agent and sender, if it names them.
+    pub(crate) read: Option<Option<(String, String)>>,
+}
+
+impl LogTable {
+    /// The state of the folder that the rows show.
+    pub(crate) fn folder(&self) -> Result<Option<SystemTime>, Error> {
+        let nanos: Option<i64> = self.0.read_now(|c| {
+            let mut rows = c.prepare_cached("SELECT modified FROM log_folder")?;
+            rows.query_row([], |row| row.get(0)).optional()
+        })?;
+        Ok(nanos.map(time))
+    }
+
+    /// Makes the rows those of a folder in this state.
+    pub(crate) fn set_names(
+        &self,
+        names: Vec<String>,
+        state: Option<SystemTime>,
+    ) -> Result<(), Error> {
+        self.0.write_now(move |c| {
+            let mut known: HashSet<String> = names_of(c)?.into_iter().collect();
+            for name in &names {
+                if !known.remove(name) {
+                    add(c, name, None)?;
+                }
+            }
+            for gone in &known {
+                remove(c, gone)?;
+            }
+            set_folder(c, state)
+        })
+    }
+
+    /// All names.
+    pub(crate) fn names(&self) -> Result<Vec<String>, Error> {
+        self.0.read_now(names_of)
+    }
+
+    /// Logs whose names follow the rule and fold to something with this prefix.
+    pub(crate) fn with_prefix(&self, prefix: &str) -> Result<Vec<LogRow>, Error> {
+        let from = prefix.to_owned();
+        // Folded names are ASCII.
+        let upto = format!("{prefix}\x7f");
+        self.0.read_now(move |c| {
+            let mut rows = c.prepare_cached(
+                "SELECT name, agent, sender FROM log
+                 WHERE follows_rule = 1 AND sort_key >= ?1 AND sort_key < ?2 ORDER BY sort_key",
+            )?;
+            rows.query_map([from, upto], log_row)?.collect()
+        })
+    }
+
+    /// Logs whose names do not follow the rule.
+    pub(crate) fn strays(&self) -> Result<Vec<LogRow>, Error> {
+        self.0.read_now(|c| {
+            let mut rows =
+                c.prepare_cached("SELECT name, agent, sender FROM log WHERE follows_rule = 0")?;
+            rows.query_map([], log_row)?.collect()
+        })
+    }
+
+    /// Names of logs of which line 1 was read.
+    pub(crate) fn read_names(&self) -> Result<HashSet<String>, Error> {
+        self.0.read_now(|c| {
+            let mut rows = c.prepare_cached("SELECT name FROM log WHERE agent IS NOT NULL")?;
+            rows.query_map([], |row| row.get(0))?.collect()
+        })
+    }
+
+    /// Adds a log that was made, in a folder that is now in this state.
+    pub(crate) fn insert(
+        &self,
+        name: &str,
+        key: &ConversationKey,
+        state: Option<SystemTime>,
+    ) -> Result<(), Error> {
+        let (name, pair) = (name.to_owned(), pair_of(key));
+        self.0.write_now(move |c| {
+            add(c, &name, Some(&pair))?;
+            set_folder(c, state)
+        })
+    }
+
+    /// Removes a log that is gone, likewise.
+    pub(crate) fn remove(&self, name: &str, state: Option<SystemTime>) -> Result<(), Error> {
+        let name = name.to_owned();
+        self.0.write_now(move |c| {
+            remove(c, &name)?;
+            set_folder(c, state)
+        })
+    }
+
+    /// Notes whose log it is, unless that is known.
+    pub(crate) fn set_pair(&self, name: &str, key: &ConversationKey) {
+        let (name, pair) = (name.to_owned(), pair_of(key));
+        self.0.write_later(move |c| {
+            let mut row = c.prepare_cached(
+                "UPDATE log SET agent = ?2, sender = ?3 WHERE name = ?1 AND agent IS NULL",
+            )?;
+            row.execute([name, pair.0, pair.1])
+        });
+    }
+
+    /// Notes that a log is about to change. Waits for nothing.
+    pub(crate) fn touch(&self, name: &str) {
+        let name = name.to_owned();
+        self.0.write_later(move |c| {
+            let mut row = c.prepare_cached(
+                "UPDATE log SET modified = NULL, touched = touched + 1 WHERE name = ?1",
+            )?;
+            row.execute([name])
+        });
+    }
+
+    /// Logs that may have changed, after everything that was noted before.
+    pub(crate) fn changed(&self, most: u32) -> Result<Vec<Changed>, Error> {
+        self.0.write_now(move |c| {
+            let mut rows = c.prepare_cached(
+                "SELECT name, modified, touched, agent IS NOT NULL FROM log
+                 WHERE modified IS NULL LIMIT ?1",
+            )?;
+            rows.query_map([most], changed_row)?.collect()
+        })
+    }
+
+    /// Logs behind a name in the order of names.
+    pub(crate) fn behind(&self, name: &str, most: u32) -> Result<Vec<Changed>, Error> {
+        let name = name.to_owned();
+        self.0.read_now(move |c| {
+            let mut rows = c.prepare_cached(
+                "SELECT name, modified, touched, agent IS NOT NULL FROM log
+                 WHERE name > ?1 ORDER BY name LIMIT ?2",
+            )?;
+            rows.query_map(params![name, most], changed_row)?.collect()
+        })
+    }
+
+    /// Takes what looks found, but for logs that changed since.
+    pub(crate) fn looked(&self, found: Vec<Looked>) -> Result<(), Error> {
+        self.0.write_now(move |c| {
+            let mut row = c.prepare_cached(
+                "UPDATE log SET modified = ?3, agent = iif(?4, ?5, agent),
+                 sender = iif(?4, ?6, sender) WHERE name = ?1 AND touched = ?2",
+            )?;
+            for Looked {
+                log,
+                modified,
+                read,
+            } in found
+            {
+                let Some(modified) = modified else {
+                    remove(c, &log.name)?;
+                    continue;
+                };
+                let was_read = read.is_some();
+                let (agent, sender) = read.flatten().unzip();
+                row.execute(params![
+                    log.name,
+                    log.touched,
+                    nanos(modified),
+                    was_read,
+                    agent,
+                    sender
+                ])?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Names of logs, the one that changed last first.
+    pub(crate) fn latest(
+        &self,
+        agent: Option<&str>,
+        sender: Option<&str>,
+        most: usize,
+    ) -> Result<Vec<String>, Error> {
+        let (agent, sender) = (agent.map(str::to_owned), sender.map(str::to_owned));
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        self.0.read_now(move |c| {
+            let mut rows = c.prepare_cached(
+                "SELECT name FROM log
+                 WHERE (?1 IS NULL OR agent = ?1) AND (?2 IS NULL OR sender = ?2)
+                 ORDER BY modified DESC, sort_key DESC LIMIT ?3",
+            )?;
+            rows.query_map(params![agent, sender, most], |row| row.get(0))?
+                .collect()
+        })
+    }
+}
+
+fn pair_of(key: &ConversationKey) -> (String, String) {
+    (key.agent.to_string(), key.sender.to_string())
+}
+
+fn names_of(c: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut rows = c.prepare_cached("SELECT name FROM log ORDER BY follows_rule DESC, sort_key")?;
+    rows.query_map([], |row| row.get(0))?.collect()
+}
+
+fn add(c: &Connection, name: &str, pair: Option<&(String, String)>) -> rusqlite::Result<()> {
+    let mut row = c.prepare_cached(
+        "INSERT OR REPLACE INTO log (name, sort_key, follows_rule, agent, sender)
+         VALUES (?1, ?2, ?3, ?4, ?5)",
+    )?;
+    row.execute(params![
+        name,
+        name::sort_key(name),
+        name::follows_rule(name),
+        pair.map(|pair| &pair.0),
+        pair.map(|pair| &pair.1)
+    ])?;
+    Ok(())
+}
+
+fn remove(c: &Connection, name: &str) -> rusqlite::Result<()> {
+    let mut row = c.prepare_cached("DELETE FROM log WHERE name = ?1")?;
+    row.execute([name])?;
+    Ok(())
+}
+
+fn set_folder(c: &Connection, state: Option<SystemTime>) -> rusqlite::Result<()> {
+    let mut row = c.prepare_cached("INSERT OR REPLACE INTO log_folder VALUES (1, ?1)")?;
+    row.execute([state.map(nanos)])?;
+    Ok(())
+}
+
+fn log_row(row: &Row<'_>) -> rusqlite::Result<LogRow> {
+    let (agent, sender): (Option<String>, Option<String>) = (row.get(1)?, row.get(2)?);
+    Ok(LogRow {
+        name: row.get(0)?,
+        pair: agent.zip(sender),
+    })
+}
+
+fn changed_row(row: &Row<'_>) -> rusqlite::Result<Changed> {
+    let modified: Option<i64> = row.get(1)?;
+    Ok(Changed {
+        name: row.get(0)?,
+        modified: modified.map(time),
+        touched: row.get(2)?,
+        is_read: row.get(3)?,
+    })
+}
+
+fn nanos(time: SystemTime) -> i64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}
+
+fn time(nanos: i64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_nanos(nanos.max(0).unsigned_abs())
+}

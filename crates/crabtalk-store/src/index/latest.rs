@@ -1,0 +1,95 @@
+//! Which logs changed last.
+//!
+//! Invariants: a log is looked at when the store wrote to it, and once in each
+//! life of the daemon; nobody who opens a conversation waits for more than a
+//! few looks.
+
+use super::{Index, Names};
+use crate::derived::{Changed, Looked};
+use crate::fs::Access;
+use crate::tail::{HeadRead, read_head};
+use crabtalk_domain::records;
+use crabtalk_domain::storage::Error;
+use std::sync::PoisonError;
+use std::time::UNIX_EPOCH;
+
+/// Logs that are looked at before others get their turn at the names: a few
+/// milliseconds.
+const LOOKS_AT_ONCE: u32 = 1024;
+
+impl Index {
+    /// At most so many names of logs of an agent or sender, of the one that changed
+    /// last first; `None` where that is not known.
+    pub(crate) fn latest(
+        &self,
+        agent: Option<&str>,
+        sender: Option<&str>,
+        most: usize,
+    ) -> Result<Option<Vec<String>>, Error> {
+        let mut names = self.lock();
+        names.refresh()?;
+        drop(names);
+        // What is touched from here on is noted anew.
+        let mut touched = self.touched.lock().unwrap_or_else(PoisonError::into_inner);
+        touched.clear();
+        drop(touched);
+        let latest = self
+            .look_at_changed()
+            .and_then(|()| self.lock().check_some())
+            .and_then(|()| self.table.latest(agent, sender, most));
+        Ok(latest
+            .inspect_err(|error| tracing::warn!(%error, "all conversations are looked at"))
+            .ok())
+    }
+
+    fn look_at_changed(&self) -> Result<(), records::Error> {
+        loop {
+            let changed = self.table.changed(LOOKS_AT_ONCE)?;
+            let is_last = changed.len() < LOOKS_AT_ONCE as usize;
+            let names = self.lock();
+            let looked = changed.into_iter().map(|log| names.look_at(log));
+            self.table.looked(looked.collect())?;
+            if is_last {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Names {
+    /// Looks at some logs that were not looked at in this life.
+    fn check_some(&mut self) -> Result<(), records::Error> {
+        let Some(from) = &self.unchecked else {
+            return Ok(());
+        };
+        let logs = self.table.behind(from, LOOKS_AT_ONCE)?;
+        self.unchecked = logs.last().map(|log| log.name.clone());
+        let looked = logs.into_iter().map(|log| self.look_at(log));
+        let changed = looked.filter(|looked| looked.modified != looked.log.modified);
+        let changed: Vec<Looked> = changed.collect();
+        match changed.is_empty() {
+            true => Ok(()),
+            false => self.table.looked(changed),
+        }
+    }
+
+    /// Looks when a log changed, and into line 1 where that may be new.
+    fn look_at(&self, log: Changed) -> Looked {
+        let path = self.dir.join(&log.name);
+        // One that cannot be looked at comes last.
+        let modified = self.fs.changed(&path).unwrap_or(Some(UNIX_EPOCH));
+        let is_foreign = log.modified.is_some() && log.modified != modified;
+        let read = (is_foreign || !log.is_read).then(|| {
+            let opened = self.fs.open(&path, Access::Read);
+            match opened.and_then(|file| read_head(&*file)) {
+                Ok(HeadRead::Good { head, .. }) => head.key(),
+                Ok(HeadRead::Torn | HeadRead::Broken(_)) | Err(_) => None,
+            }
+        });
+        Looked {
+            log,
+            modified,
+            read: read.map(|key| key.map(|key| (key.agent.to_string(), key.sender.to_string()))),
+        }
+    }
+}
