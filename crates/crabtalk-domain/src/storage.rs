@@ -131,9 +131,10 @@ pub enum Error {
 
 /// The open log of one conversation, owned by its one task.
 pub trait ConversationLog: Send {
-    /// Appends all records or none. They survive `kill -9` when this returns
-    /// (STORE-4); it does not wait for the disk.
-    fn append(&mut self, records: &[Record]) -> Result<Position, Error>;
+    /// Appends all records or none, in the order of the calls. Resolves when they
+    /// survive SIGKILL (STORE-4); it does not wait for the disk. Dropping the future
+    /// takes nothing back.
+    fn append(&mut self, records: &[Record]) -> BoxFuture<'static, Result<Position, Error>>;
 
     /// Resolves when everything up to the position survives a power cut. The
     /// work is shared with other conversations.
@@ -145,10 +146,10 @@ pub trait ConversationLog: Send {
         self.synced(upto)
     }
 
-    /// Whether the log is as its last append left it, so that what is in memory
-    /// still holds. Another program may have changed, cut or removed it.
-    fn is_as_left(&self) -> bool {
-        true
+    /// Whether it is still owned by whoever opened it, and ends where that left it,
+    /// so that what is in memory still holds.
+    fn is_current(&self) -> BoxFuture<'static, bool> {
+        Box::pin(std::future::ready(true))
     }
 
     /// Gives the file a name that carries the title (CONV-7). The title itself

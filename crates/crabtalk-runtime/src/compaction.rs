@@ -21,9 +21,11 @@ use crate::router;
 use crate::spending::{self, Account, Tally};
 use crate::{Error, framing};
 use crabtalk_domain::model::{Error as ModelError, ErrorKind, Request, Response, ToolChoice};
-use crabtalk_domain::storage::{MetaRecord, Position, Record, RunRecord, archive_title};
+use crabtalk_domain::storage::{self, MetaRecord, Position, Record, RunRecord, archive_title};
 use crabtalk_domain::tool::ToolSpec;
-use crabtalk_domain::{AgentConfig, AgentEvent, ContextUse, Message, Role, estimate_tokens};
+use crabtalk_domain::{
+    AgentConfig, AgentEvent, BoxFuture, ContextUse, Message, Role, estimate_tokens,
+};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -142,7 +144,7 @@ pub(crate) async fn start_fresh(
         "" => archive_title(first_words(open)),
         title => title.to_owned(),
     };
-    let at = append_marker(rt, shared, open, "", &title, 0, None)?;
+    let at = append_marker(rt, shared, open, "", &title, 0, None).await?;
     open.begin_anew("", 0);
     shared.synced_at_end(at).await?;
     let (key, run) = (Arc::clone(&shared.key), open.last_run);
@@ -203,7 +205,7 @@ pub(crate) async fn compact(
         summary = prompt::with_question(&summary, &question);
     }
     let title = archive_title(&summary);
-    let at = append_marker(rt, shared, open, &summary, &title, plan.keep, running)?;
+    let at = append_marker(rt, shared, open, &summary, &title, plan.keep, running).await?;
     open.begin_anew(&summary, plan.keep);
     let tokens_after = open.history.estimated_tokens();
     Ok(Done {
@@ -226,7 +228,7 @@ fn append_marker(
     title: &str,
     keep: usize,
     running: Option<RunRecord>,
-) -> Result<Position, Error> {
+) -> BoxFuture<'static, Result<Position, storage::Error>> {
     // Held, so that nothing is put in between the two.
     let mut live = shared.live();
     let kept = &open.history[open.history.len() - keep..];
@@ -252,7 +254,7 @@ fn append_marker(
         waiting: None,
         steers: steers.filter(|steers| !steers.is_empty()),
     };
-    Ok(shared.append(&[
+    shared.append(&[
         Record::Meta(state.clone()),
         Record::Compact {
             summary: summary.to_owned(),
@@ -264,7 +266,7 @@ fn append_marker(
             context: meta.context,
             ..state
         }),
-    ])?)
+    ])
 }
 
 async fn summarise(

@@ -131,7 +131,7 @@ impl Conversation {
 
     /// Loads the conversation unless it is in memory already.
     async fn ensure_open(&mut self, create: Option<NewConversation>) -> Result<(), Error> {
-        if self.open.is_some() && self.shared.is_as_left() {
+        if self.open.is_some() && self.shared.is_current().await {
             return Ok(());
         }
         Box::pin(self.load(create)).await
@@ -145,7 +145,7 @@ impl Conversation {
         }
         let opened = self.read_log(create).await?;
         let cut = Cut::by_crash(&opened, self.rt.catalog.load().resume);
-        let (open, cut_off) = Open::take(&self.rt, &self.shared, opened, cut)?;
+        let (open, cut_off) = Open::take(&self.rt, &self.shared, opened, cut).await?;
         self.open = Some(open);
         self.tell_cut_off(cut_off).await;
         Ok(())
@@ -211,7 +211,7 @@ impl Conversation {
     async fn tell_again(&mut self, run: u64, job: &Job) -> Result<(), Error> {
         let told = self.rt.storage.trace(&self.shared.key, run).await?;
         // Whoever wrote it may have been killed before it was durable.
-        let end = self.shared.append(&[])?;
+        let end = self.shared.append(&[]).await?;
         self.shared.synced_at_end(end).await?;
         // Out of flight before its End is read.
         self.shared.forget_current();
@@ -243,8 +243,8 @@ impl Conversation {
             let opened = self.read_log(None).await?;
             let cut = Cut::by_panic(&opened, ending.run());
             // The door is shut before the log is read: what was put in stands there.
-            let (open, cut_off) = Open::take(&self.rt, &self.shared, opened, cut)?;
-            let end = self.shared.append(&[])?;
+            let (open, cut_off) = Open::take(&self.rt, &self.shared, opened, cut).await?;
+            let end = self.shared.append(&[]).await?;
             self.open = Some(open);
             self.tell_cut_off(cut_off).await;
             Ok::<_, Error>(self.shared.synced_at_end(end).await?)

@@ -137,7 +137,7 @@ pub(crate) fn interruption(cut: &RunRecord) -> AgentEvent {
 impl Open {
     /// Makes what the log holds valid, on disk too. Answers with the run, too,
     /// that the log says from now on was cut off.
-    pub(crate) fn take(
+    pub(crate) async fn take(
         rt: &Inner,
         shared: &Shared,
         opened: Opened,
@@ -165,7 +165,7 @@ impl Open {
         };
         records.extend(late.iter().cloned().map(Record::Message));
         if !records.is_empty() {
-            shared.append(&records)?;
+            shared.append(&records).await?;
         }
         let cut_off = closed.clone().filter(|_| !panicked);
         let last_end = closed.or(opened.last_end);
@@ -200,14 +200,14 @@ impl Open {
     }
 
     /// Keeps what was accepted for a run that is not carried on after all.
-    pub(crate) fn keep_late_steers(
+    pub(crate) async fn keep_late_steers(
         &mut self,
         rt: &Inner,
         shared: &Shared,
     ) -> Result<Position, Error> {
         let late = messages(rt, std::mem::take(&mut self.steers));
         let records: Vec<Record> = late.iter().cloned().map(Record::Message).collect();
-        let end = shared.append(&records)?;
+        let end = shared.append(&records).await?;
         self.history.extend(late);
         shared.live().message_count = self.message_count();
         Ok(end)

@@ -124,14 +124,17 @@ impl Shared {
         *self.log() = log;
     }
 
-    /// Appends to the open log.
-    pub(crate) fn append(&self, records: &[Record]) -> Result<Position, storage::Error> {
+    /// Appends to the open log, in the order of the calls.
+    pub(crate) fn append(
+        &self,
+        records: &[Record],
+    ) -> BoxFuture<'static, Result<Position, storage::Error>> {
         match self.log().as_mut() {
             Some(log) => log.append(records),
-            None => Err(storage::Error::NotFound(format!(
-                "open log of {}",
-                self.key
-            ))),
+            None => {
+                let closed = storage::Error::NotFound(format!("open log of {}", self.key));
+                Box::pin(std::future::ready(Err(closed)))
+            }
         }
     }
 
@@ -167,7 +170,7 @@ impl Shared {
             own_cwd: cwd.as_ref().map(|_| true),
             ..MetaRecord::default()
         };
-        let at = self.append(&[Record::Meta(record)])?;
+        let at = self.append(&[Record::Meta(record)]).await?;
         if let Some(title) = &change.title {
             self.rename_for_title(title).await?;
         }
@@ -182,9 +185,12 @@ impl Shared {
         Ok(at)
     }
 
-    /// Whether the open log is as it was left.
-    pub(crate) fn is_as_left(&self) -> bool {
-        self.log().as_ref().is_some_and(|log| log.is_as_left())
+    /// Whether the open log is as this process left it.
+    pub(crate) fn is_current(&self) -> BoxFuture<'static, bool> {
+        match self.log().as_ref() {
+            Some(log) => log.is_current(),
+            None => Box::pin(std::future::ready(false)),
+        }
     }
 
     /// Lets the file's name follow a title.

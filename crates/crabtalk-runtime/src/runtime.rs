@@ -17,7 +17,7 @@ use crate::gate::approvals::ApprovalBook;
 use crate::grants::HostGrants;
 use crate::inner::Inner;
 use crate::interned::Interned;
-use crate::registry::Registry;
+use crate::registry::{Registry, Steers};
 use crate::request::RunRequest;
 use crate::toolbox::Toolbox;
 use arc_swap::ArcSwap;
@@ -184,14 +184,23 @@ impl Runtime {
             Arc::clone(&steers.facts)
         };
         let content = self.0.preprocess(&facts, content).await?;
-        let at = {
+        // The run may have ended meanwhile, and another one begun.
+        let is_same = |steers: &&mut Steers| Arc::ptr_eq(&steers.facts, &facts);
+        let appended = {
             let mut live = shared.live();
-            // The run may have ended meanwhile, and another one begun.
-            let steers = live.steers.as_mut();
-            let steers = steers.filter(|steers| Arc::ptr_eq(&steers.facts, &facts));
-            steers.ok_or_else(nothing)?.push(&shared, content)?
+            let steers = live.steers.as_mut().filter(is_same);
+            let steers = steers.ok_or_else(nothing)?;
+            steers.push(&shared, content.clone())?
         };
-        Ok(shared.synced_at_end(at).await?)
+        match appended.await {
+            Ok(at) => Ok(shared.synced_at_end(at).await?),
+            Err(error) => {
+                if let Some(steers) = shared.live().steers.as_mut().filter(is_same) {
+                    steers.take_back(&content);
+                }
+                Err(error.into())
+            }
+        }
     }
 
     /// Summarises the working history now (RUN-5), and answers the summary. It can be

@@ -76,10 +76,8 @@ impl JsonlLog {
             Box::pin(ready(Ok(())))
         }
     }
-}
 
-impl ConversationLog for JsonlLog {
-    fn append(&mut self, records: &[Record]) -> Result<Position, Error> {
+    pub(crate) fn append_now(&mut self, records: &[Record]) -> Result<Position, Error> {
         let mut state = self.shared.lock();
         if !state.prepare(&*self.shared.fs)? {
             self.ledger.marker = None;
@@ -108,6 +106,13 @@ impl ConversationLog for JsonlLog {
         }
         Ok(Position(state.end))
     }
+}
+
+impl ConversationLog for JsonlLog {
+    fn append(&mut self, records: &[Record]) -> BoxFuture<'static, Result<Position, Error>> {
+        // A write to the page cache waits for nothing.
+        Box::pin(ready(self.append_now(records)))
+    }
 
     fn synced(&self, upto: Position) -> BoxFuture<'static, Result<(), Error>> {
         self.sync(upto, self.policy == SyncPolicy::Step)
@@ -117,11 +122,12 @@ impl ConversationLog for JsonlLog {
         self.sync(upto, self.policy != SyncPolicy::Never)
     }
 
-    fn is_as_left(&self) -> bool {
+    fn is_current(&self) -> BoxFuture<'static, bool> {
         let state = self.shared.lock();
         let left = |stat: Stat| stat.linked && stat.len == state.end;
         // Part of a refused append may be behind the end, and is cut off first.
-        state.tail != Tail::Clean || state.file.stat().is_ok_and(left)
+        let is_current = state.tail != Tail::Clean || state.file.stat().is_ok_and(left);
+        Box::pin(ready(is_current))
     }
 
     fn rename_for_title(&mut self, title: &str) -> BoxFuture<'static, Result<(), Error>> {

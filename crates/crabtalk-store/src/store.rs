@@ -321,11 +321,14 @@ impl Inner {
         }
         let shared = Shared::new(Arc::clone(&self.fs), state);
         let is_costly = loaded.searched > SEARCHED_AGAIN;
-        let mut opened = self.opened(key, shared, loaded);
-        if is_costly && writable {
-            repeat_state(key, &mut opened);
+        let mut log = self.log(key, shared, &loaded);
+        if is_costly
+            && writable
+            && let Err(error) = log.append_now(&[state_of(&loaded)])
+        {
+            tracing::warn!(conversation = %key, %error, "the state stays to be searched for");
         }
-        Ok(Some(opened))
+        Ok(Some(opened(log, loaded)))
     }
 
     /// Opens a log for appending, or for reading where nothing can be written.
@@ -340,49 +343,43 @@ impl Inner {
         }
     }
 
-    fn opened(&self, key: &ConversationKey, shared: Arc<Shared>, loaded: Loaded) -> Opened {
-        let log = JsonlLog::new(
-            key.clone(),
-            shared,
-            Arc::clone(&self.index),
-            Arc::clone(&self.syncer),
-            self.policy,
-            &loaded,
-        );
-        Opened {
-            log: Box::new(log),
-            meta: loaded.meta,
-            history: loaded.history,
-            has_summary: loaded.has_summary,
-            kept: loaded.kept,
-            archived_messages: loaded.archived.unwrap_or(0),
-            last_run: loaded.last_run,
-            open_run: loaded.open_run,
-            requests: loaded.requests,
-            last_end: loaded.last_end,
-            waiting: loaded.waiting,
-            steers: loaded.steers,
-        }
+    fn log(&self, key: &ConversationKey, shared: Arc<Shared>, loaded: &Loaded) -> JsonlLog {
+        let (index, syncer) = (Arc::clone(&self.index), Arc::clone(&self.syncer));
+        JsonlLog::new(key.clone(), shared, index, syncer, self.policy, loaded)
     }
 }
 
-/// Appends the state that a log's last marker lacks, so that it is searched for
-/// once and not at each opening.
-fn repeat_state(key: &ConversationKey, opened: &mut Opened) {
-    let meta = opened.meta.clone();
-    let state = MetaRecord {
+fn opened(log: JsonlLog, loaded: Loaded) -> Opened {
+    Opened {
+        log: Box::new(log),
+        meta: loaded.meta,
+        history: loaded.history,
+        has_summary: loaded.has_summary,
+        kept: loaded.kept,
+        archived_messages: loaded.archived.unwrap_or(0),
+        last_run: loaded.last_run,
+        open_run: loaded.open_run,
+        requests: loaded.requests,
+        last_end: loaded.last_end,
+        waiting: loaded.waiting,
+        steers: loaded.steers,
+    }
+}
+
+/// The state that a log's last marker lacks, so that it is searched for once and
+/// not at each opening.
+fn state_of(loaded: &Loaded) -> Record {
+    let meta = loaded.meta.clone();
+    Record::Meta(MetaRecord {
         title: Some(meta.title),
         cwd: Some(meta.cwd),
         own_cwd: Some(meta.own_cwd),
         uptime_secs: Some(meta.uptime_secs),
         context: None,
-        last_run: Some(opened.last_run),
-        open_run: opened.open_run.clone(),
-        requests: Some(opened.requests.clone()),
-        waiting: Some(opened.waiting.clone()).filter(|waiting| !waiting.is_empty()),
-        steers: Some(opened.steers.clone()).filter(|steers| !steers.is_empty()),
-    };
-    if let Err(error) = opened.log.append(&[Record::Meta(state)]) {
-        tracing::warn!(conversation = %key, %error, "what was searched for stays to be searched for");
-    }
+        last_run: Some(loaded.last_run),
+        open_run: loaded.open_run.clone(),
+        requests: Some(loaded.requests.clone()),
+        waiting: Some(loaded.waiting.clone()).filter(|waiting| !waiting.is_empty()),
+        steers: Some(loaded.steers.clone()).filter(|steers| !steers.is_empty()),
+    })
 }

@@ -48,11 +48,13 @@ impl Conversation {
             return Ok(());
         };
         cut.tries += 1;
-        self.shared.append(&[Record::Meta(MetaRecord {
-            last_run: Some(open.last_run),
-            open_run: Some(cut.clone()),
-            ..MetaRecord::default()
-        })])?;
+        self.shared
+            .append(&[Record::Meta(MetaRecord {
+                last_run: Some(open.last_run),
+                open_run: Some(cut.clone()),
+                ..MetaRecord::default()
+            })])
+            .await?;
         let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let Some(origin) = Origin::parse(&cut.origin) else {
             // Nothing is carried on with more authority than it began with.
@@ -85,8 +87,8 @@ impl Conversation {
         };
         let reason = format!("{CUT_OFF}, and could not be carried on: {error}");
         let closed = interrupted(cut, reason, self.rt.now());
-        self.shared.append(&[Record::Run(closed.clone())])?;
-        open.keep_late_steers(&self.rt, &self.shared)?;
+        self.shared.append(&[Record::Run(closed.clone())]).await?;
+        open.keep_late_steers(&self.rt, &self.shared).await?;
         open.last_end = Some(closed.clone());
         open.interrupted = Some(closed.clone());
         self.tell_cut_off(Some(closed)).await;

@@ -158,9 +158,9 @@ mod long {
         }
 
         fn append(&mut self, message: Message) -> crabtalk_domain::storage::Position {
-            self.disk
-                .append(&[Record::Message(Arc::new(message))])
-                .expect("in memory")
+            let appended = self.disk.append(&[Record::Message(Arc::new(message))]);
+            let appended = futures_util::FutureExt::now_or_never(appended);
+            appended.expect("waits for nothing").expect("in memory")
         }
 
         /// Thinks, says, calls two tools; the results come in reverse.

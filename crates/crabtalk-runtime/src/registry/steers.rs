@@ -8,8 +8,8 @@ use super::Shared;
 use crate::Error;
 use crate::facts::Facts;
 use crate::publisher::Publisher;
-use crabtalk_domain::storage::{MetaRecord, Position, Record};
-use crabtalk_domain::{AgentEvent, ConversationKey};
+use crabtalk_domain::storage::{self, MetaRecord, Position, Record};
+use crabtalk_domain::{AgentEvent, BoxFuture, ConversationKey};
 use std::sync::Arc;
 
 /// Steering messages that wait for a step: a person writes a few while a tool
@@ -72,16 +72,27 @@ impl Steers {
     }
 
     /// Puts one in, and into the log in the same breath, so that they wait in the
-    /// order in which the log has them.
-    pub(crate) fn push(&mut self, shared: &Shared, content: String) -> Result<Position, Error> {
+    /// order in which the log has them. Without the log it has to be taken back.
+    pub(crate) fn push(
+        &mut self,
+        shared: &Shared,
+        content: String,
+    ) -> Result<BoxFuture<'static, Result<Position, storage::Error>>, Error> {
         self.check(&shared.key, content.len())?;
-        let at = shared.append(&[Record::Meta(MetaRecord {
+        let appended = shared.append(&[Record::Meta(MetaRecord {
             steers: Some(vec![content.clone()]),
             ..MetaRecord::default()
-        })])?;
+        })]);
         self.bytes += content.len();
         self.waiting.push(content);
-        Ok(at)
+        Ok(appended)
+    }
+
+    /// Takes one back that is not in the log.
+    pub(crate) fn take_back(&mut self, content: &str) {
+        if let Some(at) = self.waiting.iter().rposition(|one| one == content) {
+            self.bytes -= self.waiting.remove(at).len();
+        }
     }
 
     pub(crate) fn waiting(&self) -> &[String] {

@@ -79,7 +79,7 @@ async fn answer(context: &CallContext, case: &Case<'_>, ask: &Arc<Ask>) -> Resul
     };
     let log = (!inbox).then(|| Arc::clone(context.audience.log()));
     let mut wait = rt.asks.open(pending, log);
-    note_waiting(context, &case.call.call_id)?;
+    note_waiting(context, &case.call.call_id).await?;
     let audience = Arc::clone(&context.audience);
     let answered = if inbox {
         let timeout = rt.catalog.load().limits.ask_timeout;
@@ -165,13 +165,13 @@ fn rule(
 }
 
 /// Lets the log say that a call has not begun, so that a restart can tell.
-fn note_waiting(context: &CallContext, call_id: &str) -> Result<(), String> {
+async fn note_waiting(context: &CallContext, call_id: &str) -> Result<(), String> {
     let waiting = {
         let mut waiting = waiting(context);
         waiting.push(call_id.to_owned());
         waiting.clone()
     };
-    append_waiting(context, waiting).map(drop)
+    append_waiting(context, waiting).await.map(drop)
 }
 
 /// Takes that back: from here on nobody knows how far the call got. It is on
@@ -182,7 +182,7 @@ async fn note_begun(context: &CallContext, call_id: &str) -> Result<(), String> 
         waiting.retain(|id| id != call_id);
         waiting.clone()
     };
-    let synced = append_waiting(context, waiting)?;
+    let synced = append_waiting(context, waiting).await?;
     synced.await.map_err(|e| with_source(&e))
 }
 
@@ -193,7 +193,7 @@ fn waiting(context: &CallContext) -> MutexGuard<'_, Vec<String>> {
 
 type Synced = BoxFuture<'static, Result<(), storage::Error>>;
 
-fn append_waiting(context: &CallContext, waiting: Vec<String>) -> Result<Synced, String> {
+async fn append_waiting(context: &CallContext, waiting: Vec<String>) -> Result<Synced, String> {
     let Some(shared) = context.rt.registry.get(&context.key) else {
         return Err("the conversation is gone".into());
     };
@@ -201,7 +201,7 @@ fn append_waiting(context: &CallContext, waiting: Vec<String>) -> Result<Synced,
         waiting: Some(waiting),
         ..MetaRecord::default()
     };
-    let appended = shared.append(&[Record::Meta(record)]);
+    let appended = shared.append(&[Record::Meta(record)]).await;
     let position = appended.map_err(|e| with_source(&e))?;
     Ok(shared.synced(position))
 }

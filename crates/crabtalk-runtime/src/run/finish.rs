@@ -273,7 +273,7 @@ impl Run<'_> {
             ..RunRecord::default()
         };
         records.push(Record::Run(end.clone()));
-        let position = self.shared.append(&records)?;
+        let position = self.shared.append(&records).await?;
         self.unkept.clear();
         self.open.last_end = Some(end);
         self.close_calls();

@@ -53,7 +53,9 @@ pub(super) async fn start<'a>(
     let Kept {
         synced,
         injected_at,
-    } = begun.keep(shared, open, &request, &facts, said.as_ref())?;
+    } = begun
+        .keep(shared, open, &request, &facts, said.as_ref())
+        .await?;
 
     log.set_store(Arc::clone(&rt.storage), Arc::clone(&shared.key));
     let publisher = Arc::clone(ending.publisher());
@@ -268,7 +270,7 @@ impl Begun {
     }
 
     /// Puts it into the log, and takes it into the working state.
-    fn keep(
+    async fn keep(
         &self,
         shared: &Shared,
         open: &mut Open,
@@ -276,7 +278,7 @@ impl Begun {
         facts: &Arc<Facts>,
         said: Option<&Arc<Message>>,
     ) -> Result<Kept, Error> {
-        let position = shared.append(&self.records(said))?;
+        let position = shared.append(&self.records(said)).await?;
         let synced = shared.synced(position);
         let injected_at = open.begin_run(shared, request, facts.run, said.cloned());
         let steers = std::mem::take(&mut open.steers);

@@ -22,7 +22,7 @@ impl Run<'_> {
     /// Steps until the model wants no more tools.
     pub(super) async fn steps(&mut self) -> Result<(), Stop> {
         // What was accepted before a crash, if this carries a run on.
-        self.take_steers(false)?;
+        self.take_steers(false).await?;
         if self.is_answered() {
             // The crash that cut it off came between its answer and its end.
             return Ok(());
@@ -34,15 +34,15 @@ impl Run<'_> {
             let response = self.ask_model_or_make_room(step, &tools).await?;
             let reported = response.usage.map_or(0, |usage| usage.total_tokens());
             let goes_on = if self.is_guest() {
-                self.keep_guest_answer(response)?;
+                self.keep_guest_answer(response).await?;
                 false
             } else if response.tool_calls.is_empty() {
-                self.keep_answer(response)?;
-                self.take_steers(true)?
+                self.keep_answer(response).await?;
+                self.take_steers(true).await?
             } else {
                 self.keep_calls(response).await?;
                 self.run_tools(tools).await?;
-                if self.take_steers(false)? {
+                if self.take_steers(false).await? {
                     self.repeats = Repeats::default();
                 }
                 true
@@ -213,19 +213,20 @@ impl Run<'_> {
     }
 
     /// Appends a message; in memory only once it is on disk.
-    pub(super) fn append(
+    pub(super) async fn append(
         &mut self,
         message: Message,
     ) -> Result<crabtalk_domain::storage::Position, Stop> {
         let message = Arc::new(message);
         let position = self
             .shared
-            .append(&[Record::Message(Arc::clone(&message))])?;
+            .append(&[Record::Message(Arc::clone(&message))])
+            .await?;
         self.open.push(self.shared, message);
         Ok(position)
     }
 
-    fn keep_answer(&mut self, response: Response) -> Result<(), Stop> {
+    async fn keep_answer(&mut self, response: Response) -> Result<(), Stop> {
         let stop = response.stop;
         if response.content.is_empty() && response.thinking.is_empty() {
             // After tool calls a model may have nothing to add.
@@ -237,7 +238,7 @@ impl Run<'_> {
         }
         let is_answer = !response.content.is_empty() || self.has_text || self.is_after_tools();
         let message = self.message(response);
-        let position = self.append(message)?;
+        let position = self.append(message).await?;
         self.publisher.answer_stored(position);
         match stop {
             Some(StopReason::ContentFilter) => Err(Stop::filtered(&self.model)),
@@ -263,13 +264,13 @@ impl Run<'_> {
     }
 
     /// A guest's text is kept and its tool calls are rejected (RUN-2).
-    fn keep_guest_answer(&mut self, mut response: Response) -> Result<(), Stop> {
+    async fn keep_guest_answer(&mut self, mut response: Response) -> Result<(), Stop> {
         let called = !response.tool_calls.is_empty();
         response.tool_calls.clear();
         if response.content.is_empty() && called {
             return Err(Stop::OnlyToolCalls(self.speaker.name.to_string()));
         }
-        self.keep_answer(response)
+        self.keep_answer(response).await
     }
 
     /// Puts the calls on disk, then announces them: nothing executes before.
@@ -282,7 +283,7 @@ impl Run<'_> {
             arguments: call.arguments.clone(),
         });
         let announced = AgentEvent::ToolStart(infos.collect());
-        let position = self.append(message)?;
+        let position = self.append(message).await?;
         self.publisher.answer_stored(position);
         self.calls = Some(super::Calls {
             results: vec![None; calls.len()],
@@ -296,7 +297,7 @@ impl Run<'_> {
     /// Takes steering messages into the history (RUN-8). At the last step the
     /// door is closed in the same breath as it is found that nobody waits, so
     /// that no accepted message is lost.
-    fn take_steers(&mut self, last: bool) -> Result<bool, Stop> {
+    async fn take_steers(&mut self, last: bool) -> Result<bool, Stop> {
         let steers = {
             let mut live = self.shared.live();
             let steers = live.steers.as_mut().map(Steers::take).unwrap_or_default();
@@ -311,7 +312,7 @@ impl Run<'_> {
         for content in steers {
             let mut message = Message::user(content.clone());
             message.at = self.rt.now();
-            let position = self.append(message)?;
+            let position = self.append(message).await?;
             self.unkept.remove(0);
             let synced = self.shared.synced(position);
             self.announcer

@@ -81,7 +81,8 @@ impl Run<'_> {
         let message = Arc::new(message);
         let position = self
             .shared
-            .append(&[Record::Message(Arc::clone(&message))])?;
+            .append(&[Record::Message(Arc::clone(&message))])
+            .await?;
         let event = AgentEvent::ToolResult {
             call_id,
             output: message.content.clone(),
@@ -104,7 +105,7 @@ impl Run<'_> {
             title: Some(title.clone()),
             ..MetaRecord::default()
         };
-        let kept = match self.shared.append(&[Record::Meta(record)]) {
+        let kept = match self.shared.append(&[Record::Meta(record)]).await {
             Ok(_) => self.shared.rename_for_title(&title).await,
             Err(error) => Err(error),
         };

@@ -189,6 +189,7 @@ async fn resumed_runs_keep_the_mode_or_lower_it() {
         };
         let said = Arc::new(Message::user("go"));
         log.append(&[Record::Run(start), Record::Message(said)])
+            .await
             .expect("appends");
         drop(log);
         let mut catalog = (*rig.runtime.catalog()).clone();

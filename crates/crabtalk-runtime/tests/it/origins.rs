@@ -71,6 +71,7 @@ async fn carried_on(origin: &str) -> (RunRecord, Vec<(u64, bool)>) {
     };
     let said = Arc::new(Message::user("go"));
     log.append(&[Record::Run(start), Record::Message(said)])
+        .await
         .expect("appends");
     drop(log);
     let model = ScriptedModel::new(vec![Reply::text("done")]);

@@ -101,11 +101,12 @@ struct Log {
 }
 
 impl ConversationLog for Log {
-    fn append(&mut self, records: &[Record]) -> Result<Position, Error> {
+    fn append(&mut self, records: &[Record]) -> BoxFuture<'static, Result<Position, Error>> {
         let mut rng = self.life.chance(("append", &self.key));
         let full = self.life.full.load(Ordering::Relaxed);
         if full || self.life.fails(&mut rng, 3) {
-            return Err(broken(std::io::ErrorKind::StorageFull));
+            let full = broken(std::io::ErrorKind::StorageFull);
+            return Box::pin(ready(Err(full)));
         }
         self.inner.lock().expect("not poisoned").append(records)
     }

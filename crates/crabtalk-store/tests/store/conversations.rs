@@ -12,10 +12,11 @@ async fn what_was_said_is_there_after_a_restart() {
     let mut opened = home.open("crab", "user").await;
     assert_eq!(opened.meta.created_at, "2026-11-01T00:00:00Z");
     assert_eq!(opened.meta.cwd, "/work");
-    let first = opened.log.append(&[user("hello")]).expect("appends");
+    let first = opened.log.append(&[user("hello")]).await.expect("appends");
     let second = opened
         .log
         .append(&[said("hi\nthere \u{1f980}")])
+        .await
         .expect("appends");
     assert!(first < second);
     opened.log.synced(second).await.expect("syncs");
@@ -76,7 +77,7 @@ async fn two_senders_never_share_a_file() {
             let text = format!("{agent} {sender}");
             if round == 0 {
                 assert!(opened.history.is_empty(), "{text}");
-                opened.log.append(&[user(&text)]).expect("appends");
+                opened.log.append(&[user(&text)]).await.expect("appends");
             } else {
                 assert_eq!(told(&opened.history), [format!("user: {text}")]);
             }
@@ -177,11 +178,15 @@ async fn a_title_renames_the_file_and_the_log_goes_on() {
             title: Some(title.into()),
             ..MetaRecord::default()
         };
-        opened.log.append(&[Record::Meta(meta)]).expect("appends");
+        opened
+            .log
+            .append(&[Record::Meta(meta)])
+            .await
+            .expect("appends");
         opened.log.rename_for_title(title).await.expect("renames");
     }
     assert_eq!(home.names(), ["crab_user_1_second-title.jsonl"]);
-    let end = opened.log.append(&[user("after")]).expect("appends");
+    let end = opened.log.append(&[user("after")]).await.expect("appends");
     opened.log.synced(end).await.expect("syncs");
     let again = home
         .find("crab", "user")
@@ -306,7 +311,7 @@ async fn policies_differ_in_what_waits_for_the_disk() {
         let home = Home::with(policy);
         let mut opened = home.open("crab", "user").await;
         let syncs = || home.disk.syncs.load(std::sync::atomic::Ordering::SeqCst);
-        let at = opened.log.append(&[user("x")]).expect("appends");
+        let at = opened.log.append(&[user("x")]).await.expect("appends");
         opened.log.synced(at).await.expect("syncs");
         assert_eq!(syncs(), step, "{policy:?}");
         opened.log.synced_at_end(at).await.expect("syncs");

@@ -21,7 +21,7 @@ async fn life(home: &Home) -> Vec<String> {
     let mut log = opened.expect("is created").log;
     for n in 0..4 {
         let (a, b) = (format!("{n}a {}", "x".repeat(50)), format!("{n}b"));
-        if let Ok(at) = log.append(&[user(&a), said(&b)]) {
+        if let Ok(at) = log.append(&[user(&a), said(&b)]).await {
             acknowledged.extend([format!("user: {a}"), format!("assistant: {b}")]);
             drop(log.synced(at).await);
         }
@@ -63,7 +63,7 @@ async fn a_write_may_end_anywhere_and_its_repair_may_fail() {
         for repair in [true, false] {
             let mut home = Home::new();
             let mut log = home.open("crab", "user").await.log;
-            log.append(&[user("before")]).expect("appends");
+            log.append(&[user("before")]).await.expect("appends");
             let bytes = home.read("crab_user_1.jsonl");
             home.disk.fail(move |op, n| match (op, n) {
                 (Op::Write, 0) => Some(Fault::Short(short)),
@@ -72,14 +72,14 @@ async fn a_write_may_end_anywhere_and_its_repair_may_fail() {
                 _ => None,
             });
             let batch = [user(&"refused ".repeat(10)), said("refused too")];
-            let error = log.append(&batch).expect_err("full");
+            let error = log.append(&batch).await.expect_err("full");
             assert!(matches!(error, Error::Unwritable { .. }), "{error}");
             assert!(error.to_string().contains("crab_user_1.jsonl"), "{error}");
             if repair {
                 assert_eq!(home.read("crab_user_1.jsonl"), bytes, "short {short}");
             }
             home.disk.heal();
-            log.append(&[user("after")]).expect("works again");
+            log.append(&[user("after")]).await.expect("works again");
             home.restart();
             let history = told(&home.find("crab", "user").await.expect("exists").history);
             assert_eq!(history, ["user: before", "user: after"], "short {short}");
@@ -117,7 +117,7 @@ async fn a_full_disk_refuses_creation_and_leaves_nothing() {
 async fn a_log_deleted_or_edited_while_open_is_not_written_over() {
     let home = Home::new();
     let mut log = home.open("crab", "user").await.log;
-    log.append(&[user("one")]).expect("appends");
+    log.append(&[user("one")]).await.expect("appends");
     let path = home.sessions().join("crab_user_1.jsonl");
 
     use std::io::Write;
@@ -127,12 +127,12 @@ async fn a_log_deleted_or_edited_while_open_is_not_written_over() {
         .expect("open");
     file.write_all(b"{\"role\":\"user\",\"content\":\"by hand\"}")
         .expect("write");
-    let at = log.append(&[user("two")]).expect("appends");
+    let at = log.append(&[user("two")]).await.expect("appends");
     log.synced(at).await.expect("syncs");
     let history = told(&home.find("crab", "user").await.expect("exists").history);
     assert_eq!(history, ["user: one", "user: by hand", "user: two"]);
     std::fs::remove_file(&path).expect("remove");
-    let error = log.append(&[user("lost")]).expect_err("says so");
+    let error = log.append(&[user("lost")]).await.expect_err("says so");
     assert!(matches!(error, Error::Io { .. }), "{error}");
 }
 
@@ -140,23 +140,23 @@ async fn a_log_deleted_or_edited_while_open_is_not_written_over() {
 async fn a_log_cut_while_open_is_noticed_and_written_to_no_more() {
     let mut home = Home::new();
     let mut log = home.open("crab", "user").await.log;
-    log.append(&[user("one")]).expect("appends");
-    assert!(log.is_as_left());
-    log.append(&[user("two")]).expect("appends");
+    log.append(&[user("one")]).await.expect("appends");
+    assert!(log.is_current().await);
+    log.append(&[user("two")]).await.expect("appends");
     let whole = home.read("crab_user_1.jsonl");
     let path = home.sessions().join("crab_user_1.jsonl");
     // In the middle of the last line.
     std::fs::write(&path, &whole[..whole.len() - 5]).expect("cuts");
-    assert!(!log.is_as_left());
-    let error = log.append(&[user("three")]).expect_err("says so");
+    assert!(!log.is_current().await);
+    let error = log.append(&[user("three")]).await.expect_err("says so");
     assert!(matches!(error, Error::Io { .. }), "{error}");
     assert_eq!(home.read("crab_user_1.jsonl"), whole[..whole.len() - 5]);
     home.restart();
     let mut opened = home.find("crab", "user").await.expect("exists");
     assert_eq!(told(&opened.history), ["user: one"]);
-    opened.log.append(&[user("three")]).expect("appends");
-    assert!(opened.log.is_as_left());
+    opened.log.append(&[user("three")]).await.expect("appends");
+    assert!(opened.log.is_current().await);
     assert!(home.names().contains(&"crab_user_1.jsonl.torn".to_owned()));
     std::fs::remove_file(&path).expect("removes");
-    assert!(!opened.log.is_as_left());
+    assert!(!opened.log.is_current().await);
 }

@@ -62,6 +62,7 @@ async fn a_log_of_0064_loads_unchanged_and_goes_on() {
         compact("next", 0),
         Record::Meta(MetaRecord::default()),
     ])
+    .await
     .expect("appends");
     let archives = home
         .store
@@ -150,7 +151,7 @@ async fn a_mark_at_the_start_and_windows_line_ends_are_tolerated() {
     assert_eq!(opened.history.len(), 5);
     opened.log.synced(Position(0)).await.expect("nothing to do");
     let mut log = opened.log;
-    log.append(&[user("more")]).expect("appends");
+    log.append(&[user("more")]).await.expect("appends");
     assert_eq!(
         home.find("crab", "user")
             .await
@@ -177,7 +178,7 @@ async fn unknown_fields_lines_and_roles_are_passed_over_and_kept() {
         ["user: one", "assistant: two parts", "user: "]
     );
     assert_eq!(opened.history[1].thinking[0].text, "plain");
-    opened.log.append(&[user("x")]).expect("appends");
+    opened.log.append(&[user("x")]).await.expect("appends");
     let now = home.read("crab_user_1.jsonl");
     assert_eq!(&now[..bytes.len()], bytes);
     let page = home
@@ -220,6 +221,7 @@ async fn what_is_written_is_what_store_1_says() {
         Record::Message(Arc::new(guest)),
         compact("s", 2),
     ])
+    .await
     .expect("appends");
     let log = String::from_utf8(home.read("crab_user_1.jsonl")).expect("utf-8");
     let lines: Vec<&str> = log.lines().skip(1).collect();
@@ -247,6 +249,7 @@ async fn images_are_kept_as_they_were_and_bad_ones_are_told() {
     let image = Image::new(ImageType::Png, b"\x89PNG!").expect("small");
     let output = ToolOutput::ok("a.png").with_images(vec![image.clone()]);
     log.append(&[Record::Message(Arc::new(Message::result("c1", output)))])
+        .await
         .expect("appends");
     let name = "crab_user_1.jsonl";
     let line = "{\"role\":\"tool\",\"content\":\"a.png\",\"tool_call_id\":\"c1\",\
@@ -291,10 +294,11 @@ async fn a_torn_image_takes_nothing_with_it() {
     use std::sync::Arc;
     let home = Home::new();
     let mut log = home.open("crab", "user").await.log;
-    log.append(&[user("look")]).expect("appends");
+    log.append(&[user("look")]).await.expect("appends");
     let image = Image::new(ImageType::Jpeg, &vec![9; MAX_IMAGE_BYTES]).expect("the largest");
     let output = ToolOutput::ok("b.jpg").with_images(vec![image.clone(); 2]);
     log.append(&[Record::Message(Arc::new(Message::result("c1", output)))])
+        .await
         .expect("appends");
     drop(log);
     let name = "crab_user_1.jsonl";
@@ -305,7 +309,7 @@ async fn a_torn_image_takes_nothing_with_it() {
     home.write(name, &bytes[..bytes.len() - 1_000_000]);
     let mut opened = home.find("crab", "user").await.expect("exists");
     assert_eq!(told(&opened.history), ["user: look"]);
-    opened.log.append(&[user("again")]).expect("appends");
+    opened.log.append(&[user("again")]).await.expect("appends");
     drop(opened);
     let opened = home.find("crab", "user").await.expect("exists");
     assert_eq!(told(&opened.history), ["user: look", "user: again"]);

@@ -67,14 +67,18 @@ async fn crowded() -> (Home, Vec<Opened>) {
 async fn the_latest_are_found_without_a_look_at_every_log() {
     let (home, mut opened) = crowded().await;
     let listed = home.disk.listed.load(SeqCst);
-    opened[7].log.append(&[user("7")]).expect("appends");
+    opened[7].log.append(&[user("7")]).await.expect("appends");
     home.age("crab_s7_1.jsonl", 90);
-    opened[3].log.append(&[user("3")]).expect("appends");
+    opened[3].log.append(&[user("3")]).await.expect("appends");
     home.age("crab_s3_1.jsonl", 80);
     let (senders, looks) = latest_two(&home).await;
     assert_eq!(senders, ["s3", "s7"]);
     assert!(looks < 10, "{looks} looks");
-    opened[7].log.append(&[user("again")]).expect("appends");
+    opened[7]
+        .log
+        .append(&[user("again")])
+        .await
+        .expect("appends");
     opened[7]
         .log
         .rename_for_title("Seven")
@@ -162,8 +166,10 @@ async fn a_list_counts_messages_wherever_the_state_stands() {
         ..MetaRecord::default()
     };
     log.append(&[user("1"), Record::Meta(title), user("2")])
+        .await
         .expect("appends");
     log.append(&[Record::Run(run(1, RunPhase::End)), user("3")])
+        .await
         .expect("appends");
     let list = home.store.list(None, None).await.expect("lists");
     assert_eq!((list[0].message_count, &*list[0].meta.title), (3, "t"));

@@ -31,13 +31,14 @@ async fn how_full_a_context_is_outlives_a_restart_and_stands_in_lists() {
         ..MetaRecord::default()
     };
     log.append(&[user("1"), said("2"), Record::Meta(change)])
+        .await
         .expect("appends");
     // What is changed later says it again.
     let title = MetaRecord {
         title: Some("t".into()),
         ..MetaRecord::default()
     };
-    log.append(&[Record::Meta(title)]).expect("appends");
+    log.append(&[Record::Meta(title)]).await.expect("appends");
     home.restart();
     let opened = home.find("crab", "user").await.expect("exists");
     assert_eq!(opened.meta.context, context);
@@ -50,10 +51,12 @@ async fn a_summary_stands_for_what_is_archived_and_keeps_the_last_messages() {
     let mut home = Home::new();
     let mut log = home.open("crab", "user").await.log;
     log.append(&[user("1"), said("2"), user("3"), said("4")])
+        .await
         .expect("appends");
     log.append(&[compact("first", 1), Record::Meta(MetaRecord::default())])
+        .await
         .expect("appends");
-    log.append(&[user("5"), said("6")]).expect("appends");
+    log.append(&[user("5"), said("6")]).await.expect("appends");
     home.restart();
     let opened = home.find("crab", "user").await.expect("exists");
     assert_eq!(
@@ -68,8 +71,9 @@ async fn a_summary_stands_for_what_is_archived_and_keeps_the_last_messages() {
         Record::Run(run(1, RunPhase::Start)),
         Record::Run(run(1, RunPhase::End)),
     ];
-    log.append(&runs).expect("appends");
+    log.append(&runs).await.expect("appends");
     log.append(&[compact("second", 3), Record::Meta(MetaRecord::default())])
+        .await
         .expect("appends");
     home.restart();
     let opened = home.find("crab", "user").await.expect("exists");
@@ -86,8 +90,10 @@ async fn behind_a_fresh_start_the_history_is_empty_and_the_state_is_there() {
     let mut home = Home::new();
     let mut log = home.open("crab", "user").await.log;
     log.append(&[user("1"), said("2"), compact("first", 1), user("3")])
+        .await
         .expect("appends");
     log.append(&[compact("", 0), Record::Meta(MetaRecord::default())])
+        .await
         .expect("appends");
     home.restart();
     let opened = home.find("crab", "user").await.expect("exists");
@@ -95,7 +101,7 @@ async fn behind_a_fresh_start_the_history_is_empty_and_the_state_is_there() {
     assert_eq!(opened.archived_messages, 3);
     assert_eq!(opened.meta.cwd, "/work", "survives the marker");
     let mut log = opened.log;
-    log.append(&[user("4")]).expect("appends");
+    log.append(&[user("4")]).await.expect("appends");
     home.restart();
     let opened = home.find("crab", "user").await.expect("exists");
     assert_eq!(told(&opened.history), ["user: 4"]);
@@ -118,12 +124,13 @@ async fn the_calls_that_waited_last_are_found_again() {
         ..MetaRecord::default()
     });
     log.append(&[user("x"), waiting(&["a"]), waiting(&["a", "b"]), title])
+        .await
         .expect("appends");
     home.restart();
     let opened = home.find("crab", "user").await.expect("exists");
     assert_eq!(opened.waiting, ["a", "b"]);
     let mut log = opened.log;
-    log.append(&[waiting(&[])]).expect("appends");
+    log.append(&[waiting(&[])]).await.expect("appends");
     home.restart();
     let opened = home.find("crab", "user").await.expect("exists");
     assert!(opened.waiting.is_empty());
@@ -141,7 +148,7 @@ async fn what_waits_for_a_step_is_found_until_it_is_taken() {
     };
     let start = Record::Run(run(1, RunPhase::Start));
     let call = [user("0"), start, user("go"), put_in(&["a"]), put_in(&["b"])];
-    log.append(&call).expect("appends");
+    log.append(&call).await.expect("appends");
     let source = LogPart::Conversation(key("crab", "user"));
     let check = async |home: &mut Home, want: &[&str]| {
         home.restart();
@@ -155,7 +162,7 @@ async fn what_waits_for_a_step_is_found_until_it_is_taken() {
         opened.log
     };
     let mut log = check(&mut home, &["a", "b"]).await;
-    log.append(&[said("1"), user("a")]).expect("appends");
+    log.append(&[said("1"), user("a")]).await.expect("appends");
     let mut log = check(&mut home, &["b"]).await;
     // A compaction in between repeats what waits still.
     let state = MetaRecord {
@@ -166,9 +173,10 @@ async fn what_waits_for_a_step_is_found_until_it_is_taken() {
         ..MetaRecord::default()
     };
     log.append(&[compact("so far", 1), Record::Meta(state), put_in(&["c"])])
+        .await
         .expect("appends");
     let mut log = check(&mut home, &["b", "c"]).await;
-    log.append(&[user("b"), user("c")]).expect("appends");
+    log.append(&[user("b"), user("c")]).await.expect("appends");
     let mut log = check(&mut home, &[]).await;
     // What the next run answers takes nothing.
     log.append(&[
@@ -176,6 +184,7 @@ async fn what_waits_for_a_step_is_found_until_it_is_taken() {
         user("on"),
         put_in(&["d"]),
     ])
+    .await
     .expect("appends");
     check(&mut home, &["d"]).await;
 }
@@ -186,11 +195,14 @@ async fn runs_and_requests_are_found_again() {
     let mut log = home.open("crab", "user").await.log;
     for id in 1..=2 {
         log.append(&[Record::Run(run(id, RunPhase::Start)), user("x")])
+            .await
             .expect("appends");
         log.append(&[Record::Run(run(id, RunPhase::End))])
+            .await
             .expect("appends");
     }
     log.append(&[Record::Run(run(3, RunPhase::Start)), user("y")])
+        .await
         .expect("appends");
     home.restart();
     let opened = home.find("crab", "user").await.expect("exists");
@@ -211,6 +223,7 @@ async fn runs_and_requests_are_found_again() {
     let state = meta(&opened);
     let mut log = opened.log;
     log.append(&[compact("sum", 1), Record::Meta(state)])
+        .await
         .expect("appends");
     home.restart();
     let opened = home.find("crab", "user").await.expect("exists");
@@ -221,10 +234,13 @@ async fn runs_and_requests_are_found_again() {
     assert_eq!(ids(&opened), [1, 2, 3]);
     let mut log = opened.log;
     log.append(&[Record::Run(run(3, RunPhase::Interrupted))])
+        .await
         .expect("appends");
     log.append(&[Record::Run(run(4, RunPhase::Start))])
+        .await
         .expect("appends");
     log.append(&[Record::Run(run(4, RunPhase::End))])
+        .await
         .expect("appends");
     home.restart();
     let opened = home.find("crab", "user").await.expect("exists");
@@ -243,6 +259,7 @@ async fn only_the_last_requests_are_remembered() {
             Record::Run(run(id, RunPhase::Start)),
             Record::Run(run(id, RunPhase::End)),
         ])
+        .await
         .expect("appends");
     }
     home.restart();
@@ -267,8 +284,10 @@ async fn the_newest_state_wins_field_by_field() {
         })
     };
     log.append(&[set(Some("one"), None, None), set(None, Some("/b"), Some(5))])
+        .await
         .expect("appends");
     log.append(&[set(Some("two"), None, None)])
+        .await
         .expect("appends");
     home.restart();
     let opened = home.find("crab", "user").await.expect("exists");
@@ -304,8 +323,9 @@ async fn a_crash_between_a_marker_and_its_state_loses_neither() {
         Record::Run(run(1, RunPhase::Start)),
         user("x"),
     ])
+    .await
     .expect("appends");
-    log.append(&[compact("sum", 0)]).expect("appends");
+    log.append(&[compact("sum", 0)]).await.expect("appends");
     home.restart();
     let opened = home.find("crab", "user").await.expect("exists");
     assert_eq!(opened.meta.title, "kept");
@@ -327,16 +347,18 @@ async fn loading_and_listing_cost_nothing_of_what_is_archived() {
         let text = "word ".repeat(40);
         let batch: Vec<Record> = (0..archived).map(|_| user(&text)).collect();
         for part in batch.chunks(1000) {
-            log.append(part).expect("appends");
+            log.append(part).await.expect("appends");
         }
         log.append(&[compact("one", 2), Record::Meta(state())])
+            .await
             .expect("appends");
         for part in batch.chunks(1000) {
-            log.append(part).expect("appends");
+            log.append(part).await.expect("appends");
         }
         log.append(&[compact("two", 2), Record::Meta(state())])
+            .await
             .expect("appends");
-        log.append(&[user("x"), said("y")]).expect("appends");
+        log.append(&[user("x"), said("y")]).await.expect("appends");
         home.restart();
         home.disk.bytes_read();
         let opened = home.find("crab", "user").await.expect("exists");
@@ -369,6 +391,7 @@ async fn a_broken_line_is_passed_over_and_left_alone() {
     let home = Home::new();
     let mut log = home.open("crab", "user").await.log;
     log.append(&[user("one"), user("two"), user("three")])
+        .await
         .expect("appends");
     drop(log);
     let text = String::from_utf8(home.read("crab_user_1.jsonl")).expect("utf-8");
@@ -389,6 +412,7 @@ async fn what_cannot_be_read_is_named_for_who_asks() {
     for sender in ["user", "well"] {
         let mut log = home.open("crab", sender).await.log;
         log.append(&[user("one"), user("two"), user("three"), user("four")])
+            .await
             .expect("appends");
     }
     let text = String::from_utf8(home.read("crab_user_1.jsonl")).expect("utf-8");
@@ -457,6 +481,7 @@ async fn words_that_look_like_a_marker_are_words() {
     let mut log = home.open("crab", "user").await.log;
     let forged = "{\"compact\":\"gone\"}\n{\"compact\":\"gone\"}";
     log.append(&[user("kept"), user(forged), said("x")])
+        .await
         .expect("appends");
     home.restart();
     let opened = home.find("crab", "user").await.expect("exists");
@@ -480,9 +505,10 @@ async fn injected_messages_never_reach_the_disk() {
         "me",
     )));
     log.append(std::slice::from_ref(&injected))
+        .await
         .expect("appends nothing");
     assert_eq!(home.read("crab_user_1.jsonl"), before);
-    log.append(&[user("a"), injected]).expect("appends");
+    log.append(&[user("a"), injected]).await.expect("appends");
     home.restart();
     assert_eq!(
         told(&home.find("crab", "user").await.expect("exists").history),

@@ -10,7 +10,7 @@ const FEW_BYTES: u64 = 64 * 1024;
 const NAME: &str = "crab_user_1.jsonl";
 
 /// Archives a third of a megabyte, whose first run is open.
-fn archive(opened: &mut Opened) {
+async fn archive(opened: &mut Opened) {
     let titled = MetaRecord {
         title: Some("kept".into()),
         ..MetaRecord::default()
@@ -22,9 +22,10 @@ fn archive(opened: &mut Opened) {
             Record::Run(run(1, RunPhase::Start)),
             user("x"),
         ])
+        .await
         .expect("appends");
     let many: Vec<Record> = (0..1_000).map(|_| said(&"word ".repeat(60))).collect();
-    opened.log.append(&many).expect("appends");
+    opened.log.append(&many).await.expect("appends");
     let steered = MetaRecord {
         steers: Some(vec!["wait".into()]),
         ..MetaRecord::default()
@@ -32,6 +33,7 @@ fn archive(opened: &mut Opened) {
     opened
         .log
         .append(&[Record::Meta(steered)])
+        .await
         .expect("appends");
 }
 
@@ -48,8 +50,12 @@ fn assert_is_as_archived(opened: &Opened) {
 async fn a_marker_without_state_is_searched_for_it_once() {
     let mut home = Home::new();
     let mut opened = home.open("crab", "user").await;
-    archive(&mut opened);
-    opened.log.append(&[compact("sum", 2)]).expect("appends");
+    archive(&mut opened).await;
+    opened
+        .log
+        .append(&[compact("sum", 2)])
+        .await
+        .expect("appends");
     drop(opened);
     for searched in [true, false, false] {
         home.restart();
@@ -67,8 +73,12 @@ async fn a_marker_without_state_is_searched_for_it_once() {
 async fn a_marker_without_state_can_be_opened_where_nothing_can_be_written() {
     let mut home = Home::new();
     let mut opened = home.open("crab", "user").await;
-    archive(&mut opened);
-    opened.log.append(&[compact("sum", 2)]).expect("appends");
+    archive(&mut opened).await;
+    opened
+        .log
+        .append(&[compact("sum", 2)])
+        .await
+        .expect("appends");
     drop(opened);
     home.restart();
     let written = home.read(NAME);
@@ -85,7 +95,7 @@ async fn a_marker_without_state_can_be_opened_where_nothing_can_be_written() {
 async fn a_compaction_that_was_cut_off_anywhere_costs_no_search() {
     let mut home = Home::new();
     let mut opened = home.open("crab", "user").await;
-    archive(&mut opened);
+    archive(&mut opened).await;
     let before = home.read(NAME).len();
     let state = MetaRecord {
         title: Some("kept".into()),
@@ -100,7 +110,7 @@ async fn a_compaction_that_was_cut_off_anywhere_costs_no_search() {
         compact("sum", 2),
         Record::Meta(state),
     ];
-    opened.log.append(&records).expect("appends");
+    opened.log.append(&records).await.expect("appends");
     drop(opened);
     let whole = home.read(NAME);
     let marker = "\"compact\"".len() + place_of(&whole[before..], b"\"compact\"") + before;

@@ -57,6 +57,7 @@ async fn pages_go_back_to_the_beginning() {
     let empty = home.store.page(&source, None, 5).await.expect("reads");
     assert!(empty.entries.is_empty() && !empty.more);
     log.append(&[user("1"), Record::Run(run(1, RunPhase::Start)), user("2")])
+        .await
         .expect("appends");
     log.append(&[
         compact("sum", 0),
@@ -64,6 +65,7 @@ async fn pages_go_back_to_the_beginning() {
         user("3"),
         user("4"),
     ])
+    .await
     .expect("appends");
     assert_eq!(
         all(&home, &source, 2).await,
@@ -106,9 +108,10 @@ async fn results_stand_in_call_order_and_with_their_calls() {
     let home = Home::new();
     let mut log = home.open("crab", "user").await.log;
     log.append(&[user("q"), calls(&["a", "b", "c"])])
+        .await
         .expect("appends");
     for id in ["c", "a", "b"] {
-        log.append(&[result(id)]).expect("appends");
+        log.append(&[result(id)]).await.expect("appends");
     }
     log.append(&[
         calls(&["d", "e"]),
@@ -117,6 +120,7 @@ async fn results_stand_in_call_order_and_with_their_calls() {
         result("d"),
         said("done"),
     ])
+    .await
     .expect("appends");
     let source = LogPart::Conversation(key("crab", "user"));
     let whole = ["q", "calls", "a", "b", "c", "calls", "d", "e", "x", "done"];
@@ -139,7 +143,7 @@ async fn a_page_costs_what_is_on_it() {
     let mut log = home.open("crab", "user").await.log;
     let text = "word ".repeat(100);
     let batch: Vec<Record> = (0..4000).map(|_| user(&text)).collect();
-    log.append(&batch).expect("appends");
+    log.append(&batch).await.expect("appends");
     home.disk.bytes_read();
     let source = LogPart::Conversation(key("crab", "user"));
     let page = home.store.page(&source, None, 10).await.expect("reads");
@@ -160,6 +164,7 @@ async fn archives_are_the_segments_before_the_markers() {
     assert!(home.store.archives(&pair).await.expect("lists").is_empty());
     let state = || Record::Meta(MetaRecord::default());
     log.append(&[user("1"), said("2"), compact("one", 1), state()])
+        .await
         .expect("appends");
     log.append(&[
         user("3"),
@@ -169,6 +174,7 @@ async fn archives_are_the_segments_before_the_markers() {
         state(),
         user("4"),
     ])
+    .await
     .expect("appends");
     let infos = home.store.archives(&pair).await.expect("lists");
     let shown_infos: Vec<_> = infos
@@ -208,6 +214,7 @@ async fn entries_are_read_again_by_their_indexes() {
         compact("one", 0),
         said("2"),
     ])
+    .await
     .expect("appends");
     let pair = key("crab", "user");
     let source = LogPart::Conversation(pair.clone());
@@ -247,6 +254,7 @@ async fn old_markers_are_found_by_reading_once() {
     opened
         .log
         .append(&[user("x"), compact("Ours", 0), state()])
+        .await
         .expect("appends");
     let counts = |infos: &[ArchiveInfo]| infos.iter().map(|i| i.message_count).collect::<Vec<_>>();
     for round in 0..2 {
@@ -277,8 +285,10 @@ async fn an_edit_by_hand_moves_markers_and_they_are_found_all_the_same() {
     let mut log = home.open("crab", "user").await.log;
     let state = || Record::Meta(MetaRecord::default());
     log.append(&[user("1"), compact("one", 0), state()])
+        .await
         .expect("appends");
     log.append(&[user("2"), compact("two", 0), state(), user("3")])
+        .await
         .expect("appends");
     // Somebody corrects an early message: every offset behind it is wrong now.
     let text = String::from_utf8(home.read("crab_user_1.jsonl")).expect("utf-8");
@@ -296,6 +306,7 @@ async fn an_edit_by_hand_moves_markers_and_they_are_found_all_the_same() {
     assert_eq!(counts().await, expected);
     // The open log saw it too, and what it writes from then on is right.
     log.append(&[user("4"), compact("three", 0), state()])
+        .await
         .expect("appends");
     let expected = [&expected[..], &[("three".to_owned(), 2)]].concat();
     assert_eq!(counts().await, expected);
@@ -314,6 +325,7 @@ async fn words_written_by_hand_into_an_open_log_are_counted() {
     home.write("crab_user_1.jsonl", &text);
     let state = Record::Meta(MetaRecord::default());
     log.append(&[user("1"), compact("sum", 0), state, user("2")])
+        .await
         .expect("appends");
     let list = home.store.list(None, None).await.expect("lists");
     assert_eq!(list[0].message_count, 3);
@@ -336,7 +348,7 @@ async fn a_page_full_of_images_ends_early_and_says_that_there_is_more() {
         }];
         let output = ToolOutput::ok("x").with_images(vec![image.clone()]);
         let lines = [call, Message::result(id, output)].map(|m| Record::Message(Arc::new(m)));
-        log.append(&lines).expect("appends");
+        log.append(&lines).await.expect("appends");
     }
     let source = LogPart::Conversation(key("crab", "user"));
     let page = home.store.page(&source, None, 100).await.expect("reads");

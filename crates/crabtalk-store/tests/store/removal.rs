@@ -11,6 +11,7 @@ async fn removal_moves_every_file_of_the_pair_and_no_other_to_the_trash() {
             .await
             .log
             .append(&[user("x")])
+            .await
             .expect("appends");
         home.write("crab_user_1.jsonl.torn", "{\"ro");
         home.open("crab", "user-1").await;
@@ -100,7 +101,7 @@ async fn what_is_restored_has_everything_that_it_had() {
     let begin = async |words: &str| {
         let opened = store.open(&pair, Some(new())).await.expect("opens");
         let mut log = opened.expect("is there").log;
-        log.append(&[user(words)]).expect("appends");
+        log.append(&[user(words)]).await.expect("appends");
         log.rename_for_title(words).await.expect("renames");
         std::fs::create_dir_all(outputs.join("user")).expect("dir");
         std::fs::write(outputs.join("user/bash-1.txt"), words).expect("write");

@@ -82,14 +82,14 @@ proptest! {
                     Step::Say(messages) => {
                         let record = |m: &Message| Record::Message(Arc::new(m.clone()));
                         let records: Vec<Record> = messages.iter().map(record).collect();
-                        opened.log.append(&records).expect("appends");
+                        opened.log.append(&records).await.expect("appends");
                         all.extend(messages.iter().cloned());
                         working.extend(messages);
                     }
                     Step::Compact(summary, keep) => {
                         let keep = keep.min(all.len());
                         let state = Record::Meta(MetaRecord::default());
-                        opened.log.append(&[compact(&summary, keep), state]).expect("appends");
+                        opened.log.append(&[compact(&summary, keep), state]).await.expect("appends");
                         // A fresh start has no summary.
                         let first = (!summary.is_empty()).then(|| Message {
                             at: "2026-11-02T00:00:00Z".into(),
@@ -101,7 +101,7 @@ proptest! {
                     Step::Title(new) => {
                         title.clone_from(&new);
                         let meta = MetaRecord { title: Some(new.clone()), ..MetaRecord::default() };
-                        opened.log.append(&[Record::Meta(meta)]).expect("appends");
+                        opened.log.append(&[Record::Meta(meta)]).await.expect("appends");
                         opened.log.rename_for_title(&new).await.expect("renames");
                     }
                     Step::Restart => {

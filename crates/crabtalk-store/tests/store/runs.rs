@@ -27,11 +27,14 @@ async fn a_run_is_found_wherever_it_is_by_now() {
     let home = Home::new();
     let mut log = home.open("crab", "user").await.log;
     log.append(&[start(1), user("a"), said("one"), end(1, 0, "")])
+        .await
         .expect("appends");
     log.append(&[start(2), user("b"), end(2, 502, "no network")])
+        .await
         .expect("appends");
-    log.append(&[compact("so far", 1)]).expect("appends");
+    log.append(&[compact("so far", 1)]).await.expect("appends");
     log.append(&[start(3), user("c"), said("three")])
+        .await
         .expect("appends");
     let answer = |text: &str| Some(text.to_owned());
     assert_eq!(traced(&home, 1).await, Some((answer("one"), Some(0))));
@@ -54,6 +57,7 @@ async fn an_end_keeps_what_the_run_came_to() {
         ..run(1, RunPhase::End)
     };
     log.append(&[start(1), user("a"), Record::Run(end.clone())])
+        .await
         .expect("appends");
     let trace = home.store.trace(&key("crab", "user"), 1).await;
     assert_eq!(trace.expect("reads").and_then(|trace| trace.end), Some(end));
@@ -68,12 +72,14 @@ async fn an_answer_that_was_there_before_it_was_carried_on_is_the_runs() {
         ..run(2, RunPhase::Start)
     };
     log.append(&[start(1), user("a"), said("one")])
+        .await
         .expect("appends");
     log.append(&[
         Record::Run(run(1, RunPhase::Interrupted)),
         Record::Run(again),
         end(2, 0, ""),
     ])
+    .await
     .expect("appends");
     let answer = Some("one".to_owned());
     assert_eq!(traced(&home, 2).await, Some((answer, Some(0))));
@@ -87,6 +93,7 @@ async fn pages_tell_of_the_runs_that_failed_among_their_messages() {
         let text = format!("said {id}");
         let failed = end(id, 502, &format!("failure {id}"));
         log.append(&[start(id), user(&text), failed])
+            .await
             .expect("appends");
     }
     home.restart();
@@ -134,7 +141,7 @@ async fn a_number_that_no_run_of_ours_had_leaves_the_next_one_its_own() {
 async fn a_try_to_carry_on_is_found_in_the_log() {
     let mut home = Home::new();
     let mut log = home.open("crab", "user").await.log;
-    log.append(&[start(1), user("a")]).expect("appends");
+    log.append(&[start(1), user("a")]).await.expect("appends");
     let tried = RunRecord {
         tries: 2,
         ..run(1, RunPhase::Start)
@@ -144,7 +151,7 @@ async fn a_try_to_carry_on_is_found_in_the_log() {
         open_run: Some(tried.clone()),
         ..MetaRecord::default()
     };
-    log.append(&[Record::Meta(state)]).expect("appends");
+    log.append(&[Record::Meta(state)]).await.expect("appends");
     home.restart();
     let opened = home.find("crab", "user").await.expect("exists");
     assert_eq!(opened.open_run, Some(tried));

@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 const HANGS: Duration = Duration::from_secs(120);
 
 #[tokio::test]
+#[expect(clippy::await_holding_lock, reason = "an append waits for nothing")]
 async fn whoever_asks_meanwhile_shares_the_next_sync() {
     let home = Home::new();
     let mut log = home.open("crab", "user").await.log;
@@ -20,6 +21,7 @@ async fn whoever_asks_meanwhile_shares_the_next_sync() {
         for n in 0..50 {
             let at = log
                 .append(&[user(&n.to_string())])
+                .await
                 .expect("appends beside a sync");
             waiting.spawn(log.synced(at));
         }
@@ -29,7 +31,7 @@ async fn whoever_asks_meanwhile_shares_the_next_sync() {
     }
     let syncs = home.disk.syncs.load(SeqCst);
     assert!(syncs <= 2, "{syncs} syncs for 50 requests");
-    let end = log.append(&[]).expect("nothing");
+    let end = log.append(&[]).await.expect("nothing");
     log.synced(end).await.expect("is durable");
     assert_eq!(
         home.disk.syncs.load(SeqCst),
@@ -47,9 +49,9 @@ async fn a_slow_disk_stops_neither_appends_nor_reads() {
     let home = Home::new();
     let mut log = home.open("crab", "user").await.log;
     let held = home.disk.gate.lock().expect("lock");
-    let at = log.append(&[user("one")]).expect("appends");
+    let at = log.append(&[user("one")]).await.expect("appends");
     let synced = log.synced(at);
-    log.append(&[user("two")]).expect("appends");
+    log.append(&[user("two")]).await.expect("appends");
     log.rename_for_title("title").await.expect("renames");
     drop(held);
     synced.await.expect("syncs");
@@ -72,7 +74,7 @@ async fn many_conversations_sync_at_once_and_a_dropped_waiter_harms_nobody() {
     }
     let mut waiting = JoinSet::new();
     for log in &mut logs {
-        let at = log.append(&[user("x")]).expect("appends");
+        let at = log.append(&[user("x")]).await.expect("appends");
         drop(log.synced(at));
         waiting.spawn(log.synced(at));
     }
@@ -86,12 +88,13 @@ async fn many_conversations_sync_at_once_and_a_dropped_waiter_harms_nobody() {
 }
 
 #[tokio::test]
+#[expect(clippy::await_holding_lock, reason = "an append waits for nothing")]
 async fn a_disk_that_hangs_does_not_keep_the_store() {
     let home = Home::new();
     let mut log = home.open("crab", "user").await.log;
     let disk = home.disk.clone();
     let held = disk.gate.lock().expect("lock");
-    let at = log.append(&[user("one")]).expect("appends");
+    let at = log.append(&[user("one")]).await.expect("appends");
     let synced = log.synced(at);
     drop(log);
     let (ended, over) = std::sync::mpsc::channel();
@@ -118,7 +121,7 @@ async fn a_failed_sync_is_told_and_the_log_is_written_again() {
             let mut log = home.open("crab", "user").await.log;
             home.disk
                 .fail(move |o, _| (o == op).then_some(Fault::Error(kind)));
-            let at = log.append(&[user("kept")]).expect("appends");
+            let at = log.append(&[user("kept")]).await.expect("appends");
             let error = log.synced(at).await.expect_err("told");
             assert_eq!(
                 matches!(error, Error::Unwritable { .. }),
@@ -126,7 +129,7 @@ async fn a_failed_sync_is_told_and_the_log_is_written_again() {
                 "{error}"
             );
             home.disk.heal();
-            let after = log.append(&[user("after")]).expect("works again");
+            let after = log.append(&[user("after")]).await.expect("works again");
             log.synced(after).await.expect("syncs again");
             assert_eq!(home.disk.dir_syncs.load(SeqCst), 1, "the name is durable");
             home.restart();
@@ -140,12 +143,12 @@ async fn a_failed_sync_is_told_and_the_log_is_written_again() {
 async fn what_a_failed_sync_lost_is_put_back() {
     let mut home = Home::new();
     let mut log = home.open("crab", "user").await.log;
-    let at = log.append(&[user("durable")]).expect("appends");
+    let at = log.append(&[user("durable")]).await.expect("appends");
     log.synced(at).await.expect("syncs");
     let path = home.sessions().join("crab_user_1.jsonl");
     let durable = std::fs::read(&path).expect("read");
-    log.append(&[user("one")]).expect("appends");
-    let upto = log.append(&[user("two")]).expect("appends");
+    log.append(&[user("one")]).await.expect("appends");
+    let upto = log.append(&[user("two")]).await.expect("appends");
     let acknowledged = std::fs::read(&path).expect("read");
     // The disk loses what was not durable, says so, and is well again after.
     let lost = [
@@ -163,7 +166,7 @@ async fn what_a_failed_sync_lost_is_put_back() {
     log.synced(upto).await.expect_err("told");
     home.disk.heal();
     assert_eq!(std::fs::read(&path).expect("read"), acknowledged);
-    let at = log.append(&[user("three")]).expect("appends");
+    let at = log.append(&[user("three")]).await.expect("appends");
     log.synced(at).await.expect("syncs");
     home.restart();
     assert_eq!(
@@ -182,11 +185,11 @@ async fn a_log_that_cannot_be_opened_again_takes_nothing_more_until_it_can() {
     let mut log = home.open("crab", "user").await.log;
     home.disk
         .fail_always(&[Op::Sync, Op::Open], ErrorKind::Other);
-    let at = log.append(&[user("one")]).expect("appends");
+    let at = log.append(&[user("one")]).await.expect("appends");
     log.synced(at).await.expect_err("told");
-    log.append(&[user("refused")]).expect_err("refused");
+    log.append(&[user("refused")]).await.expect_err("refused");
     home.disk.heal();
-    let at = log.append(&[user("two")]).expect("appends");
+    let at = log.append(&[user("two")]).await.expect("appends");
     log.synced(at).await.expect("syncs");
     let history = told(&home.find("crab", "user").await.expect("exists").history);
     assert_eq!(history, ["user: one", "user: two"]);

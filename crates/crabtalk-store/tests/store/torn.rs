@@ -15,10 +15,13 @@ async fn sample(home: &Home) -> Vec<u8> {
         Record::Run(run(1, RunPhase::Start)),
         user("h\u{e9}llo \u{1f980}\n"),
     ])
+    .await
     .expect("appends");
     log.append(&[said("\u{4f60}\u{597d}"), compact("\u{1f99e} sum", 1)])
+        .await
         .expect("appends");
     log.append(&[Record::Meta(MetaRecord::default()), user("last \u{1f980}")])
+        .await
         .expect("appends");
     home.read(NAME)
 }
@@ -37,7 +40,7 @@ async fn cut_at_every_byte_it_opens_with_all_whole_lines() {
             assert!(home.find("crab", "user").await.is_none(), "cut {cut}");
             assert!(home.store.list(None, None).await.expect("lists").is_empty());
             let mut opened = home.open("crab", "user").await;
-            opened.log.append(&[user("new")]).expect("appends");
+            opened.log.append(&[user("new")]).await.expect("appends");
             let kept = if cut == 0 {
                 vec![NAME]
             } else {
@@ -69,7 +72,7 @@ async fn cut_at_every_byte_it_opens_with_all_whole_lines() {
         let expected: Vec<Line> = lines(&bytes[..whole]);
         let mut want = history(&expected);
         assert_eq!(told(&opened.history), want, "cut {cut}");
-        opened.log.append(&[user("next")]).expect("appends");
+        opened.log.append(&[user("next")]).await.expect("appends");
         want.push("user: next".into());
         home.restart();
         assert_eq!(
@@ -142,9 +145,11 @@ async fn run_start_without_its_message_never_began() {
         user("a"),
         Record::Run(run(1, RunPhase::End)),
     ])
+    .await
     .expect("appends");
     let before = home.read(NAME);
     log.append(&[Record::Run(run(2, RunPhase::Start)), user("b")])
+        .await
         .expect("appends");
     let whole = home.read(NAME);
     for cut in before.len()..whole.len() - 2 {
@@ -161,7 +166,9 @@ async fn run_start_without_its_message_never_began() {
         ..run(2, RunPhase::Start)
     };
     let mut log = home.find("crab", "user").await.expect("exists").log;
-    log.append(&[Record::Run(again.clone())]).expect("appends");
+    log.append(&[Record::Run(again.clone())])
+        .await
+        .expect("appends");
     home.restart();
     let opened = home.find("crab", "user").await.expect("exists");
     assert_eq!(opened.open_run, Some(again));
@@ -212,7 +219,7 @@ async fn what_stands_behind_bytes_that_were_lost_is_recovered() {
     let mut home = Home::new();
     let mut log = home.open("crab", "user").await.log;
     for n in 0..30 {
-        log.append(&[user(&n.to_string())]).expect("appends");
+        log.append(&[user(&n.to_string())]).await.expect("appends");
     }
     drop(log);
     let whole = home.read(NAME);
@@ -238,7 +245,7 @@ async fn what_stands_behind_bytes_that_were_lost_is_recovered() {
         let page = home.store.page(&source, None, 100).await.expect("reads");
         assert_eq!(page.entries.len(), want.len(), "{hole:?}");
         assert_eq!(home.read(NAME), spoilt, "its bytes are kept");
-        opened.log.append(&[user("next")]).expect("appends");
+        opened.log.append(&[user("next")]).await.expect("appends");
         want.push("user: next".into());
         home.restart();
         let opened = home.find("crab", "user").await.expect("exists");
@@ -273,10 +280,13 @@ async fn a_crash_between_a_marker_and_the_state_behind_it_costs_no_title_and_no_
     };
     let begun = |id| Record::Run(run(id, RunPhase::Start));
     log.append(&[begun(1), user("one"), titled("Before")])
+        .await
         .expect("appends");
     log.append(&[begun(2), said("two"), titled("A garden")])
+        .await
         .expect("appends");
     log.append(&[compact("sum", 0), titled("A garden")])
+        .await
         .expect("appends");
     drop(log);
     let whole = home.read(NAME);
@@ -295,10 +305,11 @@ async fn a_crash_between_a_marker_and_the_state_behind_it_costs_no_title_and_no_
 async fn a_line_beyond_all_measure_hides_nothing_and_is_never_written() {
     let mut home = Home::new();
     let mut log = home.open("crab", "user").await.log;
-    log.append(&[user("before")]).expect("appends");
+    log.append(&[user("before")]).await.expect("appends");
     let huge = "x".repeat(MEASURE + 1);
     let error = log
         .append(&[user(&huge)])
+        .await
         .expect_err("nobody could read it");
     assert!(error.to_string().contains(NAME), "{error}");
     drop(log);
@@ -327,7 +338,11 @@ async fn a_read_only_disk_can_be_read_and_mended_later() {
         .fail_always(write, std::io::ErrorKind::ReadOnlyFilesystem);
     let mut opened = home.find("crab", "user").await.expect("exists");
     assert_eq!(opened.history.len(), 3);
-    let error = opened.log.append(&[user("x")]).expect_err("read-only");
+    let error = opened
+        .log
+        .append(&[user("x")])
+        .await
+        .expect_err("read-only");
     assert!(matches!(error, Error::Unwritable { .. }), "{error}");
     let error = home
         .store
@@ -338,7 +353,7 @@ async fn a_read_only_disk_can_be_read_and_mended_later() {
     assert!(matches!(error, Error::Unwritable { .. }), "{error}");
     assert_eq!(home.store.list(None, None).await.expect("lists").len(), 1);
     home.disk.heal();
-    opened.log.append(&[user("x")]).expect("appends");
+    opened.log.append(&[user("x")]).await.expect("appends");
     assert_eq!(home.read(TORN), b"{\"role\":");
     assert_eq!(
         home.find("crab", "user")
@@ -365,9 +380,13 @@ async fn a_missing_newline_is_not_forgotten_over_a_refused_append() {
         };
         (op == Op::Write).then_some(fault)
     });
-    opened.log.append(&[user("refused")]).expect_err("full");
+    opened
+        .log
+        .append(&[user("refused")])
+        .await
+        .expect_err("full");
     home.disk.heal();
-    opened.log.append(&[user("taken")]).expect("appends");
+    opened.log.append(&[user("taken")]).await.expect("appends");
     let history = home.find("crab", "user").await.expect("exists").history;
     assert_eq!(history.len(), 4);
     assert_eq!(history[3].content, "taken");

@@ -14,8 +14,8 @@ struct Handle {
     key: ConversationKey,
 }
 
-impl ConversationLog for Handle {
-    fn append(&mut self, records: &[Record]) -> Result<Position, Error> {
+impl Handle {
+    fn append_now(&mut self, records: &[Record]) -> Result<Position, Error> {
         let mut state = self.store.state();
         if let Some(left) = state.appends_left.as_mut() {
             *left = left.checked_sub(1).ok_or_else(|| Error::Unwritable {
@@ -26,6 +26,12 @@ impl ConversationLog for Handle {
         let log = state.logs.entry(self.key.clone()).or_default();
         log.records.extend_from_slice(records);
         Ok(Position(log.records.len() as u64))
+    }
+}
+
+impl ConversationLog for Handle {
+    fn append(&mut self, records: &[Record]) -> BoxFuture<'static, Result<Position, Error>> {
+        Box::pin(ready(self.append_now(records)))
     }
 
     fn synced(&self, upto: Position) -> BoxFuture<'static, Result<(), Error>> {
