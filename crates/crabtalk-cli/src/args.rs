@@ -96,6 +96,18 @@ pub(crate) enum Command {
     /// Run, start, stop and watch the daemon.
     #[command(subcommand)]
     Daemon(Daemon),
+    /// Write a backup of the home to a file, also while the daemon runs.
+    Backup {
+        /// The file, which must not exist yet.
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// Put a backup in the place of the home; the daemon must be stopped.
+    Restore {
+        /// A file that `crabtalk backup` wrote.
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
     /// List conversations, the latest first; name, search, remove and restore them.
     Conversations(Conversations),
     /// Show a conversation's messages.

@@ -94,6 +94,9 @@ pub(crate) async fn run(context: &mut Context, command: Command) -> Result<(), E
         Command::Ask(args) => ask::ask(context, args).await,
         Command::Attach(args) => ask::attach(context, args).await,
         Command::Daemon(command) => daemon::run(context, command).await,
+        Command::Backup { .. } | Command::Restore { .. } => {
+            Err(Error::Usage("the program itself does this".to_owned()))
+        }
         Command::Conversations(args) => match args.command {
             Some(command) => shelf::run(context, command).await,
             None => conversations::list(context, args.limit).await,

@@ -27,11 +27,19 @@ pub struct DaemonOptions {
     pub detached: bool,
 }
 
-/// Runs the daemon in the foreground until it is told to end.
-pub type RunDaemon = fn(DaemonOptions) -> anyhow::Result<()>;
+/// The commands that the program does without a connection to the daemon.
+#[derive(Debug, Clone, Copy)]
+pub struct Host {
+    /// Runs the daemon in the foreground until it is told to end.
+    pub run_daemon: fn(DaemonOptions) -> anyhow::Result<()>,
+    /// Writes a backup of a home to a file, and says what was written.
+    pub backup: fn(&Home, &Path) -> anyhow::Result<String>,
+    /// Puts a backup in the place of a home, and says what was done.
+    pub restore: fn(&Home, &Path) -> anyhow::Result<String>,
+}
 
 /// Runs the program with its command line, the program's name first.
-pub fn main(args: impl IntoIterator<Item = OsString>, run_daemon: RunDaemon) -> ExitCode {
+pub fn main(args: impl IntoIterator<Item = OsString>, host: &Host) -> ExitCode {
     crabtalk_screen::settle_colors();
     let argv: Vec<OsString> = args.into_iter().collect();
     let read = match daemon_run(&argv) {
@@ -55,7 +63,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>, run_daemon: RunDaemon) -> 
         }
     };
     let json = cli.global.json;
-    match run(cli, run_daemon) {
+    match run(cli, host) {
         Ok(code) => code,
         Err(error) => fail(&error, json),
     }
@@ -243,7 +251,7 @@ fn home(global: &Global) -> Result<Home, Error> {
     })
 }
 
-fn run(cli: Cli, run_daemon: RunDaemon) -> Result<ExitCode, Error> {
+fn run(cli: Cli, host: &Host) -> Result<ExitCode, Error> {
     let home = home(&cli.global)?;
     let elsewhere = match &cli.global.connect {
         Some(connect) if is_of_here(cli.command.as_ref()) => {
@@ -258,8 +266,18 @@ fn run(cli: Cli, run_daemon: RunDaemon) -> Result<ExitCode, Error> {
         if detached {
             system::leave_session();
         }
-        run_daemon(DaemonOptions { home, detached })
+        (host.run_daemon)(DaemonOptions { home, detached })
             .map_err(|error| Error::Failed(format!("{error:#}")))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let copied = match &cli.command {
+        Some(Command::Backup { file }) => Some((host.backup)(&home, file)),
+        Some(Command::Restore { file }) => Some((host.restore)(&home, file)),
+        Some(_) | None => None,
+    };
+    if let Some(copied) = copied {
+        let said = copied.map_err(|error| Error::Failed(format!("{error:#}")))?;
+        Screen::stdio().line(&said)?;
         return Ok(ExitCode::SUCCESS);
     }
     system::open_files_suffice().map_err(Error::Failed)?;
@@ -296,6 +314,8 @@ fn is_of_here(command: Option<&Command>) -> bool {
             Command::Trust(_)
                 | Command::Remote(_)
                 | Command::Init(_)
+                | Command::Backup { .. }
+                | Command::Restore { .. }
                 | Command::Daemon(
                     Daemon::Run { .. }
                         | Daemon::Start

@@ -57,4 +57,4 @@ mod text;
 #[cfg(test)]
 mod tests;
 
-pub use dispatch::{DaemonOptions, RunDaemon, main};
+pub use dispatch::{DaemonOptions, Host, main};

@@ -11,6 +11,7 @@
 mod agents;
 mod approvals;
 mod audit;
+mod backup;
 mod bus;
 mod compose;
 mod context;
@@ -33,6 +34,7 @@ mod notify;
 mod old_socket;
 mod partial_answers;
 mod remote;
+mod restore;
 mod services;
 mod session;
 mod settings;
@@ -44,4 +46,6 @@ mod sweep;
 mod tables;
 mod threads;
 
+pub use backup::backup;
+pub use restore::restore;
 pub use start::{Options, run};

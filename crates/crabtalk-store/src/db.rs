@@ -182,6 +182,16 @@ impl Database {
         ));
     }
 
+    /// Runs `work` outside of a transaction, in the caller's thread, on a connection of
+    /// its own.
+    pub(crate) fn alone<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, Error> {
+        let definition = &self.0.definition;
+        work(&open(definition)?).map_err(|e| connection::failed(&definition.path, &e))
+    }
+
     fn send_read<T, F>(&self, work: F) -> Option<oneshot::Receiver<Result<T, Error>>>
     where
         T: Send + 'static,

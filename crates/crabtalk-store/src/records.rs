@@ -4,6 +4,7 @@
 //! tables of its `.sql` file.
 
 use crate::db::{Contents, Database, Definition};
+use crabtalk_domain::records::Error;
 use std::path::Path;
 
 /// The statements that make the tables, by format.
@@ -29,8 +30,44 @@ impl Records {
         )))
     }
 
-    /// The file.
-    pub fn path(&self) -> &Path {
-        self.0.path()
+    /// Writes a consistent copy to a path that does not exist, also while a daemon
+    /// writes; whether there are records. Waits for the disk.
+    ///
+    /// # Errors
+    /// A database that cannot be read, and a copy that cannot be written.
+    pub fn copy_to(&self, path: &Path) -> Result<bool, Error> {
+        if !self.0.path().exists() {
+            return Ok(false);
+        }
+        // One transaction reads all of it.
+        let path = path.to_string_lossy().into_owned();
+        let copied = self.0.alone(move |c| c.execute("VACUUM INTO ?1", [path]));
+        copied.map(|_| true)
+    }
+
+    /// Settles what waits and what was due, so that nothing of it fires any more: the
+    /// records are those of a backup. Waits for the disk.
+    ///
+    /// # Errors
+    /// A database that cannot be written.
+    pub fn skip_missed(&self) -> Result<(), Error> {
+        self.0.alone(|_| Ok(()))
+    }
+
+    /// What is wrong with the database, as SQLite's `integrity_check` says it.
+    /// Waits for the disk.
+    ///
+    /// # Errors
+    /// A database that cannot be opened at all.
+    pub fn check(&self) -> Result<Vec<String>, Error> {
+        if !self.0.path().exists() {
+            return Ok(Vec::new());
+        }
+        let mut found: Vec<String> = self.0.alone(|c| {
+            let mut rows = c.prepare("PRAGMA integrity_check(10)")?;
+            rows.query_map([], |row| row.get(0))?.collect()
+        })?;
+        found.retain(|line| line != "ok");
+        Ok(found)
     }
 }

@@ -9,9 +9,16 @@ pub(crate) fn enter() -> Option<ExitCode> {
 }
 
 /// Runs the daemon until it is told to end.
-pub(crate) fn run_daemon(options: crabtalk_cli::DaemonOptions) -> anyhow::Result<()> {
+fn run_daemon(options: crabtalk_cli::DaemonOptions) -> anyhow::Result<()> {
     crabtalk_daemon::run(crabtalk_daemon::Options {
         home: options.home,
         log_to_stderr: !options.detached,
     })
 }
+
+/// What the program does with a home beside running its daemon.
+pub(crate) const HOST: crabtalk_cli::Host = crabtalk_cli::Host {
+    run_daemon,
+    backup: crabtalk_daemon::backup,
+    restore: crabtalk_daemon::restore,
+};

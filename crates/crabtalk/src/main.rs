@@ -14,5 +14,5 @@ fn main() -> ExitCode {
     if let Some(code) = host::enter() {
         return code;
     }
-    crabtalk_cli::main(std::env::args_os(), host::run_daemon)
+    crabtalk_cli::main(std::env::args_os(), &host::HOST)
 }

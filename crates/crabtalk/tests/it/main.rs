@@ -9,6 +9,7 @@
 mod rig;
 
 mod attach;
+mod backup;
 mod bad_input;
 mod broken;
 mod bus;

@@ -1,0 +1,156 @@
+//! `crabtalk backup`: a home as one archive, also while its daemon runs.
+//!
+//! Invariants: the archive is complete or absent; logs are copied up to the
+//! length that they had when their turn came, so that a line that is being
+//! written is cut off and repaired as after a crash; the records are one consistent
+//! state of their database; what can be derived again is left out.
+
+use anyhow::{Context, ensure};
+use crabtalk_config::Home;
+use crabtalk_store::Records;
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use tar::{Builder, EntryType, Header};
+
+/// Places below the home that are not part of a backup: what belongs to a running
+/// daemon, what is derived, and databases, whose copy is taken apart.
+const LEFT_OUT: &[&str] = &["run", "logs", "daemon.sock", "state/caches", "state/recall"];
+
+/// The file of the records, in a home and in an archive.
+pub(crate) const RECORDS: &str = "state/records.db";
+
+/// Writes a backup of a home to a file that does not exist, and says what was
+/// written.
+///
+/// # Errors
+/// A home that cannot be read, or a file that cannot be written; then there is none.
+pub fn backup(home: &Home, file: &Path) -> anyhow::Result<String> {
+    ensure!(
+        home.root().is_dir(),
+        "there is no home at {}; nothing was written",
+        home.root().display()
+    );
+    let folder = match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let unwritable = || format!("cannot write {}", file.display());
+    let unfinished = tempfile::Builder::new()
+        .prefix(".crabtalk-backup-")
+        .permissions(std::fs::Permissions::from_mode(0o600))
+        .tempfile_in(folder)
+        .with_context(unwritable)?;
+    let files = {
+        let mut archive = Archive {
+            builder: Builder::new(unfinished.as_file()),
+            root: home.root().canonicalize()?,
+            own: unfinished.path().canonicalize()?,
+            files: 0,
+        };
+        archive.add_folder(Path::new(""))?;
+        archive.add_records(folder)?;
+        archive.builder.finish().with_context(unwritable)?;
+        archive.files
+    };
+    unfinished.as_file().sync_all().with_context(unwritable)?;
+    let bytes = unfinished.as_file().metadata()?.len();
+    unfinished
+        .persist_noclobber(file)
+        .map_err(|e| e.error)
+        .with_context(|| format!("{}; move an older backup away first", unwritable()))?;
+    Ok(format!(
+        "{files} files, {} MiB in {}; it holds keys and conversations, keep it private",
+        bytes.div_ceil(1024 * 1024),
+        file.display()
+    ))
+}
+
+struct Archive<'a> {
+    builder: Builder<&'a File>,
+    root: PathBuf,
+    /// An archive inside the home is not part of itself.
+    own: PathBuf,
+    files: u64,
+}
+
+impl Archive<'_> {
+    fn add_folder(&mut self, below: &Path) -> anyhow::Result<()> {
+        let folder = self.root.join(below);
+        let cannot = || format!("cannot read {}", folder.display());
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(&folder).with_context(cannot)? {
+            names.push(entry.with_context(cannot)?.file_name());
+        }
+        names.sort();
+        for name in names {
+            let below = below.join(name);
+            if is_left_out(&below) {
+                continue;
+            }
+            let path = self.root.join(&below);
+            let found = match path.symlink_metadata() {
+                Ok(found) => found,
+                // Removed or renamed meanwhile.
+                Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+                Err(e) => return Err(e).with_context(|| format!("cannot read {}", path.display())),
+            };
+            if found.is_dir() {
+                self.builder.append_data(
+                    &mut header(&found, EntryType::Directory),
+                    &below,
+                    io::empty(),
+                )?;
+                self.add_folder(&below)?;
+            } else if found.is_file() && self.own != path {
+                self.add_file(&path, &below)?;
+            } else if found.is_symlink() {
+                let target = std::fs::read_link(&path)?;
+                let mut header = header(&found, EntryType::Symlink);
+                self.builder.append_link(&mut header, &below, target)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add_file(&mut self, path: &Path, below: &Path) -> anyhow::Result<()> {
+        let file = match crabtalk_files::open(path) {
+            Ok(file) => file,
+            Err(e) if e.is_absent() => return Ok(()),
+            Err(e) => return Err(e).with_context(|| format!("cannot read {}", path.display())),
+        };
+        let found = file.metadata()?;
+        let mut header = header(&found, EntryType::Regular);
+        header.set_size(found.len());
+        // A file that was cut meanwhile must not shift those behind it.
+        let content = file.chain(io::repeat(b'\n')).take(found.len());
+        self.builder.append_data(&mut header, below, content)?;
+        self.files += 1;
+        Ok(())
+    }
+
+    fn add_records(&mut self, folder: &Path) -> anyhow::Result<()> {
+        let copies = tempfile::tempdir_in(folder)?;
+        let copy = copies.path().join("records.db");
+        if Records::in_state(&self.root.join("state")).copy_to(&copy)? {
+            self.add_file(&copy, Path::new(RECORDS))?;
+        }
+        Ok(())
+    }
+}
+
+fn is_left_out(below: &Path) -> bool {
+    let is_database = |name: &str| name.starts_with("records.db") || name.starts_with("index.db");
+    let name = below.file_name().and_then(|name| name.to_str());
+    LEFT_OUT.iter().any(|out| below == Path::new(out))
+        || (below.parent() == Some(Path::new("state")) && name.is_some_and(is_database))
+}
+
+fn header(found: &Metadata, kind: EntryType) -> Header {
+    let mut header = Header::new_gnu();
+    header.set_metadata(found);
+    header.set_entry_type(kind);
+    header.set_size(0);
+    header
+}

@@ -1,0 +1,153 @@
+//! `crabtalk restore`: puts a backup in the place of a home.
+//!
+//! Invariants: no daemon runs meanwhile; the home that was there is kept beside
+//! the new one; a token or approval that was revoked since the backup stays
+//! revoked; nothing that was missed fires.
+
+use crate::backup::RECORDS;
+use anyhow::{Context, bail, ensure};
+use crabtalk_config::{Home, read_limited, write_atomic};
+use crabtalk_runtime::gate::approvals;
+use crabtalk_store::lock::HomeLock;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use tar::Archive;
+use toml_edit::{DocumentMut, Item};
+
+/// Largest file of the configuration.
+const MAX_BYTES: u64 = 4 * 1024 * 1024;
+
+/// Puts a backup in the place of a home, and says what was done.
+///
+/// # Errors
+/// A running daemon, an archive that is none of ours, and a disk that takes nothing;
+/// then the home is as it was.
+pub fn restore(home: &Home, file: &Path) -> anyhow::Result<String> {
+    let root = home.root();
+    let unreadable = || format!("cannot read {}", file.display());
+    let archive = File::open(file).with_context(unreadable)?;
+    let beside = root
+        .parent()
+        .context("the home is the root of the system")?;
+    std::fs::create_dir_all(beside)?;
+    let lock = match root.exists() {
+        true => Some(HomeLock::acquire(root).context("a restore needs a stopped daemon")?),
+        false => None,
+    };
+    let new = tempfile::Builder::new()
+        .prefix(".crabtalk-restore-")
+        .tempdir_in(beside)
+        .with_context(|| format!("cannot write beside {}", root.display()))?;
+    Archive::new(archive)
+        .unpack(new.path())
+        .with_context(unreadable)?;
+    ensure!(
+        new.path().join("config").is_dir() || new.path().join("sessions").is_dir(),
+        "{} is not a backup of a home: it has neither `config` nor `sessions`",
+        file.display()
+    );
+    let mut said = Vec::new();
+    if lock.is_some() {
+        said.extend(keep_token_revocations(home, new.path())?);
+        said.extend(keep_approval_revocations(home, new.path())?);
+    }
+    let records = new.path().join(RECORDS);
+    if records.exists() {
+        // What waited or was due when the backup was made is not made up for.
+        crabtalk_store::Records::in_state(&new.path().join("state")).skip_missed()?;
+    }
+    let kept = swap(root, new.path(), lock.is_some())?;
+    // Its content is the home now.
+    let _ = new.keep();
+    said.insert(
+        0,
+        format!("{} is as it was in {}", root.display(), file.display()),
+    );
+    said.extend(kept.map(|kept| format!("the home before is kept in {}", kept.display())));
+    Ok(said.join("; "))
+}
+
+/// Moves the new folder to the home's place; where the home before is then.
+fn swap(root: &Path, new: &Path, exists: bool) -> anyhow::Result<Option<PathBuf>> {
+    let mut kept = None;
+    if exists {
+        let name = root.file_name().unwrap_or_default().to_string_lossy();
+        let beside = |n: u32| root.with_file_name(format!("{name}.before-restore-{n}"));
+        let free = (1..).map(beside).find(|path| !path.exists());
+        let free = free.context("every name for the home before is taken")?;
+        std::fs::rename(root, &free)
+            .with_context(|| format!("cannot move {} aside", root.display()))?;
+        kept = Some(free);
+    }
+    if let Err(error) = std::fs::rename(new, root) {
+        if let Some(kept) = &kept {
+            std::fs::rename(kept, root)
+                .with_context(|| format!("the home before is in {}", kept.display()))?;
+        }
+        bail!(
+            "cannot move the restored home to {}: {error}",
+            root.display()
+        );
+    }
+    Ok(kept)
+}
+
+/// Removes tokens of the backup that the present configuration does not have.
+fn keep_token_revocations(home: &Home, new: &Path) -> anyhow::Result<Option<String>> {
+    let file = new.join("config/config.toml");
+    let (Some(now), Some(then)) = (document(&home.config_file())?, document(&file)?) else {
+        return Ok(None);
+    };
+    let hashes: Vec<&str> = tokens(&now).filter_map(|(_, token)| hash(token)).collect();
+    let revoked: Vec<String> = tokens(&then)
+        .filter(|(_, token)| hash(token).is_none_or(|hash| !hashes.contains(&hash)))
+        .map(|(name, _)| name.to_owned())
+        .collect();
+    if revoked.is_empty() {
+        return Ok(None);
+    }
+    let mut then = then.clone();
+    if let Some(table) = then.get_mut("token").and_then(Item::as_table_like_mut) {
+        for name in &revoked {
+            table.remove(name);
+        }
+    }
+    write_atomic(&file, &then.to_string()).map_err(|e| anyhow::anyhow!(e.with_causes()))?;
+    Ok(Some(format!(
+        "tokens that were removed since stay removed: {}",
+        revoked.join(", ")
+    )))
+}
+
+fn tokens(config: &DocumentMut) -> impl Iterator<Item = (&str, &Item)> {
+    let table = config.get("token").and_then(Item::as_table_like);
+    table.into_iter().flat_map(|table| table.iter())
+}
+
+fn hash(token: &Item) -> Option<&str> {
+    token.get("hash")?.as_str()
+}
+
+fn document(file: &Path) -> anyhow::Result<Option<DocumentMut>> {
+    let text = read_limited(file, MAX_BYTES).map_err(|e| anyhow::anyhow!(e.with_causes()))?;
+    let parsed = text.map(|text| text.parse::<DocumentMut>()).transpose();
+    parsed.with_context(|| format!("cannot read {}; mend it or move it away", file.display()))
+}
+
+/// Removes approvals of the backup that the present home does not have.
+fn keep_approval_revocations(home: &Home, new: &Path) -> anyhow::Result<Option<String>> {
+    let file = new.join("config/approvals.toml");
+    let read = |file: &Path| crate::approvals::read(file).map_err(anyhow::Error::msg);
+    let (now, mut then) = (read(&home.approvals_file())?, read(&file)?);
+    let before = then.len();
+    then.retain(|approval| now.iter().any(|known| known.is_same(approval)));
+    let removed = before - then.len();
+    if removed == 0 {
+        return Ok(None);
+    }
+    let text = approvals::render(&then)?;
+    write_atomic(&file, &text).map_err(|e| anyhow::anyhow!(e.with_causes()))?;
+    Ok(Some(format!(
+        "{removed} approvals that were removed since stay removed"
+    )))
+}
