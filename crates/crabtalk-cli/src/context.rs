@@ -14,6 +14,7 @@ use crate::table;
 use crate::text;
 use crate::view::Style;
 use crabtalk_client::{Client, Connection, Endpoint, Starter};
+use crabtalk_component::{self as component, Component, Definition, Manager};
 use crabtalk_config::Home;
 use crabtalk_proto::Request;
 use jiff::Timestamp;
@@ -196,9 +197,48 @@ impl Context {
         Ok(self.client().await?.call(request).await?)
     }
 
+    /// The daemon as a service of the system: this program, told to run it.
+    pub(crate) fn service(&self) -> Result<Definition, Error> {
+        let program = std::env::current_exe().map_err(|e| Error::io("find this program", &e))?;
+        let command = [program.into_os_string(), "daemon".into(), "run".into()];
+        let definition = Definition::new(
+            Component::new("daemon", "the agent daemon"),
+            command.to_vec(),
+            component::Home::at(self.home.root()),
+        );
+        let definition = definition.map_err(|e| Error::Failed(format!("{e:#}")))?;
+        Ok(definition.of_daemon())
+    }
+
+    /// Has the service manager start the daemon, if it is installed as a service of
+    /// this home; whether it runs then.
+    async fn start_service(&mut self) -> Result<bool, Error> {
+        let resumed = match Manager::of_this_system().resume(&self.service()?) {
+            Ok(Some(plan)) => plan.carry_out(&mut std::io::sink()),
+            Ok(None) => return Ok(false),
+            Err(error) => Err(error),
+        };
+        match resumed {
+            Ok(()) => Ok(self.client.endpoint().is_listening().await?),
+            Err(error) => {
+                self.console.screen.problem(&format!(
+                    "crabtalk: the service cannot be started ({error:#}), and the daemon is \
+                     started without it"
+                ))?;
+                Ok(false)
+            }
+        }
+    }
+
     /// Starts the daemon; says so once.
     pub(crate) async fn start(&mut self) -> Result<(), Error> {
         let home = self.home.create()?;
+        if self.start_service().await? {
+            return Ok(self
+                .console
+                .screen
+                .note("crabtalk: started the daemon's service")?);
+        }
         let program = std::env::current_exe().map_err(|e| Error::io("find this program", &e))?;
         let starter = Starter::new(program, home.root());
         starter.start(&self.client).await?;

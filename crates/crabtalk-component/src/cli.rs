@@ -77,9 +77,7 @@ fn act<S: Service>(service: S, action: Action, home: Home) -> anyhow::Result<Exi
             serve(service, home)?;
             Ok(ExitCode::SUCCESS)
         }
-        Action::Start(DryRun { dry_run }) => {
-            carry_out(&manager.start(&definition(&service, &home)?)?, dry_run)
-        }
+        Action::Start(DryRun { dry_run }) => start(manager, &definition(&service, &home)?, dry_run),
         Action::Stop(DryRun { dry_run }) => {
             let definition = definition(&service, &home)?;
             carry_out(&manager.stop(&definition)?, dry_run)
@@ -87,9 +85,9 @@ fn act<S: Service>(service: S, action: Action, home: Home) -> anyhow::Result<Exi
         Action::Restart(DryRun { dry_run }) => {
             let definition = definition(&service, &home)?;
             carry_out(&manager.stop(&definition)?, dry_run)?;
-            carry_out(&manager.start(&definition)?, dry_run)
+            start(manager, &definition, dry_run)
         }
-        Action::Status => crate::service::status(&manager, &component, &home),
+        Action::Status => crate::service::status(manager, &component, &home),
         Action::Logs { follow, lines } => {
             crate::service::logs(&home.log(component.name()), lines, follow)
         }
@@ -103,6 +101,19 @@ fn definition(service: &impl Service, home: &Home) -> anyhow::Result<crate::Defi
     command.extend(service.arguments());
     command.push("serve".into());
     crate::Definition::new(service.component().clone(), command, home.clone())
+}
+
+/// Starts the service, in the place of an older one, and says whether it came up.
+fn start(
+    manager: Manager,
+    definition: &crate::Definition,
+    dry_run: bool,
+) -> anyhow::Result<ExitCode> {
+    let done = carry_out(&manager.start(definition)?, dry_run)?;
+    if dry_run {
+        return Ok(done);
+    }
+    crate::service::came_up(manager, &definition.component, &definition.home)
 }
 
 fn carry_out(plan: &Plan, dry_run: bool) -> anyhow::Result<ExitCode> {

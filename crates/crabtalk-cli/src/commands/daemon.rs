@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::text::duration;
 use crate::{json, table};
 use crabtalk_client as client;
-use crabtalk_component::{self as component, Component, Definition, Manager, Plan};
+use crabtalk_component::{Manager, Plan};
 use crabtalk_proto::{
     Client, ClientError, GetStats, ReloadConfigMsg, ReloadMsg, ReloadReport, code,
 };
@@ -79,25 +79,13 @@ async fn restart(context: &mut Context, now: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// The daemon as a service of the system: this program, told to run it.
-fn definition(context: &Context) -> Result<Definition, Error> {
-    let program = std::env::current_exe().map_err(|e| Error::io("find this program", &e))?;
-    let command = [program.into_os_string(), "daemon".into(), "run".into()];
-    let definition = Definition::new(
-        Component::new("daemon", "the agent daemon"),
-        command.to_vec(),
-        component::Home::at(context.home.root()),
-    );
-    definition.map(Definition::notifying).map_err(failed)
-}
-
 fn failed(error: anyhow::Error) -> Error {
     Error::Failed(format!("{error:#}"))
 }
 
 async fn install(context: &mut Context, dry_run: bool) -> Result<(), Error> {
     let plan = Manager::of_this_system()
-        .start(&definition(context)?)
+        .start(&context.service()?)
         .map_err(failed)?;
     if dry_run {
         return Ok(context.console.screen.answer(&plan.to_string())?);
@@ -114,7 +102,7 @@ async fn install(context: &mut Context, dry_run: bool) -> Result<(), Error> {
 
 async fn uninstall(context: &mut Context, dry_run: bool) -> Result<(), Error> {
     let plan = Manager::of_this_system()
-        .stop(&definition(context)?)
+        .stop(&context.service()?)
         .map_err(failed)?;
     if dry_run {
         return Ok(context.console.screen.answer(&plan.to_string())?);

@@ -14,6 +14,13 @@ pub(super) fn plist(definition: &Definition) -> String {
     let variable =
         |(name, value): (&str, String)| format!("\t\t<key>{name}</key>\n\t\t{}\n", text(&value));
     let environment: Vec<String> = definition.environment().into_iter().map(variable).collect();
+    let log = text(&definition.log());
+    let output = match definition.is_daemon {
+        true => String::new(),
+        false => format!(
+            "\t<key>StandardOutPath</key>\n\t{log}\n\t<key>StandardErrorPath</key>\n\t{log}\n"
+        ),
+    };
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
          <!DOCTYPE plist PUBLIC \"-//Apple//DTD PLIST 1.0//EN\" \"http://www.apple.com/DTDs/PropertyList-1.0.dtd\">\n\
@@ -25,13 +32,12 @@ pub(super) fn plist(definition: &Definition) -> String {
          \t<key>RunAtLoad</key>\n\t<true/>\n\
          \t<key>KeepAlive</key>\n\t<dict>\n\t\t<key>SuccessfulExit</key>\n\t\t<false/>\n\t</dict>\n\
          \t<key>Umask</key>\n\t<integer>63</integer>\n\
-         \t<key>StandardOutPath</key>\n\t{log}\n\
-         \t<key>StandardErrorPath</key>\n\t{log}\n\
+         {output}\
          </dict>\n\
          </plist>\n",
         label = text(&definition.component.label()),
         command = command.concat(),
         environment = environment.concat(),
-        log = text(&definition.log()),
+        output = output,
     )
 }

@@ -14,7 +14,7 @@ mod systemd;
 mod xml;
 
 pub use plan::Plan;
-pub(crate) use state::{logs, status};
+pub(crate) use state::{came_up, logs, status};
 
 use crate::{Component, Home, PortFile, system};
 use anyhow::{Context, ensure};
@@ -31,8 +31,9 @@ pub struct Definition {
     pub(crate) home: Home,
     /// Where the program looks for others: a manager's own `PATH` is short.
     pub(crate) path: Option<String>,
-    /// Whether the program says by itself when it is ready (systemd's protocol).
-    pub(crate) notifies: bool,
+    /// Whether the program says by itself when it is ready (systemd's protocol), and
+    /// writes its log.
+    pub(crate) is_daemon: bool,
 }
 
 impl Definition {
@@ -60,14 +61,16 @@ impl Definition {
             command,
             home,
             path: path.filter(|path| !path.is_empty()),
-            notifies: false,
+            is_daemon: false,
         })
     }
 
-    /// A program that tells systemd when it is ready.
+    /// A program that tells systemd when it is ready, and writes its log itself: a
+    /// manager that appended to the same file would double its lines and undo its
+    /// rotation.
     #[must_use]
-    pub fn notifying(mut self) -> Self {
-        self.notifies = true;
+    pub fn of_daemon(mut self) -> Self {
+        self.is_daemon = true;
         self
     }
 
@@ -149,13 +152,9 @@ impl Manager {
         match self {
             Self::Systemd => {
                 steps.push(Step::Run(words(&["systemctl", "--user", "daemon-reload"])));
-                steps.push(Step::Run(words(&[
-                    "systemctl",
-                    "--user",
-                    "enable",
-                    "--now",
-                    &unit,
-                ])));
+                steps.push(Step::Run(words(&["systemctl", "--user", "enable", &unit])));
+                // Also one that runs, from an older definition or program.
+                steps.push(Step::Run(words(&["systemctl", "--user", "restart", &unit])));
             }
             Self::Launchd => {
                 let domain = domain();
@@ -174,10 +173,33 @@ impl Manager {
             Self::Schtasks => {
                 let create = ["schtasks", "/Create", "/F", "/TN", &label, "/XML", &shown];
                 steps.push(Step::Run(words(&create)));
+                steps.push(Step::Try(words(&["schtasks", "/End", "/TN", &label])));
                 steps.push(Step::Run(words(&["schtasks", "/Run", "/TN", &label])));
             }
         }
         Ok(Plan(steps))
+    }
+
+    /// Starts a service that is installed for this home and does not run. `None` where
+    /// there is none.
+    pub fn resume(self, definition: &Definition) -> anyhow::Result<Option<Plan>> {
+        let (path, _) = self.file(definition)?;
+        let label = definition.component.label();
+        let home = definition.home.path().display().to_string();
+        let (mark, command) = match self {
+            Self::Systemd => (
+                systemd::variable("CRABTALK_HOME", &home),
+                words(&["systemctl", "--user", "start", &format!("{label}.service")]),
+            ),
+            Self::Launchd => (
+                xml::escaped(&home),
+                words(&["launchctl", "kickstart", &format!("{}/{label}", domain())]),
+            ),
+            Self::Schtasks => return Ok(None),
+        };
+        let installed = std::fs::read_to_string(path);
+        let is_of_home = installed.is_ok_and(|text| text.contains(&mark));
+        Ok(is_of_home.then(|| Plan(vec![Step::Run(command)])))
     }
 
     /// Stops a service and removes it, with its port file.

@@ -24,11 +24,15 @@ pub(super) fn text(definition: &Definition) -> String {
         .iter()
         .map(|word| argument(word))
         .collect();
+    let output = match definition.is_daemon {
+        true => String::new(),
+        false => format!(" >> {} 2>&1", argument(&definition.log())),
+    };
     let line = format!(
-        "/d /s /c \"set \"CRABTALK_HOME={home}\" && {command} >> {log} 2>&1\"",
+        "/d /s /c \"set \"CRABTALK_HOME={home}\" && {command}{output}\"",
         home = definition.home.path().display(),
         command = words.join(" "),
-        log = argument(&definition.log()),
+        output = output,
     );
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-16\"?>\r\n\

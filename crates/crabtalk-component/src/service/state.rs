@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 use std::process::{Command, ExitCode};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a port may take to answer on this machine.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
@@ -16,44 +16,107 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
 /// How much of a log's end is looked at.
 const MAX_LOG_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Prints whether a service is installed and runs, and where it listens. Ends
-/// with code 0 if it runs, else with 3, as service managers do.
-pub(crate) fn status(
-    manager: &Manager,
-    component: &Component,
-    home: &Home,
-) -> anyhow::Result<ExitCode> {
-    let label = component.label();
+/// How long a service that was started has to answer on its port.
+const UP_WITHIN: Duration = Duration::from_secs(5);
+
+/// Between two looks whether it does.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// What is known of a service.
+struct Found {
+    /// The manager says that it runs.
+    runs: bool,
+    /// The port that it announced, and whether something answers there.
+    port: Option<(u16, bool)>,
+}
+
+fn unit(manager: Manager, component: &Component) -> String {
+    match manager {
+        Manager::Systemd => format!("{}.service", component.label()),
+        Manager::Launchd | Manager::Schtasks => component.label(),
+    }
+}
+
+fn look(manager: Manager, component: &Component, home: &Home) -> Found {
     let ask: &[&str] = match manager {
         Manager::Systemd => &["systemctl", "--user", "is-active", "--quiet"],
         Manager::Launchd => &["launchctl", "list"],
         Manager::Schtasks => &["schtasks", "/Query", "/TN"],
     };
-    let unit = match manager {
-        Manager::Systemd => format!("{label}.service"),
-        Manager::Launchd | Manager::Schtasks => label,
-    };
-    let asked = Command::new(ask[0]).args(&ask[1..]).arg(&unit).output();
-    let runs = asked.is_ok_and(|output| output.status.success());
+    let asked = Command::new(ask[0])
+        .args(&ask[1..])
+        .arg(unit(manager, component))
+        .output();
     let port = std::fs::read(PortFile::path(home, component));
     let port = port.ok().and_then(|bytes| PortFile::parse(&bytes).ok());
-    let answers = port.as_ref().is_some_and(|file| {
-        let address = (Ipv4Addr::LOCALHOST, file.port).into();
-        TcpStream::connect_timeout(&address, ANSWERS_WITHIN).is_ok()
-    });
-    let mut out = std::io::stdout();
-    let service = if runs { "runs" } else { "is not running" };
-    writeln!(out, "{}: the service {unit} {service}", component.name())?;
-    match (port, answers) {
-        (Some(file), true) => writeln!(out, "it listens on 127.0.0.1:{}", file.port)?,
-        (Some(file), false) => writeln!(
-            out,
-            "its port file names 127.0.0.1:{}, where nobody answers",
-            file.port
-        )?,
-        (None, _) => writeln!(out, "it announces no port")?,
+    Found {
+        runs: asked.is_ok_and(|output| output.status.success()),
+        port: port.map(|file| {
+            let address = (Ipv4Addr::LOCALHOST, file.port).into();
+            let answers = TcpStream::connect_timeout(&address, ANSWERS_WITHIN).is_ok();
+            (file.port, answers)
+        }),
     }
-    Ok(ExitCode::from(if runs || answers { 0 } else { 3 }))
+}
+
+/// Waits until a service that was started answers on its port, and prints its
+/// status.
+pub(crate) fn came_up(
+    manager: Manager,
+    component: &Component,
+    home: &Home,
+) -> anyhow::Result<ExitCode> {
+    let until = Instant::now() + UP_WITHIN;
+    loop {
+        let found = look(manager, component, home);
+        let is_up = found.runs && found.port.is_some_and(|(_, answers)| answers);
+        if is_up || Instant::now() >= until {
+            return told(manager, component, &found);
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// Prints whether a service is installed and runs, and where it listens. Ends
+/// with code 0 if it runs, else with 3, as service managers do.
+pub(crate) fn status(
+    manager: Manager,
+    component: &Component,
+    home: &Home,
+) -> anyhow::Result<ExitCode> {
+    told(manager, component, &look(manager, component, home))
+}
+
+fn told(manager: Manager, component: &Component, found: &Found) -> anyhow::Result<ExitCode> {
+    let mut out = std::io::stdout();
+    let name = component.name();
+    let service = if found.runs { "runs" } else { "is not running" };
+    let unit = unit(manager, component);
+    writeln!(out, "{name}: the service {unit} {service}")?;
+    let answers = match found.port {
+        Some((port, true)) => {
+            writeln!(out, "it listens on 127.0.0.1:{port}")?;
+            true
+        }
+        Some((port, false)) => {
+            writeln!(
+                out,
+                "its port file names 127.0.0.1:{port}, where nothing answers"
+            )?;
+            false
+        }
+        None => {
+            writeln!(out, "it announces no port")?;
+            false
+        }
+    };
+    if !found.runs && !answers {
+        writeln!(
+            out,
+            "`crabtalk-{name} logs` shows why it ended, if it began"
+        )?;
+    }
+    Ok(ExitCode::from(if found.runs || answers { 0 } else { 3 }))
 }
 
 /// Prints the end of a log.

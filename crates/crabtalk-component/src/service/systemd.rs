@@ -5,16 +5,19 @@ use super::Definition;
 /// The text of the unit.
 pub(super) fn unit(definition: &Definition) -> String {
     let command = command(&definition.command);
-    let variable = |(name, value): (&str, String)| {
-        let set = quoted(&specifiers(&format!("{name}={value}")));
-        format!("Environment={set}\n")
-    };
-    let environment: String = definition.environment().into_iter().map(variable).collect();
-    let kind = match definition.notifies {
-        true => "Type=notify\nNotifyAccess=main\n",
-        false => "",
-    };
+    let environment = definition.environment().into_iter();
+    let environment: String = environment
+        .map(|(name, value)| format!("Environment={}\n", variable(name, &value)))
+        .collect();
     let log = specifiers(&definition.log());
+    // The journal has the standard error of the daemon.
+    let (kind, output) = match definition.is_daemon {
+        true => ("Type=notify\nNotifyAccess=main\n", String::new()),
+        false => (
+            "",
+            format!("StandardOutput=append:{log}\nStandardError=append:{log}\n"),
+        ),
+    };
     format!(
         "[Unit]\n\
          Description=CrabTalk {name}: {description}\n\
@@ -25,14 +28,18 @@ pub(super) fn unit(definition: &Definition) -> String {
          Restart=on-failure\n\
          RestartSec=2\n\
          UMask=0077\n\
-         StandardOutput=append:{log}\n\
-         StandardError=append:{log}\n\
+         {output}\
          \n\
          [Install]\n\
          WantedBy=default.target\n",
         name = definition.component.name(),
         description = specifiers(definition.component.description()),
     )
+}
+
+/// A variable as it stands in the unit.
+pub(super) fn variable(name: &str, value: &str) -> String {
+    quoted(&specifiers(&format!("{name}={value}")))
 }
 
 /// The first word is a path without variables, in which systemd accepts no quotes

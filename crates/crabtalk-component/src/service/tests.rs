@@ -39,8 +39,15 @@ fn a_unit_is_escaped() {
 }
 
 #[test]
-fn the_daemon_says_by_itself_when_it_is_ready() {
-    let unit = systemd::unit(&odd().notifying());
+fn daemon_tells_readiness_and_writes_its_own_log() {
+    let log = odd().log();
+    for manager in [Manager::Systemd, Manager::Launchd, Manager::Schtasks] {
+        let names_log = |definition| manager.start(&definition).unwrap().to_string();
+        let name = log.rsplit('/').next().unwrap();
+        assert!(names_log(odd()).contains(name), "{manager:?}");
+        assert!(!names_log(odd().of_daemon()).contains(name), "{manager:?}");
+    }
+    let unit = systemd::unit(&odd().of_daemon());
     assert!(
         unit.contains("\nType=notify\nNotifyAccess=main\nExecStart="),
         "{unit}"

@@ -25,6 +25,44 @@ pub(crate) fn program(test: &str, name: &str) -> Option<PathBuf> {
     Some(beside)
 }
 
+/// A `systemctl` that notes what it is told, and starts the daemon.
+const SYSTEMCTL: &str = r#"#!/bin/sh
+echo "$*" >> "$HOME/told"
+case "$*" in
+*restart*|*start*)
+    setsid -f "$CRABTALK" daemon run > "$HOME/journal" 2>&1 < /dev/null
+    while [ ! -S "$CRABTALK_HOME/daemon.sock" ]; do sleep 0.02; done ;;
+esac
+"#;
+
+#[tokio::test]
+async fn installed_daemon_is_restarted_by_the_service_manager() {
+    let mut env = TestEnv::new();
+    env.write("bin/systemctl", SYSTEMCTL);
+    let systemctl = env.user_home.join("bin/systemctl");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&systemctl, mode).unwrap();
+    let path = format!("{}/bin:/usr/bin:/bin", env.user_home.display());
+    env.set("PATH", &path);
+    env.set("CRABTALK", env!("CARGO_BIN_EXE_crabtalk"));
+    env.run(&["daemon", "install"]).await.ok();
+    env.run(&["ask", "hello"]).await.ok();
+    env.run(&["daemon", "restart"]).await.ok();
+    env.run(&["daemon", "stop"]).await.ok();
+    env.run(&["ask", "again"]).await.ok();
+    env.run(&["daemon", "stop"]).await.ok();
+    let told = std::fs::read_to_string(env.user_home.join("told")).unwrap();
+    let told: Vec<&str> = told.lines().collect();
+    let unit = "ai.crabtalk.daemon.service";
+    let start = format!("--user start {unit}");
+    let restart = format!("--user restart {unit}");
+    let enable = format!("--user enable {unit}");
+    let want = ["--user daemon-reload", &enable, &restart, &start, &start];
+    assert_eq!(told, want);
+    let log = std::fs::read_to_string(env.home.join("logs/daemon.log")).unwrap();
+    assert_eq!(log.matches("ready version").count(), 3, "{log}");
+}
+
 #[tokio::test]
 async fn the_daemon_can_be_a_service() {
     let env = TestEnv::new();
@@ -35,7 +73,7 @@ async fn the_daemon_can_be_a_service() {
         "ai.crabtalk.daemon.service",
         "Type=notify",
         "\" \"daemon\" \"run\"",
-        "# run systemctl --user enable --now ai.crabtalk.daemon.service",
+        "# run systemctl --user restart ai.crabtalk.daemon.service",
     ] {
         assert!(unit.contains(line), "{line}: {unit}");
     }
