@@ -16,7 +16,7 @@ mod rights;
 pub(crate) use bus::{Publish, Subscriptions};
 pub(crate) use config::{Completions, Config, Init, Man};
 pub(crate) use conversations::{Conversations, Export, ExportFormat, Shelf, Top};
-pub(crate) use cron::{Cron, CronAdd};
+pub(crate) use cron::{Cron, CronAdd, CronEdit};
 pub(crate) use knowledge::{Archives, Memory, Search, Skills, Trust};
 pub(crate) use mcps::Mcps;
 pub(crate) use mode::Mode;

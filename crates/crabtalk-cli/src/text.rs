@@ -127,6 +127,15 @@ pub(crate) fn instant(at: &str) -> String {
     then.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
+/// An instant as local time, to the second. What is none stays as it is.
+pub(crate) fn local(at: &str) -> String {
+    let Ok(then) = at.parse::<Timestamp>() else {
+        return at.to_owned();
+    };
+    let then = then.to_zoned(crabtalk_files::local_zone());
+    then.strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
 /// An instant as people say it: how long ago. What is none stays as it is.
 pub(crate) fn ago(at: &str, now: Timestamp) -> String {
     let Ok(then) = at.parse::<Timestamp>() else {

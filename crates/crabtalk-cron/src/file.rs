@@ -68,6 +68,30 @@ pub struct Surroundings<'a> {
     pub limit: usize,
 }
 
+/// The texts of a draft under their keys, in the order in which they are
+/// written.
+macro_rules! texts {
+    ($draft:expr) => {
+        [
+            ("schedule", &mut $draft.schedule),
+            ("at", &mut $draft.at),
+            ("zone", &mut $draft.zone),
+            ("agent", &mut $draft.agent),
+            ("sender", &mut $draft.sender),
+            ("skill", &mut $draft.skill),
+            ("args", &mut $draft.args),
+            ("content", &mut $draft.content),
+            ("cwd", &mut $draft.cwd),
+            ("quiet_start", &mut $draft.quiet_start),
+            ("quiet_end", &mut $draft.quiet_end),
+            ("missed", &mut $draft.missed),
+            ("asks", &mut $draft.asks),
+            ("notify", &mut $draft.notify),
+            ("by", &mut $draft.by),
+        ]
+    };
+}
+
 /// The file, open for a change.
 #[derive(Debug)]
 pub struct CronFile(TablesEdit);
@@ -155,15 +179,27 @@ impl CronFile {
         let mut any = false;
         for table in self.0.numbered(id) {
             any = true;
-            match table.get_mut("paused") {
-                Some(Item::Value(old)) => {
-                    let mut new = Value::from(paused);
-                    *new.decor_mut() = old.decor().clone();
-                    *old = new;
-                }
-                _ if paused => drop(table.insert("paused", paused.into())),
-                _ => {}
+            if paused || table.contains_key("paused") {
+                set(table, "paused", Some(paused.into()));
             }
+        }
+        any
+    }
+
+    /// Writes what differs of an entry of that number; whether there is one.
+    pub fn replace(&mut self, entry: &CronEntry) -> bool {
+        let mut draft = entry.draft.clone();
+        let (once, id) = (draft.once, draft.id);
+        let mut any = false;
+        for table in self.0.numbered(id) {
+            any = true;
+            for (key, text) in texts!(draft) {
+                let known = table.get(key).and_then(Item::as_str).unwrap_or_default();
+                if known != text.as_str() {
+                    set(table, key, (!text.is_empty()).then(|| text.as_str().into()));
+                }
+            }
+            set(table, "once", once.then(|| once.into()));
         }
         any
     }
@@ -178,28 +214,19 @@ impl CronFile {
     }
 }
 
-/// The texts of a draft under their keys, in the order in which they are
-/// written.
-macro_rules! texts {
-    ($draft:expr) => {
-        [
-            ("schedule", &mut $draft.schedule),
-            ("at", &mut $draft.at),
-            ("zone", &mut $draft.zone),
-            ("agent", &mut $draft.agent),
-            ("sender", &mut $draft.sender),
-            ("skill", &mut $draft.skill),
-            ("args", &mut $draft.args),
-            ("content", &mut $draft.content),
-            ("cwd", &mut $draft.cwd),
-            ("quiet_start", &mut $draft.quiet_start),
-            ("quiet_end", &mut $draft.quiet_end),
-            ("missed", &mut $draft.missed),
-            ("asks", &mut $draft.asks),
-            ("notify", &mut $draft.notify),
-            ("by", &mut $draft.by),
-        ]
+/// Writes a value in the place of the one before, with its comment.
+fn set(table: &mut Table, key: &str, value: Option<Value>) {
+    let Some(mut new) = value else {
+        table.remove(key);
+        return;
     };
+    match table.get_mut(key) {
+        Some(Item::Value(old)) => {
+            *new.decor_mut() = old.decor().clone();
+            *old = new;
+        }
+        _ => drop(table.insert(key, Item::Value(new))),
+    }
 }
 
 /// What a table says, and the first thing in it that means nothing.

@@ -128,6 +128,31 @@ impl Cron {
         .await
     }
 
+    /// Changes what an entry says.
+    pub(crate) async fn edit(
+        &self,
+        id: u64,
+        change: impl FnOnce(&mut Draft) + Send + 'static,
+    ) -> Result<Listed, Status> {
+        self.change(move |inner, state| {
+            let now = Timestamp::now();
+            let config = inner.settings.config();
+            let known = state.open(inner)?.engine.entry(id);
+            let mut draft = known.ok_or_else(|| none(id))?.0.draft.clone();
+            change(&mut draft);
+            let entry = draft
+                .check_new(&config.default_agent, &local_zone(), now)
+                .map_err(|error| Status::bad_request(error.to_string()))?;
+            let mut file = state.edit(inner)?;
+            if !file.replace(&entry) {
+                return Err(none(id));
+            }
+            state.save(inner, file, now)?;
+            state.listed(id)
+        })
+        .await
+    }
+
     /// Removes an entry. A run of it goes on.
     pub(crate) async fn remove(&self, id: u64) -> Result<(), Status> {
         self.change(move |inner, state| {

@@ -16,8 +16,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-/// What the daemon takes as an event's payload.
-const MAX_BODY_BYTES: usize = 256 * 1024;
+/// With its headers, what the daemon takes as an event's payload.
+const MAX_BODY_BYTES: usize = 252 * 1024;
+
+/// What headers take of it.
+const MAX_HEADER_BYTES: usize = 4 * 1024;
 
 type Answer = (StatusCode, &'static str);
 
@@ -96,7 +99,9 @@ impl Gateway {
         let signed = verify(key, hook.scheme, headers, body.as_bytes(), now()).ok_or(unsigned)?;
         let id = format!("{name}/{}", signed.id);
         self.begin(name, hook, &id)?;
-        let handed = self.hand_on(name, hook, &id, body).await;
+        let handed = self
+            .hand_on(name, hook, &id, told(hook, headers, &body))
+            .await;
         let mut books = self.books();
         books.under_way.remove(&id);
         let done = handed.map_err(anyhow::Error::from);
@@ -168,7 +173,57 @@ impl Gateway {
     }
 }
 
+/// The body, below a line for each header that the hook tells.
+fn told(hook: &Hook, headers: &HeaderMap, body: &str) -> String {
+    let mut told = String::new();
+    for name in &hook.headers {
+        let value = headers.get(name).and_then(|value| value.to_str().ok());
+        let line = value.map(|value| format!("{name}: {value}\n"));
+        if let Some(line) = line.filter(|line| told.len() + line.len() < MAX_HEADER_BYTES) {
+            told.push_str(&line);
+        }
+    }
+    if !told.is_empty() {
+        told.push('\n');
+    }
+    told.push_str(body);
+    told
+}
+
 fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listed_headers_stand_above_the_body() {
+        let hook = |text: &str| {
+            let text = format!("secret_file = \"/s\"\nevent = \"ci\"\n{text}");
+            toml::from_str::<Hook>(&text).expect("a hook")
+        };
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("x-github-event", "push"),
+            ("x-github-delivery", "72d3"),
+            ("cookie", "secret"),
+        ] {
+            headers.insert(name, value.parse().expect("a value"));
+        }
+        let told = |hook: &Hook| told(hook, &headers, "{}");
+        assert_eq!(
+            told(&hook("")),
+            "X-GitHub-Event: push\nX-GitHub-Delivery: 72d3\n\n{}"
+        );
+        assert_eq!(told(&hook("headers = []")), "{}");
+        headers.insert(
+            "x-github-event",
+            "x".repeat(5_000).parse().expect("a value"),
+        );
+        let told = super::told(&hook(""), &headers, "{}");
+        assert_eq!(told, "X-GitHub-Delivery: 72d3\n\n{}");
+    }
 }

@@ -32,9 +32,26 @@ pub(crate) struct Hook {
     /// The agent that gets it as a message instead, and as whose.
     pub(crate) agent: Option<String>,
     pub(crate) sender: Option<String>,
+    /// Headers that are told with the body: what kind of event it is, and its id.
+    #[serde(default = "headers")]
+    pub(crate) headers: Vec<String>,
     /// How many are taken in a minute; each may start a run, which costs money.
     #[serde(default = "per_minute")]
     pub(crate) per_minute: u32,
+}
+
+/// Those of common senders.
+fn headers() -> Vec<String> {
+    [
+        "Webhook-Id",
+        "X-GitHub-Event",
+        "X-GitHub-Delivery",
+        "X-Gitea-Event",
+        "X-Gitlab-Event",
+        "X-Event-Key",
+    ]
+    .map(str::to_owned)
+    .to_vec()
 }
 
 fn per_minute() -> u32 {

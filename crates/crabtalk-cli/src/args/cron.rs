@@ -12,6 +12,14 @@ pub(crate) enum Cron {
     /// Add one: `cron add "0 9 * * 1-5" review "look at the open branches"`,
     /// `cron add --in 20m "stretch your legs"`.
     Add(Box<CronAdd>),
+    /// Show one entry and its last runs.
+    Show {
+        /// The entry (see `cron list`).
+        #[arg(value_parser = at_least::<u64>(0))]
+        id: u64,
+    },
+    /// Change an entry; options that are not given leave it as it is.
+    Edit(Box<CronEdit>),
     /// Remove one; a run of it goes on.
     Rm {
         /// Which one (see `cron list`).
@@ -104,4 +112,45 @@ pub(crate) struct CronAdd {
     /// Begin paused.
     #[arg(long)]
     pub(crate) paused: bool,
+}
+
+/// `cron edit`
+#[derive(Debug, Args)]
+pub(crate) struct CronEdit {
+    /// The entry (see `cron list`).
+    #[arg(value_parser = at_least::<u64>(0))]
+    pub(crate) id: u64,
+    /// The new prompt.
+    #[arg(value_name = "TEXT")]
+    pub(crate) text: Vec<String>,
+    /// Five fields or an @name.
+    #[arg(long, value_name = "SCHEDULE", conflicts_with_all = ["at", "after"])]
+    pub(crate) schedule: Option<String>,
+    /// Once, so long from now: 20m, 1h30m, 2 days.
+    #[arg(long = "in", value_name = "TIME", conflicts_with = "at")]
+    pub(crate) after: Option<String>,
+    /// Once, then: 17:30, or `2026-12-24 17:30`.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) at: Option<String>,
+    /// The time zone; `none` for the daemon's.
+    #[arg(long, value_name = "ZONE")]
+    pub(crate) zone: Option<String>,
+    /// The skill; `none` for none.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) skill: Option<String>,
+    /// Quiet hours, such as 23:00-07:00; `none` for none.
+    #[arg(long, value_name = "FROM-TO")]
+    pub(crate) quiet: Option<String>,
+    /// Whether it goes after it fired once.
+    #[arg(long, value_name = "BOOL")]
+    pub(crate) once: Option<bool>,
+    /// What becomes of times that were missed: skip, or once for all of them.
+    #[arg(long, value_name = "RULE", value_parser = ["skip", "once"])]
+    pub(crate) missed: Option<String>,
+    /// What becomes of what a run has to ask: refuse, or inbox.
+    #[arg(long, value_name = "RULE", value_parser = ["refuse", "inbox"])]
+    pub(crate) asks: Option<String>,
+    /// What the notifier of the configuration is told.
+    #[arg(long, value_name = "WHAT", value_parser = ["failures", "results", "nothing"])]
+    pub(crate) notify: Option<String>,
 }

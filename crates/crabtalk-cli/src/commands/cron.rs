@@ -1,10 +1,10 @@
 //! `cron`: what runs by itself.
 
 use super::{Column, Context};
-use crate::args::{Cron, CronAdd};
+use crate::args::{Cron, CronAdd, CronEdit};
 use crate::error::Error;
-use crate::json;
-use crate::text::{money, summary};
+use crate::text::{local, money, summary};
+use crate::{json, table};
 use crabtalk_proto::{
     CreateCronMsg, CronInfo, CronRun, DeleteCronMsg, ListCronRunsMsg, ListCronsMsg, RunCronMsg,
     SetCronMsg, TestCronMsg, visible,
@@ -18,6 +18,8 @@ pub(super) async fn run(context: &mut Context, command: Cron) -> Result<(), Erro
     match command {
         Cron::List => list(context).await,
         Cron::Add(add) => self::add(context, *add).await,
+        Cron::Show { id } => show(context, id).await,
+        Cron::Edit(edit) => self::edit(context, *edit).await,
         Cron::Rm { id } => {
             let request = DeleteCronMsg { id };
             context.call(request).await?;
@@ -26,7 +28,7 @@ pub(super) async fn run(context: &mut Context, command: Cron) -> Result<(), Erro
                 &format!("crabtalk: entry {id} is removed"),
             )
         }
-        Cron::Runs { id, limit } => runs(context, id, limit).await,
+        Cron::Runs { id, limit } => runs_of(context, id, limit).await,
         Cron::Run { id } => {
             let request = RunCronMsg { id };
             let run = context.call(request).await?;
@@ -51,6 +53,7 @@ async fn pause(context: &mut Context, id: u64, paused: bool) -> Result<(), Error
     let request = SetCronMsg {
         id,
         paused: Some(paused),
+        ..SetCronMsg::default()
     };
     let info = context.call(request).await?;
     let said = match paused {
@@ -166,6 +169,7 @@ async fn add(context: &mut Context, add: CronAdd) -> Result<(), Error> {
     let info = context.call(request).await?;
     let said = format!("crabtalk: entry {}, {}", info.id, info.next_in_words);
     context.done(json::of(&info), &said)?;
+    warn_of_rights(context, &info)?;
     if info.would_fail.is_empty() {
         return Ok(());
     }
@@ -174,6 +178,127 @@ async fn add(context: &mut Context, add: CronAdd) -> Result<(), Error> {
         summary(&info.would_fail),
         info.id
     ))
+}
+
+/// Says that the agent may do nothing while nobody watches, and what helps.
+fn warn_of_rights(context: &mut Context, info: &CronInfo) -> Result<(), Error> {
+    if info.unattended.is_empty() {
+        return Ok(());
+    }
+    context.problem(&format!(
+        "crabtalk: {}; allow what it needs in its file (`crabtalk agents show {}`), or let it ask: \
+         `crabtalk cron edit {} --asks inbox`",
+        summary(&info.unattended),
+        info.agent,
+        info.id
+    ))
+}
+
+async fn edit(context: &mut Context, edit: CronEdit) -> Result<(), Error> {
+    let none =
+        |text: Option<String>| text.map(|text| if text == "none" { String::new() } else { text });
+    let quiet = match none(edit.quiet) {
+        Some(quiet) if quiet.is_empty() => Some(Default::default()),
+        Some(quiet) => Some(window(Some(quiet))?),
+        None => None,
+    };
+    let (quiet_start, quiet_end) = quiet.unzip();
+    let cwd = match context.global.cwd {
+        Some(_) => context.cwd()?,
+        None => None,
+    };
+    let request = SetCronMsg {
+        id: edit.id,
+        paused: None,
+        schedule: edit.schedule,
+        at: edit.after.map(|after| format!("in {after}")).or(edit.at),
+        skill: none(edit.skill),
+        args: None,
+        content: (!edit.text.is_empty()).then(|| edit.text.join(" ")),
+        cwd,
+        zone: none(edit.zone),
+        quiet_start,
+        quiet_end,
+        once: edit.once,
+        missed: edit.missed,
+        asks: edit.asks,
+        notify: edit.notify,
+    };
+    let empty = SetCronMsg {
+        id: edit.id,
+        ..SetCronMsg::default()
+    };
+    if request == empty {
+        return Err(Error::Usage(format!(
+            "say what to change: `crabtalk cron edit {} --help` lists it",
+            edit.id
+        )));
+    }
+    let info = context.call(request).await?;
+    let said = format!("crabtalk: entry {}, {}", info.id, info.next_in_words);
+    context.done(json::of(&info), &said)?;
+    warn_of_rights(context, &info)
+}
+
+/// Runs that `show` lists.
+const SHOWN_RUNS: u32 = 5;
+
+async fn show(context: &mut Context, id: u64) -> Result<(), Error> {
+    let listed = context.call(ListCronsMsg {}).await?;
+    let Some(cron) = listed.crons.into_iter().find(|cron| cron.id == id) else {
+        return Err(Error::Failed(format!(
+            "there is no cron entry {id}; list them"
+        )));
+    };
+    if context.global.json {
+        return Ok(context.console.screen.json(&json::of(&cron))?);
+    }
+    let quiet = quiet(&cron);
+    let runs = match cron.skipped {
+        0 => cron.fired.to_string(),
+        skipped => format!("{}, {skipped} skipped", cron.fired),
+    };
+    let next = match cron.next_fire.as_str() {
+        "" => cron.next_in_words.clone(),
+        at => format!("{} ({})", cron.next_in_words, local(at)),
+    };
+    let rows = [
+        ("entry", id.to_string()),
+        ("next", next),
+        ("when", when(&cron)),
+        ("skill", cron.skill.clone()),
+        (
+            "prompt",
+            visible(format!("{} {}", cron.args, cron.content).trim()).into_owned(),
+        ),
+        ("agent", cron.agent.clone()),
+        ("sender", cron.sender.clone()),
+        ("folder", cron.cwd.clone()),
+        ("quiet", quiet),
+        ("missed", cron.missed.clone()),
+        ("asks", cron.asks.clone()),
+        ("notify", cron.notify.clone()),
+        ("made by", cron.by.clone()),
+        ("runs", runs),
+        ("last", last(&cron)),
+        ("error", summary(&cron.last_error)),
+        ("cost", cost(cron.tokens, cron.money)),
+        ("problem", cron.problem.clone()),
+    ];
+    let rows = rows.into_iter().filter(|(_, text)| !text.is_empty());
+    context.line(&table::pairs(&rows.collect::<Vec<_>>()))?;
+    if cron.fired + cron.skipped == 0 {
+        return Ok(());
+    }
+    context.line("")?;
+    runs_of(context, Some(id), SHOWN_RUNS).await
+}
+
+fn quiet(cron: &CronInfo) -> String {
+    match cron.quiet_start.as_str() {
+        "" => String::new(),
+        start => format!("{start}-{}", cron.quiet_end),
+    }
 }
 
 async fn list(context: &mut Context) -> Result<(), Error> {
@@ -187,6 +312,9 @@ async fn list(context: &mut Context) -> Result<(), Error> {
             let own = if cron.by_agent { " (its own)" } else { "" };
             format!("{}{own}", cron.agent)
         }),
+        ("sender", |cron| cron.sender.clone()),
+        ("quiet", quiet),
+        ("folder", |cron| cron.cwd.clone()),
         ("last", last),
         ("runs", |cron| match cron.skipped {
             0 => cron.fired.to_string(),
@@ -194,6 +322,15 @@ async fn list(context: &mut Context) -> Result<(), Error> {
         }),
         ("cost", |cron| cost(cron.tokens, cron.money)),
     ];
+    // A column that says nothing takes room from those that do.
+    let says = |(title, cell): &&Column<CronInfo>| {
+        !["sender", "quiet", "folder"].contains(title)
+            || listed
+                .crons
+                .iter()
+                .any(|cron| !["", "cron"].contains(&&*cell(cron)))
+    };
+    let columns: Vec<Column<CronInfo>> = columns.iter().filter(says).copied().collect();
     for problem in &listed.problems {
         context.problem(&format!("crabtalk: not in force: {}", visible(problem)))?;
     }
@@ -201,7 +338,7 @@ async fn list(context: &mut Context) -> Result<(), Error> {
         true => "nothing runs by itself; see `crabtalk cron add --help`",
         false => "nothing runs by itself until that file is mended",
     };
-    context.list(&listed.crons, columns, none)?;
+    context.list(&listed.crons, &columns, none)?;
     if context.global.json {
         return Ok(());
     }
@@ -247,13 +384,13 @@ fn cost(tokens: u64, spent: Option<f64>) -> String {
     }
 }
 
-async fn runs(context: &mut Context, id: Option<u64>, limit: u32) -> Result<(), Error> {
+async fn runs_of(context: &mut Context, id: Option<u64>, limit: u32) -> Result<(), Error> {
     let request = ListCronRunsMsg { id, limit };
     let listed = context.call(request).await?;
     let columns: &[Column<CronRun>] = &[
         ("entry", |run| run.id.to_string()),
         ("due", due),
-        ("began", |run| run.fired.clone()),
+        ("began", |run| local(&run.fired)),
         ("outcome", outcome),
         ("took", |run| match run.duration_ms {
             0 => "-".into(),
@@ -268,8 +405,8 @@ async fn runs(context: &mut Context, id: Option<u64>, limit: u32) -> Result<(), 
 fn due(run: &CronRun) -> String {
     match (run.due.as_str(), run.last_due.as_str()) {
         ("", _) => "by hand".to_owned(),
-        (due, "") => due.to_owned(),
-        (due, last) => format!("{due} to {last}"),
+        (due, "") => local(due),
+        (due, last) => format!("{} to {}", local(due), local(last)),
     }
 }
 
@@ -313,6 +450,7 @@ async fn test(
     if context.for_scripts(objects)? {
         return Ok(());
     }
+    // In the zone of the schedule, which the offset tells.
     let rows = times.times.into_iter().zip(times.words);
     let rows = rows.map(|(time, words)| vec![time, words]);
     context.print_table(

@@ -8,6 +8,7 @@ use crabtalk_cron::{
 use crabtalk_domain::{AgentConfig, stamp};
 use crabtalk_files::local_zone;
 use crabtalk_proto::*;
+use crabtalk_runtime::gate::ToolRights as Rights;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::collections::HashSet;
@@ -27,6 +28,18 @@ const MAX_TIMES: usize = 100;
 
 /// Tries until that many lie outside quiet hours: each minute of a day.
 const MAX_TRIES: usize = 1440 + MAX_TIMES;
+
+/// Tools that reach memory and the conversation only.
+const HARMLESS: &[&str] = &[
+    "ask_user",
+    "forget",
+    "memory",
+    "recall",
+    "remember",
+    "schedule",
+    "set_title",
+    "skill",
+];
 
 impl Session {
     pub(super) async fn make_cron(&self, request: CreateCronMsg) -> Result<CronInfo, Status> {
@@ -84,6 +97,9 @@ impl Session {
         let listed = self.node.cron.add(draft).await?;
         let mut info = self.told(info(&listed, Timestamp::now()));
         info.would_fail = self.why_no_skill(&settings, &skill, &cwd).await;
+        if info.asks != "inbox" {
+            info.unattended = self.why_idle(&info.agent);
+        }
         Ok(info)
     }
 
@@ -148,11 +164,45 @@ impl Session {
 
     pub(super) async fn change_cron(&self, request: SetCronMsg) -> Result<CronInfo, Status> {
         self.check_cron(request.id).await?;
-        let Some(paused) = request.paused else {
-            return Err(Status::bad_request("say whether it is paused"));
+        let SetCronMsg { id, paused, .. } = request;
+        let mut listed = None;
+        if is_edit(&request) {
+            if let Some(cwd) = request.cwd.as_ref().filter(|cwd| !cwd.is_empty()) {
+                let expanded = self.node.home.expand_tilde(cwd);
+                self.check_cwd(Some(&expanded.to_string_lossy())).await?;
+            }
+            let edit = move |draft: &mut Draft| edit(draft, request);
+            listed = Some(self.node.cron.edit(id, edit).await?);
+        }
+        if let Some(paused) = paused {
+            listed = Some(self.node.cron.pause(id, paused).await?);
+        }
+        let listed = listed.ok_or_else(|| Status::bad_request("say what to change"))?;
+        let mut info = self.told(info(&listed, Timestamp::now()));
+        if info.asks != "inbox" {
+            info.unattended = self.why_idle(&info.agent);
+        }
+        Ok(info)
+    }
+
+    /// Says that an agent may do nothing outside its conversation while nobody watches.
+    fn why_idle(&self, agent: &str) -> String {
+        let Ok((_, rights)) = self.node.runtime.rights(agent) else {
+            return String::new();
         };
-        let listed = self.node.cron.pause(request.id, paused).await?;
-        Ok(self.told(info(&listed, Timestamp::now())))
+        let acts = |tool: &Rights| {
+            !HARMLESS.contains(&&*tool.tool) && tool.unattended.starts_with("allow")
+        };
+        let has_rules = |tool: &Rights| {
+            let rules = tool.rules.iter();
+            rules.into_iter().any(|rule| rule.ends_with(": allow"))
+        };
+        match rights.iter().any(|tool| acts(tool) || has_rules(tool)) {
+            true => String::new(),
+            false => format!(
+                "{agent} may use no files and run no commands while nobody watches: its file allows none"
+            ),
+        }
     }
 
     pub(super) async fn fire_cron(&self, RunCronMsg { id }: RunCronMsg) -> Result<CronRun, Status> {
@@ -203,6 +253,46 @@ impl Session {
             runs: rows.take(limit).map(row).collect(),
         })
     }
+}
+
+/// Whether more than the pause of an entry is changed.
+fn is_edit(request: &SetCronMsg) -> bool {
+    let pause = SetCronMsg {
+        id: request.id,
+        paused: request.paused,
+        ..SetCronMsg::default()
+    };
+    *request != pause
+}
+
+fn edit(draft: &mut Draft, request: SetCronMsg) {
+    // One takes the other's place.
+    if request.schedule.is_some() {
+        draft.at.clear();
+    }
+    if request.at.is_some() {
+        draft.schedule.clear();
+    }
+    let texts = [
+        (&mut draft.schedule, request.schedule),
+        (&mut draft.at, request.at),
+        (&mut draft.skill, request.skill),
+        (&mut draft.args, request.args),
+        (&mut draft.content, request.content),
+        (&mut draft.cwd, request.cwd),
+        (&mut draft.zone, request.zone),
+        (&mut draft.quiet_start, request.quiet_start),
+        (&mut draft.quiet_end, request.quiet_end),
+        (&mut draft.missed, request.missed),
+        (&mut draft.asks, request.asks),
+        (&mut draft.notify, request.notify),
+    ];
+    for (text, new) in texts {
+        if let Some(new) = new {
+            *text = new;
+        }
+    }
+    draft.once = request.once.unwrap_or(draft.once);
 }
 
 /// When an expression or a single time would be due.

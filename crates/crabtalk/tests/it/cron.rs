@@ -441,3 +441,64 @@ async fn the_file_is_truth_and_whoever_edits_it_loses_nothing() {
         "a number is given once"
     );
 }
+
+#[tokio::test]
+async fn entry_is_shown_and_edited_with_its_comments_kept() {
+    let env = TestEnv::new();
+    env.agent(
+        "worker",
+        "description: x\npermissions:\n  \"bash(cargo test *)\": allow",
+    );
+    let _daemon = env.daemon().await;
+    let idle = env.run(&["cron", "add", "@yearly", "look around"]).await;
+    assert!(idle.stderr.contains("may use no files"), "{idle:?}");
+    let line = [
+        "--agent",
+        "worker",
+        "cron",
+        "add",
+        "@yearly",
+        "--quiet",
+        "23:00-07:00",
+    ];
+    let added = env.run(&[&line[..], &["say hello"]].concat()).await;
+    assert!(!added.stderr.contains("may use no files"), "{added:?}");
+    let file = env.home.join("config/crons.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    let commented = text.replace(
+        "content = \"say hello\"",
+        "content = \"say hello\" # politely",
+    );
+    fs::write(&file, commented).unwrap();
+    reload(&env).await;
+
+    let id = listed(&env).await.last().unwrap().id.to_string();
+    let edit = [
+        "cron",
+        "edit",
+        &id,
+        "--schedule",
+        "@daily",
+        "--quiet",
+        "none",
+        "say",
+        "goodbye",
+    ];
+    env.run(&edit).await.ok();
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(
+        text.contains("content = \"say goodbye\" # politely"),
+        "{text}"
+    );
+    assert!(!text.contains("quiet_start"), "{text}");
+    let shown = env.run(&["cron", "show", &id]).await.ok();
+    for part in ["say goodbye", "@daily", "worker"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    env.run(&["cron", "edit", &id, "--schedule", "every day"])
+        .await
+        .fails(1);
+    let nothing = env.run(&["cron", "edit", &id]).await.fails(2);
+    assert!(nothing.contains("say what to change"), "{nothing}");
+    env.run(&["cron", "show", "99"]).await.fails(1);
+}

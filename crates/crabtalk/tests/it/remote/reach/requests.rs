@@ -126,6 +126,7 @@ pub(super) fn of_all(ask_ids: &[String], files: &[String]) -> Vec<ClientMessage>
             SetCronMsg {
                 id,
                 paused: Some(true),
+                ..Default::default()
             }
             .into(),
             ListCronRunsMsg {
