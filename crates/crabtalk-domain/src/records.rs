@@ -5,6 +5,10 @@
 //! unless its page says otherwise; an error leaves everything as it was. No
 //! operation assumes a file, one process or a synchronous answer.
 
+mod passages;
+
+pub use passages::{Candidate, Candidates, IndexedArchive, Passage, Passages, Wanted};
+
 /// Why an operation on records failed. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {

@@ -123,10 +123,11 @@ impl People for Nobody {
 /// A memory in a folder, over an archive of so many turns.
 fn memory(home: &Path, turns: u64) -> Memory {
     let storage = Arc::new(Archive(turns));
+    let indexes = crabtalk_store::Indexes::in_state(&home.join("state"));
     Memory::new(Parts {
         config: home.to_owned(),
         settings: Settings::default(),
-        archives: ArchiveIndex::new(home.join("recall"), storage.clone()),
+        archives: ArchiveIndex::new(indexes.passages(), storage.clone()),
         storage,
         owners: Arc::new(|_: &str| true),
         clock: Arc::new(SystemClock),
@@ -149,17 +150,11 @@ async fn archive(out: &mut impl Write, megabytes: u64, words: &mut Words) -> Res
     let before = peak_mib();
     let index = memory(home.path(), turns);
     index.archives().note(&key);
-    index.archives().fill(|| Some(0)).await;
-    let (mut files, mut bytes) = (0, 0);
-    for folder in std::fs::read_dir(home.path().join("recall"))? {
-        for file in std::fs::read_dir(folder?.path())? {
-            files += 1;
-            bytes += file?.metadata()?.len();
-        }
-    }
+    index.archives().fill().await;
+    let bytes = std::fs::metadata(home.path().join("state/index.db"))?.len();
     writeln!(
         out,
-        "{megabytes} MB in {turns} archived turns: indexed in {:.1?} at rest, {files} files of {} MB, \
+        "{megabytes} MB in {turns} archived turns: indexed in {:.1?}, {} MB, \
          {} MiB above {before} at the peak",
         begin.elapsed(),
         bytes / 1_000_000,

@@ -1,6 +1,6 @@
 //! What memory can fail with.
 
-use crabtalk_domain::storage;
+use crabtalk_domain::{records, storage};
 use std::io;
 use std::path::PathBuf;
 
@@ -70,6 +70,9 @@ pub enum Error {
     /// The conversation's log cannot be read, so that its archives are not searched.
     #[error("cannot read archives: {0}")]
     Storage(#[from] storage::Error),
+    /// The index of archives cannot be used.
+    #[error("cannot index archives: {0}")]
+    Index(#[from] records::Error),
 }
 
 /// A file that was passed over, and why.

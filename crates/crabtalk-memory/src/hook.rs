@@ -1,6 +1,6 @@
 //! What memory adds to an agent and to a run.
 
-use crate::memory::{Rank, UNASKED_POSTINGS, told};
+use crate::memory::{Rank, told};
 use crate::render::{self, Budget};
 use crate::{FoundIn, Hit, Memory, Viewer};
 use crabtalk_domain::{AgentConfig, BoxFuture, Hook, Message, People, Role, RunContext, tags};
@@ -149,26 +149,18 @@ impl Memory {
             }
         }
         let limit = self.settings().recall_limit;
-        let keys = self.conversations(viewer).await;
-        for key in keys
-            .iter()
-            .filter(|key| has_archives || **key != viewer.conversation)
-        {
+        let mut keys = self.conversations(viewer).await;
+        keys.retain(|key| has_archives || *key != viewer.conversation);
+        for key in &keys {
             self.archives().meet(key);
         }
         let keep = |rank: Rank, best: Rank| {
             rank.coverage >= MIN_COVERAGE && rank.score >= MIN_OF_BEST * best.score
         };
         // Some of what is found may stand in the history already.
-        let found = self.look(
-            viewer,
-            keys,
-            &said.content,
-            limit * 2,
-            UNASKED_POSTINGS,
-            keep,
-        );
-        let mut hits = found.await;
+        let mut hits = self
+            .look(viewer, keys, &said.content, limit * 2, keep)
+            .await;
         hits.retain(|hit| !stands_in(hit, history));
         hits.truncate(limit);
         let items = render::items(&hits, BUDGET);

@@ -7,7 +7,6 @@
 //! no text and is derived: whoever owns the texts can build it again.
 
 mod asked;
-mod corpus;
 mod query;
 mod score;
 mod search;
@@ -15,11 +14,7 @@ mod top;
 
 pub(crate) use asked::{Features, Level};
 pub(crate) use query::Query;
-pub(crate) use search::{Shard, search};
-
-pub(crate) use corpus::{Corpus, OnDisk};
-pub(crate) use score::Scratch;
-pub(crate) use search::search_all;
+pub(crate) use search::{Shard, Whole, search};
 
 #[cfg(test)]
 pub(crate) use search::Found;
@@ -29,8 +24,8 @@ use std::collections::HashMap;
 
 /// Bits of a posting that hold the count; more repetitions than this change
 /// no score that saturates at one.
-pub(crate) const COUNT_BITS: u32 = 5;
-pub(crate) const MAX_COUNT: u32 = (1 << COUNT_BITS) - 1;
+const COUNT_BITS: u32 = 5;
+const MAX_COUNT: u32 = (1 << COUNT_BITS) - 1;
 
 /// Most documents an index can number.
 const MAX_DOCUMENTS: usize = 1 << (32 - COUNT_BITS);
@@ -38,8 +33,8 @@ const MAX_DOCUMENTS: usize = 1 << (32 - COUNT_BITS);
 /// The word is a stop word and has no term.
 const NO_TERM: u32 = u32::MAX;
 
-pub(crate) const QUESTION: u8 = 1;
-pub(crate) const TIME: u8 = 2;
+const QUESTION: u8 = 1;
+const TIME: u8 = 2;
 const DEAD: u8 = 4;
 
 /// A turn, or a passage of one.
@@ -72,8 +67,8 @@ struct Row {
     flags: u8,
 }
 
-pub(crate) const NO_DAY: i32 = i32::MIN;
-pub(crate) const NO_SPEAKER: u16 = u16::MAX;
+const NO_DAY: i32 = i32::MIN;
+const NO_SPEAKER: u16 = u16::MAX;
 
 #[derive(Debug, Default)]
 pub(crate) struct Index {
@@ -103,11 +98,6 @@ impl Index {
         self.rows.len() - self.dead
     }
 
-    /// Documents with those that were removed and take room still.
-    pub(crate) fn rows(&self) -> usize {
-        self.rows.len()
-    }
-
     /// Whether nothing can be found.
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
@@ -125,18 +115,40 @@ impl Index {
 
     /// Adds a document at the end. `None`: the index is full.
     pub(crate) fn append(&mut self, document: &Document<'_>) -> Option<DocId> {
+        let words = Words::cut(document.text);
+        let mut terms = Vec::new();
+        for word in words.iter() {
+            let term = self.term(word.text);
+            if term != NO_TERM {
+                terms.push((term, word.extra));
+            }
+        }
+        self.add(document, &terms, flags_of(document.text, &words))
+    }
+
+    /// Adds a document without its text, of which `terms` and `flags` are known.
+    pub(crate) fn append_analysed(
+        &mut self,
+        document: &Document<'_>,
+        Analysed { terms, flags }: &Analysed,
+    ) -> Option<DocId> {
+        let term = |term: &str| match term.strip_prefix(EXTRA) {
+            Some(extra) => (self.number_of(extra), true),
+            None => (self.number_of(term), false),
+        };
+        let terms: Vec<(u32, bool)> = terms.split_ascii_whitespace().map(term).collect();
+        self.add(document, &terms, *flags)
+    }
+
+    /// Adds a document of terms, each with whether it stands beside the sequence.
+    fn add(&mut self, document: &Document<'_>, terms: &[(u32, bool)], flags: u8) -> Option<DocId> {
         let id = u32::try_from(self.rows.len())
             .ok()
             .filter(|id| (*id as usize) < MAX_DOCUMENTS)?;
-        let words = Words::cut(document.text);
         let mut last: Option<u32> = None;
-        for word in words.iter() {
-            let term = self.term(word.text);
-            if term == NO_TERM {
-                continue;
-            }
+        for &(term, extra) in terms {
             self.count(term, id);
-            if word.extra {
+            if extra {
                 continue;
             }
             if let Some(before) = last.replace(term) {
@@ -144,8 +156,6 @@ impl Index {
                 self.pairs.push(pair_hash(before, term));
             }
         }
-        let told = tells_time(words.iter().map(|w| w.text));
-        let asked = has_question(document.text);
         let speaker = self.speaker(document.speaker);
         self.sessions = self.sessions.max(document.session + 1);
         self.rows.push(Row {
@@ -154,7 +164,7 @@ impl Index {
             pairs_end: u32::try_from(self.pairs.len()).ok()?,
             day: document.day.unwrap_or(NO_DAY),
             speaker,
-            flags: if asked { QUESTION } else { 0 } | if told { TIME } else { 0 },
+            flags,
         });
         Some(id)
     }
@@ -229,14 +239,22 @@ impl Index {
         }
         let term = match term_of(word) {
             None => NO_TERM,
-            Some(stem) => *self.terms.entry(stem.as_ref().into()).or_insert_with(|| {
-                self.postings.push(Vec::new());
-                self.hashes.push(term_hash(&stem));
-                // One list a term, and terms are fewer than 2^32 words.
-                (self.postings.len() - 1) as u32
-            }),
+            Some(stem) => self.number_of(&stem),
         };
         self.words.insert(word.into(), term);
+        term
+    }
+
+    /// The number of a term, new ones included.
+    fn number_of(&mut self, stem: &str) -> u32 {
+        if let Some(term) = self.terms.get(stem) {
+            return *term;
+        }
+        // One list a term, and terms are fewer than 2^32 words.
+        let term = self.postings.len() as u32;
+        self.postings.push(Vec::new());
+        self.hashes.push(term_hash(stem));
+        self.terms.insert(stem.into(), term);
         term
     }
 
@@ -247,15 +265,7 @@ impl Index {
             .map_or(&[], |at| &self.postings[*at as usize])
     }
 
-    /// Every term's hash with its postings.
-    pub(crate) fn lists(&self) -> impl Iterator<Item = (u64, &[u32])> {
-        self.hashes
-            .iter()
-            .zip(&self.postings)
-            .map(|(hash, list)| (*hash, &list[..]))
-    }
-
-    pub(crate) fn pairs_of(&self, id: DocId) -> &[u16] {
+    fn pairs_of(&self, id: DocId) -> &[u16] {
         let at = id as usize;
         let begin = at
             .checked_sub(1)
@@ -282,9 +292,49 @@ impl Index {
     }
 }
 
-/// Stands for a term in files, hence the same for good (FNV-1a, then mixed).
-/// At 64 bits two terms of a large vocabulary do not meet.
-pub(crate) fn term_hash(term: &str) -> u64 {
+/// Begins a term beside the sequence of words.
+const EXTRA: char = '+';
+
+/// What the index needs of a text.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Analysed {
+    /// Terms in order, separated by blanks.
+    pub(crate) terms: String,
+    /// `QUESTION` and `TIME`.
+    pub(crate) flags: u8,
+}
+
+impl Analysed {
+    pub(crate) fn of(text: &str) -> Self {
+        let words = Words::cut(text);
+        let mut terms = String::with_capacity(text.len());
+        for word in words.iter() {
+            let Some(term) = term_of(word.text) else {
+                continue;
+            };
+            if !terms.is_empty() {
+                terms.push(' ');
+            }
+            if word.extra {
+                terms.push(EXTRA);
+            }
+            terms.push_str(&term);
+        }
+        Self {
+            terms,
+            flags: flags_of(text, &words),
+        }
+    }
+}
+
+fn flags_of(text: &str, words: &Words) -> u8 {
+    let asks = if has_question(text) { QUESTION } else { 0 };
+    let tells = tells_time(words.iter().map(|word| word.text));
+    asks | if tells { TIME } else { 0 }
+}
+
+/// FNV-1a, then mixed.
+fn term_hash(term: &str) -> u64 {
     mixed(fnv(term.as_bytes()))
 }
 
@@ -303,7 +353,7 @@ fn mixed(mut hash: u64) -> u64 {
 
 /// Of two terms side by side. Sixteen bits are enough: a wrong match is as
 /// rare as one in a thousand documents and worth half a point.
-pub(crate) fn pair_hash(a: u64, b: u64) -> u16 {
+fn pair_hash(a: u64, b: u64) -> u16 {
     mixed(a.rotate_left(1) ^ b) as u16
 }
 

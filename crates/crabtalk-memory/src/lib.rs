@@ -8,7 +8,7 @@
 //!
 //! Absent on purpose: a database, a model, the network. Indexes are derived:
 //! that of entries lives in memory and is built by the first recall, that of
-//! archives in files that are made while the daemon is at rest.
+//! archives lies behind [`Passages`](crabtalk_domain::records::Passages).
 
 mod archives;
 mod entries;

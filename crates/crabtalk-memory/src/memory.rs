@@ -11,7 +11,6 @@ mod recall;
 
 use crate::archives::ArchiveIndex;
 use crate::entries::{Entries, Entry, MAX_CONTENT_BYTES, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
-use crate::index::Scratch;
 use crate::{Error, Owners, Viewer, Warning};
 use crabtalk_domain::storage::{RecallScope, Storage};
 use crabtalk_domain::{Clock, ConversationKey};
@@ -20,7 +19,6 @@ pub(crate) use found::Rank;
 use inner::{Inner, State};
 pub(crate) use page::told;
 use page::{MAX_PAGE_BYTES, Page};
-pub(crate) use recall::UNASKED_POSTINGS;
 use serde::Deserialize;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -151,10 +149,7 @@ impl Memory {
             overview: Page::new(parts.config.join("memory/MEMORY.md")),
             turns: Arc::new(Semaphore::new(MAX_AT_ONCE)),
             parts,
-            state: Mutex::new(State {
-                entries,
-                scratch: Scratch::default(),
-            }),
+            state: Mutex::new(State { entries }),
         }))
     }
 

@@ -5,11 +5,14 @@
 //! tables of its `.sql` file.
 
 mod logs;
+mod passages;
 
 pub(crate) use logs::{Changed, LogRow, LogTable, Looked};
 
 use crate::db::{Contents, Database, Definition};
+use crabtalk_domain::records::Passages;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The statements that make the tables, by format.
 const MIGRATIONS: &[&str] = &[concat!(
@@ -33,5 +36,10 @@ impl Indexes {
 
     pub(crate) fn logs(&self) -> LogTable {
         LogTable(self.0.clone())
+    }
+
+    /// The index of archived turns.
+    pub fn passages(&self) -> Arc<dyn Passages> {
+        Arc::new(passages::PassageTable(self.0.clone()))
     }
 }

@@ -1,18 +1,14 @@
-//! Makes the index: what is missing, a bounded step at a time.
-//!
-//! Invariant: a step reads and holds a bounded part of an archive, writes one
-//! file whole, and may be cut off anywhere.
+//! Writes the index: what is missing, a bounded step at a time.
 
-use super::segment::{Draft, Part, Segment, Session, merge};
-use super::span::{Named, Span, in_order, newest_gap};
-use super::{ArchiveIndex, Inner, Turn, names};
+use super::turn::text_hash;
+use super::{ArchiveIndex, Turn};
+use crate::index::Analysed;
+use crate::text::passages;
 use crabtalk_domain::ConversationKey;
+use crabtalk_domain::records::{IndexedArchive, Passage};
 use crabtalk_domain::storage::{self, ArchiveInfo, LogPart};
-use std::io;
-use std::sync::Arc;
 
-/// Bytes of text that one step indexes, and a segment holds before any merge:
-/// some hundredths of a second of work, and few megabytes of memory.
+/// Bytes of text that one step indexes: some hundredths of a second of work.
 const STEP_TEXT_BYTES: usize = 256 * 1024;
 
 /// Bytes of messages that one step reads: tool results are passed over.
@@ -24,76 +20,52 @@ const PAGE_BYTES: usize = 64 * 1024;
 /// Entries of a page, the first one and at most.
 const PAGE: (usize, usize) = (16, 256);
 
-/// Segments of one size that are made one.
-const MERGED: usize = 8;
-
-/// Documents of the largest segment. A search holds some bytes for each; of
-/// twice as many it took half as long again, since they left the processor's
-/// cache.
-const MAX_DOCS: u32 = 1 << 17;
-
-/// What is to be done next for a conversation.
-enum Step {
-    Nothing,
-    Merge(Vec<Named>),
-    Index(Span),
-}
+/// Name of a sender that did not choose one.
+const NAMELESS: &str = "user";
 
 impl ArchiveIndex {
     /// Brings the index of a conversation one step further, and says whether
-    /// more is to be done. `tidy`: merges too, which only saves time later.
-    pub(super) async fn step(
-        &self,
-        key: &ConversationKey,
-        tidy: bool,
-    ) -> Result<bool, crate::Error> {
+    /// another step is needed.
+    pub(super) async fn step(&self, key: &ConversationKey) -> Result<bool, crate::Error> {
         let _building = self.0.building.lock().await;
-        let infos: Arc<[ArchiveInfo]> = match self.0.storage.archives(key).await {
-            Err(storage::Error::NotFound(_)) => Arc::default(),
-            other => other?.into(),
+        let infos = match self.0.storage.archives(key).await {
+            Err(storage::Error::NotFound(_)) => Vec::new(),
+            other => other?,
         };
-        let (index, of, archives) = (self.clone(), key.clone(), Arc::clone(&infos));
-        let next = self.blocking(move |inner| inner.next_step(&index, &of, &archives, tidy));
-        match next.await {
-            Step::Nothing => {
-                self.0.checked(key);
-                Ok(false)
-            }
-            Step::Merge(parts) => {
-                let of = key.clone();
-                let merged = self.blocking(move |inner| inner.merge(&of, &parts)).await;
-                merged
-                    .map(|()| true)
-                    .map_err(|error| self.failed(key, error))
-            }
-            Step::Index(span) => {
-                let (archive, _) = span.last();
-                let info = infos.iter().find(|info| info.index == archive);
-                let Some(info) = info else { return Ok(false) };
-                self.index(key, info, span).await?;
-                Ok(true)
+        let mut indexed = self.0.passages.archives(key).await?;
+        let is_wrong = self.0.state().wrong.remove(key);
+        let fits = |it: &IndexedArchive| infos.iter().any(|info| is_of(it, info));
+        if !indexed.is_empty() && (is_wrong || !indexed.iter().all(fits)) {
+            self.0.passages.clear(key).await?;
+            indexed.clear();
+        }
+        for info in infos.iter().rev() {
+            let known = indexed.iter().find(|known| known.index == info.index);
+            if known.is_none_or(|known| known.before.is_some()) {
+                let before = known.and_then(|known| known.before);
+                self.index(key, info, before).await?;
+                return Ok(true);
             }
         }
+        self.0.checked(key);
+        Ok(false)
     }
 
-    /// Indexes the newest part of a gap.
+    /// Indexes the newest part of an archive that is not indexed yet.
     async fn index(
         &self,
         key: &ConversationKey,
         info: &ArchiveInfo,
-        gap: Span,
+        mut before: Option<u64>,
     ) -> Result<(), crate::Error> {
-        let (archive, mut before) = gap.last();
-        let floor = if gap.from.0 == archive { gap.from.1 } else { 0 };
-        let source = LogPart::Archive(key.clone(), archive);
+        let source = LogPart::Archive(key.clone(), info.index);
         let (mut newest_first, mut text, mut read, mut limit) = (Vec::new(), 0, 0, PAGE.0);
-        let from = loop {
+        loop {
             let page = self.0.storage.page(&source, before, limit).await?;
-            let first = page.entries.first().map(|entry| entry.index);
             let mut bytes = 0;
             for entry in page.entries.iter().rev() {
                 bytes += entry.message.content.len();
-                if entry.compact || entry.index < floor {
+                if entry.compact {
                     continue;
                 }
                 if let Some(turn) = Turn::of(key, &info.archived_at, &entry.message) {
@@ -102,131 +74,61 @@ impl ArchiveIndex {
                 }
             }
             read += bytes;
-            match first.filter(|first| page.more && *first > floor) {
-                None => break floor,
-                Some(first) if text >= STEP_TEXT_BYTES || read >= STEP_READ_BYTES => break first,
-                first => before = first,
+            let first = page.entries.first().map(|entry| entry.index);
+            before = first.filter(|_| page.more);
+            if before.is_none() || text >= STEP_TEXT_BYTES || read >= STEP_READ_BYTES {
+                break;
             }
             let mean = bytes / page.entries.len().max(1) + 1;
             limit = (PAGE_BYTES / mean).clamp(1, PAGE.1);
+        }
+        let turns = newest_first.into_iter().rev();
+        let analysed = move || {
+            turns
+                .flat_map(|(entry, turn)| analysed(entry, &turn))
+                .collect()
         };
-        let span = Span {
-            from: (archive, from),
-            ..gap
+        let passages: Vec<Passage> = match tokio::task::spawn_blocking(analysed).await {
+            Ok(passages) => passages,
+            Err(failed) => std::panic::resume_unwind(failed.into_panic()),
         };
-        let session = Session {
-            first_doc: 0,
-            archive,
+        let archive = IndexedArchive {
+            index: info.index,
             title: info.title.clone(),
             archived_at: info.archived_at.clone(),
             messages: info.message_count,
+            before,
         };
-        let of = key.clone();
-        let written = self.blocking(move |inner| {
-            let named = Named { span, level: 0 };
-            let part = Part {
-                key: &of,
-                named,
-                session,
-            };
-            let folder = inner.folder_of(&of);
-            // One that is there is a folder, or somebody else's thing.
-            if std::fs::symlink_metadata(&folder).is_ok_and(|it| !it.is_dir()) {
-                super::put_aside(&folder);
-            }
-            let written = Draft::of(newest_first.into_iter().rev()).write(&folder, &part);
-            inner.state().open.remove(&of);
-            written
-        });
-        written.await.map_err(|error| self.failed(key, error))
-    }
-
-    fn failed(&self, key: &ConversationKey, source: io::Error) -> crate::Error {
-        crate::Error::Io {
-            action: "write",
-            file: self.0.folder_of(key),
-            source,
-        }
+        Ok(self.0.passages.add(key, archive, passages).await?)
     }
 }
 
-impl Inner {
-    /// Compares what is there with the archives.
-    fn next_step(
-        &self,
-        index: &ArchiveIndex,
-        key: &ConversationKey,
-        infos: &[ArchiveInfo],
-        tidy: bool,
-    ) -> Step {
-        let folder = self.folder_of(key);
-        let segments = index.segments(key);
-        let fits = |session: &Session| {
-            infos.iter().any(|info| {
-                info.index == session.archive
-                    && info.title == session.title
-                    && info.archived_at == session.archived_at
-                    && info.message_count == session.messages
-            })
-        };
-        let fit = segments.iter().flat_map(Segment::sessions).all(fits);
-        let wrong = self.state().wrong.remove(key);
-        if !fit || wrong || infos.is_empty() {
-            self.clear(key);
-        }
-        let (kept, superfluous) = in_order(names(&folder));
-        for named in superfluous {
-            let _ = std::fs::remove_file(folder.join(named.file()));
-        }
-        if tidy && let Some(parts) = mergeable(&kept, &segments) {
-            return Step::Merge(parts);
-        }
-        match newest_gap(&kept, infos.len() as u32) {
-            Some(gap) => Step::Index(gap),
-            None => Step::Nothing,
-        }
-    }
-
-    fn merge(&self, key: &ConversationKey, parts: &[Named]) -> io::Result<()> {
-        let folder = self.folder_of(key);
-        let [first, .., last] = parts else {
-            return Ok(());
-        };
-        let named = Named {
-            span: Span {
-                from: first.span.from,
-                to: last.span.to,
-            },
-            level: first.level + 1,
-        };
-        let open = |part: &Named| Segment::open(&folder.join(part.file()), key);
-        let segments: Vec<Segment> = parts.iter().map(open).collect::<io::Result<_>>()?;
-        let merged = merge(&segments, &folder, &folder.join(named.file()));
-        if merged.is_ok() {
-            for part in parts {
-                // What stays is passed over and deleted by a later step.
-                let _ = std::fs::remove_file(folder.join(part.file()));
-            }
-        }
-        self.state().open.remove(key);
-        merged
-    }
+/// Whether an archive still is the one that was indexed, by all that a list tells.
+fn is_of(indexed: &IndexedArchive, info: &ArchiveInfo) -> bool {
+    info.index == indexed.index
+        && info.title == indexed.title
+        && info.archived_at == indexed.archived_at
+        && info.message_count == indexed.messages
 }
 
-/// Neighbours of one size that are enough to be made one, and not too much.
-fn mergeable(kept: &[Named], segments: &[Segment]) -> Option<Vec<Named>> {
-    if kept.len() != segments.len() {
-        return None;
-    }
-    (0..kept.len().checked_sub(MERGED - 1)?).find_map(|at| {
-        let run = &kept[at..at + MERGED];
-        let docs: u64 = segments[at..at + MERGED]
-            .iter()
-            .map(|segment| u64::from(segment.docs()))
-            .sum();
-        let alike = run
-            .windows(2)
-            .all(|two| two[0].level == two[1].level && two[0].span.to == two[1].span.from);
-        (alike && run[0].level < u8::MAX && docs <= u64::from(MAX_DOCS)).then(|| run.to_vec())
-    })
+fn analysed(entry: u64, turn: &Turn) -> Vec<Passage> {
+    let speaker = match turn.speaker.as_str() {
+        NAMELESS => "",
+        name => name,
+    };
+    let passage = |range: std::ops::Range<usize>| {
+        let Analysed { terms, flags } = Analysed::of(&turn.text[range.clone()]);
+        // A line of a log is far below 4 GiB.
+        Passage {
+            entry,
+            begin: range.start as u32,
+            bytes: range.len() as u32,
+            hash: text_hash(&turn.text),
+            speaker: speaker.to_owned(),
+            day: turn.day(),
+            flags,
+            terms,
+        }
+    };
+    passages(&turn.text).into_iter().map(passage).collect()
 }

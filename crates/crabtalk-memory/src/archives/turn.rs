@@ -1,5 +1,6 @@
 //! Which part of a message is kept to be found again: who said what, and when.
 
+use crate::index::fnv;
 use crabtalk_domain::{ConversationKey, Message, Role};
 
 /// Something that somebody said.
@@ -42,6 +43,12 @@ impl Turn {
     pub(super) fn day(&self) -> Option<i32> {
         self.at.get(..10)?.parse().ok().map(crate::days)
     }
+}
+
+/// Tells whether a turn's text still is what was indexed.
+pub(crate) fn text_hash(text: &str) -> u32 {
+    let hash = fnv(text.as_bytes());
+    (hash ^ hash >> 32) as u32
 }
 
 /// Takes `<recall>` blocks out, should one have come into a message: memory

@@ -39,6 +39,7 @@ impl Folder {
             level: Level::Session,
             features,
             keep: &|_| true,
+            whole: None,
         };
         let found = search(&[shard], &Query::parse(query, None), 10);
         let name = |doc| self.entries.of_doc(doc).map(|(slot, _)| slot.name.clone());

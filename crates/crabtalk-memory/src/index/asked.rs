@@ -34,8 +34,4 @@ pub(super) struct Weighted<'q> {
     pub(super) idf: f32,
     /// Its part in what was asked.
     pub(super) weight: f32,
-    /// Documents on disk in which it stands.
-    pub(super) on_disk: usize,
-    /// Its number in what was looked up there.
-    pub(super) looked_up: usize,
 }

@@ -2,10 +2,18 @@
 
 use crate::text::{DateHint, Words, asks_when, date_hint, term_of};
 use jiff::civil::Date;
+use std::ops::RangeInclusive;
 
 /// Bytes of a long message that are read, half from its beginning and half
 /// from its end, where people put what they want.
 const MAX_QUERY_BYTES: usize = 4_000;
+
+/// Terms of a long message that archives are searched for: the longest words,
+/// which are the rarest.
+const MAX_SEARCHED: usize = 64;
+
+/// Days on each side of one that is named: people remember them roughly.
+const DAYS_BESIDE: i32 = 3;
 
 #[derive(Debug, Clone)]
 pub(super) struct QueryWord {
@@ -22,6 +30,7 @@ pub(crate) struct Query {
     pub(super) words: Vec<QueryWord>,
     pub(super) date: Option<DateHint>,
     pub(super) when: bool,
+    today: Option<Date>,
 }
 
 impl Query {
@@ -38,6 +47,7 @@ impl Query {
             words: words.collect(),
             date: date_hint(&text, today),
             when: asks_when(&text),
+            today,
         }
     }
 
@@ -49,6 +59,37 @@ impl Query {
     /// The terms that mark a sentence as the one that was looked for.
     pub(crate) fn terms(&self) -> impl Iterator<Item = &str> {
         self.words.iter().filter_map(|word| word.term.as_deref())
+    }
+
+    /// The terms that archives are searched for.
+    pub(crate) fn searched(&self) -> Vec<String> {
+        let mut terms: Vec<String> = self.terms().map(str::to_owned).collect();
+        terms.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        terms.dedup();
+        terms.truncate(MAX_SEARCHED);
+        terms
+    }
+
+    /// The days that it names: a month without a year is the last one.
+    pub(crate) fn days(&self) -> Option<RangeInclusive<i32>> {
+        let hint = self.date?;
+        let date = |year, month, day| Date::new(year, month, day).ok();
+        let Some(month) = hint.month else {
+            let year = hint.year?;
+            return Some(crate::days(date(year, 1, 1)?)..=crate::days(date(year, 12, 31)?));
+        };
+        let last = self.today.map(|today| match month > today.month() {
+            true => today.year() - 1,
+            false => today.year(),
+        });
+        let first = date(hint.year.or(last)?, month, 1)?;
+        Some(match hint.day {
+            None => crate::days(first)..=crate::days(first.last_of_month()),
+            Some(day) => {
+                let day = crate::days(date(first.year(), month, day)?);
+                day - DAYS_BESIDE..=day + DAYS_BESIDE
+            }
+        })
     }
 
     /// Where a speaker's name stands among the words.

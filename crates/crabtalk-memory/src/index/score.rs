@@ -4,7 +4,7 @@
 use super::asked::{Features, Level, Weighted};
 use super::top::Top;
 use super::{
-    COUNT_BITS, Corpus, DEAD, DocId, MAX_COUNT, NO_DAY, NO_SPEAKER, QUESTION, Query, TIME,
+    COUNT_BITS, DEAD, DocId, Index, MAX_COUNT, NO_DAY, NO_SPEAKER, QUESTION, Query, TIME,
     pair_hash, term_hash,
 };
 use crate::text::DateHint;
@@ -41,23 +41,23 @@ const YEAR: f32 = 2.1;
 const DAYS: [(i32, f32); 3] = [(0, 8.0), (3, 4.0), (10, 2.0)];
 const WHEN: f32 = 1.5;
 const AFTER_QUESTION: f32 = 0.35;
-/// Documents whose word pairs are looked at, the best ones without: each look
-/// may read from a disk, and pairs rarely lift one from further below.
+/// Documents whose word pairs are looked at, the best ones without: pairs rarely
+/// lift one from further below.
 const MAX_PAIR_LOOKS: usize = 1_000;
 
 /// Which part of a term's possible score a document gets, 0 to 1.
-pub(super) fn share<C: Corpus>(corpus: &C, term: &str, doc: DocId) -> f32 {
-    let list = corpus.list(term);
+pub(super) fn share(index: &Index, term: &str, doc: DocId) -> f32 {
+    let list = index.list(term);
     let reach = REACH as u32;
     let begin = list.partition_point(|p| (p >> COUNT_BITS) < doc.saturating_sub(reach));
-    let conversation = corpus.conversation(doc as usize);
+    let conversation = index.rows[doc as usize].conversation;
     let (mut near, mut direct) = (0.0, 0.0);
     for posting in &list[begin..] {
         let (other, tf) = (posting >> COUNT_BITS, (posting & MAX_COUNT) as f32);
         if other > doc + reach {
             break;
         }
-        if corpus.conversation(other as usize) != conversation {
+        if index.rows[other as usize].conversation != conversation {
             continue;
         }
         let fade = FADE.powi(other.abs_diff(doc) as i32);
@@ -91,66 +91,35 @@ impl Rules<'_> {
     }
 }
 
-/// Room for some numbers per document, used for one corpus after the other: to
-/// get it anew would cost more than the scoring where little is found.
-#[derive(Debug, Default)]
-pub(crate) struct Scratch {
-    /// Zeros between two corpora, all of them.
-    text: Vec<f32>,
-    near: Vec<f32>,
-    by_session: Vec<f32>,
-    /// By session: the best score so far, and its document counted from 1.
-    best: Vec<(f32, u32)>,
-}
-
-impl Scratch {
-    /// Has room for a corpus.
-    fn fit(&mut self, docs: usize, sessions: usize) {
-        // New zeros come cheaper than longer ones.
-        if self.text.len() < docs {
-            (self.text, self.near) = (vec![0.0; docs], vec![0.0; docs]);
-        }
-        if self.by_session.len() < sessions {
-            (self.by_session, self.best) = (vec![0.0; sessions], vec![(0.0, 0); sessions]);
-        }
-    }
-
-    /// Gives back what is more than for so many documents.
-    pub(crate) fn shrink(&mut self, docs: usize) {
-        if self.text.len() > docs || self.by_session.len() > docs {
-            *self = Self::default();
-        }
-    }
-}
-
-/// The scoring of one corpus.
-pub(super) struct Scoring<'a, C> {
-    corpus: &'a C,
+/// The scoring of one index.
+pub(super) struct Scoring<'a> {
+    index: &'a Index,
     rules: Rules<'a>,
     query: &'a Query,
     /// Speaker that the query names; its words count for little as terms.
     speaker: Option<u16>,
     named: Vec<bool>,
-    scratch: Scratch,
+    /// By document: the score of its terms.
+    text: Vec<f32>,
+    /// By document: the count of a term with neighbours.
+    near: Vec<f32>,
+    by_session: Vec<f32>,
     touched: Vec<DocId>,
     candidates: Vec<DocId>,
 }
 
-impl<'a, C: Corpus> Scoring<'a, C> {
-    pub(super) fn new(
-        corpus: &'a C,
-        rules: Rules<'a>,
-        query: &'a Query,
-        mut scratch: Scratch,
-    ) -> Self {
-        scratch.fit(corpus.docs(), corpus.sessions());
+impl<'a> Scoring<'a> {
+    pub(super) fn new(index: &'a Index, rules: Rules<'a>, query: &'a Query) -> Self {
+        let docs = index.rows.len();
         let mut scoring = Self {
-            corpus,
+            index,
             rules,
             query,
             speaker: None,
             named: vec![false; query.words.len()],
-            scratch,
+            text: vec![0.0; docs],
+            near: vec![0.0; docs],
+            by_session: vec![0.0; index.sessions as usize],
             touched: Vec::new(),
             candidates: Vec::new(),
         };
@@ -162,7 +131,7 @@ impl<'a, C: Corpus> Scoring<'a, C> {
 
     fn find_speakers(&mut self) {
         let mut found = Vec::new();
-        for (id, name) in self.corpus.speakers().iter().enumerate() {
+        for (id, name) in self.index.speakers.iter().enumerate() {
             if let Some(range) = self.query.find_name(name) {
                 self.named[range].fill(true);
                 found.push(id);
@@ -185,15 +154,15 @@ impl<'a, C: Corpus> Scoring<'a, C> {
         shard: usize,
         terms: &[Weighted<'_>],
         top: &mut Top<(usize, DocId)>,
-    ) -> Scratch {
-        let corpus = self.corpus;
+    ) {
+        let index = self.index;
         for term in terms {
             let share = if self.named[term.at] { NAME } else { 1.0 };
-            self.add_term(corpus.list(term.term), share * term.idf);
+            self.add_term(index.list(term.term), share * term.idf);
         }
         if self.candidates.is_empty() && self.query.date.is_some() && self.rules.features.dates {
             // Nothing but a date was asked for.
-            self.candidates = (0..corpus.docs() as u32).collect();
+            self.candidates = (0..index.rows.len() as u32).collect();
         }
         let pairs = self.query_pairs(terms);
         match self.rules.level {
@@ -206,13 +175,6 @@ impl<'a, C: Corpus> Scoring<'a, C> {
             }
             Level::Session => self.best_of_sessions(shard, &pairs, top),
         }
-        for doc in self.candidates {
-            let session = self.corpus.session(doc as usize) as usize;
-            self.scratch.text[doc as usize] = 0.0;
-            self.scratch.by_session[session] = 0.0;
-            self.scratch.best[session] = (0.0, 0);
-        }
-        self.scratch
     }
 
     /// The documents that may be among the best, best first as far as that is
@@ -222,7 +184,7 @@ impl<'a, C: Corpus> Scoring<'a, C> {
         let mut scored: Vec<(f32, DocId)> = Vec::new();
         for &doc in &self.candidates {
             let score = self.base_score(doc);
-            if top.takes(score + room) && self.corpus.flags(doc as usize) & DEAD == 0 {
+            if top.takes(score + room) && self.index.rows[doc as usize].flags & DEAD == 0 {
                 scored.push((score, doc));
             }
         }
@@ -241,17 +203,19 @@ impl<'a, C: Corpus> Scoring<'a, C> {
 
     /// Ranks sessions. Most are dismissed by what their best document could
     /// reach; of the others every document is scored in full.
-    fn best_of_sessions(&mut self, shard: usize, pairs: &[u16], top: &mut Top<(usize, DocId)>) {
+    fn best_of_sessions(&self, shard: usize, pairs: &[u16], top: &mut Top<(usize, DocId)>) {
+        // By session: the best score so far, and its document counted from 1.
+        let mut best_of = vec![(0.0, 0); self.by_session.len()];
         for &doc in &self.candidates {
             let score = self.base_score(doc);
-            let slot = &mut self.scratch.best[self.corpus.session(doc as usize) as usize];
+            let slot = &mut best_of[self.index.rows[doc as usize].session as usize];
             if slot.1 == 0 || score > slot.0 {
                 *slot = (score, doc + 1);
             }
         }
         let room = PAIR * pairs.len() as f32;
         for &doc in &self.candidates {
-            let (score, best) = self.scratch.best[self.corpus.session(doc as usize) as usize];
+            let (score, best) = best_of[self.index.rows[doc as usize].session as usize];
             let most = score + room;
             let may = top.takes(most) || (top.takes((1.0 + SECOND) * most) && self.has_second(doc));
             if best != doc + 1 || !may {
@@ -288,33 +252,34 @@ impl<'a, C: Corpus> Scoring<'a, C> {
 
     /// The documents beside this one that are of its session.
     fn session_of(&self, doc: DocId) -> impl Iterator<Item = DocId> {
-        let (corpus, docs) = (self.corpus, self.corpus.docs());
-        let session = corpus.session(doc as usize);
-        let same =
-            move |doc: &DocId| (*doc as usize) < docs && corpus.session(*doc as usize) == session;
+        let (index, docs) = (self.index, self.index.rows.len());
+        let session = index.rows[doc as usize].session;
+        let same = move |doc: &DocId| {
+            (*doc as usize) < docs && index.rows[*doc as usize].session == session
+        };
         let before = (0..doc).rev().take_while(same);
         before.chain((doc..).take_while(same))
     }
 
     /// Adds one term's share to every document that it touches.
     fn add_term(&mut self, list: &[u32], idf: f32) {
-        let (corpus, docs) = (self.corpus, self.corpus.docs());
+        let (index, docs) = (self.index, self.index.rows.len());
         let (mut session, mut in_session) = (u32::MAX, 0.0);
         for posting in list {
             let (doc, tf) = (
                 (posting >> COUNT_BITS) as usize,
                 (posting & MAX_COUNT) as f32,
             );
-            let conversation = corpus.conversation(doc);
-            if corpus.session(doc) != session {
+            let conversation = index.rows[doc].conversation;
+            if index.rows[doc].session != session {
                 self.add_session(session, in_session, idf);
-                (session, in_session) = (corpus.session(doc), 0.0);
+                (session, in_session) = (index.rows[doc].session, 0.0);
             }
             in_session += tf;
             self.touch(doc, tf);
             let mut weight = tf;
             for other in doc + 1..docs.min(doc + 1 + REACH) {
-                if corpus.conversation(other) != conversation {
+                if index.rows[other].conversation != conversation {
                     break;
                 }
                 weight *= FADE;
@@ -322,7 +287,7 @@ impl<'a, C: Corpus> Scoring<'a, C> {
             }
             let mut weight = tf * FOLLOWING;
             for at in (doc.saturating_sub(REACH)..doc).rev() {
-                if corpus.conversation(at) != conversation {
+                if index.rows[at].conversation != conversation {
                     break;
                 }
                 weight *= FADE;
@@ -335,15 +300,15 @@ impl<'a, C: Corpus> Scoring<'a, C> {
     }
 
     fn touch(&mut self, doc: usize, weight: f32) {
-        if self.scratch.near[doc] == 0.0 {
+        if self.near[doc] == 0.0 {
             // Rows are numbered by u32.
             self.touched.push(doc as u32);
         }
-        self.scratch.near[doc] += weight;
+        self.near[doc] += weight;
     }
 
     fn add_session(&mut self, session: u32, count: f32, idf: f32) {
-        if let Some(sum) = self.scratch.by_session.get_mut(session as usize) {
+        if let Some(sum) = self.by_session.get_mut(session as usize) {
             *sum += SESSION.0 * idf * saturated(count, SESSION.1);
         }
     }
@@ -351,11 +316,11 @@ impl<'a, C: Corpus> Scoring<'a, C> {
     fn settle(&mut self, idf: f32) {
         for &doc in &self.touched {
             let at = doc as usize;
-            if self.scratch.text[at] == 0.0 {
+            if self.text[at] == 0.0 {
                 self.candidates.push(doc);
             }
-            self.scratch.text[at] += idf * saturated(self.scratch.near[at], K_NEAR);
-            self.scratch.near[at] = 0.0;
+            self.text[at] += idf * saturated(self.near[at], K_NEAR);
+            self.near[at] = 0.0;
         }
         self.touched.clear();
     }
@@ -363,19 +328,19 @@ impl<'a, C: Corpus> Scoring<'a, C> {
     /// What the term gives to the turn it stands in, and to the answer of the
     /// question it stands in.
     fn add_direct(&mut self, list: &[u32], idf: f32) {
-        let corpus = self.corpus;
+        let index = self.index;
         for posting in list {
             let (doc, tf) = (
                 (posting >> COUNT_BITS) as usize,
                 (posting & MAX_COUNT) as f32,
             );
-            self.scratch.text[doc] += IN_TURN * idf;
+            self.text[doc] += IN_TURN * idf;
             let next = doc + 1;
-            if corpus.flags(doc) & QUESTION != 0
-                && next < corpus.docs()
-                && corpus.conversation(next) == corpus.conversation(doc)
+            if index.rows[doc].flags & QUESTION != 0
+                && next < index.rows.len()
+                && index.rows[next].conversation == index.rows[doc].conversation
             {
-                self.scratch.text[next] += ANSWERED.0 * idf * saturated(tf, ANSWERED.1);
+                self.text[next] += ANSWERED.0 * idf * saturated(tf, ANSWERED.1);
             }
         }
     }
@@ -383,15 +348,13 @@ impl<'a, C: Corpus> Scoring<'a, C> {
     /// A document's score without pairs.
     fn base_score(&self, doc: DocId) -> f32 {
         let at = doc as usize;
-        let session = self.corpus.session(at);
-        self.scratch.text[at]
-            + self.scratch.by_session[session as usize]
-            + self.rules.bonus * self.bonuses(at)
+        let session = self.index.rows[at].session;
+        self.text[at] + self.by_session[session as usize] + self.rules.bonus * self.bonuses(at)
     }
 
     /// A document's score with everything, if it gets past `takes`.
     fn full_score(&self, doc: DocId, pairs: &[u16], takes: impl Fn(f32) -> bool) -> Option<f32> {
-        if self.corpus.flags(doc as usize) & DEAD != 0 {
+        if self.index.rows[doc as usize].flags & DEAD != 0 {
             return None;
         }
         let mut score = self.base_score(doc);
@@ -399,19 +362,20 @@ impl<'a, C: Corpus> Scoring<'a, C> {
             return None;
         }
         if !pairs.is_empty() {
-            self.corpus.with_pairs(doc, &mut |own| {
-                score += PAIR * pairs.iter().filter(|pair| own.contains(pair)).count() as f32;
-            });
+            let own = self.index.pairs_of(doc);
+            score += PAIR * pairs.iter().filter(|pair| own.contains(pair)).count() as f32;
         }
         (score > 0.0 && takes(score) && (self.rules.keep)(doc)).then_some(score)
     }
 
     fn bonuses(&self, at: usize) -> f32 {
-        let corpus = self.corpus;
-        let asks = |doc| corpus.flags(doc) & QUESTION != 0;
+        let index = self.index;
+        let asks = |doc: usize| index.rows[doc].flags & QUESTION != 0;
         let mut bonus = 0.0;
         let before = at.checked_sub(1);
-        if before.is_some_and(|b| asks(b) && corpus.conversation(b) == corpus.conversation(at)) {
+        if before
+            .is_some_and(|b| asks(b) && index.rows[b].conversation == index.rows[at].conversation)
+        {
             bonus += AFTER_QUESTION;
         }
         if asks(at) {
@@ -419,16 +383,16 @@ impl<'a, C: Corpus> Scoring<'a, C> {
         }
         if self
             .speaker
-            .is_some_and(|s| s == corpus.speaker(at) && s != NO_SPEAKER)
+            .is_some_and(|s| s == index.rows[at].speaker && s != NO_SPEAKER)
         {
             bonus += SPEAKER;
         }
         if self.rules.features.dates {
-            if self.query.when && corpus.flags(at) & TIME != 0 {
+            if self.query.when && index.rows[at].flags & TIME != 0 {
                 bonus += WHEN;
             }
             if let Some(hint) = self.query.date {
-                let day = corpus.day(at);
+                let day = index.rows[at].day;
                 if day != NO_DAY {
                     bonus += date_bonus(hint, day);
                 }

@@ -33,6 +33,7 @@ fn find(index: &Index, query: &str, k: usize) -> Vec<DocId> {
         level: Level::Document,
         features: ALL,
         keep: &|_| true,
+        whole: None,
     };
     search(&[shard], &query, k)
         .into_iter()
@@ -46,6 +47,7 @@ fn sessions(index: &Index, query: &str) -> Vec<Found> {
         level: Level::Session,
         features: ALL,
         keep: &|_| true,
+        whole: None,
     };
     search(&[shard], &Query::parse(query, None), 9)
 }
@@ -149,6 +151,7 @@ fn several_indexes_rank_as_one() {
         level: Level::Document,
         features: ALL,
         keep: &|_| true,
+        whole: None,
     };
     let one: Vec<_> = search(&[shard(&whole)], &query, 9)
         .iter()
@@ -188,6 +191,7 @@ fn what_may_not_be_kept_leaves_room_for_others() {
         level: Level::Session,
         features: ALL,
         keep: &|doc| doc == 0,
+        whole: None,
     };
     assert_eq!(search(&[shard], &query, 1)[0].doc, 0);
 }
@@ -201,6 +205,7 @@ fn coverage_tells_how_much_was_answered() {
             level: Level::Document,
             features: ALL,
             keep: &|_| true,
+            whole: None,
         };
         search(&[shard], &Query::parse(query, None), 1)
             .first()

@@ -4,8 +4,8 @@ use super::{FoundIn, Hit};
 use crate::archives::{Turn, text_hash};
 use crate::index::Query;
 use crate::render;
+use crabtalk_domain::records::Candidate;
 use crabtalk_domain::{ConversationKey, Message};
-use std::ops::Range;
 
 /// Bytes of a hit's text.
 pub(super) const MAX_SNIPPET_BYTES: usize = 1_000;
@@ -19,7 +19,7 @@ pub(crate) struct Rank {
 
 /// Something that was found.
 #[derive(Debug)]
-pub(super) enum Candidate {
+pub(super) enum Match {
     Entry(Hit),
     Turn(Box<FoundTurn>),
 }
@@ -27,19 +27,11 @@ pub(super) enum Candidate {
 /// A turn whose text is still to be read.
 #[derive(Debug)]
 pub(super) struct FoundTurn {
-    /// Which of the conversations that were searched.
-    pub(super) key: usize,
-    /// Index of the entry in its log.
-    pub(super) entry: u64,
-    pub(super) passage: Range<usize>,
-    pub(super) text_hash: u32,
-    pub(super) archive: u32,
-    pub(super) title: String,
-    pub(super) archived_at: String,
+    pub(super) passage: Candidate,
     pub(super) rank: Rank,
 }
 
-impl Candidate {
+impl Match {
     pub(super) fn rank(&self) -> Rank {
         match self {
             Self::Entry(hit) => Rank {
@@ -59,6 +51,11 @@ impl Candidate {
 }
 
 impl FoundTurn {
+    /// The number of its conversation, and the index of its entry.
+    pub(super) fn place(&self) -> (usize, u64) {
+        (self.passage.key, self.passage.passage.entry)
+    }
+
     /// The hit, if the message still is the one that was indexed.
     pub(super) fn hit(
         &self,
@@ -66,19 +63,23 @@ impl FoundTurn {
         message: &Message,
         query: &Query,
     ) -> Option<Hit> {
-        let turn = Turn::of(key, &self.archived_at, message)?;
-        if text_hash(&turn.text) != self.text_hash {
+        let Candidate {
+            archive, passage, ..
+        } = &self.passage;
+        let turn = Turn::of(key, &archive.archived_at, message)?;
+        if text_hash(&turn.text) != passage.hash {
             return None;
         }
-        let passage = turn.text.get(self.passage.clone())?;
+        let begin = passage.begin as usize;
+        let text = turn.text.get(begin..begin + passage.bytes as usize)?;
         Some(Hit {
             source: FoundIn::Archive {
                 conversation: key.clone(),
-                index: self.archive,
+                index: archive.index,
                 speaker: turn.speaker,
             },
-            title: self.title.clone(),
-            snippet: render::snippet(passage, query, MAX_SNIPPET_BYTES),
+            title: archive.title.clone(),
+            snippet: render::snippet(text, query, MAX_SNIPPET_BYTES),
             score: self.rank.score,
             coverage: self.rank.coverage,
             at: turn.at,

@@ -1,14 +1,13 @@
 //! The state of a memory and the work on it, which one thread at a time does.
 
-use super::found::{Candidate, FoundTurn, MAX_SNIPPET_BYTES, Rank};
+use super::found::{FoundTurn, MAX_SNIPPET_BYTES, Match, Rank};
 use super::page::Page;
 use super::{FoundIn, Hit, NewEntry, Parts};
-use crate::archives::{self, Searched, Segment};
+use crate::archives::{self, Sample};
 use crate::entries::{Entries, Entry, Slot};
-use crate::index::{DocId, Features, Level, Query, Scratch, Shard, search, search_all};
+use crate::index::{DocId, Features, Level, Query, Shard, search};
 use crate::view::of_owner;
 use crate::{Error, Viewer, render};
-use crabtalk_domain::ConversationKey;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Semaphore;
@@ -30,7 +29,6 @@ pub(crate) struct Inner {
 
 pub(crate) struct State {
     pub(super) entries: Entries,
-    pub(super) scratch: Scratch,
 }
 
 impl Inner {
@@ -65,64 +63,40 @@ impl Inner {
         }
     }
 
-    /// Finds the best of entries and of what is indexed of these archives.
+    /// Finds the best of entries and of the candidates from archives.
     pub(super) fn find(
         &self,
         viewer: &Viewer,
         query: &Query,
         limit: usize,
-        keys: &[ConversationKey],
-        postings: usize,
-    ) -> Vec<Candidate> {
-        let archives = &self.parts.archives;
-        let segments: Vec<(usize, Segment)> = keys
-            .iter()
-            .enumerate()
-            .flat_map(|(at, key)| {
-                archives
-                    .segments(key)
-                    .iter()
-                    .cloned()
-                    .map(move |s| (at, s))
-                    .collect::<Vec<_>>()
-            })
-            .collect();
-        let mut disk: Vec<Searched> = segments.iter().map(|(_, s)| s.clone().into()).collect();
+        sample: &Sample,
+    ) -> Vec<Match> {
         let state = &mut *self.state();
         state.entries.refresh();
         let sees = self.sees(&state.entries, viewer);
-        let shard = entries_shard(&state.entries, &sees);
-        let scratch = &mut state.scratch;
-        // Passages of one turn count once, hence more than were asked for.
-        let search = search_all(&[shard], &mut disk, query, limit * 3, postings, scratch);
-        // What entries need, they need again; archives are large and rare.
-        scratch.shrink(state.entries.index().rows());
-        for (at, error) in &search.broken {
-            let (key, segment) = &segments[*at];
-            archives.distrust(&keys[*key], segment.path(), error);
-        }
+        let shards = [entries_shard(&state.entries, &sees), sample.shard()];
         let mut seen = HashSet::new();
-        let mut candidates = Vec::new();
-        for found in search.found {
+        let mut matches = Vec::new();
+        // Passages of one turn count once, hence more than were asked for.
+        for found in search(&shards, query, limit * 3) {
             let rank = Rank {
                 score: found.score,
                 coverage: found.coverage,
             };
-            let candidate = match found.shard.checked_sub(1) {
-                None => entry_hit(&state.entries, found.doc, query, rank).map(Candidate::Entry),
-                Some(at) => {
-                    let (key, segment) = &segments[at];
-                    let turn = found_turn(*key, segment, found.doc, rank);
-                    let turn = turn.filter(|turn| seen.insert((turn.key, turn.entry)));
-                    turn.map(|turn| Candidate::Turn(Box::new(turn)))
+            matches.extend(match found.shard {
+                0 => entry_hit(&state.entries, found.doc, query, rank).map(Match::Entry),
+                _ => {
+                    let passage = sample.candidate(found.doc).cloned();
+                    let turn = passage.map(|passage| FoundTurn { passage, rank });
+                    let turn = turn.filter(|turn| seen.insert(turn.place()));
+                    turn.map(|turn| Match::Turn(Box::new(turn)))
                 }
-            };
-            candidates.extend(candidate);
-            if candidates.len() == limit {
+            });
+            if matches.len() == limit {
                 break;
             }
         }
-        candidates
+        matches
     }
 
     pub(super) fn remember(&self, viewer: &Viewer, new: NewEntry) -> Result<(), Error> {
@@ -216,22 +190,8 @@ fn entries_shard<'a>(entries: &'a Entries, keep: &'a dyn Fn(DocId) -> bool) -> S
             dates: false,
         },
         keep,
+        whole: None,
     }
-}
-
-fn found_turn(key: usize, segment: &Segment, doc: DocId, rank: Rank) -> Option<FoundTurn> {
-    let session = segment.session_of(doc)?;
-    let row = segment.row(doc).ok()?;
-    Some(FoundTurn {
-        key,
-        entry: row.entry,
-        passage: row.begin..row.begin + row.bytes,
-        text_hash: row.hash,
-        archive: session.archive,
-        title: session.title.clone(),
-        archived_at: session.archived_at.clone(),
-        rank,
-    })
 }
 
 fn entry_hit(entries: &Entries, doc: DocId, query: &Query, rank: Rank) -> Option<Hit> {

@@ -1,7 +1,8 @@
 //! What is recalled: whose archives, how far, and the words that stand there.
 
-use super::found::{Candidate, Rank};
+use super::found::{Match, Rank};
 use super::{Hit, MAX_HITS, Memory, RecallScope, Recalled};
+use crate::archives::Sample;
 use crate::index::Query;
 use crate::{Viewer, archives};
 use crabtalk_domain::ConversationKey;
@@ -18,13 +19,6 @@ const MAX_CONVERSATIONS: usize = 256;
 /// megabytes, and what is left follows later.
 const ASKED_WAIT: Duration = Duration::from_secs(5);
 
-/// Postings of archives that such a recall reads at most: a tenth of a second.
-const ASKED_POSTINGS: usize = 2_000_000;
-
-/// The same for the recall before a run, whose answer waits for it: a
-/// millisecond. Words that stand in more turns tell little.
-pub(crate) const UNASKED_POSTINGS: usize = 8_000;
-
 impl Memory {
     /// Finds what is known. Archives that cannot be read are reported to the log
     /// and left out.
@@ -35,7 +29,7 @@ impl Memory {
         for key in &keys {
             complete &= self.archives().catch_up(key, until).await;
         }
-        let look = self.look(viewer, keys, query, limit, ASKED_POSTINGS, |_, _| true);
+        let look = self.look(viewer, keys, query, limit, |_, _| true);
         Recalled {
             hits: look.await,
             complete,
@@ -51,7 +45,6 @@ impl Memory {
         keys: Vec<ConversationKey>,
         query: &str,
         limit: usize,
-        postings: usize,
         keep: impl Fn(Rank, Rank) -> bool,
     ) -> Vec<Hit> {
         let limit = limit.min(MAX_HITS);
@@ -59,12 +52,15 @@ impl Memory {
         if limit == 0 || query.is_empty() {
             return Vec::new();
         }
-        let (viewer, asked, keys) = (viewer.clone(), Arc::clone(&query), Arc::new(keys));
-        let of = Arc::clone(&keys);
+        let candidates = self.archives().find(&keys, &query).await;
+        let (viewer, asked) = (viewer.clone(), Arc::clone(&query));
         let mut found = self
-            .blocking(move |inner| inner.find(&viewer, &asked, limit, &of, postings))
+            .blocking(move |inner| {
+                let sample = Sample::new(asked.searched(), candidates);
+                inner.find(&viewer, &asked, limit, &sample)
+            })
             .await;
-        if let Some(best) = found.first().map(Candidate::rank) {
+        if let Some(best) = found.first().map(Match::rank) {
             found.retain(|candidate| keep(candidate.rank(), best));
         }
         self.read_turns(found, &keys, &query).await
@@ -74,14 +70,17 @@ impl Memory {
     /// is dropped, and the index made again.
     async fn read_turns(
         &self,
-        found: Vec<Candidate>,
+        found: Vec<Match>,
         keys: &[ConversationKey],
         query: &Query,
     ) -> Vec<Hit> {
         let mut texts = HashMap::new();
         for (at, key) in keys.iter().enumerate() {
-            let own = found.iter().filter_map(Candidate::turn);
-            let indexes: Vec<u64> = own.filter(|t| t.key == at).map(|t| t.entry).collect();
+            let own = found.iter().filter_map(Match::turn);
+            let indexes: Vec<u64> = own
+                .filter(|t| t.passage.key == at)
+                .map(|t| t.passage.passage.entry)
+                .collect();
             if indexes.is_empty() {
                 continue;
             }
@@ -96,10 +95,10 @@ impl Memory {
         let mut wrong = HashSet::new();
         for candidate in found {
             match candidate {
-                Candidate::Entry(hit) => hits.push(hit),
-                Candidate::Turn(turn) => {
-                    let message = texts.get(&(turn.key, turn.entry));
-                    let key = &keys[turn.key];
+                Match::Entry(hit) => hits.push(hit),
+                Match::Turn(turn) => {
+                    let message = texts.get(&turn.place());
+                    let key = &keys[turn.passage.key];
                     match message.and_then(|message| turn.hit(key, message, query)) {
                         Some(hit) => hits.push(hit),
                         None => {

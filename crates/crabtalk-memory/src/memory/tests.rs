@@ -16,7 +16,6 @@ use std::collections::BTreeMap;
 use std::future::ready;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
-use tokio::time::Instant;
 
 struct Noon;
 
@@ -43,7 +42,7 @@ impl World {
         let memory = Memory::new(Parts {
             config: home.path().to_owned(),
             settings,
-            archives: ArchiveIndex::new(home.path().join("recall"), shelf.clone()),
+            archives: archives(home.path(), &shelf),
             storage: shelf.clone(),
             owners: Arc::new(|sender: &str| sender == "user"),
             clock: Arc::new(Noon),
@@ -57,36 +56,32 @@ impl World {
 
     /// What a daemon that starts anew has.
     fn restart(&mut self) {
-        let index = ArchiveIndex::new(self.home.path().join("recall"), self.shelf.clone());
         self.memory = Memory::new(Parts {
             config: self.home.path().to_owned(),
             settings: self.memory.settings().clone(),
-            archives: index,
+            archives: archives(self.home.path(), &self.shelf),
             storage: self.shelf.clone(),
             owners: Arc::new(|sender: &str| sender == "user"),
             clock: Arc::new(Noon),
         });
     }
 
-    /// Lets a daemon at rest index what it noted.
+    /// Indexes what waits.
     async fn rest(&self) {
-        self.memory.archives().fill(|| Some(0)).await;
+        self.memory.archives().fill().await;
+    }
+
+    /// Whether nothing waits to be indexed.
+    async fn is_idle(&self) -> bool {
+        tokio::select! {
+            biased;
+            () = self.rest() => false,
+            () = tokio::task::yield_now() => true,
+        }
     }
 
     fn pages_read(&self) -> usize {
         self.shelf.pages.swap(0, Ordering::Relaxed)
-    }
-
-    /// Files of the index.
-    fn index_files(&self) -> Vec<PathBuf> {
-        let Ok(folders) = std::fs::read_dir(self.home.path().join("recall")) else {
-            return Vec::new();
-        };
-        let files = |folder: std::io::Result<std::fs::DirEntry>| {
-            std::fs::read_dir(folder.unwrap().path()).unwrap()
-        };
-        let files = folders.flat_map(files);
-        files.map(|file| file.unwrap().path()).collect()
     }
 
     fn archive(&self, sender: &str, messages: &[Message]) {
@@ -161,6 +156,11 @@ impl World {
             }
         }
     }
+}
+
+fn archives(home: &std::path::Path, shelf: &Arc<Shelf>) -> ArchiveIndex {
+    let indexes = crabtalk_store::Indexes::in_state(&home.join("state"));
+    ArchiveIndex::new(indexes.passages(), shelf.clone())
 }
 
 fn key(sender: &str) -> ConversationKey {

@@ -5,6 +5,7 @@
 pub(crate) mod baseline;
 pub(crate) mod generated;
 pub(crate) mod locomo;
+pub(crate) mod stored;
 
 use crate::index::{DocId, Document, Features, Index, Level, Query, Shard, search};
 use std::collections::HashSet;
@@ -165,6 +166,7 @@ impl Recipe {
             level,
             features: self.features,
             keep: &|_| true,
+            whole: None,
         };
         search(&[shard], &Query::parse(question, None), k)
             .iter()

@@ -1,6 +1,7 @@
 //! The generated benchmark: a change that makes recall worse fails here.
 
 use super::measure::baseline::Plain;
+use super::measure::stored::Stored;
 use super::measure::{Recipe, Scores, generated, locomo, measure};
 use crate::index::Features;
 
@@ -67,6 +68,17 @@ fn all_conversations_in_one_store_stay_findable() {
     let scores = measure(&all, |own| Recipe::among(&all, own, features));
     println!("one store       {scores}");
     at_least("turn", scores.turn, [0.69, 0.95, 0.98]);
+}
+
+#[test]
+fn recall_from_the_index_ranks_as_in_memory() {
+    let all = generated::conversations(SEED);
+    let one = measure(&all, |own| Stored::among(std::slice::from_ref(own), own));
+    let among = measure(&all, |own| Stored::among(&all, own));
+    println!("indexed         {one}\nindexed, all    {among}");
+    at_least("turn", one.turn, [0.73, 0.95, 0.98]);
+    at_least("archive", one.archive, [0.74, 0.97, 0.99]);
+    at_least("turn of all", among.turn, [0.70, 0.95, 0.98]);
 }
 
 /// `CRABTALK_LOCOMO=path/to/locomo10.json cargo test -p crabtalk-memory locomo

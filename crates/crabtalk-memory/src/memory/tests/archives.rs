@@ -1,11 +1,8 @@
 //! Archived turns.
-//!
-//! All of it in paused time, which stands still while anything works: how long a
-//! question is patient never depends on how busy the machine is.
 
 use super::*;
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn archives_are_read_once_and_only_what_was_said() {
     let world = World::new();
     let mut calls = Message::assistant("Let me look at the zeppelin.");
@@ -104,7 +101,7 @@ fn long_ago(turns: usize) -> Vec<Message> {
 
 const WALRUS: &str = "Where does the walrus live?";
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn the_oldest_turn_of_long_archives_is_found_at_once() {
     let mut world = World::new();
     world.archive("user", &long_ago(1_200));
@@ -117,7 +114,7 @@ async fn the_oldest_turn_of_long_archives_is_found_at_once() {
     assert_eq!(world.pages_read(), 0, "the index outlives the daemon");
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn no_run_waits_for_what_is_archived() {
     let mut world = World::new();
     world.archive("user", &long_ago(1_200));
@@ -132,195 +129,10 @@ async fn no_run_waits_for_what_is_archived() {
     world.injected("user", "hi walrus").await;
     world.rest().await;
     world.injected("user", "hi walrus").await;
-    let rest = tokio::time::timeout(Duration::from_secs(60), world.rest()).await;
-    assert!(rest.is_err(), "nothing is left to do");
+    assert!(world.is_idle().await);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_daemon_that_is_never_at_rest_indexes_a_step_now_and_then() {
-    let world = World::new();
-    world.archive("user", &long_ago(1_200));
-    world.injected("user", WALRUS).await;
-    let begun = Instant::now();
-    world.memory.archives().fill(|| None).await;
-    let took = begun.elapsed();
-    assert!(
-        took > Duration::from_secs(4),
-        "steps are far apart: {took:?}"
-    );
-    assert!(world.injected("user", WALRUS).await.contains("bathtub"));
-}
-
-#[tokio::test(start_paused = true)]
-async fn between_turns_that_follow_each_other_nothing_is_indexed() {
-    let world = World::new();
-    world.archive("user", &long_ago(1_200));
-    world.injected("user", WALRUS).await;
-    let begun = Instant::now();
-    // No look falls into a run, and each sees that there was another.
-    let turns = || Some(begun.elapsed().as_millis() as u64 / 100);
-    let filling = world.memory.archives().fill(turns);
-    let within = tokio::time::timeout(Duration::from_millis(1_900), filling).await;
-    assert!(within.is_err());
-    assert!(world.index_files().is_empty());
-    let begun = Instant::now();
-    world.rest().await;
-    let took = begun.elapsed();
-    assert!(
-        took < Duration::from_millis(600),
-        "one wait for all: {took:?}"
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_was_just_archived_is_indexed_before_anything_else() {
-    let world = World::new();
-    world.archive("tg:1", &long_ago(1_200));
-    world.injected("tg:1", WALRUS).await;
-    world.archive("user", &long_ago(3));
-    let archives = world.memory.archives();
-    let runs = std::cell::Cell::new(0);
-    let busy = || {
-        runs.set(runs.get() + 1);
-        if runs.get() == 2 {
-            archives.note(&key("user"));
-        }
-        None
-    };
-    let filling = archives.fill(busy);
-    // The other one needs a rest that does not come within that time.
-    let within = tokio::time::timeout(Duration::from_millis(500), filling).await;
-    assert!(within.is_err());
-    assert!(world.injected("user", WALRUS).await.contains("bathtub"));
-    assert_eq!(world.injected("tg:1", WALRUS).await, "");
-    archives.finish().await;
-    assert!(world.injected("tg:1", WALRUS).await.contains("bathtub"));
-}
-
-#[tokio::test(start_paused = true)]
-async fn many_small_archives_become_few_files_and_stay_findable() {
-    let world = World::new();
-    let said_in = |n: usize| format!("In part {n} we met animal{n} and {}", ["Ada", "Bo"][n % 2]);
-    for n in 0..70 {
-        let mut turn = said(Role::Assistant, &said_in(n), "2026-01-05T10:00:00Z");
-        turn.agent = ["ada", "bo"][n % 2].into();
-        world.archive("user", &[turn]);
-        // As each compaction does.
-        world.memory.archives().note(&key("user"));
-        world.rest().await;
-    }
-    let files = world.index_files().len();
-    assert!(files <= 14, "{files} files");
-    for n in 0..70 {
-        let hits = world
-            .memory
-            .recall(&viewer("user"), &format!("animal{n}"), 3)
-            .await
-            .hits;
-        assert_eq!(
-            (hits[0].title.clone(), &hits[0].snippet),
-            (format!("Archive {}", n + 1), &said_in(n))
-        );
-        let FoundIn::Archive { speaker, .. } = &hits[0].source else {
-            panic!("{hits:?}")
-        };
-        assert_eq!(speaker, ["ada", "bo"][n % 2]);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_a_search_indexes_is_in_few_files_too() {
-    let world = World::new();
-    world.archive("user", &long_ago(3_000));
-    assert_eq!(world.titles("user", WALRUS).await[0], "Archive 1");
-    // Eight of one size become one; a turn opens them all.
-    let files = world.index_files().len();
-    assert!((1..=8).contains(&files), "{files} files");
-}
-
-#[tokio::test(start_paused = true)]
-async fn whatever_lies_in_a_segments_place_is_put_aside_and_the_index_made_again() {
-    let mut world = World::new();
-    world.archive("user", &long_ago(40));
-    let found = world.titles("user", WALRUS).await;
-    assert!(!found.is_empty());
-    let [file] = &world.index_files()[..] else {
-        panic!("one file")
-    };
-    let file = file.clone();
-    let folder = file.parent().unwrap().to_owned();
-    let obstacles: [fn(&std::path::Path); 3] = [
-        |path| std::fs::create_dir(path).unwrap(),
-        |path| std::os::unix::fs::symlink("nowhere", path).unwrap(),
-        |path| drop(std::os::unix::net::UnixListener::bind(path).unwrap()),
-    ];
-    for (at, obstruct) in obstacles.into_iter().enumerate() {
-        std::fs::remove_file(&file).unwrap();
-        // A socket's path is short.
-        let here = std::env::temp_dir().join(format!("ct-{}-{at}", std::process::id()));
-        obstruct(&here);
-        std::fs::rename(&here, &file).unwrap();
-        world.restart();
-        world.titles("user", WALRUS).await;
-        assert_eq!(world.titles("user", WALRUS).await, found, "obstacle {at}");
-        std::fs::remove_dir_all(&folder).unwrap();
-        world.restart();
-        assert_eq!(world.titles("user", WALRUS).await, found);
-    }
-    std::fs::remove_dir_all(&folder).unwrap();
-    std::fs::write(&folder, "precious").unwrap();
-    world.restart();
-    world.titles("user", WALRUS).await;
-    assert_eq!(world.titles("user", WALRUS).await, found);
-    let mut aside = folder.into_os_string();
-    aside.push(".foreign");
-    assert_eq!(std::fs::read_to_string(aside).unwrap(), "precious");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_damaged_index_is_made_again() {
-    let mut world = World::new();
-    world.archive("user", &long_ago(40));
-    world.titles("user", WALRUS).await;
-    let [file] = &world.index_files()[..] else {
-        panic!("one file")
-    };
-    let whole = std::fs::read(file).unwrap();
-    let step = whole.len() / 60;
-    let cut = (0..whole.len())
-        .step_by(step)
-        .map(|at| whole[..at].to_vec());
-    let flipped = (0..whole.len()).step_by(step).map(|at| {
-        let mut bytes = whole.clone();
-        bytes[at..(at + 8).min(whole.len())]
-            .iter_mut()
-            .for_each(|byte| *byte ^= 0xff);
-        bytes
-    });
-    let foreign = [b"not an index at all".to_vec(), Vec::new()];
-    for damaged in cut.chain(flipped).chain(foreign) {
-        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-        std::fs::write(file, &damaged).unwrap();
-        world.restart();
-        // Nothing is said that was not; what is broken mends itself.
-        for hit in world.memory.recall(&viewer("user"), WALRUS, 3).await.hits {
-            assert!(
-                hit.snippet.contains("walrus") || hit.snippet.contains("weather"),
-                "{hit:?}"
-            );
-        }
-    }
-    std::fs::write(file, &whole[..whole.len() / 2]).unwrap();
-    world.restart();
-    assert_eq!(world.titles("user", WALRUS).await[0], "Archive 1");
-    assert_eq!(
-        std::fs::read(file).unwrap(),
-        whole,
-        "made again, byte for byte"
-    );
-}
-
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_log_that_says_otherwise_is_believed() {
     let world = World::new();
     world.archive("user", &long_ago(3));
@@ -352,7 +164,7 @@ async fn a_log_that_says_otherwise_is_believed() {
     assert_eq!(world.injected("user", WALRUS).await, "");
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn an_archive_that_cannot_be_read_hides_nothing_and_costs_no_turn() {
     let world = World::new();
     world.archive("user", &long_ago(3));
@@ -369,8 +181,7 @@ async fn an_archive_that_cannot_be_read_hides_nothing_and_costs_no_turn() {
     assert!(told.contains("bathtub") && told.contains("Some archives were not searched"));
     world.pages_read();
     assert!(world.injected("user", WALRUS).await.contains("bathtub"));
-    let rest = tokio::time::timeout(Duration::from_secs(60), world.rest()).await;
-    assert!(rest.is_err() || world.pages_read() == 0);
+    assert!(world.is_idle().await);
     world.shelf.broken.store(false, Ordering::Relaxed);
     let titles = world.titles("user", WALRUS).await;
     assert!(titles.contains(&"Archive 2".to_owned()), "{titles:?}");
@@ -378,19 +189,56 @@ async fn an_archive_that_cannot_be_read_hides_nothing_and_costs_no_turn() {
     assert!(!told.contains("Some archives"), "{told}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_forgotten_conversation_leaves_nothing() {
+#[tokio::test]
+async fn just_archived_conversations_are_indexed_first() {
+    let world = World::new();
+    world.archive("tg:1", &long_ago(2_000));
+    world.injected("tg:1", WALRUS).await;
+    world.archive("user", &long_ago(3));
+    world.memory.archives().note(&key("user"));
+    let filling = world.memory.archives().fill();
+    let found = async {
+        while !world.injected("user", WALRUS).await.contains("bathtub") {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        _ = filling => {}
+        () = found => {}
+    }
+    assert_eq!(world.injected("tg:1", WALRUS).await, "");
+}
+
+#[tokio::test]
+async fn neighbouring_archives_rank_as_one_conversation() {
+    let world = World::new();
+    let at = "2026-01-05T10:00:00Z";
+    world.archive(
+        "user",
+        &[said(Role::User, "Where does the walrus sleep?", at)],
+    );
+    world.archive("user", &[said(Role::Assistant, "In the bathtub.", at)]);
+    world.archive("tg:1", &[said(Role::Assistant, "In the garden.", at)]);
+    let hits = world.memory.recall(&viewer("user"), WALRUS, 5).await.hits;
+    let found: Vec<&str> = hits.iter().map(|hit| hit.snippet.as_str()).collect();
+    assert_eq!(found, ["In the bathtub.", "Where does the walrus sleep?"]);
+}
+
+#[tokio::test]
+async fn deleted_index_is_made_again() {
+    let mut world = World::new();
+    world.archive("user", &long_ago(40));
+    assert_eq!(world.titles("user", WALRUS).await[0], "Archive 1");
+    std::fs::remove_dir_all(world.home.path().join("state")).unwrap();
+    world.restart();
+    assert_eq!(world.titles("user", WALRUS).await[0], "Archive 1");
+}
+
+#[tokio::test]
+async fn forgotten_conversation_is_not_found() {
     let world = World::new();
     world.archive("user", &long_ago(3));
     world.titles("user", WALRUS).await;
-    let [file] = &world.index_files()[..] else {
-        panic!("one file")
-    };
-    let bytes = std::fs::read(file).unwrap();
-    let words = bytes
-        .windows(6)
-        .any(|six| six == b"walrus" || six == b"bathtu");
-    assert!(!words, "no words in the index");
     world.memory.archives().forget(&key("user")).await;
-    assert!(world.index_files().is_empty());
+    assert_eq!(world.injected("user", WALRUS).await, "");
 }

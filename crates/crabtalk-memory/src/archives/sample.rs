@@ -1,0 +1,64 @@
+//! Candidates of archives as an index in memory, for the ranking.
+
+use crate::index::{Analysed, DocId, Document, Features, Index, Level, Shard, Whole};
+use crabtalk_domain::records::{Candidate, Candidates};
+
+/// The candidates of a search. Documents have their places in `candidates`.
+#[derive(Debug, Default)]
+pub(crate) struct Sample {
+    index: Index,
+    whole: Whole,
+    candidates: Vec<Candidate>,
+}
+
+impl Sample {
+    /// `terms`: those that were searched for, as they were counted.
+    pub(crate) fn new(terms: Vec<String>, found: Candidates) -> Self {
+        let counts = found.counts.iter().map(|count| *count as usize);
+        let mut sample = Self {
+            index: Index::new(),
+            whole: Whole {
+                docs: found.passages as usize,
+                counts: terms.into_iter().zip(counts).collect(),
+            },
+            candidates: found.found,
+        };
+        let (mut last, mut session) = (None, 0);
+        for candidate in &mut sample.candidates {
+            let archive = Some((candidate.key, candidate.archive.index));
+            if last.is_some() && last != archive {
+                session += 1;
+            }
+            last = archive;
+            let passage = &mut candidate.passage;
+            let document = Document {
+                conversation: candidate.run,
+                session,
+                speaker: &passage.speaker,
+                day: passage.day,
+                text: "",
+            };
+            let analysed = Analysed {
+                terms: std::mem::take(&mut passage.terms),
+                flags: passage.flags,
+            };
+            // Candidates are far fewer than an index can number.
+            let _ = sample.index.append_analysed(&document, &analysed);
+        }
+        sample
+    }
+
+    pub(crate) fn shard(&self) -> Shard<'_> {
+        Shard {
+            index: &self.index,
+            level: Level::Document,
+            features: Features::ALL,
+            keep: &|_| true,
+            whole: Some(&self.whole),
+        }
+    }
+
+    pub(crate) fn candidate(&self, doc: DocId) -> Option<&Candidate> {
+        self.candidates.get(doc as usize)
+    }
+}
