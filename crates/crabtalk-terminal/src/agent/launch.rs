@@ -38,6 +38,9 @@ impl Terminal {
             .map_or_else(|| format!("{UNNAMED}{life}"), |f| f.session.clone());
         let program = shared.program(&life, found.as_ref().map(|found| found.session.as_str()));
         let hooks = shared.write_files()?;
+        let walled = shared.clone();
+        let program = tokio::task::spawn_blocking(move || walled.boxed(program)).await;
+        let program = program.map_err(|e| Failure::Failed(e.to_string()))??;
         let mut life = Life {
             window: Window {
                 life,
