@@ -49,6 +49,9 @@ pub struct Team {
     pub lenient: bool,
     /// Who lets contexts be compressed.
     pub compress: Compress,
+    /// Whether NEXUS starts the daemon when it is away; yes else.
+    pub start_daemon: Option<bool>,
+    pub notify: Notify,
     /// How long things may take.
     pub times: Times,
     pub thresholds: Thresholds,
@@ -63,6 +66,14 @@ pub struct Team {
     /// reads them.
     #[serde(rename = "kind")]
     pub kinds: BTreeMap<String, toml::Table>,
+}
+
+/// What tells ADMIN that something waits.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Notify {
+    /// A command for `sh`, with `NEXUS_AGENT` and `NEXUS_TEXT` in its environment.
+    pub command: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -168,15 +179,14 @@ impl Team {
         let mut known: BTreeMap<String, &Name> = BTreeMap::new();
         for (name, member) in &self.agents {
             let agent = member.agent.clone().unwrap_or_else(|| name.folder());
-            let conversation = match member.kind.as_deref() {
-                None => format!("the conversation of the agent {:?}", agent.to_lowercase()),
-                Some("crabtalk") => "the conversation of kind \"crabtalk\"".into(),
-                Some(_) => continue,
-            };
+            if !member.is_of_daemon() {
+                continue;
+            }
+            let conversation = format!("the conversation of the agent {:?}", agent.to_lowercase());
             if let Some(other) = known.insert(conversation.clone(), name) {
                 return Err(format!(
                     "[agent.{name}] and [agent.{other}] share {conversation}; give one of them \
-                     another `agent`, or a kind with a conversation of its own"
+                     another `agent`"
                 ));
             }
         }
@@ -194,6 +204,53 @@ impl Team {
             deny: member.deny.clone(),
         };
         own.and(&self.rules)
+    }
+
+    /// Takes what another configuration says, but for what needs a new NEXUS; names
+    /// that.
+    pub fn reload(&mut self, new: Self) -> Vec<String> {
+        let mut kept = Vec::new();
+        let mut keep = |name: &str, is_same: bool| {
+            if !is_same {
+                kept.push(name.to_owned());
+            }
+        };
+        keep("root", self.root == new.root);
+        keep("[tmux]", self.tmux == new.tmux);
+        keep("[kind]", self.kinds == new.kinds);
+        keep("[log]", self.log == new.log);
+        keep("start_daemon", self.start_daemon == new.start_daemon);
+        keep(
+            "times.silent_secs",
+            self.times.silent_secs == new.times.silent_secs,
+        );
+        for name in self.agents.keys().chain(new.agents.keys()) {
+            let same = match (self.agents.get(name), new.agents.get(name)) {
+                (Some(old), Some(new)) => old.runs_as(new),
+                (None, _) | (_, None) => false,
+            };
+            keep(&format!("[agent.{name}]"), same);
+        }
+        for (name, new) in &new.agents {
+            if let Some(old) = self.agents.get_mut(name) {
+                let Member {
+                    compress,
+                    compression,
+                    manual,
+                    allow,
+                    deny,
+                    ..
+                } = new.clone();
+                (old.compress, old.compression, old.manual) = (compress, compression, manual);
+                (old.allow, old.deny) = (allow, deny);
+            }
+        }
+        let silent_secs = self.times.silent_secs;
+        (self.lenient, self.compress, self.notify) = (new.lenient, new.compress, new.notify);
+        (self.times, self.thresholds, self.rules) = (new.times, new.thresholds, new.rules);
+        self.times.silent_secs = silent_secs;
+        kept.dedup();
+        kept
     }
 
     /// Whether nobody has to approve its compression.
@@ -220,6 +277,22 @@ fn check_exact(section: &str, allow: &[Rule]) -> Result<(), String> {
 }
 
 impl Member {
+    /// Whether its program, or its conversation, is the same.
+    fn runs_as(&self, other: &Self) -> bool {
+        let of = |member: &Self| {
+            let Self {
+                agent,
+                kind,
+                identity,
+                env,
+                sandbox,
+                ..
+            } = member.clone();
+            (agent, kind, identity, env, sandbox)
+        };
+        of(self) == of(other)
+    }
+
     /// Whether it is an agent of the daemon.
     pub fn is_of_daemon(&self) -> bool {
         self.kind.is_none()
@@ -272,6 +345,24 @@ mod tests {
     }
 
     #[test]
+    fn reload_takes_rules_and_names_what_needs_a_restart() {
+        let mut team =
+            parse("root = \"/a\"\n[agent.B]\nkind = \"codex\"\n[agent.C]\nkind = \"pi\"\n")
+                .unwrap();
+        let new = parse(
+            "root = \"/a\"\nlenient = true\n[agent.B]\nkind = \"codex\"\n\
+             allow = [\"bash(ls)\"]\n[agent.C]\nkind = \"codex\"\n[agent.D]\n",
+        )
+        .unwrap();
+        assert_eq!(team.reload(new), ["[agent.C]", "[agent.D]"]);
+        assert!(team.lenient);
+        assert_eq!(team.rules_of(&Name::new("B").unwrap()).allow.len(), 1);
+        let c = &team.agents[&Name::new("C").unwrap()];
+        assert_eq!(c.kind.as_deref(), Some("pi"));
+        assert_eq!(team.agents.len(), 2);
+    }
+
+    #[test]
     fn what_is_wrong_is_said_with_its_place() {
         for (text, says) in [
             ("root = 7\n", "line 1, column 8"),
@@ -288,10 +379,6 @@ mod tests {
             ),
             (
                 "root = \"/a\"\n[agent.B]\n[agent.C]\nagent = \"B\"\n",
-                "share the conversation",
-            ),
-            (
-                "root = \"/a\"\n[agent.B]\nkind = \"crabtalk\"\n[agent.C]\nkind = \"crabtalk\"\n",
                 "share the conversation",
             ),
             ("root = \"/a\"\n[agent.NEXUS]\n", "no agent may"),

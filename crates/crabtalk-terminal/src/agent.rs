@@ -69,6 +69,7 @@ pub(crate) struct Shared {
     /// Where its kind's files are.
     pub(crate) state: PathBuf,
     pub(crate) home: PathBuf,
+    pub(crate) crabtalk: PathBuf,
     session: Mutex<Session>,
     /// Something changed that the watcher should see at once.
     pub(crate) wake: Notify,
@@ -117,13 +118,20 @@ impl Terminal {
             .env
             .get("HOME")
             .map_or_else(|| settings.home.clone(), PathBuf::from);
+        let crabtalk = spec.env.get("CRABTALK_HOME");
+        let crabtalk = crabtalk.map_or_else(|| settings.crabtalk.clone(), PathBuf::from);
         let shared = Arc::new(Shared {
             tmux: server.tmux.clone(),
             at: settings.session.clone(),
             size: settings.size,
-            session: Mutex::new(Session::new(&spec, &home, server.claims.clone())),
+            session: Mutex::new(Session::new(
+                &spec,
+                (&home, &crabtalk),
+                server.claims.clone(),
+            )),
             state,
             home,
+            crabtalk,
             spec,
             wake: Notify::new(),
         });

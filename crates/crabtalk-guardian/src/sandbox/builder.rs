@@ -160,13 +160,19 @@ impl PolicyBuilder<'_> {
             .filter(|_| !self.namespaces)
             .filter_map(|entry| self.below_home(entry));
         let path = self.variable("PATH").unwrap_or(OsStr::new(""));
-        let programs =
-            std::env::split_paths(path).filter(|p| p.is_absolute() && !self.is_home_or_above(p));
+        let programs: Vec<PathBuf> = std::env::split_paths(path)
+            .filter(|p| p.is_absolute() && !self.is_home_or_above(p))
+            .collect();
+        // Programs of a virtual environment of Python need what lies beside them.
+        let environments = programs.iter().filter_map(|folder| folder.parent());
+        let environments = environments.filter(|folder| folder.join("pyvenv.cfg").is_file());
+        let environments: Vec<PathBuf> = environments.map(Path::to_path_buf).collect();
         for path in words(SYSTEM)
             .map(PathBuf::from)
             .chain(toolchains)
             .chain(caches)
             .chain(programs)
+            .chain(environments)
             .chain(self.config.read.iter().cloned())
         {
             places.links.note(&path);

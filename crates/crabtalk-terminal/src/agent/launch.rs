@@ -165,6 +165,8 @@ impl Shared {
             text.replace("{state}", &self.state.display().to_string())
                 .replace("{hooks}", &self.hooks_file().display().to_string())
                 .replace("{home}", &self.home.display().to_string())
+                .replace("{crabtalk}", &self.crabtalk.display().to_string())
+                .replace("{name}", &slug(&self.spec.name))
                 .replace("{folder}", &folder.display().to_string())
                 .replace("{session}", session.unwrap_or_default())
         };
@@ -185,6 +187,14 @@ impl Shared {
             life: life.to_owned(),
         }
     }
+}
+
+/// A name of lower-case letters, digits and dashes, as logs of conversations have it.
+pub(super) fn slug(name: &str) -> String {
+    let lower = name.to_ascii_lowercase();
+    let words = lower.split(|c: char| !c.is_ascii_alphanumeric());
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    words.join("-")
 }
 
 /// Names a life among all, also of other supervisors.
