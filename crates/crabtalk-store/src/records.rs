@@ -3,6 +3,9 @@
 //! Each module implements one port of [`crabtalk_domain::records`] over the
 //! tables of its `.sql` file.
 
+mod audit;
+mod costs;
+
 use crate::db::{Contents, Database, Definition};
 use crabtalk_domain::records::Error;
 use std::path::Path;

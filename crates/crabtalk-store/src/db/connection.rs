@@ -3,7 +3,9 @@
 use super::{Contents, Definition};
 use crabtalk_domain::records::Error;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+use std::fs::Permissions;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -40,6 +42,8 @@ fn prepared(definition: &Definition) -> Result<Connection, Error> {
         crabtalk_files::create_folder(folder).map_err(|e| unwritable(path, &e))?;
     }
     let mut connection = Connection::open(path).map_err(failed)?;
+    // SQLite gives the files beside it the same mode. A home that is read-only keeps its own.
+    let _ = std::fs::set_permissions(path, Permissions::from_mode(0o600));
     if let Err(error) = set_up(&connection, definition) {
         let error = failed(error);
         // Without the right to write, what is there can be read.
