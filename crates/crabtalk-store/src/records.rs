@@ -48,15 +48,6 @@ impl Records {
         copied.map(|_| true)
     }
 
-    /// Settles what waits and what was due, so that nothing of it fires any more: the
-    /// records are those of a backup. Waits for the disk.
-    ///
-    /// # Errors
-    /// A database that cannot be written.
-    pub fn skip_missed(&self) -> Result<(), Error> {
-        self.0.alone(|_| Ok(()))
-    }
-
     /// What is wrong with the database, as SQLite's `integrity_check` says it.
     /// Waits for the disk.
     ///

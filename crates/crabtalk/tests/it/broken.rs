@@ -444,3 +444,25 @@ async fn garbage_in_place_of_any_file_stops_no_start_and_costs_nothing_else() {
     let _daemon = env.daemon().await;
     assert_eq!(listed().await.len(), logs.len());
 }
+
+#[tokio::test]
+async fn doctor_names_damaged_records() {
+    let env = TestEnv::new();
+    let daemon = env.daemon().await;
+    env.run(&["ask", "hello"]).await.ok();
+    daemon.terminate().await;
+    let file = env.home.join("state/records.db");
+    for beside in ["records.db-wal", "records.db-shm"] {
+        let _ = fs::remove_file(file.with_file_name(beside));
+    }
+    fs::write(&file, vec![b'x'; 16 * 1024]).unwrap();
+    let _daemon = env.daemon().await;
+    let said = env.run(&["doctor"]).await;
+    let said = format!("{}{}", said.stdout, said.stderr);
+    assert!(said.contains("records.db"), "{said}");
+    let history = env.run(&["history"]).await.ok();
+    assert!(
+        history.contains("hello"),
+        "conversations do not depend on it: {history}"
+    );
+}
