@@ -101,8 +101,15 @@ pub struct Member {
     pub compression: Compression,
     /// Variables of its program in a terminal.
     pub env: BTreeMap<String, String>,
-    /// Whether its program runs in the sandbox; not built yet, and refused.
+    /// Whether its program in a terminal runs in the sandbox.
     pub sandbox: bool,
+    /// Hosts that it reaches there.
+    pub hosts: Vec<String>,
+    /// Files and folders that it may change there, beside the team's root and the
+    /// configuration of its kind.
+    pub writable: Vec<PathBuf>,
+    /// Files and folders that it may read there, beside the system and toolchains.
+    pub readable: Vec<PathBuf>,
     /// Whether it is not started with NEXUS.
     pub manual: bool,
     /// Commands of a terminal agent that are allowed without asking.
@@ -138,21 +145,16 @@ impl Team {
         if team.agents.len() > MAX_AGENTS {
             return Err(format!("more than {MAX_AGENTS} agents"));
         }
-        check_exact("[rules]", &team.rules.allow)?;
-        for (name, member) in &team.agents {
+        check_rules("[rules]", &team.rules.allow, &team.rules.deny, false)?;
+        for (name, member) in &mut team.agents {
             let section = format!("[agent.{name}]");
-            check_exact(&section, &member.allow)?;
+            check_rules(&section, &member.allow, &member.deny, member.sandbox)?;
+            member.check_sandbox(&section, user_home)?;
             if member.is_of_daemon() && !(member.allow.is_empty() && member.deny.is_empty()) {
                 return Err(format!(
                     "{section}: rules of an agent of the daemon belong under `permissions` in \
                      agents/{}.md",
                     member.agent.clone().unwrap_or_else(|| name.folder())
-                ));
-            }
-            if member.sandbox {
-                return Err(format!(
-                    "{section}: `sandbox` is not supported yet; leave it out, and use the \
-                     sandbox of the program itself"
                 ));
             }
             if name.is_reserved() {
@@ -266,12 +268,19 @@ impl Team {
     }
 }
 
-/// Refuses allowing rules that do not name one command.
-fn check_exact(section: &str, allow: &[Rule]) -> Result<(), String> {
-    match allow.iter().find(|rule| !rule.is_exact()) {
+/// Refuses allowing rules without a command, and prefixes outside the sandbox.
+fn check_rules(section: &str, allow: &[Rule], deny: &[Rule], sandbox: bool) -> Result<(), String> {
+    if let Some(rule) = allow.iter().find(|rule| !rule.has_command()) {
+        return Err(format!(
+            "{section}: `allow` names commands; write `{rule}(command)`"
+        ));
+    }
+    let mut all = allow.iter().chain(deny);
+    match all.find(|rule| rule.is_prefix() && !sandbox) {
         None => Ok(()),
         Some(rule) => Err(format!(
-            "{section}: `allow` names exact commands; write `{rule}(command)`"
+            "{section}: `{rule}` is a prefix, which only an agent with `sandbox = true` may \
+             have; write the whole command"
         )),
     }
 }
@@ -286,11 +295,52 @@ impl Member {
                 identity,
                 env,
                 sandbox,
+                writable,
+                readable,
+                hosts,
                 ..
             } = member.clone();
-            (agent, kind, identity, env, sandbox)
+            let walls = (sandbox, writable, readable, hosts);
+            (agent, kind, identity, env, walls)
         };
         of(self) == of(other)
+    }
+
+    /// Checks what it says about the sandbox, and resolves `~`.
+    fn check_sandbox(&mut self, section: &str, user_home: &Path) -> Result<(), String> {
+        match self.kind.as_deref() {
+            None if self.sandbox => {
+                return Err(format!(
+                    "{section}: `sandbox` is for programs in terminals; commands of an agent of \
+                     the daemon run in the sandbox by its mode"
+                ));
+            }
+            Some("crabtalk") if self.sandbox => {
+                return Err(format!(
+                    "{section}: kind \"crabtalk\" needs the daemon, which the sandbox closes; \
+                     leave `sandbox` out, since the daemon's own sandbox holds its commands"
+                ));
+            }
+            _ => {}
+        }
+        let paths = || self.writable.iter().chain(&self.readable);
+        if !self.sandbox && (paths().next().is_some() || !self.hosts.is_empty()) {
+            return Err(format!(
+                "{section}: `hosts`, `writable` and `readable` need `sandbox = true`"
+            ));
+        }
+        for path in self.writable.iter_mut().chain(&mut self.readable) {
+            if let Ok(below) = path.strip_prefix("~") {
+                *path = user_home.join(below);
+            }
+            if !path.is_absolute() {
+                return Err(format!(
+                    "{section}: {} has to be an absolute path, or begin with `~`",
+                    path.display()
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Whether it is an agent of the daemon.
@@ -374,8 +424,24 @@ mod tests {
             ),
             ("root = \"/a\"\n[agent.B]\ndeny = [\"x\"]\n", "agents/b.md"),
             (
-                "root = \"/a\"\n[agent.B]\nkind = \"codex\"\nsandbox = true\n",
-                "not supported yet",
+                "root = \"/a\"\n[agent.B]\nsandbox = true\n",
+                "programs in terminals",
+            ),
+            (
+                "root = \"/a\"\n[agent.B]\nkind = \"crabtalk\"\nsandbox = true\n",
+                "needs the daemon",
+            ),
+            (
+                "root = \"/a\"\n[agent.B]\nkind = \"codex\"\nhosts = [\"a.b\"]\n",
+                "need `sandbox = true`",
+            ),
+            (
+                "root = \"/a\"\n[agent.B]\nkind = \"codex\"\nallow = [\"bash(ls *)\"]\n",
+                "is a prefix",
+            ),
+            (
+                "root = \"/a\"\n[rules]\nallow = [\"bash(ls *)\"]\n",
+                "is a prefix",
             ),
             (
                 "root = \"/a\"\n[agent.B]\n[agent.C]\nagent = \"B\"\n",

@@ -12,7 +12,8 @@ use crate::supervisor::{Listener, Supervisor};
 use crate::world::World;
 use crabtalk_backend::Backend;
 use crabtalk_client::{Client, Endpoint, Starter};
-use crabtalk_terminal::{Kinds, Settings, Spec, Terminals};
+use crabtalk_guardian::GuardianCommand;
+use crabtalk_terminal::{Kinds, Sandbox, Settings, Spec, Terminals};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -194,13 +195,17 @@ pub async fn backends(
         let backend: Arc<dyn Backend> = match (&member.kind, &terminals) {
             (None, _) => Arc::new(of_daemon(name, member)),
             (Some(kind), Ok((terminals, kinds))) => match kinds.get(kind) {
-                Some(known) => Arc::new(terminals.agent(Spec {
-                    name: name.folder(),
-                    kind: known.clone(),
-                    folder: team.root.clone(),
-                    env: member.env.clone(),
-                    silent,
-                })),
+                Some(known) => match sandbox(places, member) {
+                    Ok(sandbox) => Arc::new(terminals.agent(Spec {
+                        name: name.folder(),
+                        kind: known.clone(),
+                        folder: team.root.clone(),
+                        env: member.env.clone(),
+                        silent,
+                        sandbox,
+                    })),
+                    Err(why) => Arc::new(Absent::new(why)),
+                },
                 None => {
                     let names: Vec<&str> = kinds.names().collect();
                     let known = names.join(", ");
@@ -213,6 +218,23 @@ pub async fn backends(
     };
     let backends = team.agents.iter().map(of).collect();
     (backends, terminals.ok().map(|(terminals, _)| terminals))
+}
+
+/// The sandbox of an agent's program, if its entry asks for one.
+fn sandbox(places: &Places, member: &Member) -> Result<Option<Sandbox>, String> {
+    if !member.sandbox {
+        return Ok(None);
+    }
+    let guardian = GuardianCommand::own();
+    let guardian = guardian.map_err(|e| format!("cannot tell where this program lies: {e}"))?;
+    Ok(Some(Sandbox {
+        guardian,
+        crabtalk_home: places.home.clone(),
+        hosts: member.hosts.clone(),
+        writable: member.writable.clone(),
+        readable: member.readable.clone(),
+        environment: crabtalk_guardian::child_environment(std::env::vars_os()),
+    }))
 }
 
 /// The terminals, if anybody of the team is in one; why there are none else,

@@ -4,6 +4,7 @@
 //! session   its transcript and hooks, and what they came to
 //! watch     the task that looks, and tells
 //! launch    started, taken up again, found
+//! sandbox   its program behind walls
 //! submit    messages and commands, typed
 //! answer    prompts, answered
 //! end       turns cancelled, the agent ended
@@ -17,6 +18,7 @@ mod answer;
 mod end;
 mod launch;
 mod look;
+mod sandbox;
 mod session;
 mod submit;
 mod watch;
@@ -30,6 +32,7 @@ use crabtalk_backend::{
     Probe, Prompt, Submission, Submitted,
 };
 use futures_core::Stream;
+pub use sandbox::Sandbox;
 use session::Session;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -57,6 +60,8 @@ pub struct Spec {
     pub env: BTreeMap<String, String>,
     /// After so long without output in a turn it is silent.
     pub silent: Duration,
+    /// The sandbox of its program, if it has one.
+    pub sandbox: Option<Sandbox>,
 }
 
 /// What calls and the watcher share.

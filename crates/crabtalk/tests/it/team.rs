@@ -49,6 +49,7 @@ impl Chat {
             folder: env.work.clone(),
             env: variables.into_iter().map(own).collect::<BTreeMap<_, _>>(),
             silent: Duration::from_secs(60),
+            sandbox: None,
         });
         Self {
             events: port.events(),
