@@ -22,7 +22,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use today::Today;
 
-/// How long a call that a budget decides over waits for the day's sums.
+/// How long a call with a budget waits for the day's sums.
 const READ_WITHIN: Duration = Duration::from_secs(10);
 
 /// How long the end of a run waits for its rows.
@@ -31,7 +31,7 @@ const WRITTEN_WITHIN: Duration = Duration::from_secs(1);
 /// Rows of each kind in a report.
 const MAX_ROWS: u32 = 100;
 
-/// What a model's answer costs, where its price is known.
+/// The cost of a model's answer, where its price is known.
 pub(crate) type Price = dyn Fn(&str, &Usage) -> Option<f64> + Send + Sync;
 
 /// The daemon's account of model calls.
@@ -51,7 +51,7 @@ pub(crate) struct DayLedger {
 
 type Write = BoxFuture<'static, Result<(), records::Error>>;
 
-/// What was spent in the days up to now.
+/// Costs of the days up to today.
 pub(crate) struct Report {
     pub(crate) today: CallTotal,
     pub(crate) budget: Budget,
@@ -287,7 +287,7 @@ impl Ledger for DayLedger {
 
 impl RunEnds for DayLedger {
     fn on_run_end<'a>(&'a self, ended: &'a RunEnded) -> BoxFuture<'a, ()> {
-        // What a crash took the account of is not known to have cost nothing.
+        // A crash lost the account of this run.
         let Some(total) = ended.total else {
             return Box::pin(ready(()));
         };
@@ -326,7 +326,7 @@ fn report_failure(written: Result<(), records::Error>) {
     }
 }
 
-/// What was used, of which budget, and what that is.
+/// The amount used, the key of the exceeded budget, and its limit.
 fn exceeded(sum: &CallTotal, budget: &Budget) -> Option<(String, &'static str, String)> {
     let used = sum.usage.total_tokens();
     if let Some(limit) = budget.tokens_per_day.filter(|limit| used >= *limit) {

@@ -63,7 +63,6 @@ fn folders(home: &Home) -> Vec<PathBuf> {
         state.join("changes/settings/git-sha256"),
         state.join("changes/settings/git-sha256/info"),
         state.join("cron"),
-        state.join("ledger"),
         state.join(crate::mcp::LOGINS),
         state.join("recall"),
         state.join("tls"),

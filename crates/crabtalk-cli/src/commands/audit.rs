@@ -70,7 +70,7 @@ fn show(context: &mut Context, page: &AuditPage) -> Result<(), Error> {
     Ok(())
 }
 
-/// An entry on one line. What was shown is in --json, whole.
+/// An entry on one line; `--json` prints long texts in full.
 fn row(context: &Context, entry: &Value) -> String {
     let of = |key: &str| entry[key].as_str().unwrap_or_default();
     let when = context.when(of("at"));

@@ -9,7 +9,7 @@ use tokio::sync::OnceCell;
 /// Days that are known at a time: calls around midnight count for either.
 const MAX_DAYS: usize = 2;
 
-/// What was spent, and what calls under way may spend.
+/// Costs of calls that ended, and estimates of calls under way.
 #[derive(Default)]
 pub(super) struct Today {
     days: BTreeMap<Date, Day>,
@@ -59,8 +59,8 @@ impl Today {
         self.reserved.remove(&reservation.0).is_some()
     }
 
-    /// What an agent, or all agents, will have used once the calls under way and one
-    /// more have ended. The first call of a budget is made as long as any of it is left.
+    /// The use by an agent, or by all agents, after the calls under way and one more.
+    /// The first call of a budget is made as long as any of it is left.
     pub(super) fn used(
         &mut self,
         date: Date,

@@ -8,12 +8,12 @@ use serde_json::{Map, Value};
 /// Most bytes of one text of an entry; a longer one is cut.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
 
-/// What was done, without its place in the chain.
+/// An action, without its place in the chain.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditEntry {
     /// When, RFC 3339.
     pub at: String,
-    /// What was done: one word, such as `login`.
+    /// The action: one word, such as `login`.
     pub what: String,
     /// By whom, as the daemon knows it.
     #[serde(default, skip_serializing_if = "String::is_empty")]

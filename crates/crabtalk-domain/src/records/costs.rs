@@ -4,11 +4,11 @@ use super::Error;
 use crate::{BoxFuture, CallTotal};
 use jiff::civil::Date;
 
-/// Days with calls that are kept: a year, and the month in which it is looked at.
-/// They are counted, so that a wrong clock removes at most the oldest one.
+/// Days with calls that are kept: a year and a month. They are counted, not dated, so
+/// that a wrong clock removes at most the oldest one.
 pub const COST_DAYS: u32 = 400;
 
-/// What a row counts.
+/// The subject of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CostOf {
     /// A call that was made.
@@ -20,7 +20,7 @@ pub enum CostOf {
     Run(u32),
 }
 
-/// Names a reservation: the life of the daemon that made it, and its number therein.
+/// Identifies a reservation by the life of the daemon that made it and a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReservedCost {
     /// When the daemon began, in microseconds.
@@ -36,7 +36,7 @@ pub struct CostRow {
     pub day: Date,
     /// When, RFC 3339.
     pub at: String,
-    /// What it counts.
+    /// Its subject.
     pub of: CostOf,
     /// The agent that spoke, whose budget pays.
     pub speaker: String,
@@ -50,7 +50,7 @@ pub struct CostRow {
     pub model: String,
     /// The number of the run.
     pub run: u64,
-    /// What it cost.
+    /// Its calls, tokens and money.
     pub total: CallTotal,
 }
 
@@ -82,7 +82,7 @@ pub trait Costs: Send + Sync {
     /// Removes the reservation of a call that was not made.
     fn release(&self, reserved: ReservedCost) -> BoxFuture<'static, Result<(), Error>>;
 
-    /// What agents spent on a day, but for the reservations of this life. Removes the
+    /// Sums of a day by agent, without the reservations of this life. Removes the
     /// oldest days beyond [`COST_DAYS`].
     fn of_day(
         &self,

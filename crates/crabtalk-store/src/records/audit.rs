@@ -77,7 +77,7 @@ impl AuditLog for Records {
 
     fn verify(&self) -> BoxFuture<'static, Result<AuditCheck, Error>> {
         Box::pin(self.0.read(|c| {
-            // Of one state of the database, whatever is written meanwhile.
+            // All statements read the same state of the database.
             c.execute_batch("SAVEPOINT audit_check")?;
             let checked = check(c);
             c.execute_batch("RELEASE audit_check")?;
