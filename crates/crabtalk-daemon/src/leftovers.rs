@@ -153,7 +153,6 @@ mod tests {
         let home = Home::at(dir.path(), None).unwrap().create().unwrap();
         let started = SystemTime::now();
         for folder in [
-            "sessions/.index",
             "state/recall/0251b9716cc3dc26",
             "state/changes/3c6a/3",
             "state/changes/3c6a/3/objects",

@@ -64,6 +64,14 @@ pub struct Spec {
     pub sandbox: Option<Sandbox>,
 }
 
+/// A name of lower-case letters, digits and dashes, as logs of conversations have it.
+fn slug(name: &str) -> String {
+    let lower = name.to_ascii_lowercase();
+    let words = lower.split(|c: char| !c.is_ascii_alphanumeric());
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    words.join("-")
+}
+
 /// What calls and the watcher share.
 pub(crate) struct Shared {
     pub(crate) tmux: Tmux,

@@ -3,7 +3,7 @@
 //! Invariant: what an earlier life left is ended before another one begins.
 
 use super::session::Life;
-use super::{Shared, Terminal};
+use super::{Shared, Terminal, slug};
 use crate::error::Error;
 use crate::hook::HOOKS;
 use crate::processes::{self, MARK};
@@ -201,14 +201,6 @@ impl Shared {
             life: life.to_owned(),
         }
     }
-}
-
-/// A name of lower-case letters, digits and dashes, as logs of conversations have it.
-pub(super) fn slug(name: &str) -> String {
-    let lower = name.to_ascii_lowercase();
-    let words = lower.split(|c: char| !c.is_ascii_alphanumeric());
-    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
-    words.join("-")
 }
 
 /// Names a life among all, also of other supervisors.

@@ -10,8 +10,7 @@ mod read;
 
 use locate::pattern;
 
-use super::Spec;
-use super::launch::slug;
+use super::{Spec, slug};
 use crate::kind::{HookNames, Place};
 use crate::server::Claims;
 use crate::tmux::control::Window;

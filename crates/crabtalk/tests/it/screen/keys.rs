@@ -194,9 +194,7 @@ async fn shift_tab_lowers_the_mode_of_the_next_run() {
     let terminal = Tmux::sized(&env, CHAT, 80, 24);
     terminal.shows(IDLE, 1).await;
     terminal.key("BTab");
-    terminal
-        .shows("mode read-only, from the next run on", 1)
-        .await;
+    terminal.shows("\u{b7} read-only", 1).await;
     terminal.types("/tool bash {\"command\":\"touch made\"}");
     terminal.shows("Read-only file system", 1).await;
     terminal.shows(OVER, 1).await;
