@@ -11,8 +11,8 @@ pub(crate) use logs::{Changed, LogRow, LogTable, Looked};
 use crate::db::{Contents, Database, Definition};
 use std::path::Path;
 
-/// The statements that make the tables, by format.
-const MIGRATIONS: &[&str] = &[concat!(
+/// The statements that make the tables. A file that others made is made again.
+pub(crate) const MIGRATIONS: &[&str] = &[concat!(
     include_str!("derived/logs.sql"),
     include_str!("derived/passages.sql"),
 )];
