@@ -99,7 +99,24 @@ fn about(request: &Msg, entry: AuditEntry) -> AuditEntry {
             .with("skill", &*m.skill)
             .with("content", m.content.clone().unwrap_or_default()),
         Msg::DeleteCron(m) => entry.with("id", m.id),
-        Msg::SetCron(m) => entry.with("id", m.id).with("paused", m.paused),
+        Msg::SetCron(m) => {
+            let entry = match m.paused {
+                Some(paused) => entry.with("id", m.id).with("paused", paused),
+                None => entry.with("id", m.id),
+            };
+            let texts = [
+                ("schedule", &m.schedule),
+                ("at", &m.at),
+                ("skill", &m.skill),
+                ("content", &m.content),
+                ("cwd", &m.cwd),
+                ("asks", &m.asks),
+            ];
+            let set = texts
+                .into_iter()
+                .filter_map(|(key, text)| Some((key, text.clone()?)));
+            set.fold(entry, |entry, (key, text)| entry.with(key, text))
+        }
         Msg::SubscribeEvent(m) => entry
             .with("source", &*m.source)
             .with("agent", &*m.target_agent),
