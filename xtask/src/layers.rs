@@ -20,7 +20,6 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "crabtalk-cli",
         &[
             "crabtalk-proto",
-            "crabtalk-audit",
             "crabtalk-client",
             "crabtalk-config",
             "crabtalk-files",
@@ -69,7 +68,6 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "crabtalk-tools",
             "crabtalk-mcp",
             "crabtalk-bus",
-            "crabtalk-audit",
             "crabtalk-cron",
             "crabtalk-component",
         ],
@@ -105,7 +103,6 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("crabtalk-config", &["crabtalk-domain", "crabtalk-files"]),
     ("crabtalk-skills", &["crabtalk-domain", "crabtalk-files"]),
     ("crabtalk-bus", &["crabtalk-domain", "crabtalk-files"]),
-    ("crabtalk-audit", &["crabtalk-files"]),
     ("crabtalk-component", &[]),
     // Components are programs of their own: nothing of the daemon is in them.
     ("crabtalk-fetch", &["crabtalk-component"]),

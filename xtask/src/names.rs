@@ -44,14 +44,6 @@ const SHARED: &[(&str, &str)] = &[
         "Role",
         "who speaks in a message, and what a connection may ask: both are the field's word",
     ),
-    (
-        "Line",
-        "a line of a file, of the books, of a screen: nobody handles two of them",
-    ),
-    (
-        "Page",
-        "a piece of a log, and of the audit: each is what its reader asks for",
-    ),
     ("Source", "of a server, and of a connection"),
     ("Position", "in a log, and in a text"),
     (

@@ -189,7 +189,8 @@ impl CronFile {
     /// Writes what differs of an entry of that number; whether there is one.
     pub fn replace(&mut self, entry: &CronEntry) -> bool {
         let mut draft = entry.draft.clone();
-        let (once, id) = (draft.once, draft.id);
+        let (once, by_agent, id) = (draft.once, draft.by_agent, draft.id);
+        let chain = draft.chain;
         let mut any = false;
         for table in self.0.numbered(id) {
             any = true;
@@ -200,6 +201,8 @@ impl CronFile {
                 }
             }
             set(table, "once", once.then(|| once.into()));
+            set(table, "by_agent", by_agent.then(|| by_agent.into()));
+            set(table, "chain", (chain > 0).then(|| i64::from(chain).into()));
         }
         any
     }

@@ -1,46 +1,38 @@
 //! The record of who did what (REMOTE-2).
 //!
-//! Invariants: what needs an entry has it on the disk before it is done, or is not
-//! done; what only stops something is never refused for want of an entry; what
-//! nobody waits for is bounded, and says how much was left out.
+//! Invariants: an action that needs an entry has it on the disk first, or is not
+//! done; an action that only stops something is never refused for want of an entry;
+//! entries without a caller that waits are bounded, and those left out are counted.
 
 mod security;
 
 pub(crate) use security::Security;
 
-use crabtalk_audit::{AuditEntry, Check, Error, Log, Page};
+use crabtalk_domain::records::{AuditEntry, AuditLog};
 use crabtalk_domain::{Clock, SystemClock, stamp};
 use crabtalk_proto::{Status, code};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 /// How long an entry may take. A disk that does not answer gets no action.
 const WITHIN: Duration = Duration::from_secs(20);
 
-/// Entries that nobody waits for and that wait for the disk.
+/// Entries without a caller that waits, in the queue to the service.
 const LATER: usize = 256;
 
-/// So many of them are written in an hour; what is beyond is counted. A day of
-/// that is a few megabytes, whoever wants to fill the disk.
+/// So many of them are written in an hour; those beyond are counted. A day of
+/// that is a few megabytes.
 const PER_HOUR: u32 = 600;
-
-/// To the service that writes what nobody waits for.
-static TELL: OnceLock<mpsc::Sender<AuditEntry>> = OnceLock::new();
 
 /// Writes the record. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Audit(Arc<Inner>);
-
-struct Inner {
-    folder: PathBuf,
-    log: Mutex<Log>,
-    /// One turn at the log: a thread waits for the disk, and no second one for it.
-    turn: Arc<Semaphore>,
-    /// What nobody waits for, until the service takes it.
-    later: Mutex<Option<mpsc::Receiver<AuditEntry>>>,
+pub(crate) struct Audit {
+    pub(crate) log: Arc<dyn AuditLog>,
+    tell: mpsc::Sender<AuditEntry>,
+    /// Until the service takes it.
+    told: Arc<Mutex<Option<mpsc::Receiver<AuditEntry>>>>,
 }
 
 /// A new entry, now.
@@ -48,87 +40,54 @@ pub(crate) fn entry(what: &str, by: impl ToString) -> AuditEntry {
     AuditEntry::new(stamp(SystemClock.now()), what, by)
 }
 
-/// Tells something that nobody waits for. What there is no room for is lost, and
-/// the log has it all the same.
-pub(crate) fn tell(entry: AuditEntry) {
-    if let Some(tell) = TELL.get() {
-        let _ = tell.try_send(entry);
-    }
-}
-
 impl Audit {
-    /// Of a folder; nothing is read or made before the first entry.
-    pub(crate) fn new(folder: &Path) -> Self {
+    pub(crate) fn new(log: Arc<dyn AuditLog>) -> Self {
         let (tell, told) = mpsc::channel(LATER);
-        // A second daemon in one process, as tests have it, keeps the first.
-        let later = TELL.set(tell).is_ok().then_some(told);
-        Self(Arc::new(Inner {
-            folder: folder.to_owned(),
-            log: Mutex::new(Log::new(folder)),
-            turn: Arc::new(Semaphore::new(1)),
-            later: Mutex::new(later),
-        }))
+        Self {
+            log,
+            tell,
+            told: Arc::new(Mutex::new(Some(told))),
+        }
+    }
+
+    /// The layer of the log that hands on matters of security.
+    pub(crate) fn security(&self) -> Security {
+        Security(self.tell.clone())
+    }
+
+    /// Has the service write an entry. One that finds no room is in the log alone.
+    pub(crate) fn tell(&self, entry: AuditEntry) {
+        let _ = self.tell.try_send(entry);
     }
 
     /// Writes an entry: it is on the disk when this returns.
     pub(crate) async fn record(&self, entry: AuditEntry) -> Result<u64, Status> {
         let what = entry.what.clone();
-        let written = tokio::time::timeout(WITHIN, self.append(entry)).await;
+        let written = tokio::time::timeout(WITHIN, self.log.append(entry)).await;
         let why = match written {
             Ok(Ok(n)) => return Ok(n),
-            Ok(Err(error)) => error,
+            Ok(Err(error)) => error.to_string(),
             Err(_) => format!("the disk did not answer within {} s", WITHIN.as_secs()),
         };
         tracing::error!(what, why, "the audit cannot be written");
         Err(Status::new(
             code::INTERNAL,
-            format!("nothing was done, because it cannot be recorded: the audit: {why}"),
+            format!("nothing was done, because it cannot be recorded: {why}"),
         ))
     }
 
-    async fn append(&self, entry: AuditEntry) -> Result<u64, String> {
-        let turn = Arc::clone(&self.0.turn).acquire_owned().await;
-        let turn = turn.map_err(|e| e.to_string())?;
-        let inner = Arc::clone(&self.0);
-        let writing = tokio::task::spawn_blocking(move || {
-            // Also if nobody waits any more.
-            let _turn = turn;
-            let mut log = inner.log.lock().unwrap_or_else(PoisonError::into_inner);
-            log.append(entry)
-        });
-        let written = writing.await.map_err(|e| e.to_string())?;
-        written.map_err(|e: Error| e.to_string())
-    }
-
-    pub(crate) async fn latest(&self, before: Option<u64>, limit: usize) -> Result<Page, Status> {
-        let folder = self.0.folder.clone();
-        read(move || crabtalk_audit::latest(&folder, before, limit)).await
-    }
-
-    pub(crate) async fn check(&self) -> Result<Check, Status> {
-        let turn = Arc::clone(&self.0.turn).acquire_owned().await;
-        let turn = turn.map_err(|e| Status::internal(e.to_string()))?;
-        let folder = self.0.folder.clone();
-        read(move || {
-            // Not while a line is being written.
-            let _turn = turn;
-            crabtalk_audit::check(&folder)
-        })
-        .await
-    }
-
-    fn take_later(&self) -> Option<mpsc::Receiver<AuditEntry>> {
-        let mut later = self.0.later.lock().unwrap_or_else(PoisonError::into_inner);
-        later.take()
-    }
-
-    /// Writes what nobody waits for, for as long as the daemon runs.
+    /// Writes the entries of [`Self::tell`], for as long as the daemon runs.
     pub(crate) async fn work(&self) -> anyhow::Result<()> {
-        let Some(mut later) = self.take_later() else {
+        let told = self
+            .told
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let Some(mut told) = told else {
             return std::future::pending().await;
         };
         let mut budget = Budget::new();
-        while let Some(entry) = later.recv().await {
+        while let Some(entry) = told.recv().await {
             let Some(left_out) = budget.take() else {
                 continue;
             };
@@ -136,19 +95,11 @@ impl Audit {
                 0 => entry,
                 n => entry.with("left_out_before", n),
             };
-            // It is in the log, which `record` has told too.
+            // `record` logs a failure.
             let _ = self.record(entry).await;
         }
         Ok(())
     }
-}
-
-async fn read<T: Send + 'static>(
-    read: impl FnOnce() -> Result<T, Error> + Send + 'static,
-) -> Result<T, Status> {
-    let read = tokio::task::spawn_blocking(read).await;
-    let read = read.map_err(|e| Status::internal(e.to_string()))?;
-    read.map_err(|e| Status::internal(format!("the audit cannot be read: {e}")))
 }
 
 /// So many in an hour.
@@ -185,9 +136,10 @@ impl Budget {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crabtalk_store::Records;
 
     #[tokio::test(start_paused = true)]
-    async fn what_nobody_waits_for_is_bounded_and_counted() {
+    async fn budget_bounds_and_counts_entries() {
         let mut budget = Budget::new();
         let written = (0..1000).filter_map(|_| budget.take()).count();
         assert_eq!(written, 600);
@@ -197,17 +149,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_be_recorded_is_refused_with_the_reason() {
+    async fn unwritable_entry_is_refused_with_the_reason() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         std::fs::write(&file, "").unwrap();
-        let audit = Audit::new(&file.join("below"));
+        let audit = Audit::new(Arc::new(Records::in_state(&file.join("below"))));
         let refused = audit.record(entry("login", "token/x")).await.unwrap_err();
         assert_eq!(refused.code, 500);
         let begin = "nothing was done, because it cannot be recorded";
         assert!(refused.message.starts_with(begin), "{}", refused.message);
-        let audit = Audit::new(folder.path());
-        assert_eq!(audit.record(entry("login", "token/x")).await.unwrap(), 1);
-        assert_eq!(audit.check().await.unwrap().lines, 1);
     }
 }

@@ -19,7 +19,7 @@ use tar::{Builder, EntryType, Header};
 const LEFT_OUT: &[&str] = &["run", "logs", "daemon.sock", "state/caches", "state/recall"];
 
 /// The file of the records, in a home and in an archive.
-pub(crate) const RECORDS: &str = "state/records.db";
+const RECORDS: &str = "state/records.db";
 
 /// Writes a backup of a home to a file that does not exist, and says what was
 /// written.

@@ -1,70 +1,83 @@
 //! What model calls cost, and the budgets that end them (MODEL-7).
 //!
-//! Invariants: a call counts at once and is in the day's file a moment later, that
-//! of a run before its end is told, so that a restart forgets nothing; nobody
-//! waits long for a disk that does not answer; a file
-//! that cannot be written stops no run, and the figures go on in memory; one that
-//! cannot be read closes the budgets; what is kept in memory and on disk is
-//! bounded.
+//! Invariants: a call counts at once and is in the records a moment later, that of a
+//! run before its end is told; no run waits long for a disk that does not answer; a
+//! disk that cannot be written stops no run, and the figures go on in memory; what
+//! was spent today has to be read before a budget allows a call.
 
-mod book;
-mod cells;
-mod day;
-mod desk;
-mod report;
-mod reserved;
-mod sums;
-
-pub(crate) use cells::Sum;
-pub(crate) use report::Report;
+mod today;
 
 use crate::settings::Settings;
 use crabtalk_domain::model::{Error, ErrorKind};
+use crabtalk_domain::records::{self, COST_DAYS, CostOf, CostReport, CostRow, Costs, ReservedCost};
 use crabtalk_domain::{
-    AgentConfig, BoxFuture, Budget, Clock, Cost, Ledger, Reservation, RunEnded, RunEnds, Spent,
-    Usage,
+    AgentConfig, BoxFuture, Budget, CallTotal, Clock, Cost, Ledger, Reservation, RunEnded, RunEnds,
+    Spent, Usage, stamp,
 };
-use desk::Desk;
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Zoned};
-use reserved::Reserved;
+use jiff::{SignedDuration, ToSpan, Zoned};
 use std::future::ready;
-use std::path::PathBuf;
-use std::sync::{Arc, LazyLock};
-use sums::Entry;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use today::Today;
 
-/// What a model's answer costs, where its price is known.
+/// How long a call with a budget waits for the day's sums.
+const READ_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long the end of a run waits for its rows.
+const WRITTEN_WITHIN: Duration = Duration::from_secs(1);
+
+/// Rows of each kind in a report.
+const MAX_ROWS: u32 = 100;
+
+/// The cost of a model's answer, where its price is known.
 pub(crate) type Price = dyn Fn(&str, &Usage) -> Option<f64> + Send + Sync;
 
 /// The daemon's account of model calls.
 pub(crate) struct DayLedger {
-    /// One file per day.
-    desk: Arc<Desk>,
+    costs: Arc<dyn Costs>,
     settings: Arc<Settings>,
     clock: Arc<dyn Clock>,
     /// Where midnight is; found at the first use.
     zone: LazyLock<TimeZone, Box<dyn FnOnce() -> TimeZone + Send>>,
     price: Box<Price>,
-    /// Calls that are under way.
-    reserved: Reserved,
+    /// Tells the reservations of this daemon from those of former ones.
+    life: i64,
+    today: Mutex<Today>,
+    /// The latest write, for [`Self::finish`].
+    last_write: Mutex<Option<Write>>,
+}
+
+type Write = BoxFuture<'static, Result<(), records::Error>>;
+
+/// Costs of the days up to today.
+pub(crate) struct Report {
+    pub(crate) today: CallTotal,
+    pub(crate) budget: Budget,
+    /// When spent budgets open again.
+    pub(crate) opens_at: String,
+    pub(crate) costs: CostReport,
 }
 
 impl DayLedger {
-    /// Nothing is read before somebody asks.
+    /// Reads nothing before the first use.
     pub(crate) fn new(
-        folder: PathBuf,
+        costs: Arc<dyn Costs>,
         settings: Arc<Settings>,
         clock: Arc<dyn Clock>,
         zone: impl FnOnce() -> TimeZone + Send + 'static,
         price: impl Fn(&str, &Usage) -> Option<f64> + Send + Sync + 'static,
     ) -> Self {
         Self {
-            desk: Desk::new(folder),
+            costs,
             settings,
+            life: clock.now().as_microsecond(),
             clock,
             zone: LazyLock::new(Box::new(zone)),
             price: Box::new(price),
-            reserved: Reserved::default(),
+            today: Mutex::default(),
+            last_write: Mutex::default(),
         }
     }
 
@@ -72,15 +85,50 @@ impl DayLedger {
         self.clock.now().to_zoned((*self.zone).clone())
     }
 
-    /// Waits until what was spent today is known, as far as it can be.
-    pub(crate) async fn know_today(&self) {
-        // Why it is not stands in the log.
-        let _ = self.desk.know(self.now().date()).await;
+    fn today(&self) -> MutexGuard<'_, Today> {
+        self.today.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn last_write(&self) -> MutexGuard<'_, Option<Write>> {
+        let last = self.last_write.lock();
+        last.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until everything is written down.
     pub(crate) async fn finish(&self) {
-        self.desk.finish().await;
+        let last = self.last_write().take();
+        if let Some(last) = last {
+            report_failure(last.await);
+        }
+    }
+
+    /// Keeps a write for [`Self::finish`]. Writes end in their order, and dropping an
+    /// earlier one does not stop it.
+    fn write_later(&self, write: Write) {
+        *self.last_write() = Some(write);
+    }
+
+    /// Sums over so many days up to today.
+    pub(crate) async fn report(&self, days: u32) -> Report {
+        let now = self.now();
+        let today = now.date();
+        let back = i64::from(days.clamp(1, COST_DAYS)) - 1;
+        let from = today.checked_sub(back.days()).unwrap_or(today);
+        let read = self.costs.report(from, today, self.life, MAX_ROWS).await;
+        let mut costs = read.unwrap_or_else(|error| {
+            tracing::error!(%error, "what was spent cannot be read");
+            CostReport::default()
+        });
+        if costs.days.first().is_none_or(|(day, _)| *day != today) {
+            costs.days.insert(0, (today, CallTotal::default()));
+        }
+        let opens = self.opens_at(&now);
+        Report {
+            today: costs.days[0].1,
+            budget: self.node_budget(),
+            opens_at: opens.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
+            costs,
+        }
     }
 
     /// When spent budgets open again.
@@ -99,59 +147,97 @@ impl DayLedger {
         }
     }
 
+    /// Reads what was spent on a day, once.
+    async fn know(&self, day: Date) -> Result<(), String> {
+        let known = self.today().known(day);
+        let reading = known.get_or_try_init(|| async {
+            let read = {
+                // Rows that are added from now on are not in what is read.
+                let mut today = self.today();
+                today.forget(day);
+                self.costs.of_day(day, self.life)
+            };
+            let read = read.await.map_err(|error| error.to_string())?;
+            let mut today = self.today();
+            for (agent, total) in &read {
+                today.add(day, agent, total);
+            }
+            Ok(())
+        });
+        match tokio::time::timeout(READ_WITHIN, reading).await {
+            Ok(read) => read.map(drop),
+            Err(_) => Err("the disk does not answer".to_owned()),
+        }
+    }
+
     /// Sets the estimate of a call aside, if today's budgets leave room for it.
     async fn reserve_of_budgets(
         &self,
         agent: &AgentConfig,
         estimate: Usage,
     ) -> Result<Reservation, Error> {
-        let (own, node) = (&agent.budget, self.node_budget());
         let now = self.now();
-        if let Err(why) = self.desk.know(now.date()).await {
-            let message = format!(
-                "there is a budget, and what was spent today is not known: {why}; mend that file or move it away"
-            );
+        let day = now.date();
+        if let Err(why) = self.know(day).await {
+            let message =
+                format!("there is a budget, and what was spent today is not known: {why}");
             return Err(Error::new(ErrorKind::Budget, message));
         }
-        let (of_agent, of_node) = self.desk.with(now.date(), |day| {
-            (day.of_agent(agent.name.as_str()), day.total())
-        });
-        let cost = Cost::of_call(&estimate, (self.price)(&agent.model, &estimate));
-        let wanted = Sum::new(1, &estimate, &cost);
-        let under_way = self.reserved.sums(agent.name.as_str());
-        let of_agent = with_calls(of_agent, under_way.of_agent, wanted);
-        let of_node = with_calls(of_node, under_way.of_all, wanted);
-        let of_agent = exceeded(&of_agent, own).map(|(used, key, limit)| {
-            let name = &agent.name;
-            format!(
-                "the agent {name} has used or reserved {used} today, and its budget (budget.{key}) is {limit}"
-            )
-        });
-        let spent = of_agent.or_else(|| {
-            let (used, key, limit) = exceeded(&of_node, &node)?;
-            Some(format!(
-                "all agents together have used or reserved {used} today, and the node's budget (limits.{key}) is {limit}"
-            ))
-        });
-        let Some(spent) = spent else {
-            let name = agent.name.as_str();
-            let number = self.reserved.add(&now, name, wanted);
-            let line = Entry {
-                reserves: number,
-                ..Entry::of_reservation(&now, name, wanted)
-            };
-            let line = self.desk.add(now.date(), line);
-            self.desk.written(line).await;
-            return Ok(Reservation(number));
+        let mut wanted = CallTotal::default();
+        let money = (self.price)(&agent.model, &estimate);
+        wanted.add(&estimate, Cost::of_call(&estimate, money));
+        let name = agent.name.as_str();
+        let reserved = {
+            let mut today = self.today();
+            if let Some(spent) = self.spent(&mut today, day, agent, &wanted) {
+                let opens = self.opens_at(&now);
+                let message = format!(
+                    "{spent}; it opens again at {} (in {})",
+                    opens.strftime("%Y-%m-%d %H:%M"),
+                    hours(now.duration_until(&opens))
+                );
+                return Err(Error::new(ErrorKind::Budget, message));
+            }
+            today.reserve(name, wanted)
         };
-        let opens = self.opens_at(&now);
-        let wait = now.duration_until(&opens);
-        let message = format!(
-            "{spent}; it opens again at {} (in {})",
-            opens.strftime("%Y-%m-%d %H:%M"),
-            hours(wait)
-        );
-        Err(Error::new(ErrorKind::Budget, message))
+        let row = CostRow {
+            of: CostOf::Reservation(self.reserved(reserved)),
+            speaker: name.to_owned(),
+            agent: name.to_owned(),
+            total: wanted,
+            ..row(&now)
+        };
+        wait(self.costs.add(row, None)).await;
+        Ok(reserved)
+    }
+
+    /// Why no budget leaves room for a call.
+    fn spent(
+        &self,
+        today: &mut Today,
+        day: Date,
+        agent: &AgentConfig,
+        wanted: &CallTotal,
+    ) -> Option<String> {
+        let name = agent.name.as_str();
+        let of_agent = today.used(day, Some(name), wanted);
+        if let Some((used, key, limit)) = exceeded(&of_agent, &agent.budget) {
+            return Some(format!(
+                "the agent {name} has used or reserved {used} today, and its budget (budget.{key}) is {limit}"
+            ));
+        }
+        let of_all = today.used(day, None, wanted);
+        let (used, key, limit) = exceeded(&of_all, &self.node_budget())?;
+        Some(format!(
+            "all agents together have used or reserved {used} today, and the node's budget (limits.{key}) is {limit}"
+        ))
+    }
+
+    fn reserved(&self, reservation: Reservation) -> ReservedCost {
+        ReservedCost {
+            life: self.life,
+            number: reservation.0,
+        }
     }
 }
 
@@ -171,59 +257,87 @@ impl Ledger for DayLedger {
     fn record(&self, reservation: Reservation, spent: Spent<'_>) -> Cost {
         let now = self.now();
         let cost = Cost::of_call(spent.usage, (self.price)(spent.model, spent.usage));
-        self.reserved.remove(reservation);
-        let line = Entry {
-            settles: reservation.0,
-            ..Entry::new(&now, &spent, &cost)
+        let mut total = CallTotal::default();
+        total.add(spent.usage, cost);
+        let row = CostRow {
+            speaker: spent.agent.name.to_string(),
+            agent: spent.key.agent.to_string(),
+            sender: spent.key.sender.to_string(),
+            provider: spent.provider.to_owned(),
+            model: spent.model.to_owned(),
+            run: spent.run,
+            total,
+            ..row(&now)
         };
-        self.desk.add(now.date(), line);
+        let mut today = self.today();
+        let settles = today
+            .settle(reservation)
+            .then(|| self.reserved(reservation));
+        today.add(row.day, &row.speaker, &total);
+        self.write_later(self.costs.add(row, settles));
         cost
     }
 
-    fn release(&self, agent: &AgentConfig, reservation: Reservation) {
-        if self.reserved.remove(reservation) {
-            let now = self.now();
-            let line = Entry {
-                settles: reservation.0,
-                ..Entry::of_reservation(&now, agent.name.as_str(), Sum::default())
-            };
-            self.desk.add(now.date(), line);
+    fn release(&self, _: &AgentConfig, reservation: Reservation) {
+        if self.today().settle(reservation) {
+            self.write_later(self.costs.release(self.reserved(reservation)));
         }
     }
 }
 
 impl RunEnds for DayLedger {
     fn on_run_end<'a>(&'a self, ended: &'a RunEnded) -> BoxFuture<'a, ()> {
-        // What a crash took the account of is not known to have cost nothing.
-        let Some(total) = &ended.total else {
+        // A crash lost the account of this run.
+        let Some(total) = ended.total else {
             return Box::pin(ready(()));
         };
-        let now = self.now();
-        let line = Entry::of_run(&now, ended, total);
-        let number = self.desk.add(now.date(), line);
-        Box::pin(self.desk.written(number))
+        let row = CostRow {
+            of: CostOf::Run(ended.outcome.code),
+            agent: ended.key.agent.to_string(),
+            sender: ended.key.sender.to_string(),
+            run: ended.outcome.run,
+            total,
+            ..row(&self.now())
+        };
+        // The run's calls were added before it.
+        Box::pin(wait(self.costs.add(row, None)))
     }
 }
 
-/// What is used once the calls under way and one more have ended. The first call
-/// of a budget is made as long as any of it is left.
-fn with_calls(mut used: Sum, under_way: Sum, wanted: Sum) -> Sum {
-    if under_way.calls > 0 {
-        used.add(&under_way);
-        used.add(&wanted);
+/// A row of this moment.
+fn row(now: &Zoned) -> CostRow {
+    CostRow {
+        day: now.date(),
+        at: stamp(now.timestamp()),
+        ..CostRow::default()
     }
-    used
 }
 
-/// What was used, of which budget, and what that is.
-fn exceeded(sum: &Sum, budget: &Budget) -> Option<(String, &'static str, String)> {
-    let tokens = budget.tokens_per_day.filter(|limit| sum.tokens() >= *limit);
-    if let Some(limit) = tokens {
-        let used = format!("{} tokens", sum.tokens());
-        return Some((used, "tokens_per_day", limit.to_string()));
+/// Waits for a write, for a moment. It is not stopped after that.
+async fn wait(write: Write) {
+    if let Ok(written) = tokio::time::timeout(WRITTEN_WITHIN, write).await {
+        report_failure(written);
     }
-    let limit = budget.money_per_day.filter(|limit| sum.money >= *limit)?;
-    let used = format!("{:.4} in money", sum.money);
+}
+
+fn report_failure(written: Result<(), records::Error>) {
+    if let Err(error) = written {
+        tracing::error!(%error, "cannot write down what was spent; it counts until a restart");
+    }
+}
+
+/// The amount used, the key of the exceeded budget, and its limit.
+fn exceeded(sum: &CallTotal, budget: &Budget) -> Option<(String, &'static str, String)> {
+    let used = sum.usage.total_tokens();
+    if let Some(limit) = budget.tokens_per_day.filter(|limit| used >= *limit) {
+        return Some((
+            format!("{used} tokens"),
+            "tokens_per_day",
+            limit.to_string(),
+        ));
+    }
+    let limit = budget.money_per_day.filter(|limit| sum.money() >= *limit)?;
+    let used = format!("{:.4} in money", sum.money());
     Some((used, "money_per_day", limit.to_string()))
 }
 

@@ -63,24 +63,20 @@ fn folders(home: &Home) -> Vec<PathBuf> {
         state.join("changes/settings/git-sha256"),
         state.join("changes/settings/git-sha256/info"),
         state.join("cron"),
-        state.join("ledger"),
         state.join(crate::mcp::LOGINS),
-        state.join("recall"),
         state.join("tls"),
         state,
     ]
 }
 
-/// What is left in the indexes of archives, and among what runs changed, of which
+/// Sweeps what is left among the changes of runs, of which
 /// there may be one for each of a hundred thousand conversations: for when the
 /// daemon serves. What is younger than the daemon may be its own.
 pub(crate) fn sweep_the_many(home: &Home, started: SystemTime) {
     let before = started - CLOCKS_APART;
-    // The index of conversations of earlier versions.
+    // The indexes of earlier versions.
     let _ = std::fs::remove_dir_all(home.sessions_dir().join(".index"));
-    for index in entries(&home.state_dir().join("recall")) {
-        sweep_older(&index.path(), before);
-    }
+    let _ = std::fs::remove_dir_all(home.state_dir().join("recall"));
     for conversation in entries(&home.state_dir().join("changes")) {
         for run in entries(&conversation.path()) {
             sweep_older(&run.path(), before);
@@ -153,12 +149,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::at(dir.path(), None).unwrap().create().unwrap();
         let started = SystemTime::now();
-        for folder in [
-            "sessions/.index",
-            "state/recall/0251b9716cc3dc26",
-            "state/changes/3c6a/3",
-            "state/changes/3c6a/3/objects",
-        ] {
+        for folder in ["state/changes/3c6a/3", "state/changes/3c6a/3/objects"] {
             let folder = home.root().join(folder);
             fs::create_dir_all(&folder).unwrap();
             let names = [".crabtalk-AbC123.tmp", ".crabtalk-DeF456.tmp", "1-2.idx"];

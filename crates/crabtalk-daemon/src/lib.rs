@@ -22,6 +22,7 @@ mod disk;
 mod edit;
 mod first_look;
 mod heap;
+mod import;
 mod ledger;
 mod leftovers;
 mod logging;

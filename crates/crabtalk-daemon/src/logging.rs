@@ -29,7 +29,7 @@ const TALKS_TOO_MUCH: &str = "rmcp";
 
 /// What prevents the file from being written for now is told and no reason not
 /// to start: a disk that is full or read-only may be read (STORE-5).
-pub(crate) fn init(path: &Path, to_stderr: bool) {
+pub(crate) fn init(path: &Path, to_stderr: bool, security: Security) {
     let mut file = Rotating::new(path);
     let opened = file.file().map(drop);
     let log = Log {
@@ -50,7 +50,7 @@ pub(crate) fn init(path: &Path, to_stderr: bool) {
     let subscriber = tracing_subscriber::registry()
         .with(layer.with_filter(filter))
         // Whatever the level of the log.
-        .with(Security.with_filter(Targets::new().with_target("security", tracing::Level::INFO)));
+        .with(security.with_filter(Targets::new().with_target("security", tracing::Level::INFO)));
     // A second daemon in one process, as tests have it, keeps the first log.
     let _ = tracing::subscriber::set_global_default(subscriber);
     if let Err(error) = opened {

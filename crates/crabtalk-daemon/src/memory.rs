@@ -9,7 +9,6 @@ use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolS
 use crabtalk_domain::{BoxFuture, SystemClock};
 use crabtalk_mcp::Servers;
 use crabtalk_memory::{ArchiveIndex, Memory, Parts};
-use crabtalk_runtime::Runtime;
 use std::sync::Arc;
 
 /// Opens the memory; nothing is read before it is asked something.
@@ -36,10 +35,10 @@ pub(crate) fn memory(
     })
 }
 
-/// Indexes archives whenever no run has begun for a while, until it is dropped.
-pub(crate) async fn index_archives(archives: &ArchiveIndex, runtime: &Runtime) {
+/// Indexes archives in the background, until it is dropped.
+pub(crate) async fn index_archives(archives: &ArchiveIndex) {
     loop {
-        if archives.fill(|| runtime.runs_at_rest()).await {
+        if archives.fill().await {
             // Some megabytes that the next archive may be long in needing again.
             // It does not fail.
             let _ = tokio::task::spawn_blocking(crabtalk_heap::give_back).await;

@@ -107,7 +107,6 @@ impl Node {
     pub(crate) async fn shutdown(&self) {
         self.runtime.shutdown().await;
         let others = async {
-            self.memory().archives().finish().await;
             tokio::join!(
                 self.tools.shut_down(),
                 self.notifier.shut_down(),

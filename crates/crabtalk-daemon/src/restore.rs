@@ -4,11 +4,13 @@
 //! the new one; a token or approval that was revoked since the backup stays
 //! revoked; nothing that was missed fires.
 
-use crate::backup::RECORDS;
 use anyhow::{Context, bail, ensure};
+use crabtalk_bus::Journal;
 use crabtalk_config::{Home, read_limited, write_atomic};
+use crabtalk_cron::{Books, Line, Skipped, Why};
 use crabtalk_runtime::gate::approvals;
 use crabtalk_store::lock::HomeLock;
+use jiff::Timestamp;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use tar::Archive;
@@ -51,11 +53,7 @@ pub fn restore(home: &Home, file: &Path) -> anyhow::Result<String> {
         said.extend(keep_token_revocations(home, new.path())?);
         said.extend(keep_approval_revocations(home, new.path())?);
     }
-    let records = new.path().join(RECORDS);
-    if records.exists() {
-        // What waited or was due when the backup was made is not made up for.
-        crabtalk_store::Records::in_state(&new.path().join("state")).skip_missed()?;
-    }
+    skip_missed(&new.path().join("state")).context("cannot settle what was missed")?;
     let kept = swap(root, new.path(), lock.is_some())?;
     // Its content is the home now.
     let _ = new.keep();
@@ -65,6 +63,33 @@ pub fn restore(home: &Home, file: &Path) -> anyhow::Result<String> {
     );
     said.extend(kept.map(|kept| format!("the home before is kept in {}", kept.display())));
     Ok(said.join("; "))
+}
+
+/// Settles events that waited when the backup was made, and due times since then.
+fn skip_missed(state: &Path) -> anyhow::Result<()> {
+    let now = Timestamp::now();
+    let events = state.join("events.jsonl");
+    if events.exists() {
+        let fresh = now.as_millisecond().try_into().unwrap_or_default();
+        let mut journal = Journal::open(&events, fresh)?;
+        let waiting: Vec<u64> = journal.pending().map(|event| event.id).collect();
+        for id in waiting {
+            journal.done(id)?;
+        }
+    }
+    let (mut books, loaded) = Books::open(&state.join("cron"), now)?;
+    let skipped = loaded.accounts.iter().map(|(id, account)| {
+        Line::Skipped(Skipped {
+            id: *id,
+            due: account.mark.min(now),
+            last: now,
+            count: 0,
+            why: Why::Missed,
+            at: now,
+        })
+    });
+    books.append(&skipped.collect::<Vec<_>>())?;
+    Ok(())
 }
 
 /// Moves the new folder to the home's place; where the home before is then.
@@ -150,4 +175,42 @@ fn keep_approval_revocations(home: &Home, new: &Path) -> anyhow::Result<Option<S
     Ok(Some(format!(
         "{removed} approvals that were removed since stay removed"
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crabtalk_bus::Event;
+
+    #[test]
+    fn waiting_events_and_due_times_are_settled() {
+        let state = tempfile::tempdir().expect("a folder");
+        let path = state.path().join("events.jsonl");
+        let event = Event {
+            id: 0,
+            source: "ci".into(),
+            payload: String::new(),
+            depth: 1,
+            fires: vec![1],
+            about: String::new(),
+        };
+        let taken = Journal::open(&path, 1).expect("opens").publish(event);
+        let before: Timestamp = "2026-01-01T00:00:00Z".parse().expect("an instant");
+        let known = Line::Known {
+            id: 7,
+            print: "daily".into(),
+            at: before,
+        };
+        let cron = state.path().join("cron");
+        let (mut books, _) = Books::open(&cron, before).expect("opens");
+        books.append(&[known]).expect("written");
+        drop(books);
+
+        skip_missed(state.path()).expect("settled");
+        let journal = Journal::open(&path, 1).expect("opens");
+        assert_eq!(journal.pending().count(), 0, "{taken:?}");
+        let (_, loaded) = Books::open(&cron, Timestamp::now()).expect("opens");
+        assert!(loaded.accounts[&7].mark > before);
+        assert_eq!(loaded.accounts[&7].skipped, 0);
+    }
 }

@@ -1,7 +1,9 @@
 //! From a process to a serving daemon, and back to nothing.
 
+use crate::audit::Audit;
 use crate::descriptors;
 use crate::first_look::FirstLook;
+use crate::import;
 use crate::logging;
 use crate::node::Node;
 use crate::node::start_services;
@@ -12,6 +14,7 @@ use anyhow::Context;
 use crabtalk_config::Home;
 use crabtalk_guardian::{Peers, Refusal};
 use crabtalk_proto::Status;
+use crabtalk_store::Records;
 use crabtalk_store::lock::HomeLock;
 use crabtalk_tools::FileWork;
 use crabtalk_transport::{Peer, UnixListener, listen, serve};
@@ -55,7 +58,9 @@ pub fn run(
     crabtalk_guardian::conceal().context("cannot close this process to others")?;
     let home = home.create()?;
     let lock = HomeLock::acquire(home.root())?;
-    logging::init(&home.log_file(), log_to_stderr);
+    let records = Records::in_state(&home.state_dir());
+    let audit = Audit::new(Arc::new(records.clone()));
+    logging::init(&home.log_file(), log_to_stderr, audit.security());
     lock.tell();
     crabtalk_heap::share();
     let open_files = descriptors::raise_limit();
@@ -66,7 +71,7 @@ pub fn run(
         .build()
         .context("cannot start the async runtime")?;
     let first_look = FirstLook::begin(&home, &runtime)?;
-    let served = runtime.block_on(serve_home(home, open_files, first_look));
+    let served = runtime.block_on(serve_home(home, open_files, first_look, records, audit));
     // A blocking call that hangs, on a dead disk for instance, must not keep
     // the process.
     runtime.shutdown_timeout(Duration::from_millis(200));
@@ -87,13 +92,16 @@ async fn serve_home(
     home: Home,
     open_files: Option<u64>,
     first_look: FirstLook,
+    records: Records,
+    audit: Audit,
 ) -> anyhow::Result<()> {
     survive_file_limit()?;
     let peers = Peers::new();
     let listener = listen(&home.socket()).await?;
     old_socket::link(&home);
     let found = first_look.found(&home).await?;
-    let node = Arc::new(Node::new(home, open_files, found)?);
+    import::old_files(&home, &records).await;
+    let node = Arc::new(Node::new(home, open_files, found, &records, audit)?);
     let services = &node.services;
     let answering = Arc::clone(&node);
     node.remote.begin(answering, &node.config()).await;

@@ -51,10 +51,10 @@ impl Cost {
     }
 }
 
-/// All calls of a run together: those of compaction within it, and what was
-/// cancelled or cut, included.
+/// Model calls together: those of a run, an agent or a day. Calls of compaction and
+/// calls that were cancelled or cut are included.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct RunTotal {
+pub struct CallTotal {
     /// Model calls.
     pub calls: u64,
     /// Their tokens.
@@ -63,12 +63,26 @@ pub struct RunTotal {
     pub cost: Cost,
 }
 
-impl RunTotal {
+impl CallTotal {
     /// Adds a call.
     pub fn add(&mut self, usage: &Usage, cost: Cost) {
-        self.calls += 1;
-        self.usage.add(usage);
-        self.cost.add(cost);
+        self.add_all(&Self {
+            calls: 1,
+            usage: *usage,
+            cost,
+        });
+    }
+
+    /// Adds other calls.
+    pub fn add_all(&mut self, other: &Self) {
+        self.calls += other.calls;
+        self.usage.add(&other.usage);
+        self.cost.add(other.cost);
+    }
+
+    /// Money, as far as prices are known.
+    pub fn money(&self) -> f64 {
+        self.cost.money.unwrap_or_default()
     }
 }
 

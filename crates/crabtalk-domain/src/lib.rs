@@ -35,7 +35,7 @@ pub use event::{
 pub use history::History;
 pub use hook::{Hook, People, Refusal, RunContext, ToolRegistry};
 pub use image::{Image, ImageType, MAX_IMAGE_BYTES, MAX_IMAGES, MAX_IMAGES_BYTES};
-pub use ledger::{Cost, Ledger, Reservation, RunTotal, Spent};
+pub use ledger::{CallTotal, Cost, Ledger, Reservation, Spent};
 pub use message::{ContextUse, Message, Role, Thinking, ToolCall, Usage, estimate_tokens};
 pub use mode::Mode;
 pub use names::{AgentName, ConversationKey, NameError, Sender, check_name, is_owner};

@@ -5,8 +5,12 @@
 //! unless its page says otherwise; an error leaves everything as it was. No
 //! operation assumes a file, one process or a synchronous answer.
 
+mod audit;
+mod costs;
 mod passages;
 
+pub use audit::{AuditCheck, AuditEntry, AuditLog, AuditPage};
+pub use costs::{COST_DAYS, CostOf, CostReport, CostRow, Costs, ReservedCost};
 pub use passages::{Candidate, Candidates, IndexedArchive, Passage, Passages, Wanted};
 
 /// Why an operation on records failed. Nothing was changed.
@@ -44,6 +48,12 @@ pub enum Error {
         /// What is wrong.
         reason: String,
     },
+    /// Entries of the audit were changed or removed.
+    #[error(
+        "the audit does not fit together: {0}; `crabtalk audit verify` names the first entry that \
+         does not fit, `crabtalk audit new-chain` keeps all of them and begins a new chain"
+    )]
+    BrokenChain(String),
     /// Any other failure.
     #[error("cannot use {store}: {reason}")]
     Failed {

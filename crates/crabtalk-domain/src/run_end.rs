@@ -1,7 +1,7 @@
 //! The port that hears of the end of every run.
 
 use crate::storage::{RunPhase, RunRecord};
-use crate::{BoxFuture, ConversationKey, Origin, RunTotal, Usage};
+use crate::{BoxFuture, CallTotal, ConversationKey, Origin, Usage};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ pub struct RunEnded {
     pub answer: String,
     /// What its model calls, which are booked already, come to; `None` where a
     /// crash took the account.
-    pub total: Option<RunTotal>,
+    pub total: Option<CallTotal>,
     /// The run that goes on where a crash cut this one off (STORE-7), under the
     /// same request id: that one's end is the end of the work.
     pub carried_on_as: Option<u64>,

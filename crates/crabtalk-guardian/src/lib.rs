@@ -30,7 +30,9 @@ mod processes;
 pub use child::{Child, Command, Error, ExitStatus, Guardian, Streams};
 pub use environment::child_environment;
 pub use peer::{Peers, Refusal};
-pub use program::{GUARDIAN_ARGUMENT, GuardianCommand, MAX_COMMAND_BYTES, Run, enter};
+pub use program::{
+    GUARDIAN_ARGUMENT, GuardianCommand, MAX_COMMAND_BYTES, Run, TerminalCommand, enter,
+};
 pub use reaper::{Children, Known, Swept, conceal};
 pub use sandbox::{
     PolicyBuilder, Right, SandboxConfig, SandboxPolicy, Spot, Walls, landlock_version,

@@ -230,6 +230,7 @@ async fn a_process_of_the_sandbox_speaks_over_its_pipes_too() {
             hosts: &[],
             caches: None,
             readable: &[],
+            own: &[],
             namespaces,
         };
         let boxed = Command {

@@ -18,12 +18,13 @@ mod desk;
 mod rows;
 
 use crate::control::{Watching, say};
+use crate::supervisor::admin::Admin;
 use crate::world::{Answer, Command};
 use crabtalk_screen::{AlternateScreen, Canvas, Raw, size, styles};
 use crossterm::event::{Event, KeyEventKind};
 use desk::{Desk, Do};
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
@@ -54,8 +55,17 @@ pub async fn show(folder: &Path, is_owner: bool, end: impl Future<Output = ()>) 
         desk: Desk::new(is_owner, Instant::now()),
         calls: FuturesUnordered::new(),
         attaching: false,
+        admin: Admin::default(),
     };
     board.run(end).await
+}
+
+/// Rings the terminal's bell, and has terminals that can show a notification.
+fn ring(text: &str) {
+    let text: String = text.chars().filter(|c| !c.is_control()).collect();
+    let mut out = io::stdout();
+    // A terminal that is gone hears nothing.
+    let _ = write!(out, "\x1b]9;NEXUS: {text}\x07\x07").and_then(|()| out.flush());
 }
 
 fn canvas() -> Canvas {
@@ -73,6 +83,7 @@ struct Board<'a> {
     calls: FuturesUnordered<Call>,
     /// Whether the look that was asked for is to go there.
     attaching: bool,
+    admin: Admin,
 }
 
 impl Board<'_> {
@@ -137,6 +148,10 @@ impl Board<'_> {
         match news {
             Ok(Some(answer)) => {
                 self.desk.hear(answer, Instant::now());
+                let (agents, inbox) = (&self.desk.agents, self.desk.inbox);
+                if let Some((_, text)) = self.admin.take(agents, inbox) {
+                    ring(&text);
+                }
                 self.desk.lost.is_none()
             }
             Ok(None) => {

@@ -17,7 +17,7 @@ use crate::world::{Answer, Command, Entry};
 use args::{Args, Task, Verb};
 use clap::Parser;
 use clap::error::ErrorKind;
-use crabtalk_client::{Client, Endpoint, Starter};
+use crabtalk_client::{Client, Endpoint};
 use lines::Lines;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
@@ -290,21 +290,17 @@ async fn monitor(places: &Places) -> Result<(), Failed> {
 /// Starts the daemon where agents of it are in the team. Without one they fail
 /// and say so, and those in terminals go on.
 async fn start_daemon(places: &Places) {
-    let needs = |team: crate::config::Team| team.agents.values().any(Member::is_of_daemon);
+    let needs = |team: crate::config::Team| {
+        let may = team.start_daemon.unwrap_or(true);
+        may && team.agents.values().any(Member::is_of_daemon)
+    };
     // What is wrong with the team is said by who runs it.
     if !places.team().is_ok_and(needs) {
         return;
     }
-    let beside = std::env::current_exe().ok();
-    let beside = beside.and_then(|exe| Some(exe.parent()?.join("crabtalk")));
-    let program = beside.filter(|path| path.is_file());
-    let program = program.unwrap_or_else(|| PathBuf::from("crabtalk"));
     let name = format!("nexus/{}", crabtalk_client::VERSION);
     let client = Client::new(Endpoint::of_home(&places.home), name);
-    let said = match client
-        .find_or_start(&Starter::new(&program, &places.home))
-        .await
-    {
+    let said = match client.find_or_start(&start::starter(places)).await {
         Ok(true) => "started the daemon".to_owned(),
         Ok(false) => return,
         Err(error) => format!("agents of the daemon have to wait: {error}"),

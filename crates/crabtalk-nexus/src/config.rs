@@ -49,6 +49,9 @@ pub struct Team {
     pub lenient: bool,
     /// Who lets contexts be compressed.
     pub compress: Compress,
+    /// Whether NEXUS starts the daemon when it is away; yes else.
+    pub start_daemon: Option<bool>,
+    pub notify: Notify,
     /// How long things may take.
     pub times: Times,
     pub thresholds: Thresholds,
@@ -63,6 +66,14 @@ pub struct Team {
     /// reads them.
     #[serde(rename = "kind")]
     pub kinds: BTreeMap<String, toml::Table>,
+}
+
+/// What tells ADMIN that something waits.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Notify {
+    /// A command for `sh`, with `NEXUS_AGENT` and `NEXUS_TEXT` in its environment.
+    pub command: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -90,8 +101,15 @@ pub struct Member {
     pub compression: Compression,
     /// Variables of its program in a terminal.
     pub env: BTreeMap<String, String>,
-    /// Whether its program runs in the sandbox; not built yet, and refused.
+    /// Whether its program in a terminal runs in the sandbox.
     pub sandbox: bool,
+    /// Hosts that it reaches there.
+    pub hosts: Vec<String>,
+    /// Files and folders that it may change there, beside the team's root and the
+    /// configuration of its kind.
+    pub writable: Vec<PathBuf>,
+    /// Files and folders that it may read there, beside the system and toolchains.
+    pub readable: Vec<PathBuf>,
     /// Whether it is not started with NEXUS.
     pub manual: bool,
     /// Commands of a terminal agent that are allowed without asking.
@@ -127,21 +145,16 @@ impl Team {
         if team.agents.len() > MAX_AGENTS {
             return Err(format!("more than {MAX_AGENTS} agents"));
         }
-        check_exact("[rules]", &team.rules.allow)?;
-        for (name, member) in &team.agents {
+        check_rules("[rules]", &team.rules.allow, &team.rules.deny, false)?;
+        for (name, member) in &mut team.agents {
             let section = format!("[agent.{name}]");
-            check_exact(&section, &member.allow)?;
+            check_rules(&section, &member.allow, &member.deny, member.sandbox)?;
+            member.check_sandbox(&section, user_home)?;
             if member.is_of_daemon() && !(member.allow.is_empty() && member.deny.is_empty()) {
                 return Err(format!(
                     "{section}: rules of an agent of the daemon belong under `permissions` in \
                      agents/{}.md",
                     member.agent.clone().unwrap_or_else(|| name.folder())
-                ));
-            }
-            if member.sandbox {
-                return Err(format!(
-                    "{section}: `sandbox` is not supported yet; leave it out, and use the \
-                     sandbox of the program itself"
                 ));
             }
             if name.is_reserved() {
@@ -168,15 +181,14 @@ impl Team {
         let mut known: BTreeMap<String, &Name> = BTreeMap::new();
         for (name, member) in &self.agents {
             let agent = member.agent.clone().unwrap_or_else(|| name.folder());
-            let conversation = match member.kind.as_deref() {
-                None => format!("the conversation of the agent {:?}", agent.to_lowercase()),
-                Some("crabtalk") => "the conversation of kind \"crabtalk\"".into(),
-                Some(_) => continue,
-            };
+            if !member.is_of_daemon() {
+                continue;
+            }
+            let conversation = format!("the conversation of the agent {:?}", agent.to_lowercase());
             if let Some(other) = known.insert(conversation.clone(), name) {
                 return Err(format!(
                     "[agent.{name}] and [agent.{other}] share {conversation}; give one of them \
-                     another `agent`, or a kind with a conversation of its own"
+                     another `agent`"
                 ));
             }
         }
@@ -196,6 +208,53 @@ impl Team {
         own.and(&self.rules)
     }
 
+    /// Takes what another configuration says, but for what needs a new NEXUS; names
+    /// that.
+    pub fn reload(&mut self, new: Self) -> Vec<String> {
+        let mut kept = Vec::new();
+        let mut keep = |name: &str, is_same: bool| {
+            if !is_same {
+                kept.push(name.to_owned());
+            }
+        };
+        keep("root", self.root == new.root);
+        keep("[tmux]", self.tmux == new.tmux);
+        keep("[kind]", self.kinds == new.kinds);
+        keep("[log]", self.log == new.log);
+        keep("start_daemon", self.start_daemon == new.start_daemon);
+        keep(
+            "times.silent_secs",
+            self.times.silent_secs == new.times.silent_secs,
+        );
+        for name in self.agents.keys().chain(new.agents.keys()) {
+            let same = match (self.agents.get(name), new.agents.get(name)) {
+                (Some(old), Some(new)) => old.runs_as(new),
+                (None, _) | (_, None) => false,
+            };
+            keep(&format!("[agent.{name}]"), same);
+        }
+        for (name, new) in &new.agents {
+            if let Some(old) = self.agents.get_mut(name) {
+                let Member {
+                    compress,
+                    compression,
+                    manual,
+                    allow,
+                    deny,
+                    ..
+                } = new.clone();
+                (old.compress, old.compression, old.manual) = (compress, compression, manual);
+                (old.allow, old.deny) = (allow, deny);
+            }
+        }
+        let silent_secs = self.times.silent_secs;
+        (self.lenient, self.compress, self.notify) = (new.lenient, new.compress, new.notify);
+        (self.times, self.thresholds, self.rules) = (new.times, new.thresholds, new.rules);
+        self.times.silent_secs = silent_secs;
+        kept.dedup();
+        kept
+    }
+
     /// Whether nobody has to approve its compression.
     pub fn compresses_by_itself(&self, name: &Name) -> bool {
         let own = self.agents.get(name).and_then(|member| member.compress);
@@ -209,17 +268,81 @@ impl Team {
     }
 }
 
-/// Refuses allowing rules that do not name one command.
-fn check_exact(section: &str, allow: &[Rule]) -> Result<(), String> {
-    match allow.iter().find(|rule| !rule.is_exact()) {
+/// Refuses allowing rules without a command, and prefixes outside the sandbox.
+fn check_rules(section: &str, allow: &[Rule], deny: &[Rule], sandbox: bool) -> Result<(), String> {
+    if let Some(rule) = allow.iter().find(|rule| !rule.has_command()) {
+        return Err(format!(
+            "{section}: `allow` names commands; write `{rule}(command)`"
+        ));
+    }
+    let mut all = allow.iter().chain(deny);
+    match all.find(|rule| rule.is_prefix() && !sandbox) {
         None => Ok(()),
         Some(rule) => Err(format!(
-            "{section}: `allow` names exact commands; write `{rule}(command)`"
+            "{section}: `{rule}` is a prefix, which only an agent with `sandbox = true` may \
+             have; write the whole command"
         )),
     }
 }
 
 impl Member {
+    /// Whether its program, or its conversation, is the same.
+    fn runs_as(&self, other: &Self) -> bool {
+        let of = |member: &Self| {
+            let Self {
+                agent,
+                kind,
+                identity,
+                env,
+                sandbox,
+                writable,
+                readable,
+                hosts,
+                ..
+            } = member.clone();
+            let walls = (sandbox, writable, readable, hosts);
+            (agent, kind, identity, env, walls)
+        };
+        of(self) == of(other)
+    }
+
+    /// Checks what it says about the sandbox, and resolves `~`.
+    fn check_sandbox(&mut self, section: &str, user_home: &Path) -> Result<(), String> {
+        match self.kind.as_deref() {
+            None if self.sandbox => {
+                return Err(format!(
+                    "{section}: `sandbox` is for programs in terminals; commands of an agent of \
+                     the daemon run in the sandbox by its mode"
+                ));
+            }
+            Some("crabtalk") if self.sandbox => {
+                return Err(format!(
+                    "{section}: kind \"crabtalk\" needs the daemon, which the sandbox closes; \
+                     leave `sandbox` out, since the daemon's own sandbox holds its commands"
+                ));
+            }
+            _ => {}
+        }
+        let paths = || self.writable.iter().chain(&self.readable);
+        if !self.sandbox && (paths().next().is_some() || !self.hosts.is_empty()) {
+            return Err(format!(
+                "{section}: `hosts`, `writable` and `readable` need `sandbox = true`"
+            ));
+        }
+        for path in self.writable.iter_mut().chain(&mut self.readable) {
+            if let Ok(below) = path.strip_prefix("~") {
+                *path = user_home.join(below);
+            }
+            if !path.is_absolute() {
+                return Err(format!(
+                    "{section}: {} has to be an absolute path, or begin with `~`",
+                    path.display()
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// Whether it is an agent of the daemon.
     pub fn is_of_daemon(&self) -> bool {
         self.kind.is_none()
@@ -272,6 +395,24 @@ mod tests {
     }
 
     #[test]
+    fn reload_takes_rules_and_names_what_needs_a_restart() {
+        let mut team =
+            parse("root = \"/a\"\n[agent.B]\nkind = \"codex\"\n[agent.C]\nkind = \"pi\"\n")
+                .unwrap();
+        let new = parse(
+            "root = \"/a\"\nlenient = true\n[agent.B]\nkind = \"codex\"\n\
+             allow = [\"bash(ls)\"]\n[agent.C]\nkind = \"codex\"\n[agent.D]\n",
+        )
+        .unwrap();
+        assert_eq!(team.reload(new), ["[agent.C]", "[agent.D]"]);
+        assert!(team.lenient);
+        assert_eq!(team.rules_of(&Name::new("B").unwrap()).allow.len(), 1);
+        let c = &team.agents[&Name::new("C").unwrap()];
+        assert_eq!(c.kind.as_deref(), Some("pi"));
+        assert_eq!(team.agents.len(), 2);
+    }
+
+    #[test]
     fn what_is_wrong_is_said_with_its_place() {
         for (text, says) in [
             ("root = 7\n", "line 1, column 8"),
@@ -283,15 +424,27 @@ mod tests {
             ),
             ("root = \"/a\"\n[agent.B]\ndeny = [\"x\"]\n", "agents/b.md"),
             (
-                "root = \"/a\"\n[agent.B]\nkind = \"codex\"\nsandbox = true\n",
-                "not supported yet",
+                "root = \"/a\"\n[agent.B]\nsandbox = true\n",
+                "programs in terminals",
+            ),
+            (
+                "root = \"/a\"\n[agent.B]\nkind = \"crabtalk\"\nsandbox = true\n",
+                "needs the daemon",
+            ),
+            (
+                "root = \"/a\"\n[agent.B]\nkind = \"codex\"\nhosts = [\"a.b\"]\n",
+                "need `sandbox = true`",
+            ),
+            (
+                "root = \"/a\"\n[agent.B]\nkind = \"codex\"\nallow = [\"bash(ls *)\"]\n",
+                "is a prefix",
+            ),
+            (
+                "root = \"/a\"\n[rules]\nallow = [\"bash(ls *)\"]\n",
+                "is a prefix",
             ),
             (
                 "root = \"/a\"\n[agent.B]\n[agent.C]\nagent = \"B\"\n",
-                "share the conversation",
-            ),
-            (
-                "root = \"/a\"\n[agent.B]\nkind = \"crabtalk\"\n[agent.C]\nkind = \"crabtalk\"\n",
                 "share the conversation",
             ),
             ("root = \"/a\"\n[agent.NEXUS]\n", "no agent may"),

@@ -3,5 +3,6 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    crabtalk_nexus::cli::main()
+    // The sandbox of a terminal agent is set up by this program, too.
+    crabtalk_guardian::enter().unwrap_or_else(crabtalk_nexus::cli::main)
 }

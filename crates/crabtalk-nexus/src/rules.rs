@@ -1,7 +1,8 @@
 //! Rules that answer the prompts of terminal agents.
 //!
-//! Invariants: a rule compares the whole command, without wildcards; it answers
-//! only a prompt that is [`Prompt::exact`]; deny beats allow; everything else,
+//! Invariants: a rule compares the whole command, or, for an agent in the sandbox,
+//! its first words, of plain words alone; it answers only a prompt that is
+//! [`Prompt::exact`]; deny beats allow; everything else,
 //! and every question to a person, goes to ADMIN. Prompts of daemon agents are
 //! not judged here: the daemon's gate did that before it asked.
 
@@ -9,7 +10,10 @@ use crate::machine::Verdict;
 use crabtalk_backend::Prompt;
 use serde::{Deserialize, Serialize};
 
-/// `tool(command)`, or `tool` for all its calls.
+/// Ends a command of which only the first words are given.
+const MORE: &str = " *";
+
+/// `tool(command)`, `tool(first words *)`, or `tool` for all its calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Rule {
@@ -36,15 +40,25 @@ impl TryFrom<String> for Rule {
                 "{text:?} is not a rule: write `tool` or `tool(command)`"
             ));
         }
-        if text.contains('*') {
-            return Err(format!(
-                "{text:?}: rules of NEXUS have no wildcards; write the whole command"
-            ));
-        }
-        Ok(Self {
+        let rule = Self {
             tool: tool.to_lowercase(),
             command,
-        })
+        };
+        let words = match rule.prefix() {
+            Some(words) if !is_plain(words) => {
+                return Err(format!(
+                    "{text:?}: a prefix is plain words, of which the first has no `/`"
+                ));
+            }
+            Some(words) => words,
+            None => text,
+        };
+        if words.contains('*') {
+            return Err(format!(
+                "{text:?}: a `*` stands for more words alone: `bash(cargo test *)`"
+            ));
+        }
+        Ok(rule)
     }
 }
 
@@ -64,16 +78,43 @@ impl std::fmt::Display for Rule {
 }
 
 impl Rule {
-    /// Whether it names one command, as an allowing rule has to.
-    pub fn is_exact(&self) -> bool {
+    /// Whether it names a command, as an allowing rule has to.
+    pub fn has_command(&self) -> bool {
         self.command.is_some()
+    }
+
+    /// Whether it names the first words of a command.
+    pub fn is_prefix(&self) -> bool {
+        self.prefix().is_some()
+    }
+
+    fn prefix(&self) -> Option<&str> {
+        self.command.as_deref()?.strip_suffix(MORE)
     }
 
     fn matches(&self, prompt: &Prompt) -> bool {
         let of_tool = self.tool == prompt.tool.to_lowercase();
-        let command = self.command.as_ref();
-        of_tool && command.is_none_or(|command| prompt.exact && *command == prompt.subject)
+        let is_named = match (&self.command, self.prefix()) {
+            (None, _) => true,
+            (Some(_), Some(first)) => prompt.exact && begins_with(&prompt.subject, first),
+            (Some(command), None) => prompt.exact && *command == prompt.subject,
+        };
+        of_tool && is_named
     }
+}
+
+/// Whether a text is plain words: a shell takes them as they stand.
+fn is_plain(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || " _-./:=@%+,".contains(c);
+    let first = text.split(' ').find(|word| !word.is_empty());
+    text.chars().all(plain) && first.is_some_and(|word| !word.contains(['/', '=']))
+}
+
+/// Whether a command is plain words that begin with those.
+fn begins_with(command: &str, first: &str) -> bool {
+    let words = |text| str::split_ascii_whitespace(text);
+    let mut given = words(command);
+    is_plain(command) && words(first).all(|word| given.next() == Some(word))
 }
 
 /// The rules for an agent.
@@ -106,7 +147,7 @@ impl Rules {
             let reason = format!("the rule `deny {rule}` of NEXUS refuses it");
             return (Verdict::Deny(reason), format!("deny {rule}"));
         }
-        let mut allow = self.allow.iter().filter(|rule| rule.is_exact());
+        let mut allow = self.allow.iter().filter(|rule| rule.has_command());
         match allow.find(|rule| rule.matches(prompt)) {
             Some(rule) => (Verdict::Allow, format!("allow {rule}")),
             None if prompt.exact => (Verdict::Ask, "no rule".into()),
@@ -166,8 +207,49 @@ mod tests {
     }
 
     #[test]
-    fn rules_with_wildcards_are_refused() {
-        for text in ["bash(cargo *)", "web__*", "bash(ls", "two words", ""] {
+    fn prefixes_match_whole_plain_words() {
+        let rules = Rules {
+            allow: parsed(&["bash(cargo test *)"]),
+            deny: parsed(&["bash(cargo test --doc *)"]),
+        };
+        let prompt = |subject: &str, exact| Prompt {
+            tool: "bash".into(),
+            subject: subject.into(),
+            exact,
+            ..Prompt::default()
+        };
+        for (subject, says) in [
+            ("cargo test", "allow bash(cargo test *)"),
+            ("cargo test -p a --lib", "allow bash(cargo test *)"),
+            ("cargo test --doc x", "deny bash(cargo test --doc *)"),
+            ("cargo tests", "no rule"),
+            ("cargo", "no rule"),
+            ("./cargo test", "no rule"),
+            ("A=1 cargo test", "no rule"),
+            ("cargo test; curl x", "no rule"),
+            ("cargo test $(curl x)", "no rule"),
+            ("cargo test 'a'", "no rule"),
+            ("cargo test *", "no rule"),
+        ] {
+            assert_eq!(rules.judge(&prompt(subject, true)).1, says, "{subject:?}");
+        }
+        let hidden = rules.judge(&prompt("cargo test", false));
+        assert_eq!(hidden.0, Verdict::Ask);
+    }
+
+    #[test]
+    fn rules_with_other_wildcards_are_refused() {
+        for text in [
+            "bash(car*)",
+            "bash(cargo * x)",
+            "bash( *)",
+            "bash(./x *)",
+            "bash(a; b *)",
+            "web__*",
+            "bash(ls",
+            "two words",
+            "",
+        ] {
             Rule::try_from(text.to_owned()).unwrap_err();
         }
     }

@@ -11,8 +11,9 @@ use crate::name::Name;
 use crate::supervisor::{Listener, Supervisor};
 use crate::world::World;
 use crabtalk_backend::Backend;
-use crabtalk_client::{Client, Endpoint};
-use crabtalk_terminal::{Kinds, Settings, Spec, Terminals};
+use crabtalk_client::{Client, Endpoint, Starter};
+use crabtalk_guardian::GuardianCommand;
+use crabtalk_terminal::{Kinds, Sandbox, Settings, Spec, Terminals};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -109,7 +110,10 @@ pub async fn run_saying(
         () = &mut stop => return Ok(()),
         found = backends(places, &team) => found,
     };
-    let supervisor = Supervisor::new(world, journal, backends, clock).heard_by(listener);
+    let reread = places.clone();
+    let supervisor = Supervisor::new(world, journal, backends, clock)
+        .heard_by(listener)
+        .rereading(Arc::new(move || reread.team()));
     let result = serve(places, supervisor, ready, stop).await;
     if let Some(terminals) = terminals {
         // A server that is gone has nothing of ours left.
@@ -152,6 +156,17 @@ async fn serve(
     }
 }
 
+/// How the daemon is started: by the program beside this one, or the one on PATH.
+pub fn starter(places: &Places) -> Starter {
+    let beside = std::env::current_exe().ok();
+    let beside = beside.and_then(|exe| Some(exe.parent()?.join("crabtalk")));
+    let program = beside.filter(|path| path.is_file());
+    Starter::new(
+        program.unwrap_or_else(|| PathBuf::from("crabtalk")),
+        &places.home,
+    )
+}
+
 /// What drives each agent, and the terminals in which some of them are.
 pub async fn backends(
     places: &Places,
@@ -169,7 +184,8 @@ pub async fn backends(
     let members = team.agents.iter();
     let members = members.filter(|(_, member)| member.is_of_daemon());
     let conversations = members.map(|(name, member)| agent_of(name, member));
-    let others = Arc::new(Others::watch(client.clone(), conversations));
+    let starter = team.start_daemon.unwrap_or(true).then(|| starter(places));
+    let others = Arc::new(Others::watch(client.clone(), conversations, starter));
     let of_daemon = |name: &Name, member: &Member| {
         let agent = agent_of(name, member);
         let (client, others) = (client.clone(), Arc::clone(&others));
@@ -179,13 +195,17 @@ pub async fn backends(
         let backend: Arc<dyn Backend> = match (&member.kind, &terminals) {
             (None, _) => Arc::new(of_daemon(name, member)),
             (Some(kind), Ok((terminals, kinds))) => match kinds.get(kind) {
-                Some(known) => Arc::new(terminals.agent(Spec {
-                    name: name.folder(),
-                    kind: known.clone(),
-                    folder: team.root.clone(),
-                    env: member.env.clone(),
-                    silent,
-                })),
+                Some(known) => match sandbox(places, member) {
+                    Ok(sandbox) => Arc::new(terminals.agent(Spec {
+                        name: name.folder(),
+                        kind: known.clone(),
+                        folder: team.root.clone(),
+                        env: member.env.clone(),
+                        silent,
+                        sandbox,
+                    })),
+                    Err(why) => Arc::new(Absent::new(why)),
+                },
                 None => {
                     let names: Vec<&str> = kinds.names().collect();
                     let known = names.join(", ");
@@ -200,6 +220,23 @@ pub async fn backends(
     (backends, terminals.ok().map(|(terminals, _)| terminals))
 }
 
+/// The sandbox of an agent's program, if its entry asks for one.
+fn sandbox(places: &Places, member: &Member) -> Result<Option<Sandbox>, String> {
+    if !member.sandbox {
+        return Ok(None);
+    }
+    let guardian = GuardianCommand::own();
+    let guardian = guardian.map_err(|e| format!("cannot tell where this program lies: {e}"))?;
+    Ok(Some(Sandbox {
+        guardian,
+        crabtalk_home: places.home.clone(),
+        hosts: member.hosts.clone(),
+        writable: member.writable.clone(),
+        readable: member.readable.clone(),
+        environment: crabtalk_guardian::child_environment(std::env::vars_os()),
+    }))
+}
+
 /// The terminals, if anybody of the team is in one; why there are none else,
 /// which costs those of the daemon nothing.
 async fn terminals(places: &Places, team: &Team) -> Result<(Terminals, Kinds), String> {
@@ -210,6 +247,7 @@ async fn terminals(places: &Places, team: &Team) -> Result<(Terminals, Kinds), S
     let kinds = kinds.map(|(name, kind)| (name.clone(), toml::Value::Table(kind.clone())));
     let kinds = Kinds::new(&kinds.collect()).map_err(|error| error.to_string())?;
     let mut settings = Settings::new(&places.user_home, places.state().join("terminals"));
+    settings.crabtalk.clone_from(&places.home);
     settings.socket.clone_from(&team.tmux.socket);
     if let Some(session) = &team.tmux.session {
         settings.session.clone_from(session);

@@ -1,6 +1,7 @@
 //! One loop: what happens goes into the world, is written down, then done.
 //!
 //! ```text
+//! admin   what waits for ADMIN, told
 //! held    what waits for a disk that takes nothing
 //! recent  what those who look on are told
 //! ```
@@ -11,6 +12,7 @@
 //! work on files, which is waited for; nothing is looked at now and then: the
 //! loop sleeps until something happens or is due.
 
+pub mod admin;
 mod held;
 mod recent;
 
@@ -19,6 +21,7 @@ use crate::files::Files;
 use crate::journal::{self, Journal};
 use crate::name::Name;
 use crate::world::{Answer, Command, Deed, Done, Entry, Input, Order, Output, World};
+use admin::Admin;
 use crabtalk_backend::{Answered, Backend, Call, Event, Failure, Prompt, What};
 use futures_util::stream::{FuturesUnordered, SelectAll, StreamExt};
 use held::Held;
@@ -35,6 +38,9 @@ pub type Asked = (Command, oneshot::Sender<Answer>);
 /// Who hears each entry as it is written, such as a person who looks on.
 pub type Listener = Box<dyn FnMut(&Entry, &World) + Send>;
 
+/// Reads the team's configuration again.
+pub type Reread = Arc<dyn Fn() -> Result<crate::config::Team, crate::config::Error> + Send + Sync>;
+
 /// Until the table of states is written again: who reads it reads it by hand.
 const TABLE_MS: u64 = 2000;
 
@@ -48,7 +54,11 @@ type Events = Pin<Box<dyn futures_core::Stream<Item = (Name, Event)> + Send>>;
 enum Came {
     Done(Name, u64, Done, Lane),
     Looked(oneshot::Sender<Answer>, Answer),
-    Table,
+    Reread(
+        oneshot::Sender<Answer>,
+        Box<Result<crate::config::Team, String>>,
+    ),
+    Nothing,
 }
 
 /// What waits for its turn.
@@ -69,6 +79,8 @@ pub struct Supervisor {
     files: Arc<Files>,
     clock: Clock,
     listener: Listener,
+    reread: Option<Reread>,
+    admin: Admin,
     events: SelectAll<Events>,
     calls: FuturesUnordered<Called>,
     waiting: BTreeMap<Lane, VecDeque<Order>>,
@@ -112,6 +124,8 @@ impl Supervisor {
             files,
             clock,
             listener: Box::new(|_, _| {}),
+            reread: None,
+            admin: Admin::default(),
             events,
             calls: FuturesUnordered::new(),
             waiting: BTreeMap::new(),
@@ -132,6 +146,13 @@ impl Supervisor {
     #[must_use]
     pub fn heard_by(mut self, listener: Listener) -> Self {
         self.listener = listener;
+        self
+    }
+
+    /// Says where a `reload` finds the configuration.
+    #[must_use]
+    pub fn rereading(mut self, reread: Reread) -> Self {
+        self.reread = Some(reread);
         self
     }
 
@@ -217,6 +238,7 @@ impl Supervisor {
                 self.table_at.get_or_insert(at);
             }
         }
+        self.notify();
         for order in out.orders {
             self.order(order);
         }
@@ -225,6 +247,19 @@ impl Supervisor {
             let _ = reply.send(answer);
         }
         Ok(())
+    }
+
+    /// Tells ADMIN what waits for the first time.
+    fn notify(&mut self) {
+        let news = self.admin.news(&mut self.world, self.clock.now());
+        let command = self.world.team().notify.command.clone();
+        let (Some((agent, text)), Some(command)) = (news, command) else {
+            return;
+        };
+        self.calls.push(Box::pin(async move {
+            admin::tell(&command, &agent, &text).await;
+            Came::Nothing
+        }));
     }
 
     fn turn_page(&mut self) -> Result<(), journal::Error> {
@@ -268,7 +303,7 @@ impl Supervisor {
             self.calls.push(Box::pin(async move {
                 // It is for people, and is written again soon.
                 let _ = write.await;
-                Came::Table
+                Came::Nothing
             }));
         }
         self.step(Input::Tick, None)
@@ -297,6 +332,14 @@ impl Supervisor {
             let _ = reply.send(answer);
             return Ok(());
         }
+        if let (Command::Reload, Some(reread)) = (&command, self.reread.clone()) {
+            let read = tokio::task::spawn_blocking(move || reread().map_err(|e| e.to_string()));
+            self.calls.push(Box::pin(async move {
+                let read = read.await.unwrap_or_else(|e| Err(e.to_string()));
+                Came::Reread(reply, Box::new(read))
+            }));
+            return Ok(());
+        }
         if let Some(held) = &self.held {
             let why = held.why();
             let _ = reply.send(Answer::Refused { why });
@@ -320,7 +363,14 @@ impl Supervisor {
                 let _ = reply.send(answer);
                 Ok(())
             }
-            Came::Table => Ok(()),
+            Came::Reread(reply, read) => match *read {
+                Ok(team) => self.step(Input::Reloaded(Box::new(team)), Some(reply)),
+                Err(why) => {
+                    let _ = reply.send(Answer::Refused { why });
+                    Ok(())
+                }
+            },
+            Came::Nothing => Ok(()),
         }
     }
 

@@ -189,6 +189,8 @@ pub enum Input {
     /// An order of this entry came to something.
     Done(Name, u64, Done),
     Said(Command),
+    /// Another configuration was read.
+    Reloaded(Box<Team>),
     Tick,
     /// The log could not be written for a while, and why.
     Wrote(String),
@@ -288,6 +290,7 @@ impl World {
             Input::Event(name, event) => self.event(&name, event),
             Input::Done(name, cause, done) => self.done(&name, cause, done),
             Input::Said(command) => self.said(command),
+            Input::Reloaded(team) => self.reloaded(*team),
             Input::Tick => self.tick(),
             Input::Wrote(why) => {
                 let why =

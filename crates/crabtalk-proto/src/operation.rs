@@ -160,6 +160,8 @@ macro_rules! operations {
                 remove_token: RemoveToken(RemoveTokenMsg) -> (), Admin;
                 /// Reads the audit, and checks it (REMOTE-2).
                 list_audit: ListAudit(ListAuditMsg) -> AuditPage, Admin;
+                /// Begins a new chain of the audit where entries do not fit (REMOTE-2).
+                new_audit_chain: NewAuditChain(NewAuditChainMsg) -> (), Admin;
                 /// Lists what runs changed among files.
                 list_changes: ListChanges(ListChangesMsg) -> ChangeList, Operate;
                 /// Puts back what a run changed among files.

@@ -46,7 +46,6 @@ pub(crate) struct Inner {
     pub(crate) shutdown: CancellationToken,
     pub(crate) violations: AtomicU64,
     pub(crate) running: AtomicU64,
-    pub(crate) begun: AtomicU64,
     pub(crate) delegates: Arc<dyn DelegateNumbers>,
     /// Agents as hooks composed them, and their system prompts.
     pub(crate) composed: Interned<AgentConfig>,

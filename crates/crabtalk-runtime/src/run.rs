@@ -150,7 +150,6 @@ pub(crate) async fn execute(
     work: Work,
 ) -> Outcome {
     rt.running.fetch_add(1, Ordering::Relaxed);
-    rt.begun.fetch_add(1, Ordering::Relaxed);
     let request = &work.job.request;
     let own = request.key.agent.as_str();
     let speaker = request.guest.as_deref().unwrap_or(own);

@@ -80,7 +80,6 @@ impl Runtime {
             shutdown: CancellationToken::new(),
             violations: AtomicU64::new(0),
             running: AtomicU64::new(0),
-            begun: AtomicU64::new(0),
             delegates: parts.delegates,
             composed: Interned::default(),
             prompts: Interned::default(),

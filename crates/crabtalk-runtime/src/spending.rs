@@ -7,7 +7,7 @@
 use crate::inner::Inner;
 use crabtalk_domain::model::{Chunk, Error, ErrorKind, Request, Response};
 use crabtalk_domain::{
-    AgentConfig, ConversationKey, Cost, History, Ledger, Reservation, RunTotal, Spent, Usage,
+    AgentConfig, CallTotal, ConversationKey, Cost, History, Ledger, Reservation, Spent, Usage,
     estimate_tokens,
 };
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +17,7 @@ const RESERVED_COMPLETION: u64 = 2_048;
 
 /// What a run's calls have come to so far.
 #[derive(Debug, Default)]
-pub(crate) struct Tally(Mutex<RunTotal>);
+pub(crate) struct Tally(Mutex<CallTotal>);
 
 impl Tally {
     fn add(&self, usage: &Usage, cost: Cost) {
@@ -25,7 +25,7 @@ impl Tally {
         total.add(usage, cost);
     }
 
-    pub(crate) fn total(&self) -> RunTotal {
+    pub(crate) fn total(&self) -> CallTotal {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

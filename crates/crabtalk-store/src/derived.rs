@@ -14,8 +14,8 @@ use crabtalk_domain::records::Passages;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The statements that make the tables, by format.
-const MIGRATIONS: &[&str] = &[concat!(
+/// The statements that make the tables. A file that others made is made again.
+pub(crate) const MIGRATIONS: &[&str] = &[concat!(
     include_str!("derived/logs.sql"),
     include_str!("derived/passages.sql"),
 )];

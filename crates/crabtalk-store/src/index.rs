@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 /// Logs that are noted as touched; beyond, they are noted again.
-const MAX_TOUCHED: usize = 65_536;
+const MAX_TOUCHED: usize = 4096;
 
 /// The logs in the sessions folder.
 pub(crate) struct Index {

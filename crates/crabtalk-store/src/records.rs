@@ -3,17 +3,18 @@
 //! Each module implements one port of [`crabtalk_domain::records`] over the
 //! tables of its `.sql` file.
 
+mod audit;
+mod costs;
+
 use crate::db::{Contents, Database, Definition};
 use crabtalk_domain::records::Error;
 use std::path::Path;
 
-/// The statements that make the tables, by format.
-const MIGRATIONS: &[&str] = &[concat!(
+/// The statements that lead from each format to the next. A format that was in use is
+/// never edited: what comes is appended.
+pub(crate) const MIGRATIONS: &[&str] = &[concat!(
     include_str!("records/audit.sql"),
     include_str!("records/costs.sql"),
-    include_str!("records/crons.sql"),
-    include_str!("records/events.sql"),
-    include_str!("records/undo.sql"),
 )];
 
 /// The records of a home. Cheap to clone.
@@ -43,15 +44,6 @@ impl Records {
         let path = path.to_string_lossy().into_owned();
         let copied = self.0.alone(move |c| c.execute("VACUUM INTO ?1", [path]));
         copied.map(|_| true)
-    }
-
-    /// Settles what waits and what was due, so that nothing of it fires any more: the
-    /// records are those of a backup. Waits for the disk.
-    ///
-    /// # Errors
-    /// A database that cannot be written.
-    pub fn skip_missed(&self) -> Result<(), Error> {
-        self.0.alone(|_| Ok(()))
     }
 
     /// What is wrong with the database, as SQLite's `integrity_check` says it.

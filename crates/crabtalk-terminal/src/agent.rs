@@ -4,6 +4,7 @@
 //! session   its transcript and hooks, and what they came to
 //! watch     the task that looks, and tells
 //! launch    started, taken up again, found
+//! sandbox   its program behind walls
 //! submit    messages and commands, typed
 //! answer    prompts, answered
 //! end       turns cancelled, the agent ended
@@ -17,6 +18,7 @@ mod answer;
 mod end;
 mod launch;
 mod look;
+mod sandbox;
 mod session;
 mod submit;
 mod watch;
@@ -30,6 +32,7 @@ use crabtalk_backend::{
     Probe, Prompt, Submission, Submitted,
 };
 use futures_core::Stream;
+pub use sandbox::Sandbox;
 use session::Session;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -57,6 +60,16 @@ pub struct Spec {
     pub env: BTreeMap<String, String>,
     /// After so long without output in a turn it is silent.
     pub silent: Duration,
+    /// The sandbox of its program, if it has one.
+    pub sandbox: Option<Sandbox>,
+}
+
+/// A name of lower-case letters, digits and dashes, as logs of conversations have it.
+fn slug(name: &str) -> String {
+    let lower = name.to_ascii_lowercase();
+    let words = lower.split(|c: char| !c.is_ascii_alphanumeric());
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    words.join("-")
 }
 
 /// What calls and the watcher share.
@@ -69,6 +82,7 @@ pub(crate) struct Shared {
     /// Where its kind's files are.
     pub(crate) state: PathBuf,
     pub(crate) home: PathBuf,
+    pub(crate) crabtalk: PathBuf,
     session: Mutex<Session>,
     /// Something changed that the watcher should see at once.
     pub(crate) wake: Notify,
@@ -117,13 +131,20 @@ impl Terminal {
             .env
             .get("HOME")
             .map_or_else(|| settings.home.clone(), PathBuf::from);
+        let crabtalk = spec.env.get("CRABTALK_HOME");
+        let crabtalk = crabtalk.map_or_else(|| settings.crabtalk.clone(), PathBuf::from);
         let shared = Arc::new(Shared {
             tmux: server.tmux.clone(),
             at: settings.session.clone(),
             size: settings.size,
-            session: Mutex::new(Session::new(&spec, &home, server.claims.clone())),
+            session: Mutex::new(Session::new(
+                &spec,
+                (&home, &crabtalk),
+                server.claims.clone(),
+            )),
             state,
             home,
+            crabtalk,
             spec,
             wake: Notify::new(),
         });

@@ -46,6 +46,14 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
+    /// The sandbox cannot be described: mend what it says.
+    #[error("cannot start {agent} in the sandbox: {said}")]
+    Sandbox {
+        /// The agent.
+        agent: String,
+        /// What is wrong.
+        said: String,
+    },
     /// An agent is of a kind that is not known or whose description is wrong: mend it.
     #[error("kind {kind:?}: {said}")]
     Kind {
@@ -63,6 +71,7 @@ impl From<Error> for Failure {
             Error::NoTmux(_) | Error::OldTmux(_) | Error::Taken(_) => Self::Missing(said),
             Error::Timeout { .. } => Self::Timeout(said),
             Error::Refused { .. } | Error::Write { .. } | Error::Kind { .. } => Self::Failed(said),
+            Error::Sandbox { .. } => Self::Failed(said),
         }
     }
 }

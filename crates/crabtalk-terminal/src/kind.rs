@@ -73,6 +73,12 @@ pub struct Kind {
     /// Files that its commands name, written before it starts.
     #[serde(default)]
     pub files: Vec<KindFile>,
+    /// Files and folders of its own that it may change in the sandbox.
+    #[serde(default)]
+    pub writable: Vec<String>,
+    /// Files and folders of its own that it may read there.
+    #[serde(default)]
+    pub readable: Vec<String>,
     /// When it takes a message.
     pub ready: Ready,
     /// Where a message is typed.

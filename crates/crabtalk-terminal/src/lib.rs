@@ -30,7 +30,7 @@ mod terminals;
 mod tmux;
 mod transcript;
 
-pub use agent::{Spec, Terminal};
+pub use agent::{Sandbox, Spec, Terminal};
 pub use error::Error;
 pub use kind::{
     BUILT_IN, Commands, Composer, Compress, CursorAt, HookNames, Kind, KindFile, Kinds, Pattern,

@@ -18,6 +18,8 @@ pub struct Settings {
     pub state: PathBuf,
     /// The home below which transcripts lie.
     pub home: PathBuf,
+    /// The home of the daemon that chats of kind `crabtalk` speak to.
+    pub crabtalk: PathBuf,
     /// Columns and lines of a window that nobody looks at.
     pub size: (u16, u16),
 }
@@ -25,11 +27,13 @@ pub struct Settings {
 impl Settings {
     /// The user's own server, a session of the name `nexus`.
     pub fn new(home: impl Into<PathBuf>, state: impl Into<PathBuf>) -> Self {
+        let home = home.into();
         Self {
             socket: None,
             session: "nexus".into(),
             state: state.into(),
-            home: home.into(),
+            crabtalk: home.join(".crabtalk"),
+            home,
             size: (160, 50),
         }
     }

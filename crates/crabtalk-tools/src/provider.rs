@@ -259,6 +259,7 @@ impl OsTools {
                     user_home: user_home.as_deref(),
                     environment: &environment,
                     readable: &readable,
+                    own: &[],
                     caches: Some(&caches),
                     namespaces: walls.namespaces,
                 };

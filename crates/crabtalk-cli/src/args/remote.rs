@@ -78,8 +78,8 @@ pub(crate) enum Audit {
         #[arg(value_parser = at_least::<u32>(1))]
         limit: u32,
     },
-    /// Check all of it, and name the first line that does not fit.
+    /// Check all of it, and name the first entry that does not fit.
     Verify,
-    /// Begin a new chain where the record was lost or cut; its files are kept aside.
+    /// Begin a new chain where the record was changed or cut; its entries are kept.
     NewChain,
 }

@@ -16,8 +16,11 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
 /// How much of a log's end is looked at.
 const MAX_LOG_BYTES: u64 = 4 * 1024 * 1024;
 
-/// How long a service that was started has to answer on its port.
+/// How long a service that was started has to answer on the port that it announces.
 const UP_WITHIN: Duration = Duration::from_secs(5);
+
+/// How long it has to announce one; a gateway announces none.
+const ANNOUNCED_WITHIN: Duration = Duration::from_secs(1);
 
 /// Between two looks whether it does.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -66,11 +69,15 @@ pub(crate) fn came_up(
     component: &Component,
     home: &Home,
 ) -> anyhow::Result<ExitCode> {
-    let until = Instant::now() + UP_WITHIN;
+    let began = Instant::now();
     loop {
         let found = look(manager, component, home);
         let is_up = found.runs && found.port.is_some_and(|(_, answers)| answers);
-        if is_up || Instant::now() >= until {
+        let within = match found.port {
+            Some(_) => UP_WITHIN,
+            None => ANNOUNCED_WITHIN,
+        };
+        if is_up || began.elapsed() >= within {
             return told(manager, component, &found);
         }
         std::thread::sleep(LOOK_EVERY);

@@ -35,7 +35,7 @@ use crabtalk_runtime::gate::Approval;
 use crabtalk_runtime::{Parts, Runtime};
 use crabtalk_skills::{Library, TrustFile};
 use crabtalk_store::fs::OsFiles;
-use crabtalk_store::{FileStore, Indexes};
+use crabtalk_store::{FileStore, Indexes, Records};
 use crabtalk_tools::{FileWork, OsTools, OsToolsConfig};
 use crabtalk_transport::{Crowd, Limits};
 use std::sync::Arc;
@@ -44,7 +44,13 @@ use std::time::Instant;
 impl Node {
     /// `open_files` is the limit of open files that commands get. Nothing more is
     /// read of files than what was `found`.
-    pub(crate) fn new(home: Home, open_files: Option<u64>, found: Found) -> anyhow::Result<Self> {
+    pub(crate) fn new(
+        home: Home,
+        open_files: Option<u64>,
+        found: Found,
+        records: &Records,
+        audit: Audit,
+    ) -> anyhow::Result<Self> {
         let Found {
             composed,
             approvals,
@@ -66,7 +72,7 @@ impl Node {
         let logs = Arc::new(ground.store());
         let store: Arc<dyn Storage> = Arc::clone(&logs) as _;
         let tools = Arc::new(ground.os_tools()?);
-        let ledger = ground.ledger(&models);
+        let ledger = ground.ledger(&models, records);
         let (bus, remote) = (ground.bus(), ground.remote());
         let context = Arc::new(ground.context(&store, &tools)?);
         let runtime = Runtime::new(
@@ -90,7 +96,7 @@ impl Node {
             catalog,
         );
         Ok(Self {
-            audit: Audit::new(&ground.home.state_dir()),
+            audit,
             agents: AgentFiles::new(ground.home.agents_dir()),
             logs,
             runtime,
@@ -120,6 +126,7 @@ impl Node {
 /// What the parts of a node are made of.
 struct Ground {
     home: Home,
+    indexes: Indexes,
     settings: Arc<Settings>,
     skills: Arc<Skills>,
     children: Children,
@@ -132,6 +139,7 @@ impl Ground {
         Self {
             skills: skills(&home, &settings, files),
             children: adopted(),
+            indexes: Indexes::in_state(&home.state_dir()),
             home,
             settings,
             open_files,
@@ -159,8 +167,7 @@ impl Ground {
         let (sessions, trash) = (self.home.sessions_dir(), self.home.trash_dir());
         let outputs = self.home.state_dir().join("outputs");
         let changes = self.home.state_dir().join("changes");
-        let indexes = Indexes::in_state(&self.home.state_dir());
-        FileStore::open(sessions, trash, policy, Arc::new(OsFiles), &indexes)
+        FileStore::open(sessions, trash, policy, Arc::new(OsFiles), &self.indexes)
             .with_belongings("outputs", move |key| {
                 crabtalk_tools::outputs_of(&outputs, key)
             })
@@ -188,10 +195,10 @@ impl Ground {
         Ok(OsTools::new(config))
     }
 
-    fn ledger(&self, models: &Arc<Models>) -> Arc<DayLedger> {
+    fn ledger(&self, models: &Arc<Models>, records: &Records) -> Arc<DayLedger> {
         let models = Arc::clone(models);
         Arc::new(DayLedger::new(
-            self.home.state_dir().join("ledger"),
+            Arc::new(records.clone()),
             Arc::clone(&self.settings),
             Arc::new(SystemClock),
             crabtalk_files::local_zone,
@@ -226,7 +233,7 @@ impl Ground {
     fn context(&self, store: &Arc<dyn Storage>, tools: &Arc<OsTools>) -> anyhow::Result<Context> {
         let settings = || Arc::clone(&self.settings);
         let skills = || Arc::clone(&self.skills);
-        let archives = ArchiveIndex::new(self.home.state_dir().join("recall"), Arc::clone(store));
+        let archives = ArchiveIndex::new(self.indexes.passages(), Arc::clone(store));
         let memory = memory(&self.home, &self.settings, store, archives);
         Ok(Context {
             memory: Arc::new(ArcSwap::from_pointee(memory)),

@@ -74,7 +74,7 @@ fn archive_index(node: Arc<Node>) -> Service {
         let node = Arc::clone(&node);
         let archives = node.memory().archives().clone();
         async move {
-            index_archives(&archives, &node.runtime).await;
+            index_archives(&archives).await;
             Ok(())
         }
     })

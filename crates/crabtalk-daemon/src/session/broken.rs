@@ -7,6 +7,7 @@ use super::{Session, status};
 use crabtalk_domain::storage::BrokenLog as Broken;
 use crabtalk_proto::*;
 use crabtalk_runtime::Error;
+use crabtalk_store::Records;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -35,6 +36,22 @@ fn told(broken: Broken) -> BrokenLog {
 }
 
 impl Session {
+    /// What is wrong with the database of records.
+    async fn damaged_records(&self) -> Option<BrokenLog> {
+        let records = Records::in_state(&self.node.home.state_dir());
+        let checked = tokio::task::spawn_blocking(move || records.check());
+        let reason = match checked.await.ok()? {
+            Ok(found) if found.is_empty() => return None,
+            Ok(found) => found.join("; "),
+            Err(error) => error.to_string(),
+        };
+        Some(BrokenLog {
+            file: "../state/records.db".to_owned(),
+            reason,
+            ..BrokenLog::default()
+        })
+    }
+
     pub(super) async fn broken_logs(
         &self,
         request: CheckConversationsMsg,
@@ -48,6 +65,9 @@ impl Session {
         let together = if request.lines { 1 } else { HEADS };
         let deadline = Instant::now() + MAX_TIME;
         let mut list = BrokenLogList::default();
+        if request.lines && !request.trash {
+            list.logs.extend(self.damaged_records().await);
+        }
         for names in names.chunks(together) {
             if list.logs.len() > MAX_TOLD || Instant::now() >= deadline {
                 list.incomplete = true;

@@ -171,7 +171,12 @@ impl Session {
                 let expanded = self.node.home.expand_tilde(cwd);
                 self.check_cwd(Some(&expanded.to_string_lossy())).await?;
             }
-            let edit = move |draft: &mut Draft| edit(draft, request);
+            // Its runs see the memory of whoever made it: that is who says what they do.
+            let by = maker(Some(&self.principal("")), self.default_sender());
+            let edit = move |draft: &mut Draft| {
+                (draft.by, draft.by_agent, draft.chain) = (by, false, 0);
+                edit(draft, request);
+            };
             listed = Some(self.node.cron.edit(id, edit).await?);
         }
         if let Some(paused) = paused {

@@ -152,7 +152,7 @@ fn refusal(error: &Error) -> Status {
         Error::OwnersOnly(_) | Error::NotYours(_) => 403,
         Error::NotFound(_) => 404,
         Error::Ambiguous { .. } | Error::TooMany { .. } => 409,
-        Error::Broken { .. } | Error::Io { .. } | Error::Storage(_) => 500,
+        Error::Broken { .. } | Error::Io { .. } | Error::Index(_) | Error::Storage(_) => 500,
     };
     Status::new(code, error.to_string())
 }

@@ -128,6 +128,7 @@ impl Server for Session {
         list_changes(ListChangesMsg) -> ChangeList = changes;
         undo(UndoMsg) -> UndoReport = take_back;
         list_audit(ListAuditMsg) -> AuditPage = audit_page;
+        new_audit_chain(NewAuditChainMsg) -> () = begin_audit_chain;
         get_stats(GetStats) -> DaemonStats = stats;
         set_provider(SetProviderMsg) -> ProviderChange = put_provider;
         delete_provider(DeleteProviderMsg) -> () = remove_provider;

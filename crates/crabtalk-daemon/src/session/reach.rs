@@ -73,7 +73,7 @@ pub(super) fn names(request: &Msg) -> Names<'_> {
             DeleteProvider SetActiveModel TestModel FindProviders ListMcps SetMcp DeleteMcp
             TestMcp LoginMcp FinishMcpLogin LogoutMcp ListComponents SetLocalMcps SetEnabled
             GetConfig SetConfig Reload ReloadConfig CreateToken ListTokens RemoveToken ListAudit
-            CheckConversations Extension
+            NewAuditChain CheckConversations Extension
         } => Names::Node,
     }
 }

@@ -4,8 +4,8 @@
 //! be secret is in no entry; what only stops something goes on if the disk is full.
 
 use super::Session;
-use crate::audit::{entry, tell};
-use crabtalk_audit::AuditEntry;
+use crate::audit::entry;
+use crabtalk_domain::records::{AuditEntry, Error};
 use crabtalk_proto::client_message::Msg;
 use crabtalk_proto::*;
 use crabtalk_runtime::PendingAsk as Waiting;
@@ -60,7 +60,7 @@ pub(super) fn recorded(request: &Msg) -> Recorded {
             GetArchive Search ListMemory GetMemory Remember Forget ListAgents GetAgent
             ListProviders ListModels ListMcps TestMcp TestModel FindProviders LoginMcp
             ListComponents ListSkills ListCrons RunCron ListCronRuns TestCron ListSubscriptions
-            PublishEvent GetConfig ListTokens ListAudit ListChanges Undo GetStats Extension
+            PublishEvent GetConfig ListTokens ListAudit NewAuditChain ListChanges Undo GetStats Extension
         } => No,
     }
 }
@@ -99,7 +99,24 @@ fn about(request: &Msg, entry: AuditEntry) -> AuditEntry {
             .with("skill", &*m.skill)
             .with("content", m.content.clone().unwrap_or_default()),
         Msg::DeleteCron(m) => entry.with("id", m.id),
-        Msg::SetCron(m) => entry.with("id", m.id).with("paused", m.paused),
+        Msg::SetCron(m) => {
+            let entry = match m.paused {
+                Some(paused) => entry.with("id", m.id).with("paused", paused),
+                None => entry.with("id", m.id),
+            };
+            let texts = [
+                ("schedule", &m.schedule),
+                ("at", &m.at),
+                ("skill", &m.skill),
+                ("content", &m.content),
+                ("cwd", &m.cwd),
+                ("asks", &m.asks),
+            ];
+            let set = texts
+                .into_iter()
+                .filter_map(|(key, text)| Some((key, text.clone()?)));
+            set.fold(entry, |entry, (key, text)| entry.with(key, text))
+        }
         Msg::SubscribeEvent(m) => entry
             .with("source", &*m.source)
             .with("agent", &*m.target_agent),
@@ -181,12 +198,11 @@ impl Session {
     pub(super) fn record_failure(&self, operation: &'static str, entry: u64, status: &Status) {
         if entry > 0 {
             let failed = self.entry("not-done").with("entry", entry);
-            tell(
-                failed
-                    .with("operation", operation)
-                    .with("code", status.code)
-                    .with("why", &*status.message),
-            );
+            let failed = failed
+                .with("operation", operation)
+                .with("code", status.code)
+                .with("why", &*status.message);
+            self.node.audit.tell(failed);
         }
     }
 
@@ -212,12 +228,12 @@ impl Session {
 
     pub(super) async fn audit_page(&self, request: ListAuditMsg) -> Result<AuditPage, Status> {
         let limit = super::as_many(request.limit, DEFAULT_PAGE, MAX_PAGE);
-        let audit = &self.node.audit;
-        let page = audit.latest(request.before, limit).await?;
+        let log = &self.node.audit.log;
+        let page = log.latest(request.before, limit).await.map_err(unread)?;
         let (mut checked, mut problem) = (0, String::new());
         if request.verify {
-            let check = audit.check().await?;
-            (checked, problem) = (check.lines, check.problem.unwrap_or_default());
+            let check = log.verify().await.map_err(unread)?;
+            (checked, problem) = (check.entries, check.problem.unwrap_or_default());
         }
         let mut lines = page.lines;
         let mut more = page.more;
@@ -239,6 +255,22 @@ impl Session {
             problem,
         })
     }
+
+    /// The chain that does not fit stays, and another one begins.
+    pub(super) async fn begin_audit_chain(&self, _: NewAuditChainMsg) -> Result<(), Status> {
+        let log = &self.node.audit.log;
+        let Some(problem) = log.verify().await.map_err(unread)?.problem else {
+            return Err(Status::conflict(
+                "all entries of the audit fit: nothing was changed",
+            ));
+        };
+        let first = self.entry("new-chain").with("problem", problem);
+        log.begin_chain(first).await.map_err(unread)
+    }
+}
+
+fn unread(error: Error) -> Status {
+    Status::internal(format!("the audit: {error}"))
 }
 
 /// Entries of a page when the client does not say.

@@ -1,24 +1,16 @@
 //! The daemon's figures, and what was spent.
 
 use super::Session;
-use crate::ledger::{Report, Sum};
+use crate::ledger::Report;
 use crate::services;
+use crabtalk_domain::CallTotal;
+use crabtalk_domain::records::{CostOf, CostReport};
 use crabtalk_proto::*;
 use crabtalk_runtime::Catalog;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 impl Session {
     pub(super) async fn stats(&self, request: GetStats) -> Result<DaemonStats, Status> {
-        let ledger = Arc::clone(&self.node.ledger);
-        ledger.know_today().await;
-        // Files of earlier days are read for it.
-        let files = self.node.skills.files();
-        let read = move |_: &AtomicBool| Ok::<_, String>(ledger.report(request.days));
-        let report = files
-            .run("the ledger", read)
-            .await
-            .map_err(|why| Status::internal(format!("the ledger could not be read: {why}")))?;
+        let report = self.node.ledger.report(request.days).await;
         let runtime = &self.node.runtime;
         let cut = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let (conversations, running) = runtime.load();
@@ -39,12 +31,12 @@ impl Session {
             connections: cut(self.node.crowd.open()),
             rss_bytes: rss_bytes(),
             scope_violations: runtime.violations(),
-            tokens_today: report.today.tokens(),
-            money_today: report.today.money,
+            tokens_today: report.today.usage.total_tokens(),
+            money_today: report.today.money(),
             budgets_open_at: report.opens_at.clone(),
             tokens_per_day: report.budget.tokens_per_day,
             money_per_day: report.budget.money_per_day,
-            spending: spending(report, &catalog),
+            spending: spending(report.costs, &catalog),
             services: self.node.services.rows().into_iter().map(service).collect(),
         })
     }
@@ -58,7 +50,7 @@ impl Session {
         let reached = || live.iter().filter(|live| self.reaches_key(&live.key));
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let agents = catalog.agents.keys();
-        let mut rows = spending(report, catalog);
+        let mut rows = spending(report.costs, catalog);
         rows.retain(|row| match row.by.as_str() {
             "conversation" | "run" => self.reaches(&row.agent, &row.sender),
             _ => false,
@@ -92,7 +84,7 @@ fn service(row: services::Row) -> ServiceInfo {
     }
 }
 
-fn spending(report: Report, catalog: &Catalog) -> Vec<Spending> {
+fn spending(report: CostReport, catalog: &Catalog) -> Vec<Spending> {
     let days = report.days.into_iter().map(|(day, sum)| Spending {
         day: day.to_string(),
         ..row("day", &sum)
@@ -120,26 +112,29 @@ fn spending(report: Report, catalog: &Catalog) -> Vec<Spending> {
     });
     let runs = report.runs.into_iter();
     let runs = runs.map(|run| Spending {
-        agent: run.cell.agent,
-        sender: run.cell.sender,
+        agent: run.agent,
+        sender: run.sender,
         run: run.run,
         at: run.at,
-        code: run.code,
-        ..row("run", &run.sum)
+        code: match run.of {
+            CostOf::Run(code) => code,
+            CostOf::Call | CostOf::Reservation(_) => 0,
+        },
+        ..row("run", &run.total)
     });
     let rows = days.chain(agents).chain(models);
     rows.chain(conversations).chain(runs).collect()
 }
 
-fn row(by: &str, sum: &Sum) -> Spending {
+fn row(by: &str, sum: &CallTotal) -> Spending {
     Spending {
         by: by.to_owned(),
         calls: sum.calls,
-        prompt_tokens: sum.prompt_tokens,
-        completion_tokens: sum.completion_tokens,
-        cache_hit_tokens: sum.cache_hit_tokens,
-        money: sum.money,
-        unpriced_tokens: sum.unpriced_tokens,
+        prompt_tokens: sum.usage.prompt_tokens,
+        completion_tokens: sum.usage.completion_tokens,
+        cache_hit_tokens: sum.usage.cache_hit_tokens.unwrap_or_default(),
+        money: sum.money(),
+        unpriced_tokens: sum.cost.unpriced_tokens,
         ..Spending::default()
     }
 }

@@ -82,6 +82,16 @@ impl Stdio {
         }
     }
 
+    /// This process's own.
+    pub(super) fn own() -> io::Result<Self> {
+        use rustix::stdio;
+        Ok(Self {
+            stdin: stdio::stdin().try_clone_to_owned()?,
+            stdout: stdio::stdout().try_clone_to_owned()?,
+            stderr: stdio::stderr().try_clone_to_owned()?,
+        })
+    }
+
     pub(crate) fn try_clone(&self) -> io::Result<Self> {
         Ok(Self {
             stdin: self.stdin.try_clone()?,

@@ -24,6 +24,7 @@ mod restricted;
 mod scratch;
 #[cfg(target_os = "linux")]
 mod start;
+mod terminal;
 #[cfg(target_os = "linux")]
 mod watch;
 #[cfg(target_os = "linux")]
@@ -32,6 +33,7 @@ mod words;
 pub(crate) use descriptors::Stdio;
 pub use frame::{MAX_COMMAND_BYTES, Run};
 pub(crate) use frame::{Report, Start, encode};
+pub use terminal::TerminalCommand;
 
 use std::ffi::OsString;
 use std::io;
@@ -104,13 +106,11 @@ pub fn enter() -> Option<ExitCode> {
 
 #[cfg(target_os = "linux")]
 fn main() -> ExitCode {
-    if std::env::args_os()
-        .next_back()
-        .is_some_and(|a| a == RESTRICTED_ARGUMENT)
-    {
-        restricted::main()
-    } else {
-        watch::main()
+    let arguments: Vec<OsString> = std::env::args_os().skip(2).collect();
+    match arguments.as_slice() {
+        [.., last] if last == RESTRICTED_ARGUMENT => restricted::main(),
+        [first, rest @ ..] if first == terminal::ARGUMENT => terminal::main(rest),
+        _ => watch::main(),
     }
 }
 

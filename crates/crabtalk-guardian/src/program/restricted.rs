@@ -110,6 +110,7 @@ fn begin(control: &mut UnixStream, beginning: Beginning) -> Result<(), String> {
         scratch,
         overlays,
         mut launch,
+        terminal,
     } = beginning;
     let streams = Stdio::receive(&*control).map_err(failed)?;
     let mut fence = Fence::new(policy.landlock)?;
@@ -126,10 +127,10 @@ fn begin(control: &mut UnixStream, beginning: Beginning) -> Result<(), String> {
     let failed_errno = |e: rustix::io::Errno| failed(e.into());
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(failed_errno)?;
     apart::give_up().map_err(failed)?;
-    let process = start_shut_in(fence, launch, streams)?;
+    let process = start_shut_in(fence, launch, streams, terminal)?;
     end_with(control)?;
     frame::write(control, &Word::Started).map_err(failed)?;
-    reap(control, process);
+    reap(control, process, terminal);
     Ok(())
 }
 
@@ -156,12 +157,21 @@ fn listen(control: &mut UnixStream) -> io::Result<Vec<(String, String)>> {
 
 /// Starts it from a thread that restricts itself first: what a thread
 /// may do, its children may.
-fn start_shut_in(fence: Fence, launch: Launch, streams: Stdio) -> Result<i32, String> {
+fn start_shut_in(
+    fence: Fence,
+    launch: Launch,
+    streams: Stdio,
+    terminal: bool,
+) -> Result<i32, String> {
     let thread = std::thread::spawn(move || {
         fence.close()?;
         filter(true)?;
         let started = launch.each(|command| {
             let command = streams.try_clone()?.give(command);
+            if terminal {
+                // This group is the terminal's foreground.
+                return command.spawn();
+            }
             command.process_group(0).spawn()
         });
         let process = started.map(|child| child.id().cast_signed());
@@ -185,9 +195,18 @@ fn end_with(control: &UnixStream) -> Result<(), String> {
 
 /// Waits for all that falls to the first process. When what it started ended,
 /// the others are asked to end; with this process the kernel ends them.
-fn reap(control: &mut UnixStream, process: i32) {
+fn reap(control: &mut UnixStream, process: i32, terminal: bool) {
+    // No shell would continue a program that Ctrl-Z stops.
+    let options = if terminal {
+        WaitOptions::UNTRACED
+    } else {
+        WaitOptions::empty()
+    };
     loop {
-        match rustix::process::wait(WaitOptions::empty()) {
+        match rustix::process::wait(options) {
+            Ok(Some((pid, status))) if status.stopped() => {
+                let _ = rustix::process::kill_process(pid, Signal::CONT);
+            }
             Ok(Some((pid, status))) if pid.as_raw_nonzero().get() == process => {
                 // A guardian that is gone reads it no more.
                 let _ = frame::write(control, &ended(status));

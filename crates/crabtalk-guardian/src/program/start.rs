@@ -7,6 +7,7 @@ use super::proxy;
 use super::scratch::{Scratch, Work};
 use super::words::{Beginning, Launch, Task, Word};
 use crate::sandbox::{OpenedPath, Right, SandboxPolicy, apart, lacks, temporary};
+use rustix::process::Pid;
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -45,7 +46,9 @@ impl Started {
     }
 }
 
-pub(super) fn start(start: Start, streams: Stdio) -> Result<Started, String> {
+/// `terminal` tells that the streams are this session's terminal, which becomes
+/// the process's.
+pub(super) fn start(start: Start, streams: Stdio, terminal: bool) -> Result<Started, String> {
     let is_long = matches!(&start.run, Run::Shell(text) if text.len() > MAX_ARGUMENT_BYTES);
     let temporary = std::env::temp_dir();
     let scratch = (start.sandbox.is_some() || is_long)
@@ -67,6 +70,7 @@ pub(super) fn start(start: Start, streams: Stdio) -> Result<Started, String> {
                 scratch,
                 work: work.as_ref(),
                 streams,
+                terminal,
             };
             if boxed.policy.namespaces {
                 boxed.apart(start.run)?
@@ -131,6 +135,7 @@ struct Boxed<'a> {
     scratch: &'a Scratch,
     work: Option<&'a Work>,
     streams: Stdio,
+    terminal: bool,
 }
 
 impl Boxed<'_> {
@@ -158,6 +163,9 @@ impl Boxed<'_> {
     fn apart(self, run: Run) -> Result<(i32, Option<UnixStream>), String> {
         let temporary = temporary(&self.policy);
         let (child, mut control) = start_own(Path::new(temporary))?;
+        if self.terminal {
+            self.give_terminal(&child).map_err(failed)?;
+        }
         frame::write(&mut control, &Task::Leave).map_err(failed)?;
         let word: Word = frame::read(&mut control).map_err(failed)?;
         if word != Word::Left {
@@ -171,6 +179,15 @@ impl Boxed<'_> {
             return Err(unexpected(word));
         };
         self.begin(run, process, control)
+    }
+
+    /// Makes the group of the new process, to which all that follows belongs, the
+    /// terminal's foreground: reading and drawing stop nothing there, and signals
+    /// that are typed do not reach the guardian.
+    fn give_terminal(&self, child: &Child) -> io::Result<()> {
+        let group = Pid::from_raw(child.id().cast_signed());
+        let group = group.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(rustix::termios::tcsetpgrp(&self.streams.stdin, group)?)
     }
 
     /// Tells the first process what to do.
@@ -188,6 +205,7 @@ impl Boxed<'_> {
             scratch: self.scratch.spot().clone(),
             overlays: self.work.map(Work::overlays),
             launch,
+            terminal: self.terminal,
         };
         let begun = frame::write(&mut control, &Task::Begin(Box::new(beginning)))
             .and_then(|()| self.streams.send(&control))

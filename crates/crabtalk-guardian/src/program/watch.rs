@@ -24,12 +24,12 @@ const KILL_FOR: Duration = Duration::from_millis(600);
 const KILL_ROUND: Duration = Duration::from_millis(20);
 
 /// What wakes the guardian.
-enum Event {
+pub(super) enum Event {
     /// The process was waited for; `alone` if nothing else is below.
     Ended { status: WaitStatus, alone: bool },
     /// Nothing is below any more.
     NothingLeft,
-    /// The daemon closed its end, or is gone.
+    /// The daemon closed its end, or is gone; the terminal is gone.
     Closed,
 }
 
@@ -60,24 +60,35 @@ fn guard(control: &mut UnixStream) -> Result<Report, String> {
     // Fails only for a group leader, which then has a session of its own
     // making; signals sent to the daemon's terminal must not arrive here.
     let _ = rustix::process::setsid();
+    let streams = Stdio::receive(&*control).map_err(|e| format!("told no streams: {e}"))?;
+    let start: Start = frame::read(control).map_err(|e| format!("told nothing to run: {e}"))?;
+    attend(start, streams, false, |tell| watch_control(control, tell))
+}
+
+/// Starts the process, waits for its end or for [`Event::Closed`] from `watch`,
+/// and ends the tree.
+pub(super) fn attend(
+    start: Start,
+    streams: Stdio,
+    terminal: bool,
+    watch: impl FnOnce(SyncSender<Event>) -> io::Result<()>,
+) -> Result<Report, String> {
     // Before anything is started: this is how the daemon knows them again.
     mark::mark_this_process().map_err(|e| format!("cannot mark what it will start: {e}"))?;
     rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1))
         .map_err(|e| format!("cannot become the reaper of descendants: {e}"))?;
-    let streams = Stdio::receive(&*control).map_err(|e| format!("told no streams: {e}"))?;
-    let start: Start = frame::read(control).map_err(|e| format!("told nothing to run: {e}"))?;
     limit_files(start.open_files);
     // One from each source and one more of slack: senders never block.
     let (tell, events) = sync_channel(4);
     // Before there is anything to watch: where no thread can be started there
     // must be nothing that nobody ends.
     let started = watch_children(tell.clone())
-        .and_then(|started| watch_control(control, tell).map(|()| started))
+        .and_then(|started| watch(tell).map(|()| started))
         .map_err(|e| format!("cannot start a thread to watch over the command: {e}"))?;
     let absent = start.sandbox.as_ref().map(|policy| policy.absent.clone());
     let absent = absent.unwrap_or_default();
     let leftovers = Leftovers::watch(&absent);
-    let guarded = start::start(start, streams)?;
+    let guarded = start::start(start, streams, terminal)?;
     // The thread waits for it.
     let _ = started.send(guarded.process);
     let (status, left) = wait_and_end(&events);

@@ -40,6 +40,8 @@ pub(super) struct Beginning {
     /// The folders of overlay mounts.
     pub(super) overlays: Option<Overlays>,
     pub(super) launch: Launch,
+    /// Whether the process owns the terminal that its streams are.
+    pub(super) terminal: bool,
 }
 
 /// An answer of such a process.

@@ -39,6 +39,9 @@ pub struct PolicyBuilder<'a> {
     pub readable: &'a [PathBuf],
     /// The folder of the project's private caches.
     pub caches: Option<&'a Path>,
+    /// Files and folders of the program itself, such as its configuration:
+    /// writable, even where the lists of secrets close them. Needs namespaces.
+    pub own: &'a [PathBuf],
     /// Whether the machine allows namespaces.
     pub namespaces: bool,
 }
@@ -59,13 +62,15 @@ impl PolicyBuilder<'_> {
             links: Links::default(),
             opened: Vec::new(),
         };
-        let roots = self.open_folders(&mut places)?;
+        let mut roots = self.open_folders(&mut places)?;
         self.open_tools(&mut places)?;
         // They lie in the closed home.
         let readable = self.readable.iter().filter_map(|path| judge(path));
         places
             .opened
             .extend(readable.map(|spot| OpenedPath::new(spot, Right::Read)));
+        let searched = roots.clone();
+        self.open_own(&mut places, &mut roots)?;
         let hosts = self.granted_hosts();
         let (mut absent, mut caches, mut home) = (Vec::new(), None, None);
         for root in &roots {
@@ -75,7 +80,7 @@ impl PolicyBuilder<'_> {
             places.hide(&roots);
             if !hosts.is_empty() {
                 let cwd = std::iter::once(self.cwd.path.as_path());
-                for folder in cwd.chain(roots.iter().map(PathBuf::as_path)) {
+                for folder in cwd.chain(searched.iter().map(PathBuf::as_path)) {
                     let found = secrets::in_project(folder);
                     places.add(found.iter().map(PathBuf::as_path), Right::Hidden);
                 }
@@ -153,6 +158,26 @@ impl PolicyBuilder<'_> {
         Ok(roots)
     }
 
+    /// Opens the program's own places, and adds them to the writable folders.
+    fn open_own(&self, places: &mut Opening, roots: &mut Vec<PathBuf>) -> Result<(), String> {
+        for path in self.own {
+            places.links.note(path);
+            let Some(spot) = judge(path) else {
+                continue;
+            };
+            if self.is_home_or_above(&spot.path) || self.home.starts_with(&spot.path) {
+                return Err(format!(
+                    "the sandbox cannot open {} for writing, because a home folder lies in it: name a folder in the home",
+                    spot.path.display()
+                ));
+            }
+            places.closed.retain(|closed| *closed != spot.path);
+            roots.push(spot.path.clone());
+            places.opened.push(OpenedPath::new(spot, Right::Write));
+        }
+        Ok(())
+    }
+
     /// Opens the system, toolchains, and what `PATH` and configuration name.
     fn open_tools(&self, places: &mut Opening) -> Result<(), String> {
         let toolchains = words(TOOLCHAINS).filter_map(|entry| self.below_home(entry));
@@ -160,13 +185,19 @@ impl PolicyBuilder<'_> {
             .filter(|_| !self.namespaces)
             .filter_map(|entry| self.below_home(entry));
         let path = self.variable("PATH").unwrap_or(OsStr::new(""));
-        let programs =
-            std::env::split_paths(path).filter(|p| p.is_absolute() && !self.is_home_or_above(p));
+        let programs: Vec<PathBuf> = std::env::split_paths(path)
+            .filter(|p| p.is_absolute() && !self.is_home_or_above(p))
+            .collect();
+        // Programs of a virtual environment of Python need what lies beside them.
+        let environments = programs.iter().filter_map(|folder| folder.parent());
+        let environments = environments.filter(|folder| folder.join("pyvenv.cfg").is_file());
+        let environments: Vec<PathBuf> = environments.map(Path::to_path_buf).collect();
         for path in words(SYSTEM)
             .map(PathBuf::from)
             .chain(toolchains)
             .chain(caches)
             .chain(programs)
+            .chain(environments)
             .chain(self.config.read.iter().cloned())
         {
             places.links.note(&path);
@@ -383,6 +414,7 @@ mod tests {
             user_home: Some(user_home),
             environment: &[],
             readable: &[],
+            own: &[],
             caches: None,
             namespaces,
         }

@@ -15,7 +15,6 @@ use shelf::Shelf;
 use std::collections::BTreeMap;
 use std::future::ready;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
 
 struct Noon;
 

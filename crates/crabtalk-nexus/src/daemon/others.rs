@@ -5,7 +5,7 @@
 //! when it is dropped.
 
 use super::SENDER;
-use crabtalk_client::{AgentEventKind, Client, SubscribeEvents, WatchNews};
+use crabtalk_client::{AgentEventKind, Client, Starter, SubscribeEvents, WatchNews};
 use futures_util::StreamExt;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,6 +14,10 @@ use tokio::task::JoinSet;
 
 /// Between two tries to reach a daemon that is not there: soon, then seldom.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
+
+/// A daemon that is away for longer than the pauses up to this one, some seconds, is
+/// not being restarted by somebody else.
+const AWAY: Duration = Duration::from_secs(1);
 
 type Conversations = BTreeMap<String, watch::Sender<u64>>;
 
@@ -26,7 +30,12 @@ pub struct Others {
 
 impl Others {
     /// Watches over these agents of the daemon.
-    pub fn watch(client: Client, agents: impl IntoIterator<Item = String>) -> Self {
+    /// Starts the daemon with this when it is away.
+    pub fn watch(
+        client: Client,
+        agents: impl IntoIterator<Item = String>,
+        starter: Option<Starter>,
+    ) -> Self {
         let mut conversations = Conversations::new();
         let mut begun = BTreeMap::new();
         for agent in agents {
@@ -38,7 +47,7 @@ impl Others {
         }
         let mut task = JoinSet::new();
         if !conversations.is_empty() {
-            task.spawn(follow(client, conversations));
+            task.spawn(follow(client, conversations, starter));
         }
         Self { begun, _task: task }
     }
@@ -51,7 +60,7 @@ impl Others {
     }
 }
 
-async fn follow(client: Client, conversations: Conversations) {
+async fn follow(client: Client, conversations: Conversations, starter: Option<Starter>) {
     let mut pause = PAUSES.0;
     loop {
         let mut watch = client.watch(SubscribeEvents {
@@ -71,6 +80,10 @@ async fn follow(client: Client, conversations: Conversations) {
             }
         }
         tokio::time::sleep(pause).await;
+        if let Some(starter) = starter.as_ref().filter(|_| pause >= AWAY) {
+            // Agents say why they wait; it is tried again with the next pause.
+            let _ = client.find_or_start(starter).await;
+        }
         pause = (pause * 2).min(PAUSES.1);
     }
 }

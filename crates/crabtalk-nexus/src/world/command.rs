@@ -96,6 +96,8 @@ pub enum Command {
         #[arg(long)]
         force: bool,
     },
+    /// Read nexus.toml again; agents go on.
+    Reload,
     /// How everybody is, and what happened behind this one of the last entries, which
     /// is 0 at first, then as [`Answer::Board`] told it.
     #[command(skip)]

@@ -22,6 +22,21 @@ impl World {
         self.out.answer = Some(answer.unwrap_or_else(|why| Answer::Refused { why }));
     }
 
+    /// Takes another configuration of the team.
+    pub(super) fn reloaded(&mut self, team: crate::config::Team) {
+        let kept = self.team.reload(team);
+        let mut said = "the configuration was read again".to_owned();
+        if !kept.is_empty() {
+            let kept = kept.join(", ");
+            said.push_str(&format!(
+                "; a restart of NEXUS takes {kept} (leave with `q`, then `crabtalk nexus run`: the \
+                 agents go on)"
+            ));
+        }
+        self.note(None, said.clone(), None);
+        self.out.answer = Some(Answer::Done { said });
+    }
+
     fn obey(&mut self, command: Command) -> Result<Answer, String> {
         let (agent, trigger, said) = match command {
             Command::Status => {
@@ -99,7 +114,9 @@ impl World {
                 self.known(&agent)?;
                 return Err("nobody looks here".into());
             }
-            Command::Board { .. } | Command::Watch => return Err("nobody looks here".into()),
+            Command::Board { .. } | Command::Watch | Command::Reload => {
+                return Err("nobody looks here".into());
+            }
         };
         self.known(&agent)?;
         let why = format!("ADMIN: {said}");

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
-fn nexus(home: &Path, words: &[&str]) -> Command {
+pub(crate) fn nexus(home: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_crabtalk-nexus"));
     command
         .args(words)
@@ -16,7 +16,7 @@ fn nexus(home: &Path, words: &[&str]) -> Command {
     command
 }
 
-fn said(home: &Path, words: &[&str]) -> (i32, String) {
+pub(crate) fn said(home: &Path, words: &[&str]) -> (i32, String) {
     let Output {
         status,
         stdout,
@@ -28,7 +28,7 @@ fn said(home: &Path, words: &[&str]) -> (i32, String) {
 }
 
 /// Ended when it is dropped, by its id.
-struct Running(Child);
+pub(crate) struct Running(pub(crate) Child);
 
 impl Drop for Running {
     fn drop(&mut self) {

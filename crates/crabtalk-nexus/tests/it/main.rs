@@ -7,4 +7,5 @@ mod crash;
 mod double;
 mod idle;
 mod rig;
+mod sandbox;
 mod tmux;

@@ -92,13 +92,6 @@ impl Runtime {
             .await
     }
 
-    /// How many runs have begun, or `None` while one goes on: who looks now and
-    /// then sees whether it was at rest meanwhile.
-    pub fn runs_at_rest(&self) -> Option<u64> {
-        let running = self.0.running.load(Ordering::Relaxed);
-        (running == 0).then(|| self.0.begun.load(Ordering::Relaxed))
-    }
-
     /// What an agent may do, in effect: its tools in scope, and what the gate
     /// says of each.
     pub fn rights(&self, agent: &str) -> Result<(Arc<AgentConfig>, Vec<ToolRights>), Error> {

@@ -3,7 +3,9 @@
 use super::{Contents, Definition};
 use crabtalk_domain::records::Error;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+use std::fs::Permissions;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -40,6 +42,8 @@ fn prepared(definition: &Definition) -> Result<Connection, Error> {
         crabtalk_files::create_folder(folder).map_err(|e| unwritable(path, &e))?;
     }
     let mut connection = Connection::open(path).map_err(failed)?;
+    // SQLite gives the files beside it the same mode. A home that is read-only keeps its own.
+    let _ = std::fs::set_permissions(path, Permissions::from_mode(0o600));
     if let Err(error) = set_up(&connection, definition) {
         let error = failed(error);
         // Without the right to write, what is there can be read.
@@ -82,7 +86,8 @@ fn read_only(definition: &Definition) -> Result<Connection, Error> {
     let connection = Connection::open_with_flags(uri, flags).map_err(failed)?;
     let found = format_of(&connection).map_err(failed)?;
     let known = newest(definition);
-    if found > known {
+    let is_index = definition.contents == Contents::Derived;
+    if found > known || (is_index && found != known) {
         return Err(newer(definition, found));
     }
     if found < known {
@@ -107,8 +112,20 @@ fn uri_path(path: &Path) -> String {
         .collect()
 }
 
+/// The format that this program writes: for records the number of its migrations, for
+/// an index a digest of its tables, so that any other index is made again.
 fn newest(definition: &Definition) -> i64 {
-    i64::try_from(definition.migrations.len()).unwrap_or(i64::MAX)
+    match definition.contents {
+        Contents::Recorded => i64::try_from(definition.migrations.len()).unwrap_or(i64::MAX),
+        Contents::Derived => {
+            let statements = definition.migrations.iter().flat_map(|text| text.bytes());
+            let digest = statements.fold(0x811c_9dc5_u32, |hash, byte| {
+                (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+            });
+            // The header has 32 bits with a sign; 0 is an empty file.
+            i64::from(digest >> 1 | 1)
+        }
+    }
 }
 
 fn format_of(connection: &Connection) -> rusqlite::Result<i64> {
@@ -134,7 +151,14 @@ fn migrate(connection: &mut Connection, definition: &Definition) -> Result<(), E
         .map_err(failed)?;
     // Another connection may have been faster.
     let found = format_of(&step).map_err(failed)?;
-    if found > newest(definition) {
+    if found == newest(definition) {
+        return Ok(());
+    }
+    let is_other = match definition.contents {
+        Contents::Recorded => found > newest(definition),
+        Contents::Derived => found != 0,
+    };
+    if is_other {
         return Err(newer(definition, found));
     }
     let done = usize::try_from(found).unwrap_or_default();

@@ -94,3 +94,44 @@ async fn damaged_index_is_made_again() {
     add(&index, "a").await.expect("added");
     assert_eq!(notes(&index).await.expect("read"), ["a"]);
 }
+
+#[tokio::test]
+async fn index_of_another_format_is_made_again() {
+    let home = tempfile::tempdir().expect("a folder");
+    let other: &[&str] = &["CREATE TABLE note (text TEXT, more TEXT)"];
+    let other = database(home.path(), Contents::Derived, other);
+    let filled = other.write(|c| c.execute("INSERT INTO note VALUES ('old', '')", []));
+    filled.await.expect("added");
+    let index = database(home.path(), Contents::Derived, NOTES);
+    assert_eq!(notes(&index).await.expect("read"), Vec::<String>::new());
+    add(&index, "new").await.expect("added");
+    assert_eq!(notes(&index).await.expect("read"), ["new"]);
+}
+
+/// The statements of a text without comments, with single blanks.
+fn statements(text: &str) -> Vec<String> {
+    let lines = text
+        .lines()
+        .map(|line| line.split("--").next().unwrap_or_default());
+    let text = lines.collect::<Vec<_>>().join(" ").replace(") STRICT", ")");
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let all = text.split(';').map(words);
+    all.map(|text| text.replace("( ", "(").replace(" )", ")"))
+        .filter(|text| text.starts_with("CREATE TABLE"))
+        .collect()
+}
+
+#[test]
+fn guide_shows_the_tables() {
+    let page = include_str!("../../../../docs/guide/databases.md");
+    let blocks = page.split("```sql").skip(1);
+    let shown: String = blocks.filter_map(|text| text.split("```").next()).collect();
+    let shown = statements(&shown);
+    let tables = [crate::records::MIGRATIONS, crate::derived::MIGRATIONS].concat();
+    for table in statements(&tables.concat()) {
+        assert!(
+            shown.contains(&table),
+            "docs/guide/databases.md lacks: {table}"
+        );
+    }
+}

@@ -132,6 +132,23 @@ impl LogTable {
         })
     }
 
+    /// Gives a log another name, in a folder that is now in this state.
+    pub(crate) fn rename(
+        &self,
+        old: &str,
+        new: &str,
+        key: &ConversationKey,
+        state: Option<SystemTime>,
+    ) -> Result<(), Error> {
+        let (old, new, pair) = (old.to_owned(), new.to_owned(), pair_of(key));
+        // Together: between the two the folder would have a log that no row shows.
+        self.0.write_now(move |c| {
+            remove(c, &old)?;
+            add(c, &new, Some(&pair))?;
+            set_folder(c, state)
+        })
+    }
+
     /// Notes whose log it is, unless that is known.
     pub(crate) fn set_pair(&self, name: &str, key: &ConversationKey) {
         let (name, pair) = (name.to_owned(), pair_of(key));

@@ -60,7 +60,9 @@ fn add(
     };
     let ids = archive_ids(conversation, archive.index);
     let known: Option<i64> = c
-        .prepare_cached("SELECT first FROM passage_archive WHERE conversation = ?1 AND archive = ?2")?
+        .prepare_cached(
+            "SELECT first FROM passage_archive WHERE conversation = ?1 AND archive = ?2",
+        )?
         .query_row(params![conversation, archive.index], |row| row.get(0))
         .optional()?;
     let end = known.unwrap_or(ids.end);

@@ -127,8 +127,7 @@ impl Names {
             tracing::warn!(log = %path.display(), %error, "its torn lines keep the old name");
         }
         self.changed(was_current, |table, state| {
-            table.remove(old, state)?;
-            table.insert(&new, key, state)
+            table.rename(old, &new, key, state)
         });
         Ok(Some(renamed))
     }

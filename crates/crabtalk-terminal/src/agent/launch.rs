@@ -3,7 +3,7 @@
 //! Invariant: what an earlier life left is ended before another one begins.
 
 use super::session::Life;
-use super::{Shared, Terminal};
+use super::{Shared, Terminal, slug};
 use crate::error::Error;
 use crate::hook::HOOKS;
 use crate::processes::{self, MARK};
@@ -15,6 +15,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// The shortest time of silence that tmux knows.
 const MIN_SILENT_SECS: u64 = 1;
+
+/// Ends the name of a life in the sandbox; others end in a number.
+const SANDBOXED: &str = ".sandboxed";
 
 /// Begins the name of a session that has no transcript yet.
 const UNNAMED: &str = "new-";
@@ -32,12 +35,18 @@ impl Terminal {
             None => None,
         };
         let window = shared.empty_window().await?;
-        let life = new_life(&shared.spec.name);
+        let mut life = new_life(&shared.spec.name);
+        if shared.spec.sandbox.is_some() {
+            life.push_str(SANDBOXED);
+        }
         let name = found
             .as_ref()
             .map_or_else(|| format!("{UNNAMED}{life}"), |f| f.session.clone());
         let program = shared.program(&life, found.as_ref().map(|found| found.session.as_str()));
         let hooks = shared.write_files()?;
+        let walled = shared.clone();
+        let program = tokio::task::spawn_blocking(move || walled.boxed(program)).await;
+        let program = program.map_err(|e| Failure::Failed(e.to_string()))??;
         let mut life = Life {
             window: Window {
                 life,
@@ -114,6 +123,11 @@ impl Shared {
         let window = self.tmux.window_of(&self.spec.name).await?;
         let window = window.filter(|window| !window.is_dead && !window.life.is_empty());
         let window = window.ok_or_else(|| self.gone())?;
+        if self.spec.sandbox.is_some() && !window.life.ends_with(SANDBOXED) {
+            // Its rules are for the sandbox: it is ended and started again there.
+            let text = format!("{} runs outside of its sandbox", self.spec.name);
+            return Err(Failure::NotRunning(text));
+        }
         let session = match window.session.as_str() {
             "" => session,
             kept => kept.to_owned(),
@@ -165,6 +179,8 @@ impl Shared {
             text.replace("{state}", &self.state.display().to_string())
                 .replace("{hooks}", &self.hooks_file().display().to_string())
                 .replace("{home}", &self.home.display().to_string())
+                .replace("{crabtalk}", &self.crabtalk.display().to_string())
+                .replace("{name}", &slug(&self.spec.name))
                 .replace("{folder}", &folder.display().to_string())
                 .replace("{session}", session.unwrap_or_default())
         };

@@ -10,7 +10,7 @@ mod read;
 
 use locate::pattern;
 
-use super::Spec;
+use super::{Spec, slug};
 use crate::kind::{HookNames, Place};
 use crate::server::Claims;
 use crate::tmux::control::Window;
@@ -126,12 +126,14 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(spec: &Spec, home: &Path, claims: Claims) -> Self {
+    pub(super) fn new(spec: &Spec, (home, crabtalk): (&Path, &Path), claims: Claims) -> Self {
         let folder = crate::tmux::windows::real(&spec.folder);
         let place = spec.kind.transcript.clone();
         let files = place.as_ref().map_or("", |place| place.files.as_str());
         Self {
-            pattern: pattern(files, home, &folder),
+            pattern: pattern(files, home, &folder)
+                .replace("{crabtalk}", &crabtalk.display().to_string())
+                .replace("{name}", &slug(&spec.name)),
             names: spec.kind.hooks.clone(),
             place,
             folder,

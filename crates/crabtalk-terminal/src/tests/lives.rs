@@ -1,6 +1,7 @@
 //! Agents come up, crash, are taken up again, and leave nothing.
 
 use super::rig::{Agent, Rig, eventually};
+use crate::{Sandbox, Spec};
 use crabtalk_backend::{Backend, Compression, Exit, Failure, Launch, Source, Submission, What};
 
 fn died(what: &What) -> Option<Exit> {
@@ -302,4 +303,31 @@ async fn two_teams_are_not_in_one_server_and_touch_no_agent_of_the_other() {
     let after = windows();
     assert_eq!(after.len(), 2, "{after:?}");
     assert!(after.contains(&before[0]), "{before:?} {after:?}");
+}
+
+#[tokio::test]
+async fn agent_outside_its_sandbox_is_not_adopted() {
+    let Some(rig) = Rig::open("agent_outside_its_sandbox_is_not_adopted").await else {
+        return;
+    };
+    let agent = rig.ready("FE").await;
+    let sandbox = Sandbox {
+        guardian: crabtalk_guardian::GuardianCommand::new("/nonexistent"),
+        crabtalk_home: rig.folder.path().join("home"),
+        hosts: Vec::new(),
+        writable: Vec::new(),
+        readable: Vec::new(),
+        environment: Vec::new(),
+    };
+    let known = &agent.port.shared().spec;
+    for (sandbox, is_adopted) in [(Some(sandbox), false), (None, true)] {
+        let spec = Spec {
+            sandbox,
+            ..known.clone()
+        };
+        let session = agent.session.clone();
+        let found = rig.terminals.agent(spec);
+        let adopted = found.launch(Launch::Adopt { session }).await;
+        assert_eq!(adopted.is_ok(), is_adopted, "{adopted:?}");
+    }
 }

@@ -130,6 +130,7 @@ impl Agent {
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .collect(),
             silent: Duration::from_secs(1),
+            sandbox: None,
         });
         Self {
             events: port.events(),

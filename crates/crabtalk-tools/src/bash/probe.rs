@@ -57,6 +57,7 @@ impl Probe<'_> {
             user_home: None,
             environment: self.environment,
             readable: &[],
+            own: &[],
             caches: None,
             namespaces: true,
         };

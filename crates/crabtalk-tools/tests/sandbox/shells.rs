@@ -91,6 +91,25 @@ async fn toolchains_of_the_person_work_inside() {
 }
 
 #[tokio::test]
+async fn activated_python_environment_is_readable() {
+    let world = World::new();
+    let venv = world.root.join("venv");
+    for folder in ["bin", "lib"] {
+        std::fs::create_dir_all(venv.join(folder)).unwrap();
+    }
+    std::fs::write(venv.join("pyvenv.cfg"), "home = /usr/bin\n").unwrap();
+    std::fs::write(venv.join("lib/module.py"), "found\n").unwrap();
+    let mut config = world.config();
+    let path = format!("{}:/usr/bin:/bin", venv.join("bin").display());
+    config.environment.retain(|(name, _)| name != "PATH");
+    config.environment.push(("PATH".into(), path.into()));
+    let tools = OsTools::new(config);
+    let read = format!("cat {}", venv.join("lib/module.py").display());
+    let output = world.bash(&tools, &read).await;
+    assert_eq!(output.content, "found\n", "{output:?}");
+}
+
+#[tokio::test]
 async fn processes_of_the_command_are_all_there_are() {
     let world = World::new();
     let test = "processes_of_the_command_are_all_there_are";

@@ -243,7 +243,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     entries.flat_map(below).collect()
 }
 
-/// The ledger, the index of archives, the log file, the notes about the sessions, the books
+/// The index of archives, the log file, the notes about the sessions, the books
 /// of the bus, and a conversation's own log.
 #[tokio::test]
 async fn a_pipe_in_place_of_what_the_daemon_keeps_holds_up_nobody() {
@@ -266,7 +266,7 @@ async fn a_pipe_in_place_of_what_the_daemon_keeps_holds_up_nobody() {
         kept.iter()
             .any(|path| path.to_str().unwrap().contains(part))
     };
-    assert!(has("ledger") && has("recall"), "{kept:?}");
+    assert!(has("records.db") && has("recall"), "{kept:?}");
     kept.push(env.home.join("logs/daemon.log"));
     kept.extend(["latest", "since"].map(|name| env.sessions().join(".index").join(name)));
     kept.push(env.sessions().join("crab_other_1.jsonl"));
@@ -418,7 +418,12 @@ async fn garbage_in_place_of_any_file_stops_no_start_and_costs_nothing_else() {
         // The configuration decides over everything, so that a broken one is refused
         // by name; contents that are kept have their print for a name.
         let passed_over = ["config/config.toml", "logs", "state/accepted/objects"];
-        if passed_over.iter().any(|other| place.starts_with(other)) {
+        // Databases make the files beside them, and remove them.
+        let is_beside = |name: &str| place.to_string_lossy().ends_with(name);
+        if passed_over.iter().any(|other| place.starts_with(other))
+            || is_beside(".db-wal")
+            || is_beside(".db-shm")
+        {
             continue;
         }
         let content = fs::read(file).unwrap();
@@ -438,4 +443,26 @@ async fn garbage_in_place_of_any_file_stops_no_start_and_costs_nothing_else() {
     }
     let _daemon = env.daemon().await;
     assert_eq!(listed().await.len(), logs.len());
+}
+
+#[tokio::test]
+async fn doctor_names_damaged_records() {
+    let env = TestEnv::new();
+    let daemon = env.daemon().await;
+    env.run(&["ask", "hello"]).await.ok();
+    daemon.terminate().await;
+    let file = env.home.join("state/records.db");
+    for beside in ["records.db-wal", "records.db-shm"] {
+        let _ = fs::remove_file(file.with_file_name(beside));
+    }
+    fs::write(&file, vec![b'x'; 16 * 1024]).unwrap();
+    let _daemon = env.daemon().await;
+    let said = env.run(&["doctor"]).await;
+    let said = format!("{}{}", said.stdout, said.stderr);
+    assert!(said.contains("records.db"), "{said}");
+    let history = env.run(&["history"]).await.ok();
+    assert!(
+        history.contains("hello"),
+        "conversations do not depend on it: {history}"
+    );
 }

@@ -484,8 +484,16 @@ async fn entry_is_shown_and_edited_with_its_comments_kept() {
         "say",
         "goodbye",
     ];
+    let by = fs::read_to_string(&file).unwrap();
+    fs::write(&file, by.replace("by = \"", "by = \"other-")).unwrap();
+    reload(&env).await;
     env.run(&edit).await.ok();
     let text = fs::read_to_string(&file).unwrap();
+    let of_entry = text.split("[[cron]]").last().unwrap();
+    assert!(
+        !of_entry.contains("other-"),
+        "the editor is the maker: {of_entry}"
+    );
     assert!(
         text.contains("content = \"say goodbye\" # politely"),
         "{text}"

@@ -225,7 +225,7 @@ async fn a_scheduled_run_that_waits_for_room_is_begun_by_the_next_daemon() {
     for sender in ["tg:1", "tg:2"] {
         let long = StreamMsg {
             sender: Some(sender.into()),
-            ..say(&"long ".repeat(4000))
+            ..say(&"long ".repeat(60_000))
         };
         stream_to_end(&env, long).await;
     }

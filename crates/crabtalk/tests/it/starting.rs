@@ -20,7 +20,7 @@ const LATER: &[&str] = &[
     "subscriptions.toml",
     "events.jsonl",
     "state/cron/",
-    "state/ledger/",
+    "state/records.db",
     "state/recall/",
     "state/trust.toml",
     "config/skills",

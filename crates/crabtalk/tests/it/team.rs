@@ -31,8 +31,11 @@ struct Chat {
 }
 
 impl Chat {
-    fn new(terminals: &Terminals, env: &TestEnv) -> Self {
-        let changes = format!("[crabtalk]\ncommand = ['{CRABTALK}', 'chat', '--bell']\n");
+    fn new(terminals: &Terminals, env: &TestEnv, name: &str) -> Self {
+        let speaker = "user/nexus-{name}";
+        let changes = format!(
+            "[crabtalk]\ncommand = ['{CRABTALK}', '--as', '{speaker}', 'chat', '--bell']\n"
+        );
         let kinds = Kinds::new(&changes.parse().unwrap()).unwrap();
         let variables = [
             ("HOME", env.user_home.display().to_string()),
@@ -41,11 +44,12 @@ impl Chat {
         ];
         let own = |(name, value): (&str, String)| (name.to_owned(), value);
         let port = terminals.agent(Spec {
-            name: "CHAT".into(),
+            name: name.into(),
             kind: kinds.get("crabtalk").unwrap().clone(),
             folder: env.work.clone(),
             env: variables.into_iter().map(own).collect::<BTreeMap<_, _>>(),
             silent: Duration::from_secs(60),
+            sandbox: None,
         });
         Self {
             events: port.events(),
@@ -68,6 +72,14 @@ impl Chat {
             panic!("no {name}:\n{}", self.port.look().await.unwrap().text);
         };
         found
+    }
+
+    async fn starts(&mut self) {
+        self.port.launch(Launch::Fresh).await.unwrap();
+        self.until("Ready", |what| {
+            matches!(what, What::Ready { .. }).then_some(())
+        })
+        .await;
     }
 
     async fn say(&mut self, text: &str) {
@@ -124,12 +136,8 @@ async fn our_own_chat_is_supervised_like_any_other_agent() {
     settings.socket = Some(env.root().join("tmux"));
     let _server = Server(env.root().join("tmux"));
     let terminals = Terminals::open(settings).await.unwrap();
-    let mut chat = Chat::new(&terminals, &env);
-    chat.port.launch(Launch::Fresh).await.unwrap();
-    chat.until("Ready", |what| {
-        matches!(what, What::Ready { .. }).then_some(())
-    })
-    .await;
+    let mut chat = Chat::new(&terminals, &env, "CHAT");
+    chat.starts().await;
 
     // Longer than the window is wide, and with a line of its own.
     let long = format!(
@@ -151,4 +159,38 @@ async fn our_own_chat_is_supervised_like_any_other_agent() {
     let screen = chat.port.look().await.unwrap().text;
     assert!(told.contains("it is precious"), "{told}\n{screen}");
     chat.port.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn two_chats_have_a_conversation_each() {
+    if !has_tools("two_chats_have_a_conversation_each", &["tmux"]) {
+        return;
+    }
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    let mut settings = Settings::new(&env.user_home, env.root().join("terminals"));
+    settings.socket = Some(env.root().join("tmux"));
+    let _server = Server(env.root().join("tmux"));
+    let terminals = Terminals::open(settings).await.unwrap();
+    let mut one = Chat::new(&terminals, &env, "one");
+    let mut two = Chat::new(&terminals, &env, "two_b");
+    one.starts().await;
+    two.starts().await;
+    one.say("words for one").await;
+    two.say("words for two").await;
+    assert!(one.ended().await.output.contains("words for one"));
+    assert!(two.ended().await.output.contains("words for two"));
+    let mut logs: Vec<String> = env
+        .logs()
+        .iter()
+        .map(|log| log.file_name().unwrap().to_string_lossy().into_owned())
+        .collect();
+    logs.sort();
+    assert_eq!(
+        logs,
+        [
+            "crab_user-nexus-one_1.jsonl",
+            "crab_user-nexus-two-b_1.jsonl"
+        ]
+    );
 }

@@ -35,18 +35,7 @@ pub(super) fn look(home: &Home) -> Vec<Finding> {
     found.push(config(home));
     found.extend(socket(home));
     found.push(clock(home));
-    found.extend(audit(home));
     found
-}
-
-/// A record that does not fit together: the daemon refuses whatever needs an entry.
-fn audit(home: &Home) -> Option<Finding> {
-    let problem = match crabtalk_audit::check(&home.state_dir()) {
-        Ok(check) => check.problem?,
-        Err(error) => error.to_string(),
-    };
-    let mend = "crabtalk audit new-chain";
-    Some(Finding::wrong("audit", problem, mend))
 }
 
 fn folder(root: &Path) -> Finding {

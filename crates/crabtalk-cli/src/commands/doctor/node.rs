@@ -6,8 +6,8 @@ use super::{Context, Finding};
 use crate::error::Error;
 use crabtalk_client::Connection;
 use crabtalk_proto::{
-    BrokenLog, CheckConversationsMsg, Client, ClientError, GetStats, ListMcpsMsg, ListModelsMsg,
-    McpStatus, ModelTest, ReloadConfigMsg, TestModelMsg,
+    BrokenLog, CheckConversationsMsg, Client, ClientError, GetStats, ListAuditMsg, ListMcpsMsg,
+    ListModelsMsg, McpStatus, ModelTest, ReloadConfigMsg, TestModelMsg,
 };
 use std::collections::HashSet;
 
@@ -40,12 +40,31 @@ pub(super) async fn look(
     found.extend(files(&mut connection).await);
     found.extend(servers(&mut connection).await);
     found.extend(logs(&mut connection).await);
+    found.extend(audit(&mut connection).await);
     if offline {
         found.push(Finding::fine("models", "not asked (--offline)"));
     } else {
         found.extend(models(&mut connection).await);
     }
     Ok(found)
+}
+
+/// A record that does not fit together: the daemon refuses whatever needs an entry.
+async fn audit(connection: &mut Connection) -> Option<Finding> {
+    let request = ListAuditMsg {
+        limit: 1,
+        verify: true,
+        ..ListAuditMsg::default()
+    };
+    match connection.list_audit(request).await {
+        Ok(page) if page.problem.is_empty() => None,
+        Ok(page) => Some(Finding::wrong(
+            "audit",
+            page.problem,
+            "crabtalk audit new-chain",
+        )),
+        Err(error) => Some(unanswered("audit", &error)),
+    }
 }
 
 /// A question that it could not answer.

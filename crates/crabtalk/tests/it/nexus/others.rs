@@ -113,3 +113,45 @@ async fn a_run_that_somebody_else_begins_is_work_of_the_agent() {
     let of_agent: Vec<String> = of_agent.filter(|line| line.starts_with("@D2")).collect();
     assert_eq!(of_agent.len(), 2, "{of_agent:#?}");
 }
+
+#[tokio::test]
+async fn nexus_starts_a_daemon_that_is_away_and_reads_its_team_again() {
+    if !has_tools("nexus_starts_a_daemon_that_is_away", &["git"]) {
+        return;
+    }
+    let speaker = Speaker::start().await;
+    let env = of_one(&speaker);
+    let daemon = env.daemon().await;
+    let mut team = Team::new(&env, ONE);
+    team.finds_program = true;
+    team.start().await;
+    is(&team, State::Idle).await;
+    daemon.kill().await;
+    let client = Client::new(Endpoint::of_home(&env.home), "test/1");
+    eventually("another daemon", async || {
+        client.endpoint().is_listening().await.ok()?.then_some(())
+    })
+    .await;
+    let text = "@D2 [OWN]: work".to_owned();
+    team.say(Command::AddTask { text }).await;
+    eventually("the task", async || {
+        let tasks = team.tasks().await;
+        let state = &tasks[0].1.state;
+        matches!(state, crabtalk_nexus::world::TaskState::Done { .. }).then_some(())
+    })
+    .await;
+
+    let file = env.home.join("config/nexus.toml");
+    let config = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, format!("lenient = true\n{config}[agent.D3]\n")).unwrap();
+    let Answer::Done { said } = team.say(Command::Reload).await else {
+        panic!("it is read");
+    };
+    assert!(said.contains("takes [agent.D3]"), "{said}");
+    std::fs::write(&file, "root = 7\n").unwrap();
+    let Answer::Refused { why } = team.say(Command::Reload).await else {
+        panic!("it is refused");
+    };
+    assert!(why.contains("nexus.toml"), "{why}");
+    env.run(&["daemon", "stop"]).await;
+}

@@ -1,7 +1,7 @@
 //! NEXUS in a process of its own, which can be killed: this test program again.
 
 use super::speaker::Speaker;
-use crate::rig::{TestEnv, eventually};
+use crate::rig::{CRABTALK, TestEnv, eventually};
 use crabtalk_nexus::clock::Clock;
 use crabtalk_nexus::control;
 use crabtalk_nexus::start::{self, Places};
@@ -36,6 +36,8 @@ pub(crate) struct Team<'a> {
     env: &'a TestEnv,
     epoch: u64,
     child: Option<Child>,
+    /// Whether it finds `crabtalk` to start a daemon.
+    pub(crate) finds_program: bool,
 }
 
 fn places(home: PathBuf) -> Places {
@@ -69,6 +71,7 @@ impl<'a> Team<'a> {
             env,
             epoch: u64::try_from(now.as_millis()).unwrap(),
             child: None,
+            finds_program: false,
         };
         let files = crabtalk_nexus::files::Files::new(&team.places().team().unwrap());
         let made = files.init().unwrap();
@@ -86,7 +89,15 @@ impl<'a> Team<'a> {
             .create(true)
             .open(self.env.home.join("nexus.log"))
             .unwrap();
-        let child = tokio::process::Command::new(std::env::current_exe().unwrap())
+        let mut command = tokio::process::Command::new(std::env::current_exe().unwrap());
+        if self.finds_program {
+            let program = std::path::Path::new(CRABTALK).parent().unwrap().display();
+            let path = std::env::var("PATH").unwrap();
+            command
+                .env("PATH", format!("{program}:{path}"))
+                .env("HOME", &self.env.user_home);
+        }
+        let child = command
             .args(["nexus::supervised::serve_nexus", "--exact", "--nocapture"])
             .env(HOME, &self.env.home)
             .env(EPOCH, self.epoch.to_string())

@@ -182,12 +182,11 @@ async fn what_was_allowed_denied_refused_and_out_of_scope_is_recorded_with_what_
         "{denied}"
     );
     assert!(of("a-request-was-refused").contains("token/phone"));
-    // A line that is changed is named.
-    let path = elsewhere.env.home.join("state/audit.log");
-    let text = fs::read_to_string(&path).unwrap();
-    fs::write(&path, text.replacen("echo one", "echo six", 1)).unwrap();
-    let said = elsewhere.env.run(&["audit", "verify"]).await.fails(1);
-    assert!(said.contains("it does not fit the one before"), "{said}");
+    let refused = elsewhere.env.run(&["audit", "new-chain"]).await.fails(1);
+    assert!(
+        refused.contains("all entries of the audit fit"),
+        "{refused}"
+    );
 }
 
 #[tokio::test]
@@ -196,11 +195,11 @@ async fn on_a_disk_that_takes_nothing_what_needs_an_entry_is_refused_and_a_kill_
     let owner = elsewhere.owner();
     let made = elsewhere.token(token("phone", "talk", &[])).await;
     // A folder in the file's place: nothing can be written there, whoever tries.
-    let path = elsewhere.env.home.join("state/audit.log");
-    fs::rename(&path, elsewhere.env.root().join("aside")).unwrap();
-    fs::create_dir(&path).unwrap();
+    let path = elsewhere.env.home.join("state/records.db");
     let Elsewhere { daemon, env } = elsewhere;
     daemon.kill().await;
+    fs::rename(&path, env.root().join("aside")).unwrap();
+    fs::create_dir(&path).unwrap();
     let elsewhere = Elsewhere::of(env).await;
     let phone = super::client_at(&elsewhere.address().await, &made);
     let Err(error) = phone.connect().await else {

@@ -183,3 +183,24 @@ async fn what_is_typed_is_seen_beside_what_completes_it_on_the_smallest_terminal
     let screen = terminal.shows("/agent", 1).await;
     assert!(screen.contains("\u{203a} /\n"), "{screen}");
 }
+
+#[tokio::test]
+async fn shift_tab_lowers_the_mode_of_the_next_run() {
+    if !has_tools("shift_tab_lowers_the_mode", &["tmux"]) {
+        return;
+    }
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    let terminal = Tmux::sized(&env, CHAT, 80, 24);
+    terminal.shows(IDLE, 1).await;
+    terminal.key("BTab");
+    terminal.shows("\u{b7} read-only", 1).await;
+    terminal.types("/tool bash {\"command\":\"touch made\"}");
+    terminal.shows("Read-only file system", 1).await;
+    terminal.shows(OVER, 1).await;
+    assert!(!env.work.join("made").exists());
+    terminal.key("BTab");
+    terminal.shows("\u{b7} ask", 1).await;
+    terminal.types("/mode full");
+    terminal.shows("start the chat with --mode full", 1).await;
+}

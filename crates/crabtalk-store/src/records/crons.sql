@@ -1,1 +1,0 @@
--- Due times of schedules and the runs that came of them.

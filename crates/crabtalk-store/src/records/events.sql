@@ -1,1 +1,0 @@
--- Events and their delivery.

@@ -1,1 +1,0 @@
--- Changes of files by runs.
