@@ -95,8 +95,7 @@ async fn die_at(resume: &str, point: Point) -> (Option<Call>, usize) {
     // Those of indexes, of the list, and of what runs changed, are removed while the daemon
     // serves, and only when they are older than it: one that is as young as this may
     // be its own.
-    let many = ["state/changes"]
-        .map(|folder| world.home().join(folder));
+    let many = ["state/changes"].map(|folder| world.home().join(folder));
     let mut left = left_over(&world.home());
     left.retain(|path| !many.iter().any(|folder| path.starts_with(folder)));
     assert_eq!(left, Vec::<PathBuf>::new());

@@ -21,7 +21,6 @@ const LATER: &[&str] = &[
     "events.jsonl",
     "state/cron/",
     "state/records.db",
-    "state/recall/",
     "state/trust.toml",
     "config/skills",
     "entries/",
