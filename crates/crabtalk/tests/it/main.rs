@@ -45,7 +45,6 @@ mod secrets;
 mod senders;
 mod settled;
 mod shelf;
-mod starting;
 mod switch;
 mod take_up;
 mod team;

@@ -128,7 +128,8 @@ fn in_terminals(env: &TestEnv, players: &[Player; 2]) -> String {
     let mut kinds = toml::Table::new();
     let fake: toml::Table = fake_agent::KIND.parse().unwrap();
     kinds.insert("fake".into(), fake.into());
-    let chat = format!("command = [{CRABTALK:?}, \"chat\", \"--bell\"]");
+    let chat = [CRABTALK, "--as", "user/nexus-{name}", "chat", "--bell"];
+    let chat = format!("command = {chat:?}");
     kinds.insert(
         "crabtalk".into(),
         chat.parse::<toml::Table>().unwrap().into(),
@@ -226,8 +227,8 @@ async fn check(env: &TestEnv, team: &Team<'_>, players: &[Player; 2]) {
         ("crab", "user/nexus"),
         ("d2", "user/nexus"),
         ("d3", "user/nexus"),
-        // The chat in its window, which is one of its project.
-        ("crab", "user/team"),
+        // The chat in its window.
+        ("crab", "user/nexus-t3"),
     ] {
         messages.extend(heard(&client, agent, sender).await);
     }

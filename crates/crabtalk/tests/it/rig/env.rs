@@ -254,17 +254,6 @@ impl TestEnv {
         self.daemon_by(shell(&script)).await
     }
 
-    /// Starts a daemon, and a tracer that writes which of these system calls it
-    /// makes into a file.
-    pub(crate) async fn traced_daemon(&self, calls: &str) -> (Daemon, PathBuf) {
-        let trace = self.root().join("trace");
-        let script = format!(
-            "exec strace -D -f -qq -s 256 -o '{}' -e trace={calls}",
-            trace.display()
-        );
-        (self.daemon_by(shell(&script)).await, trace)
-    }
-
     async fn daemon_by(&self, mut command: Command) -> Daemon {
         let notify = self.root().join("notify");
         let _ = fs::remove_file(&notify);
