@@ -5,10 +5,7 @@ use crate::rig::{ModelServer, TestEnv, eventually};
 use crabtalk_proto::{Client, RemoveConversationMsg};
 use crabtalk_testkit::scripted::{Script, openai};
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 /// Bytes of the largest archive, most of them what tools put out.
 const LARGE: usize = 20 << 20;
