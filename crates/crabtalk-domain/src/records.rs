@@ -11,7 +11,7 @@ mod passages;
 
 pub use audit::{AuditCheck, AuditEntry, AuditLog, AuditPage};
 pub use costs::{COST_DAYS, CostOf, CostReport, CostRow, Costs, ReservedCost};
-pub use passages::{Candidate, Candidates, IndexedArchive, Passage, Passages, Wanted};
+pub use passages::{Candidate, Candidates, IndexedArchive, Passage, PassageQuery, Passages};
 
 /// Why an operation on records failed. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

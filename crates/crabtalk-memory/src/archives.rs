@@ -16,7 +16,7 @@ pub(crate) use turn::{Turn, text_hash, without_recalled};
 
 use crate::index::Query;
 use crabtalk_domain::ConversationKey;
-use crabtalk_domain::records::{Candidates, Passages, Wanted};
+use crabtalk_domain::records::{Candidates, PassageQuery, Passages};
 use crabtalk_domain::storage::Storage;
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -155,7 +155,7 @@ impl ArchiveIndex {
         if keys.is_empty() {
             return Candidates::default();
         }
-        let wanted = Wanted {
+        let wanted = PassageQuery {
             keys: keys.to_vec(),
             terms: query.searched(),
             days: query.days(),

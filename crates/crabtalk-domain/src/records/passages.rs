@@ -45,7 +45,7 @@ pub struct Passage {
 
 /// What a search looks for.
 #[derive(Debug, Clone, Default)]
-pub struct Wanted {
+pub struct PassageQuery {
     /// The conversations to search.
     pub keys: Vec<ConversationKey>,
     /// Passages with any of these terms.
@@ -101,5 +101,5 @@ pub trait Passages: Send + Sync {
     fn clear<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<(), Error>>;
 
     /// Finds the passages that are worth ranking.
-    fn find(&self, wanted: Wanted) -> BoxFuture<'_, Result<Candidates, Error>>;
+    fn find(&self, wanted: PassageQuery) -> BoxFuture<'_, Result<Candidates, Error>>;
 }

@@ -113,7 +113,8 @@ fn statements(text: &str) -> Vec<String> {
     let lines = text
         .lines()
         .map(|line| line.split("--").next().unwrap_or_default());
-    let text = lines.collect::<Vec<_>>().join(" ").replace(") STRICT", ")");
+    let text = lines.collect::<Vec<_>>().join(" ");
+    let text = text.replace(" STRICT,", "").replace(" STRICT", "");
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let all = text.split(';').map(words);
     all.map(|text| text.replace("( ", "(").replace(" )", ")"))

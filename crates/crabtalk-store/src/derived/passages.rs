@@ -6,7 +6,9 @@ mod find;
 mod layout;
 
 use crate::db::Database;
-use crabtalk_domain::records::{Candidates, Error, IndexedArchive, Passage, Passages, Wanted};
+use crabtalk_domain::records::{
+    Candidates, Error, IndexedArchive, Passage, PassageQuery, Passages,
+};
 use crabtalk_domain::{BoxFuture, ConversationKey};
 use layout::{archive_ids, conversation_ids};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -42,7 +44,7 @@ impl Passages for PassageTable {
         Box::pin(self.0.write(move |c| clear(c, &key)))
     }
 
-    fn find(&self, wanted: Wanted) -> BoxFuture<'_, Result<Candidates, Error>> {
+    fn find(&self, wanted: PassageQuery) -> BoxFuture<'_, Result<Candidates, Error>> {
         Box::pin(self.0.read(move |c| find::find(c, &wanted)))
     }
 }

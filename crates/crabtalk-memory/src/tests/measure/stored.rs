@@ -4,7 +4,7 @@ use super::{Conversation, Ranker};
 use crate::archives::Sample;
 use crate::index::{Analysed, Query, search};
 use crabtalk_domain::ConversationKey;
-use crabtalk_domain::records::{IndexedArchive, Passage, Passages, Wanted};
+use crabtalk_domain::records::{IndexedArchive, Passage, PassageQuery, Passages};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -70,7 +70,7 @@ impl Stored {
     /// Entries that are found, each with the number of its archive.
     fn find(&self, question: &str, k: usize) -> Vec<(u64, u32)> {
         let query = Query::parse(question, None);
-        let wanted = Wanted {
+        let wanted = PassageQuery {
             keys: vec![self.key.clone()],
             terms: query.searched(),
             days: query.days(),

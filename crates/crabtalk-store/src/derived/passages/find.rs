@@ -4,7 +4,7 @@
 //! terms, however much is indexed.
 
 use super::layout::Layout;
-use crabtalk_domain::records::{Candidate, Candidates, Passage, Wanted};
+use crabtalk_domain::records::{Candidate, Candidates, Passage, PassageQuery};
 use rusqlite::{Connection, Row, params};
 use std::collections::{BTreeSet, HashMap};
 
@@ -35,7 +35,7 @@ struct List {
     count: usize,
 }
 
-pub(super) fn find(c: &Connection, wanted: &Wanted) -> rusqlite::Result<Candidates> {
+pub(super) fn find(c: &Connection, wanted: &PassageQuery) -> rusqlite::Result<Candidates> {
     let layout = Layout::of(c, &wanted.keys)?;
     let mut lists = Vec::with_capacity(wanted.terms.len());
     for term in &wanted.terms {
@@ -121,7 +121,7 @@ fn read_on(
 }
 
 /// The newest passages of the days that are asked for.
-fn of_days(c: &Connection, layout: &Layout, wanted: &Wanted) -> rusqlite::Result<Vec<usize>> {
+fn of_days(c: &Connection, layout: &Layout, wanted: &PassageQuery) -> rusqlite::Result<Vec<usize>> {
     let (Some(days), Some((first, last))) = (&wanted.days, layout.bounds()) else {
         return Ok(Vec::new());
     };
