@@ -59,7 +59,6 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "crabtalk-domain",
             "crabtalk-files",
             "crabtalk-guardian",
-            "crabtalk-heap",
             "crabtalk-runtime",
             "crabtalk-model",
             "crabtalk-store",
@@ -96,7 +95,6 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("crabtalk-domain", &[]),
     ("crabtalk-files", &[]),
     ("crabtalk-guardian", &[]),
-    ("crabtalk-heap", &[]),
     ("crabtalk-render", &[]),
     // What is drawn is whose program it is.
     ("crabtalk-screen", &["crabtalk-render"]),
@@ -149,9 +147,6 @@ const COMMAND: &str = "crabtalk-";
 /// Packages whose programs are commands without being components.
 const COMMANDS: &[&str] = &["crabtalk-nexus"];
 
-/// The one foreign function is declared there; all else is forbidden to.
-const LINTS_OF_ITS_OWN: &[&str] = &["crabtalk-heap"];
-
 /// A crate of the workspace.
 pub(crate) struct Member {
     pub(crate) name: String,
@@ -169,7 +164,7 @@ pub(crate) fn problems() -> anyhow::Result<Vec<String>> {
     for member in &members {
         let text = std::fs::read_to_string(&member.manifest)
             .with_context(|| format!("cannot read {}", member.manifest.display()))?;
-        if !LINTS_OF_ITS_OWN.contains(&member.name.as_str()) && !has_workspace_lints(&text)? {
+        if !has_workspace_lints(&text)? {
             found.push(format!(
                 "{}: {} lacks `[lints] workspace = true`",
                 member.name,

@@ -179,7 +179,6 @@ mod tests {
         let path = PortFile::path(&home, &search);
         let first = PortFile::announce(&home, &search, 1).expect("written");
         assert_eq!(read(&path).as_ref(), Some(&first.written));
-        #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
             let mode = std::fs::metadata(&path)

@@ -9,10 +9,6 @@ use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// What the link to the socket is called before it takes its place; the number
-/// of its process follows.
-const UNFINISHED_LINK: &str = ".crabtalk.sock.";
-
 /// How far the clock of files may be behind that of the process.
 const CLOCKS_APART: Duration = Duration::from_secs(1);
 
@@ -31,19 +27,11 @@ pub(crate) fn sweep(home: &Home) {
     for folder in folders(home) {
         crabtalk_files::sweep(&folder);
     }
-    // This process makes its own meanwhile.
-    let own = std::process::id().to_string();
     let recent = SystemTime::now() - WRITTEN_WITHIN;
     for item in entries(&home.run_dir()) {
         let name = item.file_name();
         let is_older = || item.metadata()?.modified().map(|at| at < recent);
         if is_port_file_left(&name) && is_older().unwrap_or(false) {
-            let _ = std::fs::remove_file(item.path());
-            continue;
-        }
-        let unfinished = name.to_str().and_then(|n| n.strip_prefix(UNFINISHED_LINK));
-        if unfinished.is_some_and(|number| number != own) {
-            // It leads to the same socket, and is in nobody's way.
             let _ = std::fs::remove_file(item.path());
         }
     }

@@ -38,11 +38,7 @@ pub(crate) fn memory(
 /// Indexes archives in the background, until it is dropped.
 pub(crate) async fn index_archives(archives: &ArchiveIndex) {
     loop {
-        if archives.fill().await {
-            // Some megabytes that the next archive may be long in needing again.
-            // It does not fail.
-            let _ = tokio::task::spawn_blocking(crabtalk_heap::give_back).await;
-        }
+        archives.fill().await;
     }
 }
 

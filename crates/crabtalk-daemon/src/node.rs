@@ -17,7 +17,6 @@ use crate::ledger::DayLedger;
 use crate::mcp::Mcps;
 use crate::models::Models;
 use crate::notify::Notifier;
-use crate::partial_answers::PartialAnswers;
 use crate::remote::Remote;
 use crate::services::Services;
 use crate::settings::Settings;
@@ -28,7 +27,6 @@ use crabtalk_config::{Config, Home};
 use crabtalk_guardian::{Children, Walls};
 use crabtalk_memory::Memory;
 use crabtalk_runtime::Runtime;
-use crabtalk_store::FileStore;
 use crabtalk_tools::OsTools;
 use crabtalk_transport::Crowd;
 use std::sync::Arc;
@@ -43,7 +41,6 @@ pub(crate) struct Node {
     pub(crate) approvals: Arc<ApprovalFile>,
     pub(crate) agents: AgentFiles,
     /// The runtime's storage.
-    pub(crate) logs: Arc<FileStore>,
     /// What counts, and what waits for an owner's word.
     pub(crate) children: Children,
     /// The tools of the operating system, which know what they changed.
@@ -56,7 +53,6 @@ pub(crate) struct Node {
     /// Held over a change of the configuration; holds what is in force.
     in_force: tokio::sync::Mutex<InForce>,
     started: Instant,
-    pub(crate) partial_answers: PartialAnswers,
     /// Everybody who is connected, by whichever listener (WIRE-9).
     pub(crate) crowd: Crowd,
     /// Every long task of the daemon.

@@ -20,7 +20,6 @@ mod everywhere;
 mod folders;
 mod history;
 mod knowledge;
-mod legacy;
 mod lists;
 mod logins;
 mod mcps;
@@ -46,7 +45,6 @@ use crabtalk_domain::{ConversationKey, Origin};
 use crabtalk_proto::*;
 use crabtalk_runtime::Error;
 use remote::Who;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use tokio_util::sync::CancellationToken;
 
@@ -57,8 +55,6 @@ pub(crate) struct Session {
     node: Arc<Node>,
     shutdown: CancellationToken,
     who: Who,
-    /// Whether the client knows messages of this generation.
-    modern: AtomicBool,
     /// The client is a component without tools.
     present: OnceLock<Present>,
 }
@@ -93,18 +89,8 @@ impl Session {
             node,
             shutdown,
             who,
-            modern: AtomicBool::new(false),
             present: OnceLock::new(),
         }
-    }
-
-    /// The client used something that only this generation has.
-    fn mark_modern(&self) {
-        self.modern.store(true, Ordering::Relaxed);
-    }
-
-    fn is_modern(&self) -> bool {
-        self.modern.load(Ordering::Relaxed)
     }
 
     /// Where what the client starts comes from, if it names this sender.

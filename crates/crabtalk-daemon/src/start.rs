@@ -7,7 +7,6 @@ use crate::import;
 use crate::logging;
 use crate::node::Node;
 use crate::node::start_services;
-use crate::old_socket;
 use crate::services::Service;
 use crate::session::Session;
 use anyhow::Context;
@@ -62,7 +61,6 @@ pub fn run(
     let audit = Audit::new(Arc::new(records.clone()));
     logging::init(&home.log_file(), log_to_stderr, audit.security());
     lock.tell();
-    crabtalk_heap::share();
     let open_files = descriptors::raise_limit();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -98,7 +96,6 @@ async fn serve_home(
     survive_file_limit()?;
     let peers = Peers::new();
     let listener = listen(&home.socket()).await?;
-    old_socket::link(&home);
     let found = first_look.found(&home).await?;
     import::old_files(&home, &records).await;
     let node = Arc::new(Node::new(home, open_files, found, &records, audit)?);
@@ -114,10 +111,6 @@ async fn serve_home(
     start_services(&node);
     // Every service begins.
     tokio::task::yield_now().await;
-    // Loading the program, reading the files and making the node is most of what is mapped by
-    // now, and is over. The socket is served when it is given back, so that a daemon is small
-    // from its first answer on.
-    crabtalk_heap::give_back_code();
     services.start(connections(&node, listener, peers));
     let ended = tokio::select! {
         stopped = wait_for_stop() => stopped,

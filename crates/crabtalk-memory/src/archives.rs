@@ -107,18 +107,15 @@ impl ArchiveIndex {
 
     /// Waits until something is queued, indexes all that is queued, and says
     /// whether anything was missing.
-    pub async fn fill(&self) -> bool {
+    pub async fn fill(&self) {
         while self.0.state().waiting.is_empty() {
             self.0.wake.notified().await;
         }
-        let mut worked = false;
         while let Some(key) = self.0.next() {
             while self.steps_left(&key).await {
-                worked = true;
                 tokio::time::sleep(PAUSE).await;
             }
         }
-        worked
     }
 
     /// Takes a step, and says whether more are to follow.

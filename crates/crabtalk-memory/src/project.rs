@@ -242,7 +242,6 @@ mod tests {
         assert_eq!(tree.read(&tree.collect("home")), ["home/AGENTS.md"]);
     }
 
-    #[cfg(unix)]
     #[test]
     fn links_out_and_large_files_are_named() {
         use std::os::unix::fs::symlink;

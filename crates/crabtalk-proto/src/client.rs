@@ -3,7 +3,6 @@
 //!
 //! Invariant: one request at a time (WIRE-4); the exclusive borrow says so.
 
-use crate::convert::ProviderChange;
 use crate::error::ClientError;
 use crate::message::*;
 use crate::operation::operations;

@@ -97,35 +97,6 @@ impl TryFrom<ServerMessage> for () {
     }
 }
 
-/// How a change of a provider is answered.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ProviderChange {
-    /// By a Pong.
-    Done,
-    /// As clients of the 0.0.20 generation expect it: the provider first.
-    List(ProviderList),
-}
-
-impl From<ProviderChange> for ServerMessage {
-    fn from(change: ProviderChange) -> Self {
-        match change {
-            ProviderChange::Done => ().into(),
-            ProviderChange::List(list) => list.into(),
-        }
-    }
-}
-
-impl TryFrom<ServerMessage> for ProviderChange {
-    type Error = ClientError;
-
-    fn try_from(message: ServerMessage) -> Result<Self, ClientError> {
-        match message.msg {
-            Some(server_message::Msg::ProviderList(list)) => Ok(Self::List(list)),
-            msg => <()>::try_from(ServerMessage { msg }).map(|()| Self::Done),
-        }
-    }
-}
-
 impl From<Status> for ServerMessage {
     fn from(status: Status) -> Self {
         Self {

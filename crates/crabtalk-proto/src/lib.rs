@@ -21,7 +21,7 @@ pub mod codec;
 pub use bytes::Bytes;
 pub use client::Client;
 pub use codec::{FrameError, MAX_FRAME, TooLarge};
-pub use convert::{ProviderChange, Request};
+pub use convert::Request;
 pub use error::ClientError;
 pub use message::*;
 pub use role::{OPERATIONS, Operation, Role};

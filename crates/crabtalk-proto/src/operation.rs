@@ -87,7 +87,7 @@ macro_rules! operations {
                 /// Lists providers.
                 list_providers: ListProviders(ListProvidersMsg) -> ProviderList, Operate;
                 /// Adds or replaces a provider.
-                set_provider: SetProvider(SetProviderMsg) -> ProviderChange, Admin;
+                set_provider: SetProvider(SetProviderMsg) -> (), Admin;
                 /// Deletes a provider.
                 delete_provider: DeleteProvider(DeleteProviderMsg) -> (), Admin;
                 /// Chooses the model that an empty name means.

@@ -2,7 +2,6 @@
 //!
 //! Invariant: every request is answered, if only by an error.
 
-use crate::convert::ProviderChange;
 use crate::message::*;
 use crate::operation::operations;
 use crate::removed;

@@ -85,12 +85,6 @@ impl FileStore {
         }))
     }
 
-    /// Starts the thread that syncs before there is anything to sync. A user who may
-    /// start no more then has it; otherwise the first sync starts it.
-    pub fn start_syncing(&self) {
-        self.0.syncer.start();
-    }
-
     /// Says which folder goes to the trash with a conversation: one in which
     /// its tools keep something, and by what name it lies there.
     #[must_use]

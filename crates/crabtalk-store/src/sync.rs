@@ -59,15 +59,6 @@ struct Queue {
 }
 
 impl Syncer {
-    /// Starts the thread that stays, unless there is one.
-    pub(crate) fn start(&self) {
-        let mut queue = self.0.lock();
-        if queue.running == 0 {
-            // Without one the first sync tries again, and says why it fails.
-            let _ = self.start_thread(&mut queue);
-        }
-    }
-
     fn start_thread(&self, queue: &mut Queue) -> io::Result<()> {
         let inner = Arc::clone(&self.0);
         let thread = Builder::new()

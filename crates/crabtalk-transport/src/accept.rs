@@ -105,13 +105,9 @@ pub async fn serve<A, S>(
                 let place = crowd.enter(source);
                 let place = place.and_then(|place| Ok((place, session(peer)?)));
                 match place {
-                    Ok(((place, wait), server)) => {
+                    Ok((place, server)) => {
                         let serving = conn::run(server, read, write, place, shutdown.clone());
-                        if wait.is_zero() {
-                            connections.spawn(serving);
-                        } else {
-                            connections.spawn(after(wait, serving, shutdown.clone()));
-                        }
+                        connections.spawn(serving);
                     }
                     Err(status) => {
                         if let Some(turn) = crowd.refusal() {
@@ -134,19 +130,6 @@ pub async fn serve<A, S>(
     // drain: the next daemon may start meanwhile.
     drop(listener);
     drain(connections, crowd.limits().drain).await;
-}
-
-/// Serves a connection that came too fast, when its turn has come.
-async fn after(
-    wait: Duration,
-    serving: impl Future<Output = Result<(), Ended>>,
-    shutdown: CancellationToken,
-) -> Result<(), Ended> {
-    tokio::select! {
-        () = shutdown.cancelled() => {}
-        () = tokio::time::sleep(wait) => {}
-    }
-    serving.await
 }
 
 /// Says why before closing. A peer whose buffer does not take a short message
@@ -189,8 +172,7 @@ fn report(ended: Result<Result<(), Ended>, JoinError>) {
         }
         Ok(Err(Ended::Frame(error))) => tracing::warn!("a connection was closed: {error}"),
         Ok(Err(error @ Ended::Crowded)) => tracing::warn!("a connection was closed: {error}"),
-        // They are counted, and told together.
-        Ok(Err(error @ (Ended::Late | Ended::GaveWay))) => {
+        Ok(Err(error @ (Ended::Late | Ended::Refused))) => {
             tracing::debug!("a connection was closed: {error}");
         }
         Ok(Err(Ended::Cut(status))) => {

@@ -52,8 +52,8 @@ pub(crate) enum Ended {
     Crowded,
     #[error("a client did not say within {HANDSHAKE_TIME:?} who it is")]
     Late,
-    #[error("a client that had not said who it is gave way to another")]
-    GaveWay,
+    #[error("too many clients had not said who they are")]
+    Refused,
     /// The client may be connected no longer.
     #[error("{}", .0.message)]
     Cut(Status),
@@ -100,7 +100,10 @@ where
     let server = Arc::new(server);
     let mut connection = Connection::new(reader, writer, place);
     if server.role() == Role::Stranger {
-        connection.stranger();
+        if let Err(status) = connection.stranger() {
+            connection.last_word(refusal(status)).await;
+            return Err(Ended::Refused);
+        }
     } else {
         connection.known(server.ended());
     }
@@ -147,13 +150,6 @@ fn too_late() -> Reply {
     )))
 }
 
-fn too_many_strangers() -> Status {
-    Status::too_many(
-        "too many connections are open on which nobody has said who it is; begin with `hello` \
-         and a token",
-    )
-}
-
 fn refusal(status: Status) -> Reply {
     Reply::one(std::future::ready(status.into()))
 }
@@ -194,33 +190,22 @@ impl<R: ReadHalf, W: AsyncWrite + Unpin> Connection<R, W> {
     }
 
     /// The client has yet to show who it is, and not for long.
-    fn stranger(&mut self) {
+    fn stranger(&mut self) -> Result<(), Status> {
+        self.place.is_strangers()?;
         self.handshake = Some(Box::pin(sleep(HANDSHAKE_TIME)));
-        let give_way = self.place.is_strangers().cancelled_owned();
-        self.cut = Some(Box::pin(async move {
-            give_way.await;
-            too_many_strangers()
-        }));
+        Ok(())
     }
 
     /// The client has not said in time who it is.
     async fn late(&mut self) -> Ended {
-        self.place.was_silent();
         self.last_word(too_late()).await;
         Ended::Late
     }
 
     /// The client may be connected no longer.
     async fn cut_off(&mut self, status: Status) -> Ended {
-        let ended = match self.handshake {
-            Some(_) => Ended::GaveWay,
-            None => Ended::Cut(status.clone()),
-        };
-        if matches!(ended, Ended::GaveWay) {
-            self.place.was_silent();
-        }
-        self.last_word(refusal(status)).await;
-        ended
+        self.last_word(refusal(status.clone())).await;
+        Ended::Cut(status)
     }
 
     /// The client has shown who it is, until `ended`.

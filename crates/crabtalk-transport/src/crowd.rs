@@ -1,21 +1,15 @@
-//! What connections share: places, turns, and memory for frames that are not
-//! complete.
+//! What connections share: places, and memory for frames that are not complete.
 //!
 //! Invariants: no source takes all of anything, so that another finds room
-//! beside a flood; who comes too fast waits, and is refused only when the wait
-//! would be long; who has not said who it is gives way to who comes after; what is
-//! shared comes back when its [`Place`] is dropped.
+//! beside a flood; what is shared comes back when its [`Place`] is dropped.
 
 use crabtalk_proto::Status;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 /// Who connects, as far as connections are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -64,25 +58,12 @@ const REFUSALS: usize = 16;
 /// relay that has a connection per user still gets nearly all.
 const PLACES_PER_SPARE: usize = 8;
 
-/// Connections, by all listeners together, whose clients have not said who they
-/// are: a few kilobytes each, for some seconds. When one more comes, the one that has
-/// been silent for longest gives way, of the source that has most of them: whoever
-/// has something to say says it at once, and finds a place beside any flood.
-const STRANGERS: usize = 1024;
+/// Of the places, one in so many is kept from clients that have not said who
+/// they are: they get the rest for the few seconds of a handshake.
+const PLACES_PER_KNOWN: usize = 4;
 
-/// Of this many of them one source gets all but one.
-const STRANGERS_PER_SPARE: usize = 4;
-
-/// Connections that one source may open at once, before it is slowed down: as
-/// many as there are places by default.
-const BURST: u32 = 4096;
-
-/// Connections a second that one source may open after that: more than any
-/// client needs, and a tenth of what the daemon can do.
-const PER_SECOND: u32 = 1000;
-
-/// Longest wait of a connection that came too fast; beyond it is refused.
-const MAX_WAIT: Duration = Duration::from_secs(1);
+/// Connections of one source whose clients have not said who they are.
+const STRANGERS_OF_SOURCE: usize = 64;
 
 /// Bytes of a frame that need no share of the budget: whatever a person types.
 /// With all places taken, 32 MiB.
@@ -96,9 +77,6 @@ const ALL_BYTES: usize = 64 * 1024 * 1024;
 /// always room for one of another's.
 const SOURCE_BYTES: usize = 48 * 1024 * 1024;
 
-/// Sources remembered before those that have nothing are forgotten.
-const MANY_SOURCES: usize = 256;
-
 /// Everybody who is connected, by whichever listener: listeners that are given
 /// clones of one share its limits.
 #[derive(Debug, Clone, Default)]
@@ -110,10 +88,6 @@ struct Inner {
     shared: Mutex<Shared>,
     /// Turns at telling a peer why it is refused.
     refusals: Arc<Semaphore>,
-    /// Connections that were closed since nobody said who it was.
-    silent: AtomicU64,
-    /// How many of all may be strangers.
-    strangers: usize,
 }
 
 impl Default for Inner {
@@ -128,9 +102,6 @@ impl Inner {
             limits,
             shared: Mutex::default(),
             refusals: Arc::new(Semaphore::new(REFUSALS)),
-            silent: AtomicU64::new(0),
-            // At least a quarter of the places is for those who are known.
-            strangers: STRANGERS.min(limits.connections - limits.connections / 4),
         }
     }
 }
@@ -139,18 +110,10 @@ impl Inner {
 struct Shared {
     /// Connections that have a place.
     open: usize,
-    /// Those of them whose clients have not said who they are, by when they came.
-    strangers: BTreeMap<u64, Stranger>,
-    /// Strangers that ever came.
-    came: u64,
+    /// Those of them whose clients have not said who they are.
+    strangers: usize,
     sources: HashMap<Source, Usage>,
     bytes: usize,
-}
-
-#[derive(Debug)]
-struct Stranger {
-    source: Option<Source>,
-    give_way: CancellationToken,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -158,9 +121,6 @@ struct Usage {
     open: usize,
     strangers: usize,
     bytes: usize,
-    /// When its next connection is due, were they evenly spread; the past for
-    /// one that came seldom.
-    due: Option<Instant>,
 }
 
 /// One connection's place. Dropped, it is free again.
@@ -170,8 +130,8 @@ pub(crate) struct Place {
     source: Option<Source>,
     /// Bytes taken from the budget.
     bytes: usize,
-    /// Which of the strangers its client is; `None` once it has said who it is.
-    stranger: Option<u64>,
+    /// Its client has not said who it is.
+    is_stranger: bool,
 }
 
 impl Crowd {
@@ -194,11 +154,9 @@ impl Crowd {
         Arc::clone(&self.0.refusals).try_acquire_owned().ok()
     }
 
-    /// Gives a connection a place, and says how long it has to wait before it
-    /// is served.
-    pub(crate) fn enter(&self, source: Option<Source>) -> Result<(Place, Duration), Status> {
+    /// Gives a connection a place.
+    pub(crate) fn enter(&self, source: Option<Source>) -> Result<Place, Status> {
         let places = self.0.limits.connections;
-        let mut wait = Duration::ZERO;
         let mut shared = self.shared();
         if shared.open >= places {
             tracing::warn!(
@@ -211,41 +169,24 @@ impl Crowd {
             )));
         }
         if let Some(source) = source {
-            let now = Instant::now();
-            shared.forget(now);
-            let usage = shared.sources.entry(source).or_default();
-            wait = usage.take_turn(now)?;
             let most = places - (places / PLACES_PER_SPARE);
-            if usage.open >= most {
+            let open = shared.sources.get(&source).map_or(0, |usage| usage.open);
+            if open >= most {
                 return Err(Status::too_many(format!(
-                    "{source} has {} connections open, and the rest of the daemon's \
-                     {places} is for others; close one or raise `connections` under [limits]",
-                    usage.open
+                    "{source} has {open} connections open, and the rest of the daemon's \
+                     {places} is for others; close one or raise `connections` under [limits]"
                 )));
             }
-            usage.open += 1;
+            shared.sources.entry(source).or_default().open += 1;
         }
         shared.open += 1;
         drop(shared);
-        let place = Place {
+        Ok(Place {
             crowd: self.clone(),
             source,
             bytes: 0,
-            stranger: None,
-        };
-        Ok((place, wait))
-    }
-
-    /// Counts a connection that was closed since nobody said who it was. Ever fewer
-    /// of them are told, since nobody shall fill the log.
-    pub(crate) fn was_silent(&self) {
-        let count = self.0.silent.fetch_add(1, Ordering::Relaxed) + 1;
-        if count.is_power_of_two() {
-            tracing::warn!(
-                count,
-                "connections were closed on which nobody said who it was"
-            );
-        }
+            is_stranger: false,
+        })
     }
 
     fn shared(&self) -> MutexGuard<'_, Shared> {
@@ -255,67 +196,15 @@ impl Crowd {
 }
 
 impl Shared {
-    /// Keeps the list of sources short: whoever has nothing and came long ago
-    /// is as good as new.
-    fn forget(&mut self, now: Instant) {
-        if self.sources.len() >= MANY_SOURCES.max(self.sources.capacity() / 2) {
-            self.sources
-                .retain(|_, usage| usage.open > 0 || usage.due.is_some_and(|due| due > now));
+    fn count_stranger(&mut self, source: Option<Source>, comes: bool) {
+        let count = |number: &mut usize| match comes {
+            true => *number += 1,
+            false => *number -= 1,
+        };
+        count(&mut self.strangers);
+        if let Some(usage) = source.and_then(|source| self.sources.get_mut(&source)) {
+            count(&mut usage.strangers);
         }
-    }
-}
-
-impl Shared {
-    /// One of the strangers is none any more; nothing, if it has given way.
-    fn leave_strangers(&mut self, number: u64) -> Option<Stranger> {
-        let stranger = self.strangers.remove(&number)?;
-        let usage = stranger.source.and_then(|it| self.sources.get_mut(&it));
-        if let Some(usage) = usage {
-            usage.strangers -= 1;
-        }
-        Some(stranger)
-    }
-
-    fn strangers_of(&self, source: Option<Source>) -> usize {
-        let usage = source.and_then(|source| self.sources.get(&source));
-        usage.map_or(0, |usage| usage.strangers)
-    }
-
-    /// Has the one give way that came first, of this source or else of that which
-    /// has most.
-    fn push_out(&mut self, source: Option<Source>) {
-        let mut found: Option<(usize, u64)> = None;
-        for (number, stranger) in &self.strangers {
-            if source.is_some() && stranger.source == source {
-                found = Some((0, *number));
-                break;
-            }
-            let many = self.strangers_of(stranger.source);
-            if source.is_none() && found.is_none_or(|(most, _)| many > most) {
-                found = Some((many, *number));
-            }
-        }
-        let stranger = found.and_then(|(_, number)| self.leave_strangers(number));
-        if let Some(stranger) = stranger {
-            stranger.give_way.cancel();
-        }
-    }
-}
-
-impl Usage {
-    /// How long until a connection's turn; refused, it has not had one.
-    fn take_turn(&mut self, now: Instant) -> Result<Duration, Status> {
-        let between = Duration::from_secs(1) / PER_SECOND;
-        let due = self.due.map_or(now, |due| due.max(now));
-        let wait = due.duration_since(now).saturating_sub(between * BURST);
-        if wait > MAX_WAIT {
-            return Err(Status::too_many(format!(
-                "connections come faster than {PER_SECOND} a second; keep one open, or wait \
-                 between them"
-            )));
-        }
-        self.due = Some(due + between);
-        Ok(wait)
     }
 }
 
@@ -323,46 +212,32 @@ impl Place {
     /// A place in a crowd of one.
     #[cfg(test)]
     pub(crate) fn uncounted() -> Self {
-        let (place, _) = Crowd::default().enter(None).expect("a place");
-        place
+        Crowd::default().enter(None).expect("a place")
     }
 
-    /// Its client has yet to say who it is. If too many have, one that came before
-    /// gives way. What this gives is cancelled when it is this one's turn to.
-    pub(crate) fn is_strangers(&mut self) -> CancellationToken {
-        let most = self.crowd.0.strangers.max(1);
-        let own_most = (most - most / STRANGERS_PER_SPARE).max(1);
-        let give_way = CancellationToken::new();
+    /// Its client has yet to say who it is. Refused if too many have.
+    pub(crate) fn is_strangers(&mut self) -> Result<(), Status> {
+        let places = self.crowd.0.limits.connections;
+        let most = (places - places / PLACES_PER_KNOWN).max(1);
         let mut shared = self.crowd.shared();
-        if self.source.is_some() && shared.strangers_of(self.source) >= own_most {
-            shared.push_out(self.source);
-        } else if shared.strangers.len() >= most {
-            shared.push_out(None);
+        let usage = self.source.and_then(|it| shared.sources.get(&it));
+        let own = usage.map_or(0, |usage| usage.strangers);
+        if shared.strangers >= most || own >= STRANGERS_OF_SOURCE {
+            return Err(Status::too_many(
+                "too many connections are open on which nobody has said who it is; try again \
+                 in some seconds, and begin with `hello` and a token",
+            ));
         }
-        let number = shared.came;
-        shared.came += 1;
-        let stranger = Stranger {
-            source: self.source,
-            give_way: give_way.clone(),
-        };
-        shared.strangers.insert(number, stranger);
-        if let Some(source) = self.source {
-            shared.sources.entry(source).or_default().strangers += 1;
-        }
-        self.stranger = Some(number);
-        give_way
+        shared.count_stranger(self.source, true);
+        self.is_stranger = true;
+        Ok(())
     }
 
     /// Its client has said who it is.
     pub(crate) fn known(&mut self) {
-        if let Some(number) = self.stranger.take() {
-            self.crowd.shared().leave_strangers(number);
+        if std::mem::take(&mut self.is_stranger) {
+            self.crowd.shared().count_stranger(self.source, false);
         }
-    }
-
-    /// It is closed since nobody said who it was.
-    pub(crate) fn was_silent(&self) {
-        self.crowd.was_silent();
     }
 
     /// Whether this connection has a share of the budget.
@@ -404,18 +279,19 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
+        self.known();
         let mut shared = self.crowd.shared();
-        if let Some(number) = self.stranger {
-            shared.leave_strangers(number);
-        }
         shared.bytes -= self.bytes;
         shared.open -= 1;
-        if let Some(usage) = self
-            .source
-            .and_then(|source| shared.sources.get_mut(&source))
-        {
+        let Some(source) = self.source else {
+            return;
+        };
+        if let Some(usage) = shared.sources.get_mut(&source) {
             usage.bytes -= self.bytes;
             usage.open -= 1;
+            if usage.open == 0 {
+                shared.sources.remove(&source);
+            }
         }
     }
 }

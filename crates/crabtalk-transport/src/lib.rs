@@ -14,7 +14,6 @@ mod crowd;
 mod half;
 mod tcp;
 mod tls;
-#[cfg(unix)]
 mod unix;
 
 #[cfg(test)]
@@ -29,5 +28,4 @@ pub use tls::{
     Certificate, CertificateError, Fingerprint, OwnCertificate, TlsConnection, TlsListener,
     connect_tls, fingerprint_of, make_certificate,
 };
-#[cfg(unix)]
 pub use unix::{Error, Peer, UnixConnection, UnixListener, connect, listen, listener};

@@ -1,11 +1,6 @@
 //! The one binary: `crabtalk daemon run` hosts the daemon, `__guardian`
-//! watches over a tool's processes, everything else is the client. Where there
-//! is no Unix it is the client alone.
+//! watches over a tool's processes, everything else is the client.
 
-#[cfg(unix)]
-mod host;
-#[cfg(not(unix))]
-#[path = "no_host.rs"]
 mod host;
 
 use std::process::ExitCode;

@@ -7,10 +7,9 @@ use crabtalk_proto::{
     GetStats, HelloMsg, HistoryEntry, HistoryPage, ImportMemoryMsg, ImportedMemory, KillMsg,
     ListActiveConversationsMsg, ListArchivesMsg, ListAsksMsg, ListConversationsMsg, ListMemoryMsg,
     ListModelsMsg, ListProvidersMsg, ListSkillsMsg, MemoryEntry, MemoryImport, MemoryList,
-    ModelList, PendingAsk, ProviderChange, ProviderList, ReloadConfigMsg, ReloadMsg, ReloadReport,
-    RememberMsg, ReplyToAsk, Role, SearchMsg, SearchResults, Server, SetActiveModelMsg,
-    SetEnabledMsg, SetProviderMsg, SkillInfo, SkillList, Status, StreamEvent, StreamMsg,
-    WelcomeMsg,
+    ModelList, PendingAsk, ProviderList, ReloadConfigMsg, ReloadMsg, ReloadReport, RememberMsg,
+    ReplyToAsk, Role, SearchMsg, SearchResults, Server, SetActiveModelMsg, SetEnabledMsg,
+    SetProviderMsg, SkillInfo, SkillList, Status, StreamEvent, StreamMsg, WelcomeMsg,
 };
 use futures_core::Stream;
 use futures_util::StreamExt;
@@ -274,10 +273,10 @@ impl Server for Script {
         })
     }
 
-    async fn set_provider(&self, request: SetProviderMsg) -> Result<ProviderChange, Status> {
+    async fn set_provider(&self, request: SetProviderMsg) -> Result<(), Status> {
         self.told(format!("set {} {}", request.name, request.config))
             .await;
-        Ok(ProviderChange::Done)
+        Ok(())
     }
 
     async fn delete_provider(&self, request: DeleteProviderMsg) -> Result<(), Status> {

@@ -17,7 +17,6 @@ use crate::mcp::Mcps;
 use crate::memory::{MemoryTools, memory};
 use crate::models::{Asked, Models};
 use crate::notify::Notifier;
-use crate::partial_answers::PartialAnswers;
 use crate::remote::Remote;
 use crate::services::Services;
 use crate::settings::Settings;
@@ -69,8 +68,7 @@ impl Node {
         let ground = Ground::new(home, settings, open_files, &files);
         let approvals = ground.approvals(approvals, &mut report);
         report.log();
-        let logs = Arc::new(ground.store());
-        let store: Arc<dyn Storage> = Arc::clone(&logs) as _;
+        let store: Arc<dyn Storage> = Arc::new(ground.store());
         let tools = Arc::new(ground.os_tools()?);
         let ledger = ground.ledger(&models, records);
         let (bus, remote) = (ground.bus(), ground.remote());
@@ -98,7 +96,6 @@ impl Node {
         Ok(Self {
             audit,
             agents: AgentFiles::new(ground.home.agents_dir()),
-            logs,
             runtime,
             models,
             ledger,
@@ -108,7 +105,6 @@ impl Node {
             memory: Arc::clone(&context.memory),
             in_force: tokio::sync::Mutex::new(source),
             started: Instant::now(),
-            partial_answers: PartialAnswers::default(),
             crowd,
             services: Services::new(Arc::new(SystemClock)),
             cron: context.cron.clone(),

@@ -3,23 +3,23 @@
 use super::Node;
 use crate::memory::index_archives;
 use crate::services::Service;
-use crate::{heap, old_socket, threads};
 use anyhow::Context;
-use crabtalk_config::Home;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
+
+/// Between two looks at events that are kept for watchers.
+const TIDY_EVERY: Duration = Duration::from_secs(3);
 
 /// Starts what runs beside the clients, who need not wait for any of it.
 pub(crate) fn start_services(node: &Arc<Node>) {
     let services = &node.services;
     for service in [
-        old_socket(node.home.clone()),
         interrupted_runs(Arc::clone(node)),
         archive_index(Arc::clone(node)),
         skill_findings(Arc::clone(node)),
         trash(Arc::clone(node)),
-        threads(Arc::clone(node)),
-        memory_release(Arc::clone(node)),
+        event_logs(Arc::clone(node)),
         orphans(Arc::clone(node)),
         reload_signal(Arc::clone(node)),
         cron(Arc::clone(node)),
@@ -30,18 +30,6 @@ pub(crate) fn start_services(node: &Arc<Node>) {
     ] {
         services.start(service);
     }
-}
-
-/// Keeps the link by which clients of the 0.0.20 generation find the socket.
-/// Without it everything else works; whatever lies in its place may go.
-fn old_socket(home: Home) -> Service {
-    Service::restarted("old-socket", "transport", move |_| {
-        let kept = old_socket::keep(home.clone());
-        async {
-            kept.await
-                .context("clients of the 0.0.20 generation do not find the socket")
-        }
-    })
 }
 
 /// Carries on or closes the runs that a crash cut off (STORE-7). What fails here is
@@ -138,24 +126,15 @@ fn components(node: Arc<Node>) -> Service {
     })
 }
 
-/// Starts the threads that exist before there is work for them.
-fn threads(node: Arc<Node>) -> Service {
-    let body = async move |_| {
-        threads::start(&node.logs);
-        Ok(())
-    };
-    Service::optional("threads", "start", body)
-        .once()
-        .unhurried()
-}
-
-/// Gives memory back to the system after a crowd.
-fn memory_release(node: Arc<Node>) -> Service {
-    Service::restarted("memory-release", "heap", move |_| {
+/// Lets events go that no watcher will come back for.
+fn event_logs(node: Arc<Node>) -> Service {
+    Service::restarted("event-logs", "runtime", move |_| {
         let node = Arc::clone(&node);
         async move {
-            heap::give_back(&node.runtime).await;
-            Ok(())
+            loop {
+                tokio::time::sleep(TIDY_EVERY).await;
+                node.runtime.tidy_events();
+            }
         }
     })
 }

@@ -1,6 +1,6 @@
 //! What is asked of people: lists of it, and their replies.
 
-use super::{Session, legacy, narrowed, status, wire};
+use super::{Session, narrowed, status, wire};
 use crabtalk_domain::ConversationKey;
 use crabtalk_proto::*;
 use crabtalk_runtime::PendingAsk as Waiting;
@@ -42,38 +42,10 @@ impl Session {
         let key = self.key(&request.agent, &request.sender)?;
         let id = request.ask_id.as_deref().filter(|id| !id.is_empty());
         self.check_ask(id)?;
-        let Some(content) = self.reply_in_words(&key, id, request.content) else {
-            return Ok(());
-        };
         self.node
             .runtime
-            .reply_from(&key, id, &content, &self.answering())
+            .reply_from(&key, id, &request.content, &self.answering())
             .await
             .map_err(|e| status(&e))
-    }
-
-    /// A reply as the runtime takes it. `None`: it answers one question of
-    /// several, as older clients do, and the others are waited for.
-    fn reply_in_words(
-        &self,
-        key: &ConversationKey,
-        id: Option<&str>,
-        content: String,
-    ) -> Option<String> {
-        let asks = self.node.runtime.asks(None, None);
-        let asked = asks.iter().find(|pending| match id {
-            Some(id) => pending.ask.id == id && self.sees_ask(pending),
-            None => pending.key == *key && !pending.inbox,
-        });
-        let Some(asked) = asked else {
-            return Some(content);
-        };
-        if let Some(words) = legacy::approval_words(asked, &content) {
-            return Some(words);
-        }
-        if self.is_modern() || id.is_some() {
-            return Some(content);
-        }
-        legacy::whole_answer(&self.node.partial_answers, &asks, asked, &content)
     }
 }

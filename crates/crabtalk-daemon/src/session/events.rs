@@ -1,6 +1,6 @@
 //! SubscribeEvents: what happens in every run (WIRE-8).
 
-use super::{Session, legacy, wire};
+use super::{Session, wire};
 use crate::node::Node;
 use crate::remote::Grant;
 use crabtalk_domain::{AgentEvent, AskKind, ComponentNews, End, ToolCallInfo as Call};
@@ -23,7 +23,6 @@ struct Watcher {
     agent: Option<String>,
     sender: Option<String>,
     without_deltas: bool,
-    modern: bool,
     missed: u64,
 }
 
@@ -78,10 +77,6 @@ impl Session {
     ) -> impl Stream<Item = Result<AgentEventMsg, Status>> + Send + use<> {
         let narrowed = |name: Option<String>| name.filter(|name| !name.is_empty());
         let (agent, sender) = (narrowed(request.agent), narrowed(request.sender));
-        let narrow = agent.is_some() || sender.is_some() || request.without_deltas;
-        if narrow || request.after.is_some() {
-            self.mark_modern();
-        }
         let (events, begins) = self.place(request.after, &request.life);
         let watcher = Watcher {
             reach: self.grant().map(|grant| Reach {
@@ -95,7 +90,6 @@ impl Session {
             agent,
             sender,
             without_deltas: request.without_deltas,
-            modern: self.is_modern(),
             missed: 0,
         };
         stream::unfold(watcher, |mut watcher| async move {
@@ -143,7 +137,7 @@ impl Watcher {
             match next {
                 Err(Missed(missed)) => self.missed += missed,
                 Ok(event) if self.wants(&event) && self.may(&event) => {
-                    let Some(mut message) = message(&event, self.modern) else {
+                    let Some(mut message) = message(&event) else {
                         continue;
                     };
                     message.missed = std::mem::take(&mut self.missed);
@@ -173,8 +167,8 @@ fn names(event: &HubEvent) -> (&str, &str) {
     key.map_or(("", ""), |key| (key.agent.as_str(), key.sender.as_str()))
 }
 
-/// The flat form; `None` for what the client would not understand.
-fn message(event: &HubEvent, modern: bool) -> Option<AgentEventMsg> {
+/// The flat form; `None` for what watchers learn otherwise.
+fn message(event: &HubEvent) -> Option<AgentEventMsg> {
     let (agent, sender) = names(event);
     let mut message = AgentEventMsg {
         agent: agent.to_owned(),
@@ -185,18 +179,12 @@ fn message(event: &HubEvent, modern: bool) -> Option<AgentEventMsg> {
         seq: event.seq,
         ..AgentEventMsg::default()
     };
-    let kind = told(&mut message, event.event.clone(), modern)?;
-    // Readers of the older generation take an unknown kind for text.
-    let is_new = kind as i32 >= AgentEventKind::RunStarted as i32;
-    if is_new && !modern {
-        return None;
-    }
-    message.kind = kind.into();
+    message.kind = told(&mut message, event.event.clone())?.into();
     Some(message)
 }
 
 /// Puts what happened into its message, and says what kind of thing it is.
-fn told(message: &mut AgentEventMsg, event: AgentEvent, modern: bool) -> Option<AgentEventKind> {
+fn told(message: &mut AgentEventMsg, event: AgentEvent) -> Option<AgentEventKind> {
     use AgentEventKind as Kind;
     Some(match event {
         AgentEvent::Start { .. } => Kind::RunStarted,
@@ -213,18 +201,14 @@ fn told(message: &mut AgentEventMsg, event: AgentEvent, modern: bool) -> Option<
             Kind::TextDelta
         }
         AgentEvent::TextEnd => Kind::TextEnd,
-        AgentEvent::ToolStart(calls) => calls_of(message, calls, modern),
+        AgentEvent::ToolStart(calls) => calls_of(message, calls),
         AgentEvent::ToolResult {
             output,
             is_error,
             call_id,
-            duration_ms,
             ..
         } => {
-            message.content = match modern {
-                true => call_id,
-                false => legacy::duration_label(duration_ms),
-            };
+            message.content = call_id;
             message.tool_output = wire::cap(output);
             message.tool_is_error = is_error;
             Kind::ToolResult
@@ -266,14 +250,11 @@ fn told(message: &mut AgentEventMsg, event: AgentEvent, modern: bool) -> Option<
             component_of(message, &news);
             Kind::Component
         }
-        AgentEvent::End(end) => end_of(message, end, modern),
+        AgentEvent::End(end) => end_of(message, end),
     })
 }
 
-fn calls_of(message: &mut AgentEventMsg, calls: Vec<Call>, modern: bool) -> AgentEventKind {
-    if !modern {
-        message.content = wire::cap(legacy::calls_label(&calls));
-    }
+fn calls_of(message: &mut AgentEventMsg, calls: Vec<Call>) -> AgentEventKind {
     message.tool_calls = wire::calls(calls);
     AgentEventKind::ToolStart
 }
@@ -304,14 +285,11 @@ fn settled_of(message: &mut AgentEventMsg, settled: AskSettledEvent) {
     message.settled = Some(settled);
 }
 
-fn end_of(message: &mut AgentEventMsg, end: End, modern: bool) -> AgentEventKind {
-    message.content = match modern {
-        true => end.error,
-        false => legacy::end_label(&end),
-    };
+fn end_of(message: &mut AgentEventMsg, end: End) -> AgentEventKind {
+    message.content = end.error;
     match end.code {
-        499 if modern => AgentEventKind::RunKilled,
-        code if code != 0 && modern => AgentEventKind::RunError,
+        499 => AgentEventKind::RunKilled,
+        code if code != 0 => AgentEventKind::RunError,
         _ => AgentEventKind::Done,
     }
 }

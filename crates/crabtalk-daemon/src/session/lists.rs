@@ -1,13 +1,11 @@
 //! Lists of conversations.
 
 use super::trash::info as as_logged;
-use super::{Session, legacy, status};
+use super::{Session, status};
 use crabtalk_domain::ConversationKey;
 use crabtalk_domain::storage::Summary;
-use crabtalk_files::local_zone;
 use crabtalk_proto::*;
 use crabtalk_runtime::{Error, LiveInfo};
-use jiff::Timestamp;
 use std::collections::{HashMap, HashSet};
 
 /// An empty name means any (wire.md).
@@ -57,11 +55,6 @@ impl Session {
         request: ListConversationsMsg,
     ) -> Result<ConversationList, Status> {
         let live = self.live();
-        let days = (!self.is_modern()).then(|| (Timestamp::now(), local_zone()));
-        let date = |at: &str| match &days {
-            Some((now, zone)) => legacy::day_label(at, *now, zone),
-            None => at.to_owned(),
-        };
         let catalog = self.node.runtime.catalog();
         let info = |summary: Summary| {
             // What is in memory is newer than any cache of the list.
@@ -71,7 +64,7 @@ impl Session {
                 title: meta.title.clone(),
                 message_count: now.map_or(summary.message_count, |live| live.message_count),
                 alive_secs: meta.uptime_secs,
-                date: date(&summary.meta.created_at),
+                date: summary.meta.created_at.clone(),
                 cwd: catalog
                     .cwd(&summary.key, meta)
                     .to_string_lossy()

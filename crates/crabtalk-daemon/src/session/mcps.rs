@@ -57,7 +57,7 @@ impl Session {
         Ok(ComponentList { components })
     }
 
-    /// Takes the list as a whole, as clients of the 0.0.20 generation send it.
+    /// Takes the list as a whole.
     pub(super) async fn put_mcps(&self, request: SetLocalMcpsMsg) -> Result<(), Status> {
         let mut tables = Vec::new();
         for mcp in request.mcps {
@@ -70,8 +70,7 @@ impl Session {
                     file.remove(&["mcp", &known.name]);
                 }
             }
-            for (name, mut table) in tables {
-                keep_unsaid(&mut table, config, &name);
+            for (name, table) in tables {
                 file.set(&["mcp", &name], &table)?;
             }
             Ok(())
@@ -300,22 +299,4 @@ fn table(mcp: McpInfo) -> Value {
         table["trust"] = mcp.trust.into();
     }
     table
-}
-
-/// Clients of the 0.0.20 generation do not know every key: what they leave out
-/// stays.
-fn keep_unsaid(table: &mut Value, config: &Config, name: &str) {
-    let Some(known) = config.mcp.iter().find(|mcp| mcp.name == name) else {
-        return;
-    };
-    let known = serde_json::to_value(known).unwrap_or_default();
-    for key in ["headers", "oauth", "timeout_secs", "idle_secs", "trust"] {
-        let is_http = table.get("url").is_some();
-        if table.get(key).is_none()
-            && (!["headers", "oauth"].contains(&key) || is_http)
-            && let Some(value) = known.get(key)
-        {
-            table[key] = value.clone();
-        }
-    }
 }

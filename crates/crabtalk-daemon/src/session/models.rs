@@ -1,7 +1,7 @@
 //! Providers and models: lists, and changes to the configuration.
 
+use super::Session;
 use super::mcps::check_has_mcp;
-use super::{Session, legacy};
 use crate::edit::{self, EditError};
 use crate::models::Models;
 use crabtalk_config::{Config, ConfigFile, MASK, Provider, is_name, parse_section};
@@ -57,14 +57,6 @@ impl Session {
         self.node.edit(change).await.map_err(|e| refused(&e))
     }
 
-    /// A provider's table as the client reads it.
-    fn table(&self, mut table: Value) -> String {
-        if !self.is_modern() {
-            legacy::with_names(&mut table);
-        }
-        table.to_string()
-    }
-
     pub(super) async fn providers(&self, _: ListProvidersMsg) -> Result<ProviderList, Status> {
         Ok(self.provider_list())
     }
@@ -77,7 +69,7 @@ impl Session {
         let configured = config.provider.iter().map(|provider| ProviderInfo {
             name: provider.name.clone(),
             active: is_active(&provider.name),
-            config: self.table(as_json(provider)),
+            config: as_json(provider).to_string(),
             enabled: provider.enabled,
         });
         let mut providers: Vec<_> = configured.collect();
@@ -139,10 +131,7 @@ impl Session {
         }
     }
 
-    pub(super) async fn put_provider(
-        &self,
-        request: SetProviderMsg,
-    ) -> Result<ProviderChange, Status> {
+    pub(super) async fn put_provider(&self, request: SetProviderMsg) -> Result<(), Status> {
         let SetProviderMsg { name, config } = request;
         if !is_name(&name) {
             return Err(Status::bad_request(format!(
@@ -156,27 +145,13 @@ impl Session {
                 "the provider's config is no table: send its keys as JSON, TOML or YAML",
             ));
         }
-        let legacy = !self.is_modern();
-        if legacy && table.get("kind").is_none() {
-            table["kind"] = legacy::DEFAULT_KIND.into();
-        }
-        let set = name.clone();
         self.edit(move |file, config| {
             let known = provider(config, &name);
             let shown = known.and_then(|p| Some(p.base_url.as_ref()?.shown()));
             keep_masked_url(&mut table, shown.as_deref());
-            if let Some(known) = known.filter(|_| legacy) {
-                legacy::with_tables(&mut table, &as_json(known));
-            }
             Ok(file.set(&["provider", &name], &table)?)
         })
-        .await?;
-        if !legacy {
-            return Ok(ProviderChange::Done);
-        }
-        let mut list = self.provider_list();
-        list.providers.sort_by_key(|provider| provider.name != set);
-        Ok(ProviderChange::List(list))
+        .await
     }
 
     pub(super) async fn remove_provider(

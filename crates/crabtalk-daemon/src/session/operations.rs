@@ -16,22 +16,6 @@ macro_rules! handed_on {
     )*};
 }
 
-/// Whether clients of the 0.0.20 generation know a request; whoever sends another
-/// knows what is newer (WIRE-5).
-fn is_of_the_first_generation(request: &client_message::Msg) -> bool {
-    matches!(
-        request,
-        any! {
-            Send Stream ReplyToAsk ListActiveConversations Kill Compact ListConversations
-            ListProviders SetProvider DeleteProvider SetActiveModel ListMcps SetLocalMcps
-            ListAgents GetAgent CreateAgent UpdateAgent DeleteAgent ListSkills SetEnabled
-            ListModels GetConversationHistory DeleteConversation CreateCron DeleteCron ListCrons
-            Ping GetConfig Reload GetStats SubscribeEvents SubscribeEvent UnsubscribeEvent
-            ListSubscriptions PublishEvent SteerSession Extension
-        }
-    )
-}
-
 impl Server for Session {
     fn version(&self) -> &str {
         env!("CARGO_PKG_VERSION")
@@ -42,9 +26,6 @@ impl Server for Session {
     }
 
     fn admit(&self, request: &client_message::Msg) -> Result<(), Status> {
-        if !is_of_the_first_generation(request) {
-            self.mark_modern();
-        }
         self.check_reach(request)
     }
 
@@ -130,7 +111,7 @@ impl Server for Session {
         list_audit(ListAuditMsg) -> AuditPage = audit_page;
         new_audit_chain(NewAuditChainMsg) -> () = begin_audit_chain;
         get_stats(GetStats) -> DaemonStats = stats;
-        set_provider(SetProviderMsg) -> ProviderChange = put_provider;
+        set_provider(SetProviderMsg) -> () = put_provider;
         delete_provider(DeleteProviderMsg) -> () = remove_provider;
         list_providers(ListProvidersMsg) -> ProviderList = providers;
         find_providers(FindProvidersMsg) -> FoundProviderList = found_providers;
@@ -202,6 +183,3 @@ impl Server for Session {
         })
     }
 }
-
-#[cfg(test)]
-mod tests;

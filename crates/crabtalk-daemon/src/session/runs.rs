@@ -38,9 +38,6 @@ impl Session {
             return Err(status(&Error::ReservedSender(key.sender.to_string())));
         }
         let request_id = said.request_id.filter(|id| !id.is_empty());
-        if request_id.is_some() {
-            self.mark_modern();
-        }
         if request_id
             .as_ref()
             .is_some_and(|id| id.len() > MAX_REQUEST_ID_BYTES)
@@ -82,7 +79,6 @@ impl Session {
         let Some(model) = model.filter(|model| !model.is_empty()) else {
             return Ok(None);
         };
-        self.mark_modern();
         if self.who.role() < Role::Operate {
             let message = "a run's model is chosen with the role operate; leave it out";
             return Err(Status::new(403, message));
@@ -119,12 +115,11 @@ impl Session {
                 Ok(run) => run,
                 Err(status) => return Reader::only(Err(status)),
             };
-            let modern = self.is_modern();
-            let chosen = modern.then(|| self.node.models.take_notice()).flatten();
+            let chosen = self.node.models.take_notice();
             let notices: Vec<String> = chosen.into_iter().chain(blind).collect();
             let notice = (!notices.is_empty()).then(|| notices.join("; "));
             // A client does not get its own words back.
-            Reader::new(run, modern)
+            Reader::new(run)
                 .without_user_message()
                 .telling_its_place()
                 .with_notice(notice)
@@ -161,10 +156,10 @@ impl Session {
                     (None, Some(after)) => after,
                     (Some(_) | None, _) => 0,
                 };
-                return Reader::new(log.subscribe(after), true);
+                return Reader::new(log.subscribe(after));
             }
             // Over: how it ended is all there is to tell.
-            return Reader::new(log.subscribe_to_end(), true);
+            return Reader::new(log.subscribe_to_end());
         }
         match runtime.last_end(&key).await {
             Ok(run) => Reader::only(Ok(end_of(&key, &run))),
@@ -180,7 +175,7 @@ impl Session {
         };
         let runtime = &self.node.runtime;
         if let Some(log) = runtime.attach_run(key, run) {
-            return Reader::new(log.subscribe(request.after.unwrap_or_default()), true);
+            return Reader::new(log.subscribe(request.after.unwrap_or_default()));
         }
         // One that a crash cut off ends when its conversation is opened. Where a later run
         // goes on it is open, and nobody waits for the end of that one.

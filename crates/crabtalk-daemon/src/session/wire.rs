@@ -21,13 +21,9 @@ const MAX_PIECE_BYTES: usize = 1024 * 1024;
 /// limit whatever stands beside it.
 const MAX_TEXT_BYTES: usize = 12 * 1024 * 1024;
 
-/// What clients without the event of a compaction are told (RUN-4).
-const COMPACTED: &str = "[context compacted]";
-
 /// Reads a run for one client.
 pub(super) struct Reader {
     run: Option<Subscription>,
-    modern: bool,
     with_user_message: bool,
     /// Who speaks, once the run has started.
     speaker: Arc<str>,
@@ -39,10 +35,9 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    pub(super) fn new(run: Subscription, modern: bool) -> Self {
+    pub(super) fn new(run: Subscription) -> Self {
         Self {
             run: Some(run),
-            modern,
             with_user_message: true,
             speaker: Arc::default(),
             notice: None,
@@ -57,15 +52,15 @@ impl Reader {
         self
     }
 
-    /// Says something once, to a client that can show it.
+    /// Says something once.
     pub(super) fn with_notice(mut self, notice: Option<String>) -> Self {
         self.notice = notice;
         self
     }
 
-    /// Says what the run waits behind, to a client that can show it.
+    /// Says what the run waits behind.
     pub(super) fn telling_its_place(mut self) -> Self {
-        self.waits = self.modern;
+        self.waits = true;
         self
     }
 
@@ -73,7 +68,6 @@ impl Reader {
     pub(super) fn only(said: Result<StreamEvent, Status>) -> Self {
         Self {
             run: None,
-            modern: true,
             with_user_message: true,
             speaker: Arc::default(),
             notice: None,
@@ -114,39 +108,10 @@ impl Reader {
     }
 
     fn take(&mut self, seq: u64, event: AgentEvent) {
-        let is_new = match &event {
-            // It belongs to no run.
-            AgentEvent::Component(_) => return,
-            AgentEvent::UserMessage { .. } if !self.with_user_message => return,
-            AgentEvent::UserMessage { .. }
-            | AgentEvent::Compacted { .. }
-            | AgentEvent::Waiting { .. }
-            | AgentEvent::Notice(_)
-            | AgentEvent::ToolProgress { .. }
-            | AgentEvent::AskSettled { .. }
-            | AgentEvent::Interrupted { .. } => true,
-            AgentEvent::Start { .. }
-            | AgentEvent::ThinkingStart
-            | AgentEvent::Thinking(_)
-            | AgentEvent::ThinkingEnd
-            | AgentEvent::TextStart
-            | AgentEvent::Text(_)
-            | AgentEvent::TextEnd
-            | AgentEvent::ToolStart(_)
-            | AgentEvent::ToolResult { .. }
-            | AgentEvent::ToolsComplete
-            | AgentEvent::AskUser(_)
-            | AgentEvent::Steered(_)
-            | AgentEvent::End(_) => false,
-        };
-        if is_new && !self.modern {
-            // Older clients would stumble over it; this they show as text.
-            if let AgentEvent::Compacted { failed, .. } = &event
-                && failed.is_empty()
-            {
-                let notice = to_wire(AgentEvent::Text(COMPACTED.into()), "");
-                self.ready.push_back(Ok(StreamEvent { seq, ..notice }));
-            }
+        // News of components belong to no run.
+        let is_left_out = matches!(event, AgentEvent::Component(_))
+            || !self.with_user_message && matches!(event, AgentEvent::UserMessage { .. });
+        if is_left_out {
             return;
         }
         if self.speaker.is_empty()

@@ -337,7 +337,6 @@ mod tests {
                 .expect("read")
                 .is_none()
         );
-        #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
             let file = folder.path().join("oauth/tickets.json");

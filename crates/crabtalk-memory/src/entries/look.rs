@@ -164,10 +164,7 @@ impl Entries {
 pub(super) fn stamp(path: &Path) -> Option<Stamp> {
     let meta = fs::metadata(path).ok()?;
     let changed = meta.modified().ok()?;
-    #[cfg(unix)]
     let inode = std::os::unix::fs::MetadataExt::ino(&meta);
-    #[cfg(not(unix))]
-    let inode = 0;
     let age = SystemTime::now()
         .duration_since(changed)
         .unwrap_or_default();

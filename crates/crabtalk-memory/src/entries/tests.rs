@@ -178,7 +178,6 @@ fn a_crash_in_mid_write_leaves_the_old_entry() {
     assert!(folder.warnings().is_empty());
 }
 
-#[cfg(unix)]
 #[test]
 fn linked_files_follow_their_target() {
     let mut folder = Folder::new();

@@ -21,19 +21,7 @@ const LOOK: Duration = Duration::from_millis(2);
 
 pub(crate) struct World {
     dir: TempDir,
-    /// What the daemon logs.
-    log: &'static str,
-    /// What else is in the daemon's environment.
-    more: &'static [(&'static str, &'static str)],
 }
-
-/// Looks at memory follow each other soon, and threads keep nothing of what they freed
-/// for themselves, which the C library would count as handed out: up to 0.2 MiB for
-/// each thread for file work, of which there may be seventy.
-const COUNTED: &[(&str, &str)] = &[
-    ("CRABTALK_MEMORY_MS", "250"),
-    ("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0"),
-];
 
 pub(crate) struct Daemon {
     child: Child,
@@ -51,11 +39,7 @@ impl World {
     /// A home whose agent may do what it likes and asks the model at `url`.
     pub(crate) fn new(url: &str) -> Self {
         let dir = tempfile::Builder::new().prefix("cte").tempdir().unwrap();
-        let world = Self {
-            dir,
-            log: "error",
-            more: &[],
-        };
+        let world = Self { dir };
         fs::create_dir_all(world.home().join("config/agents")).unwrap();
         fs::write(
             world.home().join("config/config.toml"),
@@ -71,27 +55,6 @@ impl World {
         )
         .unwrap();
         world
-    }
-
-    /// The same, where the daemon tells several times a second what its heap has
-    /// handed out, to the byte.
-    pub(crate) fn telling_of_its_heap(self) -> Self {
-        let log = "error,crabtalk_daemon::heap=debug";
-        let more = COUNTED;
-        Self { log, more, ..self }
-    }
-
-    /// What the daemon's heap has handed out, each time that it told so, in KiB, and
-    /// for how many conversations; nothing where the system does not say.
-    pub(crate) fn heap_kib(&self) -> Vec<(u64, u64)> {
-        let log = fs::read_to_string(self.home().join("logs/daemon.log")).unwrap_or_default();
-        let told = log.lines().filter_map(|line| {
-            let (_, told) = line.rsplit_once("conversations=")?;
-            let (conversations, bytes) = told.split_once(" in_use=")?;
-            let bytes: u64 = bytes.trim().parse().ok()?;
-            Some((conversations.parse().ok()?, bytes / 1024))
-        });
-        told.collect()
     }
 
     /// Writes a file below the home.
@@ -120,11 +83,10 @@ impl World {
             .env("HOME", self.dir.path())
             .env("CRABTALK_HOME", self.home())
             .env("CRABTALK_DETECT", "0")
-            .env("CRABTALK_LOG", self.log)
+            .env("CRABTALK_LOG", "error")
             // As long as a call may be silent: on a crowded machine a component to
             // which nothing happens may be as slow with a ping.
             .env("CRABTALK_MCP_PING_MS", "60000")
-            .envs(self.more.iter().copied())
             .current_dir(self.dir.path());
         command
     }
@@ -214,7 +176,6 @@ impl Daemon {
         Usage {
             rss_kib: number("VmRSS:"),
             own_kib: number("RssAnon:"),
-            heap_kib: 0,
             threads: number("Threads:"),
             descriptors: fs::read_dir(format!("{proc}/fd")).unwrap().count() as u64,
         }
@@ -227,8 +188,6 @@ pub(crate) struct Usage {
     pub(crate) rss_kib: u64,
     /// Of these what is no file's: a program's code counts as soon as it ran once.
     pub(crate) own_kib: u64,
-    /// Of these what the heap has handed out, where that was asked for.
-    pub(crate) heap_kib: u64,
     pub(crate) threads: u64,
     pub(crate) descriptors: u64,
 }

@@ -157,7 +157,6 @@ fn a_word_of_any_length_and_of_any_bytes_is_shown_in_a_line() {
     assert!(!said(&lines).contains(char::is_control));
 }
 
-#[cfg(unix)]
 #[test]
 fn a_word_that_is_no_text_is_named() {
     use std::os::unix::ffi::OsStringExt;

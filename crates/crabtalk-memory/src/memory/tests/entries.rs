@@ -91,7 +91,6 @@ async fn a_guest_cannot_fill_the_disk() {
     world.remember("user", "one more", "x").await.unwrap();
 }
 
-#[cfg(unix)]
 #[tokio::test]
 async fn notes_are_imported_as_copies_with_a_report() {
     let world = World::new();

@@ -3,13 +3,9 @@
 use super::talk::all_answer;
 use super::{BEASTS, CALM};
 use crate::world::{Daemon, Usage, World};
-use crabtalk_proto::{Client, ComponentInfo, ListComponentsMsg};
+use crabtalk_proto::{Client, ComponentInfo, GetStats, ListComponentsMsg};
 use std::fmt::Debug;
 use std::time::{Duration, Instant};
-
-/// What is held for nobody is known when so many looks at the heap in a row found no
-/// less.
-const NO_LESS: usize = 4;
 
 /// How long the daemon may take to find everybody again, and to let go of what it
 /// needs no more.
@@ -62,39 +58,25 @@ pub(super) async fn quiet(world: &World) -> Result<(), Vec<ComponentInfo>> {
     if all.is_empty() { Ok(()) } else { Err(all) }
 }
 
-/// What the daemon holds for nobody: once no conversation is in memory, what its heap
-/// has handed out when that falls no further.
+/// What the daemon holds once no conversation is in memory.
 pub(super) async fn at_rest(world: &World, daemon: &Daemon) -> Usage {
-    let told = world.heap_kib().len();
-    let mut least = daemon.usage();
-    settled("the heap to be at rest", async || {
-        let since = world.heap_kib().split_off(told);
-        let now = daemon.usage();
-        least.own_kib = least.own_kib.min(now.own_kib);
-        least.descriptors = least.descriptors.min(now.descriptors);
-        let empty = since.iter().skip_while(|(count, _)| *count > 0);
-        let kib: Vec<u64> = empty.map(|(_, kib)| *kib).collect();
-        let lowest = kib.iter().copied().min().unwrap_or_default();
-        let (before, last) = kib.split_at(kib.len().saturating_sub(NO_LESS));
-        if last.len() == NO_LESS && before.contains(&lowest) {
-            least.heap_kib = lowest;
-            return Ok(());
+    settled("conversations to be let go", async || {
+        let mut connection = world.try_connect().await.expect("the daemon is there");
+        let stats = connection.get_stats(GetStats::default()).await.unwrap();
+        match stats.active_conversations {
+            0 => Ok(()),
+            count => Err(count),
         }
-        Err(since)
     })
     .await;
-    least
+    daemon.usage()
 }
 
-/// Waits until the daemon holds no more than it may: a busy machine may give back
-/// later, and what is lost never comes back.
-pub(super) async fn back_at(what: &str, world: &World, daemon: &Daemon, most: Usage) {
+/// Waits until the daemon holds no more than it may.
+pub(super) async fn back_at(what: &str, daemon: &Daemon, most: Usage) {
     settled(what, async || {
-        let mut usage = daemon.usage();
-        usage.heap_kib = world.heap_kib().last().map_or(0, |(_, kib)| *kib);
-        let is_back = usage.descriptors <= most.descriptors
-            && usage.own_kib <= most.own_kib
-            && usage.heap_kib <= most.heap_kib;
+        let usage = daemon.usage();
+        let is_back = usage.descriptors <= most.descriptors && usage.own_kib <= most.own_kib;
         if is_back { Ok(()) } else { Err((usage, most)) }
     })
     .await;
@@ -109,7 +91,6 @@ pub(super) fn median(rounds: &[Usage]) -> Usage {
     };
     Usage {
         own_kib: middle(|usage| usage.own_kib),
-        heap_kib: middle(|usage| usage.heap_kib),
         descriptors: rounds.iter().map(|u| u.descriptors).max().unwrap_or(0),
         ..rounds[0]
     }

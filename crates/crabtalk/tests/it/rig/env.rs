@@ -22,9 +22,6 @@ pub(crate) const ALLOW_CORES: &str = "ulimit -S -c \"$(ulimit -H -c)\"";
 pub(crate) const WITHOUT_RIGHTS: &str = "$(setpriv --bounding-set=-all --inh-caps=-all \
     echo setpriv --bounding-set=-all --inh-caps=-all 2> /dev/null)";
 
-/// A user who has no processes, so that nobody else counts with it.
-const OTHER_USER: u32 = 61_234;
-
 /// Until a process that was not ended by a signal gets the next one.
 const BETWEEN_SIGNALS: Duration = Duration::from_millis(200);
 
@@ -203,37 +200,6 @@ impl TestEnv {
         self.daemon_by(shell(&script)).await
     }
 
-    /// Starts a daemon of an ordinary user, whoever runs the test; `None` where
-    /// that user cannot reach the program.
-    pub(crate) async fn daemon_of_another(&self) -> Option<Daemon> {
-        if !rustix::process::geteuid().is_root() {
-            return Some(self.daemon().await);
-        }
-        if !self.give_to_another().await {
-            return None;
-        }
-        let become_user = as_another();
-        let script = format!("chown {OTHER_USER} \"$NOTIFY_SOCKET\"; exec {become_user}");
-        Some(self.daemon_by(shell(&script)).await)
-    }
-
-    /// Makes everything here that of [`as_another`], and says whether that one
-    /// reaches the program.
-    pub(crate) async fn give_to_another(&self) -> bool {
-        let become_user = as_another();
-        let try_it = format!("{become_user} '{}' --version", command::CRABTALK);
-        let tried = Command::new("sh").args(["-c", &try_it]).output().await;
-        if !tried.unwrap().status.success() {
-            return false;
-        }
-        if !become_user.is_empty() {
-            let give = format!("chown -R {OTHER_USER} '{}'", self.root().display());
-            let given = Command::new("sh").args(["-c", &give]).status().await;
-            assert!(given.unwrap().success());
-        }
-        true
-    }
-
     /// Starts a daemon where nobody gets namespaces of users.
     pub(crate) async fn daemon_without_namespaces(&self) -> Daemon {
         let forbid = "echo 0 > /proc/sys/user/max_user_namespaces; exec \"$0\" \"$@\"";
@@ -381,14 +347,6 @@ impl Drop for Daemon {
             println!("the daemon said:\n{}", self.stderr());
         }
     }
-}
-
-/// What a shell puts before a command of an ordinary user.
-pub(crate) fn as_another() -> String {
-    if !rustix::process::geteuid().is_root() {
-        return String::new();
-    }
-    format!("setpriv --reuid={OTHER_USER} --regid={OTHER_USER} --clear-groups --inh-caps=-all")
 }
 
 /// Waits until a process is gone.

@@ -2,7 +2,6 @@
 
 use super::TestEnv;
 use super::wait::within;
-use std::path::Path;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
@@ -40,13 +39,6 @@ impl Fields {
     /// A message within this one.
     pub(crate) fn message(self, field: u64, inner: Self) -> Self {
         self.bytes(field, &inner.0)
-    }
-
-    /// A number.
-    pub(crate) fn varint(mut self, field: u64, value: u64) -> Self {
-        self.number(field << 3);
-        self.number(value);
-        self
     }
 
     fn bytes(mut self, field: u64, bytes: &[u8]) -> Self {
@@ -140,11 +132,6 @@ impl Message {
 impl RawClient {
     pub(crate) async fn connect(env: &TestEnv) -> Self {
         Self(UnixStream::connect(env.socket()).await.unwrap())
-    }
-
-    /// Through another path than the usual one.
-    pub(crate) async fn connect_to(path: &Path) -> Self {
-        Self(UnixStream::connect(path).await.unwrap())
     }
 
     /// Writes bytes as they are.
