@@ -1,8 +1,8 @@
 //! The thread on which handshakes run.
 //!
 //! Invariants: so many at a time, and so many of one source; each ends within its
-//! time, and the longest gives way when there are too many; what is over is closed
-//! without a word, since nothing can be said before the handshake.
+//! time; what is over is closed without a word, since nothing can be said before
+//! the handshake.
 
 use crate::crowd::{Crowd, Limits, Place};
 use crate::tcp::{TcpListener, source_of};
@@ -15,7 +15,6 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
-use tokio_util::sync::CancellationToken;
 
 /// Handshakes at a time, each a few ten kilobytes: 32 MiB at most.
 const AT_ONCE: usize = 1024;
@@ -40,8 +39,6 @@ struct Begun {
     stream: TcpStream,
     peer: SocketAddr,
     place: Place,
-    /// Cancelled when it has taken too long, and others come after it.
-    give_way: CancellationToken,
 }
 
 /// The handle of the thread, which ends when this is dropped.
@@ -115,17 +112,12 @@ fn ended() -> io::Error {
 
 /// Gives a connection its place; `None` closes it.
 fn begun(crowd: &Crowd, stream: tokio::net::TcpStream, peer: SocketAddr) -> Option<Begun> {
-    let (mut place, wait) = crowd.enter(Some(source_of(peer))).ok()?;
-    if !wait.is_zero() {
-        // It comes too fast, and shall not cost a handshake for it.
-        return None;
-    }
-    let give_way = place.is_strangers();
+    let mut place = crowd.enter(Some(source_of(peer))).ok()?;
+    place.is_strangers().ok()?;
     Some(Begun {
         stream: stream.into_std().ok()?,
         peer,
         place,
-        give_way,
     })
 }
 
@@ -150,10 +142,6 @@ async fn shake(
         tokio::select! {
             next = begun.recv() => {
                 let Some(next) = next else { break };
-                if next.give_way.is_cancelled() {
-                    next.place.was_silent();
-                    continue;
-                }
                 running.spawn(tokio::time::timeout(
                     WITHIN,
                     one(next, done.clone(), acceptor.clone()),
@@ -170,7 +158,6 @@ async fn one(begun: Begun, done: mpsc::Sender<Shaken>, acceptor: TlsAcceptor) {
         stream,
         peer,
         place,
-        give_way,
     } = begun;
     let shaken = async {
         let stream = tokio::net::TcpStream::from_std(stream)?;
@@ -182,14 +169,7 @@ async fn one(begun: Begun, done: mpsc::Sender<Shaken>, acceptor: TlsAcceptor) {
             peer,
         })
     };
-    let shaken = tokio::select! {
-        shaken = shaken => shaken,
-        () = give_way.cancelled() => {
-            place.was_silent();
-            return;
-        }
-    };
-    match shaken {
+    match shaken.await {
         Ok(shaken) => {
             // The listener may have gone meanwhile.
             let _ = done.send(shaken).await;

@@ -68,7 +68,7 @@ fn crowded(
     let (client, ours) = UnixStream::pair().expect("a pair");
     let (read, write) = ours.into_split();
     let source = crate::Source::Process(source);
-    let (place, _) = crowd.enter(Some(source)).expect("a place");
+    let place = crowd.enter(Some(source)).expect("a place");
     let token = CancellationToken::new();
     running.spawn(run(Scripted::new().1, read, write, place, token));
     client
