@@ -9,8 +9,7 @@ use std::process::Stdio;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Child;
 
-/// Machines that connect, each under an address of its own; the first has that of
-/// those who are known.
+/// Machines that connect, each under an address of its own.
 const MACHINES: usize = 5;
 
 /// Connections of each of them.
@@ -19,9 +18,9 @@ const EACH: usize = 2_000;
 /// Descriptors that one of them needs beside these.
 const BESIDE: usize = 64;
 
-/// Strangers that the daemon has at a time by its defaults. And who is known here,
+/// Strangers that the daemon has at a time: 64 of each address. And who is known here,
 /// and those whose last word is on its way.
-const STRANGERS: u32 = 1024;
+const STRANGERS: u32 = 64 * MACHINES as u32;
 const OTHERS: u32 = 64;
 
 /// What they may cost the daemon: some ten kilobytes for each that it has.
@@ -41,7 +40,7 @@ fn machine(env: &TestEnv, number: usize, address: &str, begin: &str) -> Child {
     let mut command = env.program("sh");
     let limit = format!("ulimit -n {}; exec perl -e \"$0\" \"$@\"", EACH + BESIDE);
     command.args(["-c", &limit, SILENT, address]);
-    command.arg(format!("127.0.0.{}", number + 1));
+    command.arg(format!("127.0.0.{}", number + 2));
     command.args([&EACH.to_string(), begin]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     command.spawn().unwrap()
