@@ -1,31 +1,10 @@
 //! What is published.
 
-use serde::{Deserialize, Serialize};
-
 /// Longest source; it becomes a sender (`event:SOURCE`).
 pub const MAX_SOURCE_BYTES: usize = 256;
 
 /// Longest payload: it is what an agent reads, and a model can take no more of.
 pub const MAX_PAYLOAD_BYTES: usize = 256 * 1024;
-
-/// An event that waits for the runs that it fires.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Event {
-    /// Its number in the journal, which no other event of the home has.
-    pub id: u64,
-    /// Where it comes from, as subscriptions name it.
-    pub source: String,
-    /// What the agents are told.
-    pub payload: String,
-    /// How many runs lie before it in the chain of events, this one included: 1
-    /// for what a client publishes.
-    pub depth: u32,
-    /// The subscriptions that it fires, by number.
-    pub fires: Vec<u64>,
-    /// What it is about, where the same may be told twice: the run that ended.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub about: String,
-}
 
 /// A text that is no source.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

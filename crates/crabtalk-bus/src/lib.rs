@@ -2,22 +2,20 @@
 //! fired yet (BUS-1).
 //!
 //! This crate starts no run and knows no clock. It reads and edits
-//! `subscriptions.toml`, says which subscriptions an event fires, and keeps a
-//! journal of events, so that one that was acknowledged outlives a crash.
+//! `subscriptions.toml`, and says which subscriptions an event fires.
 //!
-//! Invariants: an event counts once it is in the journal, and is in there until all
-//! that it fires has ended; what is pending is bounded in number and bytes; a
-//! subscription's number is never given to another one.
+//! Invariants: what is pending is bounded in number and bytes; a subscription's
+//! number is never given to another one.
 
 mod event;
 mod file;
-mod journal;
+mod pending;
 mod subscription;
 
 pub use event::{
-    Event, InvalidSource, MAX_PAYLOAD_BYTES, MAX_SOURCE_BYTES, TooLong, check_payload,
-    check_source, is_of_daemon,
+    InvalidSource, MAX_PAYLOAD_BYTES, MAX_SOURCE_BYTES, TooLong, check_payload, check_source,
+    is_of_daemon,
 };
 pub use file::{FileError, Finding, Read, SubscriptionFile};
-pub use journal::{Aside, Journal, MAX_PENDING, MAX_PENDING_BYTES, PublishError};
+pub use pending::{MAX_PENDING, MAX_PENDING_BYTES, Pending, PublishError};
 pub use subscription::{Subscription, SubscriptionError};

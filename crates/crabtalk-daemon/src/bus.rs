@@ -1,7 +1,7 @@
 //! The node's event bus: who subscribed, and what is published (BUS-1).
 //!
-//! Invariants: an event that fires something is in the journal before it is
-//! acknowledged, and leaves it when all that it fired has ended; whoever publishes
+//! Invariants: an event that fires something is recorded before it is
+//! acknowledged, and removed when all that it fired has ended; whoever publishes
 //! waits for the disk and for no run; the file is truth at the start and at a
 //! reload, and a change by protocol is made to what was read or not at all.
 
@@ -14,10 +14,11 @@ use crate::settings::Settings;
 use crate::tables::{self, TableFile};
 use arc_swap::ArcSwapOption;
 use crabtalk_bus::{
-    Event, FileError, Journal, PublishError, Subscription, SubscriptionFile, check_payload,
-    check_source, is_of_daemon,
+    FileError, Pending, PublishError, Subscription, SubscriptionFile, check_payload, check_source,
+    is_of_daemon,
 };
 use crabtalk_config::Home;
+use crabtalk_domain::records::{self, Event, Events};
 use crabtalk_domain::{BoxFuture, Origin, RunEnded, RunEnds};
 use crabtalk_proto::Status;
 use jiff::Timestamp;
@@ -36,7 +37,9 @@ pub(crate) struct Bus(Arc<Inner>);
 
 struct Inner {
     file: PathBuf,
-    journal: PathBuf,
+    records: Arc<dyn Events>,
+    /// The least number of an event: none of a life before had it.
+    first: u64,
     settings: Arc<Settings>,
     /// Behind its lock stands a thread that may wait for a disk.
     state: Mutex<State>,
@@ -50,7 +53,8 @@ struct Inner {
 
 #[derive(Default)]
 struct State {
-    journal: Option<Journal>,
+    /// Events that wait; `None` before the first look.
+    pending: Option<Pending>,
     /// The text of the file that is in force.
     taken: Option<String>,
     findings: Vec<String>,
@@ -73,6 +77,15 @@ pub(crate) struct Count {
     pub(crate) last: String,
 }
 
+/// Waits for records, in a thread that may.
+fn wait<T>(operation: BoxFuture<'static, Result<T, records::Error>>) -> Result<T, records::Error> {
+    tokio::runtime::Handle::current().block_on(operation)
+}
+
+fn unrecorded(error: &records::Error) -> Status {
+    Status::internal(error.to_string())
+}
+
 fn refused(error: &FileError) -> Status {
     match error {
         FileError::Tables(error) => tables::refused(error),
@@ -82,10 +95,11 @@ fn refused(error: &FileError) -> Status {
 
 impl Bus {
     /// Nothing is read before somebody asks, or [`work`] begins.
-    pub(crate) fn new(home: &Home, settings: Arc<Settings>) -> Self {
+    pub(crate) fn new(home: &Home, records: Arc<dyn Events>, settings: Arc<Settings>) -> Self {
         Self(Arc::new(Inner {
             file: home.subscriptions_file(),
-            journal: home.state_dir().join("events.jsonl"),
+            records,
+            first: Timestamp::now().as_millisecond().cast_unsigned(),
             settings,
             state: Mutex::default(),
             known: ArcSwapOption::empty(),
@@ -126,10 +140,9 @@ impl Bus {
                     return Ok(same.clone());
                 }
                 let mut file = state.edit(inner)?;
-                let ids = known.iter().map(|one| one.id);
-                let id = state.journal().new_subscription(ids);
-                let id = id
-                    .map_err(|error| Status::internal(format!("the journal of events: {error}")))?;
+                let highest = known.iter().map(|one| one.id).max().unwrap_or_default();
+                let id = inner.records.next_subscription(highest.saturating_add(1));
+                let id = wait(id).map_err(|error| unrecorded(&error))?;
                 let subscription = Subscription { id, ..wanted };
                 file.add(&subscription).map_err(|error| refused(&error))?;
                 state.save(inner, file)?;
@@ -205,25 +218,23 @@ impl Bus {
                 let known = inner.known();
                 let fires = known.iter().filter(|one| one.matches(&event.source));
                 let fires: Vec<u64> = fires.map(|one| one.id).collect();
-                let journal = state.journal();
-                let again = !event.about.is_empty() && journal.has(&event.about);
+                let pending = state.pending(inner)?;
+                let again = !event.about.is_empty() && pending.has(&event.about);
                 let matched = u32::try_from(fires.len()).unwrap_or(u32::MAX);
                 if fires.is_empty() || again {
                     return Ok(matched);
                 }
-                let taken = journal.publish(Event {
-                    fires: fires.clone(),
-                    ..event
-                });
-                taken.map(|_| matched).map_err(|error| {
-                    inner.drop_for(&fires);
+                let event = Event { fires, ..event };
+                if let Err(error) = inner.publish(pending, &event) {
+                    inner.drop_for(&event.fires);
                     let message = error.to_string();
-                    match error {
+                    return Err(match error {
                         PublishError::TooLong(_) => Status::bad_request(message),
                         PublishError::Full => Status::too_many(message),
-                        PublishError::Disk(_) => Status::internal(message),
-                    }
-                })
+                        PublishError::Unrecorded(_) => Status::internal(message),
+                    });
+                }
+                Ok(matched)
             })
             .await;
         self.0.wake.notify_one();
@@ -317,6 +328,17 @@ impl TableFile for Inner {
 }
 
 impl Inner {
+    /// Records an event, and keeps it for the work.
+    fn publish(&self, pending: &mut Pending, event: &Event) -> Result<(), PublishError> {
+        pending.check(event)?;
+        let id = wait(self.records.publish(event.clone(), self.first))?;
+        pending.insert(Event {
+            id,
+            ..event.clone()
+        });
+        Ok(())
+    }
+
     fn known(&self) -> Arc<Vec<Subscription>> {
         self.known.load_full().unwrap_or_default()
     }
@@ -344,32 +366,11 @@ impl Inner {
 }
 
 impl State {
-    /// The journal and the file, read if nobody has yet.
+    /// The file, read if nobody has yet.
     fn open(&mut self, inner: &Inner) -> Result<(), Status> {
-        if self.journal.is_some() {
+        if inner.known.load().is_some() || self.broken.is_some() {
             return Ok(());
         }
-        // No journal before began with this instant.
-        let fresh = Timestamp::now().as_millisecond().try_into();
-        let journal = Journal::open(&inner.journal, fresh.unwrap_or_default()).map_err(|error| {
-            let path = inner.journal.display();
-            Status::internal(format!(
-                "the journal of events {path} cannot be opened, and without it nothing fires: {error}"
-            ))
-        })?;
-        if let Some(error) = journal.refused() {
-            let journal = inner.journal.display();
-            tracing::warn!(%journal, %error, "events wait, and none is taken until there is room");
-        }
-        if let Some(aside) = journal.aside() {
-            tracing::warn!(
-                journal = %inner.journal.display(),
-                lines = aside.lines,
-                kept = %aside.file.display(),
-                "events that cannot be read are left aside"
-            );
-        }
-        self.journal = Some(journal);
         self.read(inner);
         for said in self.broken.iter().chain(&self.findings) {
             tracing::warn!("{said}");
@@ -377,8 +378,17 @@ impl State {
         Ok(())
     }
 
-    fn journal(&mut self) -> &mut Journal {
-        self.journal.as_mut().expect("opened before any work")
+    /// The events that wait, read if nobody has yet.
+    fn pending(&mut self, inner: &Inner) -> Result<&mut Pending, Status> {
+        let pending = match self.pending.take() {
+            Some(pending) => pending,
+            None => wait(inner.records.waiting())
+                .map(Pending::new)
+                .map_err(|error| {
+                    Status::internal(format!("without its records no event fires: {error}"))
+                })?,
+        };
+        Ok(self.pending.insert(pending))
     }
 
     /// Takes what the file says now; if it says nothing that can be read,
@@ -393,8 +403,6 @@ impl State {
                     .collect();
                 self.taken = read.text;
                 self.broken = None;
-                let ids = read.subscriptions.iter().map(|one| one.id);
-                self.journal().has_seen(ids);
                 inner.known.store(Some(Arc::new(read.subscriptions)));
             }
             Err(error) => self.broken = Some(error.to_string()),

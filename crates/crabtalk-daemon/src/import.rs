@@ -4,6 +4,7 @@
 //! and taking it over twice changes nothing.
 
 mod audit;
+mod events;
 mod ledger;
 
 use crabtalk_config::Home;
@@ -21,6 +22,17 @@ pub(crate) async fn old_files(home: &Home, records: &Records) {
     }
     if let Err(error) = ledger::import(&state, records).await {
         tracing::error!(%error, "the files of the ledger are not taken over yet");
+    }
+    if let Err(error) = events::import(&state, records).await {
+        tracing::error!(%error, "waiting events are not taken over yet");
+    }
+}
+
+/// Puts events that wait in a file aside, without taking them over.
+pub(crate) fn skip_events(state: &Path) -> anyhow::Result<()> {
+    match state.join(events::NAME).exists() {
+        true => put_aside(state, events::NAME),
+        false => Ok(()),
     }
 }
 

@@ -5,10 +5,10 @@
 //! revoked; nothing that was missed fires.
 
 use anyhow::{Context, bail, ensure};
-use crabtalk_bus::Journal;
 use crabtalk_config::{Home, read_limited, write_atomic};
 use crabtalk_cron::{Books, Line, Skipped, Why};
 use crabtalk_runtime::gate::approvals;
+use crabtalk_store::Records;
 use crabtalk_store::lock::HomeLock;
 use jiff::Timestamp;
 use std::fs::File;
@@ -68,15 +68,8 @@ pub fn restore(home: &Home, file: &Path) -> anyhow::Result<String> {
 /// Settles events that waited when the backup was made, and due times since then.
 fn skip_missed(state: &Path) -> anyhow::Result<()> {
     let now = Timestamp::now();
-    let events = state.join("events.jsonl");
-    if events.exists() {
-        let fresh = now.as_millisecond().try_into().unwrap_or_default();
-        let mut journal = Journal::open(&events, fresh)?;
-        let waiting: Vec<u64> = journal.pending().map(|event| event.id).collect();
-        for id in waiting {
-            journal.done(id)?;
-        }
-    }
+    crate::import::skip_events(state)?;
+    Records::in_state(state).drop_events()?;
     let (mut books, loaded) = Books::open(&state.join("cron"), now)?;
     let skipped = loaded.accounts.iter().map(|(id, account)| {
         Line::Skipped(Skipped {
@@ -180,21 +173,15 @@ fn keep_approval_revocations(home: &Home, new: &Path) -> anyhow::Result<Option<S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crabtalk_bus::Event;
+    use crabtalk_domain::records::{Event, Events};
 
-    #[test]
-    fn waiting_events_and_due_times_are_settled() {
+    #[tokio::test]
+    async fn waiting_events_and_due_times_are_settled() {
         let state = tempfile::tempdir().expect("a folder");
-        let path = state.path().join("events.jsonl");
-        let event = Event {
-            id: 0,
-            source: "ci".into(),
-            payload: String::new(),
-            depth: 1,
-            fires: vec![1],
-            about: String::new(),
-        };
-        let taken = Journal::open(&path, 1).expect("opens").publish(event);
+        let old = state.path().join("events.jsonl");
+        std::fs::write(&old, "").expect("written");
+        let records = Records::in_state(state.path());
+        let published = records.publish(Event::default(), 1).await;
         let before: Timestamp = "2026-01-01T00:00:00Z".parse().expect("an instant");
         let known = Line::Known {
             id: 7,
@@ -207,8 +194,8 @@ mod tests {
         drop(books);
 
         skip_missed(state.path()).expect("settled");
-        let journal = Journal::open(&path, 1).expect("opens");
-        assert_eq!(journal.pending().count(), 0, "{taken:?}");
+        assert_eq!(records.waiting().await.expect("read"), [], "{published:?}");
+        assert!(!old.exists());
         let (_, loaded) = Books::open(&cron, Timestamp::now()).expect("opens");
         assert!(loaded.accounts[&7].mark > before);
         assert_eq!(loaded.accounts[&7].skipped, 0);

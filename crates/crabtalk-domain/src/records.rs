@@ -7,10 +7,12 @@
 
 mod audit;
 mod costs;
+mod events;
 mod passages;
 
 pub use audit::{AuditCheck, AuditEntry, AuditLog, AuditPage};
 pub use costs::{COST_DAYS, CostOf, CostReport, CostRow, Costs, ReservedCost};
+pub use events::{Event, Events};
 pub use passages::{Candidate, Candidates, IndexedArchive, Passage, PassageQuery, Passages};
 
 /// Why an operation on records failed. Nothing was changed.

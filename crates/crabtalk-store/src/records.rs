@@ -5,6 +5,7 @@
 
 mod audit;
 mod costs;
+mod events;
 
 use crate::db::{Contents, Database, Definition};
 use crabtalk_domain::records::Error;
@@ -12,10 +13,13 @@ use std::path::Path;
 
 /// The statements that lead from each format to the next. A format that was in use is
 /// never edited: what comes is appended.
-pub(crate) const MIGRATIONS: &[&str] = &[concat!(
-    include_str!("records/audit.sql"),
-    include_str!("records/costs.sql"),
-)];
+pub(crate) const MIGRATIONS: &[&str] = &[
+    concat!(
+        include_str!("records/audit.sql"),
+        include_str!("records/costs.sql"),
+    ),
+    include_str!("records/events.sql"),
+];
 
 /// The records of a home. Cheap to clone.
 #[derive(Clone)]

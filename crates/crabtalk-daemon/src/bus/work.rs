@@ -1,10 +1,11 @@
 //! The service that fires what events are for.
 
-use super::Bus;
+use super::{Bus, unrecorded, wait};
 use crate::notify::Notice;
 use crate::starter::{DISK_AGAIN, Starter};
 use crate::tables::TableFile;
-use crabtalk_bus::{Event, Subscription};
+use crabtalk_bus::Subscription;
+use crabtalk_domain::records::Event;
 use crabtalk_domain::{BoxFuture, ConversationKey, Origin};
 use crabtalk_runtime::{Error, RunRequest};
 use futures_util::StreamExt;
@@ -14,7 +15,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-/// Runs of events that go on at a time. A storm of them waits in the journal, and
+/// Runs of events that go on at a time. A storm of them waits, and
 /// leaves the models and the machine to people.
 const AT_ONCE: usize = 16;
 
@@ -227,7 +228,7 @@ fn request_id(event: &Event, subscription: &Subscription) -> String {
 }
 
 impl Bus {
-    /// Opens the journal; everything in it is to be fired.
+    /// Everything that waits is to be fired.
     async fn begin(&self) -> anyhow::Result<()> {
         let begun = self.0.with(|_, state| {
             state.firing.clear();
@@ -240,8 +241,8 @@ impl Bus {
 
     /// Events that nobody fires yet, in their order.
     async fn fresh(&self) -> anyhow::Result<Vec<Arc<Event>>> {
-        let fresh = self.0.with(|_, state| {
-            let pending: Vec<Arc<Event>> = state.journal().pending().cloned().collect();
+        let fresh = self.0.with(|inner, state| {
+            let pending: Vec<Arc<Event>> = state.pending(inner)?.iter().cloned().collect();
             let fresh = pending.into_iter();
             Ok(fresh
                 .filter(|event| state.firing.insert(event.id))
@@ -254,17 +255,19 @@ impl Bus {
 
     /// All that an event fired has ended.
     async fn done(&self, id: u64) {
-        let done = self.0.with(move |_, state| {
+        let done = self.0.with(move |inner, state| {
             state.firing.remove(&id);
-            let done = state.journal().done(id);
-            done.map_err(|error| crabtalk_proto::Status::internal(error.to_string()))
+            match state.pending(inner)?.remove(id) {
+                true => wait(inner.records.done(id)).map_err(|error| unrecorded(&error)),
+                false => Ok(()),
+            }
         });
         if let Err(error) = done.await {
             // After a restart it is tried again, and its runs are known again.
             tracing::warn!(
                 event = id,
                 error = error.message,
-                "the journal does not say that an event has been fired"
+                "an event that has been fired is still recorded"
             );
         }
     }

@@ -71,7 +71,7 @@ impl Node {
         let store: Arc<dyn Storage> = Arc::new(ground.store());
         let tools = Arc::new(ground.os_tools()?);
         let ledger = ground.ledger(&models, records);
-        let (bus, remote) = (ground.bus(), ground.remote());
+        let (bus, remote) = (ground.bus(records), ground.remote());
         let context = Arc::new(ground.context(&store, &tools)?);
         let runtime = Runtime::new(
             Parts {
@@ -202,8 +202,9 @@ impl Ground {
         ))
     }
 
-    fn bus(&self) -> Bus {
-        Bus::new(&self.home, Arc::clone(&self.settings))
+    fn bus(&self, records: &Records) -> Bus {
+        let records = Arc::new(records.clone());
+        Bus::new(&self.home, records, Arc::clone(&self.settings))
     }
 
     fn remote(&self) -> Remote {

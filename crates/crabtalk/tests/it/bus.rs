@@ -128,6 +128,16 @@ async fn subscription_prompt_precedes_payload() {
     assert_eq!(told, ["Say why.\n\nEvent build:failed:\n\nmain is red"]);
 }
 
+/// Waits until no event is recorded.
+async fn none_waits(env: &TestEnv) {
+    let records = rusqlite::Connection::open(env.home.join("state/records.db")).unwrap();
+    eventually("no event to wait", async || {
+        let count = records.query_row("SELECT count(*) FROM event", [], |row| row.get(0));
+        (count == Ok(0)).then_some(())
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn once_is_once_however_many_events_come_before_its_run_begins() {
     let env = TestEnv::new();
@@ -139,12 +149,7 @@ async fn once_is_once_however_many_events_come_before_its_run_begins() {
     publish(&env, "x", "two").await.unwrap();
     publish(&env, "x", "three").await.unwrap();
     fired(&env, each.id, 3).await;
-    eventually("an empty journal", async || {
-        let text = fs::read_to_string(env.home.join("state/events.jsonl")).unwrap();
-        let done = text.lines().filter(|line| line.starts_with("{\"done\""));
-        (done.count() == 3).then_some(())
-    })
-    .await;
+    none_waits(&env).await;
     let told = said(&env, "crab", "event:x").await;
     assert_eq!(told.len(), 4, "three for one, one for the other: {told:?}");
     assert!(listed(&env).await.iter().all(|one| one.id != once.id));
@@ -243,13 +248,7 @@ async fn an_acknowledged_event_outlives_a_crash_and_fires_once() {
             "{wanted}"
         );
     }
-    let journal = env.home.join("state/events.jsonl");
-    eventually("an empty journal", async || {
-        let text = fs::read_to_string(&journal).unwrap();
-        let count = |word: &str| text.lines().filter(|line| line.starts_with(word)).count();
-        (count("{\"event\"") == count("{\"done\"")).then_some(())
-    })
-    .await;
+    none_waits(&env).await;
 }
 
 #[tokio::test]

@@ -1,0 +1,180 @@
+//! Events that wait, and the numbers that were given.
+
+use super::Records;
+use crabtalk_domain::BoxFuture;
+use crabtalk_domain::records::{Error, Event, Events};
+use rusqlite::types::Type;
+use rusqlite::{Connection, Row, params};
+
+const EVENT: &str = "event";
+const SUBSCRIPTION: &str = "subscription";
+
+impl Events for Records {
+    fn waiting(&self) -> BoxFuture<'static, Result<Vec<Event>, Error>> {
+        // By the writer, behind everything that was published before.
+        Box::pin(self.0.write(|c| {
+            let mut rows = c.prepare_cached("SELECT * FROM event ORDER BY id")?;
+            rows.query_map([], event)?.collect()
+        }))
+    }
+
+    fn publish(&self, event: Event, at_least: u64) -> BoxFuture<'static, Result<u64, Error>> {
+        Box::pin(self.0.write(move |c| {
+            let id = next(c, EVENT, at_least)?;
+            insert(c, &Event { id, ..event })?;
+            Ok(id)
+        }))
+    }
+
+    fn done(&self, id: u64) -> BoxFuture<'static, Result<(), Error>> {
+        Box::pin(self.0.write(move |c| {
+            let mut row = c.prepare_cached("DELETE FROM event WHERE id = ?1")?;
+            row.execute([id.cast_signed()]).map(drop)
+        }))
+    }
+
+    fn next_subscription(&self, at_least: u64) -> BoxFuture<'static, Result<u64, Error>> {
+        Box::pin(self.0.write(move |c| next(c, SUBSCRIPTION, at_least)))
+    }
+}
+
+impl Records {
+    /// Takes over the events of the file before this database, and the numbers that
+    /// come next.
+    pub fn import_events(
+        &self,
+        events: Vec<Event>,
+        next_event: u64,
+        next_subscription: u64,
+    ) -> BoxFuture<'static, Result<(), Error>> {
+        Box::pin(self.0.write(move |c| {
+            for event in &events {
+                insert(c, event)?;
+            }
+            for (name, next) in [(EVENT, next_event), (SUBSCRIPTION, next_subscription)] {
+                c.execute(
+                    "INSERT INTO series VALUES (?1, ?2)
+                     ON CONFLICT DO UPDATE SET last = max(last, excluded.last)",
+                    params![name, next.saturating_sub(1).cast_signed()],
+                )?;
+            }
+            Ok(())
+        }))
+    }
+
+    /// Removes all events that wait. Waits for the disk.
+    ///
+    /// # Errors
+    /// A database that cannot be written.
+    pub fn drop_events(&self) -> Result<(), Error> {
+        if !self.0.path().exists() {
+            return Ok(());
+        }
+        self.0
+            .alone(|c| c.execute("DELETE FROM event", []))
+            .map(drop)
+    }
+}
+
+fn insert(c: &Connection, event: &Event) -> rusqlite::Result<()> {
+    let mut row =
+        c.prepare_cached("INSERT OR IGNORE INTO event VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?;
+    let fires = serde_json::to_string(&event.fires).expect("numbers are JSON");
+    row.execute(params![
+        event.id.cast_signed(),
+        event.source,
+        event.payload,
+        event.depth,
+        fires,
+        event.about
+    ])?;
+    Ok(())
+}
+
+fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
+    let fires: String = row.get("fires")?;
+    let fires = serde_json::from_str(&fires)
+        .map_err(|e| rusqlite::Error::FromSqlConversionFailure(4, Type::Text, e.into()))?;
+    let id: i64 = row.get("id")?;
+    Ok(Event {
+        id: id.cast_unsigned(),
+        source: row.get("source")?,
+        payload: row.get("payload")?,
+        depth: row.get("depth")?,
+        fires,
+        about: row.get("about")?,
+    })
+}
+
+/// The next number of a series.
+fn next(c: &Connection, name: &str, at_least: u64) -> rusqlite::Result<u64> {
+    let mut row = c.prepare_cached(
+        "INSERT INTO series VALUES (?1, ?2)
+         ON CONFLICT DO UPDATE SET last = max(last + 1, excluded.last) RETURNING last",
+    )?;
+    let last = row.query_row(params![name, at_least.cast_signed()], |row| {
+        row.get::<_, i64>(0)
+    })?;
+    Ok(last.cast_unsigned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(source: &str) -> Event {
+        Event {
+            source: source.into(),
+            payload: "it\nhappened".into(),
+            depth: 1,
+            fires: vec![1, 2],
+            ..Event::default()
+        }
+    }
+
+    #[tokio::test]
+    async fn event_stays_until_done_and_numbers_are_given_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let records = Records::in_state(folder.path());
+        let first = records.publish(event("a"), 7).await.unwrap();
+        let second = records.publish(event("b"), 7).await.unwrap();
+        assert_eq!((first, second), (7, 8));
+        records.done(second).await.unwrap();
+        drop(records);
+        let records = Records::in_state(folder.path());
+        let waiting = records.waiting().await.unwrap();
+        assert_eq!(
+            waiting,
+            [Event {
+                id: 7,
+                ..event("a")
+            }]
+        );
+        assert_eq!(records.publish(event("c"), 1).await.unwrap(), 9);
+        assert_eq!(records.publish(event("d"), 100).await.unwrap(), 100);
+        assert_eq!(records.next_subscription(1).await.unwrap(), 1);
+        assert_eq!(records.next_subscription(1).await.unwrap(), 2);
+        assert_eq!(records.next_subscription(42).await.unwrap(), 42);
+        drop(records);
+        let records = Records::in_state(folder.path());
+        records.drop_events().unwrap();
+        assert_eq!(records.waiting().await.unwrap(), []);
+        assert_eq!(records.publish(event("e"), 1).await.unwrap(), 101);
+    }
+
+    #[tokio::test]
+    async fn import_twice_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let records = Records::in_state(folder.path());
+        for _ in 0..2 {
+            let events = vec![Event {
+                id: 3,
+                ..event("a")
+            }];
+            records.import_events(events, 5, 9).await.unwrap();
+        }
+        assert_eq!(records.waiting().await.unwrap().len(), 1);
+        assert_eq!(records.publish(event("b"), 1).await.unwrap(), 5);
+        assert_eq!(records.next_subscription(1).await.unwrap(), 9);
+    }
+}
