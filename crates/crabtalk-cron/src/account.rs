@@ -14,8 +14,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) const SET_BACK: SignedDuration = SignedDuration::from_hours(25);
 
 /// One line of the books.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Line {
     /// An entry is new, or is due otherwise than before.
     Known {
@@ -46,20 +45,6 @@ pub enum Line {
     Ended(Ended),
     /// Due times that no run came of.
     Skipped(Skipped),
-    /// Everything that earlier lines say of an entry: the head of a file.
-    Account {
-        /// The entry.
-        id: u64,
-        /// What they say.
-        account: Box<Account>,
-    },
-    /// The last numbers given: the head of a file.
-    Numbers {
-        /// Of an entry.
-        last_id: u64,
-        /// Of a run of the books.
-        last_seq: u64,
-    },
 }
 
 /// A run begins. On disk before it does.
@@ -236,7 +221,7 @@ pub struct Account {
 
 impl Account {
     /// Takes what a line says of this entry.
-    pub(crate) fn take(&mut self, line: &Line) {
+    pub fn take(&mut self, line: &Line) {
         match line {
             Line::Known { print, at, .. } => {
                 self.print.clone_from(print);
@@ -270,8 +255,7 @@ impl Account {
                 self.decided(skipped.last);
                 self.skipped += skipped.count;
             }
-            Line::Account { account, .. } => self.clone_from(account),
-            Line::Removed { .. } | Line::Numbers { .. } => {}
+            Line::Removed { .. } => {}
         }
     }
 
@@ -345,17 +329,13 @@ impl Account {
 }
 
 impl Line {
-    /// Of which entry it is; `None` for what is about all of them.
-    pub(crate) fn id(&self) -> Option<u64> {
-        Some(match self {
-            Self::Known { id, .. }
-            | Self::Paused { id, .. }
-            | Self::Removed { id }
-            | Self::Account { id, .. } => *id,
+    /// Of which entry it is.
+    pub fn id(&self) -> u64 {
+        match self {
+            Self::Known { id, .. } | Self::Paused { id, .. } | Self::Removed { id } => *id,
             Self::Fired(fired) => fired.id,
             Self::Ended(ended) => ended.id,
             Self::Skipped(skipped) => skipped.id,
-            Self::Numbers { .. } => return None,
-        })
+        }
     }
 }

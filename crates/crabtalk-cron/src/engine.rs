@@ -449,17 +449,9 @@ impl Engine {
             .is_some_and(|slot| slot.running.is_some())
     }
 
-    /// What a file of the books begins with.
-    pub fn summary(&self) -> Vec<Line> {
-        let numbers = Line::Numbers {
-            last_id: self.last_id,
-            last_seq: self.last_seq,
-        };
-        let accounts = self.slots.iter().map(|(id, slot)| Line::Account {
-            id: *id,
-            account: Box::new(slot.account.clone()),
-        });
-        std::iter::once(numbers).chain(accounts).collect()
+    /// What the books say of an entry, also of one that the file has no more.
+    pub fn account(&self, id: u64) -> Option<&Account> {
+        self.slots.get(&id).map(|slot| &slot.account)
     }
 }
 

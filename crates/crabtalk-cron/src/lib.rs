@@ -12,7 +12,7 @@
 //! file        `crons.toml`, read by hand and edited with comments kept
 //! account     what the books say of one entry
 //! engine      decides what becomes of each due time, and when to look again
-//! books       the lines of that on disk
+//! books       the lines of that, in the records
 //! ```
 //!
 //! Invariants: nothing here looks at a clock or waits; a due time has one line

@@ -11,7 +11,7 @@ pub(crate) use work::work;
 
 use crate::compose::Report;
 use crate::settings::Settings;
-use crate::tables::{self, TableFile};
+use crate::tables::{self, TableFile, wait};
 use arc_swap::ArcSwapOption;
 use crabtalk_bus::{
     FileError, Pending, PublishError, Subscription, SubscriptionFile, check_payload, check_source,
@@ -75,11 +75,6 @@ pub(crate) struct Count {
     pub(crate) dropped: u64,
     /// How the last run came out: `ok`, or why not.
     pub(crate) last: String,
-}
-
-/// Waits for records, in a thread that may.
-fn wait<T>(operation: BoxFuture<'static, Result<T, records::Error>>) -> Result<T, records::Error> {
-    tokio::runtime::Handle::current().block_on(operation)
 }
 
 fn unrecorded(error: &records::Error) -> Status {

@@ -15,9 +15,10 @@ pub(crate) use work::work;
 
 use crate::compose::Report;
 use crate::settings::Settings;
-use crate::tables::{self, TableFile, refused};
+use crate::tables::{self, TableFile, refused, wait};
 use crabtalk_config::Home;
 use crabtalk_cron::{Books, CronEntry, Draft, Ended, Finding, Fire, Outcome, Row, Usage};
+use crabtalk_domain::records::CronBooks;
 use crabtalk_domain::{ConversationKey, Principal};
 use crabtalk_files::local_zone;
 use crabtalk_proto::Status;
@@ -46,7 +47,7 @@ pub(crate) struct Cron(Arc<Inner>);
 
 struct Inner {
     file: PathBuf,
-    books: PathBuf,
+    books: Arc<dyn CronBooks>,
     settings: Arc<Settings>,
     /// Behind every lock stands a thread that may wait for a disk.
     state: Mutex<State>,
@@ -59,10 +60,10 @@ struct Inner {
 
 impl Cron {
     /// Nothing is read before somebody asks, or [`work`] begins.
-    pub(crate) fn new(home: &Home, settings: Arc<Settings>) -> Self {
+    pub(crate) fn new(home: &Home, books: Arc<dyn CronBooks>, settings: Arc<Settings>) -> Self {
         Self(Arc::new(Inner {
             file: home.crons_file(),
-            books: home.state_dir().join("cron"),
+            books,
             settings,
             state: Mutex::default(),
             running: Mutex::default(),
@@ -210,7 +211,7 @@ impl Cron {
     pub(crate) async fn rows(&self, id: Option<u64>, limit: usize) -> Result<Vec<Row>, Status> {
         self.0
             .with(move |inner, state| {
-                let rows = Books::rows(&inner.books, id, limit)
+                let rows = wait(Books::rows(&*inner.books, id, limit))
                     .map_err(|error| Status::internal(format!("the books of cron: {error}")))?;
                 match id {
                     // The runs of a removed entry stay.
@@ -236,7 +237,7 @@ impl Cron {
                 let Some((lines, fire)) = open.engine.run_now(id, Timestamp::now()) else {
                     return Err(Status::conflict(format!("a run of entry {id} goes on")));
                 };
-                if let Err(error) = open.books.append(&lines) {
+                if let Err(error) = open.append(&lines) {
                     let why = format!("the books of cron cannot be written: {error}");
                     lines.into_iter().for_each(|line| open.books.keep(line));
                     open.end(unstarted(&fire, 500, why.clone()));

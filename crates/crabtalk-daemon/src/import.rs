@@ -4,6 +4,7 @@
 //! and taking it over twice changes nothing.
 
 mod audit;
+mod crons;
 mod events;
 mod ledger;
 
@@ -26,13 +27,8 @@ pub(crate) async fn old_files(home: &Home, records: &Records) {
     if let Err(error) = events::import(&state, records).await {
         tracing::error!(%error, "waiting events are not taken over yet");
     }
-}
-
-/// Puts events that wait in a file aside, without taking them over.
-pub(crate) fn skip_events(state: &Path) -> anyhow::Result<()> {
-    match state.join(events::NAME).exists() {
-        true => put_aside(state, events::NAME),
-        false => Ok(()),
+    if let Err(error) = crons::import(&state, records).await {
+        tracing::error!(%error, "the books of cron are not taken over yet");
     }
 }
 

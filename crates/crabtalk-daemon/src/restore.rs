@@ -4,6 +4,7 @@
 //! the new one; a token or approval that was revoked since the backup stays
 //! revoked; nothing that was missed fires.
 
+use crate::import;
 use anyhow::{Context, bail, ensure};
 use crabtalk_config::{Home, read_limited, write_atomic};
 use crabtalk_cron::{Books, Line, Skipped, Why};
@@ -13,6 +14,7 @@ use crabtalk_store::lock::HomeLock;
 use jiff::Timestamp;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tar::Archive;
 use toml_edit::{DocumentMut, Item};
 
@@ -53,7 +55,10 @@ pub fn restore(home: &Home, file: &Path) -> anyhow::Result<String> {
         said.extend(keep_token_revocations(home, new.path())?);
         said.extend(keep_approval_revocations(home, new.path())?);
     }
-    skip_missed(&new.path().join("state")).context("cannot settle what was missed")?;
+    let missed = Home::at(new.path(), None)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    let settled = runtime.block_on(skip_missed(&missed));
+    settled.context("cannot settle what was missed")?;
     let kept = swap(root, new.path(), lock.is_some())?;
     // Its content is the home now.
     let _ = new.keep();
@@ -66,23 +71,26 @@ pub fn restore(home: &Home, file: &Path) -> anyhow::Result<String> {
 }
 
 /// Settles events that waited when the backup was made, and due times since then.
-fn skip_missed(state: &Path) -> anyhow::Result<()> {
-    let now = Timestamp::now();
-    crate::import::skip_events(state)?;
-    Records::in_state(state).drop_events()?;
-    let (mut books, loaded) = Books::open(&state.join("cron"), now)?;
-    let skipped = loaded.accounts.iter().map(|(id, account)| {
-        Line::Skipped(Skipped {
+async fn skip_missed(home: &Home) -> anyhow::Result<()> {
+    let (now, records) = (Timestamp::now(), Records::in_state(&home.state_dir()));
+    import::old_files(home, &records).await;
+    records.drop_events()?;
+    let (mut books, mut loaded) = Books::open(Arc::new(records), now).await?;
+    let skipped = loaded.accounts.iter_mut().map(|(id, account)| {
+        let line = Line::Skipped(Skipped {
             id: *id,
             due: account.mark.min(now),
             last: now,
             count: 0,
             why: Why::Missed,
             at: now,
-        })
+        });
+        account.take(&line);
+        line
     });
-    books.append(&skipped.collect::<Vec<_>>())?;
-    Ok(())
+    let skipped: Vec<Line> = skipped.collect();
+    let account = |id| loaded.accounts.get(&id);
+    Ok(books.append(&skipped, account).await?)
 }
 
 /// Moves the new folder to the home's place; where the home before is then.
@@ -173,30 +181,34 @@ fn keep_approval_revocations(home: &Home, new: &Path) -> anyhow::Result<Option<S
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crabtalk_cron::Account;
     use crabtalk_domain::records::{Event, Events};
 
     #[tokio::test]
     async fn waiting_events_and_due_times_are_settled() {
-        let state = tempfile::tempdir().expect("a folder");
-        let old = state.path().join("events.jsonl");
-        std::fs::write(&old, "").expect("written");
-        let records = Records::in_state(state.path());
-        let published = records.publish(Event::default(), 1).await;
+        let folder = tempfile::tempdir().expect("a folder");
+        let home = Home::at(folder.path(), None).expect("a home");
+        let state = home.state_dir();
+        std::fs::create_dir_all(&state).expect("made");
+        let waits = r#"{"event":{"id":1,"source":"ci","payload":"","depth":1,"fires":[1]}}"#;
+        std::fs::write(state.join("events.jsonl"), waits).expect("written");
+        let records = Arc::new(Records::in_state(&state));
+        records.publish(Event::default(), 1).await.expect("written");
         let before: Timestamp = "2026-01-01T00:00:00Z".parse().expect("an instant");
         let known = Line::Known {
             id: 7,
             print: "daily".into(),
             at: before,
         };
-        let cron = state.path().join("cron");
-        let (mut books, _) = Books::open(&cron, before).expect("opens");
-        books.append(&[known]).expect("written");
-        drop(books);
+        let mut account = Account::default();
+        account.take(&known);
+        let (mut books, _) = Books::open(records.clone(), before).await.expect("opens");
+        let written = books.append(&[known], |_| Some(&account)).await;
+        written.expect("written");
 
-        skip_missed(state.path()).expect("settled");
-        assert_eq!(records.waiting().await.expect("read"), [], "{published:?}");
-        assert!(!old.exists());
-        let (_, loaded) = Books::open(&cron, Timestamp::now()).expect("opens");
+        skip_missed(&home).await.expect("settled");
+        assert_eq!(records.waiting().await.expect("read"), []);
+        let (_, loaded) = Books::open(records, before).await.expect("opens");
         assert!(loaded.accounts[&7].mark > before);
         assert_eq!(loaded.accounts[&7].skipped, 0);
     }

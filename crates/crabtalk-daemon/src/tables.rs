@@ -47,6 +47,11 @@ pub(crate) trait TableFile: Sized + Send + Sync + 'static {
     }
 }
 
+/// Waits for an operation on records, in a thread that may.
+pub(crate) fn wait<T>(operation: impl Future<Output = T>) -> T {
+    tokio::runtime::Handle::current().block_on(operation)
+}
+
 /// What a reload read of a file: why it is not in force, and what is wrong with single tables.
 pub(crate) type Reread = Result<(Option<String>, Vec<String>), Status>;
 

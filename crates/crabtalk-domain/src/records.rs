@@ -7,11 +7,13 @@
 
 mod audit;
 mod costs;
+mod crons;
 mod events;
 mod passages;
 
 pub use audit::{AuditCheck, AuditEntry, AuditLog, AuditPage};
 pub use costs::{COST_DAYS, CostOf, CostReport, CostRow, Costs, ReservedCost};
+pub use crons::{CronBooks, CronBooksChange, CronBooksContent, CronFact, CronRow};
 pub use events::{Event, Events};
 pub use passages::{Candidate, Candidates, IndexedArchive, Passage, PassageQuery, Passages};
 

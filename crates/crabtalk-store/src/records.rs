@@ -5,6 +5,7 @@
 
 mod audit;
 mod costs;
+mod crons;
 mod events;
 
 use crate::db::{Contents, Database, Definition};
@@ -18,7 +19,10 @@ pub(crate) const MIGRATIONS: &[&str] = &[
         include_str!("records/audit.sql"),
         include_str!("records/costs.sql"),
     ),
-    include_str!("records/events.sql"),
+    concat!(
+        include_str!("records/events.sql"),
+        include_str!("records/crons.sql"),
+    ),
 ];
 
 /// The records of a home. Cheap to clone.

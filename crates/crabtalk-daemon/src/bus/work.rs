@@ -1,9 +1,9 @@
 //! The service that fires what events are for.
 
-use super::{Bus, unrecorded, wait};
+use super::{Bus, unrecorded};
 use crate::notify::Notice;
 use crate::starter::{DISK_AGAIN, Starter};
-use crate::tables::TableFile;
+use crate::tables::{TableFile, wait};
 use crabtalk_bus::Subscription;
 use crabtalk_domain::records::Event;
 use crabtalk_domain::{BoxFuture, ConversationKey, Origin};

@@ -3,11 +3,12 @@
 //! Invariant: what is due is in the books before it is answered, and without them nothing fires.
 
 use super::{Inner, unstarted};
-use crate::tables::refused;
+use crate::tables::{refused, wait};
 use crabtalk_cron::{
     Account, Books, CronEntry, CronFile, Ended, Engine, Finding, Fire, Fired, Line, Surroundings,
     Tick,
 };
+use crabtalk_domain::records::Error;
 use crabtalk_files::local_zone;
 use crabtalk_proto::Status;
 use jiff::Timestamp;
@@ -50,17 +51,13 @@ impl State {
     pub(super) fn open(&mut self, inner: &Inner) -> Result<&mut Open, Status> {
         if self.open.is_none() {
             let now = Timestamp::now();
-            let (books, loaded) = Books::open(&inner.books, now).map_err(|error| {
-                Status::internal(format!(
-                    "the books of cron in {} cannot be read, and without them nothing fires: {error}",
-                    inner.books.display()
-                ))
+            let books = wait(Books::open(Arc::clone(&inner.books), now));
+            let (books, loaded) = books.map_err(|error| {
+                Status::internal(format!("without its books no cron entry fires: {error}"))
             })?;
             if loaded.broken > 0 {
-                tracing::warn!(
-                    lines = loaded.broken,
-                    "lines of the books of cron are broken"
-                );
+                let entries = loaded.broken;
+                tracing::warn!(entries, "accounts of cron entries cannot be read");
             }
             for run in &loaded.interrupted {
                 tracing::warn!(cron = run.id, "a run of a cron entry was interrupted");
@@ -158,7 +155,7 @@ impl State {
     pub(super) fn tick(&mut self, inner: &Inner) -> Result<Tick, Status> {
         let open = self.open(inner)?;
         let mut tick = open.engine.tick(Timestamp::now(), inner.began.elapsed());
-        let written = open.books.append(&tick.lines);
+        let written = open.append(&tick.lines);
         if let Err(error) = written {
             tracing::error!(%error, "the books of cron cannot be written: nothing fires");
             for line in tick.lines.drain(..) {
@@ -169,19 +166,20 @@ impl State {
                 open.end(unstarted(&fire, 500, why));
             }
         }
-        if open.books.is_full()
-            && let Err(error) = open.books.turn(&open.engine.summary())
-        {
-            tracing::warn!(%error, "the books of cron go on in a file that is full");
-        }
         tick.fires.append(&mut self.wanted);
         Ok(tick)
     }
 }
 
 impl Open {
+    /// Writes lines down, all or none.
+    pub(super) fn append(&mut self, lines: &[Line]) -> Result<(), Error> {
+        let engine = &self.engine;
+        wait(self.books.append(lines, |id| engine.account(id)))
+    }
+
     pub(super) fn write(&mut self, lines: Vec<Line>) {
-        if let Err(error) = self.books.append(&lines) {
+        if let Err(error) = self.append(&lines) {
             tracing::error!(%error, "the books of cron cannot be written");
             lines.into_iter().for_each(|line| self.books.keep(line));
         }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The file, and what it is called in `state/old`.
-pub(super) const NAME: &str = "events.jsonl";
+const NAME: &str = "events.jsonl";
 
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]

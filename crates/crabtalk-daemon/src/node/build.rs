@@ -72,7 +72,7 @@ impl Node {
         let tools = Arc::new(ground.os_tools()?);
         let ledger = ground.ledger(&models, records);
         let (bus, remote) = (ground.bus(records), ground.remote());
-        let context = Arc::new(ground.context(&store, &tools)?);
+        let context = Arc::new(ground.context(&store, records, &tools)?);
         let runtime = Runtime::new(
             Parts {
                 model: Arc::new(Asked(Arc::clone(&models))),
@@ -227,7 +227,12 @@ impl Ground {
     }
 
     /// What runs are given beside what was said, and whom it is taken from.
-    fn context(&self, store: &Arc<dyn Storage>, tools: &Arc<OsTools>) -> anyhow::Result<Context> {
+    fn context(
+        &self,
+        store: &Arc<dyn Storage>,
+        records: &Records,
+        tools: &Arc<OsTools>,
+    ) -> anyhow::Result<Context> {
         let settings = || Arc::clone(&self.settings);
         let skills = || Arc::clone(&self.skills);
         let archives = ArchiveIndex::new(self.indexes.passages(), Arc::clone(store));
@@ -236,7 +241,7 @@ impl Ground {
             memory: Arc::new(ArcSwap::from_pointee(memory)),
             skills: skills(),
             surroundings: Surroundings::new(skills(), self.home.user_home().map(Into::into)),
-            cron: Cron::new(&self.home, settings()),
+            cron: Cron::new(&self.home, Arc::new(records.clone()), settings()),
             notifier: Notifier::new(settings(), self.guardian()?, self.open_files),
             mcps: self.mcps(tools)?,
             settings: settings(),

@@ -101,9 +101,9 @@ impl LogTable {
         })
     }
 
-    /// Names of logs of which line 1 was read.
+    /// Names of logs of which line 1 was read, after everything that was noted before.
     pub(crate) fn read_names(&self) -> Result<HashSet<String>, Error> {
-        self.0.read_now(|c| {
+        self.0.write_now(|c| {
             let mut rows = c.prepare_cached("SELECT name FROM log WHERE agent IS NOT NULL")?;
             rows.query_map([], |row| row.get(0))?.collect()
         })

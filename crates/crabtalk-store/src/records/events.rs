@@ -51,14 +51,12 @@ impl Records {
             for event in &events {
                 insert(c, event)?;
             }
-            for (name, next) in [(EVENT, next_event), (SUBSCRIPTION, next_subscription)] {
-                c.execute(
-                    "INSERT INTO series VALUES (?1, ?2)
-                     ON CONFLICT DO UPDATE SET last = max(last, excluded.last)",
-                    params![name, next.saturating_sub(1).cast_signed()],
-                )?;
-            }
-            Ok(())
+            reach(c, EVENT, next_event.saturating_sub(1).cast_signed())?;
+            reach(
+                c,
+                SUBSCRIPTION,
+                next_subscription.saturating_sub(1).cast_signed(),
+            )
         }))
     }
 
@@ -104,6 +102,15 @@ fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
         fires,
         about: row.get("about")?,
     })
+}
+
+/// Notes that numbers of a series were given up to this one.
+pub(super) fn reach(c: &Connection, series: &str, last: i64) -> rusqlite::Result<()> {
+    let mut row = c.prepare_cached(
+        "INSERT INTO series VALUES (?1, ?2)
+         ON CONFLICT DO UPDATE SET last = max(last, excluded.last)",
+    )?;
+    row.execute(params![series, last]).map(drop)
 }
 
 /// The next number of a series.

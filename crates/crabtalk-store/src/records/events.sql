@@ -8,5 +8,5 @@ CREATE TABLE event (
     fires TEXT NOT NULL,
     about TEXT NOT NULL
 ) STRICT;
--- The last number that was given to an `event` or a `subscription`.
+-- The last number that was given to an event, subscription, cron entry or its run.
 CREATE TABLE series (name TEXT PRIMARY KEY, last INTEGER NOT NULL) STRICT;

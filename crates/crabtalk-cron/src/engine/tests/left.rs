@@ -1,31 +1,32 @@
 //! Runs that were left waiting when a daemon ended.
 
 use super::*;
-use crate::books::{Books, Row};
+use crate::books::Row;
+use crate::books::tests::{MemoryBooks, done};
+use std::sync::Arc;
 
 /// A run that never began is begun by the next daemon, once, and was no failure.
 #[test]
 fn a_run_that_was_left_waiting_goes_on_unless_its_entry_went_on() {
-    let folder = tempfile::tempdir().unwrap();
+    let memory = Arc::new(MemoryBooks::default());
     let entries = || vec![entry(1, "0 9 * * *", |draft| draft.once = true)];
     let settings = Settings {
         at_once: 3,
         pause_after: 3,
     };
-    let (mut books, loaded) = Books::open(folder.path(), at("2026-11-22T08:00:00Z")).unwrap();
+    let (mut books, loaded) = memory.open(at("2026-11-22T08:00:00Z"));
     let mut engine = Engine::new(loaded, settings);
-    books
-        .append(&engine.load(entries(), at("2026-11-22T08:00:00Z")))
-        .unwrap();
+    let lines = engine.load(entries(), at("2026-11-22T08:00:00Z"));
+    done(books.append(&lines, |id| engine.account(id))).unwrap();
     let tick = engine.tick(at("2026-11-22T09:00:00Z"), Duration::from_secs(3600));
-    books.append(&tick.lines).unwrap();
+    done(books.append(&tick.lines, |id| engine.account(id))).unwrap();
     let first = &tick.fires[0];
     drop(books);
 
     // Two daemons that end before it begins, and one in which it does.
     for life in 0..2 {
         let now = at("2026-11-22T09:10:00Z");
-        let (mut books, loaded) = Books::open(folder.path(), now).unwrap();
+        let (mut books, loaded) = memory.open(now);
         assert_eq!(loaded.interrupted.len(), 1, "{life}");
         assert_eq!(loaded.accounts[&1].failures, 1, "{life}");
         let fired = loaded.accounts[&1].last.clone().unwrap();
@@ -39,21 +40,21 @@ fn a_run_that_was_left_waiting_goes_on_unless_its_entry_went_on() {
         );
         assert!(engine.is_running(1) && engine.spent().is_empty());
         assert_eq!(engine.entry(1).unwrap().1.failures, 0, "{life}");
-        books.append(&[line]).unwrap();
+        done(books.append(&[line], |id| engine.account(id))).unwrap();
         if life == 1 {
             let ended = Ended {
                 outcome: Outcome::Ok,
                 ..books_end(&fire)
             };
             let (lines, _) = engine.ended(ended);
-            books.append(&lines).unwrap();
+            done(books.append(&lines, |id| engine.account(id))).unwrap();
             assert_eq!(engine.spent(), [1]);
         }
     }
-    let (_, loaded) = Books::open(folder.path(), at("2026-11-22T09:20:00Z")).unwrap();
+    let (_, loaded) = memory.open(at("2026-11-22T09:20:00Z"));
     let account = &loaded.accounts[&1];
     assert_eq!((account.fired, account.failures), (1, 0));
-    let rows = Books::rows(folder.path(), None, 10).unwrap();
+    let rows = memory.rows();
     let [Row::Run(fired, Some(ended))] = &rows[..] else {
         panic!("{rows:?}")
     };

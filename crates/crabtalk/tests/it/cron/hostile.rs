@@ -110,25 +110,27 @@ async fn books_that_cannot_be_written_stop_the_firing_and_nothing_else() {
     let daemon = env.daemon().await;
     let id = create(&env, yearly("hello")).await.id;
     assert_eq!(fired(&env, id).await.outcome, "ok");
-    daemon.kill().await;
-    // A file lies where their folder should be.
-    let books = env.home.join("state/cron");
-    let file = books.join("000001.jsonl");
-    let text = fs::read_to_string(&file).unwrap();
-    fs::rename(&books, env.home.join("state/kept")).unwrap();
-    fs::write(&books, "").unwrap();
-    let _daemon = env.daemon().await;
+    daemon.terminate().await;
+    // A folder lies where their database should be.
+    let (records, kept) = (
+        env.home.join("state/records.db"),
+        env.home.join("state/kept"),
+    );
+    fs::rename(&records, &kept).unwrap();
+    fs::create_dir(&records).unwrap();
+    let daemon = env.daemon().await;
     let mut connection = env.connect().await;
     let request = crabtalk_proto::RunCronMsg { id };
     let refused = connection.run_cron(request).await.unwrap_err();
-    assert!(refused.to_string().contains("state/cron"), "{refused}");
+    assert!(refused.to_string().contains("records.db"), "{refused}");
     // Everything else goes on.
     let asked = env.run(&["ask", "hello", "--no-stdin"]).await.ok();
     assert!(asked.contains("hello"), "{asked}");
+    daemon.terminate().await;
     // Mended, the books are what they were.
-    fs::remove_file(&books).unwrap();
-    fs::rename(env.home.join("state/kept"), &books).unwrap();
-    assert_eq!(fs::read_to_string(&file).unwrap(), text);
+    fs::remove_dir(&records).unwrap();
+    fs::rename(&kept, &records).unwrap();
+    let _daemon = env.daemon().await;
     assert_eq!(fired(&env, id).await.outcome, "ok");
     assert_eq!(rows(&env, id).await.len(), 2);
 }

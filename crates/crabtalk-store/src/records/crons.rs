@@ -1,0 +1,178 @@
+//! The books of cron.
+
+use super::Records;
+use super::events::reach;
+use crabtalk_domain::BoxFuture;
+use crabtalk_domain::records::{
+    CronBooks, CronBooksChange, CronBooksContent, CronFact, CronRow, Error,
+};
+use rusqlite::{Connection, OptionalExtension, params};
+
+/// Rows that are kept.
+const MAX_ROWS: i64 = 50_000;
+
+const ENTRY: &str = "cron_entry";
+const RUN: &str = "cron_run";
+
+impl CronBooks for Records {
+    fn load(&self) -> BoxFuture<'static, Result<CronBooksContent, Error>> {
+        Box::pin(self.0.write(|c| {
+            let mut rows = c.prepare_cached("SELECT id, account FROM cron_entry")?;
+            let accounts = rows.query_map([], |row| {
+                Ok((row.get::<_, i64>(0)?.cast_unsigned(), row.get(1)?))
+            })?;
+            Ok(CronBooksContent {
+                accounts: accounts.collect::<rusqlite::Result<_>>()?,
+                last_entry: last(c, ENTRY)?,
+                last_run: last(c, RUN)?,
+            })
+        }))
+    }
+
+    fn write(&self, change: CronBooksChange) -> BoxFuture<'static, Result<(), Error>> {
+        Box::pin(self.0.write(move |c| {
+            for (id, account) in &change.accounts {
+                let id = id.cast_signed();
+                match account {
+                    Some(account) => c
+                        .prepare_cached("INSERT OR REPLACE INTO cron_entry VALUES (?1, ?2)")?
+                        .execute(params![id, account])?,
+                    None => c
+                        .prepare_cached("DELETE FROM cron_entry WHERE id = ?1")?
+                        .execute([id])?,
+                };
+                reach(c, ENTRY, id)?;
+            }
+            for fact in &change.facts {
+                add(c, fact)?;
+            }
+            c.prepare_cached(
+                "DELETE FROM cron_run WHERE id <= (SELECT max(id) FROM cron_run) - ?1",
+            )?
+            .execute([MAX_ROWS])
+            .map(drop)
+        }))
+    }
+
+    fn latest(
+        &self,
+        entry: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'static, Result<Vec<CronRow>, Error>> {
+        let entry = entry.map(u64::cast_signed);
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        Box::pin(self.0.read(move |c| {
+            let of_entry = if entry.is_some() {
+                "entry = ?1"
+            } else {
+                "?1 IS NULL"
+            };
+            let mut rows = c.prepare_cached(&format!(
+                "SELECT begun, ended, skipped FROM cron_run WHERE {of_entry}
+                 ORDER BY id DESC LIMIT ?2"
+            ))?;
+            rows.query_map(params![entry, limit], |row| {
+                Ok(match row.get(0)? {
+                    Some(begun) => CronRow::Run(begun, row.get(1)?),
+                    None => CronRow::Skipped(row.get(2)?),
+                })
+            })?
+            .collect()
+        }))
+    }
+}
+
+impl Records {
+    /// Notes the highest numbers that entries and runs had in the files before this
+    /// database.
+    pub fn reach_crons(&self, entry: u64, run: u64) -> BoxFuture<'static, Result<(), Error>> {
+        Box::pin(self.0.write(move |c| {
+            reach(c, ENTRY, entry.cast_signed())?;
+            reach(c, RUN, run.cast_signed())
+        }))
+    }
+}
+
+fn add(c: &Connection, fact: &CronFact) -> rusqlite::Result<()> {
+    match fact {
+        // One that begins again stands where it did so, without its former end.
+        CronFact::Begun { entry, run, text } => {
+            reach(c, RUN, run.cast_signed())?;
+            c.prepare_cached(
+                "INSERT OR REPLACE INTO cron_run (entry, run, begun) VALUES (?1, ?2, ?3)",
+            )?
+            .execute(params![entry.cast_signed(), run.cast_signed(), text])?
+        }
+        CronFact::Ended { run, text } => c
+            .prepare_cached("UPDATE cron_run SET ended = ?2 WHERE run = ?1")?
+            .execute(params![run.cast_signed(), text])?,
+        CronFact::Skipped { entry, text } => c
+            .prepare_cached("INSERT INTO cron_run (entry, skipped) VALUES (?1, ?2)")?
+            .execute(params![entry.cast_signed(), text])?,
+    };
+    Ok(())
+}
+
+fn last(c: &Connection, series: &str) -> rusqlite::Result<u64> {
+    let last = c
+        .query_row("SELECT last FROM series WHERE name = ?1", [series], |row| {
+            row.get::<_, i64>(0)
+        })
+        .optional()?;
+    Ok(last.unwrap_or_default().cast_unsigned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn begun(run: u64) -> CronFact {
+        CronFact::Begun {
+            entry: 4,
+            run,
+            text: format!("begun {run}"),
+        }
+    }
+
+    fn ended(run: u64) -> CronFact {
+        CronFact::Ended {
+            run,
+            text: format!("ended {run}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn books_outlive_a_restart_and_numbers_outlive_entries() {
+        let folder = tempfile::tempdir().unwrap();
+        let records = Records::in_state(folder.path());
+        assert_eq!(records.load().await.unwrap(), CronBooksContent::default());
+        let change = CronBooksChange {
+            accounts: vec![(4, Some("one".into())), (9, Some("two".into()))],
+            facts: vec![begun(7), ended(7), begun(8)],
+        };
+        records.write(change).await.unwrap();
+        let skipped = CronFact::Skipped {
+            entry: 5,
+            text: "quiet".into(),
+        };
+        let change = CronBooksChange {
+            accounts: vec![(9, None)],
+            facts: vec![ended(8), skipped, begun(8)],
+        };
+        records.write(change).await.unwrap();
+        drop(records);
+        let records = Records::in_state(folder.path());
+        let content = CronBooksContent {
+            accounts: vec![(4, "one".into())],
+            last_entry: 9,
+            last_run: 8,
+        };
+        assert_eq!(records.load().await.unwrap(), content);
+        let first = CronRow::Run("begun 7".into(), Some("ended 7".into()));
+        let second = CronRow::Run("begun 8".into(), None);
+        let skipped = CronRow::Skipped("quiet".into());
+        let all = records.latest(None, 9).await.unwrap();
+        assert_eq!(all, [second.clone(), skipped, first]);
+        assert_eq!(records.latest(Some(4), 1).await.unwrap(), [second]);
+    }
+}
