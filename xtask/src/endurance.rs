@@ -78,11 +78,11 @@ pub(crate) fn crash(points: Option<&str>, seed: Option<&str>) -> anyhow::Result<
 }
 
 /// Lets components die, hang and be replaced for so many minutes, and writes what each
-/// minute left.
+/// minute left to `target/chaos.csv`.
 pub(crate) fn chaos(minutes: Option<&str>, seed: Option<&str>) -> anyhow::Result<()> {
     let minutes: u64 = minutes.map_or(Ok(CHAOS_MINUTES), str::parse)?;
     let seed: u64 = seed.map_or(Ok(1), str::parse)?;
-    let csv = docs()?.join("chaos.csv");
+    let csv = docs()?.with_file_name("target").join("chaos.csv");
     run(
         "chaos",
         &[
