@@ -50,7 +50,6 @@ fn folders(home: &Home) -> Vec<PathBuf> {
         state.join("changes/settings/git/info"),
         state.join("changes/settings/git-sha256"),
         state.join("changes/settings/git-sha256/info"),
-        state.join("cron"),
         state.join(crate::mcp::LOGINS),
         state.join("tls"),
         state,

@@ -194,7 +194,7 @@ impl Provider {
         Ok(Opened::Answer(Box::new(answer)))
     }
 
-    /// Connects ahead of a request (MODEL-8). Without a key there will be none.
+    /// Connects ahead of a call (MODEL-8). Without a key there will be none.
     pub(crate) fn expect(&self, shared: &Shared) {
         if let (Some(endpoint), None) = (&self.endpoint, self.config.missing_key()) {
             shared.client.expect(endpoint.address("/"));

@@ -2,8 +2,7 @@
 //!
 //! Invariants: a log is synced by one thread at a time, and whoever asks
 //! meanwhile shares the next sync; a log stands in the queue at most once;
-//! one thread stays, so that a user who may start no more has one; others exist
-//! while there is work and end soon after.
+//! threads exist while there is work and end soon after.
 
 use crate::error::{again, failed};
 use crate::fs::{Access, FileLayer, read_exact};
@@ -23,8 +22,7 @@ use tokio::sync::oneshot;
 /// threads keep a disk busy.
 const MAX_THREADS: usize = 4;
 
-/// How long an idle thread waits for more before it gives its memory back,
-/// unless it is the only one.
+/// How long an idle thread waits for more before it ends.
 const IDLE: Duration = Duration::from_secs(3);
 
 /// How long the end of the store waits for syncs. Whoever wanted one has been
@@ -191,19 +189,11 @@ impl Inner {
                 return None;
             }
             queue.idle += 1;
-            let only = queue.idle == 1;
-            let over;
-            (queue, over) = if only {
-                let woken = self.wake.wait(queue);
-                (woken.unwrap_or_else(PoisonError::into_inner), false)
-            } else {
-                let waited = self.wake.wait_timeout(queue, IDLE);
-                let (woken, limit) = waited.unwrap_or_else(PoisonError::into_inner);
-                (woken, limit.timed_out())
-            };
+            let waited = self.wake.wait_timeout(queue, IDLE);
+            let (woken, limit) = waited.unwrap_or_else(PoisonError::into_inner);
+            queue = woken;
             queue.idle -= 1;
-            // Another is idle, or the next to wait is the only one.
-            if over && queue.logs.is_empty() && queue.idle > 0 {
+            if limit.timed_out() && queue.logs.is_empty() {
                 return None;
             }
         }

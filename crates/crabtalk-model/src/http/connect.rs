@@ -1,8 +1,6 @@
 //! Connects to a server, itself or through a proxy, and encrypts.
 
-use super::counts::{Counts, Server};
 use super::socket::Socket;
-use super::spare::Spares;
 use super::{Failure, Proxies, Tls, chain};
 use futures_core::future::BoxFuture;
 use http::Uri;
@@ -35,23 +33,14 @@ pub(super) struct Connector {
     tcp: HttpConnector,
     tls: Arc<Tls>,
     proxies: Arc<Proxies>,
-    spares: Arc<Spares>,
-    counts: Arc<Counts>,
 }
 
 impl Connector {
-    pub(super) fn new(
-        proxies: Arc<Proxies>,
-        tls: Tls,
-        spares: Arc<Spares>,
-        counts: Arc<Counts>,
-    ) -> Self {
+    pub(super) fn new(proxies: Arc<Proxies>, tls: Tls) -> Self {
         Self {
             tcp: sockets(GaiResolver::new()),
             tls: Arc::new(tls),
             proxies,
-            spares,
-            counts,
         }
     }
 }
@@ -66,25 +55,12 @@ impl Service<Uri> for Connector {
     }
 
     fn call(&mut self, server: Uri) -> Self::Future {
-        let (connector, spare) = (self.clone(), self.spares.take(&Server::of(&server)));
-        Box::pin(async move {
-            let spare = match spare {
-                Some(spare) => spare.await.ok(),
-                None => None,
-            };
-            let counted = connector.counts.connected(&server);
-            let socket = match spare {
-                Some(socket) => socket,
-                None => connector.connect(server).await?,
-            };
-            Ok(socket.count(counted))
-        })
+        Box::pin(self.clone().connect(server))
     }
 }
 
 impl Connector {
-    /// A connection of the caller's own, whatever spare there is.
-    pub(super) async fn connect(self, server: Uri) -> Result<Socket, Failure> {
+    async fn connect(self, server: Uri) -> Result<Socket, Failure> {
         let Some(proxy) = self.proxies.of(&server)? else {
             return self.secured(self.tcp.clone(), server, false).await;
         };

@@ -4,10 +4,8 @@
 //! end with their client and its last answer.
 
 mod connect;
-mod counts;
 mod proxy;
 mod socket;
-mod spare;
 mod tasks;
 mod tls;
 
@@ -16,21 +14,21 @@ pub(crate) use tls::Tls;
 
 use bytes::Bytes;
 use connect::Connector;
-use counts::{Counted, Counts, Server};
-use http::{Extensions, HeaderMap, Request, StatusCode, Uri};
+use http::{Extensions, HeaderMap, Method, Request, StatusCode, Uri};
 use http_body_util::Full;
 use hyper::body::{Body as _, Incoming};
 use hyper::rt::Executor as _;
 use hyper_util::client::legacy;
 use hyper_util::rt::TokioTimer;
 use socket::Answered;
-use spare::Spares;
+use std::collections::HashMap;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tasks::Tasks;
+use tokio::time::Instant;
 
 /// Connections kept to one server: enough for a burst of steps, few enough
 /// that an idle daemon holds no memory worth the name (some 20 KiB each).
@@ -38,6 +36,9 @@ const MAX_IDLE: usize = 8;
 
 /// Older ones are not worth a try: servers and proxies close them about then.
 const MAX_IDLE_TIME: Duration = Duration::from_secs(30);
+
+/// How long a request that only connects may take.
+const EXPECT_TIME: Duration = Duration::from_secs(10);
 
 /// What is sent; cheap to clone, so that it can be sent again.
 pub(crate) type RequestBody = Full<Bytes>;
@@ -75,9 +76,8 @@ pub(crate) struct Response {
 /// Makes calls, and keeps the connections of all servers.
 pub(crate) struct Client {
     hyper: legacy::Client<Connector, RequestBody>,
-    connector: Connector,
-    spares: Arc<Spares>,
-    counts: Arc<Counts>,
+    /// Servers that were connected to ahead of a call, and when.
+    expected: Mutex<HashMap<Uri, Instant>>,
     proxies: Arc<Proxies>,
     tasks: Arc<Tasks>,
 }
@@ -90,18 +90,10 @@ impl Client {
             .pool_max_idle_per_host(MAX_IDLE)
             .pool_idle_timeout(MAX_IDLE_TIME)
             .pool_timer(TokioTimer::new());
-        let (spares, counts) = (Arc::new(Spares::default()), Arc::new(Counts::default()));
-        let connector = Connector::new(
-            Arc::clone(&proxies),
-            tls,
-            Arc::clone(&spares),
-            Arc::clone(&counts),
-        );
+        let connector = Connector::new(Arc::clone(&proxies), tls);
         Self {
-            hyper: builder.build(connector.clone()),
-            connector,
-            spares,
-            counts,
+            hyper: builder.build(connector),
+            expected: Mutex::default(),
             proxies,
             tasks: Arc::new(tasks),
         }
@@ -112,17 +104,24 @@ impl Client {
         self.proxies.secrets()
     }
 
-    /// Connects to the server of an address beside what goes on, so that the next call
-    /// finds a connection. One that nobody takes is closed after [`MAX_IDLE_TIME`].
+    /// Sends a `HEAD` without credentials, so that the next call finds a connection in the
+    /// pool; at most once while that would be kept. The call tells what failed.
     pub(crate) fn expect(&self, server: Uri) {
-        let of = Server::of(&server);
-        if self.counts.is_one_free(&of) {
+        let now = Instant::now();
+        let mut expected = self.expected.lock().unwrap_or_else(PoisonError::into_inner);
+        expected.retain(|_, at| now.duration_since(*at) < MAX_IDLE_TIME);
+        if expected.insert(server.clone(), now).is_some() {
             return;
         }
-        if let Some(place) = self.spares.place(of) {
-            let connect = self.connector.clone().connect(server);
-            self.tasks.executor().execute(place.fill(connect));
-        }
+        drop(expected);
+        let mut request = Request::new(RequestBody::default());
+        *request.method_mut() = Method::HEAD;
+        *request.uri_mut() = server;
+        self.proxies.introduce(&mut request);
+        let answer = self.hyper.request(request);
+        self.tasks.executor().execute(async move {
+            let _ = tokio::time::timeout(EXPECT_TIME, answer).await;
+        });
     }
 
     /// Sends a request, whose address is a whole one, and waits for the
@@ -133,7 +132,6 @@ impl Client {
         mut request: Request<RequestBody>,
     ) -> Result<Response, Failure> {
         self.proxies.introduce(&mut request);
-        let called = self.counts.called(request.uri());
         let response = tokio::time::timeout(timeout, self.answer(request))
             .await
             .map_err(|_| Failure::Timeout(timeout))??;
@@ -147,7 +145,6 @@ impl Client {
             body: Body {
                 incoming,
                 tasks: Arc::clone(&self.tasks),
-                _called: called,
             },
         })
     }
@@ -163,8 +160,6 @@ impl Client {
             match self.hyper.request(request.clone()).await {
                 // It died unnoticed while it was kept, so nothing was answered.
                 Err(error) if tried < MAX_IDLE && was_kept(&error) => tried += 1,
-                // A spare that died before it was given anything.
-                Err(error) if tried == 0 && was_unused(&error) => tried += 1,
                 answered => return answered.map_err(|error| failure(&error)),
             }
         }
@@ -180,12 +175,6 @@ fn was_kept(error: &legacy::Error) -> bool {
     extras.get().is_some_and(Answered::is_set)
 }
 
-/// Whether an error is of a connection that had closed before it got the request: errors
-/// behind that say which connection it was.
-fn was_unused(error: &legacy::Error) -> bool {
-    !error.is_connect() && error.connect_info().is_none()
-}
-
 fn failure(error: &legacy::Error) -> Failure {
     let cause = std::error::Error::source(error);
     match cause.and_then(|cause| cause.downcast_ref::<Failure>()) {
@@ -198,7 +187,6 @@ fn failure(error: &legacy::Error) -> Failure {
 pub(crate) struct Body {
     incoming: Incoming,
     tasks: Arc<Tasks>,
-    _called: Counted,
 }
 
 impl Body {

@@ -1,6 +1,5 @@
 //! A connected stream, of whatever layers it consists.
 
-use super::counts::Counted;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use std::io;
@@ -14,7 +13,7 @@ trait Stream: Read + Write + Send + Unpin {}
 
 impl<T: Read + Write + Send + Unpin> Stream for T {}
 
-/// Whether a connection may have died unnoticed: it answered before, or rested.
+/// Whether a connection answered before, and so may have died unnoticed.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Answered(Arc<AtomicBool>);
 
@@ -33,8 +32,6 @@ pub(super) struct Socket {
     /// Whether a proxy at its other end has to be told the whole address.
     proxied: bool,
     answered: Answered,
-    /// From when it is somebody's until it closes.
-    counted: Option<Counted>,
 }
 
 impl Socket {
@@ -43,18 +40,7 @@ impl Socket {
             stream: Box::new(stream),
             proxied,
             answered: Answered::default(),
-            counted: None,
         }
-    }
-
-    /// Says that it waits for its first request, unwatched.
-    pub(super) fn rests(&mut self) {
-        self.answered.set();
-    }
-
-    pub(super) fn count(mut self, counted: Counted) -> Self {
-        self.counted = Some(counted);
-        self
     }
 }
 

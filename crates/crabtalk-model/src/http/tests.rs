@@ -158,122 +158,58 @@ async fn tasks_end_with_the_client_that_keeps_a_connection() {
     executor.ended().await;
 }
 
-/// The address of a plain server that says "hi" to everything, closes its first `deaf`
-/// connections at once, and counts all of them.
-async fn counted(tasks: &mut JoinSet<()>, deaf: usize) -> (String, watch::Receiver<usize>) {
+/// The address of a plain server that answers everything with 200, and the number of
+/// its connections.
+async fn counted(tasks: &mut JoinSet<()>) -> (String, watch::Receiver<usize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let port = listener.local_addr().expect("bound").port();
     let (count, counted) = watch::channel(0);
     tasks.spawn(async move {
         let mut connections = JoinSet::new();
         while let Ok((mut stream, _)) = listener.accept().await {
-            if *count.borrow() >= deaf {
-                connections.spawn(async move {
-                    let mut request = vec![0; 4096];
-                    while stream.read(&mut request).await.is_ok_and(|read| read > 0) {
-                        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi";
-                        stream.write_all(answer).await.expect("the client waits");
-                    }
-                });
-            } else {
-                drop(stream);
-            }
+            connections.spawn(async move {
+                let mut request = vec![0; 4096];
+                while let Ok(read @ 1..) = stream.read(&mut request).await {
+                    let body = match request[..read].starts_with(b"HEAD / ") {
+                        true => "",
+                        false => "hi",
+                    };
+                    let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{body}");
+                    let answered = stream.write_all(answer.as_bytes()).await;
+                    answered.expect("the client waits");
+                }
+            });
             count.send_modify(|count| *count += 1);
         }
     });
     (format!("http://127.0.0.1:{port}/"), counted)
 }
 
-fn expect(client: &Client, address: &str) {
-    client.expect(address.parse().expect("an address"));
-}
-
 #[tokio::test]
-async fn who_is_expected_finds_an_encrypted_connection() {
+async fn expected_call_uses_the_connection_made_before() {
     let mut tasks = JoinSet::new();
-    let port = server(&mut tasks, NEAR).await;
+    let (address, mut count) = counted(&mut tasks).await;
     let client = client(NEAR.0, Proxies::default());
-    let address = format!("https://localhost:{port}/");
-    expect(&client, &address);
-    expect(&client, &address);
-    assert_eq!(client.tasks.executor().running(), 1, "one spare");
-    // The server serves one connection after the other: beside a spare that is not taken
-    // this would hang.
     for _ in 0..3 {
-        assert_eq!(get(&client, &address).await.expect("an answer"), b"hi");
+        client.expect(address.parse().expect("an address"));
     }
+    count
+        .wait_for(|count| *count == 1)
+        .await
+        .expect("a connection");
+    assert_eq!(get(&client, &address).await.expect("an answer"), b"hi");
+    assert_eq!(get(&client, &address).await.expect("an answer"), b"hi");
+    assert!(*count.borrow() <= 2, "at most one beside the expected one");
 }
 
 #[tokio::test]
-async fn the_request_that_was_expected_goes_over_the_spare() {
-    let mut tasks = JoinSet::new();
-    let (address, mut count) = counted(&mut tasks, 0).await;
-    let client = client(NEAR.0, Proxies::default());
-    expect(&client, &address);
-    count.wait_for(|count| *count == 1).await.expect("a spare");
-    assert_eq!(get(&client, &address).await.expect("an answer"), b"hi");
-    assert_eq!(*count.borrow(), 1, "no other connection was made");
-}
-
-#[tokio::test]
-async fn a_spare_is_made_where_no_kept_connection_is_free() {
-    let mut tasks = JoinSet::new();
-    let (address, mut count) = counted(&mut tasks, 0).await;
-    let client = client(NEAR.0, Proxies::default());
-    assert_eq!(get(&client, &address).await.expect("an answer"), b"hi");
-    let running = client.tasks.executor().running();
-    expect(&client, &address);
-    assert_eq!(client.tasks.executor().running(), running, "one is kept");
-
-    // While an answer is read nothing is free.
-    let mut request = Request::new(RequestBody::default());
-    *request.uri_mut() = address.parse().expect("an address");
-    let busy = client.call(Duration::from_secs(10), request).await;
-    let busy = busy.expect("an answer");
-    expect(&client, &address);
-    count.wait_for(|count| *count == 2).await.expect("a spare");
-    assert_eq!(get(&client, &address).await.expect("an answer"), b"hi");
-    assert_eq!(*count.borrow(), 2, "the spare, or one that became free");
-    drop(busy);
-}
-
-#[tokio::test]
-async fn a_spare_that_died_unnoticed_costs_nobody_an_answer() {
-    let mut tasks = JoinSet::new();
-    let (address, mut count) = counted(&mut tasks, 1).await;
-    let client = client(NEAR.0, Proxies::default());
-    expect(&client, &address);
-    count.wait_for(|count| *count == 1).await.expect("a spare");
-    assert_eq!(get(&client, &address).await.expect("an answer"), b"hi");
-    assert_eq!(*count.borrow(), 2);
-}
-
-#[tokio::test]
-async fn a_spare_that_cannot_be_made_leaves_the_error_to_the_request() {
+async fn failed_expectation_leaves_the_error_to_the_call() {
     let gone = Closed::new();
     let client = client(NEAR.0, Proxies::default());
     let address = format!("http://{}/", gone.address());
-    expect(&client, &address);
+    client.expect(address.parse().expect("an address"));
     let failure = get(&client, &address).await;
     assert!(matches!(failure, Err(Failure::Connect(_))), "{failure:?}");
-    assert!(
-        client.spares.is_empty() && client.counts.is_empty(),
-        "nothing is remembered"
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_spare_that_nobody_takes_is_closed() {
-    let (port, mut task) = mute().await;
-    let client = client(NEAR.0, Proxies::default());
-    expect(&client, &format!("http://127.0.0.1:{port}/"));
-    let said = task.join_next().await.expect("one").expect("no panic");
-    assert!(said.is_empty(), "nothing was asked");
-    client.tasks.executor().ended().await;
-    assert!(
-        client.spares.is_empty() && client.counts.is_empty(),
-        "nothing is remembered"
-    );
 }
 
 /// A proxy that writes down what it is told at the beginning of a connection,

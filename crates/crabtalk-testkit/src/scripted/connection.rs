@@ -60,7 +60,9 @@ impl Connection {
             return;
         }
         while let Ok(Some(request)) = self.read().await {
-            let reply = if request.method == "GET" {
+            let reply = if request.method == "HEAD" {
+                Reply::page(200, &[], "")
+            } else if request.method == "GET" {
                 self.state.page(&request.path)
             } else if request.path == "/release" {
                 self.state.release.add_permits(1);

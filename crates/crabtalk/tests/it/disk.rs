@@ -15,6 +15,8 @@ use crabtalk_testkit::scripted::{Script, openai};
 use futures_util::StreamExt;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
 use serde_json::json;
+use std::io::Write;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// What a sync takes on a disk that hangs: three times the five seconds in which a
@@ -37,6 +39,15 @@ fn limit_files(daemon: &Daemon, bytes: Option<u64>) {
         ..getrlimit(Resource::Fsize)
     };
     prlimit(Some(daemon.pid()), Resource::Fsize, limit).unwrap();
+}
+
+/// Appends an unreadable line to a log, so that it is longer than the records with
+/// their write-ahead log; how long it is then.
+fn outgrow_records(log: &Path) -> u64 {
+    let mut file = std::fs::OpenOptions::new().append(true).open(log).unwrap();
+    let line = [vec![b'x'; 8 << 20], vec![b'\n']].concat();
+    file.write_all(&line).unwrap();
+    file.metadata().unwrap().len()
 }
 
 /// What was said is in the page cache and survives the daemon; what waits for the
@@ -142,12 +153,11 @@ async fn an_event_whose_run_finds_no_room_waits_for_it() {
         let listed = listed.unwrap().subscriptions;
         listed.into_iter().find(|one| one.id == id).unwrap()
     };
-    // The log is longer than the journal of events, which has room for one more.
-    publish(&"long ".repeat(2000)).await;
+    publish("before").await;
     let over = async || (subscription().await.last_outcome == "ok").then_some(());
     eventually("the first run's end", over).await;
     let log = env.logs().pop().unwrap();
-    let size = std::fs::metadata(&log).unwrap().len();
+    let size = outgrow_records(&log);
     limit_files(&daemon, Some(size));
     publish("after").await;
     let told = async || {
@@ -189,7 +199,7 @@ async fn a_scheduled_run_that_finds_no_room_waits_for_it() {
     let mut connection = env.connect().await;
     let created = connection.create_cron(CreateCronMsg {
         schedule: "0 0 1 1 *".into(),
-        content: Some("long ".repeat(1000)),
+        content: Some("work".into()),
         ..CreateCronMsg::default()
     });
     let id = created.await.unwrap().id;
@@ -203,8 +213,8 @@ async fn a_scheduled_run_that_finds_no_room_waits_for_it() {
     connection.run_cron(RunCronMsg { id }).await.unwrap();
     eventually("the first run's end", ends_well).await;
     let log = env.logs().pop().unwrap();
+    let size = outgrow_records(&log);
     let before = entries(&env, "crab", "cron").await.len();
-    let size = std::fs::metadata(&log).unwrap().len();
     limit_files(&daemon, Some(size));
     let begun = connection.run_cron(RunCronMsg { id }).await.unwrap();
     let waits = async || daemon.stderr().contains("waits for the disk").then_some(());

@@ -73,7 +73,8 @@ async fn what_is_typed_connects_and_is_sent_over_that_connection() {
             continue;
         }
         let progress = model.progress();
-        assert_eq!((progress.connections, progress.requests), (1, 1));
+        assert_eq!(progress.requests, 1);
+        assert!(progress.connections <= 2, "{progress:?}");
         return;
     }
     panic!("this machine takes longer for a message than a connection is kept");
