@@ -24,7 +24,6 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "crabtalk-config",
             "crabtalk-files",
             "crabtalk-render",
-            "crabtalk-screen",
             "crabtalk-skills",
             "crabtalk-component",
         ],
@@ -37,18 +36,9 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "crabtalk-client",
             "crabtalk-files",
             "crabtalk-guardian",
-            "crabtalk-backend",
-            "crabtalk-terminal",
             "crabtalk-render",
-            "crabtalk-screen",
         ],
     ),
-    // Neither knows the supervisor: it drives them through the port.
-    (
-        "crabtalk-terminal",
-        &["crabtalk-backend", "crabtalk-files", "crabtalk-guardian"],
-    ),
-    ("crabtalk-backend", &[]),
     ("crabtalk-transport", &["crabtalk-proto"]),
     (
         "crabtalk-daemon",
@@ -66,13 +56,14 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "crabtalk-skills",
             "crabtalk-tools",
             "crabtalk-mcp",
-            "crabtalk-bus",
-            "crabtalk-cron",
+            "crabtalk-gate",
+            "crabtalk-triggers",
             "crabtalk-component",
         ],
     ),
-    ("crabtalk-cron", &["crabtalk-domain", "crabtalk-files"]),
-    ("crabtalk-runtime", &["crabtalk-domain"]),
+    ("crabtalk-triggers", &["crabtalk-domain", "crabtalk-files"]),
+    ("crabtalk-gate", &["crabtalk-domain"]),
+    ("crabtalk-runtime", &["crabtalk-domain", "crabtalk-gate"]),
     ("crabtalk-model", &["crabtalk-domain"]),
     ("crabtalk-store", &["crabtalk-domain", "crabtalk-files"]),
     ("crabtalk-memory", &["crabtalk-domain", "crabtalk-files"]),
@@ -96,11 +87,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("crabtalk-files", &[]),
     ("crabtalk-guardian", &[]),
     ("crabtalk-render", &[]),
-    // What is drawn is whose program it is.
-    ("crabtalk-screen", &["crabtalk-render"]),
     ("crabtalk-config", &["crabtalk-domain", "crabtalk-files"]),
     ("crabtalk-skills", &["crabtalk-domain", "crabtalk-files"]),
-    ("crabtalk-bus", &["crabtalk-domain", "crabtalk-files"]),
     ("crabtalk-component", &[]),
     // Components are programs of their own: nothing of the daemon is in them.
     ("crabtalk-fetch", &["crabtalk-component"]),
@@ -133,10 +121,7 @@ const FOR_TESTS: &[&str] = &[
 /// What tests of some crates may name besides. The end-to-end tests of the binary
 /// put real parts and doubles together; recall is measured on the real index.
 const FOR_TESTS_OF: &[(&str, &[&str])] = &[
-    (
-        "crabtalk",
-        &["crabtalk-nexus", "crabtalk-backend", "crabtalk-terminal"],
-    ),
+    ("crabtalk", &["crabtalk-nexus"]),
     ("crabtalk-memory", &["crabtalk-store"]),
 ];
 

@@ -5,7 +5,6 @@ mod bench;
 mod circles;
 mod endurance;
 mod layers;
-mod names;
 mod pictures;
 
 use anyhow::bail;
@@ -13,7 +12,7 @@ use std::io::Write;
 
 const USAGE: &str = "usage: cargo xtask CHORE
 
-  layers                    check which crate and which file imports which, and who shares names
+  layers                    check which crate and which file imports which
   bench [--before COMMIT|PROGRAM] [NAME..]
                             measure the daemon, beside an earlier one; a table on stdout
   torture [KILLS [SEED]]    kill it at random instants under load
@@ -32,14 +31,13 @@ fn main() -> anyhow::Result<()> {
     match (chore.as_str(), rest) {
         ("layers", []) => {
             let mut problems = layers::problems()?;
-            problems.extend(names::problems()?);
             problems.extend(circles::problems()?);
             if !problems.is_empty() {
                 bail!("{}", problems.join("\n"));
             }
             writeln!(
                 std::io::stdout(),
-                "every crate imports what it may, no two share a name without a reason, and files import each other in no circle"
+                "no forbidden import, and no import cycle among files"
             )?;
             Ok(())
         }

@@ -40,7 +40,7 @@ pub struct Host {
 
 /// Runs the program with its command line, the program's name first.
 pub fn main(args: impl IntoIterator<Item = OsString>, host: &Host) -> ExitCode {
-    crabtalk_screen::settle_colors();
+    crabtalk_render::screen::settle_colors();
     let argv: Vec<OsString> = args.into_iter().collect();
     let read = match daemon_run(&argv) {
         Some(cli) => Ok(cli),

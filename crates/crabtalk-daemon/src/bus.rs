@@ -13,14 +13,14 @@ use crate::compose::Report;
 use crate::settings::Settings;
 use crate::tables::{self, TableFile, wait};
 use arc_swap::ArcSwapOption;
-use crabtalk_bus::{
-    FileError, Pending, PublishError, Subscription, SubscriptionFile, check_payload, check_source,
-    is_of_daemon,
-};
 use crabtalk_config::Home;
 use crabtalk_domain::records::{self, Event, Events};
 use crabtalk_domain::{BoxFuture, Origin, RunEnded, RunEnds};
 use crabtalk_proto::Status;
+use crabtalk_triggers::bus::{
+    FileError, Pending, PublishError, Subscription, SubscriptionFile, check_payload, check_source,
+    is_of_daemon,
+};
 use jiff::Timestamp;
 use serde_json::json;
 use std::collections::{HashMap, HashSet};

@@ -15,8 +15,8 @@ use crabtalk_domain::{
     AgentConfig, AgentEvent, AskOption, AskQuestion, BoxFuture, Clock, ConversationKey, Hook,
     Message, People, Refusal, Role, RunContext, SystemClock, stamp, tags,
 };
+use crabtalk_gate::scope;
 use crabtalk_memory::{Memory, Viewer};
-use crabtalk_runtime::gate::scope;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;

@@ -17,11 +17,11 @@ use crate::compose::Report;
 use crate::settings::Settings;
 use crate::tables::{self, TableFile, refused, wait};
 use crabtalk_config::Home;
-use crabtalk_cron::{Books, CronEntry, Draft, Ended, Finding, Fire, Outcome, Row, Usage};
 use crabtalk_domain::records::CronBooks;
 use crabtalk_domain::{ConversationKey, Principal};
 use crabtalk_files::local_zone;
 use crabtalk_proto::Status;
+use crabtalk_triggers::cron::{Books, CronEntry, Draft, Ended, Finding, Fire, Outcome, Row, Usage};
 use jiff::Timestamp;
 use state::{State, none};
 use std::collections::HashMap;
@@ -275,9 +275,9 @@ impl Inner {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn engine_settings(&self) -> crabtalk_cron::Settings {
+    fn engine_settings(&self) -> crabtalk_triggers::cron::Settings {
         let config = self.settings.config();
-        crabtalk_cron::Settings {
+        crabtalk_triggers::cron::Settings {
             at_once: config.cron.at_once as usize,
             pause_after: config.cron.pause_after,
         }

@@ -5,7 +5,7 @@
 use crate::skills::Skills;
 use crabtalk_domain::BoxFuture;
 use crabtalk_files::{PathStep, Way};
-use crabtalk_runtime::gate::Disk;
+use crabtalk_gate::Disk;
 use crabtalk_tools::{FileWork, OsTools};
 use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};

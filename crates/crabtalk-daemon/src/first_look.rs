@@ -10,7 +10,7 @@ use crate::compose::{Composed, InForce, compose, within_patience};
 use crate::leftovers;
 use anyhow::Context;
 use crabtalk_config::Home;
-use crabtalk_runtime::gate::Approval;
+use crabtalk_gate::Approval;
 use std::panic::{self, AssertUnwindSafe};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;

@@ -150,7 +150,7 @@ impl Mcps {
     /// Lets programs in an agent's reach be known before its run begins.
     pub(crate) async fn first_look(&self, scope: &crabtalk_domain::Scope) {
         self.known().await;
-        let in_reach = |name: &str| crabtalk_runtime::gate::scope::allows_mcp(scope, name);
+        let in_reach = |name: &str| crabtalk_gate::scope::allows_mcp(scope, name);
         self.servers.first_look(in_reach).await;
     }
 
@@ -264,7 +264,7 @@ impl Http for Addresses {
 /// Whether a server is in the reach of an agent, and which are: a line each, for
 /// its context (0075).
 pub(crate) fn in_reach(servers: &Servers, scope: &crabtalk_domain::Scope) -> Option<String> {
-    use crabtalk_runtime::gate::scope::allows_mcp;
+    use crabtalk_gate::scope::allows_mcp;
     let listed = servers.list().into_iter().filter(|status| {
         let is_useful = status.tools > 0 || status.wants_login;
         !status.shadowed && is_useful && allows_mcp(scope, &status.name)

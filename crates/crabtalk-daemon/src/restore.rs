@@ -7,10 +7,10 @@
 use crate::import;
 use anyhow::{Context, bail, ensure};
 use crabtalk_config::{Home, read_limited, write_atomic};
-use crabtalk_cron::{Books, Line, Skipped, Why};
-use crabtalk_runtime::gate::approvals;
+use crabtalk_gate::approvals;
 use crabtalk_store::Records;
 use crabtalk_store::lock::HomeLock;
+use crabtalk_triggers::cron::{Books, Line, Skipped, Why};
 use jiff::Timestamp;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -181,8 +181,8 @@ fn keep_approval_revocations(home: &Home, new: &Path) -> anyhow::Result<Option<S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crabtalk_cron::Account;
     use crabtalk_domain::records::{Event, Events};
+    use crabtalk_triggers::cron::Account;
 
     #[tokio::test]
     async fn waiting_events_and_due_times_are_settled() {

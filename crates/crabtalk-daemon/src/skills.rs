@@ -8,7 +8,7 @@ use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolS
 use crabtalk_domain::{
     AgentConfig, BoxFuture, ConversationKey, Permission, PermissionRule, Refusal, RunContext, tags,
 };
-use crabtalk_runtime::gate::scope;
+use crabtalk_gate::scope;
 use crabtalk_skills::{Error, Folder, Library, Lookup, Skill, SkillSummary, TrustFile};
 use crabtalk_tools::FileWork;
 use serde_json::json;

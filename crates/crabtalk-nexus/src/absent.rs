@@ -2,7 +2,7 @@
 //!
 //! So one that lacks its program or its tmux costs the others nothing.
 
-use crabtalk_backend::{
+use crate::backend::{
     Answered, Backend, Call, Compressed, Compression, Events, Failure, Launch, Look, Mark, Probe,
     Prompt, Submission, Submitted,
 };

@@ -1,8 +1,8 @@
 //! What is known of an agent.
 
+use crate::backend::{Mark, Prompt};
 use crate::clock::Ms;
 use crate::meters::Meters;
-use crabtalk_backend::{Mark, Prompt};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::fmt;

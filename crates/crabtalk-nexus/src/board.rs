@@ -20,7 +20,7 @@ mod rows;
 use crate::control::{Watching, say};
 use crate::supervisor::admin::Admin;
 use crate::world::{Answer, Command};
-use crabtalk_screen::{AlternateScreen, Canvas, Raw, size, styles};
+use crabtalk_render::screen::{AlternateScreen, Canvas, Raw, size, styles};
 use crossterm::event::{Event, KeyEventKind};
 use desk::{Desk, Do};
 use futures_util::stream::{FuturesUnordered, StreamExt};

@@ -59,7 +59,7 @@ impl Failed {
 
 /// Runs what the command line says.
 pub fn main() -> ExitCode {
-    crabtalk_screen::settle_colors();
+    crabtalk_render::screen::settle_colors();
     let json = std::env::args_os().any(|word| word == "--json");
     let args = match Args::try_parse() {
         Ok(args) => args,
@@ -238,7 +238,7 @@ async fn run(places: &Places, lines: bool) -> Result<(), Failed> {
     };
     start_daemon(places).await;
     let told = Lines::begin()?;
-    let ran = if lines || crabtalk_screen::is_plain() {
+    let ran = if lines || crabtalk_render::screen::is_plain() {
         let ready = || {
             told.say(
                 "NEXUS runs; `crabtalk nexus status` shows the team, an interrupt ends NEXUS and \
@@ -268,7 +268,7 @@ async fn run(places: &Places, lines: bool) -> Result<(), Failed> {
 /// be drawn.
 async fn monitor(places: &Places) -> Result<(), Failed> {
     let state = places.state();
-    if !crabtalk_screen::is_plain() {
+    if !crabtalk_render::screen::is_plain() {
         // Whether there is one at all is said without a board.
         say(places, &Command::Status).await?;
         return Ok(crate::board::show(&state, false, std::future::pending()).await?);

@@ -1,10 +1,10 @@
 //! `config/nexus.toml`: the team.
 
+use crate::backend::Compression;
 use crate::machine::Times;
 use crate::meters::Thresholds;
 use crate::name::Name;
 use crate::rules::{Rule, Rules};
-use crabtalk_backend::Compression;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -17,12 +17,12 @@ mod others;
 
 pub use others::Others;
 
-use crate::files::Files;
-use crate::name::Name;
-use crabtalk_backend::{
+use crate::backend::{
     Answered, Backend, Call, Compressed, Compression, Events, Evidence, Failure, Launch, Look,
     Mark, Probe, Prompt, Source, Submission, Submitted,
 };
+use crate::files::Files;
+use crate::name::Name;
 use crabtalk_client::{
     AskUserEvent, Client, CompactMsg, Error, GetHistoryMsg, KillMsg, ListActiveConversationsMsg,
     ListAsksMsg, Replied, ReplyToAsk, StreamMsg, code,

@@ -1,6 +1,8 @@
 //! NEXUS: keeps a team of agents working, and can say why it did what it did.
 //!
 //! ```text
+//! backend      the port between NEXUS and an agent
+//! terminal     agents in windows of tmux, behind that port
 //! name         names and topics
 //! grammar      the message line: read, printed, passed on
 //! texts        what NEXUS says, word for word
@@ -27,8 +29,7 @@
 //! Invariants: what is done stands in the log first; the machine and the world
 //! do nothing themselves; which kind of agent it is shows in no state.
 //!
-//! Absent on purpose: how a terminal is driven (`crabtalk-terminal`), what a
-//! run is (the daemon).
+//! Absent on purpose: what a run is (the daemon).
 
 #![expect(
     missing_docs,
@@ -37,6 +38,7 @@
 
 pub mod absent;
 pub mod agent;
+pub mod backend;
 pub mod board;
 pub mod cli;
 pub mod clock;
@@ -53,6 +55,7 @@ pub mod name;
 pub mod rules;
 pub mod start;
 pub mod supervisor;
+pub mod terminal;
 pub mod texts;
 pub mod waits;
 pub mod world;

@@ -12,8 +12,8 @@ mod life;
 mod watch;
 
 use crate::agent::{Agent, Standing, State, Step};
+use crate::backend::Prompt;
 use crate::clock::Ms;
-use crabtalk_backend::Prompt;
 use serde::{Deserialize, Serialize};
 
 /// How long things may take; all of it configurable.

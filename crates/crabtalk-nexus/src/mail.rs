@@ -10,11 +10,11 @@
 
 mod room;
 
+use crate::backend::Mark;
 use crate::clock::Ms;
 use crate::grammar::{Header, Message, Priority};
 use crate::name::{Name, Topic};
 use crate::texts;
-use crabtalk_backend::Mark;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -6,8 +6,8 @@
 //! and every question to a person, goes to ADMIN. Prompts of daemon agents are
 //! not judged here: the daemon's gate did that before it asked.
 
+use crate::backend::Prompt;
 use crate::machine::Verdict;
-use crabtalk_backend::Prompt;
 use serde::{Deserialize, Serialize};
 
 /// Ends a command of which only the first words are given.

@@ -1,6 +1,7 @@
 //! Puts NEXUS together: configuration, log, agents, and the way of commands.
 
 use crate::absent::Absent;
+use crate::backend::Backend;
 use crate::clock::Clock;
 use crate::config::{self, Member, Team};
 use crate::control::Control;
@@ -9,11 +10,10 @@ use crate::files::Files;
 use crate::journal::{self, Journal};
 use crate::name::Name;
 use crate::supervisor::{Listener, Supervisor};
+use crate::terminal::{Kinds, Sandbox, Settings, Spec, Terminals};
 use crate::world::World;
-use crabtalk_backend::Backend;
 use crabtalk_client::{Client, Endpoint, Starter};
 use crabtalk_guardian::GuardianCommand;
-use crabtalk_terminal::{Kinds, Sandbox, Settings, Spec, Terminals};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -16,13 +16,13 @@ pub mod admin;
 mod held;
 mod recent;
 
+use crate::backend::{Answered, Backend, Call, Event, Failure, Prompt, What};
 use crate::clock::{self, Clock};
 use crate::files::Files;
 use crate::journal::{self, Journal};
 use crate::name::Name;
 use crate::world::{Answer, Command, Deed, Done, Entry, Input, Order, Output, World};
 use admin::Admin;
-use crabtalk_backend::{Answered, Backend, Call, Event, Failure, Prompt, What};
 use futures_util::stream::{FuturesUnordered, SelectAll, StreamExt};
 use held::Held;
 use recent::Recent;

@@ -3,8 +3,8 @@
 //! Invariant: the three lines of the session flow are exactly those that the
 //! protocols in `gov/` tell agents to expect.
 
+use crate::backend::Prompt;
 use crate::name::{Name, Topic};
-use crabtalk_backend::Prompt;
 
 /// The protocol that BOOTSTRAP names.
 pub const COMPRESSION_PROTOCOL: &str = "gov/context_compression_protocol.md";

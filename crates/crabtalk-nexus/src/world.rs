@@ -30,16 +30,16 @@ pub use command::{AgentLine, Answer, Command};
 pub use tasks::{Task, TaskChange, TaskState};
 
 use crate::agent::{Agent, State};
+use crate::backend::{
+    Answered, Compressed, Compression, Event, Evidence, Failure, Launch, Mark, Probe, Prompt,
+    Submission, Submitted,
+};
 use crate::clock::Ms;
 use crate::config::Team;
 use crate::machine::Trigger;
 use crate::mail::{Course, Letter, Mailbox};
 use crate::name::Name;
 use crate::waits::{Rates, Waits};
-use crabtalk_backend::{
-    Answered, Compressed, Compression, Event, Evidence, Failure, Launch, Mark, Probe, Prompt,
-    Submission, Submitted,
-};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 

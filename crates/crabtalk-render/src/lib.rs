@@ -21,13 +21,14 @@
 //! markdown  Markdown that comes in pieces
 //! diff      changes of files
 //! figures   numbers in short
+//! screen    the bottom rows of a terminal: keys, drawing, the composer
 //! ```
 //!
 //! Invariants: no line is wider than asked for, and none holds a character
 //! that moves the cursor, turns the direction of a line, or belongs to the
 //! frames in which a terminal puts its own questions.
 //!
-//! Absent on purpose: the terminal, the protocol, colours of our own.
+//! Only `screen` touches the terminal. Absent: the protocol, colours of our own.
 
 mod blocks;
 mod clean;
@@ -36,6 +37,7 @@ pub mod diff;
 mod figures;
 mod line;
 mod markdown;
+pub mod screen;
 mod table;
 pub mod theme;
 mod wrap;

@@ -20,7 +20,6 @@ mod error;
 mod events;
 mod facts;
 mod framing;
-pub mod gate;
 mod grants;
 mod history;
 mod inner;
@@ -39,13 +38,13 @@ mod turns;
 
 pub use asks::{Answer, PendingAsk};
 pub use catalog::{Catalog, Limits};
+pub use crabtalk_gate::approvals::ApprovalBook;
 pub use delegates::DelegateNumbers;
 pub use error::Error;
 pub use events::{
     COMPACTION, HubEvent, HubSubscription, Missed, RunAnswer, RunLog, Sequenced, Subscription,
     Waits,
 };
-pub use gate::approvals::ApprovalBook;
 pub use registry::LiveInfo;
 pub use request::RunRequest;
 pub use runtime::{Parts, Runtime};

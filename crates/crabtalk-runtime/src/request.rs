@@ -1,8 +1,8 @@
 //! What somebody wants run.
 
-use crate::gate::Standing;
 use crabtalk_domain::model::ToolChoice;
 use crabtalk_domain::{ConversationKey, Image, Mode, Origin};
+use crabtalk_gate::Standing;
 use std::path::PathBuf;
 
 /// What somebody wants run.

@@ -16,8 +16,6 @@ pub(crate) use builtin::ASK_USER;
 pub(crate) use deferred::Toolset;
 
 use crate::catalog::Catalog;
-use crate::gate::scope::Kind;
-use crate::gate::{Standing, Violation, scope};
 use crate::inner::Inner;
 use crate::publisher::Publisher;
 use case::Case;
@@ -27,6 +25,8 @@ use crabtalk_domain::tool::{
 use crabtalk_domain::{
     AgentConfig, AgentEvent, AskQuestion, BoxFuture, ConversationKey, Mode, Origin, ToolCall,
 };
+use crabtalk_gate::scope::Kind;
+use crabtalk_gate::{Standing, Violation, scope};
 use permit::{Permitted, permit};
 use serde_json::Value;
 use std::path::PathBuf;

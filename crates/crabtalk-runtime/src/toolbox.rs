@@ -2,10 +2,10 @@
 //!
 //! Absent on purpose: calling a tool. Only [`execute`](crate::router::execute) does.
 
-use crate::gate::approvals::ApprovalBook;
-use crate::gate::{Approval, Disk};
 use crabtalk_domain::tool::{ToolProvider, ToolSpec};
 use crabtalk_domain::{AskRule, Hook, Principal, ToolRegistry};
+use crabtalk_gate::approvals::ApprovalBook;
+use crabtalk_gate::{Approval, Disk};
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 

@@ -26,11 +26,11 @@ fn a_forbidden_import_is_named_with_what_is_allowed() {
         (&[("serde", false)][..], ""),
         (
             &[("crabtalk-proto", false)][..],
-            "crabtalk-runtime: may not import crabtalk-proto; it may import crabtalk-domain",
+            "crabtalk-runtime: may not import crabtalk-proto; it may import crabtalk-domain, crabtalk-gate",
         ),
         (
             &[("crabtalk-store", true)][..],
-            "crabtalk-runtime: may not import crabtalk-store in its tests; it may import crabtalk-domain",
+            "crabtalk-runtime: may not import crabtalk-store in its tests; it may import crabtalk-domain, crabtalk-gate",
         ),
     ] {
         let members = [

@@ -23,7 +23,7 @@ pub(crate) trait Input {
 
 /// Whether there is a terminal on which a screen can be drawn.
 pub(super) fn is_screen() -> bool {
-    !crabtalk_screen::is_plain()
+    !crabtalk_render::screen::is_plain()
 }
 
 /// The lines of standard input.

@@ -54,7 +54,7 @@ use calls::{Call, Done, Learned, Pair};
 use coming::Coming;
 use crabtalk_client::{Client, Watch};
 use crabtalk_proto::{AttachMsg, PendingAsk, SubscribeEvents};
-use crabtalk_screen::{Canvas, Composer, Drawing, Heard, Raw, size};
+use crabtalk_render::screen::{Canvas, Composer, Drawing, Heard, Raw, size};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use gone::Gone;
@@ -175,14 +175,15 @@ impl<'a> Live<'a> {
         let history = FileBackedHistory::with_file(REMEMBERED_LINES, file).ok();
         let size = size();
         let now = Instant::now();
-        let styles = crabtalk_screen::styles();
+        let styles = crabtalk_render::screen::styles();
         let pair = Pair {
             agent: context.agent(),
             sender: context.sender(),
         };
         let wishes = crate::project::wishes(&context.home);
         let vi = chosen("CRABTALK_KEYS", wishes.keys) == "vi";
-        let (ground, ask) = crabtalk_screen::ground(&chosen("CRABTALK_THEME", wishes.theme));
+        let (ground, ask) =
+            crabtalk_render::screen::ground(&chosen("CRABTALK_THEME", wishes.theme));
         let mut canvas = Canvas::new(Box::new(io::stdout()), styles, size.0);
         canvas.set_ground(ground);
         let raw = Raw::begin().map_err(|e| Error::io("use the terminal", &e))?;

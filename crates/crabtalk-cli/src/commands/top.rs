@@ -11,7 +11,7 @@ use crate::text::{duration, instant, money, summary};
 use crate::{json, table};
 use crabtalk_proto::{ActiveConversationInfo, DaemonStats, GetStats, ListActiveConversationsMsg};
 use crabtalk_render::Line;
-use crabtalk_screen::{AlternateScreen, Canvas, Drawing, Raw, is_plain, size, styles};
+use crabtalk_render::screen::{AlternateScreen, Canvas, Drawing, Raw, is_plain, size, styles};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use futures_util::StreamExt;
 use jiff::Timestamp;

@@ -4,13 +4,13 @@
 
 use super::{Inner, unstarted};
 use crate::tables::{refused, wait};
-use crabtalk_cron::{
-    Account, Books, CronEntry, CronFile, Ended, Engine, Finding, Fire, Fired, Line, Surroundings,
-    Tick,
-};
 use crabtalk_domain::records::Error;
 use crabtalk_files::local_zone;
 use crabtalk_proto::Status;
+use crabtalk_triggers::cron::{
+    Account, Books, CronEntry, CronFile, Ended, Engine, Finding, Fire, Fired, Line, Surroundings,
+    Tick,
+};
 use jiff::Timestamp;
 use std::sync::Arc;
 

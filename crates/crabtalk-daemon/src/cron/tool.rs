@@ -7,10 +7,10 @@
 
 use super::{Cron, Listed, maker};
 use crate::settings::Settings;
-use crabtalk_cron::{Draft, Expression, in_words, parse_at};
 use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
 use crabtalk_domain::{BoxFuture, Origin, Permission};
 use crabtalk_files::local_zone;
+use crabtalk_triggers::cron::{Draft, Expression, in_words, parse_at};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use std::sync::Arc;

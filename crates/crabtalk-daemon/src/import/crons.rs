@@ -3,9 +3,9 @@
 
 use super::{MAX_BYTES, put_aside};
 use crabtalk_config::read_limited;
-use crabtalk_cron::{Account, Ended, Fired, Line, Skipped};
 use crabtalk_domain::records::{CronBooks, CronBooksChange};
 use crabtalk_store::Records;
+use crabtalk_triggers::cron::{Account, Ended, Fired, Line, Skipped};
 use jiff::Timestamp;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -121,7 +121,7 @@ fn newest(folder: &Path) -> anyhow::Result<Option<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crabtalk_cron::{Books, Outcome, Row};
+    use crabtalk_triggers::cron::{Books, Outcome, Row};
     use std::fs;
     use std::sync::Arc;
 

@@ -2,8 +2,8 @@
 
 use super::Session;
 use crate::bus::Count;
-use crabtalk_bus::Subscription;
 use crabtalk_proto::*;
+use crabtalk_triggers::bus::Subscription;
 
 impl Session {
     pub(super) async fn subscribe(

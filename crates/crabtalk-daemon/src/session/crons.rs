@@ -2,13 +2,13 @@
 
 use super::Session;
 use crate::cron::{Listed, maker};
-use crabtalk_cron::{
-    Asks, Draft, Expression, Finding, Missed, Notify, Quiet, Row, When, in_words, parse_at, zone,
-};
 use crabtalk_domain::{AgentConfig, stamp};
 use crabtalk_files::local_zone;
+use crabtalk_gate::ToolRights as Rights;
 use crabtalk_proto::*;
-use crabtalk_runtime::gate::ToolRights as Rights;
+use crabtalk_triggers::cron::{
+    Asks, Draft, Expression, Finding, Missed, Notify, Quiet, Row, When, in_words, parse_at, zone,
+};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::collections::HashSet;

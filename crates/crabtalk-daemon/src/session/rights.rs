@@ -4,8 +4,8 @@ use super::{Session, narrowed, status};
 use crate::agents::Change;
 use crate::compose::{BUILT_IN, DEFAULT_PROMPT};
 use crabtalk_domain::AgentConfig;
+use crabtalk_gate::{Approval, ToolRights as Rights};
 use crabtalk_proto::*;
-use crabtalk_runtime::gate::{Approval, ToolRights as Rights};
 
 impl Session {
     pub(super) async fn agents(&self, _: ListAgentsMsg) -> Result<AgentList, Status> {

@@ -10,7 +10,7 @@ pub(super) use decide::whole;
 
 use crate::name::Name;
 use crate::world::{AgentLine, Answer, Command, Entry};
-use crabtalk_screen::Composer;
+use crabtalk_render::screen::Composer;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

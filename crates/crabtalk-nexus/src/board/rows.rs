@@ -9,8 +9,8 @@ mod list;
 use super::desk::{Desk, Mode, Reading, Typing, whole};
 use crate::world::{AgentLine, Entry};
 use anstyle::Style;
+use crabtalk_render::screen::Drawing;
 use crabtalk_render::{Line, Span, cut, shorten, theme, tokens, wrapped};
-use crabtalk_screen::Drawing;
 use list::list;
 use std::time::Instant;
 

@@ -5,8 +5,8 @@
 //! own; what others said has no letter.
 
 use super::{SENDER, prompt, session};
+use crate::backend::{Event, Evidence, Exit, Prompt, Source, Turn, What};
 use crate::clock::until;
-use crabtalk_backend::{Event, Evidence, Exit, Prompt, Source, Turn, What};
 use crabtalk_client::{AttachMsg, Client, Error, Run, RunNews, StreamEvent, stream_event};
 use futures_util::StreamExt;
 use futures_util::future::select_all;

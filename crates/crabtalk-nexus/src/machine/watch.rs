@@ -2,7 +2,7 @@
 
 use super::{Act, Finding, SAME_PROBES, SECOND_LOOK_MS, Turning, Verdict};
 use crate::agent::{Agent, Quiet, Standing, State, Step, Waiting};
-use crabtalk_backend::Prompt;
+use crate::backend::Prompt;
 
 /// A look at a working agent may come early by this part of its time.
 const EARLY: u64 = 8;

@@ -93,13 +93,13 @@ impl Supervisor {
 #[cfg(test)]
 mod tests {
     use crate::absent::Absent;
+    use crate::backend::Backend;
     use crate::clock::Clock;
     use crate::config::Team;
     use crate::journal::{Bounds, EVENTS, Journal, entries};
     use crate::name::Name;
     use crate::supervisor::{Asked, Supervisor};
     use crate::world::{Answer, Command, World};
-    use crabtalk_backend::Backend;
     use std::collections::BTreeMap;
     use std::fs;
     use std::io::{self, Write};

@@ -2,12 +2,12 @@
 
 use super::{Deed, Order, World};
 use crate::agent::{Flight, State};
+use crate::backend::{Compression, Evidence, Launch, Prompt, Submission};
 use crate::grammar::Priority;
 use crate::machine::{Act, Trigger};
 use crate::mail::{Fate, Kind, Mail, Whose};
 use crate::name::{Name, Topic};
 use crate::texts;
-use crabtalk_backend::{Compression, Evidence, Launch, Prompt, Submission};
 
 impl World {
     /// Puts a trigger to an agent, carries out what it wants, and writes that

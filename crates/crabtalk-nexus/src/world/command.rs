@@ -2,10 +2,10 @@
 
 use super::{Entry, Task, TaskChange};
 use crate::agent::State;
+use crate::backend::Prompt;
 use crate::mail::Mail;
 use crate::name::Name;
 use clap::Subcommand;
-use crabtalk_backend::Prompt;
 use serde::{Deserialize, Serialize};
 
 /// A command of ADMIN. The command line has those that are not skipped just as they

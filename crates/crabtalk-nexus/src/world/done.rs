@@ -2,10 +2,10 @@
 
 use super::{Commit, Deed, Done, Order, World};
 use crate::agent::{State, Step};
+use crate::backend::{Answered, Compressed, Evidence, Failure, Mark, Probe, Source, Submitted};
 use crate::machine::{Ending, Finding, Trigger};
 use crate::mail::Fate;
 use crate::name::Name;
-use crabtalk_backend::{Answered, Compressed, Evidence, Failure, Mark, Probe, Source, Submitted};
 
 /// Deliveries that fail, until a letter is given up.
 const TRIES: u32 = 3;

@@ -2,10 +2,10 @@
 
 use super::World;
 use crate::agent::Step;
+use crate::backend::{Event, Evidence, Prompt, Turn, What};
 use crate::machine::{Ending, Trigger};
 use crate::mail::{Fate, Kind, letter_of};
 use crate::name::Name;
-use crabtalk_backend::{Event, Evidence, Prompt, Turn, What};
 
 /// Turns of a letter that fail, until it is given up.
 const TRIES: u32 = 3;

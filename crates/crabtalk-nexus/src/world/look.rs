@@ -3,9 +3,9 @@
 use super::command::AgentLine;
 use super::{Task, TaskState, World};
 use crate::agent::{Agent, Standing, State, Step};
+use crate::backend::Prompt;
 use crate::mail::Mail;
 use crate::name::Name;
-use crabtalk_backend::Prompt;
 
 /// Characters of the last message that are kept: a row of a wide terminal.
 const LAST_CHARS: usize = 160;

@@ -6,13 +6,13 @@
 
 use super::{TaskState, World};
 use crate::agent::Step;
+use crate::backend::Turn;
 use crate::grammar::{self, MAX_BODY, Message, Priority};
 use crate::machine::Trigger;
 use crate::mail::{Kind, Mail, Whose};
 use crate::name::{Name, Topic};
 use crate::texts;
 use crate::waits::{MAX_DEPTH, PER_MINUTE};
-use crabtalk_backend::Turn;
 
 /// Corrections in a row, until ADMIN is told.
 const CORRECTIONS: u32 = 2;

@@ -3,12 +3,12 @@
 use super::command::{Answer, Command};
 use super::{Task, TaskState, World};
 use crate::agent::{Standing, State, Step};
+use crate::backend::Prompt;
 use crate::grammar::{self, MAX_BODY, Priority};
 use crate::machine::Trigger;
 use crate::mail::{Fate, Kind, Mail, Whose};
 use crate::name::Name;
 use crate::texts;
-use crabtalk_backend::Prompt;
 
 /// Open tasks at most: a queue that long is a plan, and belongs into a file.
 const MAX_TASKS: usize = 10_000;

@@ -1,8 +1,8 @@
 //! The team as a whole, with agents that do as they are told.
 
 use super::*;
+use crate::backend::{Mark, Source, Turn, What};
 use crate::mail::Fate;
-use crabtalk_backend::{Mark, Source, Turn, What};
 
 mod bootstrap;
 mod kept;

@@ -8,7 +8,7 @@ mod transcript;
 
 pub(crate) use transcript::{Line, lines};
 
-use crabtalk_backend::{
+use crabtalk_nexus::backend::{
     Answered, Backend, Call, Compressed, Compression, Event, Events, Evidence, Exit, Failure,
     Launch, Look, Mark, Probe, Prompt, Source, Submission, Submitted, Turn, What,
 };

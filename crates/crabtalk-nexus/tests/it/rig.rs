@@ -1,8 +1,8 @@
 //! A team of doubles, a supervisor around them, and ADMIN.
 
 use crate::double::{Double, Line, Shared, Tap, lines};
-use crabtalk_backend::Backend;
 use crabtalk_nexus::agent::State;
+use crabtalk_nexus::backend::Backend;
 use crabtalk_nexus::clock::Clock;
 use crabtalk_nexus::config::Team;
 use crabtalk_nexus::name::Name;

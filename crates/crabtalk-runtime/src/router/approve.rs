@@ -5,11 +5,11 @@ use super::verdict::{authority, may_read, offered_prefix};
 use super::{CallContext, shown};
 use crate::asks::{Answer, Answered, PendingAsk};
 use crate::error::with_source;
-use crate::gate::Verdict;
-use crate::gate::approvals::Wanted;
 use crabtalk_domain::storage::{self, MetaRecord, Record};
 use crabtalk_domain::tool::{Preview, Subject};
 use crabtalk_domain::{AgentEvent, Ask, AskOutcome, AskRule, BoxFuture};
+use crabtalk_gate::Verdict;
+use crabtalk_gate::approvals::Wanted;
 use std::sync::{Arc, MutexGuard};
 
 /// For whom the run of somebody who is no owner waits.

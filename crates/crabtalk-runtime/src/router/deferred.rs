@@ -8,9 +8,9 @@
 //! Invariants: what is out of scope is neither named nor found; a call by name is
 //! judged as the call that it is; the list depends on the tools alone.
 
-use crate::gate::scope;
 use crabtalk_domain::tool::{ToolOutput, ToolSpec};
 use crabtalk_domain::{Permission, ToolCall};
+use crabtalk_gate::scope;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::sync::Arc;

@@ -4,9 +4,9 @@
 use super::case::Case;
 use super::verdict::{by_prefix, judged_by, prefixes};
 use super::{CallContext, approve};
-use crate::gate::Verdict;
 use crabtalk_domain::tool::{Preview, Subject};
 use crabtalk_domain::{Mode, Permission};
+use crabtalk_gate::Verdict;
 
 /// A call that may pass.
 pub(super) struct Permitted {

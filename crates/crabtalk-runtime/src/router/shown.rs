@@ -5,9 +5,9 @@
 use super::CallContext;
 use super::case::Case;
 use crate::asks::FOR_CONVERSATION;
-use crate::gate::Verdict;
 use crabtalk_domain::tool::{Preview, PreviewKind, Subject};
 use crabtalk_domain::{Ask, AskKind, AskOption, AskQuestion, AskRule};
+use crabtalk_gate::Verdict;
 use std::fmt::Write as _;
 
 /// Bytes that somebody can be shown before they answer: ten thousand lines,

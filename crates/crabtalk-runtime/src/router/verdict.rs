@@ -2,9 +2,9 @@
 
 use super::CallContext;
 use super::case::Case;
-use crate::gate::{Disk, Question, Standing, Verdict, approvals, disk, judge, words};
 use crabtalk_domain::tool::{Invocation, Subject};
 use crabtalk_domain::{Origin, Permission, PermissionRule, Sender};
+use crabtalk_gate::{Disk, Question, Standing, Verdict, approvals, disk, judge, words};
 use std::sync::Arc;
 
 /// Asks the rules. Off this thread, since links on a slow disk may have

@@ -1,9 +1,9 @@
 //! The mode of a run (GATE-2).
 
-use crate::gate::{self, Standing};
 use crate::inner::Inner;
 use crate::request::RunRequest;
 use crabtalk_domain::{AgentConfig, Mode, Origin};
+use crabtalk_gate::Standing;
 use std::path::Path;
 
 /// The mode that a run has: the agent's or the folder's, lowered or raised by
@@ -25,7 +25,7 @@ pub(super) async fn mode_of(
         None if is_attended_owner => rt.toolbox.disk().is_contained(cwd).await,
         None | Some(_) => false,
     };
-    let own = gate::mode_of(of_agent, is_attended_owner, is_contained);
+    let own = crabtalk_gate::mode_of(of_agent, is_attended_owner, is_contained);
     let may_raise = request.may_raise_mode && is_attended_owner;
     let mode = match request.mode {
         Some(wanted) if wanted <= own || may_raise => wanted,

@@ -2,9 +2,9 @@
 
 use super::Publisher;
 use crate::asks::{Answer, PendingAsk};
-use crate::gate::Standing;
 use crate::inner::Inner;
 use crabtalk_domain::{AgentEvent, Ask, AskKind, AskQuestion, BoxFuture, People};
+use crabtalk_gate::Standing;
 use std::sync::Arc;
 
 /// Asks in the run's own stream, and an owner only: what a hook asks is about

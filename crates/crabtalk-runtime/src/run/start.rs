@@ -7,13 +7,13 @@ use super::{Announcer, Ending, Facts, Publisher, Run, RunRequest, Work};
 use crate::catalog::Catalog;
 use crate::command::Job;
 use crate::compaction::Budget;
-use crate::gate::{Standing, standing};
 use crate::inner::Inner;
 use crate::open::{CUT_OFF, Open, REMEMBERED_REQUESTS, interrupted, interruption};
 use crate::registry::{Shared, Steers};
 use crate::{Error, framing};
 use crabtalk_domain::storage::{Record, RunPhase, RunRecord};
 use crabtalk_domain::{AgentConfig, AgentEvent, Hook, Message, Role, Usage};
+use crabtalk_gate::{Standing, standing};
 use std::sync::Arc;
 
 pub(super) async fn start<'a>(

@@ -5,11 +5,11 @@ use crate::Error;
 use crate::catalog::Catalog;
 use crate::command::Command;
 use crate::events::{HubEvent, HubSubscription};
-use crate::gate::{ToolRights, rights};
 use crate::registry::LiveInfo;
 use crate::router;
 use crabtalk_domain::storage::{RunRecord, Storage};
 use crabtalk_domain::{AgentConfig, AgentEvent, ComponentNews, ConversationKey, RunOutcome};
+use crabtalk_gate::{ToolRights, rights};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 

@@ -3,7 +3,7 @@
 
 use crate::rig::*;
 use crabtalk_domain::{AgentEvent, BoxFuture, ConversationKey, Hook};
-use crabtalk_runtime::gate::Disk;
+use crabtalk_gate::Disk;
 use crabtalk_runtime::{Catalog, Error, HubSubscription, RunRequest};
 use crabtalk_testkit::{MemoryStore, Reply, ScriptedModel};
 use serde_json::json;

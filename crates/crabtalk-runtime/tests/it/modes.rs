@@ -8,7 +8,7 @@ use crabtalk_domain::tool::{
 use crabtalk_domain::{
     AgentEvent, BoxFuture, ConversationKey, Message, Mode, Origin, Permission, Principal,
 };
-use crabtalk_runtime::gate::Disk;
+use crabtalk_gate::Disk;
 use crabtalk_runtime::{Parts, RunRequest};
 use crabtalk_testkit::{MemoryStore, Reply, ScriptedModel};
 use serde_json::json;

@@ -6,7 +6,7 @@ use crabtalk_domain::{
     Image, ImageType, Ledger, Permission, PermissionRule, Principal, Reservation, RunEnds, Spent,
     TokenName, Usage, model,
 };
-use crabtalk_runtime::gate::{Approval, Disk};
+use crabtalk_gate::{Approval, Disk};
 use crabtalk_runtime::{ApprovalBook, Catalog, Error, Parts, RunRequest, Runtime, Subscription};
 use crabtalk_testkit::{HeardEnds, ManualClock, MemoryStore, Reply, ScriptedModel};
 use serde_json::json;

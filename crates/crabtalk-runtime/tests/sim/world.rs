@@ -6,7 +6,7 @@ use crate::rng::Rng;
 use crate::told::{Heard, Lost, Told};
 use crabtalk_domain::storage::{Record, Storage};
 use crabtalk_domain::{AgentConfig, AgentName, AskKind, BoxFuture, ConversationKey, RunOutcome};
-use crabtalk_runtime::gate::Approval;
+use crabtalk_gate::Approval;
 use crabtalk_runtime::{ApprovalBook, Catalog, Parts, RunRequest, Runtime, Subscription};
 use crabtalk_testkit::{ManualClock, MemoryStore};
 use jiff::SignedDuration;

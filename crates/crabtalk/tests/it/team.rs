@@ -4,8 +4,10 @@
 mod day;
 
 use crate::rig::{CRABTALK, TestEnv, has_tools, within};
-use crabtalk_backend::{Answered, Backend, Events, Launch, Submission, Submitted, Turn, What};
-use crabtalk_terminal::{Kinds, Settings, Spec, Terminal, Terminals};
+use crabtalk_nexus::backend::{
+    Answered, Backend, Events, Launch, Submission, Submitted, Turn, What,
+};
+use crabtalk_nexus::terminal::{Kinds, Settings, Spec, Terminal, Terminals};
 use futures_util::StreamExt;
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -15,7 +15,7 @@ mod frame;
 use crate::follow::SETTLE;
 use crate::prompt::{Answer, Prompt, Step, is_approval, keys, offered};
 use crabtalk_proto::AskUserEvent;
-use crabtalk_screen::Composer;
+use crabtalk_render::screen::Composer;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::time::Instant;
 

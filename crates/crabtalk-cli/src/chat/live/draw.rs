@@ -10,8 +10,8 @@ use super::steers::Known;
 use super::transcript::MARGIN;
 use crate::text::{money, summary};
 use crate::view;
+use crabtalk_render::screen::{Drawing, size};
 use crabtalk_render::{Line, Span, shorten, theme, tokens};
-use crabtalk_screen::{Drawing, size};
 use std::io;
 use std::time::Instant;
 

@@ -10,7 +10,7 @@ use super::{Go, Live, Popup, calls};
 use crate::error::Error;
 use crate::system;
 use crabtalk_proto::ReplyToAsk;
-use crabtalk_screen::{Drawing, Typed, size};
+use crabtalk_render::screen::{Drawing, Typed, size};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::io::Write;
 use std::process::{Command, Stdio};

@@ -5,7 +5,7 @@ use super::transcript::Transcript;
 use crate::tests::Fake;
 use crabtalk_client::RunNews;
 use crabtalk_proto::{AttachMsg, StreamChunk, StreamEnd, StreamStart, stream_event};
-use crabtalk_screen::{Canvas, Drawing};
+use crabtalk_render::screen::{Canvas, Drawing};
 use futures_util::StreamExt;
 use std::io::Write;
 use std::time::{Duration, Instant};

@@ -118,7 +118,7 @@ fn line_is_cut(line: Option<&AgentLine>) -> bool {
 }
 
 /// A prompt with all that would be done.
-pub(in crate::board) fn whole(prompt: &crabtalk_backend::Prompt) -> String {
+pub(in crate::board) fn whole(prompt: &crate::backend::Prompt) -> String {
     let mut text = String::new();
     if !prompt.tool.is_empty() || !prompt.subject.is_empty() {
         // Each character of what is judged is seen, also one that draws frames.

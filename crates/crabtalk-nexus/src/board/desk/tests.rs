@@ -1,6 +1,6 @@
 use super::*;
 use crate::agent::State;
-use crabtalk_backend::Prompt;
+use crate::backend::Prompt;
 
 fn line(name: &str) -> AgentLine {
     AgentLine {

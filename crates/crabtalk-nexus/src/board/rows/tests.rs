@@ -1,8 +1,8 @@
 use super::*;
 use crate::agent::State;
+use crate::backend::Prompt;
 use crate::name::Name;
 use crate::world::Answer;
-use crabtalk_backend::Prompt;
 
 fn agent(n: usize) -> AgentLine {
     let states = [State::Active, State::Approval, State::PreCompression];

@@ -209,7 +209,7 @@ fn check_28_and_29_one_agent_at_a_time_and_policy_or_cancel() {
     bench.keys.clear();
     bench.put(Input::Done(name("A"), 0, Done::Verified(Ok(()))));
     assert!(bench.keys.iter().any(|key| key.starts_with("A Compress")));
-    let failed = crabtalk_backend::Failure::Failed("no".into());
+    let failed = crate::backend::Failure::Failed("no".into());
     bench.put(Input::Done(name("A"), 0, Done::Compressed(Err(failed))));
     bench.is("A", State::Idle);
     bench.is("B", State::PreCompression);

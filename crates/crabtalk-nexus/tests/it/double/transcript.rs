@@ -1,6 +1,6 @@
 //! The double's transcript, and the turn that stands last in it.
 
-use crabtalk_backend::Prompt;
+use crabtalk_nexus::backend::Prompt;
 use crabtalk_nexus::grammar;
 use std::fs;
 use std::path::Path;

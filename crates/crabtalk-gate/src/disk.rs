@@ -1,0 +1,56 @@
+//! The gate's view of the disk.
+
+use crabtalk_domain::BoxFuture;
+use std::future::ready;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// The gate's view of the disk, implemented by the daemon.
+pub trait Disk: Send + Sync {
+    /// Follows the links of a path; its last names may not exist yet. `None`
+    /// where the target is unknown: a dangling link, or a path through `/proc`,
+    /// which differs per process.
+    fn resolve(&self, path: &Path) -> Option<PathBuf>;
+
+    /// Runs work that uses this disk where blocking delays no other task. An
+    /// error says why it did not finish; the work may still run later.
+    fn wait_for<'a>(
+        &'a self,
+        _of: &'a str,
+        work: Box<dyn FnOnce() + Send>,
+    ) -> BoxFuture<'a, Result<(), String>> {
+        work();
+        Box::pin(ready(Ok(())))
+    }
+
+    /// Whether an owner's runs in this folder default to mode `auto`: the
+    /// sandbox is complete on this machine, and the folder is a work tree or
+    /// trusted.
+    fn is_contained<'a>(&'a self, _folder: &'a Path) -> BoxFuture<'a, bool> {
+        Box::pin(ready(false))
+    }
+}
+
+/// Evaluates a question about the disk where blocking is allowed.
+pub async fn ask<T: Send + 'static>(
+    disk: &Arc<dyn Disk>,
+    of: &str,
+    question: impl FnOnce(&dyn Disk) -> T + Send + 'static,
+) -> Result<T, String> {
+    let (tell, told) = oneshot::channel();
+    let asked = Arc::clone(disk);
+    let work = move || {
+        // The receiver is gone if the call was cancelled.
+        let _ = tell.send(question(&*asked));
+    };
+    disk.wait_for(of, Box::new(work)).await?;
+    told.await
+        .map_err(|_| "reading the disk failed; the daemon's log says why".to_owned())
+}
+
+impl<F: Fn(&Path) -> Option<PathBuf> + Send + Sync> Disk for F {
+    fn resolve(&self, path: &Path) -> Option<PathBuf> {
+        self(path)
+    }
+}

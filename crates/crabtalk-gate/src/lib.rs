@@ -1,0 +1,32 @@
+//! Decides what an agent may reach and what it may do without asking
+//! (GATE-1, GATE-2, GATE-4, GATE-6).
+//!
+//! Invariants:
+//! - A verdict is a pure function of values: judging a call twice gives the same result.
+//! - The sandbox is the security boundary for commands. Rules decide what is
+//!   asked; they never predict what a command does.
+//! - Whatever a rule, an approval or a skill allows runs inside the sandbox.
+//!   Only a person, the exact text of an `outside` rule, or mode `full` lets a
+//!   command out of it.
+//!
+//! This module asks no people and opens no files: links are resolved by a [`Disk`].
+
+pub mod approvals;
+mod autorun;
+mod command;
+pub mod disk;
+pub mod path;
+mod patterns;
+pub mod rights;
+pub mod rules;
+pub mod scope;
+pub mod words;
+
+#[cfg(test)]
+mod tests;
+
+pub use approvals::Approval;
+pub use disk::Disk;
+pub use rights::ToolRights;
+pub use rules::{Question, Standing, Verdict, judge, mode_of, standing};
+pub use scope::Violation;

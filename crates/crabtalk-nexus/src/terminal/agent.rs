@@ -1,0 +1,248 @@
+//! One agent in a window: calls in, events out.
+//!
+//! ```text
+//! session   its transcript and hooks, and what they came to
+//! watch     the task that looks, and tells
+//! launch    started, taken up again, found
+//! sandbox   its program behind walls
+//! submit    messages and commands, typed
+//! answer    prompts, answered
+//! end       turns cancelled, the agent ended
+//! ```
+//!
+//! Invariants: what is known of the session is read under one lock that spans no
+//! await; events leave in the order in which they were found; a call that is
+//! dropped leaves no more than a draft, which the next one takes away.
+
+mod answer;
+mod end;
+mod launch;
+mod look;
+mod sandbox;
+mod session;
+mod submit;
+mod watch;
+
+use crate::backend::{
+    Answered, Backend, Call, Compressed, Compression, Event, Events, Failure, Launch, Look, Mark,
+    Probe, Prompt, Submission, Submitted,
+};
+use crate::terminal::kind::Kind;
+use crate::terminal::server::Server;
+use crate::terminal::tmux::Tmux;
+use crate::terminal::tmux::control::{Window, Windows};
+use futures_core::Stream;
+pub use sandbox::Sandbox;
+use session::Session;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinSet;
+
+/// Events that wait to be taken. A supervisor takes them at once; one that hangs
+/// makes its agents' watchers wait, not the agents.
+const EVENTS: usize = 256;
+
+/// An agent, as it is configured.
+#[derive(Debug, Clone)]
+pub struct Spec {
+    /// Its name, one in the session.
+    pub name: String,
+    /// What it is.
+    pub kind: Kind,
+    /// Where it works.
+    pub folder: PathBuf,
+    /// Added to its environment, after that of its kind.
+    pub env: BTreeMap<String, String>,
+    /// After so long without output in a turn it is silent.
+    pub silent: Duration,
+    /// The sandbox of its program, if it has one.
+    pub sandbox: Option<Sandbox>,
+}
+
+/// A name of lower-case letters, digits and dashes, as logs of conversations have it.
+fn slug(name: &str) -> String {
+    let lower = name.to_ascii_lowercase();
+    let words = lower.split(|c: char| !c.is_ascii_alphanumeric());
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    words.join("-")
+}
+
+/// What calls and the watcher share.
+pub(crate) struct Shared {
+    pub(crate) tmux: Tmux,
+    /// The session of tmux, and how large its windows are.
+    pub(crate) at: String,
+    pub(crate) size: (u16, u16),
+    pub(crate) spec: Spec,
+    /// Where its kind's files are.
+    pub(crate) state: PathBuf,
+    pub(crate) home: PathBuf,
+    pub(crate) crabtalk: PathBuf,
+    session: Mutex<Session>,
+    /// Something changed that the watcher should see at once.
+    pub(crate) wake: Notify,
+}
+
+impl Shared {
+    pub(crate) fn session(&self) -> MutexGuard<'_, Session> {
+        // What is read from files is right after a panic, too.
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads what was written since the last time, on a thread that may wait.
+    pub(crate) async fn catch_up(self: &Arc<Self>) {
+        let shared = self.clone();
+        let read = tokio::task::spawn_blocking(move || shared.session().catch_up());
+        // One that panics says nothing new.
+        if read.await.unwrap_or(false) {
+            self.wake.notify_one();
+        }
+    }
+
+    /// The window in which it runs.
+    pub(crate) fn running(&self) -> Result<Window, Failure> {
+        let session = self.session();
+        let life = session.life.as_ref();
+        let window = life
+            .filter(|life| !life.is_over)
+            .map(|life| life.window.clone());
+        window.ok_or_else(|| Failure::NotRunning(self.spec.name.clone()))
+    }
+}
+
+/// An agent in a window of tmux.
+pub struct Terminal {
+    shared: Arc<Shared>,
+    windows: tokio::sync::watch::Receiver<Arc<Windows>>,
+    events: Mutex<Option<mpsc::Receiver<Event>>>,
+    _task: JoinSet<()>,
+}
+
+impl Terminal {
+    pub(crate) fn new(server: &Server, spec: Spec) -> Self {
+        let settings = &server.settings;
+        let state = settings.state.join(&spec.name);
+        let home = spec
+            .env
+            .get("HOME")
+            .map_or_else(|| settings.home.clone(), PathBuf::from);
+        let crabtalk = spec.env.get("CRABTALK_HOME");
+        let crabtalk = crabtalk.map_or_else(|| settings.crabtalk.clone(), PathBuf::from);
+        let shared = Arc::new(Shared {
+            tmux: server.tmux.clone(),
+            at: settings.session.clone(),
+            size: settings.size,
+            session: Mutex::new(Session::new(
+                &spec,
+                (&home, &crabtalk),
+                server.claims.clone(),
+            )),
+            state,
+            home,
+            crabtalk,
+            spec,
+            wake: Notify::new(),
+        });
+        let (sender, receiver) = mpsc::channel(EVENTS);
+        let mut task = JoinSet::new();
+        let windows = server.windows.clone();
+        task.spawn(watch::watch(shared.clone(), windows.clone(), sender));
+        Self {
+            shared,
+            windows,
+            events: Mutex::new(Some(receiver)),
+            _task: task,
+        }
+    }
+
+    /// What a test looks into.
+    #[cfg(test)]
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// Whether a person looks at its window.
+    fn is_held(&self, window: &Window) -> bool {
+        self.windows.borrow().viewed.contains(&window.window)
+    }
+}
+
+struct Taken(Option<mpsc::Receiver<Event>>);
+
+impl Stream for Taken {
+    type Item = Event;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Event>> {
+        match &mut self.0 {
+            Some(receiver) => receiver.poll_recv(context),
+            None => Poll::Ready(None),
+        }
+    }
+}
+
+impl Backend for Terminal {
+    fn events(&self) -> Events {
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        Box::pin(Taken(events.take()))
+    }
+
+    fn launch(&self, launch: Launch) -> Call<'_, ()> {
+        Box::pin(self.start(launch))
+    }
+
+    fn mark(&self) -> Call<'_, Mark> {
+        Box::pin(async {
+            self.shared.catch_up().await;
+            Ok(self.shared.session().mark())
+        })
+    }
+
+    fn submit(&self, message: Submission) -> Call<'_, Submitted> {
+        Box::pin(self.give(message))
+    }
+
+    fn allow<'a>(&'a self, prompt: &'a Prompt) -> Call<'a, Answered> {
+        Box::pin(self.answer_by(prompt, answer::Answer::Allow))
+    }
+
+    fn allow_always<'a>(&'a self, prompt: &'a Prompt) -> Call<'a, Answered> {
+        Box::pin(self.answer_by(prompt, answer::Answer::Always))
+    }
+
+    fn deny<'a>(&'a self, prompt: &'a Prompt, reason: &'a str) -> Call<'a, Answered> {
+        Box::pin(self.answer_by(prompt, answer::Answer::Deny(reason)))
+    }
+
+    fn answer<'a>(&'a self, prompt: &'a Prompt, text: &'a str) -> Call<'a, Answered> {
+        Box::pin(self.answer_by(prompt, answer::Answer::Text(text)))
+    }
+
+    fn probe(&self) -> Call<'_, Probe> {
+        Box::pin(self.probed())
+    }
+
+    fn nudge<'a>(&'a self, draft: &'a str) -> Call<'a, Answered> {
+        Box::pin(self.nudged(draft))
+    }
+
+    fn compress<'a>(&'a self, how: Compression, since: Option<&'a Mark>) -> Call<'a, Compressed> {
+        Box::pin(self.compressed(how, since))
+    }
+
+    fn cancel(&self) -> Call<'_, ()> {
+        Box::pin(self.cancelled())
+    }
+
+    fn stop(&self) -> Call<'_, ()> {
+        Box::pin(self.stopped())
+    }
+
+    fn look(&self) -> Call<'_, Look> {
+        Box::pin(self.seen())
+    }
+}

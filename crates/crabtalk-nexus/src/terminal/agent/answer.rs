@@ -1,0 +1,184 @@
+//! Prompts, answered as a compare-and-swap.
+//!
+//! Invariants: keys go only to the very prompt that was named, while it waits;
+//! each answer's keys are typed once; afterwards the prompt is gone, or the call
+//! fails.
+
+use super::Terminal;
+use super::submit::Hindered;
+use crate::backend::{Answered, Evidence, Failure, Prompt, Source};
+use crate::terminal::tmux::keys::{Stroke, shown};
+use crate::terminal::tmux::text::plain;
+use std::time::{Duration, Instant};
+
+/// How long a prompt may take to go away.
+const GOES: Duration = Duration::from_secs(5);
+
+/// Between two looks at it.
+const PAUSE: Duration = Duration::from_millis(40);
+
+/// Looks in a row that have to miss a prompt until it is gone.
+const MISSING: u32 = 2;
+
+/// How often keys are tried whose screen moved on its way.
+const TRIES: usize = 20;
+
+/// Stands for a reason in a kind's keys.
+const REASON: &str = "{reason}";
+
+/// Why an answer for good is refused.
+const NOT_FOR_GOOD: &str = "it does not offer to allow this for good";
+
+/// What a prompt is answered with.
+#[derive(Clone, Copy)]
+pub(super) enum Answer<'a> {
+    Allow,
+    Always,
+    Deny(&'a str),
+    Text(&'a str),
+}
+
+fn stale(detail: &str) -> Answered {
+    Answered::Stale(Evidence::new(Source::Screen, detail))
+}
+
+impl Terminal {
+    pub(super) async fn answer_by(
+        &self,
+        prompt: &Prompt,
+        answer: Answer<'_>,
+    ) -> Result<Answered, Failure> {
+        let window = self.shared.running()?;
+        let pane = &window.pane;
+        let live = self.shared.session().live.clone();
+        let Some(live) = live.filter(|live| live.prompt.id == prompt.id) else {
+            return Ok(stale("another prompt waits, or none"));
+        };
+        self.shared.catch_up().await;
+        if self.shared.session().is_outdated() {
+            // The watcher tells it again as it is now.
+            self.shared.wake.notify_one();
+            return Ok(stale("another call was opened"));
+        }
+        for _ in 0..TRIES {
+            let look = match self.now(pane).await {
+                Ok(look) => look,
+                Err(Hindered::NotNow(evidence)) => return Ok(Answered::Stale(evidence)),
+                Err(Hindered::Failed(failure)) => return Err(failure),
+            };
+            // Seldom: a person scrolls. The way of an answer is short else.
+            if look.in_mode {
+                self.shared.tmux.leave_mode(pane).await?;
+                continue;
+            }
+            let Some(found) = self
+                .shared
+                .spec
+                .kind
+                .prompt(&look)
+                .filter(|p| p.key == live.key)
+            else {
+                return Ok(stale("it is not on the screen any more"));
+            };
+            if matches!(answer, Answer::Always) && found.always.is_none() {
+                return Err(Failure::Failed(NOT_FOR_GOOD.into()));
+            }
+            let strokes = strokes(found.rule, answer)?;
+            if let Answer::Text(text) = answer {
+                self.shared.tmux.load(pane, text).await?;
+            }
+            if self.shared.tmux.press(pane, &look, &strokes).await? {
+                let keys = shown(&strokes);
+                if let Some(live) = &mut self.shared.session().live {
+                    live.answer = Some(format!("NEXUS pressed {keys}"));
+                }
+                return self.goes(pane, &live.key, &keys, answer).await;
+            }
+        }
+        Ok(stale("the screen does not hold still"))
+    }
+
+    /// Waits until the prompt is gone.
+    async fn goes(
+        &self,
+        pane: &str,
+        key: &str,
+        keys: &str,
+        answer: Answer<'_>,
+    ) -> Result<Answered, Failure> {
+        let deadline = Instant::now() + GOES;
+        let mut missing = 0;
+        loop {
+            self.shared.catch_up().await;
+            let is_over = {
+                let session = self.shared.session();
+                session.live.as_ref().is_none_or(|live| live.key != key)
+            };
+            let look = self.shared.tmux.look(pane).await?;
+            let waits = look.and_then(|look| {
+                let shown = self.shared.spec.kind.prompt(&look)?;
+                (shown.key == key).then_some(())
+            });
+            missing = if waits.is_none() { missing + 1 } else { 0 };
+            // A screen may be half drawn; the transcript is not.
+            if is_over || missing >= MISSING {
+                let mut session = self.shared.session();
+                if let Answer::Deny(_) = answer
+                    && session.turns.is_busy
+                {
+                    session.cut_short = Some(Instant::now());
+                }
+                if session.live.as_ref().is_some_and(|live| live.key == key) {
+                    session.prompt_gone(keys, Source::Screen);
+                }
+                drop(session);
+                self.shared.wake.notify_one();
+                let detail = format!("pressed {keys}, and the prompt went away");
+                return Ok(Answered::Taken(Evidence::new(Source::Screen, detail)));
+            }
+            if Instant::now() > deadline {
+                let text = format!("pressed {keys}, and the prompt still waits");
+                return Err(Failure::Failed(text));
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+}
+
+/// The keys of an answer.
+fn strokes(
+    rule: &crate::terminal::kind::PromptRule,
+    answer: Answer<'_>,
+) -> Result<Vec<Stroke>, Failure> {
+    let parsed = |words: &[String]| {
+        words
+            .iter()
+            .map(|word| Stroke::parse(word))
+            .collect::<Vec<_>>()
+    };
+    let strokes = match answer {
+        Answer::Allow if !rule.is_question => parsed(&rule.allow),
+        Answer::Always if !rule.is_question => parsed(&rule.always),
+        Answer::Deny(reason) if !reason.is_empty() && !rule.deny_because.is_empty() => {
+            // One line: a newline would answer early.
+            let reason = plain(reason).replace(['\n', '\t'], " ");
+            let words = rule.deny_because.iter();
+            words
+                .map(|word| match word.contains(REASON) {
+                    true => Stroke::Text(word.replace(REASON, &reason)),
+                    false => Stroke::parse(word),
+                })
+                .collect()
+        }
+        Answer::Deny(_) => parsed(&rule.deny),
+        Answer::Text(_) if rule.is_question => {
+            vec![Stroke::Paste, Stroke::Key("Enter".into())]
+        }
+        Answer::Allow | Answer::Always | Answer::Text(_) => Vec::new(),
+    };
+    if strokes.is_empty() {
+        let text = "its kind has no keys for this answer; a person has to give it in the window";
+        return Err(Failure::Failed(text.into()));
+    }
+    Ok(strokes)
+}

@@ -1,0 +1,257 @@
+//! Turns cancelled, contexts made small, the agent ended.
+
+use super::launch::{is_unnamed, unnamed};
+use super::submit::Hindered;
+use super::{Shared, Terminal};
+use crate::backend::{Compressed, Compression, Evidence, Failure, Mark, Source};
+use crate::terminal::kind::Compress;
+use crate::terminal::processes;
+use crate::terminal::tmux::control::Window;
+use crate::terminal::tmux::keys::Stroke;
+use std::time::{Duration, Instant};
+
+/// How long a turn may take to end.
+const TURN_ENDS: Duration = Duration::from_secs(8);
+
+/// How long an agent may take to leave when it is told to.
+const LEAVES: Duration = Duration::from_secs(2);
+
+/// How long a history may take to be put away or summed up; the port allows half a
+/// minute.
+const COMPRESSED: Duration = Duration::from_secs(27);
+
+/// How long an agent rests that does not compress: a program that was told to
+/// begins within that.
+const RESTS: Duration = Duration::from_secs(1);
+
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(50);
+
+fn failed(hindered: Hindered) -> Failure {
+    match hindered {
+        Hindered::NotNow(evidence) => Failure::Failed(evidence.detail),
+        Hindered::Failed(failure) => failure,
+    }
+}
+
+/// Ends what was begun of a compression, whatever becomes of the call.
+struct Compressing<'a>(&'a Shared);
+
+impl Drop for Compressing<'_> {
+    fn drop(&mut self) {
+        self.0.session().is_compressing = false;
+    }
+}
+
+impl Terminal {
+    pub(super) async fn cancelled(&self) -> Result<(), Failure> {
+        let window = self.shared.running()?;
+        self.shared.catch_up().await;
+        if !self.shared.session().turns.is_busy {
+            return Ok(());
+        }
+        let keys = &self.shared.spec.kind.commands.cancel;
+        let strokes: Vec<Stroke> = keys.iter().map(|key| Stroke::parse(key)).collect();
+        if strokes.is_empty() {
+            return Err(Failure::Failed(
+                "its kind has no key that cancels a turn".into(),
+            ));
+        }
+        self.shared.tmux.leave_mode(&window.pane).await?;
+        self.press(&window.pane, &strokes, &|_| true)
+            .await
+            .map_err(failed)?;
+        self.shared.session().cut_short = Some(Instant::now());
+        self.shared.wake.notify_one();
+        let deadline = Instant::now() + TURN_ENDS;
+        while Instant::now() < deadline {
+            self.shared.catch_up().await;
+            if !self.shared.session().turns.is_busy {
+                return Ok(());
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        Err(Failure::Timeout("the turn goes on".into()))
+    }
+
+    pub(super) async fn compressed(
+        &self,
+        how: Compression,
+        since: Option<&Mark>,
+    ) -> Result<Compressed, Failure> {
+        let window = self.shared.running()?;
+        let commands = &self.shared.spec.kind.commands;
+        let how = match (how, commands.compress) {
+            (Compression::Compact, _) | (Compression::Configured, Compress::Compact) => {
+                Compress::Compact
+            }
+            (Compression::Clear, _) | (Compression::Configured, Compress::Clear) => Compress::Clear,
+        };
+        let command = match how {
+            Compress::Compact => &commands.compact,
+            Compress::Clear => &commands.clear,
+        };
+        let Some(command) = command else {
+            return Err(Failure::Failed("its kind has no command for this".into()));
+        };
+        self.shared.session().is_compressing = true;
+        let _compressing = Compressing(&self.shared);
+        if let Some(mark) = since
+            && let Some(done) = self.compressed_since(&window, how, mark).await?
+        {
+            return Ok(done);
+        }
+        let before = self.shared.session().compactions;
+        self.command(&window, command).await.map_err(failed)?;
+        let done = tokio::time::timeout(COMPRESSED, async {
+            match how {
+                Compress::Compact => self.compacted(&window, before).await,
+                Compress::Clear => self.cleared(&window).await,
+            }
+        });
+        let evidence = done.await.unwrap_or_else(|_| {
+            let text = format!("{command} without an end within {} s", COMPRESSED.as_secs());
+            Err(Failure::Timeout(text))
+        })?;
+        if how == Compress::Clear {
+            let name = unnamed(&self.shared.spec.name);
+            self.shared.session().forget(name.clone());
+            self.shared.tmux.name_session(&window.window, &name).await?;
+        }
+        Ok(Compressed {
+            session: self.shared.session().name.clone(),
+            evidence,
+        })
+    }
+
+    /// What an earlier supervisor began, and may have seen no end of: waits until
+    /// it is over, and says whether it came about.
+    async fn compressed_since(
+        &self,
+        window: &Window,
+        how: Compress,
+        mark: &Mark,
+    ) -> Result<Option<Compressed>, Failure> {
+        let kind = &self.shared.spec.kind;
+        let deadline = Instant::now() + COMPRESSED;
+        let mut rests = None;
+        loop {
+            self.shared.catch_up().await;
+            let (done, is_busy, name) = {
+                let session = self.shared.session();
+                let done = match how {
+                    Compress::Compact => session.is_compacted_behind(mark),
+                    Compress::Clear => is_unnamed(&session.name) && session.is_in_a_file(mark),
+                };
+                (done, session.turns.is_busy, session.name.clone())
+            };
+            let look = self.now(&window.pane).await.map_err(failed)?;
+            if !is_busy && kind.is_ready(&look) {
+                if done {
+                    let detail = "it was done behind the mark; nothing was typed";
+                    return Ok(Some(Compressed {
+                        session: name,
+                        evidence: Evidence::new(Source::Transcript, detail),
+                    }));
+                }
+                // A program may be ready for a moment before it begins.
+                let since = *rests.get_or_insert_with(Instant::now);
+                if since.elapsed() > RESTS {
+                    return Ok(None);
+                }
+            } else {
+                rests = None;
+            }
+            if Instant::now() > deadline {
+                let text = "what was begun before has no end".to_owned();
+                return Err(Failure::Timeout(text));
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Waits for the record of the summary, and for the composer behind it.
+    async fn compacted(&self, window: &Window, before: u64) -> Result<Evidence, Failure> {
+        loop {
+            tokio::time::sleep(PAUSE).await;
+            self.shared.catch_up().await;
+            let (is_written, is_busy) = {
+                let session = self.shared.session();
+                (session.compactions > before, session.turns.is_busy)
+            };
+            let look = self.now(&window.pane).await.map_err(failed)?;
+            if is_written && !is_busy && self.shared.spec.kind.is_ready(&look) {
+                return Ok(Evidence::new(
+                    Source::Transcript,
+                    "the record of a compaction",
+                ));
+            }
+        }
+    }
+
+    /// Waits for a screen that shows that nothing is left.
+    async fn cleared(&self, window: &Window) -> Result<Evidence, Failure> {
+        let kind = &self.shared.spec.kind;
+        loop {
+            tokio::time::sleep(PAUSE).await;
+            let look = self.now(&window.pane).await.map_err(failed)?;
+            let is_empty = kind
+                .composer
+                .draft(&look)
+                .is_none_or(|draft| draft.is_empty());
+            let pattern = kind.commands.cleared.as_ref();
+            let shows = pattern.is_none_or(|p| look.lines.iter().any(|line| p.matches(line)));
+            if is_empty && shows && kind.is_ready(&look) {
+                return Ok(Evidence::new(Source::Screen, "an empty composer after it"));
+            }
+        }
+    }
+
+    pub(super) async fn stopped(&self) -> Result<(), Failure> {
+        let shared = &self.shared;
+        let is_idle = {
+            let mut session = shared.session();
+            let is_idle = !session.turns.is_busy && session.live.is_none();
+            if let Some(life) = &mut session.life {
+                life.is_over = true;
+            }
+            session.pending.clear();
+            session.live = None;
+            is_idle
+        };
+        let Some(window) = shared.tmux.window_of(&shared.spec.name).await? else {
+            return Ok(());
+        };
+        let leave = &shared.spec.kind.commands.leave;
+        if let Some(leave) = leave.as_ref().filter(|_| is_idle && !window.is_dead) {
+            // Politely; one that does not listen is ended below.
+            let _ = tokio::time::timeout(LEAVES, self.leaves(&window, leave)).await;
+        }
+        let left = processes::end(&window.life, window.pid).await;
+        shared.tmux.close_window(&window.window).await?;
+        if left > 0 {
+            let text = format!("{left} processes of {} do not end", shared.spec.name);
+            return Err(Failure::Failed(text));
+        }
+        let mut session = shared.session();
+        session.end_turn(
+            Some("cancelled".into()),
+            Evidence::new(Source::Nexus, "the agent was stopped"),
+        );
+        drop(session);
+        shared.wake.notify_one();
+        Ok(())
+    }
+
+    async fn leaves(&self, window: &Window, leave: &str) {
+        if self.command(window, leave).await.is_err() {
+            return;
+        }
+        while let Ok(Some(look)) = self.shared.tmux.look(&window.pane).await {
+            if look.is_dead {
+                return;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+}

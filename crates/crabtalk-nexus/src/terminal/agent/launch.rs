@@ -1,0 +1,221 @@
+//! An agent, started, taken up again, or found.
+//!
+//! Invariant: what an earlier life left is ended before another one begins.
+
+use super::session::Life;
+use super::{Shared, Terminal, slug};
+use crate::backend::{Failure, Launch};
+use crate::terminal::error::Error;
+use crate::terminal::hook::HOOKS;
+use crate::terminal::processes::{self, MARK};
+use crate::terminal::tmux::control::Window;
+use crate::terminal::tmux::windows::{Program, real};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+/// The shortest time of silence that tmux knows.
+const MIN_SILENT_SECS: u64 = 1;
+
+/// Ends the name of a life in the sandbox; others end in a number.
+const SANDBOXED: &str = ".sandboxed";
+
+/// Begins the name of a session that has no transcript yet.
+const UNNAMED: &str = "new-";
+
+impl Terminal {
+    pub(super) async fn start(&self, launch: Launch) -> Result<(), Failure> {
+        let shared = &self.shared;
+        let session = match launch {
+            Launch::Adopt { session } => return shared.adopt(session).await,
+            Launch::Fresh => None,
+            Launch::Resume { session } => Some(session),
+        };
+        let found = match session {
+            Some(session) => shared.file_of(session).await,
+            None => None,
+        };
+        let window = shared.empty_window().await?;
+        let mut life = new_life(&shared.spec.name);
+        if shared.spec.sandbox.is_some() {
+            life.push_str(SANDBOXED);
+        }
+        let name = found
+            .as_ref()
+            .map_or_else(|| format!("{UNNAMED}{life}"), |f| f.session.clone());
+        let program = shared.program(&life, found.as_ref().map(|found| found.session.as_str()));
+        let hooks = shared.write_files()?;
+        let walled = shared.clone();
+        let program = tokio::task::spawn_blocking(move || walled.boxed(program)).await;
+        let program = program.map_err(|e| Failure::Failed(e.to_string()))??;
+        let mut life = Life {
+            window: Window {
+                life,
+                ..window.clone()
+            },
+            since: SystemTime::now(),
+            is_over: true,
+            is_ready: false,
+            is_found: false,
+            deadline: Instant::now() + Duration::from_secs(shared.spec.kind.ready.within_secs),
+        };
+        shared.begin(life.clone(), name, found, hooks).await;
+        shared.tmux.fill(&window, &program).await?;
+        let filled = shared.tmux.window_of(&shared.spec.name).await?;
+        life.window = filled.ok_or_else(|| shared.gone())?;
+        life.is_over = false;
+        shared.session().life = Some(life);
+        shared.wake.notify_one();
+        Ok(())
+    }
+}
+
+impl Shared {
+    async fn file_of(
+        self: &std::sync::Arc<Self>,
+        session: String,
+    ) -> Option<crate::terminal::transcript::place::Found> {
+        let shared = self.clone();
+        let find = tokio::task::spawn_blocking(move || shared.session().file_of(&session));
+        find.await.unwrap_or(None)
+    }
+
+    async fn begin(
+        self: &std::sync::Arc<Self>,
+        life: Life,
+        name: String,
+        found: Option<crate::terminal::transcript::place::Found>,
+        hooks: PathBuf,
+    ) {
+        let shared = self.clone();
+        let begin = move || shared.session().begin(life, name, found, &hooks);
+        // A panic there leaves a session without a transcript.
+        let _ = tokio::task::spawn_blocking(begin).await;
+    }
+
+    /// A window in which nothing of an earlier life runs.
+    async fn empty_window(&self) -> Result<Window, Failure> {
+        let silent = self.spec.silent.as_secs().max(MIN_SILENT_SECS);
+        let Some(window) = self.tmux.window_of(&self.spec.name).await? else {
+            // The server may have been ended with everything in it.
+            if self.tmux.open_session(&self.at, self.size).await? {
+                self.tmux.claim().await?;
+                self.tmux.set_hooks().await?;
+            }
+            return Ok(self
+                .tmux
+                .open_window(&self.at, &self.spec.name, silent)
+                .await?);
+        };
+        let over = |life: &mut Life| life.is_over = true;
+        self.session().life.as_mut().map(over);
+        let left = processes::end(&window.life, window.pid).await;
+        if left > 0 {
+            let text = format!(
+                "{left} processes of an earlier {} do not end",
+                self.spec.name
+            );
+            return Err(Failure::Failed(text));
+        }
+        Ok(window)
+    }
+
+    async fn adopt(self: &std::sync::Arc<Self>, session: String) -> Result<(), Failure> {
+        let window = self.tmux.window_of(&self.spec.name).await?;
+        let window = window.filter(|window| !window.is_dead && !window.life.is_empty());
+        let window = window.ok_or_else(|| self.gone())?;
+        if self.spec.sandbox.is_some() && !window.life.ends_with(SANDBOXED) {
+            // Its rules are for the sandbox: it is ended and started again there.
+            let text = format!("{} runs outside of its sandbox", self.spec.name);
+            return Err(Failure::NotRunning(text));
+        }
+        let session = match window.session.as_str() {
+            "" => session,
+            kept => kept.to_owned(),
+        };
+        let found = self.file_of(session.clone()).await;
+        let life = Life {
+            window,
+            since: SystemTime::UNIX_EPOCH,
+            is_over: false,
+            is_ready: false,
+            is_found: true,
+            deadline: Instant::now() + Duration::from_secs(self.spec.kind.ready.within_secs),
+        };
+        self.begin(life, session, found, self.hooks_file()).await;
+        self.wake.notify_one();
+        Ok(())
+    }
+
+    fn gone(&self) -> Failure {
+        Failure::NotRunning(format!("there is no window with {}", self.spec.name))
+    }
+
+    pub(super) fn hooks_file(&self) -> PathBuf {
+        self.state.join("hooks.jsonl")
+    }
+
+    /// Writes what the kind brings.
+    fn write_files(&self) -> Result<PathBuf, Error> {
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            |source| Error::Write { path, source }
+        };
+        crabtalk_files::create_folder(&self.state).map_err(failed(&self.state))?;
+        for file in &self.spec.kind.files {
+            // Its name is a name, wherever it seems to lead.
+            let name = Path::new(&file.name).file_name().unwrap_or_default();
+            let path = self.state.join(name);
+            std::fs::write(&path, &file.text).map_err(failed(&path))?;
+        }
+        let hooks = self.hooks_file();
+        std::fs::write(&hooks, "").map_err(failed(&hooks))?;
+        Ok(hooks)
+    }
+
+    fn program(&self, life: &str, session: Option<&str>) -> Program {
+        let kind = &self.spec.kind;
+        let folder = real(&self.spec.folder);
+        let expand = |text: &String| {
+            text.replace("{state}", &self.state.display().to_string())
+                .replace("{hooks}", &self.hooks_file().display().to_string())
+                .replace("{home}", &self.home.display().to_string())
+                .replace("{crabtalk}", &self.crabtalk.display().to_string())
+                .replace("{name}", &slug(&self.spec.name))
+                .replace("{folder}", &folder.display().to_string())
+                .replace("{session}", session.unwrap_or_default())
+        };
+        let words = match session {
+            Some(_) if !kind.resume.is_empty() => &kind.resume,
+            _ => &kind.command,
+        };
+        let own = [
+            (MARK.to_owned(), life.to_owned()),
+            (HOOKS.to_owned(), self.hooks_file().display().to_string()),
+        ];
+        let given = kind.env.iter().chain(&self.spec.env);
+        let environment = given.map(|(name, value)| (name.clone(), expand(value)));
+        Program {
+            words: words.iter().map(expand).collect(),
+            environment: environment.chain(own).collect(),
+            folder,
+            life: life.to_owned(),
+        }
+    }
+}
+
+/// Names a life among all, also of other supervisors.
+fn new_life(agent: &str) -> String {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let now = now.map_or(0, |since| since.as_nanos());
+    format!("{agent}-{}-{now}", std::process::id())
+}
+
+/// The name of a session that begins anew in the same life.
+pub(super) fn unnamed(agent: &str) -> String {
+    format!("{UNNAMED}{}", new_life(agent))
+}
+
+/// Whether a session has a name of ours, and no transcript that named it.
+pub(super) fn is_unnamed(name: &str) -> bool {
+    name.starts_with(UNNAMED)
+}

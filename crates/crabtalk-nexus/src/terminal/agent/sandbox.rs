@@ -1,0 +1,96 @@
+//! An agent's program in CrabTalk's sandbox: the window runs a guardian, and the
+//! guardian runs the program in the window's terminal.
+//!
+//! Invariants: of NEXUS's folder the program writes the file of its hooks alone,
+//! which it cannot replace; the guardian's order lies where it only reads.
+
+use super::Shared;
+use crate::terminal::error::Error;
+use crate::terminal::tmux::windows::Program;
+use crabtalk_guardian::{
+    GuardianCommand, PolicyBuilder, Run, SandboxConfig, Spot, TerminalCommand,
+};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// What an agent's program reaches besides the folder in which it works.
+#[derive(Debug, Clone)]
+pub struct Sandbox {
+    /// What the window runs.
+    pub guardian: GuardianCommand,
+    /// CrabTalk's home, which is closed to it.
+    pub crabtalk_home: PathBuf,
+    /// Hosts that it reaches through the guardian's proxy.
+    pub hosts: Vec<String>,
+    /// Files and folders that it may change, beside those of its kind.
+    pub writable: Vec<PathBuf>,
+    /// Files and folders that it may read, beside those of its kind.
+    pub readable: Vec<PathBuf>,
+    /// Variables that it gets before those of its kind and its own.
+    pub environment: Vec<(OsString, OsString)>,
+}
+
+impl Shared {
+    /// The program as the window runs it. Touches the disk.
+    pub(super) fn boxed(&self, program: Program) -> Result<Program, Error> {
+        let Some(sandbox) = &self.spec.sandbox else {
+            return Ok(program);
+        };
+        let failed = |said: String| Error::Sandbox {
+            agent: self.spec.name.clone(),
+            said,
+        };
+        let own = program
+            .environment
+            .iter()
+            .map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        let environment: Vec<_> = sandbox.environment.iter().cloned().chain(own).collect();
+        let at_home = |paths: &[String]| -> Vec<PathBuf> {
+            let home = self.home.display().to_string();
+            let paths = paths.iter().map(|path| path.replace("{home}", &home));
+            paths.map(PathBuf::from).collect()
+        };
+        let mut writable = at_home(&self.spec.kind.writable);
+        writable.extend(sandbox.writable.iter().cloned());
+        writable.push(self.hooks_file());
+        let mut config = SandboxConfig {
+            read: at_home(&self.spec.kind.readable),
+            ..SandboxConfig::default()
+        };
+        config.read.extend(sandbox.readable.iter().cloned());
+        let cwd = Spot::judge(&program.folder);
+        let policy = PolicyBuilder {
+            config: &config,
+            cwd: &cwd.map_err(|e| failed(format!("{}: {e}", program.folder.display())))?,
+            read_only: false,
+            write: &[],
+            hosts: &sandbox.hosts,
+            home: &sandbox.crabtalk_home,
+            user_home: Some(&self.home),
+            environment: &environment,
+            readable: std::slice::from_ref(&self.state),
+            own: &writable,
+            caches: Some(&self.state.join("caches")),
+            namespaces: true,
+        };
+        let sandbox_policy = policy.build().map_err(failed)?;
+        let mut words = program.words.into_iter();
+        let command = TerminalCommand {
+            run: Run::Program {
+                program: words.next().unwrap_or_default(),
+                arguments: words.collect(),
+            },
+            environment,
+            sandbox: sandbox_policy,
+        };
+        let file = self.state.join("order.json");
+        let words = command
+            .write(&file, &sandbox.guardian)
+            .map_err(|source| Error::Write { path: file, source })?;
+        let words = words.iter().map(|word| word.display().to_string());
+        Ok(Program {
+            words: words.collect(),
+            ..program
+        })
+    }
+}

@@ -1,0 +1,167 @@
+//! Which transcript is the agent's own, found among those that lie where its kind
+//! writes them.
+
+use super::{CLOCK_SLACK, REPLAY_BYTES, Session, is_said, past};
+use crate::backend::{Evidence, Source, What};
+use crate::terminal::kind::Place;
+use crate::terminal::transcript::place::{self, Found};
+use crate::terminal::transcript::tail::{Tail, length};
+use crate::terminal::transcript::turns::Step;
+use crate::terminal::transcript::{Form, Reader};
+use std::path::Path;
+use std::sync::PoisonError;
+use std::time::{Duration, Instant, SystemTime};
+
+/// How long a submission may take before another transcript than the known one is
+/// looked for: some programs begin a new one.
+const ELSEWHERE_AFTER: Duration = Duration::from_millis(400);
+
+/// Between two looks for a transcript.
+const LOOK_FOR_IT: Duration = Duration::from_millis(300);
+
+/// The same while a message of ours has to appear in it.
+const LOOK_FOR_OURS: Duration = Duration::from_millis(50);
+
+/// The same where it does not appear: something swallowed it, and looking costs
+/// reading what others wrote.
+const LOOK_SELDOM: Duration = Duration::from_secs(5);
+
+/// How long another agent may take to know a transcript as its own, by a message in
+/// it, before one that nobody claims is taken for it.
+const UNCLAIMED: Duration = Duration::from_secs(2);
+
+impl Session {
+    /// Follows a file from its end, after reading where it stands.
+    pub(super) fn take_up(&mut self, path: &Path) {
+        let Some(place) = &self.place else { return };
+        let reader = Reader::new(place.form);
+        let end = length(path);
+        let mut tail = Tail::new(path, end.saturating_sub(REPLAY_BYTES));
+        while tail.at() < end {
+            let (lines, more) = tail.step();
+            for record in lines.iter().flat_map(|line| reader.read(line)) {
+                if self.turns.take(record).contains(&Step::Compacted) {
+                    self.compacted_at = tail.at();
+                }
+            }
+            if !more {
+                break;
+            }
+        }
+        self.claim(path);
+        self.tail = Some(tail);
+    }
+
+    fn claim(&self, path: &Path) {
+        let mut claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
+        claims.retain(|_, agent| *agent != self.agent);
+        claims.insert(path.to_owned(), self.agent.clone());
+    }
+
+    pub(super) fn is_anothers(&self, path: &Path) -> bool {
+        let claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
+        claims.get(path).is_some_and(|agent| *agent != self.agent)
+    }
+
+    /// Looks for the transcript where it is not known, or where a message does
+    /// not appear in the one that is.
+    pub(super) fn find(&mut self) {
+        let Some(place) = self.place.clone() else {
+            return;
+        };
+        if !self.is_time_to_look() {
+            return;
+        }
+        self.looked = Some(Instant::now());
+        let found = self.candidates(&place);
+        let holds = |found: &&Found| {
+            let at = self.before.get(&found.path).copied().unwrap_or(0);
+            let said = past::users(&found.path, at, Reader::new(place.form));
+            let mut pending = self.pending.iter();
+            pending.any(|pending| said.iter().any(|said| is_said(said, &pending.text)))
+        };
+        let choice = found.iter().find(holds).cloned();
+        // Without a message of ours only one that is alone is surely its own, unless
+        // all conversations lie there, whoever has them.
+        let may_be = place.form != Form::Crabtalk && self.tail.is_none() && self.pending.is_empty();
+        let alone = (may_be && found.len() == 1).then(|| found[0].clone());
+        let alone = self.unclaimed(alone);
+        if let Some(found) = choice.or(alone) {
+            self.follow(&found.path);
+            self.rename(found.session);
+        }
+    }
+
+    /// Whether the transcript is not known, or lacks a message, and the last look
+    /// was a while ago.
+    fn is_time_to_look(&self) -> bool {
+        let waits = || self.pending.iter().map(|p| p.since.elapsed());
+        if self.tail.is_some() && !waits().any(|since| since > ELSEWHERE_AFTER) {
+            return false;
+        }
+        let pause = waits().map(|since| since / 8).min();
+        let pause = pause.map_or(LOOK_FOR_IT, |pause| pause.clamp(LOOK_FOR_OURS, LOOK_SELDOM));
+        self.looked.is_none_or(|at| at.elapsed() > pause)
+    }
+
+    /// Files that were written since the launch, other than the known one and those
+    /// of other agents.
+    fn candidates(&self, place: &Place) -> Vec<Found> {
+        let since = self
+            .life
+            .as_ref()
+            .map_or(SystemTime::now(), |life| life.since);
+        let since = since
+            .checked_sub(CLOCK_SLACK)
+            .unwrap_or(SystemTime::UNIX_EPOCH);
+        let mut found = place::candidates(&self.pattern, place.form, since, &self.folder);
+        let current = self.tail.as_ref().map(|tail| tail.path.clone());
+        found.retain(|found| {
+            let grown = length(&found.path) > self.before.get(&found.path).copied().unwrap_or(0);
+            grown && Some(&found.path) != current.as_ref() && !self.is_anothers(&found.path)
+        });
+        found
+    }
+
+    /// The one file that may be its own, once no other agent has claimed it for a
+    /// while.
+    fn unclaimed(&mut self, alone: Option<Found>) -> Option<Found> {
+        let before = self.alone.take();
+        let found = alone?;
+        let since = match before {
+            Some((path, since)) if path == found.path => since,
+            Some(_) | None => Instant::now(),
+        };
+        self.alone = Some((found.path.clone(), since));
+        (since.elapsed() > UNCLAIMED).then_some(found)
+    }
+
+    pub(super) fn follow(&mut self, path: &Path) {
+        self.claim(path);
+        let at = self.before.get(path).copied().unwrap_or(0);
+        self.compacted_at = at;
+        self.tail = Some(Tail::new(path, at));
+    }
+
+    pub(super) fn rename(&mut self, name: String) {
+        if self.name == name || name.is_empty() {
+            return;
+        }
+        self.name.clone_from(&name);
+        if self.life.as_ref().is_some_and(|life| life.is_ready) {
+            let evidence = Evidence::new(Source::Transcript, "its head names the session");
+            self.tell(What::Session { session: name }, evidence);
+        }
+    }
+}
+
+/// A kind's pattern of files, for this home and folder.
+pub(super) fn pattern(files: &str, home: &Path, folder: &Path) -> String {
+    let folder = folder.display().to_string();
+    let slashes = folder.trim_start_matches('/').replace(['/', ':'], "-");
+    let dashes = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    files
+        .replace("{home}", &home.display().to_string())
+        .replace("{slashes}", &slashes)
+        .replace("{dashes}", &folder.chars().map(dashes).collect::<String>())
+}

@@ -1,0 +1,353 @@
+//! Messages and commands, typed.
+//!
+//! Invariants: nothing is typed into a window that somebody looks at, nor while a
+//! turn is in flight, a prompt waits, or the composer is not there; Enter goes
+//! alone, and only into a composer that shows the message; whether it arrived is
+//! read in the transcript.
+
+use super::Terminal;
+use super::session::Pending;
+use crate::backend::{Answered, Evidence, Failure, Source, Submission, Submitted};
+use crate::terminal::tmux::control::Window;
+use crate::terminal::tmux::keys::{Stroke, shown};
+use crate::terminal::tmux::look::Look;
+use crate::terminal::tmux::text::{cut, squeezed};
+use std::time::{Duration, Instant};
+
+/// Between two looks at a composer.
+const PAUSE: Duration = Duration::from_millis(40);
+
+/// How long a composer may take to show what was pasted: 200 KB take a while.
+const SHOWS: Duration = Duration::from_secs(8);
+
+/// How long a program without a known composer has to take a paste in.
+const BLIND: Duration = Duration::from_millis(250);
+
+/// How often keys that take away a draft are pressed: its lines, one by one.
+const CLEARS: usize = 40;
+
+/// How often a key is tried whose screen moved on its way.
+const TRIES: usize = 20;
+
+/// How long an Enter may be without effect before another one: a completion takes
+/// the first.
+const SWALLOWED: Duration = Duration::from_millis(600);
+
+/// How often Enter is pressed at most.
+const ENTERS: usize = 3;
+
+/// How long a submission is watched before the watcher alone does.
+const WATCHED: Duration = Duration::from_secs(4);
+
+/// Bytes of a message that are looked for on the screen: they stand in one line.
+const ON_SCREEN: usize = 60;
+
+/// How long a call waits for a message that may come late, and between two looks.
+const LATE: Duration = Duration::from_secs(15);
+const LATE_PAUSE: Duration = Duration::from_millis(200);
+
+fn enter() -> [Stroke; 1] {
+    [Stroke::Key("Enter".into())]
+}
+
+/// Why nothing was typed.
+pub(super) enum Hindered {
+    NotNow(Evidence),
+    Failed(Failure),
+}
+
+impl From<crate::terminal::Error> for Hindered {
+    fn from(error: crate::terminal::Error) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+fn not_now(detail: &str) -> Hindered {
+    Hindered::NotNow(Evidence::new(Source::Screen, detail))
+}
+
+impl Terminal {
+    pub(super) async fn give(&self, message: Submission) -> Result<Submitted, Failure> {
+        let window = self.shared.running()?;
+        self.shared.catch_up().await;
+        if message.again && self.shared.session().has_seen(&message.id) {
+            let evidence = Evidence::new(Source::Transcript, "its arrival was told");
+            return Ok(Submitted::AlreadyThere(evidence));
+        }
+        if let Some(evidence) = self.found_behind(&message).await {
+            return Ok(Submitted::AlreadyThere(evidence));
+        }
+        if message.again
+            && let Some(submitted) = self.comes_late(&window, &message).await?
+        {
+            return Ok(submitted);
+        }
+        match self.typed(&window, &message).await {
+            Ok(evidence) => Ok(Submitted::Sent(evidence)),
+            Err(Hindered::NotNow(evidence)) => Ok(Submitted::NotNow(evidence)),
+            Err(Hindered::Failed(failure)) => Err(failure),
+        }
+    }
+
+    /// Tells of a message that an earlier try brought there, and what turns came
+    /// to since the agent was found.
+    async fn found_behind(&self, message: &Submission) -> Option<Evidence> {
+        let shared = self.shared.clone();
+        let message = message.clone();
+        let find = move || {
+            let mut session = shared.session();
+            let found = message
+                .again
+                .then(|| session.found_behind(&message.id, &message.mark, &message.text));
+            session.release();
+            found.flatten()
+        };
+        // One that panics found nothing.
+        let found = tokio::task::spawn_blocking(find).await.unwrap_or(None);
+        self.shared.wake.notify_one();
+        found
+    }
+
+    /// Waits for a message that an earlier supervisor may have entered: one that
+    /// the screen shows, and that is no draft, may stand in the transcript a while
+    /// later. None where it has to be typed.
+    async fn comes_late(
+        &self,
+        window: &Window,
+        message: &Submission,
+    ) -> Result<Option<Submitted>, Failure> {
+        let text = squeezed(&message.text);
+        let begin = cut(&text, ON_SCREEN);
+        let deadline = Instant::now() + LATE;
+        while self.shared.session().may_come_late() && self.shows(window, begin).await? {
+            {
+                // It is told as one that was typed now.
+                let mut session = self.shared.session();
+                if !session.pending.iter().any(|known| known.id == message.id)
+                    && !session.has_seen(&message.id)
+                {
+                    session.pending.push(Pending {
+                        id: message.id.clone(),
+                        text: text.clone(),
+                        since: Instant::now(),
+                    });
+                }
+            }
+            self.shared.wake.notify_one();
+            tokio::time::sleep(LATE_PAUSE).await;
+            self.shared.catch_up().await;
+            if self.shared.session().has_seen(&message.id) {
+                let evidence = Evidence::new(Source::Transcript, "it came there late");
+                return Ok(Some(Submitted::AlreadyThere(evidence)));
+            }
+            if Instant::now() > deadline {
+                let detail = "the screen shows it; it may come into the transcript yet";
+                return Ok(Some(Submitted::NotNow(Evidence::new(
+                    Source::Screen,
+                    detail,
+                ))));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether the screen, or what scrolled out of it, shows a text that is not
+    /// what stands in the composer.
+    async fn shows(&self, window: &Window, text: &str) -> Result<bool, Failure> {
+        let kind = &self.shared.spec.kind;
+        let look = match self.now(&window.pane).await {
+            Ok(look) => look,
+            Err(Hindered::NotNow(_)) => return Ok(false),
+            Err(Hindered::Failed(failure)) => return Err(failure),
+        };
+        let draft = kind.composer.draft(&look).unwrap_or_default();
+        if squeezed(&draft).contains(text) {
+            return Ok(false);
+        }
+        let all = self.shared.tmux.history(&window.pane).await?;
+        Ok(squeezed(&all).contains(text))
+    }
+
+    async fn typed(&self, window: &Window, message: &Submission) -> Result<Evidence, Hindered> {
+        self.paste(window, &message.text).await?;
+        let pending = Pending {
+            id: message.id.clone(),
+            text: squeezed(&message.text),
+            since: Instant::now(),
+        };
+        {
+            let mut session = self.shared.session();
+            session.pending.retain(|pending| pending.id != message.id);
+            session.pending.push(pending);
+        }
+        self.shared.wake.notify_one();
+        let arrived = || {
+            let session = self.shared.session();
+            !session
+                .pending
+                .iter()
+                .any(|pending| pending.id == message.id)
+        };
+        self.enter(window, &arrived).await?;
+        let detail = format!("{} bytes pasted, <Enter>", message.text.len());
+        Ok(match arrived() {
+            true => Evidence::new(Source::Transcript, format!("{detail}; it stands there")),
+            false => Evidence::new(Source::Screen, detail),
+        })
+    }
+
+    /// Types a command of the agent's own.
+    pub(super) async fn command(&self, window: &Window, command: &str) -> Result<(), Hindered> {
+        self.paste(window, command).await?;
+        self.enter(window, &|| false).await
+    }
+
+    /// Brings a text into the composer, and nothing else.
+    async fn paste(&self, window: &Window, text: &str) -> Result<(), Hindered> {
+        if self.is_held(window) {
+            return Err(not_now("a client shows the window"));
+        }
+        if self.shared.session().turns.is_busy {
+            let evidence = Evidence::new(Source::Transcript, "a turn is in flight");
+            return Err(Hindered::NotNow(evidence));
+        }
+        let (tmux, kind) = (&self.shared.tmux, &self.shared.spec.kind);
+        let pane = &window.pane;
+        tmux.leave_mode(pane).await?;
+        self.emptied(pane).await?;
+        tmux.load(pane, text).await?;
+        self.press(pane, &[Stroke::Paste], &|look| kind.is_ready(look))
+            .await?;
+        let deadline = Instant::now() + SHOWS;
+        if text.trim().is_empty() {
+            return Ok(());
+        }
+        loop {
+            tokio::time::sleep(PAUSE).await;
+            let look = self.now(pane).await?;
+            match kind.composer.draft(&look) {
+                Some(draft) if !draft.is_empty() => return Ok(()),
+                None if kind.composer.line.is_none() && kind.composer.frame.is_none() => {
+                    tokio::time::sleep(BLIND).await;
+                    return Ok(());
+                }
+                // A dialog may have taken it, or the paste is under way.
+                _ if Instant::now() > deadline => {
+                    return Err(not_now("the composer does not show what was pasted"));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Presses Enter, and once more where the first one was swallowed.
+    async fn enter(
+        &self,
+        window: &Window,
+        arrived: &(dyn Fn() -> bool + Sync),
+    ) -> Result<(), Hindered> {
+        let kind = &self.shared.spec.kind;
+        let pane = &window.pane;
+        let drafted = |look: &Look| match kind.composer.draft(look) {
+            Some(draft) => !draft.is_empty() && kind.prompt(look).is_none(),
+            None => kind.composer.line.is_none() && kind.composer.frame.is_none(),
+        };
+        let since = Instant::now();
+        for _ in 0..ENTERS {
+            self.shared.tmux.leave_mode(pane).await?;
+            self.press(pane, &enter(), &drafted).await?;
+            let pressed = Instant::now();
+            loop {
+                tokio::time::sleep(PAUSE).await;
+                self.shared.catch_up().await;
+                if arrived() || since.elapsed() > WATCHED {
+                    return Ok(());
+                }
+                let look = self.now(pane).await?;
+                let draft = kind.composer.draft(&look);
+                if draft.is_none_or(|draft| draft.is_empty()) {
+                    return Ok(());
+                }
+                if pressed.elapsed() > SWALLOWED {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes away what stands in the composer, and sees that it is gone.
+    async fn emptied(&self, pane: &str) -> Result<(), Hindered> {
+        let kind = &self.shared.spec.kind;
+        let clear: Vec<Stroke> = kind
+            .composer
+            .clear
+            .iter()
+            .map(|key| Stroke::parse(key))
+            .collect();
+        for _ in 0..CLEARS {
+            let look = self.now(pane).await?;
+            if kind.prompt(&look).is_some() {
+                return Err(not_now("a prompt waits"));
+            }
+            if !kind.is_ready(&look) {
+                return Err(not_now("its composer is not there"));
+            }
+            match kind.composer.draft(&look) {
+                Some(draft) if !draft.is_empty() && !clear.is_empty() => {
+                    self.press(pane, &clear, &|look| kind.is_ready(look))
+                        .await?;
+                    tokio::time::sleep(PAUSE).await;
+                }
+                _ => return Ok(()),
+            }
+        }
+        Err(not_now("a draft cannot be taken away"))
+    }
+
+    /// Types keys into a screen that is as it should be, however it moves.
+    pub(super) async fn press(
+        &self,
+        pane: &str,
+        strokes: &[Stroke],
+        is_right: &(dyn Fn(&Look) -> bool + Sync),
+    ) -> Result<(), Hindered> {
+        for _ in 0..TRIES {
+            let look = self.now(pane).await?;
+            if !is_right(&look) {
+                let detail = format!("the screen is not one for {}", shown(strokes));
+                return Err(not_now(&detail));
+            }
+            if self.shared.tmux.press(pane, &look, strokes).await? {
+                return Ok(());
+            }
+        }
+        Err(not_now("the screen does not hold still"))
+    }
+
+    pub(super) async fn now(&self, pane: &str) -> Result<Look, Hindered> {
+        let look = self.shared.tmux.look(pane).await?;
+        let gone = || Failure::NotRunning(format!("{}: its window is gone", self.shared.spec.name));
+        match look {
+            Some(look) if !look.is_dead => Ok(look),
+            _ => Err(Hindered::Failed(gone())),
+        }
+    }
+
+    pub(super) async fn nudged(&self, draft: &str) -> Result<Answered, Failure> {
+        let window = self.shared.running()?;
+        let kind = &self.shared.spec.kind;
+        let same = |look: &Look| {
+            let now = kind.composer.draft(look);
+            kind.prompt(look).is_none() && now.is_some_and(|now| now == draft)
+        };
+        match self.press(&window.pane, &enter(), &same).await {
+            Ok(()) => {
+                let evidence = Evidence::new(Source::Screen, "<Enter> into the draft");
+                Ok(Answered::Taken(evidence))
+            }
+            Err(Hindered::NotNow(evidence)) => Ok(Answered::Stale(evidence)),
+            Err(Hindered::Failed(failure)) => Err(failure),
+        }
+    }
+}

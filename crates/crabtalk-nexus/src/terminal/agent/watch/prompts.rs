@@ -1,0 +1,202 @@
+//! Prompts on an agent's screen: when one came, what it asks about, when it went.
+
+use super::super::session::{Live, Session};
+use super::{BUSY_PAUSE, Watcher};
+use crate::backend::{Evidence, Prompt, Source, What};
+use crate::terminal::kind::PromptRule;
+use crate::terminal::kind::screen::Shown;
+use crate::terminal::tmux::text::squeezed;
+use crate::terminal::transcript::turns::Call;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Instant;
+
+impl Watcher {
+    /// Looks for a prompt that came or went.
+    pub(super) async fn examine(&mut self, pane: &str) {
+        let before = self.shared.session().gone;
+        let Ok(Some(look)) = self.shared.tmux.look(pane).await else {
+            return;
+        };
+        // The call that the screen shows was written before it was drawn.
+        self.shared.catch_up().await;
+        let shared = self.shared.clone();
+        let mut session = shared.session();
+        let shown = shared.spec.kind.prompt(&look);
+        let shown = shown.filter(|shown| may_wait(shown.rule, &session));
+        if session.gone != before {
+            // It was answered meanwhile, and this look may be from before that.
+            self.looks.push_front(Instant::now() + BUSY_PAUSE);
+            return;
+        }
+        let key = session.live.as_ref().map(|live| live.key.clone());
+        match (shown, key) {
+            (Some(shown), Some(key)) if shown.key == key && !session.is_outdated() => {
+                self.is_missing = false;
+            }
+            (Some(shown), key) => {
+                if key.is_some() {
+                    session.prompt_gone("another prompt took its place", Source::Screen);
+                }
+                self.is_missing = false;
+                self.prompt_since = Instant::now();
+                let (prompt, call) = prompt_of(&shown, &mut session);
+                session.live = Some(Live {
+                    prompt: prompt.clone(),
+                    key: shown.key,
+                    call,
+                    answer: None,
+                });
+                let first = prompt.text.lines().next().unwrap_or_default().trim();
+                let detail = format!("{}; screen: {first}", self.why.detail);
+                session.tell(What::Prompt(prompt), Evidence::new(self.why.source, detail));
+                // What follows is looked at for as long as it waits.
+                self.looks.clear();
+            }
+            // A screen may be half drawn: gone is what is missing twice.
+            (None, Some(_)) if !self.is_missing => {
+                self.is_missing = true;
+                self.looks.push_front(Instant::now() + BUSY_PAUSE);
+            }
+            (None, Some(_)) => {
+                self.is_missing = false;
+                session.prompt_gone("it went away", Source::Screen);
+            }
+            (None, None) => {}
+        }
+    }
+}
+
+/// Whether the transcript lets a prompt wait at all: what is still on the screen
+/// of a turn that ended, or of a call that has its result, does not.
+fn may_wait(rule: &PromptRule, session: &Session) -> bool {
+    match rule {
+        _ if !session.is_followed() => true,
+        rule if rule.call => !session.turns.calls.is_empty(),
+        rule => session.turns.is_busy || rule.allow.is_empty(),
+    }
+}
+
+/// Whether exactly one call is open and the screen shows its subject to the letter:
+/// on one line, in printable ASCII, which no terminal draws differently.
+fn is_exact(shown: &Shown<'_>, calls: &[Call]) -> bool {
+    let [call] = calls else {
+        return false;
+    };
+    (shown.tool.is_empty() || shown.tool == call.tool)
+        && shown.subject.as_ref() == Some(&call.subject)
+        && call.subject.trim() == call.subject
+        && call
+            .subject
+            .bytes()
+            .all(|byte| (b' '..=b'~').contains(&byte))
+}
+
+/// A prompt with all that would be done: the whole subject stands in the
+/// transcript, as the one call without a result that is shown on the screen.
+fn prompt_of(shown: &Shown<'_>, session: &mut Session) -> (Prompt, Option<String>) {
+    /// So much of a subject tells calls apart, and stands in one line.
+    const PREFIX_CHARS: usize = 24;
+    let screen = squeezed(&shown.text);
+    let on_screen = |subject: &str| {
+        let prefix: String = squeezed(subject).chars().take(PREFIX_CHARS).collect();
+        !prefix.is_empty() && screen.contains(&prefix)
+    };
+    let mut calls = session.turns.calls.iter().filter(|call| {
+        (shown.tool.is_empty() || shown.tool == call.tool) && on_screen(&call.subject)
+    });
+    let call = match (calls.next(), calls.next()) {
+        (Some(call), None) => Some(call),
+        // Two that look alike: nobody knows which is asked.
+        (Some(_), Some(_)) => None,
+        (None, _) => None,
+    };
+    let is_only = session.turns.calls.is_empty();
+    let subject = match call {
+        Some(call) => call.subject.clone(),
+        None if is_only => shown.subject.clone().unwrap_or_default(),
+        None => String::new(),
+    };
+    let tool = call.map_or_else(|| shown.tool.clone(), |call| call.tool.clone());
+    let mut hasher = DefaultHasher::new();
+    (session.epoch, &shown.key, call.map(|call| &call.id)).hash(&mut hasher);
+    let digest = hasher.finish();
+    let id = call.filter(|_| shown.rule.call).map(|call| call.id.clone());
+    session.prompts += 1;
+    let prompt = Prompt {
+        id: format!("{digest:016x}-{}", session.prompts),
+        tool,
+        subject,
+        exact: is_exact(shown, &session.turns.calls),
+        text: shown.text.clone(),
+        is_question: shown.rule.is_question,
+        options: Vec::new(),
+        always: shown.always.clone().unwrap_or_default(),
+    };
+    (prompt, id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::terminal::kind::Kinds;
+    use crate::terminal::tmux::look::Look;
+
+    fn call(tool: &str, subject: &str) -> Call {
+        Call {
+            id: subject.to_owned(),
+            tool: tool.to_owned(),
+            subject: subject.to_owned(),
+        }
+    }
+
+    /// Whether codex asks exactly about one of these calls, with this on the screen.
+    fn codex(screen: &str, calls: &[Call]) -> bool {
+        let kinds = Kinds::new(&toml::Table::new()).unwrap();
+        let text = format!(
+            "  Would you like to run the following command?\n\n{screen}\n\n› 1. Yes, proceed (y)\n"
+        );
+        let shown = Look::of(&text, (0, 30), false);
+        let shown = kinds.get("codex").unwrap().prompt(&shown).unwrap();
+        is_exact(&shown, calls)
+    }
+
+    #[test]
+    fn only_one_call_shown_to_the_letter_is_exact() {
+        let ls = || call("bash", "ls -l");
+        for (screen, calls, exact) in [
+            ("  $ ls -l", vec![ls()], true),
+            ("  $ ls -l", vec![ls(), call("bash", "touch canary")], false),
+            ("  $ ls -l", vec![ls(), ls()], false),
+            ("  $ ls -l", vec![], false),
+            ("  $ ls -l", vec![call("edit", "ls -l")], false),
+            ("  $ ls -l", vec![call("bash", "ls  -l")], false),
+            ("  $ ls -l", vec![call("bash", "ls -l ")], false),
+            (
+                "  $ ls -l",
+                vec![call("bash", "ls -l\ntouch canary")],
+                false,
+            ),
+            ("  $ ls -l\n    touch canary", vec![ls()], false),
+            ("  $ ls -l\n\n    touch canary", vec![ls()], false),
+            (
+                "  Reason:\n  $ ls -l\n\n  $ touch canary",
+                vec![ls()],
+                false,
+            ),
+            (
+                "  $ ls \u{202e}-l",
+                vec![call("bash", "ls \u{202e}-l")],
+                false,
+            ),
+            (
+                "  $ ls\u{200b} -l",
+                vec![call("bash", "ls\u{200b} -l")],
+                false,
+            ),
+            ("  $ ls e\u{301}", vec![call("bash", "ls e\u{301}")], false),
+            ("  $ ls\t-l", vec![call("bash", "ls\t-l")], false),
+        ] {
+            assert_eq!(codex(screen, &calls), exact, "{screen:?} {calls:?}");
+        }
+    }
+}

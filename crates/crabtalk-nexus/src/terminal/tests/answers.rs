@@ -1,0 +1,227 @@
+//! Prompts get the key that they are meant to get, or none.
+
+use super::rig::{Agent, Rig, eventually};
+use crate::backend::{Answered, Backend, Source, What};
+use crate::terminal::tmux::keys::Stroke;
+
+#[tokio::test]
+async fn check_06_an_allowed_prompt_gets_exactly_one_key() {
+    let Some(rig) = Rig::open("check_06").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    agent.say("[say:hello]").await;
+    agent.ended().await;
+    agent.say("[tool:cargo test]").await;
+    let prompt = agent.prompt().await;
+    assert_eq!(
+        (prompt.tool.as_str(), prompt.subject.as_str()),
+        ("bash", "cargo test")
+    );
+    assert!(prompt.exact, "{prompt:?}");
+    assert!(prompt.text.starts_with("Allow this command?"), "{prompt:?}");
+    let taken = agent.port.allow(&prompt).await.unwrap();
+    assert!(matches!(taken, Answered::Taken(_)), "{taken:?}");
+    assert_eq!(agent.ended().await.output, "done");
+    assert_eq!(agent.ran(), ["cargo test"]);
+    let ones = agent.keys().iter().filter(|key| *key == "text 1").count();
+    assert_eq!(ones, 1);
+    let again = agent.port.allow(&prompt).await.unwrap();
+    assert!(matches!(again, Answered::Stale(_)));
+    assert_eq!(agent.count(|what| matches!(what, What::Prompt(_))), 1);
+    agent
+        .until("PromptGone", |what| {
+            matches!(what, What::PromptGone { .. }).then_some(())
+        })
+        .await;
+    assert_eq!(
+        agent.count(|what| matches!(what, What::PromptGone { .. })),
+        1
+    );
+    let place = |is: fn(&What) -> bool| agent.told.iter().rposition(|event| is(&event.what));
+    let gone = place(|what| matches!(what, What::PromptGone { .. }));
+    let ended = place(|what| matches!(what, What::TurnEnded(_)));
+    assert!(gone < ended, "a prompt goes before its turn ends");
+}
+
+#[tokio::test]
+async fn check_07_a_denied_prompt_gets_escape() {
+    let Some(rig) = Rig::open("check_07").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    agent.say("[tool:rm -rf /]").await;
+    let prompt = agent.prompt().await;
+    let taken = agent.port.deny(&prompt, "it is destructive").await.unwrap();
+    assert!(matches!(taken, Answered::Taken(e) if e.detail.contains("<Escape>")));
+    assert_eq!(agent.ended().await.error.as_deref(), Some("cancelled"));
+    assert!(agent.ran().is_empty());
+    assert_eq!(agent.keys().last().unwrap(), "Escape");
+}
+
+#[tokio::test]
+async fn check_08_an_unknown_prompt_gets_no_key() {
+    let Some(rig) = Rig::open("check_08").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    agent.say("[odd]").await;
+    let keys = agent.keys();
+    let prompt = agent
+        .until("Bell", |what| match what {
+            What::Bell { prompt, .. } => Some(prompt.clone()),
+            _ => None,
+        })
+        .await;
+    assert_eq!(prompt, None);
+    let probe = agent.port.probe().await.unwrap();
+    assert_eq!((probe.prompt, probe.busy), (None, Some(true)));
+    assert_eq!(agent.keys(), keys);
+}
+
+#[tokio::test]
+async fn check_09_a_prompt_that_vanishes_first_gets_no_key() {
+    let Some(rig) = Rig::open("check_09").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    agent.say("[vanish:cargo test]").await;
+    let prompt = agent.prompt().await;
+    let pane = agent.port.shared().running().unwrap().pane;
+    let seen = rig
+        .terminals
+        .server
+        .tmux
+        .look(&pane)
+        .await
+        .unwrap()
+        .unwrap();
+    let keys = agent.keys();
+    agent.go();
+    agent.ended().await;
+    // The screen that was looked at is gone, whoever looked at it.
+    let strokes = [Stroke::Text("1".into())];
+    assert!(
+        !rig.terminals
+            .server
+            .tmux
+            .press(&pane, &seen, &strokes)
+            .await
+            .unwrap()
+    );
+    let stale = agent.port.allow(&prompt).await.unwrap();
+    assert!(matches!(stale, Answered::Stale(_)), "{stale:?}");
+    assert_eq!(agent.keys(), keys);
+    assert_eq!(
+        agent.port.probe().await.unwrap().draft,
+        None,
+        "the composer is empty"
+    );
+    assert!(agent.ran().is_empty());
+}
+
+#[tokio::test]
+async fn check_10_old_prompt_text_on_the_screen_gets_no_key() {
+    let Some(rig) = Rig::open("check_10").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    agent.say("[old:rm -rf /]").await;
+    agent.ended().await;
+    let keys = agent.keys();
+    agent
+        .until("Bell", |what| {
+            matches!(what, What::Bell { .. }).then_some(())
+        })
+        .await;
+    assert!(agent.screen().await.contains("Allow this command?"));
+    assert_eq!(agent.port.probe().await.unwrap().prompt, None);
+    assert_eq!(agent.count(|what| matches!(what, What::Prompt(_))), 0);
+    assert_eq!(agent.keys(), keys);
+}
+
+#[tokio::test]
+async fn a_prompt_without_a_bell_is_found_by_the_transcript() {
+    let Some(rig) = Rig::open("a_prompt_without_a_bell").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    agent.say("[mute:make]").await;
+    let prompt = agent.prompt().await;
+    assert_eq!(prompt.subject, "make");
+    let evidence = agent.evidence(|what| matches!(what, What::Prompt(_)));
+    assert_eq!(evidence.source, Source::Transcript);
+}
+
+#[tokio::test]
+async fn a_person_who_answers_is_told_of() {
+    let Some(rig) = Rig::open("a_person_who_answers").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    agent.say("[tool:make]").await;
+    let prompt = agent.prompt().await;
+    rig.tmux(&["send-keys", "-t", "nexus:FE", "-l", "1"]);
+    let gone = agent
+        .until("PromptGone", |what| match what {
+            What::PromptGone { id, .. } => Some(id.clone()),
+            _ => None,
+        })
+        .await;
+    assert_eq!(gone, prompt.id);
+    agent.ended().await;
+}
+
+#[tokio::test]
+async fn the_same_question_asked_later_is_another_prompt() {
+    let Some(rig) = Rig::open("the_same_question_asked_later").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        agent.say("[tool:make]").await;
+        let prompt = agent.prompt().await;
+        agent.port.allow(&prompt).await.unwrap();
+        agent.ended().await;
+        ids.push(prompt.id);
+    }
+    assert_ne!(ids[0], ids[1]);
+    assert_eq!(agent.ran(), ["make", "make"]);
+}
+
+#[tokio::test]
+async fn a_kind_without_keys_leaves_the_answer_to_a_person() {
+    let Some(rig) = Rig::open("a_kind_without_keys").await else {
+        return;
+    };
+    let changes = "[changed]\nlike = 'fake'\n[[changed.prompts]]\nask = '^Which colour'\n\
+        choice = '^. 1. Blue'\n";
+    let mut agent = Agent::new(&rig.terminals, rig.folder.path(), "FE", changes);
+    agent.launch(crate::backend::Launch::Fresh).await;
+    agent.say("[odd]").await;
+    let prompt = agent.prompt().await;
+    let keys = agent.keys();
+    agent.port.allow(&prompt).await.unwrap_err();
+    assert_eq!(agent.keys(), keys);
+    rig.tmux(&["send-keys", "-t", "nexus:FE", "-l", "b"]);
+    eventually("an answer", || agent.keys().len() > keys.len()).await;
+    agent.ended().await;
+}
+
+#[tokio::test]
+async fn prompt_beside_a_hidden_call_is_not_exact() {
+    let Some(rig) = Rig::open("prompt_beside_a_hidden_call").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    agent.say("[say:hello]").await;
+    agent.ended().await;
+    agent.say("[two:ls]").await;
+    let prompt = agent.prompt().await;
+    assert_eq!(prompt.text.lines().next(), Some("Allow this command?"));
+    assert!(!prompt.exact, "{prompt:?}");
+    // ADMIN, who sees the screen, may still allow it.
+    let taken = agent.port.allow(&prompt).await.unwrap();
+    assert!(matches!(taken, Answered::Taken(_)), "{taken:?}");
+}

@@ -1,0 +1,335 @@
+//! Agents come up, crash, are taken up again, and leave nothing.
+
+use super::rig::{Agent, Rig, eventually};
+use crate::backend::{Backend, Compression, Exit, Failure, Launch, Source, Submission, What};
+use crate::terminal::{Sandbox, Spec};
+
+fn died(what: &What) -> Option<Exit> {
+    match what {
+        What::Died(exit) => Some(exit.clone()),
+        _ => None,
+    }
+}
+
+fn is_running(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+    // One that ended and was not waited for does not run.
+    stat.is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+#[tokio::test]
+async fn check_27_a_crash_is_told_with_its_status_and_the_session_taken_up() {
+    let Some(rig) = Rig::open("check_27").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    agent.say("remember this").await;
+    agent.ended().await;
+    agent.submit("boom", "[crash:7]").await;
+    let exit = agent.until("Died", died).await;
+    assert_eq!((exit.status, exit.signal), (Some(7), None));
+    let evidence = agent.evidence(|what| matches!(what, What::Died(_)));
+    assert_eq!(evidence.source, Source::Process);
+    let message = Submission {
+        id: "x".into(),
+        text: "hello?".into(),
+        mark: agent.port.mark().await.unwrap(),
+        again: false,
+    };
+    let refused = agent.port.submit(message).await;
+    assert!(
+        matches!(refused, Err(Failure::NotRunning(_))),
+        "{refused:?}"
+    );
+
+    let session = agent.told.iter().rev().find_map(|event| match &event.what {
+        What::Session { session } => Some(session.clone()),
+        _ => None,
+    });
+    let session = session.expect("the first message named it");
+    agent
+        .launch(Launch::Resume {
+            session: session.clone(),
+        })
+        .await;
+    assert_eq!(agent.session, session);
+    agent.say("go on").await;
+    assert_eq!(agent.ended().await.output, "ok: go on");
+    let files = std::fs::read_dir(agent.folder.join("sessions")).unwrap();
+    assert_eq!(files.count(), 1, "it is one session");
+}
+
+#[tokio::test]
+async fn a_kill_is_told_by_its_signal() {
+    let Some(rig) = Rig::open("a_kill_is_told").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    let pid = agent.port.shared().running().unwrap().pid;
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    assert_eq!(agent.until("Died", died).await.signal, Some(9));
+}
+
+#[tokio::test]
+async fn a_window_that_is_closed_is_an_agent_that_died() {
+    let Some(rig) = Rig::open("a_window_that_is_closed").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    rig.tmux(&["kill-window", "-t", "nexus:FE"]);
+    let exit = agent.until("Died", died).await;
+    assert_eq!(exit.said, "its window is gone");
+    agent.launch(Launch::Fresh).await;
+    agent.say("again").await;
+}
+
+#[tokio::test]
+async fn a_server_that_was_ended_is_started_again_with_the_agents() {
+    let Some(rig) = Rig::open("a_server_that_was_ended").await else {
+        return;
+    };
+    let mut all = [rig.ready("A").await, rig.ready("B").await];
+    for agent in &mut all {
+        agent.say("before").await;
+        agent.ended().await;
+    }
+    rig.tmux(&["kill-server"]);
+    for agent in &mut all {
+        assert_eq!(agent.until("Died", died).await.said, "its window is gone");
+    }
+    // Both at once, as a supervisor does.
+    let [a, b] = &all;
+    let both = tokio::join!(a.port.launch(Launch::Fresh), b.port.launch(Launch::Fresh));
+    assert_eq!(both, (Ok(()), Ok(())));
+    for agent in &mut all {
+        agent
+            .until("Ready", |what| {
+                let after = matches!(what, What::Ready { .. });
+                after.then_some(())
+            })
+            .await;
+        agent.say("[bells:2]").await;
+        // The hooks are there again, too.
+        let bell = |what: &What| matches!(what, What::Bell { .. }).then_some(());
+        agent.until("Bell", bell).await;
+    }
+}
+
+#[tokio::test]
+async fn stopping_ends_what_left_the_window_too() {
+    let Some(rig) = Rig::open("stopping_ends_what_left").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    agent.say("[child]").await;
+    let output = agent.ended().await.output;
+    let pid = output.strip_prefix("pid ").unwrap();
+    eventually("the child", || is_running(pid)).await;
+    agent.port.stop().await.unwrap();
+    assert!(!is_running(pid));
+    assert!(!rig.tmux(&["list-windows", "-a"]).contains("FE"));
+    assert_eq!(agent.count(|what| matches!(what, What::Died(_))), 0);
+}
+
+#[tokio::test]
+async fn a_question_before_the_composer_is_not_ready() {
+    let Some(rig) = Rig::open("a_question_before_the_composer").await else {
+        return;
+    };
+    let mut agent = rig.agent("FE");
+    std::fs::write(agent.folder.join("dialog"), "").unwrap();
+    agent.port.launch(Launch::Fresh).await.unwrap();
+    let screens = || rig.tmux(&["capture-pane", "-p", "-t", "nexus:FE"]);
+    eventually("the question", || screens().contains("Do you trust")).await;
+    let refused = agent.submit("x", "swallowed?").await;
+    assert!(matches!(refused, crate::backend::Submitted::NotNow(_)));
+    assert_eq!(agent.count(|what| matches!(what, What::Ready { .. })), 0);
+    std::fs::remove_file(agent.folder.join("dialog")).unwrap();
+    agent
+        .until("Ready", |what| {
+            matches!(what, What::Ready { .. }).then_some(())
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn compacting_and_clearing_leave_it_working() {
+    let Some(rig) = Rig::open("compacting_and_clearing").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    agent.say("[tokens:90000]").await;
+    assert_eq!(agent.ended().await.tokens, Some(90_000));
+    let done = agent
+        .port
+        .compress(Compression::Compact, None)
+        .await
+        .unwrap();
+    assert_eq!(done.evidence.source, Source::Transcript);
+    agent.say("after the summary").await;
+    let bytes = agent.ended().await.transcript_bytes.unwrap();
+    assert!(bytes < 700, "counted since the summary: {bytes}");
+    let cleared = agent.port.compress(Compression::Clear, None).await.unwrap();
+    assert_ne!(cleared.session, done.session);
+    agent.say("a new session").await;
+    assert_eq!(agent.ended().await.output, "ok: a new session");
+    let files = std::fs::read_dir(agent.folder.join("sessions")).unwrap();
+    assert_eq!(files.count(), 2);
+    assert!(
+        agent
+            .told
+            .iter()
+            .any(|event| matches!(event.what, What::Session { .. }))
+    );
+}
+
+/// What an earlier supervisor did is seen, and not done again.
+#[tokio::test]
+async fn a_compression_that_was_done_before_is_not_done_again() {
+    let Some(rig) = Rig::open("a_compression_that_was_done_before").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    agent.say("something to sum up").await;
+    agent.ended().await;
+    for how in [Compression::Compact, Compression::Clear] {
+        let mark = agent.port.mark().await.unwrap();
+        // Nothing was done since: this one does it.
+        let done = agent.port.compress(how.clone(), Some(&mark)).await.unwrap();
+        let keys = agent.keys();
+        let again = agent.port.compress(how, Some(&mark)).await.unwrap();
+        assert_eq!(again.session, done.session);
+        assert!(
+            again.evidence.detail.contains("nothing was typed"),
+            "{again:?}"
+        );
+        assert_eq!(agent.keys(), keys, "no key");
+    }
+}
+
+#[tokio::test]
+async fn cancelling_ends_the_turn_and_nothing_else() {
+    let Some(rig) = Rig::open("cancelling_ends_the_turn").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    agent.port.cancel().await.unwrap();
+    assert!(agent.keys().is_empty(), "no turn, no key");
+    agent.say("[wait]").await;
+    agent.port.cancel().await.unwrap();
+    assert_eq!(agent.ended().await.error.as_deref(), Some("cancelled"));
+    agent.say("next").await;
+}
+
+#[tokio::test]
+async fn two_of_a_kind_in_one_folder_do_not_read_each_other() {
+    let Some(rig) = Rig::open("two_of_a_kind").await else {
+        return;
+    };
+    // One home: the transcripts lie side by side.
+    let mut first = rig.ready("A").await;
+    let mut second = Agent::new(&rig.terminals, rig.folder.path(), "B", "");
+    let shared = first.folder.join("sessions");
+    std::fs::create_dir_all(&shared).unwrap();
+    std::os::unix::fs::symlink(&shared, second.folder.join("sessions")).unwrap();
+    second.launch(Launch::Fresh).await;
+    first.say("[say:from A]").await;
+    second.say("[say:from B]").await;
+    assert_eq!(first.ended().await.output, "from A");
+    assert_eq!(second.ended().await.output, "from B");
+    assert_eq!(first.count(|what| matches!(what, What::TurnEnded(_))), 1);
+}
+
+#[tokio::test]
+async fn adopting_what_does_not_run_is_refused() {
+    let Some(rig) = Rig::open("adopting_what_does_not_run").await else {
+        return;
+    };
+    let agent = rig.agent("FE");
+    let refused = agent
+        .port
+        .launch(Launch::Adopt {
+            session: "x".into(),
+        })
+        .await;
+    assert!(
+        matches!(refused, Err(Failure::NotRunning(_))),
+        "{refused:?}"
+    );
+    let look = agent.port.look().await;
+    assert!(matches!(look, Err(Failure::NotRunning(_))));
+}
+
+/// The same names in another home are other agents: they are left alone, and two teams
+/// do not hear each other's bells.
+#[tokio::test]
+async fn two_teams_are_not_in_one_server_and_touch_no_agent_of_the_other() {
+    let Some(rig) = Rig::open("two_teams_are_not_in_one_server").await else {
+        return;
+    };
+    let mut ours = rig.ready("A").await;
+    let mut settings = super::rig::settings(rig.folder.path());
+    settings.state = rig.folder.path().join("other");
+    let refused = crate::terminal::Terminals::open(settings.clone())
+        .await
+        .unwrap_err();
+    let text = refused.to_string();
+    assert!(
+        text.contains("another NEXUS") && text.contains("socket"),
+        "{text}"
+    );
+    ours.say("still here").await;
+    ours.ended().await;
+
+    // One that is over is in nobody's way, and its agents go on.
+    let windows = || {
+        let list = [
+            "list-panes",
+            "-a",
+            "-F",
+            "#{@nexus_agent} #{pane_dead} #{pane_pid}",
+        ];
+        let said = rig.tmux(&list);
+        let mut of_a: Vec<String> = said.lines().map(str::to_owned).collect();
+        of_a.retain(|line| line.starts_with("A 0 "));
+        of_a
+    };
+    let before = windows();
+    assert_eq!(before.len(), 1, "{before:?}");
+    drop(ours);
+    std::fs::remove_file(rig.folder.path().join("state/tmux.lock")).unwrap();
+    let others = crate::terminal::Terminals::open(settings).await.unwrap();
+    let mut other = super::rig::Agent::new(&others, &rig.folder.path().join("theirs"), "A", "");
+    other.launch(Launch::Fresh).await;
+    let after = windows();
+    assert_eq!(after.len(), 2, "{after:?}");
+    assert!(after.contains(&before[0]), "{before:?} {after:?}");
+}
+
+#[tokio::test]
+async fn agent_outside_its_sandbox_is_not_adopted() {
+    let Some(rig) = Rig::open("agent_outside_its_sandbox_is_not_adopted").await else {
+        return;
+    };
+    let agent = rig.ready("FE").await;
+    let sandbox = Sandbox {
+        guardian: crabtalk_guardian::GuardianCommand::new("/nonexistent"),
+        crabtalk_home: rig.folder.path().join("home"),
+        hosts: Vec::new(),
+        writable: Vec::new(),
+        readable: Vec::new(),
+        environment: Vec::new(),
+    };
+    let known = &agent.port.shared().spec;
+    for (sandbox, is_adopted) in [(Some(sandbox), false), (None, true)] {
+        let spec = Spec {
+            sandbox,
+            ..known.clone()
+        };
+        let session = agent.session.clone();
+        let found = rig.terminals.agent(spec);
+        let adopted = found.launch(Launch::Adopt { session }).await;
+        assert_eq!(adopted.is_ok(), is_adopted, "{adopted:?}");
+    }
+}

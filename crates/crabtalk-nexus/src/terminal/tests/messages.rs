@@ -1,0 +1,317 @@
+//! What is typed arrives, once, and only when it may.
+
+use super::rig::{Agent, Rig, eventually};
+use crate::backend::{Answered, Backend, Source, Submitted, What};
+
+/// The line that a supervisor begins with: the file stands in its midst.
+const BOOTSTRAP: &str = "@NEXUS → @FE [BOOTSTRAP]: @gov/context_compression_protocol.md completed \
+    for @FE.md agent - please reload all relevant agent context for continuation";
+
+#[tokio::test]
+async fn check_01_a_fresh_agent_gets_the_first_line_to_the_letter() {
+    let Some(rig) = Rig::open("check_01").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    agent.say(BOOTSTRAP).await;
+    let turn = agent.ended().await;
+    assert_eq!(agent.users(), [BOOTSTRAP]);
+    assert_eq!(turn.output, format!("ok: {BOOTSTRAP}"));
+    assert_eq!(
+        (turn.tokens, turn.window, turn.error),
+        (Some(1000), Some(100_000), None)
+    );
+    assert!(turn.transcript_bytes.unwrap() > 0);
+    let seen = agent.evidence(|what| matches!(what, What::Seen { .. }));
+    assert_eq!(seen.source, Source::Transcript);
+}
+
+#[tokio::test]
+async fn check_05_a_busy_agent_gets_not_one_key() {
+    let Some(rig) = Rig::open("check_05").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    agent.say("[wait]").await;
+    let keys = agent.keys();
+    let refused = agent.submit("late", "for later").await;
+    assert!(matches!(refused, Submitted::NotNow(_)), "{refused:?}");
+    assert_eq!(agent.keys(), keys);
+    agent.go();
+    agent.ended().await;
+    agent.say("for later").await;
+    assert_eq!(agent.users(), ["[wait]", "for later"]);
+}
+
+#[tokio::test]
+async fn check_18_in_copy_mode_a_message_is_submitted_all_the_same() {
+    let Some(rig) = Rig::open("check_18").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    rig.tmux(&["copy-mode", "-t", "nexus:FE"]);
+    assert_eq!(
+        rig.tmux(&["display-message", "-p", "-t", "nexus:FE", "#{pane_in_mode}"]),
+        "1\n"
+    );
+    agent.say("through").await;
+    assert_eq!(agent.users(), ["through"]);
+}
+
+#[tokio::test]
+async fn check_19_a_file_at_the_end_is_submitted_once() {
+    let Some(rig) = Rig::open("check_19").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    agent.say("read @gov/protocol.md").await;
+    agent.ended().await;
+    assert_eq!(agent.users(), ["read @gov/protocol.md"]);
+    let enters = agent.keys().iter().filter(|key| *key == "Enter").count();
+    assert_eq!(enters, 2, "the first one closed the completion");
+}
+
+#[tokio::test]
+async fn check_20_a_body_arrives_whole_less_its_control_characters() {
+    let Some(rig) = Rig::open("check_20").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    let odd = "-l;\u{1b}[201~rm -rf\u{7}\n\ttab 'quoted' \"$HOME\" #{pane_id} `id`;";
+    agent.say(odd).await;
+    agent.ended().await;
+    let long = format!("[say:got it] {}", "0123456789 äöü; \n".repeat(11_000));
+    assert!(long.len() > 200_000);
+    agent.say(&long).await;
+    assert_eq!(agent.ended().await.output, "got it");
+    let plain = "-l;[201~rm -rf\n\ttab 'quoted' \"$HOME\" #{pane_id} `id`;";
+    assert_eq!(agent.users(), [plain, &long]);
+}
+
+#[tokio::test]
+async fn what_an_earlier_try_left_is_taken_away_first() {
+    let Some(rig) = Rig::open("what_an_earlier_try_left").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    rig.tmux(&["send-keys", "-t", "nexus:FE", "-l", "half a mess"]);
+    eventually("a draft", || agent.keys().concat().contains("half a mess")).await;
+    let probe = agent.port.probe().await.unwrap();
+    assert_eq!(probe.draft.as_deref(), Some("half a mess"));
+    agent.say("a whole message").await;
+    assert_eq!(agent.users(), ["a whole message"]);
+}
+
+#[tokio::test]
+async fn a_draft_is_submitted_by_one_enter_and_only_that_draft() {
+    let Some(rig) = Rig::open("a_draft_is_submitted").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    rig.tmux(&["send-keys", "-t", "nexus:FE", "-l", "a draft"]);
+    eventually("a draft", || !agent.keys().is_empty()).await;
+    let other = agent.port.nudge("another draft").await.unwrap();
+    assert!(matches!(other, Answered::Stale(_)));
+    let taken = agent.port.nudge("a draft").await.unwrap();
+    assert!(matches!(taken, Answered::Taken(_)));
+    agent.ended().await;
+    assert_eq!(agent.users(), ["a draft"]);
+}
+
+#[tokio::test]
+async fn a_message_that_is_there_already_is_not_typed_again() {
+    let Some(rig) = Rig::open("a_message_that_is_there_already").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    let mark = agent.port.mark().await.unwrap();
+    agent.say("once").await;
+    agent.ended().await;
+
+    // Another supervisor comes, after the first one was killed in mid-delivery.
+    let keys = agent.keys();
+    let session = agent.session.clone();
+    drop(agent);
+    let mut next = Agent::new(&rig.terminals, rig.folder.path(), "FE", "");
+    let busy = next.launch(crate::backend::Launch::Adopt { session }).await;
+    assert!(!busy);
+    let again = next.submit_again("x", "once", mark.clone(), true).await;
+    assert!(matches!(again, Submitted::AlreadyThere(_)), "{again:?}");
+    assert_eq!(next.ended().await.output, "ok: once");
+    assert_eq!(
+        next.count(|what| matches!(what, What::Seen { id } if id == "x")),
+        1
+    );
+    assert_eq!(next.keys(), keys);
+    let sent = next.submit_again("y", "never sent", mark, true).await;
+    assert!(matches!(sent, Submitted::Sent(_)), "{sent:?}");
+    next.ended().await;
+    assert_eq!(next.users(), ["once", "never sent"]);
+}
+
+/// The program took it, and writes it down with its answer: the screen is all there
+/// is to see of it until then.
+#[tokio::test]
+async fn a_message_that_comes_into_the_transcript_late_is_waited_for() {
+    let Some(rig) = Rig::open("a_message_that_comes_into_the_transcript_late").await else {
+        return;
+    };
+    let slow = "[changed]\nlike = \"fake\"\ntranscript.late_secs = 3600\n";
+    let begin = || Agent::new(&rig.terminals, rig.folder.path(), "FE", slow);
+    let mut agent = begin();
+    agent.launch(crate::backend::Launch::Fresh).await;
+    std::fs::write(agent.folder.join("late"), "").unwrap();
+    let mark = agent.port.mark().await.unwrap();
+    let sent = agent.submit_again("x", "[wait]", mark.clone(), false).await;
+    assert!(matches!(sent, Submitted::Sent(_)), "{sent:?}");
+    let (keys, session) = (agent.keys(), agent.session.clone());
+    drop(agent);
+
+    let mut next = begin();
+    next.launch(crate::backend::Launch::Adopt { session }).await;
+    // Whoever would type it again would have done so by then.
+    let again = next.submit_again("x", "[wait]", mark.clone(), true);
+    let waited = tokio::time::timeout(std::time::Duration::from_secs(2), again).await;
+    assert!(waited.is_err(), "{waited:?}");
+    assert_eq!(next.keys(), keys);
+    next.go();
+    let again = next.submit_again("x", "[wait]", mark, true).await;
+    assert!(matches!(again, Submitted::AlreadyThere(_)), "{again:?}");
+    assert_eq!(next.ended().await.output, "went on");
+    assert_eq!(next.keys(), keys);
+    assert_eq!(next.users(), ["[wait]"]);
+    let ends = next.count(|what| matches!(what, What::TurnEnded(_) | What::Seen { .. }));
+    assert_eq!(ends, 2, "each is told once");
+}
+
+/// It asked, and rang, while nobody was there to hear it.
+#[tokio::test]
+async fn a_bell_that_rang_while_no_supervisor_ran_is_heard_by_the_next_one() {
+    let Some(rig) = Rig::open("a_bell_that_rang_while_no_supervisor_ran").await else {
+        return;
+    };
+    for (text, is_prompt) in [("[tool:echo a]", true), ("[odd]", false)] {
+        let name = if is_prompt { "ASKS" } else { "ODD" };
+        let agent = rig.ready(name).await;
+        let mark = agent.port.mark().await.unwrap();
+        agent.submit("x", text).await;
+        let session = agent.session.clone();
+        let window = format!("nexus:{name}");
+        drop(agent);
+        let screen = || rig.tmux(&["capture-pane", "-p", "-t", &window]);
+        let shown = if is_prompt { "Allow this" } else { "Which" };
+        eventually("the question", || screen().contains(shown)).await;
+
+        let mut next = Agent::new(&rig.terminals, rig.folder.path(), name, "");
+        // Nobody may have named its session: it began with this message.
+        next.launch(crate::backend::Launch::Adopt { session }).await;
+        let again = next.submit_again("x", text, mark, true).await;
+        assert!(matches!(again, Submitted::AlreadyThere(_)), "{again:?}");
+        if is_prompt {
+            let prompt = next.prompt().await;
+            assert_eq!(prompt.subject, "echo a");
+            next.port.allow(&prompt).await.unwrap();
+            assert_eq!(next.ended().await.output, "done");
+            assert_eq!(next.ran(), ["echo a"]);
+        } else {
+            // What nobody knows is no prompt, and there is no end.
+            next.until("Seen", |what| {
+                matches!(what, What::Seen { .. }).then_some(())
+            })
+            .await;
+            assert_eq!(next.count(|what| matches!(what, What::Prompt(_))), 0);
+            assert_eq!(next.count(|what| matches!(what, What::TurnEnded(_))), 0);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_supervisor_that_comes_back_is_told_the_end_of_the_turn_in_flight() {
+    let Some(rig) = Rig::open("a_supervisor_that_comes_back").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    let mark = agent.port.mark().await.unwrap();
+    agent.say("[wait]").await;
+    let session = agent.session.clone();
+    drop(agent);
+    let mut next = Agent::new(&rig.terminals, rig.folder.path(), "FE", "");
+    assert!(
+        next.launch(crate::backend::Launch::Adopt { session }).await,
+        "it is busy"
+    );
+    let again = next.submit_again("x", "[wait]", mark, true).await;
+    assert!(matches!(again, Submitted::AlreadyThere(_)), "{again:?}");
+    next.go();
+    assert_eq!(next.ended().await.output, "went on");
+    assert_eq!(next.users().len(), 1);
+}
+
+#[tokio::test]
+async fn an_end_between_finding_an_agent_and_asking_about_its_message_is_told_once() {
+    let Some(rig) = Rig::open("an_end_between_finding").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    let mark = agent.port.mark().await.unwrap();
+    agent.say("[wait]").await;
+    let session = agent.session.clone();
+    drop(agent);
+    let mut next = Agent::new(&rig.terminals, rig.folder.path(), "FE", "");
+    let launch = crate::backend::Launch::Adopt { session };
+    assert!(next.launch(launch).await, "it is busy");
+    next.go();
+    let shared = next.port.shared();
+    eventually("its end is read", || {
+        shared.session().catch_up();
+        !shared.session().turns.is_busy
+    })
+    .await;
+    assert_eq!(next.count(|what| matches!(what, What::TurnEnded(_))), 0);
+    let again = next.submit_again("x", "[wait]", mark, true).await;
+    assert!(matches!(again, Submitted::AlreadyThere(_)), "{again:?}");
+    assert_eq!(next.ended().await.output, "went on");
+    next.say("and on").await;
+    next.ended().await;
+    let of_turn = |what: &What| match what {
+        What::TurnEnded(turn) => Some(turn.output.clone()),
+        What::Seen { id } if id == "x" => Some("seen".to_owned()),
+        _ => None,
+    };
+    let told = next.told.iter().filter_map(|event| of_turn(&event.what));
+    assert_eq!(
+        told.collect::<Vec<_>>(),
+        ["seen", "went on", "ok: and on"],
+        "its arrival comes first"
+    );
+}
+
+#[tokio::test]
+async fn a_message_that_its_agent_died_with_is_not_taken_for_answered() {
+    let Some(rig) = Rig::open("a_message_that_its_agent_died_with").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    agent.say("hello").await;
+    agent.ended().await;
+    let mark = agent.port.mark().await.unwrap();
+    agent.submit("boom", "[crash:7]").await;
+    let died = |what: &What| matches!(what, What::Died(_)).then_some(());
+    agent.until("Died", died).await;
+    let session = agent.told.iter().rev().find_map(|event| match &event.what {
+        What::Session { session } => Some(session.clone()),
+        _ => None,
+    });
+    let session = session.expect("the first message named it");
+    agent
+        .launch(crate::backend::Launch::Resume { session })
+        .await;
+    agent.say("who are you?").await;
+    agent.ended().await;
+    // Nobody knows whether it arrived: another turn's end is not its own.
+    let again = agent.submit_again("x", "[crash:7]", mark, true).await;
+    assert!(matches!(again, Submitted::AlreadyThere(_)), "{again:?}");
+    let turn = agent.ended().await;
+    assert!(turn.error.is_some() && turn.output.is_empty(), "{turn:?}");
+    assert_eq!(agent.users(), ["hello", "[crash:7]", "who are you?"]);
+}

@@ -1,0 +1,176 @@
+//! One tmux server, asked command by command.
+//!
+//! Invariants: a command ends within [`ANSWER_WAIT`] or is killed; of what it
+//! says no more than [`MAX_ANSWER_BYTES`] are kept; windows and panes are named
+//! by id alone, since names repeat.
+
+pub(crate) mod control;
+pub(crate) mod hooks;
+pub(crate) mod keys;
+pub(crate) mod look;
+pub(crate) mod team;
+pub(crate) mod text;
+pub(crate) mod windows;
+
+use crate::terminal::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::Command;
+
+/// How long tmux may take for one command. It answers in milliseconds; a
+/// machine that swaps takes longer.
+pub(crate) const ANSWER_WAIT: Duration = Duration::from_secs(10);
+
+/// What is kept of an answer: a window's whole history of wide lines.
+const MAX_ANSWER_BYTES: u64 = 8 << 20;
+
+/// What is kept of a refusal.
+const MAX_REFUSAL_BYTES: u64 = 4 << 10;
+
+/// `new-window -e` and `refresh-client -B` came with it.
+const OLDEST: (u32, u32) = (3, 2);
+
+#[derive(Debug, Clone)]
+pub(crate) struct Tmux {
+    /// Where it listens; the user's own server else.
+    socket: Option<PathBuf>,
+    /// Where the team keeps what it needs here, which is also who it is.
+    state: PathBuf,
+    /// What its windows are known by.
+    team: String,
+}
+
+/// What a team's windows are known by: its folder, in letters that stand in no format
+/// and no list of tmux's for anything else (FNV-1a).
+fn mark(state: &Path) -> String {
+    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    let bytes = state.as_os_str().as_encoded_bytes();
+    format!("{:016x}", bytes.iter().fold(0xcbf2_9ce4_8422_2325, mix))
+}
+
+impl Tmux {
+    /// The server of this socket, for the team of this folder.
+    pub(crate) fn new(socket: Option<PathBuf>, state: PathBuf) -> Self {
+        let team = mark(&state);
+        Self {
+            socket,
+            state,
+            team,
+        }
+    }
+
+    /// Checks that there is one, and one that is new enough.
+    pub(crate) async fn check(&self) -> Result<(), Error> {
+        let said = self.run(&["-V"]).await?;
+        match version(&said) {
+            Some(version) if version < OLDEST => Err(Error::OldTmux(said.trim().to_owned())),
+            _ => Ok(()),
+        }
+    }
+
+    /// The words that a person types to come to this server.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let mut words = vec!["tmux".to_owned()];
+        if let Some(path) = &self.socket {
+            words.extend(["-S".to_owned(), path.display().to_string()]);
+        }
+        words
+    }
+
+    /// A client of this server, which is not one within a window of another.
+    pub(crate) fn client(&self) -> Command {
+        let mut command = Command::new("tmux");
+        command.arg("-u").env_remove("TMUX").env_remove("TMUX_PANE");
+        if let Some(path) = &self.socket {
+            command.arg("-S").arg(path);
+        }
+        command.kill_on_drop(true);
+        command
+    }
+
+    /// Runs one command and gives back what it printed.
+    pub(crate) async fn run(&self, arguments: &[&str]) -> Result<String, Error> {
+        self.run_with(arguments, None).await
+    }
+
+    /// The same, with something to read for it.
+    pub(crate) async fn run_with(
+        &self,
+        arguments: &[&str],
+        input: Option<&[u8]>,
+    ) -> Result<String, Error> {
+        let what = arguments.first().copied().unwrap_or_default();
+        tokio::time::timeout(ANSWER_WAIT, self.ask(arguments, input))
+            .await
+            .unwrap_or_else(|_| {
+                Err(Error::Timeout {
+                    what: what.to_owned(),
+                    secs: ANSWER_WAIT.as_secs(),
+                })
+            })
+    }
+
+    async fn ask(&self, arguments: &[&str], input: Option<&[u8]>) -> Result<String, Error> {
+        let mut command = self.client();
+        command
+            .args(arguments)
+            .stdin(input.map_or_else(Stdio::null, |_| Stdio::piped()))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(Error::NoTmux)?;
+        let (stdin, stdout, stderr) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let write = async {
+            if let (Some(mut stdin), Some(input)) = (stdin, input) {
+                // A client that refuses does not read; what it says tells why.
+                let _ = stdin.write_all(input).await;
+            }
+        };
+        let (mut said, mut refused) = (Vec::new(), Vec::new());
+        let read = read_bounded(stdout, MAX_ANSWER_BYTES, &mut said);
+        let read_refusal = read_bounded(stderr, MAX_REFUSAL_BYTES, &mut refused);
+        tokio::join!(write, read, read_refusal);
+        let what = || arguments.first().copied().unwrap_or_default().to_owned();
+        let refusal = |said| Error::Refused { what: what(), said };
+        let status = child.wait().await.map_err(|e| refusal(e.to_string()))?;
+        if !status.success() {
+            return Err(refusal(String::from_utf8_lossy(&refused).trim().to_owned()));
+        }
+        Ok(String::from_utf8_lossy(&said).into_owned())
+    }
+}
+
+async fn read_bounded(
+    from: Option<impl tokio::io::AsyncRead + Unpin>,
+    limit: u64,
+    into: &mut Vec<u8>,
+) {
+    if let Some(from) = from {
+        // What could be read until it failed is what there is.
+        let _ = from.take(limit).read_to_end(into).await;
+    }
+}
+
+/// The numbers in `tmux 3.3a`, `tmux next-3.5`; none in a name of its own.
+fn version(said: &str) -> Option<(u32, u32)> {
+    let numbers = said.trim().rsplit([' ', '-']).next()?;
+    let (major, minor) = numbers.split_once('.')?;
+    let end = minor.find(|c: char| !c.is_ascii_digit());
+    let minor = &minor[..end.unwrap_or(minor.len())];
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::version;
+
+    #[test]
+    fn versions_are_read_with_their_letters() {
+        assert_eq!(version("tmux 3.3a\n"), Some((3, 3)));
+        assert_eq!(version("tmux next-3.5"), Some((3, 5)));
+        assert_eq!(version("tmux openbsd"), None);
+        assert!(version("tmux 2.9") < Some(super::OLDEST));
+    }
+}

@@ -1,0 +1,93 @@
+//! Keys and text, typed only into what was looked at.
+//!
+//! Invariant: each key goes through [`Tmux::press`], which types it only while
+//! the pane is as it was looked at: the comparison and the keys are one command
+//! of the server, between which no program writes.
+
+use super::Tmux;
+use super::look::Look;
+use super::text::{plain, quoted};
+use crate::terminal::error::Error;
+
+/// What a pane says that is not as it was.
+const STALE: &str = "NEXUS-STALE";
+
+/// What is typed, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Stroke {
+    /// A key by tmux's name for it.
+    Key(String),
+    /// Characters as they are.
+    Text(String),
+    /// What [`Tmux::load`] laid ready, as a paste.
+    Paste,
+}
+
+impl Stroke {
+    /// `<Enter>` is a key, anything else is text.
+    pub(crate) fn parse(word: &str) -> Self {
+        let key = word
+            .strip_prefix('<')
+            .and_then(|rest| rest.strip_suffix('>'));
+        match key {
+            Some(key) if !key.is_empty() => Self::Key(key.to_owned()),
+            _ => Self::Text(plain(word)),
+        }
+    }
+}
+
+/// Keys as a line of the log shows them.
+pub(crate) fn shown(strokes: &[Stroke]) -> String {
+    let name = |stroke: &Stroke| match stroke {
+        Stroke::Key(key) => format!("<{key}>"),
+        Stroke::Text(text) => text.clone(),
+        Stroke::Paste => "<paste>".to_owned(),
+    };
+    strokes.iter().map(name).collect::<Vec<_>>().join(" ")
+}
+
+impl Tmux {
+    /// Lays a text ready for [`Stroke::Paste`] into this pane.
+    pub(crate) async fn load(&self, pane: &str, text: &str) -> Result<(), Error> {
+        let buffer = buffer(pane);
+        let arguments = ["load-buffer", "-b", &buffer, "-"];
+        self.run_with(&arguments, Some(plain(text).as_bytes()))
+            .await
+            .map(drop)
+    }
+
+    /// Types if the pane is as it was; says whether it was.
+    pub(crate) async fn press(
+        &self,
+        pane: &str,
+        seen: &Look,
+        strokes: &[Stroke],
+    ) -> Result<bool, Error> {
+        let typed: Vec<String> = strokes.iter().map(|stroke| command(pane, stroke)).collect();
+        let condition = seen.condition();
+        let stale = format!("display-message -p {STALE}");
+        let typed = typed.join(" ; ");
+        let arguments = ["if-shell", "-F", "-t", pane, &condition, &typed, &stale];
+        let said = self.run(&arguments).await?;
+        Ok(!said.contains(STALE))
+    }
+
+    /// Leaves copy mode, in which keys go to tmux.
+    pub(crate) async fn leave_mode(&self, pane: &str) -> Result<(), Error> {
+        let cancel = format!("send-keys -X -t {pane} cancel");
+        let arguments = ["if-shell", "-F", "-t", pane, "#{pane_in_mode}", &cancel];
+        self.run(&arguments).await.map(drop)
+    }
+}
+
+fn buffer(pane: &str) -> String {
+    format!("nexus-{}", pane.trim_start_matches('%'))
+}
+
+fn command(pane: &str, stroke: &Stroke) -> String {
+    match stroke {
+        Stroke::Key(key) => format!("send-keys -t {pane} -- {}", quoted(key)),
+        Stroke::Text(text) => format!("send-keys -t {pane} -l -- {}", quoted(text)),
+        Stroke::Paste => format!("paste-buffer -p -r -d -b {} -t {pane}", buffer(pane)),
+    }
+}

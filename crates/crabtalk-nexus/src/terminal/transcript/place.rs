@@ -1,0 +1,186 @@
+//! Which file an agent's transcript is.
+//!
+//! Invariants: a folder with many files costs a bounded look; a file of before
+//! the agent's start is not taken for a new session's, nor one of a session that
+//! runs in another folder.
+
+use super::tail::Tail;
+use super::{Form, Reader, Record};
+use crate::terminal::tmux::windows::real;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// Folders that are looked into at each `*` of a folder's name, the latest first.
+const FOLDERS: usize = 8;
+
+/// Files that are looked at, the latest first.
+const FILES: usize = 32;
+
+/// Names that are read of one folder.
+const NAMES: usize = 16 << 10;
+
+/// A transcript that may be an agent's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) path: PathBuf,
+    pub(crate) session: String,
+}
+
+/// Files of this pattern that changed since then, the latest first, whose
+/// session runs in that folder or does not say where it runs.
+pub(crate) fn candidates(
+    pattern: &str,
+    form: Form,
+    since: SystemTime,
+    folder: &Path,
+) -> Vec<Found> {
+    let mut found = Vec::new();
+    for (path, _) in files(pattern).into_iter().filter(|(_, at)| *at >= since) {
+        let Some((session, of)) = head(&path, form) else {
+            continue;
+        };
+        if of.is_empty() || Path::new(&of) == folder {
+            found.push(Found { path, session });
+        }
+    }
+    found
+}
+
+/// The latest file of a session.
+pub(crate) fn of_session(pattern: &str, form: Form, session: &str) -> Option<Found> {
+    let named = |path: &Path| {
+        let name = path.file_name().map(|name| name.to_string_lossy());
+        name.is_some_and(|name| name.contains(session))
+    };
+    let all = files(pattern);
+    let by_name = all.iter().filter(|(path, _)| named(path));
+    let others = all.iter().filter(|(path, _)| !named(path));
+    by_name.chain(others).find_map(|(path, _)| {
+        let (of, _) = head(path, form)?;
+        (of == session).then(|| Found {
+            path: path.clone(),
+            session: of,
+        })
+    })
+}
+
+/// The session and folder that the first lines name.
+fn head(path: &Path, form: Form) -> Option<(String, String)> {
+    let reader = Reader::new(form);
+    let (lines, _) = Tail::new(path, 0).step();
+    lines.iter().find_map(|line| {
+        let mut records = reader.read(line).into_iter();
+        records.find_map(|record| {
+            let Record::Head { session, folder } = record else {
+                return None;
+            };
+            Some((session, folder))
+        })
+    })
+}
+
+/// The latest files of a pattern.
+fn files(pattern: &str) -> Vec<(PathBuf, SystemTime)> {
+    let path = Path::new(pattern);
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return Vec::new();
+    };
+    let mut folders = vec![PathBuf::new()];
+    for part in folder.components() {
+        let part = part.as_os_str().to_string_lossy();
+        if part.contains('*') {
+            let all = folders.iter().flat_map(|folder| entries(folder, &part));
+            folders = latest(all.filter(|(path, _)| path.is_dir()).collect(), FOLDERS);
+        } else {
+            for folder in &mut folders {
+                folder.push(part.as_ref());
+            }
+        }
+    }
+    let name = name.to_string_lossy();
+    let all = folders.iter().flat_map(|folder| entries(folder, &name));
+    let mut all: Vec<_> = all.filter(|(path, _)| path.is_file()).collect();
+    all.sort_by_key(|(_, at)| std::cmp::Reverse(*at));
+    all.truncate(FILES);
+    // Two ways to one file are one file.
+    let real = |(path, at): (PathBuf, SystemTime)| (real(&path), at);
+    all.into_iter().map(real).collect()
+}
+
+fn latest(mut all: Vec<(PathBuf, SystemTime)>, count: usize) -> Vec<PathBuf> {
+    all.sort_by_key(|(_, at)| std::cmp::Reverse(*at));
+    all.into_iter().take(count).map(|(path, _)| path).collect()
+}
+
+fn entries(folder: &Path, pattern: &str) -> Vec<(PathBuf, SystemTime)> {
+    let Ok(all) = std::fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    let named = all
+        .take(NAMES)
+        .flatten()
+        .filter(|entry| matches(pattern, &entry.file_name().to_string_lossy()));
+    let dated = named.filter_map(|entry| {
+        let at = entry.metadata().and_then(|metadata| metadata.modified());
+        Some((entry.path(), at.ok()?))
+    });
+    dated.collect()
+}
+
+/// Whether a name is of a pattern in which `*` stands for anything.
+fn matches(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = name.strip_prefix(first) else {
+        return false;
+    };
+    let mut parts: Vec<&str> = parts.collect();
+    let Some(last) = parts.pop() else {
+        return rest.is_empty();
+    };
+    for part in parts {
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_match_patterns() {
+        assert!(matches("rollout-*.jsonl", "rollout-1-2.jsonl"));
+        assert!(!matches("rollout-*.jsonl", "rollout-1-2.json"));
+        assert!(matches("*", "x") && matches("a*b*c", "aXbYc") && matches("a", "a"));
+        assert!(!matches("a*b*c", "aXc") && !matches("a", "ab"));
+    }
+
+    #[test]
+    fn the_session_in_this_folder_is_found_and_no_older_one() {
+        let home = tempfile::tempdir().unwrap();
+        let day = home.path().join("2026/11");
+        std::fs::create_dir_all(&day).unwrap();
+        let write = |name: &str, cwd: &str| {
+            let head = serde_json::json!({"type": "session", "id": name, "cwd": cwd});
+            std::fs::write(day.join(format!("{name}.jsonl")), format!("{head}\n")).unwrap();
+        };
+        write("a", "/w");
+        write("b", "/elsewhere");
+        std::fs::write(day.join("c.jsonl"), "torn").unwrap();
+        let pattern = format!("{}/*/*/*.jsonl", home.path().display());
+        let folder = Path::new("/w");
+        let begin = SystemTime::UNIX_EPOCH;
+        let found = candidates(&pattern, Form::Pi, begin, folder);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].session, "a");
+        let later = SystemTime::now() + std::time::Duration::from_secs(60);
+        assert!(candidates(&pattern, Form::Pi, later, folder).is_empty());
+        let other = of_session(&pattern, Form::Pi, "b").unwrap();
+        assert!(other.path.ends_with("b.jsonl"));
+        assert!(of_session(&pattern, Form::Pi, "z").is_none());
+    }
+}

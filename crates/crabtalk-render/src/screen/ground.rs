@@ -1,0 +1,179 @@
+//! Whether the terminal is light or dark: it is asked, and answers among the keys.
+//!
+//! ```text
+//! ESC ] 1 1 ; ? ESC \          asked
+//! ESC ] 1 1 ; rgb:RRRR/GGGG/BBBB ESC \   answered, or ended by BEL
+//! ```
+//!
+//! Invariants: nobody waits for the answer, so a terminal that gives none costs
+//! nothing; no byte of it is taken for a key, however late it comes; what was
+//! typed meanwhile is lost by nothing and keeps its order.
+
+use crate::theme::Ground;
+use crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers};
+
+/// Asks for the colour of the ground.
+pub(crate) const ASK: &str = "\x1b]11;?\x1b\\";
+
+/// What an answer begins with, behind its `ESC ]`.
+const BEGIN: &str = "11;";
+
+/// Characters of an answer; what is longer is none.
+const MAX_ANSWER: usize = 64;
+
+/// Takes the answer out of what is typed.
+#[derive(Debug, Default)]
+pub(crate) struct Listener {
+    /// What may be the answer so far, and the events that it came as.
+    held: Option<(String, Vec<Event>)>,
+}
+
+impl Listener {
+    /// Passes on what was typed; the ground, once its answer is whole.
+    pub(crate) fn hear(&mut self, events: Vec<Event>) -> (Vec<Event>, Option<Ground>) {
+        let (mut passed, mut ground) = (Vec::new(), None);
+        for event in events {
+            let Some((mut answer, mut held)) = self.held.take() else {
+                match is_key(&event, ']', true) {
+                    true => self.held = Some((String::new(), vec![event])),
+                    false => passed.push(event),
+                }
+                continue;
+            };
+            let ends = is_key(&event, '\\', true) || is_key(&event, 'g', false);
+            if ends && answer.starts_with(BEGIN) {
+                ground = of_answer(&answer[BEGIN.len()..]).or(ground);
+                continue;
+            }
+            let next = character(&event);
+            held.push(event);
+            answer.extend(next);
+            let may = BEGIN.starts_with(&*answer) || answer.starts_with(BEGIN);
+            match next.is_some() && may && answer.len() <= MAX_ANSWER {
+                true => self.held = Some((answer, held)),
+                false => passed.append(&mut held),
+            }
+        }
+        (passed, ground)
+    }
+}
+
+/// Whether a key is this one, with Alt or with Control.
+fn is_key(event: &Event, c: char, alt: bool) -> bool {
+    let Event::Key(key) = event else { return false };
+    let with = match alt {
+        true => KeyModifiers::ALT,
+        false => KeyModifiers::CONTROL,
+    };
+    key.code == KeyCode::Char(c) && key.modifiers == with && key.kind == KeyEventKind::Press
+}
+
+fn character(event: &Event) -> Option<char> {
+    let Event::Key(key) = event else { return None };
+    let plain = key.modifiers.difference(KeyModifiers::SHIFT).is_empty();
+    let KeyCode::Char(c) = key.code else {
+        return None;
+    };
+    plain.then_some(c)
+}
+
+/// The ground of `rgb:RRRR/GGGG/BBBB`, each of one to four digits.
+fn of_answer(color: &str) -> Option<Ground> {
+    let color = color.strip_prefix("rgba:").or(color.strip_prefix("rgb:"))?;
+    let mut parts = color.split('/').map(|part| {
+        let most = 16_u32.checked_pow(part.len().try_into().ok()?)? - 1;
+        let value = u32::from_str_radix(part, 16).ok()?;
+        (part.len() <= 4 && most > 0).then(|| f64::from(value) / f64::from(most))
+    });
+    let mut part = || parts.next().flatten();
+    let (red, green, blue) = (part()?, part()?, part()?);
+    // How bright it looks.
+    Some(match 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 {
+        true => Ground::Light,
+        false => Ground::Dark,
+    })
+}
+
+/// The ground of `COLORFGBG`, which some terminals set: letters, then ground.
+pub(crate) fn of_variable(value: &str) -> Option<Ground> {
+    let ground = value.rsplit(';').next()?.parse::<u8>().ok()?;
+    match ground {
+        0..=6 | 8 => Some(Ground::Dark),
+        7 | 9..=15 => Some(Ground::Light),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crossterm::event::KeyEvent;
+
+    /// Events as they come of bytes: `\x1b` makes the next key one with Alt.
+    fn events(bytes: &str) -> Vec<Event> {
+        let mut all = Vec::new();
+        let mut alt = false;
+        for c in bytes.chars() {
+            let (c, modifiers) = match c {
+                '\x1b' => {
+                    alt = true;
+                    continue;
+                }
+                '\x07' => ('g', KeyModifiers::CONTROL),
+                c if alt => (c, KeyModifiers::ALT),
+                c => (c, KeyModifiers::NONE),
+            };
+            alt = false;
+            all.push(Event::Key(KeyEvent::new(KeyCode::Char(c), modifiers)));
+        }
+        all
+    }
+
+    fn check(bytes: &str, passed: &str, ground: Option<Ground>) {
+        let want = (events(passed), ground);
+        assert_eq!(Listener::default().hear(events(bytes)), want, "{bytes:?}");
+        // However it is cut.
+        let mut listener = Listener::default();
+        let (mut all, mut found) = (Vec::new(), None);
+        for event in events(bytes) {
+            let (some, ground) = listener.hear(vec![event]);
+            all.extend(some);
+            found = found.or(ground);
+        }
+        assert_eq!((all, found), want, "{bytes:?}");
+    }
+
+    #[test]
+    fn the_answer_is_taken_out_of_what_is_typed() {
+        let light = Some(Ground::Light);
+        check("a\x1b]11;rgb:ffff/ffff/ffff\x1b\\b", "ab", light);
+        check("\x1b]11;rgb:fa/f4/d3\x07", "", light);
+        check("\x1b]11;rgb:0000/2b2b/3636\x1b\\", "", Some(Ground::Dark));
+        check("\x1b]11;rgba:f/f/f/8\x07x", "x", light);
+        check("\x1b]11;nonsense\x07x", "x", None);
+    }
+
+    #[test]
+    fn what_is_no_answer_is_passed_on_in_its_order() {
+        check("abc", "abc", None);
+        check("\x1b]x", "\x1b]x", None);
+        check("\x1b]11x", "\x1b]11x", None);
+        check("\x1b]\x1b\\", "\x1b]\x1b\\", None);
+        let long = format!("\x1b]11;{}", "f".repeat(MAX_ANSWER));
+        check(&long, &long, None);
+    }
+
+    #[test]
+    fn a_variable_says_what_no_answer_does() {
+        for (value, want) in [
+            ("15;0", Some(Ground::Dark)),
+            ("0;default;15", Some(Ground::Light)),
+            ("0;7", Some(Ground::Light)),
+            ("7;8", Some(Ground::Dark)),
+            ("0;default", None),
+            ("", None),
+        ] {
+            assert_eq!(of_variable(value), want, "{value}");
+        }
+    }
+}

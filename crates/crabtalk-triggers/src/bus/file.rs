@@ -1,0 +1,274 @@
+//! `subscriptions.toml`: read as people write it, edited with their comments kept.
+//!
+//! Invariants: a broken subscription costs no other; a text that cannot be read is
+//! never written over; a file that changed since it was taken is a conflict.
+
+use crate::bus::Subscription;
+use crabtalk_files::tables::{Kind, TablesEdit, TablesError, id_of};
+use std::path::Path;
+use toml_edit::Table;
+
+/// Largest file: as many subscriptions as there may be, with remarks.
+const MAX_BYTES: u64 = 1024 * 1024;
+
+/// Subscriptions that are taken: each event is compared with all of them.
+const MAX_SUBSCRIPTIONS: usize = 1000;
+
+const ENTRIES: &str = "subscription";
+
+/// What the file begins with when the daemon makes it.
+const HEAD: &str = "# Which agents run when an event comes. `crabtalk subscriptions` lists and changes them;\n\
+     # they may be edited by hand too, and count after `crabtalk daemon reload`.\n";
+
+/// `[[subscription]]` tables.
+const KIND: Kind = Kind {
+    key: ENTRIES,
+    head: HEAD,
+    limit: MAX_BYTES,
+};
+
+/// Why the file was not read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The file cannot be read, changed or written; the cause says which, and what to mend.
+    #[error(transparent)]
+    Tables(#[from] TablesError),
+    /// Nothing was added; a pattern may replace several subscriptions.
+    #[error("there are {MAX_SUBSCRIPTIONS} subscriptions, the limit: remove one")]
+    TooMany,
+}
+
+/// Something in the file that is not taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// Where, from 1.
+    pub line: usize,
+    /// What is wrong, and what would be right.
+    pub why: String,
+}
+
+/// What the file says.
+#[derive(Debug, Default)]
+pub struct Read {
+    /// Subscriptions that hold.
+    pub subscriptions: Vec<Subscription>,
+    /// What is not taken.
+    pub findings: Vec<Finding>,
+    /// The text; `None` if there is no file.
+    pub text: Option<String>,
+}
+
+/// The file, open for a change.
+#[derive(Debug)]
+pub struct SubscriptionFile(TablesEdit);
+
+impl SubscriptionFile {
+    /// Reads the whole file. One that does not exist is empty.
+    ///
+    /// # Errors
+    /// A file that is no TOML, or no text at all.
+    pub fn read(path: &Path) -> Result<Read, FileError> {
+        let tables = KIND.read(path)?;
+        let line_of = |span| tables.line_of(span);
+        let mut read = Read {
+            text: tables.text.clone(),
+            ..Read::default()
+        };
+        for (key, item) in tables.document.as_table().iter() {
+            let Some(entries) = item.as_array_of_tables().filter(|_| key == ENTRIES) else {
+                read.findings.push(Finding {
+                    line: line_of(item.span()),
+                    why: format!("{key:.64?} is unknown: subscriptions are [[{ENTRIES}]]"),
+                });
+                continue;
+            };
+            for table in entries {
+                let known = |id| read.subscriptions.iter().any(|s| s.id == id);
+                let taken = match subscription(table) {
+                    Ok(subscription) if known(subscription.id) => Err(format!(
+                        "another subscription has the id {}",
+                        subscription.id
+                    )),
+                    Ok(_) if read.subscriptions.len() >= MAX_SUBSCRIPTIONS => {
+                        Err(FileError::TooMany.to_string())
+                    }
+                    taken => taken,
+                };
+                match taken {
+                    Ok(subscription) => read.subscriptions.push(subscription),
+                    Err(why) => read.findings.push(Finding {
+                        line: line_of(table.span()),
+                        why,
+                    }),
+                }
+            }
+        }
+        Ok(read)
+    }
+
+    /// Opens the file for a change. `taken` is the text that is in force.
+    ///
+    /// # Errors
+    /// [`FileError::Tables`] if that is not what the file says.
+    pub fn open(path: &Path, taken: Option<&str>) -> Result<Self, FileError> {
+        Ok(Self(KIND.edit(path, taken)?))
+    }
+
+    /// Adds a subscription behind the others.
+    ///
+    /// # Errors
+    /// The limit, and subscriptions that are written otherwise than as
+    /// `[[subscription]]`.
+    pub fn add(&mut self, subscription: &Subscription) -> Result<(), FileError> {
+        if self.0.count() >= MAX_SUBSCRIPTIONS {
+            return Err(FileError::TooMany);
+        }
+        let mut table = Table::new();
+        let id = i64::try_from(subscription.id).unwrap_or(i64::MAX);
+        table.insert("id", id.into());
+        table.insert("source", subscription.source.as_str().into());
+        table.insert("target_agent", subscription.agent.as_str().into());
+        if subscription.once {
+            table.insert("once", true.into());
+        }
+        if !subscription.by.is_empty() {
+            table.insert("by", subscription.by.as_str().into());
+        }
+        if !subscription.prompt.is_empty() {
+            table.insert("prompt", subscription.prompt.as_str().into());
+        }
+        Ok(self.0.add(table)?)
+    }
+
+    /// Removes every subscription of a number; whether there was one.
+    pub fn remove(&mut self, id: u64) -> bool {
+        self.0.remove(id)
+    }
+
+    /// Replaces the file, if it is as it was when it was opened.
+    ///
+    /// # Errors
+    /// [`TablesError::Conflict`] if somebody was faster.
+    pub fn save(self) -> Result<(), FileError> {
+        self.0.save()?;
+        Ok(())
+    }
+}
+
+fn subscription(table: &Table) -> Result<Subscription, String> {
+    let names = ["source", "target_agent", "by", "prompt"];
+    let (mut once, mut texts) = (false, names.map(|name| (name, "")));
+    for (key, item) in table.iter() {
+        match key {
+            "id" => {}
+            "once" => once = item.as_bool().ok_or("once is neither true nor false")?,
+            _ => {
+                let known = texts.iter_mut().find(|(name, _)| *name == key);
+                let (_, to) = known.ok_or_else(|| format!("the key {key:.64?} is unknown"))?;
+                let text = item.as_str();
+                *to = text.ok_or_else(|| format!("{key} is no text: put it into quotes"))?;
+            }
+        }
+    }
+    let [source, agent, by, prompt] = texts.map(|(_, text)| text);
+    let id = id_of(table).unwrap_or_default();
+    let one = Subscription::new(id, source, agent, once, by).map_err(|error| error.to_string())?;
+    Ok(Subscription {
+        prompt: prompt.to_owned(),
+        ..one
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    fn file(text: &str) -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("subscriptions.toml");
+        std::fs::write(&path, text).expect("written");
+        (folder, path)
+    }
+
+    const TWO: &str = "# mine\n[[subscription]]\nid = 3 # three\nsource = \"build:*\"\n\
+        target_agent = \"crab\"\n\n[[subscription]]\nid = 4\nsource = \"x\"\ntarget_agent = \"crab\"\nonce = true\n";
+
+    #[test]
+    fn what_a_person_wrote_stays_when_the_daemon_edits() {
+        let (_folder, path) = file(TWO);
+        let read = SubscriptionFile::read(&path).expect("read");
+        assert_eq!(read.findings, []);
+        let ids: Vec<u64> = read.subscriptions.iter().map(|s| s.id).collect();
+        assert_eq!(ids, [3, 4]);
+        let mut edit = SubscriptionFile::open(&path, read.text.as_deref()).expect("unchanged");
+        let five = Subscription {
+            prompt: "Say \"hi\".\nThen stop.".into(),
+            ..Subscription::new(5, "y:*", "crab", true, "user").expect("one")
+        };
+        edit.add(&five).expect("added");
+        assert!(edit.remove(4) && !edit.remove(99));
+        edit.save().expect("saved");
+        let text = std::fs::read_to_string(&path).expect("there");
+        assert!(
+            text.starts_with("# mine\n") && text.contains("id = 3 # three"),
+            "{text}"
+        );
+        let read = SubscriptionFile::read(&path).expect("read again");
+        assert_eq!(read.subscriptions[1], five);
+    }
+
+    #[test]
+    fn a_new_file_says_what_it_is() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("subscriptions.toml");
+        let mut edit = SubscriptionFile::open(&path, None).expect("none yet");
+        let one = Subscription::new(1, "y", "crab", false, "").expect("one");
+        edit.add(&one).expect("added");
+        edit.save().expect("saved");
+        let text = std::fs::read_to_string(&path).expect("there");
+        assert!(text.starts_with("# Which agents run"), "{text}");
+        assert_eq!(
+            SubscriptionFile::read(&path).expect("read").subscriptions,
+            [one]
+        );
+    }
+
+    #[test]
+    fn somebody_elses_edit_is_a_conflict() {
+        let (_folder, path) = file(TWO);
+        let taken = SubscriptionFile::read(&path).expect("read").text;
+        std::fs::write(&path, format!("{TWO}# later\n")).expect("edited");
+        let late = SubscriptionFile::open(&path, taken.as_deref());
+        assert!(matches!(
+            late,
+            Err(FileError::Tables(TablesError::Conflict(_)))
+        ));
+    }
+
+    #[test]
+    fn what_is_broken_is_named_by_its_line_and_costs_no_other() {
+        let (_folder, path) = file(
+            "[[subscription]]\nsource = \"x\"\ntarget_agent = \"crab\"\n\
+             [[subscription]]\nid = 1\nsource = \"a b\"\ntarget_agent = \"crab\"\n\
+             [[subscription]]\nid = 2\nsource = \"x\"\ntarget_agent = \"crab\"\n\
+             [[subscription]]\nid = 2\nsource = \"y\"\ntarget_agent = \"crab\"\n\
+             [[subscription]]\nid = 5\nsource = 7\ntarget_agent = \"crab\"\n\
+             [[subscription]]\nid = 6\nsource = \"x\"\ntarget_agent = \"crab\"\nonec = true\n\
+             [other]\n",
+        );
+        let read = SubscriptionFile::read(&path).expect("read");
+        assert_eq!(read.subscriptions.len(), 1);
+        let lines: Vec<usize> = read.findings.iter().map(|finding| finding.line).collect();
+        assert_eq!(lines, [1, 4, 12, 16, 20, 25], "{:?}", read.findings);
+        let (_folder, path) = file("\n[[subscription]\n");
+        let broken = SubscriptionFile::read(&path);
+        assert!(
+            matches!(
+                broken,
+                Err(FileError::Tables(TablesError::Broken { line: 2, .. }))
+            ),
+            "{broken:?}"
+        );
+    }
+}

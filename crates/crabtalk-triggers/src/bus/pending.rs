@@ -1,0 +1,121 @@
+//! Events that have not fired yet, as many as may wait.
+
+use crate::bus::event::{TooLong, check_payload};
+use crabtalk_domain::records::{self, Event};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Events that may wait. More are refused: whoever publishes faster than agents
+/// run has to be told.
+pub const MAX_PENDING: usize = 1000;
+
+/// Bytes of their payloads together.
+pub const MAX_PENDING_BYTES: usize = 16 * 1024 * 1024;
+
+/// Why an event is not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum PublishError {
+    /// The payload has more bytes than an event may; nothing was kept of it.
+    #[error(transparent)]
+    TooLong(#[from] TooLong),
+    /// Agents are slower than what is published; it passes as they catch up.
+    #[error(
+        "{MAX_PENDING} events, or {} MiB of them, wait for agents to run: publish again later",
+        MAX_PENDING_BYTES / 1024 / 1024
+    )]
+    Full,
+    /// The records could not be written, and so nothing will fire.
+    #[error("the event could not be kept: {0}")]
+    Unrecorded(#[from] records::Error),
+}
+
+/// The events that wait.
+#[derive(Debug, Default)]
+pub struct Pending {
+    events: BTreeMap<u64, Arc<Event>>,
+    bytes: usize,
+}
+
+impl Pending {
+    /// These wait.
+    pub fn new(events: Vec<Event>) -> Self {
+        let mut pending = Self::default();
+        for event in events {
+            pending.insert(event);
+        }
+        pending
+    }
+
+    /// All of them, in the order in which they came.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Event>> {
+        self.events.values()
+    }
+
+    /// Whether something about this waits already.
+    pub fn has(&self, about: &str) -> bool {
+        self.events.values().any(|event| event.about == about)
+    }
+
+    /// Whether an event may be added.
+    ///
+    /// # Errors
+    /// It is too long, or too many wait.
+    pub fn check(&self, event: &Event) -> Result<(), PublishError> {
+        check_payload(&event.payload)?;
+        let bytes = self.bytes + event.payload.len();
+        if self.events.len() >= MAX_PENDING || bytes > MAX_PENDING_BYTES {
+            return Err(PublishError::Full);
+        }
+        Ok(())
+    }
+
+    /// Adds an event that is recorded.
+    pub fn insert(&mut self, event: Event) {
+        self.bytes += event.payload.len();
+        self.events.insert(event.id, Arc::new(event));
+    }
+
+    /// Removes an event; whether it waited.
+    pub fn remove(&mut self, id: u64) -> bool {
+        let removed = self.events.remove(&id);
+        self.bytes -= removed.as_ref().map_or(0, |event| event.payload.len());
+        removed.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bus::event::MAX_PAYLOAD_BYTES;
+
+    #[test]
+    fn too_much_is_refused() {
+        let mut long = Event {
+            payload: "x".repeat(MAX_PAYLOAD_BYTES + 1),
+            ..Event::default()
+        };
+        let mut pending = Pending::default();
+        assert!(matches!(
+            pending.check(&long),
+            Err(PublishError::TooLong(_))
+        ));
+        long.payload.pop();
+        for id in 0..MAX_PENDING_BYTES / MAX_PAYLOAD_BYTES {
+            pending.check(&long).expect("there is room");
+            let id = id as u64;
+            pending.insert(Event { id, ..long.clone() });
+        }
+        assert!(matches!(pending.check(&long), Err(PublishError::Full)));
+        assert!(pending.remove(0) && !pending.remove(0));
+        pending.check(&long).expect("there is room again");
+        let small = (0..MAX_PENDING as u64).map(|id| Event {
+            id,
+            ..Event::default()
+        });
+        let pending = Pending::new(small.collect());
+        assert!(matches!(
+            pending.check(&Event::default()),
+            Err(PublishError::Full)
+        ));
+    }
+}

@@ -1,0 +1,160 @@
+//! One entry as the engine holds it.
+
+use super::GRACE;
+use crate::cron::account::{Account, Line, Skipped, Why};
+use crate::cron::entry::{CronEntry, Missed};
+use crabtalk_domain::ConversationKey;
+use jiff::{SignedDuration, Timestamp};
+use std::sync::Arc;
+
+/// How far missed times are counted: a person wants to know whether it was one
+/// or many, and ten thousand entries may have missed a year.
+const MAX_COUNT: u64 = 100;
+
+#[derive(Debug, Default)]
+pub(super) struct Slot {
+    /// `None` once it is removed, while its last run goes on.
+    pub(super) entry: Option<Arc<CronEntry>>,
+    pub(super) account: Account,
+    /// The first due time that is not decided.
+    pub(super) next: Option<Timestamp>,
+    /// A due time that shall be run when there is room.
+    pub(super) waiting: Option<Timestamp>,
+    /// Since when it waits.
+    pub(super) since: Timestamp,
+    /// Whether what waits makes up for what was missed.
+    pub(super) late: bool,
+    /// The run that goes on, and since when.
+    pub(super) running: Option<(u64, Timestamp)>,
+    /// The conversation of that run.
+    pub(super) fired_key: Option<ConversationKey>,
+}
+
+impl Slot {
+    pub(super) fn known(account: Account) -> Self {
+        Self {
+            account,
+            ..Self::default()
+        }
+    }
+
+    /// Takes what the file says of it now.
+    pub(super) fn take(&mut self, entry: Arc<CronEntry>, now: Timestamp) -> Vec<Line> {
+        let (id, print) = (entry.id, entry.print());
+        let mut lines = Vec::new();
+        if self.account.print != print {
+            lines.push(Line::Known { id, print, at: now });
+        }
+        let paused = entry.draft.paused;
+        let was = lines.is_empty() && self.account.paused;
+        if was != paused {
+            lines.push(Line::Paused {
+                id,
+                paused,
+                at: now,
+            });
+        }
+        self.entry = Some(entry);
+        lines.iter().for_each(|line| self.account.take(line));
+        lines
+    }
+
+    /// The first due time after another, if it is to be due at all.
+    pub(super) fn after(&self, after: Timestamp) -> Option<Timestamp> {
+        let entry = self.entry.as_ref()?;
+        if self.account.paused || self.account.used {
+            return None;
+        }
+        entry.when.next_after(after, &entry.zone)
+    }
+
+    /// Decides everything that is due by `now`.
+    pub(super) fn decide(&mut self, now: Timestamp, lines: &mut Vec<Line>) {
+        if self.account.passed(now) {
+            self.next = self.after(self.account.mark);
+        }
+        let Some(first) = self.next.filter(|next| *next <= now) else {
+            return;
+        };
+        let Some(entry) = self.entry.clone() else {
+            return;
+        };
+        let last = entry.when.last_until(now, &entry.zone);
+        let last = last.filter(|last| *last >= first).unwrap_or(first);
+        if self.running.is_some_and(|(_, since)| since <= first) {
+            self.skip(first, last, Why::Overlap, now, lines);
+            self.next = self.after(last);
+            return;
+        }
+        let in_time = now.duration_since(last) <= GRACE;
+        if !in_time && entry.missed == Missed::Skip {
+            self.skip(first, last, Why::Missed, now, lines);
+            self.next = self.after(last);
+            return;
+        }
+        if first < last {
+            let moment = SignedDuration::from_nanos(1);
+            let before = entry.when.last_until(last - moment, &entry.zone);
+            self.skip(first, before.unwrap_or(first), Why::Missed, now, lines);
+        }
+        let quiet = entry.quiet.is_some_and(|quiet| {
+            quiet.holds(last, &entry.zone) || !in_time && quiet.holds(now, &entry.zone)
+        });
+        if quiet {
+            self.skip(last, last, Why::Quiet, now, lines);
+        } else if self.running.is_some() {
+            self.skip(last, last, Why::Overlap, now, lines);
+        } else {
+            (self.waiting, self.since, self.late) = (Some(last), now, !in_time);
+            self.next = None;
+            return;
+        }
+        self.next = self.after(last);
+    }
+
+    /// Whether quiet hours began while it waited, also where they are over by now.
+    pub(super) fn came_into_quiet(&self, now: Timestamp) -> bool {
+        let entry = self.entry.as_ref();
+        let quiet = entry.and_then(|entry| Some((entry.quiet?, &entry.zone)));
+        quiet.is_some_and(|(quiet, zone)| {
+            quiet.holds(now, zone) || quiet.begins_within(self.since, now, zone)
+        })
+    }
+
+    /// Skips what waits for quiet hours. It is not made up for.
+    pub(super) fn give_up(&mut self, due: Timestamp, now: Timestamp, lines: &mut Vec<Line>) {
+        self.waiting = None;
+        self.skip(due, due, Why::Quiet, now, lines);
+        self.next = self.after(self.account.mark);
+    }
+
+    fn skip(
+        &mut self,
+        due: Timestamp,
+        last: Timestamp,
+        why: Why,
+        at: Timestamp,
+        lines: &mut Vec<Line>,
+    ) {
+        let Some(entry) = &self.entry else { return };
+        let mut count = 1;
+        let mut then = due;
+        while then < last && count < MAX_COUNT {
+            match entry.when.next_after(then, &entry.zone) {
+                Some(next) if next <= last => then = next,
+                _ => break,
+            }
+            count += 1;
+        }
+        let line = Line::Skipped(Skipped {
+            id: entry.id,
+            due,
+            last,
+            count,
+            why,
+            at,
+        });
+        self.account.take(&line);
+        lines.push(line);
+    }
+}

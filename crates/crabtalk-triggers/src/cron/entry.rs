@@ -1,0 +1,378 @@
+//! One entry: what is due when, and for whom it acts.
+//!
+//! Invariant: a [`CronEntry`] was checked; a [`Draft`] is what somebody wrote.
+
+use crate::cron::when::ahead;
+use crate::cron::{BadTime, Expression, Quiet, UnknownZone, When, parse_at, zone};
+use crabtalk_domain::{ConversationKey, NameError, check_name};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+/// Whom an entry speaks as, if it does not say.
+const SENDER: &str = "cron";
+
+/// Longest prompt and arguments: as much as anybody writes into a command line.
+const MAX_TEXT_BYTES: usize = 64 * 1024;
+
+/// Longest name of a folder that the system takes.
+const MAX_CWD_BYTES: usize = 4096;
+
+/// What becomes of times at which the daemon was down or the machine asleep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Missed {
+    /// They are noted and gone.
+    Skip,
+    /// One run makes up for all of them.
+    Once,
+}
+
+/// What becomes of what a run would have to ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asks {
+    /// It is refused, unless the agent's file allows it.
+    Refuse,
+    /// It waits in the owner's inbox.
+    Inbox,
+}
+
+/// What the owner is told of beside the books.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Notify {
+    /// Nothing.
+    Nothing,
+    /// Failures and asks.
+    Failures,
+    /// Each run's result too.
+    Results,
+}
+
+/// What somebody wrote. Empty texts are as good as none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(
+    missing_docs,
+    reason = "they are the keys of `[[cron]]`, see the guide"
+)]
+pub struct Draft {
+    pub id: u64,
+    pub schedule: String,
+    pub at: String,
+    pub zone: String,
+    pub agent: String,
+    pub sender: String,
+    pub skill: String,
+    pub args: String,
+    pub content: String,
+    pub cwd: String,
+    pub quiet_start: String,
+    pub quiet_end: String,
+    pub once: bool,
+    pub missed: String,
+    pub asks: String,
+    pub notify: String,
+    pub paused: bool,
+    pub by: String,
+    /// Made by its agent, not by a person.
+    pub by_agent: bool,
+    /// How many entries made each other above it.
+    pub chain: u32,
+}
+
+/// Why a draft is no entry.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Invalid {
+    /// Both `schedule` and `at`, or neither, are given: keep one of them.
+    #[error("an entry needs a schedule or a time (`at`), not both")]
+    When,
+    /// A run of it would have nothing to say: give it a skill or a content.
+    #[error("an entry has something to say: a skill or a content, or both")]
+    Nothing,
+    /// A single time within quiet hours would never fire, and outside of them needs none.
+    #[error("quiet hours and a single time (`at`) do not go together: choose another time")]
+    QuietAt,
+    /// A time of day alone, which would be another moment after each start.
+    #[error("at = {0:?} needs its date: write 2026-12-24T17:30, or add the entry with a command")]
+    Undated(String),
+    /// The schedule or the time cannot be read, or the time has passed or is too far away.
+    #[error(transparent)]
+    Time(#[from] BadTime),
+    /// No such zone is known here: name one as `Europe/Berlin`.
+    #[error(transparent)]
+    Zone(#[from] UnknownZone),
+    /// The agent, the sender or the skill has a name that none can have.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// The quiet hours cannot be read, or begin when they end; it says which.
+    #[error("{0}")]
+    Quiet(String),
+    /// A key of a few known values has another one.
+    #[error("{key} is {value:?}; it may be {allowed}")]
+    Choice {
+        /// Which key.
+        key: &'static str,
+        /// What it was given.
+        value: String,
+        /// What may stand there, in words.
+        allowed: String,
+    },
+    /// A text is longer than an entry may hold: say it in a skill or a file.
+    #[error("the {key} has more than {limit} bytes")]
+    Long {
+        /// Which text.
+        key: &'static str,
+        /// Bytes that it may have.
+        limit: usize,
+    },
+    /// A sender under which only the daemon speaks; `cron` and `cron:*` are free.
+    #[error("the sender {0:?} is the daemon's own: choose another")]
+    Reserved(String),
+    /// A relative folder, which an entry has nothing to resolve against: begin it with `/` or `~`.
+    #[error("the cwd {0:?} is not absolute")]
+    Cwd(String),
+}
+
+/// An entry that may be scheduled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CronEntry {
+    /// Its number, which no other entry ever gets.
+    pub id: u64,
+    /// When it is due.
+    pub when: When,
+    /// In which zone.
+    pub zone: TimeZone,
+    /// In which conversation it speaks.
+    pub key: ConversationKey,
+    /// When it keeps silent.
+    pub quiet: Option<Quiet>,
+    /// What becomes of missed times.
+    pub missed: Missed,
+    /// What becomes of its asks.
+    pub asks: Asks,
+    /// What the owner is told.
+    pub notify: Notify,
+    /// As it was written, each text trimmed and each default left out.
+    pub draft: Draft,
+}
+
+impl Draft {
+    fn trim(&mut self) {
+        for text in [
+            &mut self.schedule,
+            &mut self.at,
+            &mut self.zone,
+            &mut self.agent,
+            &mut self.skill,
+            &mut self.missed,
+            &mut self.asks,
+            &mut self.notify,
+            &mut self.quiet_start,
+            &mut self.quiet_end,
+        ] {
+            *text = text.trim().to_owned();
+        }
+        self.skill = self.skill.trim_start_matches('/').to_owned();
+    }
+
+    /// Checks a draft. `local` is the zone of entries that name none; an empty
+    /// agent is `default_agent`.
+    pub fn check(
+        mut self,
+        default_agent: &str,
+        local: &TimeZone,
+        now: Timestamp,
+    ) -> Result<CronEntry, Invalid> {
+        self.trim();
+        let zone = match self.zone.as_str() {
+            "" => local.clone(),
+            name => zone(name)?,
+        };
+        let when = match (self.schedule.as_str(), self.at.as_str()) {
+            (schedule, "") if !schedule.is_empty() => {
+                When::Schedule(Expression::parse(schedule).map_err(BadTime::from)?)
+            }
+            // Without a date it would be another one with each start.
+            ("", at) if at.get(4..5) == Some("-") => When::At(parse_at(at, now, &zone)?),
+            ("", at) if !at.is_empty() => return Err(Invalid::Undated(at.to_owned())),
+            _ => return Err(Invalid::When),
+        };
+        let key = self.conversation(default_agent)?;
+        self.check_texts()?;
+        let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        let quiet = Quiet::parse(
+            given(&self.quiet_start).as_deref(),
+            given(&self.quiet_end).as_deref(),
+        );
+        let quiet = quiet.map_err(Invalid::Quiet)?;
+        let is_single = matches!(when, When::At(_));
+        if is_single && quiet.is_some() {
+            return Err(Invalid::QuietAt);
+        }
+        // Who asks for one time means that one, be it late.
+        let missed = match is_single {
+            true => Missed::Once,
+            false => Missed::Skip,
+        };
+        Ok(CronEntry {
+            id: self.id,
+            when,
+            zone,
+            key,
+            quiet,
+            missed: choice(
+                "missed",
+                &self.missed,
+                missed,
+                &[("skip", Missed::Skip), ("once", Missed::Once)],
+            )?,
+            asks: choice(
+                "asks",
+                &self.asks,
+                Asks::Refuse,
+                &[("refuse", Asks::Refuse), ("inbox", Asks::Inbox)],
+            )?,
+            notify: choice(
+                "notify",
+                &self.notify,
+                Notify::Failures,
+                &[
+                    ("failures", Notify::Failures),
+                    ("results", Notify::Results),
+                    ("nothing", Notify::Nothing),
+                ],
+            )?,
+            draft: self,
+        })
+    }
+
+    /// Checks what somebody wants to add now: a single time has to lie ahead,
+    /// and is kept as an instant.
+    pub fn check_new(
+        mut self,
+        default_agent: &str,
+        local: &TimeZone,
+        now: Timestamp,
+    ) -> Result<CronEntry, Invalid> {
+        let at = self.at.trim();
+        if !at.is_empty() {
+            let zone = match self.zone.trim() {
+                "" => local.clone(),
+                name => zone(name)?,
+            };
+            let instant = parse_at(at, now, &zone)?;
+            ahead(at, instant, now)?;
+            let shown = instant.to_zoned(zone).strftime("%Y-%m-%dT%H:%M:%S%.f%:z");
+            self.at = shown.to_string();
+        }
+        self.check(default_agent, local, now)
+    }
+
+    fn conversation(&self, default_agent: &str) -> Result<ConversationKey, Invalid> {
+        let or = |text: &str, default: &str| match text {
+            "" => default.to_owned(),
+            text => text.to_owned(),
+        };
+        let agent = or(&self.agent, default_agent);
+        let key = ConversationKey::new(&agent, &or(&self.sender, SENDER))?;
+        let sender = key.sender.as_str();
+        if key.sender.is_reserved() && sender != SENDER && !sender.starts_with("cron:") {
+            return Err(Invalid::Reserved(sender.to_owned()));
+        }
+        Ok(key)
+    }
+
+    fn check_texts(&self) -> Result<(), Invalid> {
+        for (key, text, limit) in [
+            ("args", &self.args, MAX_TEXT_BYTES),
+            ("content", &self.content, MAX_TEXT_BYTES),
+            ("cwd", &self.cwd, MAX_CWD_BYTES),
+            ("by", &self.by, MAX_CWD_BYTES),
+        ] {
+            if text.len() > limit {
+                return Err(Invalid::Long { key, limit });
+            }
+        }
+        if self.skill.is_empty() && self.content.trim().is_empty() {
+            return Err(Invalid::Nothing);
+        }
+        if !self.skill.is_empty() {
+            check_name(&self.skill)?;
+        }
+        let cwd = self.cwd.as_str();
+        if !cwd.is_empty() && !cwd.starts_with('/') && cwd != "~" && !cwd.starts_with("~/") {
+            return Err(Invalid::Cwd(cwd.to_owned()));
+        }
+        Ok(())
+    }
+}
+
+fn choice<T: Copy>(
+    key: &'static str,
+    value: &str,
+    default: T,
+    choices: &[(&str, T)],
+) -> Result<T, Invalid> {
+    if value.is_empty() {
+        return Ok(default);
+    }
+    let chosen = choices.iter().find(|(name, _)| *name == value);
+    chosen.map(|(_, chosen)| *chosen).ok_or_else(|| {
+        let names: Vec<String> = choices
+            .iter()
+            .map(|(name, _)| format!("{name:?}"))
+            .collect();
+        Invalid::Choice {
+            key,
+            value: value.chars().take(64).collect(),
+            allowed: names.join(" or "),
+        }
+    })
+}
+
+impl CronEntry {
+    /// What is said when it fires: the skill with its arguments, then the
+    /// prompt.
+    pub fn words(&self) -> String {
+        let Draft {
+            skill,
+            args,
+            content,
+            ..
+        } = &self.draft;
+        let mut said = String::new();
+        if !skill.is_empty() {
+            said = format!("/{skill}");
+            for more in [args, content] {
+                if !more.trim().is_empty() {
+                    said.push(' ');
+                    said.push_str(more.trim());
+                }
+            }
+        } else {
+            said.push_str(content);
+        }
+        said
+    }
+
+    /// Whether these are its words, and they call a skill.
+    pub fn names_skill(&self, words: &str) -> bool {
+        !self.draft.skill.is_empty() && self.words() == words
+    }
+
+    /// Whether a run that started uses it up.
+    pub fn is_once(&self) -> bool {
+        self.draft.once || matches!(self.when, When::At(_))
+    }
+
+    /// What makes its due times what they are. The books of an entry begin
+    /// anew when somebody changes this.
+    pub fn print(&self) -> String {
+        let zone = self.zone.iana_name().unwrap_or("local");
+        let once = self.is_once();
+        match &self.when {
+            When::Schedule(expression) => format!("{expression}|{zone}|{once}"),
+            When::At(at) => format!("{at}|{once}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,316 @@
+//! `crons.toml`: read as people write it, edited with their comments kept.
+//!
+//! Invariants: a broken entry costs no other; a text that cannot be read is
+//! never written over; a file that changed since it was taken is a conflict,
+//! not a casualty.
+
+use crate::cron::entry::{CronEntry, Draft};
+use crabtalk_files::tables::{Kind, TablesEdit};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use std::collections::HashSet;
+use std::path::Path;
+use toml_edit::{Item, Table, Value};
+
+/// Largest file: ten thousand entries with a prompt of some lines each.
+const MAX_BYTES: u64 = 16 * 1024 * 1024;
+
+const ENTRIES: &str = "cron";
+
+/// What the file begins with when the daemon makes it.
+const HEAD: &str = "# Entries that start runs on a schedule. `crabtalk cron` lists and changes them;\n\
+     # they may be edited by hand too, and count after `crabtalk daemon reload`.\n";
+
+/// Why the file was not read or written.
+pub use crabtalk_files::tables::TablesError as FileError;
+
+/// `[[cron]]` tables.
+const KIND: Kind = Kind {
+    key: ENTRIES,
+    head: HEAD,
+    limit: MAX_BYTES,
+};
+
+/// Something in the file that is not taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// Where, from 1.
+    pub line: usize,
+    /// Which entry, if it has a number.
+    pub id: Option<u64>,
+    /// What is wrong, and what would be right.
+    pub why: String,
+    /// What it says, as far as that can be told.
+    pub draft: Draft,
+}
+
+/// What the file says.
+#[derive(Debug, Default)]
+pub struct Read {
+    /// Entries that may be scheduled.
+    pub entries: Vec<CronEntry>,
+    /// What is not taken.
+    pub findings: Vec<Finding>,
+    /// The text; `None` if there is no file.
+    pub text: Option<String>,
+}
+
+/// What entries are checked against.
+#[derive(Debug, Clone, Copy)]
+pub struct Surroundings<'a> {
+    /// The agent of entries that name none.
+    pub default_agent: &'a str,
+    /// The zone of entries that name none.
+    pub local: &'a TimeZone,
+    /// Now.
+    pub now: Timestamp,
+    /// Entries that are taken, at most.
+    pub limit: usize,
+}
+
+/// The texts of a draft under their keys, in the order in which they are
+/// written.
+macro_rules! texts {
+    ($draft:expr) => {
+        [
+            ("schedule", &mut $draft.schedule),
+            ("at", &mut $draft.at),
+            ("zone", &mut $draft.zone),
+            ("agent", &mut $draft.agent),
+            ("sender", &mut $draft.sender),
+            ("skill", &mut $draft.skill),
+            ("args", &mut $draft.args),
+            ("content", &mut $draft.content),
+            ("cwd", &mut $draft.cwd),
+            ("quiet_start", &mut $draft.quiet_start),
+            ("quiet_end", &mut $draft.quiet_end),
+            ("missed", &mut $draft.missed),
+            ("asks", &mut $draft.asks),
+            ("notify", &mut $draft.notify),
+            ("by", &mut $draft.by),
+        ]
+    };
+}
+
+/// The file, open for a change.
+#[derive(Debug)]
+pub struct CronFile(TablesEdit);
+
+impl CronFile {
+    /// Reads the whole file. One that does not exist is empty.
+    ///
+    /// # Errors
+    /// A file that is no TOML, or no text at all.
+    pub fn read(path: &Path, around: Surroundings<'_>) -> Result<Read, FileError> {
+        let tables = KIND.read(path)?;
+        let line_of = |span| tables.line_of(span);
+        let mut read = Read {
+            text: tables.text.clone(),
+            ..Read::default()
+        };
+        let mut ids = HashSet::new();
+        for (key, item) in tables.document.as_table().iter() {
+            let Some(entries) = item.as_array_of_tables().filter(|_| key == ENTRIES) else {
+                read.findings.push(Finding {
+                    line: line_of(item.span()),
+                    id: None,
+                    why: format!("{key:.64?} is unknown: entries are [[{ENTRIES}]]"),
+                    draft: Draft::default(),
+                });
+                continue;
+            };
+            for table in entries {
+                let line = line_of(table.span());
+                let (draft, problem) = draft(table);
+                let id = Some(draft.id).filter(|id| *id > 0);
+                let taken = problem.and_then(|()| {
+                    let id = id.ok_or("it has no id: give it a number that no entry has had")?;
+                    if read.entries.len() >= around.limit {
+                        return Err(format!(
+                            "there are more than {} entries, the limit ([limits] crons)",
+                            around.limit
+                        ));
+                    }
+                    if !ids.insert(id) {
+                        return Err(format!("another entry has the id {id}"));
+                    }
+                    let draft = draft.clone();
+                    let checked = draft.check(around.default_agent, around.local, around.now);
+                    checked.map_err(|error| error.to_string())
+                });
+                match taken {
+                    Ok(entry) => read.entries.push(entry),
+                    Err(why) => read.findings.push(Finding {
+                        line,
+                        id,
+                        why,
+                        draft,
+                    }),
+                }
+            }
+        }
+        Ok(read)
+    }
+
+    /// Opens the file for a change. `taken` is the text that is in force.
+    ///
+    /// # Errors
+    /// [`FileError::Conflict`] if that is not what the file says.
+    pub fn open(path: &Path, taken: Option<&str>) -> Result<Self, FileError> {
+        KIND.edit(path, taken).map(Self)
+    }
+
+    /// Adds an entry behind the others.
+    ///
+    /// # Errors
+    /// Entries that are written otherwise than as `[[cron]]`.
+    pub fn add(&mut self, entry: &CronEntry) -> Result<(), FileError> {
+        self.0.add(table(&entry.draft))
+    }
+
+    /// Removes every entry of a number; whether there was one.
+    pub fn remove(&mut self, id: u64) -> bool {
+        self.0.remove(id)
+    }
+
+    /// Pauses every entry of a number, or lets them go on; whether there was
+    /// one.
+    pub fn pause(&mut self, id: u64, paused: bool) -> bool {
+        let mut any = false;
+        for table in self.0.numbered(id) {
+            any = true;
+            if paused || table.contains_key("paused") {
+                set(table, "paused", Some(paused.into()));
+            }
+        }
+        any
+    }
+
+    /// Writes what differs of an entry of that number; whether there is one.
+    pub fn replace(&mut self, entry: &CronEntry) -> bool {
+        let mut draft = entry.draft.clone();
+        let (once, by_agent, id) = (draft.once, draft.by_agent, draft.id);
+        let chain = draft.chain;
+        let mut any = false;
+        for table in self.0.numbered(id) {
+            any = true;
+            for (key, text) in texts!(draft) {
+                let known = table.get(key).and_then(Item::as_str).unwrap_or_default();
+                if known != text.as_str() {
+                    set(table, key, (!text.is_empty()).then(|| text.as_str().into()));
+                }
+            }
+            set(table, "once", once.then(|| once.into()));
+            set(table, "by_agent", by_agent.then(|| by_agent.into()));
+            set(table, "chain", (chain > 0).then(|| i64::from(chain).into()));
+        }
+        any
+    }
+
+    /// Replaces the file, if it is as it was when it was opened; answers what
+    /// it says now.
+    ///
+    /// # Errors
+    /// [`FileError::Conflict`] if somebody was faster.
+    pub fn save(self) -> Result<String, FileError> {
+        self.0.save()
+    }
+}
+
+/// Writes a value in the place of the one before, with its comment.
+fn set(table: &mut Table, key: &str, value: Option<Value>) {
+    let Some(mut new) = value else {
+        table.remove(key);
+        return;
+    };
+    match table.get_mut(key) {
+        Some(Item::Value(old)) => {
+            *new.decor_mut() = old.decor().clone();
+            *old = new;
+        }
+        _ => drop(table.insert(key, Item::Value(new))),
+    }
+}
+
+/// What a table says, and the first thing in it that means nothing.
+fn draft(table: &Table) -> (Draft, Result<(), String>) {
+    let mut draft = Draft::default();
+    let mut problem = Ok(());
+    for (key, item) in table.iter() {
+        let read = match key {
+            "id" => match item.as_integer().map(u64::try_from) {
+                Some(Ok(id)) if id > 0 => {
+                    draft.id = id;
+                    Ok(())
+                }
+                _ => Err("id is no number from 1 on".to_owned()),
+            },
+            "chain" => match item.as_integer().map(u32::try_from) {
+                Some(Ok(chain)) => {
+                    draft.chain = chain;
+                    Ok(())
+                }
+                _ => Err("chain is no number".to_owned()),
+            },
+            "once" | "paused" | "by_agent" => {
+                let flag = match key {
+                    "once" => &mut draft.once,
+                    "paused" => &mut draft.paused,
+                    _ => &mut draft.by_agent,
+                };
+                match item.as_bool() {
+                    Some(value) => {
+                        *flag = value;
+                        Ok(())
+                    }
+                    None => Err(format!("{key} is neither true nor false")),
+                }
+            }
+            _ => {
+                let mut texts = texts!(draft);
+                let known = texts.iter_mut().find(|(name, _)| *name == key);
+                // A date and time of TOML is as good as its text.
+                let text = item.as_str().map(str::to_owned);
+                let text = text.or_else(|| item.as_datetime().map(ToString::to_string));
+                match (known, text) {
+                    (Some((_, to)), Some(text)) => {
+                        **to = text;
+                        Ok(())
+                    }
+                    (Some(_), None) => Err(format!("{key} is no text: put it into quotes")),
+                    (None, _) => Err(format!("the key {key:.64?} is unknown")),
+                }
+            }
+        };
+        problem = problem.and(read);
+    }
+    (draft, problem)
+}
+
+fn table(draft: &Draft) -> Table {
+    let mut draft = draft.clone();
+    let mut table = Table::new();
+    let id = i64::try_from(draft.id).unwrap_or(i64::MAX);
+    table.insert("id", id.into());
+    for (key, flag) in [
+        ("once", draft.once),
+        ("paused", draft.paused),
+        ("by_agent", draft.by_agent),
+    ] {
+        if flag {
+            table.insert(key, flag.into());
+        }
+    }
+    if draft.chain > 0 {
+        table.insert("chain", i64::from(draft.chain).into());
+    }
+    for (key, text) in texts!(draft) {
+        if !text.is_empty() {
+            table.insert(key, text.as_str().into());
+        }
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests;

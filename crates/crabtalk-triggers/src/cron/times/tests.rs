@@ -1,0 +1,171 @@
+use super::*;
+use crate::cron::zone;
+use proptest::prelude::*;
+
+fn times(text: &str, name: &str, after: &str, count: usize) -> Vec<String> {
+    let expression = Expression::parse(text).unwrap();
+    let zone = zone(name).unwrap();
+    let mut at: Timestamp = after.parse().unwrap();
+    let mut times = Vec::new();
+    for _ in 0..count {
+        at = expression.next_after(at, &zone).unwrap();
+        times.push(zone.to_datetime(at).strftime("%m-%d %H:%M").to_string());
+    }
+    times
+}
+
+/// Berlin, 2026-03-29: 02:00 to 03:00 does not come. 2026-10-25: 02:00 to 03:00
+/// comes twice.
+#[test]
+fn a_daily_job_is_neither_skipped_nor_doubled() {
+    let berlin = "Europe/Berlin";
+    let spring = "2026-03-27T12:00:00Z";
+    let autumn = "2026-10-23T12:00:00Z";
+    for (text, after, want) in [
+        (
+            "30 2 * * *",
+            spring,
+            ["03-28 02:30", "03-29 03:00", "03-30 02:30"],
+        ),
+        (
+            "30 2 * * *",
+            autumn,
+            ["10-24 02:30", "10-25 02:30", "10-26 02:30"],
+        ),
+        (
+            "0 3 * * *",
+            spring,
+            ["03-28 03:00", "03-29 03:00", "03-30 03:00"],
+        ),
+        (
+            "0 2,3 * * *",
+            "2026-03-28T12:00:00Z",
+            ["03-29 03:00", "03-30 02:00", "03-30 03:00"],
+        ),
+        (
+            "*/20 2 * * *",
+            "2026-03-29T00:00:00Z",
+            ["03-29 03:00", "03-30 02:00", "03-30 02:20"],
+        ),
+        (
+            "*/30 2 * * *",
+            "2026-10-24T23:00:00Z",
+            ["10-25 02:00", "10-25 02:30", "10-26 02:00"],
+        ),
+    ] {
+        assert_eq!(times(text, berlin, after, 3), want, "{text}");
+    }
+}
+
+#[test]
+fn what_runs_every_hour_follows_time_as_it_passes() {
+    let berlin = "Europe/Berlin";
+    assert_eq!(
+        times("30 * * * *", berlin, "2026-10-24T23:00:00Z", 4),
+        ["10-25 01:30", "10-25 02:30", "10-25 02:30", "10-25 03:30"]
+    );
+    assert_eq!(
+        times("*/30 * * * *", berlin, "2026-03-29T00:10:00Z", 3),
+        ["03-29 01:30", "03-29 03:00", "03-29 03:30"]
+    );
+    // Lord Howe puts its clocks on by half an hour.
+    assert_eq!(
+        times(
+            "15 * * * *",
+            "Australia/Lord_Howe",
+            "2026-10-03T14:30:00Z",
+            3
+        ),
+        ["10-04 01:15", "10-04 03:15", "10-04 04:15"]
+    );
+}
+
+#[test]
+fn a_midnight_that_does_not_come_is_the_first_moment_of_the_day() {
+    // Cairo, 2026-04-24: the clock goes from 00:00 to 01:00.
+    assert_eq!(
+        times("0 0 * * *", "Africa/Cairo", "2026-04-22T22:30:00Z", 2),
+        ["04-24 01:00", "04-25 00:00"]
+    );
+    // Samoa left out a whole day.
+    assert_eq!(
+        times("0 9 * * *", "Pacific/Apia", "2011-12-29T20:00:00Z", 3),
+        ["12-31 00:00", "12-31 09:00", "01-01 09:00"]
+    );
+}
+
+#[test]
+fn leap_days_and_centuries_are_found() {
+    assert_eq!(
+        times("0 0 29 2 *", "UTC", "2096-03-01T00:00:00Z", 1),
+        ["02-29 00:00"]
+    );
+    let expression = Expression::parse("0 0 29 2 *").unwrap();
+    let next = expression.next_after("2096-03-01T00:00:00Z".parse().unwrap(), &TimeZone::UTC);
+    assert_eq!(next.unwrap().to_string(), "2104-02-29T00:00:00Z");
+    // The end of what calendars know.
+    assert_eq!(expression.next_after(Timestamp::MAX, &TimeZone::UTC), None);
+    assert_eq!(expression.last_until(Timestamp::MIN, &TimeZone::UTC), None);
+}
+
+const ZONES: [&str; 9] = [
+    "UTC",
+    "Europe/Berlin",
+    "America/New_York",
+    "Australia/Lord_Howe",
+    "Africa/Casablanca",
+    "Africa/Cairo",
+    "Antarctica/Troll",
+    "Asia/Kathmandu",
+    "Pacific/Apia",
+];
+
+fn field(first: u8, last: u8) -> impl Strategy<Value = String> {
+    prop_oneof![
+        Just("*".to_owned()),
+        (first..=last).prop_map(|n| n.to_string()),
+        (first..=last, first..=last).prop_map(|(a, b)| format!("{}-{}", a.min(b), a.max(b))),
+        (2..=12_u8).prop_map(|n| format!("*/{n}")),
+        (first..=last, first..=last).prop_map(|(a, b)| format!("{a},{b}")),
+    ]
+}
+
+fn expressions() -> impl Strategy<Value = Expression> {
+    (
+        field(0, 59),
+        field(0, 23),
+        field(1, 31),
+        field(1, 12),
+        field(0, 7),
+    )
+        .prop_filter_map("never", |(m, h, d, mo, w)| {
+            Expression::parse(&format!("{m} {h} {d} {mo} {w}")).ok()
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    /// Forth and back meet: what comes next is the last one of what was.
+    #[test]
+    fn next_and_last_agree(
+        expression in expressions(),
+        zone_at in 0..ZONES.len(),
+        seconds in 1_262_304_000_i64..2_208_988_800,
+    ) {
+        let zone = zone(ZONES[zone_at]).unwrap();
+        let mut at = Timestamp::from_second(seconds).unwrap();
+        for _ in 0..20 {
+            let Some(next) = expression.next_after(at, &zone) else { break };
+            prop_assert!(next > at);
+            prop_assert_eq!(expression.last_until(next, &zone), Some(next));
+            let before = next - jiff::SignedDuration::from_secs(1);
+            let last = expression.last_until(before, &zone);
+            prop_assert!(last.is_none_or(|last| last <= at), "{:?} at {} next {}", last, at, next);
+            if let Some(last) = last {
+                prop_assert_eq!(expression.next_after(last, &zone), Some(next));
+            }
+            at = next;
+        }
+    }
+}
