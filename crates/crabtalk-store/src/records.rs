@@ -4,6 +4,7 @@
 //! tables of its `.sql` file.
 
 mod audit;
+mod changes;
 mod costs;
 mod crons;
 mod events;
@@ -23,6 +24,7 @@ pub(crate) const MIGRATIONS: &[&str] = &[
         include_str!("records/events.sql"),
         include_str!("records/crons.sql"),
     ),
+    include_str!("records/changes.sql"),
 ];
 
 /// The records of a home. Cheap to clone.
