@@ -51,9 +51,7 @@ fn skill_findings(node: Arc<Node>) -> Service {
         node.tell_of_skills().await;
         Ok(())
     };
-    Service::optional("skill-findings", "skills", body)
-        .once()
-        .unhurried()
+    Service::optional("skill-findings", "skills", body).once()
 }
 
 /// Makes archives known to recall, in moments of rest.
@@ -66,7 +64,6 @@ fn archive_index(node: Arc<Node>) -> Service {
             Ok(())
         }
     })
-    .unhurried()
 }
 
 /// Sweeps what was removed long ago, every day.
@@ -78,7 +75,6 @@ fn trash(node: Arc<Node>) -> Service {
             Ok(())
         }
     })
-    .unhurried()
 }
 
 /// Fires cron entries. Without their books it fires nothing, and tries again.
@@ -86,7 +82,6 @@ fn cron(node: Arc<Node>) -> Service {
     Service::restarted("cron", "cron", move |_| {
         crate::cron::work(node.cron.clone(), node.starter())
     })
-    .unhurried()
 }
 
 /// Tells the owner what happens while nobody looks.
@@ -98,7 +93,6 @@ fn notifications(node: Arc<Node>) -> Service {
             Ok(())
         }
     })
-    .unhurried()
 }
 
 /// Fires what is published. Without its journal it fires nothing, and tries again.
@@ -106,7 +100,6 @@ fn bus(node: Arc<Node>) -> Service {
     Service::restarted("bus", "bus", move |_| {
         crate::bus::work(node.bus.clone(), node.starter())
     })
-    .unhurried()
 }
 
 /// Writes what of the record nobody waits for: what was refused, and tried.

@@ -4,10 +4,10 @@
 //! place where it is not any more; a search reads a page at a time, and ends with its
 //! time or its client; what a client does not reach is not read.
 
-use super::{Session, status};
+use super::Session;
+use crate::error::Error;
 use crabtalk_domain::storage::{LogEntry, LogPart, Summary};
 use crabtalk_proto::*;
-use crabtalk_runtime::Error;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::spawn_blocking;
@@ -35,15 +35,15 @@ const AROUND: usize = 80;
 struct Words(Vec<String>);
 
 impl Words {
-    fn of(query: &str) -> Result<Self, Status> {
+    fn of(query: &str) -> Result<Self, Error> {
         if query.len() > MAX_QUERY {
-            return Err(Status::bad_request(format!(
+            return Err(Error::Invalid(format!(
                 "the query is longer than {MAX_QUERY} bytes"
             )));
         }
         let words: Vec<_> = query.split_whitespace().map(str::to_lowercase).collect();
         match words.is_empty() {
-            true => Err(Status::bad_request("the query is empty; name some words")),
+            true => Err(Error::Invalid("the query is empty; name some words".into())),
             false => Ok(Self(words)),
         }
     }
@@ -94,7 +94,7 @@ impl Session {
     pub(super) async fn search_everywhere(
         &self,
         request: SearchConversationsMsg,
-    ) -> Result<FoundMessageList, Status> {
+    ) -> Result<FoundMessageList, Error> {
         let words = Arc::new(Words::of(&request.query)?);
         let most = super::as_many(request.limit, DEFAULT_FOUND, MAX_FOUND);
         let deadline = Instant::now() + MAX_TIME;
@@ -118,7 +118,7 @@ impl Session {
                 let page = match storage.page(&part, before, PAGE).await {
                     Ok(page) => page,
                     Err(error) => {
-                        let error = status(&Error::from(error)).message;
+                        let error = Error::from(error).to_string();
                         tracing::warn!(log = summary.file, error, "not searched");
                         answer.incomplete = true;
                         break;
@@ -129,7 +129,7 @@ impl Session {
                 // Folding what was said takes a while where much was said.
                 let (words, of) = (Arc::clone(&words), Arc::clone(&summary));
                 let found = spawn_blocking(move || matches(&words, &of, page.entries)).await;
-                let found = found.map_err(|_| Status::internal("the search was given up"))?;
+                let found = found.map_err(|_| Error::Failed("the search was given up".into()))?;
                 answer.messages.extend(found);
                 if !more {
                     break;

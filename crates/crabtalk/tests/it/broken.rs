@@ -440,3 +440,55 @@ async fn doctor_names_damaged_records() {
         "conversations do not depend on it: {history}"
     );
 }
+
+/// The records of a home whose daemon does not run.
+fn records(env: &TestEnv) -> rusqlite::Connection {
+    rusqlite::Connection::open(env.home.join("state/records.db")).unwrap()
+}
+
+#[tokio::test]
+async fn records_of_a_newer_program_end_the_start() {
+    let env = TestEnv::new();
+    env.daemon().await.terminate().await;
+    let db = records(&env);
+    db.pragma_update(None, "user_version", 999).unwrap();
+    drop(db);
+    let refused = env.run(&["daemon", "run"]).await.fails(1);
+    assert!(
+        refused.contains("records.db has format 999") && refused.contains("update the program"),
+        "{refused}"
+    );
+}
+
+#[tokio::test]
+async fn doctor_names_a_cut_audit_and_a_new_chain_mends_it() {
+    let env = TestEnv::new();
+    let daemon = env.daemon().await;
+    for name in ["one", "two"] {
+        env.run(&["tokens", "add", name]).await.ok();
+    }
+    daemon.terminate().await;
+    let db = records(&env);
+    let last = "DELETE FROM audit WHERE n = (SELECT max(n) FROM audit)";
+    assert_eq!(db.execute(last, []).unwrap(), 1);
+    drop(db);
+    let _daemon = env.daemon().await;
+    let doctor = async || {
+        let output = env.run(&["doctor", "--offline", "--json"]).await;
+        let findings = output.stdout.lines();
+        let findings = findings.map(|line| serde_json::from_str(line).unwrap());
+        findings
+            .filter(|finding: &serde_json::Value| {
+                finding["check"] == "audit" && finding["state"] == "error"
+            })
+            .collect::<Vec<_>>()
+    };
+    let [broken] = &doctor().await[..] else {
+        panic!("the audit is not named");
+    };
+    assert_eq!(broken["mend"], "crabtalk audit new-chain");
+    env.run(&["tokens", "add", "three"]).await.fails(1);
+    env.run(&["audit", "new-chain"]).await.ok();
+    assert_eq!(doctor().await.len(), 0);
+    env.run(&["tokens", "add", "three"]).await.ok();
+}

@@ -84,7 +84,7 @@ impl Live<'_> {
         match starter {
             Ok(starter) => {
                 self.gone.starts = true;
-                self.call(start(starter, self.client.clone()));
+                self.call(start(starter));
             }
             Err(why) => self.not_started(&why),
         }
@@ -121,6 +121,6 @@ impl Live<'_> {
 }
 
 /// What starting came to.
-async fn start(starter: Starter, client: Client) -> Done {
-    Done::Started(starter.start(&client).await)
+async fn start(starter: Starter) -> Done {
+    Done::Started(starter.start().await)
 }
