@@ -81,7 +81,7 @@ async fn toolchains_of_the_person_work_inside() {
              printf 'Metadata-Version: 2.1\nName: x\nVersion: 1\n' > x-1.dist-info/METADATA && \
              printf 'Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n' > x-1.dist-info/WHEEL && \
              python3 -m zipfile -c x-1-py3-none-any.whl x.py x-1.dist-info && rm -r x.py x-1.dist-info && \
-             pip install -q --no-index --disable-pip-version-check --target made x-1-py3-none-any.whl && \
+             python3 -m pip install -q --no-index --target made x-1-py3-none-any.whl 2>/dev/null; \
              PYTHONPATH=made python3 -c 'import x; print(x.n)'; rm -rf made *.whl",
             "1\n",
         ),
