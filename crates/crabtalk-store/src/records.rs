@@ -4,6 +4,7 @@
 //! tables of its `.sql` file.
 
 mod audit;
+mod changes;
 mod costs;
 mod crons;
 mod events;
@@ -24,6 +25,7 @@ pub(crate) const MIGRATIONS: &[&str] = &[
         include_str!("records/events.sql"),
         include_str!("records/crons.sql"),
     ),
+    include_str!("records/changes.sql"),
     include_str!("records/imported.sql"),
 ];
 
