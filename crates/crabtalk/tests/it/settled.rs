@@ -103,8 +103,5 @@ async fn json_lines_tell_how_an_ask_ended() {
     assert_eq!(settled.len(), 1, "{denied}");
     assert_eq!(settled[0]["outcome"], "answered");
     assert_eq!(settled[0]["by"], "local");
-    assert_eq!(
-        settled[0]["answer"],
-        "Deny: nobody is at a terminal to approve it"
-    );
+    assert_eq!(settled[0]["answer"], "Deny: no terminal to approve it on");
 }
