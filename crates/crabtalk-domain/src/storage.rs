@@ -17,12 +17,12 @@ pub use trace::{RunTrace, Tracing};
 pub use view::{ArchiveInfo, BrokenLog, LogEntry, LogPart, Page, Summary, archive_title};
 
 use crate::{BoxFuture, ConversationKey, Message};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::path::PathBuf;
 
 /// When what was announced has to survive a power cut (STORE-4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SyncPolicy {
     /// Whenever something is announced.
@@ -35,7 +35,7 @@ pub enum SyncPolicy {
 }
 
 /// Whose archives a recall looks into (MEM-2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RecallScope {
     /// Those of its conversation.

@@ -144,7 +144,10 @@ impl Question<'_> {
                 let pattern = Words::parse(pattern);
                 match rule.permission {
                     Permission::Allow => {
-                        (is_plain || pattern == Words::Any) && pattern.allows(&command)
+                        pattern == Words::Any
+                            || is_plain
+                                && pattern.allows(&command)
+                                && !self.disk.is_replaceable(&command[0], self.cwd)
                     }
                     Permission::Ask | Permission::Deny => pattern.refuses(&command),
                 }

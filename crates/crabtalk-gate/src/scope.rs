@@ -1,4 +1,4 @@
-//! What an agent may reach at all (GATE-1, RFC 0082).
+//! What an agent may reach at all (GATE-1).
 //!
 //! Invariant: what is out of scope is neither advertised nor executed, so both
 //! sides ask the functions here and nothing else.

@@ -90,7 +90,7 @@ pub(crate) async fn on_demand(
     }
     let (key, run) = (Arc::clone(&shared.key), open.last_run);
     let agent = key.agent.to_string();
-    let publisher = rt.publisher(key, run, &agent, Arc::default());
+    let publisher = rt.publisher(key, run, &agent, "", Arc::default());
     let done = tokio::select! {
         biased;
         () = cancel.cancelled() => Err(Error::Cancelled),
@@ -149,7 +149,7 @@ pub(crate) async fn start_fresh(
     shared.synced_at_end(at).await?;
     let (key, run) = (Arc::clone(&shared.key), open.last_run);
     let agent = key.agent.to_string();
-    rt.publisher(key, run, &agent, Arc::default())
+    rt.publisher(key, run, &agent, "", Arc::default())
         .publish(AgentEvent::Compacted {
             tokens_before,
             tokens_after: 0,

@@ -92,6 +92,7 @@ impl Inner {
         key: Arc<ConversationKey>,
         run: u64,
         speaker: &str,
+        request_id: &str,
         log: Arc<RunLog>,
     ) -> Publisher {
         let told = (
@@ -99,7 +100,7 @@ impl Inner {
             Arc::clone(&self.hub),
             Arc::clone(&self.clock),
         );
-        Publisher::new(told, key, run, speaker, log)
+        Publisher::new(told, key, run, speaker, request_id, log)
     }
 
     /// What somebody says to the run, as hooks rewrite it.

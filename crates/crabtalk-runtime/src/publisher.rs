@@ -15,6 +15,7 @@ pub(crate) struct Publisher {
     key: Arc<ConversationKey>,
     run: u64,
     speaker: Arc<str>,
+    request_id: Arc<str>,
     log: Arc<RunLog>,
     /// Orders the commands of the run and of the runs below it.
     commands: CommandTurns,
@@ -26,6 +27,7 @@ impl Publisher {
         key: Arc<ConversationKey>,
         run: u64,
         speaker: &str,
+        request_id: &str,
         log: Arc<RunLog>,
     ) -> Self {
         let (hook, hub, clock) = told;
@@ -36,6 +38,7 @@ impl Publisher {
             key,
             run,
             speaker: speaker.into(),
+            request_id: request_id.into(),
             log,
             commands: CommandTurns::default(),
         }
@@ -88,6 +91,7 @@ impl Publisher {
             key: Some(Arc::clone(&self.key)),
             run: self.run,
             speaker: Arc::clone(&self.speaker),
+            request_id: Arc::clone(&self.request_id),
             event: event.clone().without_images(),
             at: stamp(self.clock.now()),
         });

@@ -1,4 +1,4 @@
-//! Which skills there are, and the way from a name to one of them (RFC 0036).
+//! Which skills there are, and the way from a name to one of them.
 //!
 //! Invariants: folders count in their order and the first skill of a name wins,
 //! ignoring case; a project's skills come last, so that a checkout never takes

@@ -58,9 +58,7 @@ fn skill_findings(node: Arc<Node>) -> Service {
         node.tell_of_skills().await;
         Ok(())
     };
-    Service::optional("skill-findings", "skills", body)
-        .once()
-        .unhurried()
+    Service::optional("skill-findings", "skills", body).once()
 }
 
 /// Makes archives known to recall, in moments of rest.
@@ -73,7 +71,6 @@ fn archive_index(node: Arc<Node>) -> Service {
             Ok(())
         }
     })
-    .unhurried()
 }
 
 /// Indexes conversations for lists and searches.
@@ -101,7 +98,6 @@ fn trash(node: Arc<Node>) -> Service {
             Ok(())
         }
     })
-    .unhurried()
 }
 
 /// Fires cron entries. Without their books it fires nothing, and tries again.
@@ -109,7 +105,6 @@ fn cron(node: Arc<Node>) -> Service {
     Service::restarted("cron", "cron", move |_| {
         crate::cron::work(node.cron.clone(), node.starter())
     })
-    .unhurried()
 }
 
 /// Tells the owner what happens while nobody looks.
@@ -121,7 +116,6 @@ fn notifications(node: Arc<Node>) -> Service {
             Ok(())
         }
     })
-    .unhurried()
 }
 
 /// Fires what is published. Without its journal it fires nothing, and tries again.
@@ -129,7 +123,6 @@ fn bus(node: Arc<Node>) -> Service {
     Service::restarted("bus", "bus", move |_| {
         crate::bus::work(node.bus.clone(), node.starter())
     })
-    .unhurried()
 }
 
 /// Writes what of the record nobody waits for: what was refused, and tried.

@@ -1,11 +1,11 @@
 //! Searches for words in all conversations.
 
-use super::{Session, status};
+use super::Session;
+use crate::error::Error;
 use crate::remote::Grant;
 use crabtalk_domain::ConversationKey;
 use crabtalk_domain::storage::{Hit, Search};
 use crabtalk_proto::*;
-use crabtalk_runtime::Error;
 use std::sync::Arc;
 
 /// Hits when the client does not say.
@@ -17,15 +17,15 @@ const MAX_FOUND: usize = 500;
 /// Most bytes of a query.
 const MAX_QUERY: usize = 1024;
 
-fn words(query: &str) -> Result<Vec<String>, Status> {
+fn words(query: &str) -> Result<Vec<String>, Error> {
     if query.len() > MAX_QUERY {
-        return Err(Status::bad_request(format!(
+        return Err(Error::Invalid(format!(
             "the query is longer than {MAX_QUERY} bytes"
         )));
     }
     let words: Vec<_> = query.split_whitespace().map(str::to_owned).collect();
     match words.is_empty() {
-        true => Err(Status::bad_request("the query is empty; name some words")),
+        true => Err(Error::Invalid("the query is empty; name some words".into())),
         false => Ok(words),
     }
 }
@@ -47,7 +47,7 @@ impl Session {
     pub(super) async fn search_everywhere(
         &self,
         request: SearchConversationsMsg,
-    ) -> Result<FoundMessageList, Status> {
+    ) -> Result<FoundMessageList, Error> {
         let wanted = |name: &str| (!name.is_empty()).then(|| name.to_owned());
         let (grant, config) = (self.grant().cloned(), self.config());
         let reaches = move |key: &ConversationKey| {
@@ -62,8 +62,7 @@ impl Session {
             limit: super::as_many(request.limit, DEFAULT_FOUND, MAX_FOUND),
         };
         let storage = self.node.runtime.storage();
-        let hits = storage.search(search).await;
-        let hits = hits.map_err(|e| status(&Error::from(e)))?;
+        let hits = storage.search(search).await?;
         Ok(FoundMessageList {
             messages: hits.hits.into_iter().map(found).collect(),
             incomplete: hits.incomplete,

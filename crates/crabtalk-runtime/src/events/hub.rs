@@ -36,6 +36,8 @@ pub struct HubEvent {
     pub run: u64,
     /// Who speaks in it: the conversation's own agent, or a guest.
     pub speaker: Arc<str>,
+    /// The client's id of the request that started the run; empty if it gave none.
+    pub request_id: Arc<str>,
     /// What happened.
     pub event: AgentEvent,
     /// RFC 3339 instant.

@@ -92,14 +92,15 @@ impl Ending {
     ) -> Self {
         let (key, log) = (Arc::clone(&shared.key), Arc::clone(&work.job.log));
         let request = &work.job.request;
+        let request_id = request.request_id.clone().unwrap_or_default();
         Self {
             rt: Arc::clone(rt),
-            publisher: Arc::new(rt.publisher(key, run, speaker, log)),
+            publisher: Arc::new(rt.publisher(key, run, speaker, &request_id, log)),
             tally: Arc::default(),
             speaker: speaker.to_owned(),
             run,
             origin: request.origin.clone(),
-            request_id: request.request_id.clone().unwrap_or_default(),
+            request_id,
             began: Instant::now(),
             told: AtomicBool::new(false),
         }

@@ -108,7 +108,8 @@ impl Runtime {
             seq: 0,
             key: None,
             run: 0,
-            speaker: "".into(),
+            speaker: Arc::default(),
+            request_id: Arc::default(),
             event: AgentEvent::Component(Arc::new(news)),
             at: self.0.now(),
         });

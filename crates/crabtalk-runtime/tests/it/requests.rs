@@ -1,6 +1,7 @@
 //! A request id never runs twice (CONV-9), and what a crash cut off (STORE-7).
 
 use crate::rig::*;
+use crabtalk_domain::AgentEvent;
 use crabtalk_runtime::RunRequest;
 use crabtalk_testkit::{Reply, ScriptedModel};
 use serde_json::json;
@@ -155,4 +156,22 @@ async fn without_resume_a_retry_of_an_interrupted_run_says_so() {
         events.last().is_some_and(|e| e.starts_with("end 500")),
         "{events:?}"
     );
+}
+
+#[tokio::test]
+async fn watchers_see_the_request_id_on_every_event() {
+    let rig = rig(vec![Reply::text("one"), Reply::text("two")]);
+    let mut watch = rig.runtime.watch();
+    read(rig.try_submit(with_id("hi")).expect("accepted")).await;
+    rig.run("without an id").await;
+    let mut seen = Vec::new();
+    while seen.len() < 2 {
+        let event = watch.next().await.expect("open").expect("kept");
+        let want = if event.run == 1 { "r1" } else { "" };
+        assert_eq!(&*event.request_id, want, "{:?}", event.event);
+        if matches!(event.event, AgentEvent::End(_)) {
+            seen.push(event.run);
+        }
+    }
+    assert_eq!(seen, [1, 2]);
 }
