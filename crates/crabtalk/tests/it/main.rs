@@ -12,6 +12,7 @@ mod attach;
 mod backup;
 mod bad_input;
 mod broken;
+mod budgets;
 mod bus;
 mod changes_survive;
 mod cli;

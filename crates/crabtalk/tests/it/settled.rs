@@ -89,8 +89,5 @@ async fn json_output_has_the_end_of_asks() {
     assert_eq!(settled.len(), 1, "{denied}");
     assert_eq!(settled[0]["outcome"], "answered");
     assert_eq!(settled[0]["by"], "local");
-    assert_eq!(
-        settled[0]["answer"],
-        "Deny: nobody is at a terminal to approve it"
-    );
+    assert_eq!(settled[0]["answer"], "Deny: no terminal to approve it on");
 }
