@@ -262,7 +262,6 @@ impl Context {
             answers: Answers::Person,
             on_interrupt: OnInterrupt::Kill,
             bell: false,
-            agents_dir: self.home.agents_dir(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! A configured agent: persona, model, scope and permissions.
 
 use crate::{AgentName, Mode};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// Steps after which a run ends with 508 unless the agent says otherwise.
@@ -11,7 +11,7 @@ const DEFAULT_MAX_ITERATIONS: u32 = 50;
 const DEFAULT_COMPACT_THRESHOLD: u64 = 100_000;
 
 /// What the gate says of a tool call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Permission {
     /// Runs without a question.
@@ -49,7 +49,8 @@ pub struct Scope {
 }
 
 /// Limits on what an agent may spend in a day (MODEL-7).
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Budget {
     /// Tokens a day; `None` is unlimited.
     #[serde(skip_serializing_if = "Option::is_none")]
