@@ -162,9 +162,9 @@ async fn a_terminal_is_resized_and_what_agents_say_drives_none() {
         // A key that comes together with Escape is another one.
         tmux.lacks("what it shows").await;
         tmux.types("?");
-        tmux.shows(&["allow it for good"]).await;
+        tmux.shows(&["allow it always"]).await;
         tmux.key("Escape");
-        tmux.lacks("allow it for good").await;
+        tmux.lacks("allow it always").await;
         tmux.shows(&["›OPS"]).await;
         tmux.types("q");
         let left = tmux.shows(&["ended with 0"]).await;

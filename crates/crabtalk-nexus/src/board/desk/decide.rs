@@ -1,6 +1,6 @@
 //! Keys that answer what an agent waits for.
 //!
-//! Invariants: a key answers the prompt that stood there long enough to be read, by its id,
+//! Invariants: a key answers the prompt that was shown long enough to be read, by its id,
 //! and no other; a prompt that does not fit is answered where it was read to its end.
 
 use super::{Desk, Do, Mode, Reading, SETTLES, Typing};
@@ -61,7 +61,7 @@ impl Desk {
         match key {
             'a' | 'y' => Do::Say(Command::Approve { agent, prompt }),
             'A' if always.is_empty() => {
-                self.say("that is not offered for good");
+                self.say("\"always\" is not offered here");
                 Do::Nothing
             }
             'A' => Do::Say(Command::ApproveAlways { agent, prompt }),
@@ -80,7 +80,7 @@ impl Desk {
                 reason: String::new(),
             }),
             _ => {
-                self.say("it waits for nothing of yours");
+                self.say("it does not wait for you");
                 Do::Nothing
             }
         }
@@ -133,7 +133,7 @@ pub(in crate::board) fn whole(prompt: &crate::backend::Prompt) -> String {
         text.push_str(&format!("({})\n", prompt.options.join(", ")));
     }
     if !prompt.always.is_empty() {
-        text.push_str(&format!("for good: {}\n", prompt.always));
+        text.push_str(&format!("always: {}\n", prompt.always));
     }
     text
 }

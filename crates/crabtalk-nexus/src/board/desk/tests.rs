@@ -58,7 +58,6 @@ impl At {
             agents,
             inbox: 0,
             tasks: 0,
-            held: None,
             seen: 0,
             entries: Vec::new(),
         };

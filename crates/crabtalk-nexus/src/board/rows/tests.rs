@@ -40,7 +40,6 @@ fn desk(agents: usize) -> Desk {
         agents: (0..agents).map(agent).collect(),
         inbox: 3,
         tasks: 40,
-        held: None,
         seen: 0,
         entries: (0..100)
             .map(|n| Entry {
@@ -115,13 +114,12 @@ fn for_good_is_offered_where_it_is_and_what_tells_nothing_is_left_out() {
         agents: desk.agents.clone(),
         inbox: 0,
         tasks: 0,
-        held: None,
         seen: 0,
         entries: entries.to_vec(),
     };
     desk.hear(board, Instant::now());
     let shown = text(&draw(&mut desk, (120, 40), Instant::now()));
-    assert!(shown.contains("a allow · A for good"), "{shown}");
+    assert!(shown.contains("a allow · A always"), "{shown}");
     assert!(
         shown.contains("it rang") && !shown.contains("kept"),
         "{shown}"

@@ -167,10 +167,7 @@ fn a_checkpoint_runs_no_program_that_a_repository_within_names() {
     git(&root, &["init", "--quiet", "builder/other"]);
     fs::write(root.join("builder/more.md"), "new").unwrap();
     let said = files.checkpoint(&builder(), "more").unwrap();
-    assert_eq!(
-        said.left_out,
-        [r#""builder/other/" (a repository of its own)"#]
-    );
+    assert_eq!(said.left_out, [r#""builder/other/" (a nested repository)"#]);
     let tracked = git(&root, &["ls-files", "builder/more.md", "builder/other"]);
     assert_eq!(tracked, "builder/more.md\n");
 }
@@ -240,7 +237,7 @@ fn while_somebody_is_in_the_midst_of_something_nothing_is_added() {
         fs::write(root.join("builder/notes.md"), "new").unwrap();
         let before = dirty(&root);
         let refused = files.checkpoint(&builder(), "notes").unwrap_err();
-        assert_eq!(refused, format!("somebody is in the midst of {what} there"));
+        assert_eq!(refused, format!("{what} is in progress there"));
         assert_eq!(dirty(&root), before, "{what}");
         assert!(before.contains("?? builder/notes.md"), "{what}: {before}");
     }

@@ -164,9 +164,9 @@ fn every_value_of_a_kind_can_be_changed_and_kinds_be_added() {
 fn what_is_wrong_with_a_kind_is_said() {
     for (changes, says) in [
         ("x = 1", "has to be a table"),
-        ("[x]\nlike = 'y'", "which is no kind"),
+        ("[x]\nlike = 'y'", "not a known kind"),
         ("[x]\nready = { shows = '^>' }", "command"),
-        ("[codex.ready]\nshows = '('", "is no pattern"),
+        ("[codex.ready]\nshows = '('", "is not a valid pattern"),
         ("[codex]\ncolour = 1", "colour"),
     ] {
         let error = Kinds::new(&changes.parse().unwrap())

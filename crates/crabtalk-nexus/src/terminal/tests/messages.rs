@@ -2,6 +2,8 @@
 
 use super::rig::{Agent, Rig, eventually};
 use crate::backend::{Answered, Backend, Source, Submitted, What};
+use crate::terminal::Kinds;
+use std::path::Path;
 
 /// The line that a supervisor begins with: the file stands in its midst.
 const BOOTSTRAP: &str = "@NEXUS → @FE [BOOTSTRAP]: @gov/context_compression_protocol.md completed \
@@ -314,4 +316,39 @@ async fn a_message_that_its_agent_died_with_is_not_taken_for_answered() {
     let turn = agent.ended().await;
     assert!(turn.error.is_some() && turn.output.is_empty(), "{turn:?}");
     assert_eq!(agent.users(), ["hello", "[crash:7]", "who are you?"]);
+}
+
+#[tokio::test]
+async fn compaction_that_a_person_orders_is_reported() {
+    let Some(rig) = Rig::open("compaction_that_a_person_orders").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    agent.say("hello").await;
+    agent.ended().await;
+    rig.tmux(&["send-keys", "-t", "nexus:FE", "-l", "/compact"]);
+    rig.tmux(&["send-keys", "-t", "nexus:FE", "Enter"]);
+    agent
+        .until("Compacted", |what| {
+            matches!(what, What::Compacted).then_some(())
+        })
+        .await;
+    let evidence = agent.evidence(|what| matches!(what, What::Compacted));
+    assert_eq!(evidence.source, Source::Transcript);
+}
+
+#[tokio::test]
+async fn chat_of_another_home_is_started_for_that_home() {
+    let Some(rig) = Rig::open("chat_of_another_home").await else {
+        return;
+    };
+    let kinds = Kinds::new(&toml::Table::new()).unwrap();
+    let chat = kinds.get("crabtalk").unwrap();
+    let env = [("CRABTALK_HOME", "/other")];
+    let agent = Agent::of_kind(&rig.terminals, rig.folder.path(), "FE", chat, &env);
+    let program = agent.port.shared().program("life", None);
+    let homes = program.environment.iter();
+    let homes = homes.filter(|(name, _)| name == "CRABTALK_HOME");
+    assert!(homes.clone().count() > 0 && homes.clone().all(|(_, home)| home == "/other"));
+    assert_eq!(agent.port.shared().crabtalk, Path::new("/other"));
 }

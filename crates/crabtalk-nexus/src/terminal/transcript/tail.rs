@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 pub(crate) const STEP_BYTES: usize = 1 << 20;
 
 /// Longest line that is read: a message of 64 KiB among what programs write
-/// around it, and outputs of tools that nobody reads here.
+/// around it, and outputs of tools, which are skipped here.
 const MAX_LINE_BYTES: usize = 16 << 20;
 
 /// A place in a file that grows.

@@ -41,7 +41,7 @@ fn a_world_that_is_restored_goes_on_where_it_was() {
     let (n, patch) = bench.world.whole();
     let json = serde_json::to_string(&patch).unwrap();
     let mut world = World::new(bench.world.team.clone());
-    world.restore(n, bench.now, serde_json::from_str(&json).unwrap());
+    world.restore(n, serde_json::from_str(&json).unwrap());
     assert_eq!(world.whole(), (n, patch));
     let out = world.handle(bench.now, Input::Began);
     let adopt = |order: &&Order| matches!(order.deed, Deed::Launch(Launch::Adopt { .. }));
@@ -69,7 +69,7 @@ fn an_agent_has_its_time_again_where_no_nexus_ran() {
     for world in [launching, bootstrapping, noticed.world, works.world] {
         let (n, patch) = world.whole();
         let mut next = World::new(world.team.clone());
-        next.restore(n, world.now, patch);
+        next.restore(n, patch);
         let later = world.now + DAY_MS;
         next.handle(later, Input::Began);
         let was = next.agents.clone();
@@ -139,47 +139,6 @@ fn an_end_that_a_look_saw_before_it_was_told_is_taken_once() {
     assert_eq!(of_b(&bench), 2);
 }
 
-/// A clock that was far ahead for a while leaves nothing that waits for its return.
-#[test]
-fn a_clock_that_was_ahead_for_one_life_holds_nothing_up_in_the_next() {
-    const AHEAD: u64 = 800 * 24 * 3600 * 1000;
-    let mut bench = Bench::ready(&format!("{TWO}[agent.C]\n"));
-    bench.now += AHEAD;
-    // One is about to be started again, one is at work, one gets its message later.
-    bench.tells("A", What::Died(Default::default()));
-    bench.send("@B [X]: go");
-    bench.send("@C [X]: go");
-    bench.tells(
-        "C",
-        What::TurnEnded(Turn {
-            error: Some("the provider failed".into()),
-            ..Turn::default()
-        }),
-    );
-    let letter = bench.world.mail.letters().values().last().unwrap();
-    assert!(letter.course.not_before > bench.now, "it waits");
-
-    let (n, patch) = bench.world.whole();
-    let (at, now) = (bench.now, bench.now - AHEAD);
-    bench.world = World::new(bench.world.team.clone());
-    bench.world.restore(n, at, patch);
-    bench.now = now;
-    bench.put(Input::Began);
-    let due = bench.world.next_due().unwrap();
-    assert!(due <= now + 1000, "{} ms too late", due - now);
-    bench.after(1);
-    assert!(bench.last("A").contains("[BOOTSTRAP]"), "it is started");
-    let count = bench.got("C").len();
-    bench.after(60);
-    assert!(bench.got("C").len() > count, "the message goes");
-    bench.keys.clear();
-    bench.after(600);
-    assert!(bench.keys.iter().any(|key| key.starts_with("B Probe")));
-    assert!(bench.world.whole().1.agents.values().all(|agent| {
-        agent.since <= bench.now && agent.restarts.iter().all(|at| *at <= bench.now)
-    }));
-}
-
 /// Somebody takes an agent out of the configuration: what was for it does not vanish.
 #[test]
 fn what_waits_for_an_agent_that_left_the_team_is_told_and_goes_to_others() {
@@ -196,7 +155,7 @@ fn what_waits_for_an_agent_that_left_the_team_is_told_and_goes_to_others() {
     let (n, whole) = bench.world.whole();
     let team: Team = toml::from_str("root = \"/team\"\n[agent.A]\n").unwrap();
     bench.world = World::new(team);
-    bench.world.restore(n, bench.now, whole);
+    bench.world.restore(n, whole);
     bench.put(Input::Began);
     let session = "s-A".to_owned();
     let busy = false;

@@ -3,20 +3,6 @@
 use super::*;
 
 #[test]
-fn a_deadlock_is_told_with_its_members() {
-    let mut bench = Bench::ready(&format!("{TWO}[agent.C]\n"));
-    for who in ["A", "B", "C"] {
-        bench.send(&format!("@{who} [X]: go"));
-    }
-    bench.says("A", "@A → @B [Q]!: ?");
-    bench.says("B", "@B → @C [Q]!: ?");
-    assert!(bench.inbox().is_empty());
-    bench.says("C", "@C → @A [Q]!: ?");
-    let inbox = bench.inbox();
-    assert!(inbox[0].contains("C → A → B"), "{inbox:?}");
-}
-
-#[test]
 fn tasks_are_given_one_at_a_time_and_ended_by_their_answer() {
     let mut bench = Bench::ready(TWO);
     bench.task("@ANY [T1]: one");
@@ -232,7 +218,7 @@ fn of_tasks_that_are_done_the_latest_are_known_and_the_log_has_the_rest() {
     assert_eq!(last, 1200);
     // A restart knows the same, also of what was written one by one.
     let mut world = World::new(bench.world.team.clone());
-    world.restore(n, bench.now, whole.clone());
+    world.restore(n, whole.clone());
     assert_eq!(world.whole().1.tasks, whole.tasks);
     // A number is never used again.
     bench.task("@A [NEXT]: go");
