@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_fast_clock_makes_an_hour_short() {
+    async fn fast_clock_shortens_an_hour() {
         let clock = Clock::fast(system_ms(), 3600);
         let before = clock.now();
         let began = Instant::now();

@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_team_is_read_with_what_is_usual() {
+    fn team_is_parsed_with_defaults() {
         let team = parse(
             "root = \"~/team\"\n[rules]\nallow = [\"bash(ls)\"]\n[agent.builder]\n\
              [agent.REVIEW]\nkind = \"codex\"\nallow = [\"bash(cargo test)\"]\n\
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_place() {
+    fn errors_name_their_place() {
         for (text, says) in [
             ("root = 7\n", "line 1, column 8"),
             ("root = \"/a\"\n[agent.B]\nalow = []\n", "allow"),

@@ -73,21 +73,9 @@ impl Control {
         })
     }
 
-    /// Nobody could reach this NEXUS, and no other may start in its folder. What fails
-    /// is tried again with the next change.
-    fn make_again(&mut self) {
-        let there = std::fs::symlink_metadata(&self.path);
-        if there.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
-            && let Ok(listener) = listen(&self.path)
-        {
-            self.listener = listener;
-        }
-    }
-
     /// Takes commands until it is dropped.
-    pub async fn serve(&mut self, commands: &mpsc::Sender<Asked>, changes: &watch::Receiver<u64>) {
+    pub async fn serve(&self, commands: &mpsc::Sender<Asked>, changes: &watch::Receiver<u64>) {
         let watchers = Cell::new(0);
-        let mut happened = changes.clone();
         let mut open = FuturesUnordered::new();
         loop {
             tokio::select! {
@@ -103,7 +91,6 @@ impl Control {
                         Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
                     }
                 }
-                Ok(()) = happened.changed() => self.make_again(),
                 // A broken connection gets no answer.
                 Some(_) = open.next(), if !open.is_empty() => {}
             }
@@ -304,36 +291,6 @@ pub async fn say(folder: &Path, command: &Command) -> io::Result<Option<Answer>>
 mod tests {
     use super::*;
 
-    #[tokio::test(start_paused = true)]
-    async fn a_socket_that_somebody_removes_is_made_again_when_something_happens() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut control = Control::open(folder.path()).unwrap();
-        let (tell, mut asked) = mpsc::channel::<Asked>(1);
-        let (happens, changes) = watch::channel(0);
-        let answers = async {
-            while let Some((_, reply)) = asked.recv().await {
-                let said = "yes".to_owned();
-                reply.send(Answer::Done { said }).unwrap();
-            }
-        };
-        let admin = async {
-            let says = || say(folder.path(), &Command::Status);
-            assert!(says().await.unwrap().is_some());
-            std::fs::remove_file(folder.path().join(SOCKET)).unwrap();
-            assert!(says().await.unwrap().is_none());
-            happens.send(1).unwrap();
-            while says().await.unwrap().is_none() {
-                tokio::task::yield_now().await;
-            }
-        };
-        tokio::select! {
-            () = control.serve(&tell, &changes) => {}
-            () = answers => {}
-            () = admin => {}
-        }
-        let mode = std::fs::metadata(folder.path().join(SOCKET)).unwrap();
-        assert_eq!(mode.permissions().mode() & 0o777, 0o600);
-    }
     const PART: &str = "CRABTALK_TEST_PART";
     const FOLDER: &str = "CRABTALK_TEST_FOLDER";
 
@@ -372,7 +329,7 @@ mod tests {
         }
         let (tell, mut asked) = mpsc::channel::<Asked>(1);
         let (_happens, changes) = watch::channel(0);
-        let mut control = Control::open(&folder).unwrap();
+        let control = Control::open(&folder).unwrap();
         let answers = async {
             while let Some((_, reply)) = asked.recv().await {
                 let said = "yes".to_owned();

@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_has_ten_messages_a_minute() {
+    fn pair_has_ten_messages_a_minute() {
         let mut rates = Rates::default();
         let (a, b) = (name("a"), name("b"));
         for at in 0..10 {

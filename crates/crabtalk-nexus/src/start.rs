@@ -119,7 +119,7 @@ async fn serve(
     ready: impl FnOnce(),
     stop: impl Future<Output = ()>,
 ) -> Result<(), Error> {
-    let mut control = Control::open(&places.state()).map_err(|source| Error::Control {
+    let control = Control::open(&places.state()).map_err(|source| Error::Control {
         path: places.state(),
         source,
     })?;

@@ -34,8 +34,8 @@ pub fn format_topic() -> Topic {
 
 /// Says that ADMIN's mailbox is full.
 pub fn inbox_is_full() -> (Topic, String) {
-    let text = "your mailbox is full: what comes until you read it is in the log alone, \
-                which `crabtalk nexus log` shows";
+    let text = "your mailbox is full: further messages are only in the log (`crabtalk nexus log`) \
+                until you read it";
     (Topic::own("INBOX"), text.into())
 }
 
@@ -72,15 +72,14 @@ pub fn reminder() -> String {
 /// Why a claim of readiness is refused.
 pub fn not_ready(why: &str) -> String {
     format!(
-        "Not ready for compression: {why}. Please mend that and confirm again: Context \
+        "Not ready for compression: {why}. Please fix that and confirm again: Context \
          consolidated. Changes committed. Ready for compression."
     )
 }
 
 /// That a compression is called off.
 pub fn called_off() -> String {
-    "The compression is called off. Please carry on. This message needs no answer beyond a line."
-        .into()
+    "The compression is cancelled. Please carry on. One line is enough as an answer.".into()
 }
 
 /// The correction of an invalid output.
@@ -109,8 +108,8 @@ pub fn task_reminder() -> String {
 
 /// For an agent whose task ADMIN reassigned or ended.
 pub fn task_taken() -> String {
-    "This task is not yours any more. Please stop working on it. This message needs no answer \
-     beyond a line."
+    "This task was given to another agent or closed. Please stop working on it. One line is enough \
+     as an answer."
         .into()
 }
 
@@ -185,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn check_1_bootstrap_is_the_exact_line() {
+    fn bootstrap_is_the_exact_line() {
         let builder = Name::new("builder").unwrap();
         assert_eq!(
             line(bootstrap_topic(), &bootstrap(&builder)),

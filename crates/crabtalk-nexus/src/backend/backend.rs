@@ -103,7 +103,7 @@ pub trait Backend: Send + Sync {
     ///
     /// With `since` it may have been done, or be under way, behind that mark: it
     /// looks there first, waits for what is under way, and does nothing where it
-    /// is done. This is how a supervisor that was killed meanwhile does
+    /// is done. This is how a restarted supervisor does
     /// not do it twice.
     fn compress<'a>(&'a self, how: Compression, since: Option<&'a Mark>) -> Call<'a, Compressed>;
 

@@ -68,7 +68,7 @@ pub(super) struct Desk {
     pub(super) agents: Vec<AgentLine>,
     pub(super) inbox: usize,
     pub(super) tasks: usize,
-    /// Why there is no connection.
+    /// The reason for a missing connection.
     pub(super) lost: Option<String>,
     /// When this state was received.
     pub(super) at: Instant,
@@ -150,7 +150,7 @@ impl Desk {
             Answer::Look { text, attach } => {
                 let title = match attach.is_empty() {
                     true => "what it shows".to_owned(),
-                    false => format!("what it shows (t goes there: {})", attach.join(" ")),
+                    false => format!("its screen (t attaches: {})", attach.join(" ")),
                 };
                 self.read(title, text, None);
                 // Its end is what it shows now.
@@ -359,17 +359,17 @@ impl Desk {
 }
 
 const KEYS: &str = "\
-up, down, j, k   choose an agent          Tab   the next that waits for you
-a, y             allow what it asks, or its compression
+up, down, j, k   select an agent          Tab   next agent that waits for you
+a, y             allow its request, or its compression
 A                allow it always, where that is offered
-d, n             refuse it, with a reason
+d, n             deny it, with a reason
 r                answer its question
-v                what it asks, whole
-l                what it shows, or said last
-t                go to it (tmux, or the chat); leaving there comes back
+v                show the whole request
+l                show its screen or history
+t                attach to it (tmux or the chat); detach to return
 s                send a message: @AGENT [TOPIC]: text
 i                your messages
-q                leave                    Ctrl-C   at once
+q                quit                     Ctrl-C   quit at once
 ";
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The board as rows of a terminal.
 //!
 //! Invariants: no row is wider than the terminal, and there are fewer rows than
-//! it has; whatever does not fit its column is shown below for the agent that is
+//! it has; text that does not fit its column is shown below for the agent that is
 //! chosen; text of agents drives no terminal.
 
 mod list;
@@ -208,7 +208,7 @@ fn foot(desk: &Desk, width: usize) -> (Vec<Line>, Option<(usize, usize)>) {
         }
         (true, 70..) => "a allow · d deny · r reply · v whole · l look · s send · ? keys · q quit",
         (false, 70..) => {
-            "l look · t go there · s send · i messages · Tab next that waits · ? keys · q quit"
+            "l look · t attach · s send · i messages · Tab next waiting · ? keys · q quit"
         }
         (true, _) => "a allow · d deny · v whole · ? keys",
         (false, _) => "l look · s send · ? keys · q quit",

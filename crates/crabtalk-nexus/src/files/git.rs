@@ -52,7 +52,7 @@ pub(super) struct Git {
     root: PathBuf,
     patience: Duration,
     running: Arc<Mutex<Running>>,
-    /// The folder of git, as it was found first. A replacement by an agent at
+    /// The first known folder of git. A replacement by an agent at
     /// `.git` may lead to any repository of its user.
     first: Arc<OnceLock<PathBuf>>,
 }

@@ -17,8 +17,8 @@ pub enum Error {
     OldTmux(String),
     /// A team that works has marked this server; it holds the folder of that one.
     #[error(
-        "another NEXUS, the one of {0}, has its agents in this tmux server; give this one a server \
-         of its own: `[tmux] socket = \"/some/place\"` in nexus.toml"
+        "another NEXUS, the one of {0}, has its agents in this tmux server; give this team another \
+         server: `[tmux] socket = \"/some/place\"` in nexus.toml"
     )]
     Taken(PathBuf),
     /// tmux refused, as for a window that is gone: read the windows again.

@@ -38,7 +38,7 @@ impl Drop for Running {
 }
 
 #[test]
-fn check_31_a_team_is_made_run_and_asked_and_who_cannot_be_driven_says_why() {
+fn team_is_created_run_and_commanded() {
     if Command::new("git").arg("--version").output().is_err() {
         eprintln!("skipped: there is no git");
         return;
@@ -120,7 +120,7 @@ fn check_31_a_team_is_made_run_and_asked_and_who_cannot_be_driven_says_why() {
 
 /// A pager that shows a page, or a terminal that was stopped, reads no more.
 #[test]
-fn who_reads_no_lines_holds_nobody_up() {
+fn unread_lines_do_not_block_nexus() {
     use std::io::Write;
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path();
@@ -144,7 +144,7 @@ fn who_reads_no_lines_holds_nobody_up() {
 
 /// An option behind a text is an option: it was sent to the agent as words.
 #[test]
-fn a_command_line_that_cannot_be_obeyed_is_one_line_or_one_object() {
+fn usage_error_is_one_line_or_one_object() {
     let folder = tempfile::tempdir().unwrap();
     for (words, exit, says) in [
         (

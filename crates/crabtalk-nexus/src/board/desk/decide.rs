@@ -45,11 +45,11 @@ impl Desk {
             return Do::Nothing;
         }
         if line_is_cut(self.chosen()) {
-            self.say("it is too long to be shown here: t goes there");
+            self.say("too long to show here; press t to attach");
             return Do::Nothing;
         }
         if !fits {
-            let title = format!("{agent} asks; at its end {key} allows it");
+            let title = format!("{agent} asks; {key} at the end allows it");
             self.read(title, whole(&prompt), Some((agent, id)));
             return Do::Nothing;
         }
@@ -94,19 +94,19 @@ impl Desk {
         };
         if !reading.to_the_end {
             self.mode = Mode::Reading(reading);
-            self.say("read it to its end first");
+            self.say("scroll to its end first");
             return Do::Nothing;
         }
         let line = self.agents.iter().find(|line| line.name == agent);
         let asked = line.and_then(|line| line.waits.clone());
         if line_is_cut(line) {
-            self.say("it is too long to be shown here: t goes there");
+            self.say("too long to show here; press t to attach");
             return Do::Nothing;
         }
         match asked.filter(|asked| asked.id == id && !asked.is_question) {
             Some(asked) => self.allow(key, agent, id, &asked.always),
             None => {
-                self.say("it does not ask this any more");
+                self.say("this request is closed");
                 Do::Nothing
             }
         }

@@ -309,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_split_window_is_still_one_agents() {
+    fn split_window_belongs_to_one_agent() {
         let lines = [
             "@2|%9|77|0|||||FE|life|us|s",
             "@2|%3|55|1|3||2|1|FE|life|us|a|b",

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn the_session_in_this_folder_is_found_and_no_older_one() {
+    fn session_of_this_folder_is_found() {
         let home = tempfile::tempdir().unwrap();
         let day = home.path().join("2026/11");
         std::fs::create_dir_all(&day).unwrap();

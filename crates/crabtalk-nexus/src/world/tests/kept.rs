@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn check_27_mail_survives_a_crash_of_the_agent() {
+fn mail_survives_a_crash_of_the_agent() {
     let mut bench = Bench::ready(TWO);
     bench.send("@A [X]: go");
     bench.tells("A", What::Died(Default::default()));
@@ -18,7 +18,7 @@ fn check_27_mail_survives_a_crash_of_the_agent() {
 }
 
 #[test]
-fn each_thing_done_stands_in_the_log_with_its_reason() {
+fn each_action_is_logged_with_its_reason() {
     let mut bench = Bench::ready(TWO);
     bench.send("@A [X]: go");
     bench.prompts("A", "p1", "ls");
@@ -34,7 +34,7 @@ fn each_thing_done_stands_in_the_log_with_its_reason() {
 }
 
 #[test]
-fn a_world_that_is_restored_goes_on_where_it_was() {
+fn restored_world_continues() {
     let mut bench = Bench::ready(TWO);
     bench.task("@A [T]: work");
     bench.send("@A [X]: more");
@@ -53,7 +53,7 @@ fn a_world_that_is_restored_goes_on_where_it_was() {
 /// The time in which no NEXUS ran is no delay of an agent's, nor is a clock that was set
 /// on meanwhile.
 #[test]
-fn an_agent_has_its_time_again_where_no_nexus_ran() {
+fn deadlines_are_extended_after_a_pause_of_nexus() {
     const DAY_MS: Ms = 24 * 60 * 60 * 1000;
     let mut launching = World::new(Bench::new(TWO).world.team);
     launching.handle(1_000_000, Input::Began);
@@ -81,7 +81,7 @@ fn an_agent_has_its_time_again_where_no_nexus_ran() {
 
 /// Each entry is a write that is waited for, and the log keeps so many bytes.
 #[test]
-fn signs_of_work_are_written_down_now_and_then() {
+fn activity_is_logged_rarely() {
     let mut bench = Bench::ready(TWO);
     bench.send("@A [X]: go");
     let entries = bench.log.len();
@@ -99,7 +99,7 @@ fn signs_of_work_are_written_down_now_and_then() {
 }
 
 #[test]
-fn an_end_that_a_look_saw_before_it_was_told_is_taken_once() {
+fn end_seen_by_a_probe_is_processed_once() {
     let mut bench = Bench::ready(TWO);
     bench.send("@A [T]: go");
     let turn = Turn {
@@ -141,7 +141,7 @@ fn an_end_that_a_look_saw_before_it_was_told_is_taken_once() {
 
 /// Somebody takes an agent out of the configuration: what was for it does not vanish.
 #[test]
-fn what_waits_for_an_agent_that_left_the_team_is_told_and_goes_to_others() {
+fn work_of_a_removed_agent_is_reported_and_requeued() {
     let mut bench = Bench::ready(TWO);
     let agent = Some(name("A"));
     bench.admin(Command::Pause {

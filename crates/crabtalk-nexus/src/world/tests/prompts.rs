@@ -36,7 +36,7 @@ fn rules_answer_no_prompt_of_a_daemon_agent() {
 }
 
 #[test]
-fn a_bell_that_names_a_prompt_of_a_turn_that_ended_changes_nothing() {
+fn bell_with_a_closed_prompt_is_ignored() {
     let mut bench =
         Bench::ready("[rules]\ndeny = [\"bash(rm x)\"]\n[agent.A]\nkind = \"codex\"\n[agent.B]\n");
     bench.send("@A [T]: go");
@@ -63,7 +63,7 @@ fn a_bell_that_names_a_prompt_of_a_turn_that_ended_changes_nothing() {
 }
 
 #[test]
-fn an_empty_answer_approves_nothing_and_who_does_not_run_is_not_compressed() {
+fn empty_answers_and_compression_of_stopped_agents_fail() {
     let mut bench = Bench::ready(TWO);
     bench.send("@A [X]: go");
     bench.prompts("A", "p1", "ls");
