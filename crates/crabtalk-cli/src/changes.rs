@@ -2,7 +2,7 @@
 
 use crabtalk_proto::{FileChange, RunChanges, UndoReport};
 
-/// What a run is, in a line.
+/// One line about a run.
 pub(crate) fn headline(run: &RunChanges) -> String {
     let files = match run.files.len() {
         0 => "no files that could be put back".to_owned(),
@@ -29,7 +29,7 @@ pub(crate) fn stayed(report: &UndoReport) -> usize {
     files.filter(|file| !file.problem.is_empty()).count()
 }
 
-/// What was done, or would be, in lines.
+/// The lines of an undo report.
 pub(crate) fn told(report: &UndoReport, dry_run: bool) -> Vec<String> {
     let Some(changes) = &report.changes else {
         return Vec::new();

@@ -29,7 +29,7 @@ const SHOWN_AT_START: u32 = 10;
 
 const HELP: &str = "In a chat:
   /history   the last messages again
-  /switch    your conversations; /switch WORDS searches, /switch NUMBER turns to one
+  /switch    your conversations; /switch WORDS searches, /switch NUMBER switches to one
   /mode      how much runs may do without asking; /mode NAME sets it
   /kill      cancel what runs in this conversation
   /help      this
@@ -37,7 +37,7 @@ const HELP: &str = "In a chat:
 @path puts a file or an image in, @agent lets an agent answer once: where a person types.
 Ctrl-C cancels the answer. Other words that begin with / are the agent's skills.";
 
-/// What a typed line means.
+/// Meaning of an input line.
 #[derive(Debug, PartialEq, Eq)]
 enum Line<'a> {
     Nothing,
@@ -155,7 +155,7 @@ async fn show_history(context: &mut Context) -> Result<(), Error> {
                 .iter()
                 .try_for_each(|entry| show_entry(screen, entry))?)
         }
-        // Nobody has said anything yet, or the daemon is older than histories.
+        // The conversation is empty, or the daemon has no histories.
         Err(ClientError::Refused(status))
             if matches!(status.code, code::NOT_FOUND | code::NOT_IMPLEMENTED) =>
         {
@@ -202,8 +202,8 @@ async fn switch(context: &mut Context, what: &str, bell: bool) -> Result<(), Err
             }
         }
         let said = match shown {
-            0 => "no conversation fits",
-            _ => "/switch NUMBER turns to one",
+            0 => "no matching conversation",
+            _ => "/switch NUMBER switches to one",
         };
         return Ok(context.console.screen.note(said)?);
     };
@@ -215,7 +215,7 @@ async fn switch(context: &mut Context, what: &str, bell: bool) -> Result<(), Err
             "there is no conversation {number}; /switch lists them"
         )));
     };
-    let said = format!("crabtalk: now in the conversation of {}", place.name());
+    let said = format!("crabtalk: switched to {}", place.name());
     context.turn_to(place);
     context.console.screen.note(&said)?;
     begin(context, bell).await
@@ -271,7 +271,7 @@ async fn attach(context: &mut Context, bell: bool) -> Result<(), Error> {
     let mut run = client.attach(request);
     let first = match run.next().await {
         Some(Ok(first)) => first,
-        // Nobody has said anything yet, or the daemon knows no attaching.
+        // The conversation is empty.
         None | Some(Err(crabtalk_client::Error::Refused(_))) => return Ok(()),
         Some(Err(error)) => return Err(error.into()),
     };
@@ -281,7 +281,7 @@ async fn attach(context: &mut Context, bell: bool) -> Result<(), Error> {
     {
         return Ok(());
     }
-    let note = "crabtalk: an answer is on its way; following it";
+    let note = "crabtalk: following the active run";
     context.console.screen.note(note)?;
     let follow = how(context, context.follow(), bell);
     let events = futures_util::stream::iter([Ok(first)]).chain(run);

@@ -32,7 +32,7 @@ pub(crate) struct Context {
     client: Client,
     /// Who speaks; see [`Context::find_speaker`].
     speaker: String,
-    /// Whether the daemon's version was looked at.
+    /// Whether the daemon's version was checked.
     greeted: bool,
 }
 
@@ -94,8 +94,7 @@ impl Context {
         }
     }
 
-    /// Finds out who speaks. With `keep` a new project is remembered, as
-    /// befits whoever is about to say something.
+    /// Determines the sender. With `keep` a new project is remembered.
     pub(crate) fn find_speaker(&mut self, keep: bool) -> Result<(), Error> {
         self.speaker = match (&self.global.sender, &self.global.project) {
             (Some(sender), _) => sender.clone(),

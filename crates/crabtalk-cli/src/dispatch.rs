@@ -46,8 +46,8 @@ pub fn main(args: impl IntoIterator<Item = OsString>, host: &Host) -> ExitCode {
     let cli = match Cli::read(&argv).map(|cli| resolve(cli, &argv)) {
         Ok(Ok(cli)) => cli,
         Ok(Err(error)) => return fail(&error, wants_json(&argv)),
-        // What was asked for, such as `--help`, is no error, and where a command is
-        // missing a person reads which there are.
+        // Help goes to standard output, or to standard error where a command is
+        // missing.
         Err(error) if error.use_stderr() && (wants_json(&argv) || !is_help(&error)) => {
             return fail(&args::usage(&error), wants_json(&argv));
         }
@@ -179,8 +179,8 @@ fn exec(program: &Path, args: &[OsString], global: &Global) -> Error {
     Error::io(format_args!("run {}", program.display()), &error)
 }
 
-/// Another program with the options that stand before its name: it takes them or
-/// refuses them, and none is lost. The home is in its environment.
+/// The command of another program with the options before its name; the home is in its
+/// environment.
 fn with_options(program: &Path, args: &[OsString], global: &Global) -> std::process::Command {
     let Global {
         agent,

@@ -9,7 +9,7 @@ use crabtalk_config::{Home, write_atomic};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A text that somebody wrote.
+/// A text from an editor or a file.
 pub(crate) struct Written {
     pub(crate) text: String,
     /// Where the editor left it.
@@ -45,7 +45,7 @@ impl Written {
         };
         match outcome {
             Ok(done) => {
-                // What was written is where it belongs.
+                // The text is saved.
                 let _ = std::fs::remove_file(&draft);
                 Ok(done)
             }
@@ -80,7 +80,7 @@ fn read(file: &Path) -> Result<String, Error> {
         .map_err(|e| Error::io(format_args!("read {}", file.display()), &e))
 }
 
-/// A name that makes a file name, whatever was typed.
+/// Makes a valid file name.
 fn safe(name: &str) -> String {
     let keep = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let name: String = name.chars().filter(keep).take(64).collect();

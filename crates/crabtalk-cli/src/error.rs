@@ -10,7 +10,7 @@ pub(crate) enum Error {
     /// The command line makes no sense.
     #[error("{0}")]
     Usage(String),
-    /// There is no daemon, or it cannot be reached.
+    /// The daemon does not run or cannot be reached.
     #[error("{0}")]
     NoDaemon(String),
     #[error("{message}")]

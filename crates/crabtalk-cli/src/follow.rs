@@ -1,8 +1,8 @@
 //! Follows a run: shows its events, puts its questions, cancels it on Ctrl-C.
 //!
-//! Invariants: the stream is read as it comes, but nothing is shown over a
-//! prompt; what was typed before a question was shown never answers it; a step that went on has no open question; a reply or kill travels
-//! on a connection of its own.
+//! Invariants: output waits while a prompt is shown; input typed before a question does
+//! not answer it; a finished step has no open question; replies and kills use
+//! connections of their own.
 
 mod advice;
 mod asking;
@@ -25,8 +25,8 @@ use std::pin::Pin;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long a question stands before an answer is taken: what is typed within
-/// it was meant for something else.
+/// Time during which a new question takes no input, since earlier keys were meant for
+/// something else.
 pub(crate) const SETTLE: Duration = Duration::from_millis(400);
 
 /// Ctrl-C, again and again.
@@ -44,7 +44,7 @@ pub(crate) struct Console {
 pub(crate) enum Answers {
     /// The person at the terminal; without one approvals are denied.
     Person,
-    /// The person at the terminal; without one somebody else.
+    /// The user at the terminal, else other clients.
     PersonOrOthers,
     /// Other clients.
     Others,
@@ -74,7 +74,7 @@ pub(crate) struct Follow {
 pub(crate) enum Ended {
     Run(StreamEnd),
     Interrupted,
-    /// It waits for somebody who may answer, which this client cannot see.
+    /// The run waits for an approval that this client cannot give.
     Waiting,
 }
 
@@ -97,7 +97,7 @@ struct Following<'a> {
     /// Who speaks, from Start on.
     speaker: Option<String>,
     asks: VecDeque<Prompt>,
-    /// Asks that were dealt with here: their end is no news.
+    /// Ids of asks answered here, whose settlement is not reported.
     done: HashSet<String>,
     /// Until when nothing that is typed answers the question.
     settling: Option<Instant>,
@@ -144,7 +144,7 @@ impl Follow {
                 Some(()) = interrupts.next() => Next::Interrupt,
                 () = until(settling) => Next::Settled,
                 news = news.next() => Next::News(news),
-                // What has come already counts, however late it is.
+                // Received events come first.
                 given_up = Cancelling::given_up(&mut following.cancelling) => Next::GivenUp(given_up),
                 line = typed(&mut following.terminal), if prompting => Next::Line(line),
             };
@@ -190,7 +190,7 @@ async fn until(deadline: Option<Instant>) {
     }
 }
 
-/// The next line; a terminal that fails has nobody before it any more.
+/// The next line; `None` if the terminal fails.
 async fn typed(terminal: &mut Option<&mut Box<dyn Terminal>>) -> Option<String> {
     match terminal {
         Some(terminal) => terminal.line().await.unwrap_or(None),
@@ -204,9 +204,9 @@ impl Following<'_> {
             RunNews::Event(event) => return self.event(*event).await,
             RunNews::Lost { why } => self
                 .screen
-                .note(&format!("crabtalk: {why}; connecting again"))?,
+                .note(&format!("crabtalk: {why}; reconnecting"))?,
             RunNews::Back => {
-                self.screen.note("crabtalk: connected again")?;
+                self.screen.note("crabtalk: Reconnected")?;
                 // The question still stands, further up.
                 self.show_prompt();
             }
@@ -215,9 +215,8 @@ impl Following<'_> {
                     let said = serde_json::json!({"type": "missing", "behind": behind});
                     self.screen.json(&said)?;
                 }
-                self.screen.problem(
-                    "crabtalk: what the run said meanwhile is missing here; `crabtalk history` has it",
-                )?;
+                self.screen
+                    .problem("crabtalk: events were lost; `crabtalk history` shows the messages")?;
             }
         }
         Ok(None)
@@ -278,7 +277,7 @@ impl Following<'_> {
             return Ok(Some(Ended::Interrupted));
         }
         if self.speaker.is_none() {
-            // What runs now may be somebody else's question.
+            // The active run may belong to another message.
             self.screen.note(
                 "crabtalk: the question stays in the queue; `crabtalk kill` cancels it once it runs",
             )?;

@@ -1,4 +1,4 @@
-//! Which project a person stands in (CONV-11).
+//! The project of a folder (CONV-11).
 //!
 //! Inside a git work tree people speak as `user/NAME`, so that what is said in
 //! one folder does not mix with another's. The name is the folder's; where two
@@ -25,8 +25,7 @@ const MAX_BYTES: u64 = 1 << 20;
 /// Largest file that says where a work tree's repository lies.
 const MAX_LINK_BYTES: u64 = 4096;
 
-/// Characters of a folder's name that make a project's: a sender's name has a
-/// limit of its own, and nobody reads more.
+/// Maximum characters of a project name; senders have a limit of their own.
 const MAX_NAME: usize = 100;
 
 const HEAD: &str = "# Which folder a project's name belongs to. The command line writes this; a
@@ -111,8 +110,8 @@ fn broken(file: &Path, why: &dyn std::fmt::Display) -> Error {
     ))
 }
 
-/// The sender of somebody who stands in a folder; `None` outside of any work
-/// tree. With `keep` a new project is remembered.
+/// The sender for a folder; `None` outside of a work tree. With `keep` a new project is
+/// remembered.
 ///
 /// # Errors
 /// A list of projects that cannot be read, or written.
@@ -137,8 +136,7 @@ pub(crate) struct Wishes {
     pub(crate) keys: Option<String>,
 }
 
-/// What the configuration says of the command line. A file that cannot be read
-/// says nothing here; the daemon names what is wrong with it.
+/// The command line's settings in the configuration; the daemon reports a broken file.
 pub(crate) fn wishes(home: &Home) -> Wishes {
     #[derive(Deserialize)]
     struct Found {
@@ -174,8 +172,7 @@ pub(crate) fn check(name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Gives a folder its name. Two commands at once give two folders two names:
-/// the folder of the list is locked meanwhile.
+/// Assigns a name to a folder. A lock serialises concurrent commands.
 fn remember(home: &Home, folder: &Path) -> Result<String, Error> {
     let home = home.create()?;
     let state = home.state_dir();

@@ -12,13 +12,13 @@ pub(crate) use shown::{Size, lasting, pages, question_text, wanted};
 use std::collections::VecDeque;
 
 /// What an unattended client answers to a question.
-pub(crate) const NOBODY: &str = "nobody is here";
+pub(crate) const NOBODY: &str = "nobody is at the terminal";
 
 pub(crate) fn is_approval(ask: &AskUserEvent) -> bool {
     ask.kind == "approval"
 }
 
-/// What comes of a line that a person typed.
+/// Result of an input line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Show this and wait for another line.
@@ -81,7 +81,7 @@ impl Prompt {
         }
     }
 
-    /// What stands before the line to be typed, once the text was seen.
+    /// The prompt of the input line.
     pub(crate) fn line(&self) -> String {
         if !is_approval(&self.ask) {
             return "> ".to_owned();
@@ -151,8 +151,7 @@ impl Prompt {
     }
 }
 
-/// An answer to one of several questions: numbers become labels here, so that
-/// the object reads the same whoever reads it.
+/// An answer to one of several questions; numbers become labels.
 fn chosen(question: &AskQuestion, answer: &str) -> serde_json::Value {
     let label = |word: &str| {
         let word = word.trim();

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Largest file: far more remotes than anybody has.
+/// Maximum file size.
 const MAX_BYTES: u64 = 1024 * 1024;
 
 /// Where a token is looked for when no remote has one.
@@ -71,7 +71,7 @@ impl Known {
 pub(crate) fn fingerprint(text: &str) -> Result<Fingerprint, Error> {
     Fingerprint::parse(text).ok_or_else(|| {
         Error::Usage(format!(
-            "{text:?} is no fingerprint: expected SHA256: and 64 hexadecimal digits"
+            "{text:?} is not a fingerprint: expected SHA256: and 64 hexadecimal digits"
         ))
     })
 }

@@ -16,7 +16,7 @@ pub(crate) struct Screen {
     /// Whether both end up before the same eyes.
     shared: bool,
     colors: bool,
-    /// Whether the answer stands in mid-line.
+    /// Whether the answer's last line is unfinished.
     open_line: bool,
 }
 
@@ -76,7 +76,7 @@ impl Screen {
         self.out.flush()
     }
 
-    /// Ends the answer's line, if it stands in mid-line.
+    /// Ends an unfinished line.
     pub(crate) fn end_line(&mut self) -> io::Result<()> {
         if std::mem::take(&mut self.open_line) {
             self.out.write_all(b"\n")?;
@@ -91,7 +91,7 @@ impl Screen {
         self.end_line()
     }
 
-    /// One JSON value on a line of its own.
+    /// Writes a JSON value as a line.
     pub(crate) fn json(&mut self, value: &serde_json::Value) -> io::Result<()> {
         writeln!(self.out, "{value}")?;
         self.out.flush()
@@ -129,7 +129,7 @@ impl Screen {
     }
 
     pub(crate) fn bell(&mut self) {
-        // Nobody is told of a bell that cannot ring.
+        // A missing bell is not reported.
         let _ = self.err.write_all(b"\x07").and_then(|()| self.err.flush());
     }
 }

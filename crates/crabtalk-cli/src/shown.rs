@@ -26,11 +26,11 @@ const MAGIC: &[(&[u8], &str)] = &[
     (b"RIFF", "image/webp"),
 ];
 
-/// What a daemon is told that would lose what is shown.
+/// Note for a daemon without image support.
 pub(crate) const OLDER: &str = "the daemon is older than this client and takes no images in \
     messages; `crabtalk daemon restart` starts it anew";
 
-/// What is shown with one message.
+/// Images attached to a message.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Shown {
     pub(crate) images: Vec<Image>,
@@ -45,7 +45,7 @@ impl Shown {
         let data = crabtalk_files::read(path, MAX_IMAGE)
             .map_err(|error| format!("{error}; an image may have {} KB", MAX_IMAGE / 1024))?;
         let Some(media_type) = media_type(&data) else {
-            return Err("it is no image that models read: PNG, JPEG, GIF or WebP".to_owned());
+            return Err("not a PNG, JPEG, GIF or WebP image".to_owned());
         };
         let bytes: usize = self.images.iter().map(|image| image.data.len()).sum();
         if bytes + data.len() > MAX_IMAGES_BYTES {

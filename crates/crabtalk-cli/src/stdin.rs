@@ -1,7 +1,7 @@
 //! Standard input as part of a question.
 //!
-//! Invariant: only a pipe or a file is read; a terminal belongs to the person,
-//! and whatever else a supervisor hands in may never end.
+//! Invariant: only a pipe or a file is read; a terminal belongs to the user, and other
+//! inputs may never end.
 
 use crate::error::Error;
 use std::io::Read;
@@ -30,7 +30,7 @@ pub(crate) fn read(input: impl Read) -> Result<String, Error> {
     }
     if bytes.contains(&0) {
         return Err(Error::Usage(
-            "standard input is no text: a model reads text only; put it into a file and name the \
+            "standard input is binary: put it into a file and name the \
              file in the question"
                 .to_owned(),
         ));
@@ -81,7 +81,7 @@ mod tests {
         let huge = std::io::repeat(b'x').take(MAX_BYTES + 1);
         assert!(matches!(read(huge), Err(Error::Usage(_))));
         let binary = read(&b"\x7fELF\0\0"[..]).unwrap_err().to_string();
-        assert!(binary.starts_with("standard input is no text"), "{binary}");
+        assert!(binary.starts_with("standard input is binary"), "{binary}");
         assert_eq!(note(&"x".repeat(200_000)), None);
         let much = note(&"x".repeat(312_000)).unwrap();
         assert!(much.contains("312 KB"), "{much}");

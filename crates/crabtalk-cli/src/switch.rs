@@ -12,7 +12,7 @@ use crabtalk_proto::{
 use futures_util::StreamExt;
 use jiff::Timestamp;
 
-/// Conversations that are looked at, the latest first.
+/// Maximum number of conversations, newest first.
 const MAX_CONVERSATIONS: u32 = 200;
 
 /// Conversations whose words and archives are asked for: as many as a person
@@ -40,7 +40,7 @@ pub(crate) struct Place {
     pub(crate) messages: u64,
     pub(crate) first: String,
     pub(crate) last: String,
-    /// What was said near both ends, for the search alone.
+    /// First and last messages, for the search.
     pub(crate) near_the_ends: String,
 }
 
@@ -65,7 +65,7 @@ impl Place {
             .all(|word| all.contains(word))
     }
 
-    /// What it is called, in a few words.
+    /// A short name.
     pub(crate) fn name(&self) -> String {
         let who = match self.sender.as_str() {
             "user" => self.agent.clone(),
@@ -77,7 +77,7 @@ impl Place {
         }
     }
 
-    /// What it is about: its title, else how it begins.
+    /// The title, else the first message.
     pub(crate) fn about(&self) -> String {
         match (self.title.as_str(), self.first.as_str()) {
             ("", "") => counted(self.messages, "message"),
@@ -192,7 +192,7 @@ fn of_archive(info: &ConversationInfo, archive: ArchiveInfo) -> Place {
     }
 }
 
-/// What somebody said first of some messages.
+/// The first user message.
 fn words<'a>(mut entries: impl Iterator<Item = &'a HistoryEntry>) -> String {
     let said = entries.find(|entry| {
         let speaks = matches!(entry.role.as_str(), "user" | "assistant");

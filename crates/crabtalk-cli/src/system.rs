@@ -15,7 +15,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// What a disk has for us.
+/// State of a file system.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Room {
     pub(crate) read_only: bool,
@@ -50,8 +50,7 @@ pub(crate) fn is_piped(input: &impl AsFd) -> bool {
     })
 }
 
-/// Waits until nobody else holds a folder; it is held until what is answered is
-/// closed.
+/// Locks a folder until the returned file is closed.
 pub(crate) fn lock_folder(folder: &Path) -> io::Result<File> {
     let lock = File::open(folder)?;
     flock(&lock, FlockOperation::LockExclusive)?;

@@ -1,5 +1,4 @@
-//! The controlling terminal, where questions are put whatever standard input
-//! is (interface.md).
+//! The controlling terminal, used for questions even if standard input is a pipe.
 
 use crate::prompt::Size;
 use std::future::Future;
@@ -12,7 +11,7 @@ pub(crate) const MAX_LINE_BYTES: usize = 64 * 1024;
 /// A line that a person typed; `None` at end of input.
 pub(crate) type Line<'a> = Pin<Box<dyn Future<Output = io::Result<Option<String>>> + Send + 'a>>;
 
-/// Somebody who can be asked.
+/// A terminal that takes questions.
 pub(crate) trait Terminal: Send {
     /// Shows text, which is cleaned.
     fn show(&mut self, text: &str) -> io::Result<()>;
@@ -32,7 +31,7 @@ pub(crate) trait Terminal: Send {
     fn size(&self) -> Option<Size>;
 }
 
-/// What a terminal has that does not say how large it is.
+/// The size of a terminal that reports none.
 pub(crate) const USUAL: Size = Size {
     columns: 80,
     rows: 24,

@@ -24,7 +24,7 @@ pub(crate) fn summary(text: &str) -> String {
     format!("{cut}...")
 }
 
-/// What a tool call is about, from its arguments.
+/// The main argument of a tool call.
 pub(crate) fn call_summary(arguments: &str) -> String {
     let parsed: Option<serde_json::Value> = serde_json::from_str(arguments).ok();
     let telling = ["command", "path", "question", "name", "query"];
@@ -56,7 +56,7 @@ pub(crate) fn spent(spent: f64, unpriced_tokens: u64) -> String {
     }
 }
 
-/// What stands for an image on a terminal.
+/// Placeholder of an image.
 pub(crate) fn image_note(image: &Image) -> String {
     let size = match image.data.len() {
         bytes @ 0..1_000 => format!("{bytes} bytes"),
@@ -118,8 +118,7 @@ pub(crate) fn ago_millis(millis: u64) -> String {
     }
 }
 
-/// An instant for a line that is no table for people: to the second. What is none
-/// stays as it is.
+/// An instant to the second; other text is unchanged.
 pub(crate) fn instant(at: &str) -> String {
     let Ok(then) = at.parse::<Timestamp>() else {
         return at.to_owned();
@@ -127,7 +126,7 @@ pub(crate) fn instant(at: &str) -> String {
     then.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// An instant as local time, to the second. What is none stays as it is.
+/// An instant as local time to the second; other text is unchanged.
 pub(crate) fn local(at: &str) -> String {
     let Ok(then) = at.parse::<Timestamp>() else {
         return at.to_owned();
@@ -136,7 +135,7 @@ pub(crate) fn local(at: &str) -> String {
     then.strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-/// An instant as people say it: how long ago. What is none stays as it is.
+/// An instant as its age; other text is unchanged.
 pub(crate) fn ago(at: &str, now: Timestamp) -> String {
     let Ok(then) = at.parse::<Timestamp>() else {
         return at.to_owned();

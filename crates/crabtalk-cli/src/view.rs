@@ -157,7 +157,7 @@ impl View {
         }
         let name = self.calls.get(&event.call_id);
         let name = name.map_or("tool", String::as_str);
-        // What a command says comes with its result.
+        // The output of a command comes with its result.
         if name == "bash" {
             return Ok(());
         }
@@ -198,13 +198,13 @@ pub(crate) fn origin(origin: &str) -> String {
             rest.split(':').next().unwrap_or_default()
         ),
         "delegate" => "from another agent".to_owned(),
-        "" => "from somebody".to_owned(),
+        "" => "from another client".to_owned(),
         _ if kind.starts_with("event") => format!("from the event {rest}"),
         _ => format!("from {}", summary(origin)),
     }
 }
 
-/// What a message waits behind, in words.
+/// The place of a message in the queue.
 pub(crate) fn queued(event: &QueuedEvent) -> String {
     let kind = event.origin.split([':', '#']).next();
     let first = match (event.guest.as_str(), kind.unwrap_or_default()) {
@@ -227,9 +227,9 @@ pub(crate) fn settled(event: &AskSettledEvent) -> String {
         AskOutcome::Answered => {
             format!("answered by {}: {}", event.by, summary(&event.answer))
         }
-        AskOutcome::Withdrawn => "nobody has to answer any more: the run ended".to_owned(),
-        AskOutcome::TimedOut => "nobody answered in time".to_owned(),
-        AskOutcome::Unknown => "nobody has to answer any more".to_owned(),
+        AskOutcome::Withdrawn => "withdrawn: the run ended".to_owned(),
+        AskOutcome::TimedOut => "not answered in time".to_owned(),
+        AskOutcome::Unknown => "withdrawn".to_owned(),
     }
 }
 
@@ -262,7 +262,7 @@ fn end(screen: &mut Screen, end: &StreamEnd) -> io::Result<()> {
     }
 }
 
-/// What a run cost, as far as there are prices.
+/// The cost of a run, if prices are known.
 fn cost(end: &StreamEnd) -> String {
     let Some(spent) = end.money else {
         return String::new();

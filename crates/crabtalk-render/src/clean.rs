@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// What stands for a tab where no columns are counted.
+/// Replacement of a tab where columns are not counted.
 pub(crate) const PLAIN_TAB: &str = "    ";
 
 /// Text with what could drive a terminal or reorder a line made visible, as in
@@ -99,7 +99,7 @@ fn is_hostile(c: char) -> bool {
     }
 }
 
-/// What stands for a character of frames.
+/// Replacement of a box-drawing character.
 fn light(c: char) -> Option<char> {
     Some(match c {
         '\u{2501}' | '\u{2505}' | '\u{2509}' | '\u{254d}' | '\u{2578}' | '\u{257a}' => '\u{2500}',

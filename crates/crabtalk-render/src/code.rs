@@ -11,14 +11,13 @@ use anstyle::Style;
 use std::sync::OnceLock;
 use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxSet};
 
-/// Bytes of a line that is looked at: a grammar takes long for a line that no
-/// person wrote.
+/// Maximum bytes of a highlighted line; grammars are slow on long lines.
 const MAX_LINE_BYTES: usize = 2_000;
 
 /// Columns between two stops of a tab.
 const TAB: usize = 4;
 
-/// What the colours of a scope are; the last that fits counts.
+/// Styles of scopes; the last match counts.
 const STYLES: &[(&str, Style)] = &[
     ("comment", theme::COMMENT),
     ("string", theme::STRING),

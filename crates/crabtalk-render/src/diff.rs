@@ -1,7 +1,6 @@
 //! Changes of files, line by line, with numbers and colours.
 //!
-//! Invariant: the mark of a line, `+` or `-`, stands there in any terminal;
-//! colours only repeat it.
+//! Invariant: each changed line has its `+` or `-`; colours only repeat it.
 
 use crate::code::Code;
 use crate::line::{Line, Span};
@@ -101,8 +100,8 @@ fn starts(hunk: &str) -> (usize, usize) {
 struct DiffWriter {
     lines: Vec<Line>,
     width: usize,
-    /// Each side of its own, so that a line that goes changes nothing of one
-    /// that comes.
+    /// Both sides are highlighted separately, so that removed lines do not affect added
+    /// ones.
     old: Code,
     new: Code,
 }

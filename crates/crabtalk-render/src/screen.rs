@@ -8,8 +8,8 @@
 //! composer  the text that a person writes
 //! ```
 //!
-//! Invariants: whatever ends the program, the terminal is as it was before; a
-//! line that was written stays the terminal's own text.
+//! Invariants: the terminal is restored at exit; written lines stay in the terminal's
+//! own scrollback.
 //!
 //! Absent on purpose: what is shown, the protocol, the environment but for how
 //! much a terminal can show.

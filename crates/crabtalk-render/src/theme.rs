@@ -4,10 +4,10 @@
 
 use anstyle::{Ansi256Color, AnsiColor, Color, Effects, Style};
 
-/// What the terminal writes on.
+/// Background of the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ground {
-    /// Nobody said.
+    /// Not known.
     #[default]
     Unknown,
     /// Light letters on dark.
@@ -16,7 +16,7 @@ pub enum Ground {
     Light,
 }
 
-/// A style as it is shown on a ground.
+/// The style for a background.
 pub fn on(style: Style, ground: Ground) -> Style {
     let color = style.get_fg_color();
     match (ground, color) {
@@ -55,9 +55,9 @@ fn on_light(color: AnsiColor) -> Option<u8> {
 
 /// Without any.
 pub const PLAIN: Style = Style::new();
-/// What is there and need not be read.
+/// Secondary text.
 pub const DIM: Style = Style::new().dimmed();
-/// What stands out.
+/// Emphasis.
 pub const BOLD: Style = Style::new().bold();
 /// Headings.
 pub const HEADING: Style = AnsiColor::Cyan.on_default().bold();
@@ -65,11 +65,11 @@ pub const HEADING: Style = AnsiColor::Cyan.on_default().bold();
 pub const CODE: Style = AnsiColor::Cyan.on_default();
 /// The text of a link.
 pub const LINK: Style = Style::new().underline();
-/// What came out well.
+/// Success.
 pub const GOOD: Style = AnsiColor::Green.on_default();
 /// What went wrong.
 pub const BAD: Style = AnsiColor::Red.on_default();
-/// What waits for somebody.
+/// Pending questions.
 pub const ASKS: Style = AnsiColor::Magenta.on_default();
 /// A line that comes.
 pub const ADDED: Style = AnsiColor::Green.on_default();

@@ -42,7 +42,7 @@ pub fn wrapped(line: &Line, width: usize) -> Vec<Line> {
     words(&spans, width)
 }
 
-/// Breaks a line where it is full, whatever stands there.
+/// Breaks a line at the width.
 pub fn cut(line: &Line, width: usize) -> Vec<Line> {
     let width = width.max(2);
     if line.width() <= width {
@@ -160,7 +160,7 @@ fn add(row: &mut Vec<Span>, text: &str, style: Style) {
     }
 }
 
-/// What a reader takes for one character each, with the columns that it takes.
+/// Calls `take` with each grapheme and its width.
 fn for_graphemes(text: &str, mut take: impl FnMut(&str, usize)) {
     if text.is_ascii() {
         for at in 0..text.len() {

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::pin::Pin;
 
-/// What came of waiting for a line.
+/// An input line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Typed {
     Line(String),
@@ -17,7 +17,7 @@ pub(crate) type Reading<'a> = Pin<Box<dyn Future<Output = io::Result<Typed>> + S
 
 /// A source of lines.
 pub(crate) trait Input {
-    /// The next line; `name` stands before it where there is a prompt.
+    /// The next line; `name` is the prompt on a terminal.
     fn read(&mut self, name: &str) -> Reading<'_>;
 }
 
@@ -38,7 +38,7 @@ impl Input for Plain {
     fn read(&mut self, name: &str) -> Reading<'_> {
         let prompt = io::stdin().is_terminal().then(|| format!("{name}> "));
         Box::pin(async {
-            // On a thread of its own, so that Ctrl-C is heard meanwhile.
+            // A blocking read in a thread keeps Ctrl-C working.
             let read = tokio::task::spawn_blocking(|| {
                 if let Some(prompt) = prompt {
                     let mut out = io::stderr();

@@ -1,9 +1,8 @@
-//! What a line is, where a chat is line by line: words for the agent, with the
-//! files, images and agents that a person names in them.
+//! Converts an input line of the plain chat into a message with files, images and
+//! guests.
 //!
-//! Invariants: a word behind `/` that is neither a command nor a skill is an error
-//! that names the nearest, and is said to nobody; what comes from a pipe or a file
-//! names no files: whoever wrote it may not have meant to hand them out.
+//! Invariants: an unknown `/word` is an error that names the nearest command; input
+//! from a pipe attaches no files, since its author may not have meant to.
 
 use super::message::{DEMONSTRATION, Message, message};
 use crate::context::Context;
@@ -16,7 +15,7 @@ use std::path::PathBuf;
 /// Commands of this chat.
 const COMMANDS: [&str; 5] = ["help", "history", "switch", "kill", "quit"];
 
-/// What is sent of a line.
+/// The message of a line.
 pub(super) async fn read(context: &mut Context, text: &str) -> Result<Message, Error> {
     if let Some(rest) = text.strip_prefix('/') {
         let word = rest.split(char::is_whitespace).next().unwrap_or_default();

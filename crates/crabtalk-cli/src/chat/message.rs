@@ -1,8 +1,8 @@
 //! From what was typed to what is sent: files that are named, a guest, and
 //! what commands of the person's own said; images that are named are shown.
 //!
-//! Invariants: a file goes in whole or not at all, and is told either way; what
-//! is no regular text file is a word like any other.
+//! Invariants: a file is attached as a whole or not at all, with a note either way;
+//! `@word` without a regular text file stays a word.
 
 use crate::shown::{Shown, is_image};
 use crate::text::counted;
@@ -17,15 +17,15 @@ const MAX_FILE: u64 = 128 * 1024;
 /// Bytes of all files of a message.
 const MAX_FILES: usize = 512 * 1024;
 
-/// A message as it is sent.
+/// A message to send.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Message {
     pub(super) content: String,
     /// The agent that answers this once.
     pub(super) guest: Option<String>,
-    /// What is shown with it.
+    /// Attached images.
     pub(super) shown: Shown,
-    /// What the person should know: files that went in, or could not.
+    /// Notes about attached and skipped files.
     pub(super) notes: Vec<String>,
 }
 
@@ -131,7 +131,7 @@ fn paths<'a>(text: &'a str, cwd: &Path) -> Vec<&'a str> {
     }
 }
 
-/// What a command of the person's own said, for the agent.
+/// The output of a `!` command as text for the agent.
 pub(super) fn shell(command: &str, status: &str, output: &str) -> String {
     format!(
         "I ran this command myself:\n<command>\n{command}\n</command>\n<output status=\"{status}\">\n{}\n</output>",

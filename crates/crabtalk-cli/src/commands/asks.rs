@@ -85,8 +85,7 @@ pub(super) async fn approve(
     send(context, found, named, answer.label().to_owned()).await
 }
 
-/// Shows a text page by page, and asks whether it is to be so. What was typed
-/// before is no answer.
+/// Shows a text page by page and asks for confirmation; earlier input is ignored.
 pub(super) async fn confirmed(
     terminal: &mut dyn Terminal,
     text: &str,

@@ -137,7 +137,7 @@ fn pending_approval() -> PendingAsk {
     }
 }
 
-/// What the approval above shows, everywhere.
+/// Expected text of this approval.
 const SHOWN: &str = "crab wants to use bash (2 lines):\n    ls\n    -l<U+202E>\n  in /w\n  \
      Always: allow this exact command in this folder\n";
 
@@ -240,7 +240,7 @@ async fn without_a_daemon_the_exit_code_says_so() {
     assert_eq!(at.err.text(), "crabtalk: no daemon runs\n");
 }
 
-/// Whoever starts another one because of that would be told that one runs.
+/// A hanging daemon must not be reported as missing.
 #[tokio::test]
 async fn a_daemon_that_hangs_is_not_called_none() {
     let mut fake = Fake::start().await;

@@ -1,6 +1,6 @@
 //! Ends a daemon, and starts one of this program in its place.
 //!
-//! Invariant: a daemon with runs in flight is ended only if somebody said so.
+//! Invariant: a daemon with active runs is stopped only on request.
 
 use super::Context;
 use crate::error::Error;
@@ -15,13 +15,13 @@ use tokio::time::Instant;
 /// For the daemon to end: it promises five seconds, this grants some more.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Between two looks at a process: no person sees the difference.
+/// Interval between checks of a process.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Between two looks whether something runs, which cost the daemon a list.
 const LOOK_FOR_RUNS_EVERY: Duration = Duration::from_millis(300);
 
-/// Conversations that are looked at for runs; those that run are the latest ones.
+/// Maximum number of conversations checked; active ones come first.
 const MAX_BUSY: u32 = 500;
 
 impl Context {
@@ -47,8 +47,7 @@ impl Context {
         Ok((ended.is_some(), cut_off))
     }
 
-    /// Tells of a daemon of another version. Somebody at a terminal is asked whether
-    /// to restart it.
+    /// Reports a daemon of another version, and offers a restart at a terminal.
     pub(super) async fn tell_of_difference(&mut self, difference: &str) -> Result<(), Error> {
         let said = format!("crabtalk: {difference}");
         let is_ours = self.client.endpoint().is_local() && !self.global.no_start;
@@ -59,7 +58,7 @@ impl Context {
         };
         let failed = |e| Error::io("ask at the terminal", &e);
         terminal.show(&format!("{said}\n")).map_err(failed)?;
-        // What was typed before is no answer.
+        // Earlier input does not answer.
         tokio::time::sleep(SETTLE).await;
         terminal.forget();
         let question = "Restart it now? It waits for runs that go on. [y]es, [n]o > ";
@@ -77,7 +76,7 @@ impl Context {
         let Some(pid) = self.client.endpoint().daemon_pid().await else {
             return Ok(None);
         };
-        // The kernel names the peer of the socket: the number is no guess.
+        // The kernel reports the peer of the socket.
         system::terminate(pid)
             .map_err(|e| Error::io(format_args!("end the daemon (pid {pid})"), &e))?;
         let deadline = Instant::now() + STOP_TIMEOUT;
@@ -193,7 +192,7 @@ mod tests {
         let fake = daemon(Some("0.0.1")).await;
         let mut at = at_a_terminal(&fake, "stats");
         let (typist, shown) = at.with_person();
-        // Typed before the question stood there.
+        // Typed before the question.
         typist.send("y").await.unwrap();
         let answer = async {
             shows(&shown, "Restart it now?", 1).await;

@@ -37,7 +37,7 @@ impl Following<'_> {
         self.show_next()
     }
 
-    /// What comes behind a prompt that is dealt with.
+    /// Shows the next prompt, or held output.
     pub(super) fn show_next(&mut self) -> Result<(), Error> {
         if self.asks.is_empty() {
             return self.show_held();
@@ -46,12 +46,12 @@ impl Following<'_> {
         Ok(())
     }
 
-    /// Whether nobody sits here who could wait, or was told to.
+    /// Whether no terminal can answer and no other client may.
     pub(super) fn is_alone(&self) -> bool {
         self.terminal.is_none() && self.how.answers == Answers::Person
     }
 
-    /// The step went on: whatever was asked in it has its answer.
+    /// Closes the questions of a finished step.
     pub(super) fn settle_asks(&mut self) -> Result<(), Error> {
         if !self.asks.is_empty() {
             self.asks.clear();
@@ -84,7 +84,7 @@ impl Following<'_> {
         Ok(())
     }
 
-    /// There is no terminal to ask on.
+    /// Answers a question without a terminal.
     async fn ask_nobody(&mut self, ask: AskUserEvent) -> Result<(), Error> {
         let approval = prompt::is_approval(&ask);
         if self.how.answers != Answers::Person {
@@ -115,9 +115,8 @@ impl Following<'_> {
                  crabtalk: or let another client answer with --wait"
             ))?;
         } else {
-            self.screen.note(&format!(
-                "crabtalk: answered \"{NOBODY}\": there is no terminal"
-            ))?;
+            self.screen
+                .note(&format!("crabtalk: answered \"{NOBODY}\": no terminal"))?;
         }
         Ok(())
     }
@@ -193,7 +192,7 @@ impl Following<'_> {
         }
     }
 
-    /// What was typed before the line to answer on is forgotten.
+    /// Discards input typed before the prompt.
     pub(super) fn settle(&mut self) {
         if self.settling.take().is_some() {
             self.forget();

@@ -47,7 +47,7 @@ impl Cancelling {
             this.until = Instant::now() + KILL_TIMEOUT;
             match told {
                 Ok(()) => {}
-                // It ended by itself meanwhile; its End is on the way.
+                // The run ended on its own.
                 Err(error) if error.code() == Some(code::NOT_FOUND) => {}
                 Err(error) => return Err(error),
             }

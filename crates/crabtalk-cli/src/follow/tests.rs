@@ -148,7 +148,7 @@ fn whose_message_it_is_is_said_in_words() {
         ("event:ci:done", "from the event ci:done"),
         ("event#2:agent:crab:done", "from the event agent:crab:done"),
         ("delegate:a/b#1", "from another agent"),
-        ("", "from somebody"),
+        ("", "from another client"),
     ] {
         assert_eq!(view::origin(origin), want);
     }
@@ -251,7 +251,7 @@ async fn without_a_terminal_nobody_waits_for_a_strangers_approval() {
         err.contains("waits for an owner to approve") && err.contains("for 1 d at most"),
         "{err}"
     );
-    // Who is told to wait does.
+    // `--wait` waits.
     let (fake, mut at) = ask("--wait --as tg:1 x").await;
     for event in [start(), waiting(), end("", 0)] {
         fake.send(event).await;

@@ -60,7 +60,7 @@ fn settled() -> AskSettledEvent {
     }
 }
 
-/// What comes before a run calls tools.
+/// Events before the tool calls.
 fn beginning() -> Vec<Event> {
     let agent = || "crab".to_owned();
     let queued = Event::Queued(QueuedEvent {
@@ -99,7 +99,7 @@ fn beginning() -> Vec<Event> {
     ]
 }
 
-/// Calls of tools, what they ask, and what is said meanwhile.
+/// Events of tool calls and questions.
 fn calling() -> Vec<Event> {
     vec![
         Event::ToolStart(ToolStartEvent {
@@ -131,7 +131,7 @@ fn calling() -> Vec<Event> {
     ]
 }
 
-/// What comes behind the last tool.
+/// Events after the last tool.
 fn ending() -> Vec<Event> {
     vec![
         Event::Compacted(CompactedEvent {
@@ -171,7 +171,7 @@ fn events() -> Vec<String> {
     let events = [beginning(), calling(), ending()].concat();
     let (out, mut view) = (Buffer::default(), View::new(Style::Json));
     let mut screen = Screen::test(out.clone(), Buffer::default(), false);
-    // What comes before the Start has no number.
+    // Events before Start have no number.
     for (event, seq) in events.into_iter().zip(0..) {
         let event = StreamEvent {
             event: Some(event),

@@ -4,7 +4,7 @@
 
 use crabtalk_proto::AskUserEvent;
 
-/// What a person may answer to an approval.
+/// An answer to an approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
     Once,

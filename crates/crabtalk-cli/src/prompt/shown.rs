@@ -8,7 +8,7 @@ use super::{Answer, offered};
 use crabtalk_proto::{AskQuestion, AskUserEvent, visible};
 use unicode_width::UnicodeWidthChar;
 
-/// What stands before each row of a text that is not ours.
+/// Indentation of foreign text.
 const INDENT: &str = "    ";
 
 /// The same, where a line had to be broken.
@@ -34,7 +34,7 @@ pub(crate) struct Size {
     pub(crate) rows: usize,
 }
 
-/// What would be done, whole.
+/// The full text of the requested call.
 pub(crate) fn wanted(ask: &AskUserEvent, agent: &str) -> String {
     let detail = match (ask.detail.as_str(), ask.questions.first()) {
         ("", Some(question)) => question.question.as_str(),
@@ -71,7 +71,7 @@ pub(crate) fn wanted(ask: &AskUserEvent, agent: &str) -> String {
     text
 }
 
-/// What the answers that outlast the call would allow, a line each.
+/// One line for each lasting permission that an answer would grant.
 pub(crate) fn lasting(ask: &AskUserEvent) -> Vec<String> {
     let offered = offered(ask);
     let mut lines = Vec::new();

@@ -224,7 +224,7 @@ fn parsed(part: &str, parts: usize) -> usize {
     for _ in 0..parts {
         for piece in part.split_inclusive(' ') {
             markdown.push(piece);
-            // What a drawing parses anew.
+            // Bytes that each frame parses again.
             open += markdown.pending.len() + markdown.partial.len();
         }
     }
@@ -237,7 +237,7 @@ fn what_a_piece_costs_does_not_grow_with_the_answer() {
                 1. first\n2. second\n\n| a | b |\n|---|---|\n| one | two |\n\n```rust\nfn main() {}\n```\n\n> said\n\n";
     let (short, long) = (parsed(page, 10), parsed(page, 200));
     assert!(long <= 21 * short, "{short} and {long}");
-    // What has no end is cut into blocks.
+    // Endless blocks are split.
     for endless in [
         "| a row | of one table |\n",
         "words of one paragraph\n",

@@ -26,7 +26,7 @@ const NO_WRAP: &str = "\x1b[?7l";
 /// Clears the line from the cursor on.
 const CLEAR_LINE: &str = "\x1b[K";
 
-/// What is drawn now.
+/// The current drawing.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Drawing {
     /// Its rows.
@@ -96,13 +96,12 @@ impl Canvas {
         }
     }
 
-    /// What stands there is not known any more.
+    /// Redraws everything, since the screen is unknown.
     pub fn redraw(&mut self) {
         self.shown = vec![String::from("\0"); self.shown.len()];
     }
 
-    /// Somebody else wrote on the terminal: what stands there is theirs, and the rows
-    /// are drawn below it.
+    /// Draws below output of other programs.
     pub fn begin_anew(&mut self) {
         self.shown.clear();
         self.widths.clear();
@@ -160,7 +159,7 @@ impl Canvas {
         }
         out.push_str(END);
         let widths = drawing.rows.iter().map(Line::width);
-        // What is wider is cut off.
+        // Wider rows are cut.
         self.widths = widths.map(|width| width.min(self.columns)).collect();
         self.shown = rows;
         self.at = (row, column);
@@ -196,7 +195,7 @@ impl Canvas {
             out.push_str(WRAP);
         }
         out.push_str(&self.text(line));
-        // Behind a full row the cursor still stands on its last column.
+        // After a full row the cursor stays on the last column.
         if is_wide && !width.is_multiple_of(self.columns) {
             out.push_str(CLEAR_LINE);
         }

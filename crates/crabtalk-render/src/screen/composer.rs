@@ -18,10 +18,10 @@ use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 use vi::Vi;
 
-/// Lines of a paste that are shown as they are.
+/// Maximum lines of a paste shown as text.
 const PASTE_LINES: usize = 4;
 
-/// Bytes of a paste that are shown as they are.
+/// Maximum bytes of a paste shown as text.
 const PASTE_BYTES: usize = 400;
 
 /// Rows of the composer at most; what is longer scrolls in it.
@@ -30,13 +30,13 @@ const MAX_ROWS: usize = 8;
 /// States that an undo goes back through.
 const UNDO_STEPS: usize = 100;
 
-/// What stands before the text.
+/// The prompt.
 pub const PROMPT: &str = "\u{203a} ";
 
 /// The same while keys are commands of vi.
 const NORMAL_PROMPT: &str = "\u{2039} ";
 
-/// What a key came to.
+/// Result of a key.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Typed {
     /// The text or the cursor may have changed.
@@ -49,7 +49,7 @@ pub enum Typed {
 #[derive(Debug, Default)]
 pub struct Composer {
     buffer: LineBuffer,
-    /// What was cut last.
+    /// The last deleted text.
     cut: String,
     /// Pastes that stand as labels.
     pastes: Vec<(String, String)>,
@@ -59,7 +59,7 @@ pub struct Composer {
     recalled: Option<(usize, String)>,
     /// Whether the last key walked there, or took something back.
     walked: bool,
-    /// What is searched for in the history, and how many matches were passed.
+    /// The search text and the number of skipped matches.
     search: Option<(String, usize)>,
     /// The keys of vi, where they are wanted.
     vi: Option<Vi>,
@@ -136,7 +136,7 @@ impl Composer {
         whole
     }
 
-    /// Drops the text; whoever wants it back finds it in the history.
+    /// Clears the text and keeps it in the history.
     pub fn clear(&mut self) {
         self.take();
     }
@@ -191,7 +191,7 @@ impl Composer {
         }
         if !std::mem::take(&mut self.walked) && self.text() != before.0 {
             self.recalled = None;
-            // What is inserted in one go is taken back in one go.
+            // An insertion is undone at once.
             if !inserting && !self.takes_escape() {
                 self.keep(before);
             }
@@ -379,7 +379,7 @@ impl Composer {
                 term.pop();
                 passed = 0;
             }
-            // Whatever else ends the search, and does what it does.
+            // Other keys end the search and take effect.
             (KeyCode::Enter, _) => return true,
             _ => return false,
         }

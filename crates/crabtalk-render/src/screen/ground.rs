@@ -5,9 +5,8 @@
 //! ESC ] 1 1 ; rgb:RRRR/GGGG/BBBB ESC \   answered, or ended by BEL
 //! ```
 //!
-//! Invariants: nobody waits for the answer, so a terminal that gives none costs
-//! nothing; no byte of it is taken for a key, however late it comes; what was
-//! typed meanwhile is lost by nothing and keeps its order.
+//! Invariants: the answer is not waited for; its bytes are never taken for keys; keys
+//! typed meanwhile keep their order.
 
 use crate::theme::Ground;
 use crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers};
@@ -24,7 +23,7 @@ const MAX_ANSWER: usize = 64;
 /// Takes the answer out of what is typed.
 #[derive(Debug, Default)]
 pub(crate) struct Listener {
-    /// What may be the answer so far, and the events that it came as.
+    /// A partial answer and its events.
     held: Option<(String, Vec<Event>)>,
 }
 

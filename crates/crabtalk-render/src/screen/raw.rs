@@ -1,6 +1,6 @@
 //! The terminal while a program has it: key by key, pastes as such.
 //!
-//! Invariant: whatever ends the program, the terminal is as it was before.
+//! Invariant: the terminal is restored at exit.
 
 use crate::screen::ground::{self, Listener};
 use crate::theme::Ground;
@@ -16,18 +16,18 @@ use std::task::Poll;
 /// Events that are taken between two drawings.
 const MAX_EVENTS: usize = 1_024;
 
-/// A terminal in raw mode; as it was, once dropped.
+/// A terminal in raw mode, restored on drop.
 pub struct Raw {
     events: Option<EventStream>,
     listener: Listener,
 }
 
-/// What came from the terminal.
+/// Input of the terminal.
 #[derive(Debug)]
 pub struct Heard {
-    /// What was typed.
+    /// Keys and other events.
     pub events: Vec<Event>,
-    /// What the terminal says of its ground, once it does.
+    /// The reported background.
     pub ground: Option<Ground>,
 }
 
@@ -64,8 +64,7 @@ impl Raw {
         Some(Heard { events, ground })
     }
 
-    /// The events that are there, once there are any; `None` when nobody sits
-    /// there any more.
+    /// Waits for events; `None` when the terminal is closed.
     pub async fn next(&mut self) -> Option<Vec<Event>> {
         let events = self.events.as_mut()?;
         poll_fn(|context| {
@@ -87,7 +86,7 @@ impl Raw {
         .await
     }
 
-    /// Leaves the terminal to somebody else for a while.
+    /// Lends the terminal to another program.
     pub fn lend<T>(&mut self, borrower: impl FnOnce() -> T) -> io::Result<T> {
         // Its thread would read what the borrower is told.
         self.events = None;
@@ -138,8 +137,8 @@ pub fn styles() -> bool {
     !is_dumb() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// The ground as far as it is known: `theme` may be `light`, `dark` or `plain`, else
-/// `COLORFGBG` tells it. The second is whether the terminal is to be asked.
+/// The background: `theme` is `light`, `dark` or `plain`, else `COLORFGBG` decides. The
+/// second value is whether to ask the terminal.
 pub fn ground(theme: &str) -> (Ground, bool) {
     match theme {
         "light" => (Ground::Light, false),
@@ -153,9 +152,7 @@ pub fn ground(theme: &str) -> (Ground, bool) {
     }
 }
 
-/// Whether the terminal, by its name, shows an escape sequence as it is; one whose
-/// name is empty is taken for such. The other variables that speak of colours, `CI`
-/// among them, change nothing of that.
+/// Whether TERM names a terminal without escape sequences.
 fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb" || term.is_empty())
 }
@@ -168,7 +165,7 @@ pub fn settle_colors() {
     }
 }
 
-/// Whether there is nobody to draw for: no terminal on both sides, or one that
+/// Whether no screen can be drawn: input or output is not a terminal, or the terminal
 /// cannot move its cursor.
 pub fn is_plain() -> bool {
     let unnamed = std::env::var_os("TERM").is_none();

@@ -82,7 +82,7 @@ async fn without_a_terminal_approvals_are_denied_with_advice_that_works() {
 
     let asked = env.run(&["ask", "/ask Who is there?"]).await;
     assert!(asked.stderr.contains("no terminal"), "{asked:?}");
-    assert!(asked.ok().contains("nobody is here"));
+    assert!(asked.ok().contains("nobody is at the terminal"));
 }
 
 #[tokio::test]

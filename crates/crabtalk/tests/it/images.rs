@@ -214,7 +214,7 @@ async fn what_is_no_image_or_too_large_is_refused_before_anybody_is_asked() {
     fs::write(env.work.join("large.png"), large).unwrap();
     fs::write(env.work.join("torn.png"), &PIXEL[..40]).unwrap();
     for (name, code, why) in [
-        ("words.png", 2, "no image that models read"),
+        ("words.png", 2, "not a PNG, JPEG, GIF or WebP image"),
         ("large.png", 2, "3840 KB"),
         ("none.png", 2, "none.png"),
         ("torn.png", 1, "cut off or damaged"),

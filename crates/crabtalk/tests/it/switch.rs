@@ -37,7 +37,7 @@ async fn one_switches_to_a_conversation_by_its_words_and_reads_an_archive() {
         terminal.shows("switch to: gutter", 1).await;
         terminal.shows("\u{203a} crab as user/roof", 1).await;
         terminal.key("Enter");
-        let screen = terminal.shows("now in the conversation of", 1).await;
+        let screen = terminal.shows("switched to", 1).await;
         assert!(!screen.contains("switch to:"), "{screen}");
         // Narrow screens wrap it.
         let words: Vec<&str> = screen.split_whitespace().collect();

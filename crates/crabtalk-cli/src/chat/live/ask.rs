@@ -1,9 +1,8 @@
-//! What a run asks, in a frame that nothing but this program draws.
+//! Questions and approvals in a frame.
 //!
-//! Invariants: nothing that was typed before the question stood for a while
-//! answers it, and none of it is lost; nothing is allowed before its last row
-//! was shown, and not by one key alone; each row that is not ours stands behind
-//! the frame's edge.
+//! Invariants: keys typed before a question was visible for a moment do not answer it
+//! and stay in the composer; an approval needs its last row on the screen and more than
+//! one key; each row of foreign text is behind the edge of the frame.
 
 #![expect(
     clippy::wildcard_enum_match_arm,
@@ -22,7 +21,7 @@ use std::time::Instant;
 /// Rows of content on the smallest terminal.
 const MIN_CONTENT: usize = 3;
 
-/// What came of a key.
+/// Result of a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Answered {
     /// The question goes on.

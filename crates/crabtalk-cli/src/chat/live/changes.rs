@@ -61,7 +61,7 @@ impl Live<'_> {
             Err(error) => return self.transcript.problem(&error.to_string()),
         };
         let Some(run) = changes.runs.first() else {
-            let said = "no run changed files here, as far as is known";
+            let said = "no recorded changes in this folder";
             return self.transcript.note(said);
         };
         let width = self.transcript.width().saturating_sub(MARGIN.len());
@@ -86,7 +86,7 @@ impl Live<'_> {
         }
     }
 
-    /// What was put back.
+    /// Shows the result of an undo.
     pub(super) fn show_undone(&mut self, undone: Result<UndoReport, Error>) {
         let report = match undone {
             Ok(report) => report,
@@ -105,7 +105,7 @@ impl Live<'_> {
     }
 }
 
-/// What is different in a file: words about it, and lines with numbers.
+/// The notes and numbered lines of a change.
 fn difference(file: &FileChange, width: usize) -> Vec<Line> {
     let words = match file.diff.find("--- before\n") {
         Some(at) => &file.diff[..at],

@@ -1,5 +1,4 @@
-//! What stands below what was said: what still changes, the composer, the
-//! status.
+//! Draws the rows below the transcript: live output, composer and status.
 //!
 //! Invariant: all of it fits the terminal; where room is short, what is open
 //! gives way first, and the composer last.
@@ -45,8 +44,8 @@ impl Live<'_> {
         Ok(())
     }
 
-    /// Whatever is written above stays as it is laid out, so the size is looked at before:
-    /// the terminal may have another one before word of it comes.
+    /// Reads the size before final lines are laid out: the resize event may arrive
+    /// later.
     pub(super) fn fit(&mut self) {
         let size = size();
         if size != self.size {
@@ -54,7 +53,7 @@ impl Live<'_> {
         }
     }
 
-    /// The terminal has this size now, and broke what stands on it.
+    /// Handles a new size of the terminal, which rewraps its rows.
     pub(super) fn resized(&mut self, size: (usize, usize)) {
         self.size = size;
         self.canvas.resize(size.0);

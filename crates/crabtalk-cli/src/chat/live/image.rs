@@ -14,8 +14,7 @@ use tokio::io::AsyncReadExt;
 /// How long a program may take to give the clipboard.
 const GIVE_WITHIN: Duration = Duration::from_secs(3);
 
-/// What a pasted text becomes: of an image's path, as terminals paste files that
-/// are dropped on them, one that goes in.
+/// The `@path` of a pasted image path, as terminals paste dropped files.
 pub(super) fn pasted(text: &str, cwd: &Path) -> Option<String> {
     let line = text.trim();
     if line.is_empty() || line.lines().count() != 1 {
@@ -60,7 +59,7 @@ pub(super) async fn clipboard() -> Done {
     Done::Clipboard(Err(format!(
         "no image came from the clipboard ({}); put its path into the message with @",
         match tried.is_empty() {
-            true => "there is no program for it here".to_owned(),
+            true => "no program for it is installed".to_owned(),
             false => format!("asked {}", tried.join(", ")),
         }
     )))

@@ -196,7 +196,7 @@ impl Live<'_> {
         self.look_up();
     }
 
-    /// Completes with what is known.
+    /// Refreshes the completions and keeps the selection.
     pub(super) fn look_up(&mut self) {
         let found = self
             .learned
@@ -302,16 +302,15 @@ impl Live<'_> {
         Ok(())
     }
 
-    /// Ctrl-Z: the shell has the terminal until it lets the chat go on. What runs goes
-    /// on meanwhile, and is shown then.
+    /// Ctrl-Z: suspends the chat; runs continue.
     fn suspend(&mut self) -> Result<(), Error> {
         self.suspended = true;
         self.lend(system::suspend)?
             .map_err(|e| Error::io("leave the terminal to the shell", &e))
     }
 
-    /// The chat goes on after it was stopped, by itself or by somebody else: then the
-    /// shell may have changed how the terminal works and what it shows.
+    /// Resumes after a stop. If the chat was stopped by a signal, the terminal may have
+    /// changed.
     pub(super) fn resume(&mut self) -> Result<(), Error> {
         if !std::mem::take(&mut self.suspended) {
             self.canvas.begin_anew();

@@ -3,7 +3,7 @@
 //!
 //! Invariant: it is said once that they were lost, however many there are.
 
-/// What is heard on a connection.
+/// A connection of the chat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Heard {
     Run,

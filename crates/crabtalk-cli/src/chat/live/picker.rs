@@ -1,7 +1,6 @@
 //! `/switch`: the person's conversations and archives, narrowed as one types.
 //!
-//! Invariant: a picker takes every key but those that leave the chat; nothing
-//! of it is sent to anybody.
+//! Invariant: an open picker takes all keys except those that leave the chat.
 
 use super::transcript::MARGIN;
 use crate::switch::Place;
@@ -16,7 +15,7 @@ const MOST: usize = 10;
 /// Rows beside the places: the search, and what is known of the chosen one.
 const OWN_ROWS: usize = 5;
 
-/// What came of a key.
+/// Result of a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Picked {
     /// The picker goes on.

@@ -186,9 +186,7 @@ impl Live<'_> {
             "mcp" => self.call(calls::mcps(client)),
             "memory" => self.call(calls::memory(client, pair, arguments.to_owned())),
             "asks" => match self.others.len() {
-                0 => self
-                    .transcript
-                    .note("nothing is asked in other conversations"),
+                0 => self.transcript.note("no questions in other conversations"),
                 _ => self.next_ask(),
             },
             "history" => {
@@ -311,11 +309,11 @@ impl Live<'_> {
     fn copy(&mut self) {
         let answer = self.transcript.answer.trim();
         if answer.is_empty() {
-            return self.transcript.note("there is no answer yet");
+            return self.transcript.note("no answer yet");
         }
         let count = answer.chars().count();
         let sequence = format!("\x1b]52;c;{}\x07", base64(answer.as_bytes()));
-        // Nobody is told of a terminal that has no clipboard.
+        // A terminal without clipboard support ignores it.
         let _ = self.canvas.send(&sequence);
         self.transcript.note(&format!(
             "copied {count} characters, if this terminal lets programs do that"

@@ -1,11 +1,11 @@
-//! What a person puts into a run while it goes on.
+//! Steering messages to the active run.
 //!
 //! Invariant: such a message leaves its row for its place in the conversation, or for
 //! the composer where no log has it; it is never shown in both.
 
 use std::collections::VecDeque;
 
-/// What is known of one.
+/// State of a steering message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Known {
     /// The daemon has not answered yet.

@@ -1,4 +1,4 @@
-//! What the screen costs whoever looks at it, and how long a daemon is waited for.
+//! Tests of reconnecting.
 
 use super::patient;
 use super::transcript::Transcript;

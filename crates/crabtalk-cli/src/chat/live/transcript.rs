@@ -1,4 +1,4 @@
-//! What a run says, as lines that stay and rows that still change.
+//! Events of a run as final lines and rows that may still change.
 //!
 //! Invariants: what is not ours begins behind a margin, so that nothing of it
 //! stands where our own marks do; a line that stays is given once; an empty
@@ -28,10 +28,10 @@ const PERSON_LINES: usize = 24;
 /// Rows of reasoning that are shown while it comes.
 const THINKING_ROWS: usize = 3;
 
-/// Bytes of reasoning that are kept for whoever wants to see it.
+/// Maximum bytes of reasoning kept for Ctrl-T.
 const MAX_THOUGHT: usize = 256 * 1024;
 
-/// What stands last.
+/// Kind of the last lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Nothing,
@@ -54,7 +54,7 @@ pub(super) struct Transcript {
     thinking: Option<(String, Instant)>,
     /// The reasoning that came last.
     pub(super) thought: String,
-    /// The answer that came last, or comes now, as it was said.
+    /// The last or current answer as Markdown.
     pub(super) answer: String,
     /// Whose words come without a name before them.
     primary: String,
@@ -108,10 +108,10 @@ impl Transcript {
         std::mem::take(&mut self.above)
     }
 
-    /// What a person said.
+    /// Shows a user's message.
     pub(super) fn person(&mut self, text: &str, from: Option<&str>) {
         self.begin(Kind::Person);
-        // Lines as they were written: what one said is no Markdown.
+        // User text is not rendered as Markdown.
         let mut lead = Span::new("\u{203a} ", theme::HEADING);
         let lines: Vec<&str> = text.trim_end().lines().collect();
         for line in lines.iter().take(PERSON_LINES) {
@@ -151,7 +151,7 @@ impl Transcript {
         }
     }
 
-    /// What a person showed with it.
+    /// Shows an attached image.
     pub(super) fn shown(&mut self, image: &Image) {
         let line = format!("{MARGIN}{}", image_note(image));
         self.above.push(Line::styled(line, theme::DIM));
@@ -310,7 +310,7 @@ impl Transcript {
         }
         let lines = self.markdown.finish();
         self.text(lines);
-        // What comes next is another text.
+        // The next text is a new passage.
         if self.last == Kind::Text {
             self.last = Kind::Person;
         }
@@ -369,8 +369,8 @@ impl Transcript {
         self.last = Kind::Person;
     }
 
-    /// Nothing more is told of the run: what it had said stays, and is not gone on with
-    /// by what comes next; how its calls ended nobody knows.
+    /// Ends a run whose events stopped: its text stays, its calls are marked as
+    /// unknown.
     pub(super) fn cut_off(&mut self, now: Instant) {
         self.end_thinking(now);
         self.end_text();

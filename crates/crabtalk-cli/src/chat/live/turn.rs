@@ -52,7 +52,7 @@ impl Live<'_> {
             let client = self.client.clone();
             return self.call(calls::archive(client, place, ARCHIVE_MESSAGES));
         }
-        let said = format!("now in the conversation of {}", place.name());
+        let said = format!("switched to {}", place.name());
         let folder = PathBuf::from(&place.folder);
         // Another conversation's folder, where it is one of this machine.
         if place.sender != self.learned.sender && folder.is_dir() {
@@ -106,7 +106,7 @@ impl Live<'_> {
         self.transcript.note(said);
         self.learn();
         self.begin();
-        // What it waits for may be what the person came for.
+        // Pending asks may belong to the new conversation.
         self.others.clear();
         self.call(calls::asks(self.client.clone()));
     }

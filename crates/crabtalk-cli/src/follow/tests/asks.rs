@@ -1,4 +1,4 @@
-//! What a run asks, and who answers it.
+//! Tests of questions and approvals.
 
 use super::*;
 
@@ -141,14 +141,14 @@ async fn a_prompt_that_somebody_else_answered_vanishes_with_a_word() {
             fake.send(event).await;
         }
         shows(&shown, "> ", 1).await;
-        // One that stands behind another goes without a word.
+        // A queued question is withdrawn silently.
         fake.send(settled("q2", AskOutcome::Withdrawn, "")).await;
         fake.send(settled("q1", AskOutcome::Answered, "Red")).await;
         shows(&shown, "> ", 2).await;
         typist.send("Blue").await.unwrap();
         fake.next_told().await;
         assert_eq!(fake.next_told().await, "reply q3 Blue");
-        // Our own answer is no news.
+        // Our own answer is not reported.
         fake.send(settled("q3", AskOutcome::Answered, "Blue")).await;
         for event in [complete(), end("", 0)] {
             fake.send(event).await;
@@ -175,7 +175,7 @@ async fn who_leaves_questions_to_others_is_told_how_they_ended() {
     let (done, ()) = tokio::join!(at.run(), drive);
     done.unwrap();
     let err = at.err.text();
-    assert!(err.contains("crabtalk: nobody answered in time\n"), "{err}");
+    assert!(err.contains("crabtalk: not answered in time\n"), "{err}");
     assert!(err.contains("the run ended\n"), "{err}");
 }
 
@@ -208,7 +208,7 @@ async fn without_a_terminal_approvals_are_denied_with_advice() {
     fake.next_told().await;
     let told = fake.next_told().await;
     assert_eq!(told, "reply a1 Deny: no terminal to approve it on");
-    assert_eq!(fake.next_told().await, "reply q1 nobody is here");
+    assert_eq!(fake.next_told().await, "reply q1 nobody is at the terminal");
     let err = at.err.text();
     assert!(err.contains("there is no terminal to ask on: crab wants to use bash:\n    ls\n"));
     let advice = "add `\"bash(ls)\": allow` to `permissions` with `crabtalk agents edit crab`";

@@ -55,7 +55,7 @@ async fn a_cancelled_run_that_does_not_end_is_left() {
     );
 }
 
-/// What it said last waits for a disk that is busy.
+/// The last event waits for a busy disk.
 #[tokio::test]
 async fn a_cancelled_run_may_take_its_time_to_end() {
     let mut fake = Fake::start().await;
@@ -88,7 +88,7 @@ async fn another_ctrl_c_leaves_a_run_that_does_not_end() {
     let mut at = fake.at("ask --no-stdin x");
     let interrupt = at.interrupt.clone();
     let follow = at.context.follow();
-    // Nobody answers any more.
+    // The daemon is gone.
     drop(fake);
     let begun = RunNews::Event(Box::new(start().into()));
     let events = futures_util::stream::iter([Ok(begun)])

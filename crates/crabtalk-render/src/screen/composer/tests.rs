@@ -51,7 +51,7 @@ fn long_pastes_are_labels_and_are_sent_whole() {
     assert_eq!(composer.text(), "a\nb[paste 1: 30 lines]");
     typed(&mut composer, "!");
     assert_eq!(composer.take(), format!("a\nb{long}!"));
-    // A label goes as a whole, and what it stood for with it.
+    // Deleting a label deletes its text.
     composer.paste(&long);
     typed(&mut composer, "\u{8}");
     assert_eq!(composer.take(), "");

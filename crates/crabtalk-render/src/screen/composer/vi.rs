@@ -13,7 +13,7 @@ use unicode_segmentation::UnicodeSegmentation;
 /// Most that a count may say: what a person means by one.
 const MAX_COUNT: usize = 999;
 
-/// The motion behind the end of a word; no key of its own.
+/// The motion past the end of a word; bound to no key.
 const WORD: char = '\0';
 
 /// What keys mean.
@@ -178,7 +178,7 @@ impl Composer {
         true
     }
 
-    /// A command stands on a character, not behind the last one.
+    /// In command mode the cursor is on a character.
     fn stay_on_a_character(&mut self) {
         let at = self.buffer.insertion_point();
         let is_normal = self.vi.as_ref().is_some_and(Vi::is_normal);
@@ -212,7 +212,7 @@ impl Composer {
         self.buffer.set_insertion_point(at);
         match c {
             'e' => to += self.grapheme(to).len(),
-            // The last word of a line leaves the line's end.
+            // `w` on the last word keeps the end of the line.
             'w' if at < self.buffer.find_current_line_end() && to > at => {
                 to = self.text()[at..to].rfind('\n').map_or(to, |end| at + end);
             }

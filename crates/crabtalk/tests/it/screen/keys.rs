@@ -54,13 +54,13 @@ async fn commands_are_the_persons_own() {
     let terminal = Tmux::sized(&env, CHAT, 80, 24);
     terminal.shows(IDLE, 1).await;
     terminal.types_half("/compa");
-    terminal.shows("summarise the history now", 1).await;
+    terminal.shows("summarise the history", 1).await;
     terminal.key("C-c");
     terminal.types("/compcat");
     terminal.shows("did you mean /compact?", 1).await;
     terminal.key("C-c");
     terminal.types("/permissions");
-    terminal.shows("What crab may do here", 1).await;
+    terminal.shows("Permissions of crab", 1).await;
     terminal.types("/help");
     terminal.shows("Ctrl-R, Up, Down", 1).await;
     terminal.types("!echo shell-$((40 + 2))");
@@ -139,17 +139,17 @@ async fn every_command_of_the_help_answers() {
         ("/model", "built-in demonstration answers;"),
         ("/agent", "You talk to crab"),
         ("/context", "The context holds"),
-        ("/cost", "The daemon has been up"),
-        ("/permissions", "What crab may do here"),
+        ("/cost", "The daemon has been running"),
+        ("/permissions", "Permissions of crab"),
         ("/tools", "In scope of crab:"),
-        ("/skills", "There are no skills."),
-        ("/mcp", "no servers of tools"),
-        ("/memory", "Nothing is remembered yet"),
-        ("/asks", "nothing is asked in other conversations"),
-        ("/diff", "no run changed files here"),
+        ("/skills", "No skills."),
+        ("/mcp", "No MCP servers"),
+        ("/memory", "No memory entries"),
+        ("/asks", "no questions in other conversations"),
+        ("/diff", "no recorded changes in this folder"),
         ("/export out.md", "messages are in"),
         ("/copy", "copied"),
-        ("/title A day", "the conversation is called"),
+        ("/title A day", "title set to"),
         ("/history 1", "older messages: /history 50"),
         ("/compact", "The history is now:"),
         ("/new", "history archived as"),

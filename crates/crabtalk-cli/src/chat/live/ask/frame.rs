@@ -147,7 +147,7 @@ impl Asking {
         match self.stage {
             None | Some(Stage::Settling(_)) => {
                 bottom.push(Span::new(
-                    "a moment: what you type now is no answer",
+                    "wait a moment: keys typed now do not answer",
                     theme::DIM,
                 ));
                 (vec![crabtalk_render::shorten(&bottom, width)], None)

@@ -171,7 +171,7 @@ fn what_is_typed_while_the_question_appears_answers_nothing() {
     assert_eq!(typed(&mut asking, "y\n"), Answered::Not, "it was not drawn");
     asking.drawn(now);
     assert_eq!(typed(&mut asking, "y\n"), Answered::Not);
-    // Whoever goes on typing is not asked yet.
+    // While typing continues, the question takes no keys.
     let later = now + SETTLE - Duration::from_millis(1);
     asking.typed_elsewhere(later);
     asking.settle(now + SETTLE);

@@ -30,11 +30,11 @@ const TAIL_LINES: usize = 3;
 /// Bytes of a file in which a changed place is looked for.
 const MAX_FILE: u64 = 1024 * 1024;
 
-/// Bytes of answers that are kept for whoever wants to see them whole.
+/// Maximum bytes of tool results kept for Ctrl-T.
 const MAX_KEPT: usize = 1024 * 1024;
 
-/// What is said of a call whose end was not heard.
-const UNHEARD: &str = ": its end was not heard";
+/// Shown for a call without a result event.
+const UNHEARD: &str = ": result unknown";
 
 /// A call that runs.
 struct Running {
@@ -54,7 +54,7 @@ pub(in super::super) struct Tools {
     previews: Vec<(String, String)>,
     /// Where the agent works.
     pub(in super::super) cwd: PathBuf,
-    /// What the last calls answered, whole.
+    /// Full results of the last calls.
     pub(in super::super) answers: String,
 }
 
@@ -100,7 +100,7 @@ impl Tools {
         self.previews.clear();
     }
 
-    /// What is left of calls that are told of no more.
+    /// Lines of calls without result events.
     pub(super) fn cut_off(&mut self, width: usize) -> Vec<Line> {
         let running = std::mem::take(&mut self.running);
         self.previews.clear();
@@ -132,7 +132,7 @@ impl Tools {
             .collect()
     }
 
-    /// What is left of a call; `None` for one that nobody began.
+    /// Lines of a finished call; `None` for an unknown one.
     pub(super) fn result(&mut self, result: &ToolResultEvent, width: usize) -> Option<Vec<Line>> {
         let at = self
             .running
@@ -235,7 +235,7 @@ fn folded(lines: Vec<Line>, most: usize) -> Vec<Line> {
     folded
 }
 
-/// What a tool answered, dim. Of what was read the length is enough.
+/// Dimmed lines of a result; reads show only the length.
 fn answer(call: &ToolCallInfo, result: &ToolResultEvent, width: usize) -> Vec<Line> {
     let text = output(&result.output);
     let text = text.trim_end();
