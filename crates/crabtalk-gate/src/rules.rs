@@ -4,12 +4,12 @@
 //! beats ask beats allow; an approval lifts an ask and nothing else; where
 //! nobody can answer, an ask is a denial.
 
-use super::approvals::{Approval, Wanted};
+use super::approvals::Approval;
 use super::disk::Disk;
 use super::path::{self, Bases};
 use super::{autorun, scope};
 use crabtalk_domain::tool::Subject;
-use crabtalk_domain::{Mode, Origin, Permission, PermissionRule, Sender, glob_matches};
+use crabtalk_domain::{AskRule, Mode, Origin, Permission, PermissionRule, Sender, glob_matches};
 use std::path::Path;
 
 /// With whose authority a run acts, and whether anybody can be asked.
@@ -244,18 +244,15 @@ impl<'a> Question<'a> {
         let Some(cwd) = self.cwd.to_str().filter(|_| exact_is_text) else {
             return opinion;
         };
-        let wanted = Wanted {
-            agent: self.agent,
-            sender: self.sender,
-            tool: self.tool,
-            exact: detail,
-            cwd,
+        let call = AskRule {
+            agent: self.agent.to_owned(),
+            sender: self.sender.to_owned(),
+            tool: self.tool.to_owned(),
+            exact: detail.to_owned(),
+            cwd: cwd.to_owned(),
+            prefix: String::new(),
         };
-        match self
-            .approvals
-            .iter()
-            .find(|approval| approval.covers(&wanted))
-        {
+        match self.approvals.iter().find(|given| given.covers(&call)) {
             Some(given) => {
                 let reason = format!("approved by {} at {}", given.by, given.at);
                 Opinion::new(Permission::Allow, reason)

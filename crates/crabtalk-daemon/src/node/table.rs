@@ -11,12 +11,19 @@ use tokio::signal::unix::{SignalKind, signal};
 /// Between two looks at events that are kept for watchers.
 const TIDY_EVERY: Duration = Duration::from_secs(3);
 
+/// Between two passes over all conversations.
+const MAINTAIN_EVERY: Duration = Duration::from_secs(3600);
+
+/// Between two steps of a pass, for the runs beside them.
+const MAINTAIN_PAUSE: Duration = Duration::from_millis(50);
+
 /// Starts what runs beside the clients, who need not wait for any of it.
 pub(crate) fn start_services(node: &Arc<Node>) {
     let services = &node.services;
     for service in [
         interrupted_runs(Arc::clone(node)),
         archive_index(Arc::clone(node)),
+        conversation_index(Arc::clone(node)),
         skill_findings(Arc::clone(node)),
         trash(Arc::clone(node)),
         event_logs(Arc::clone(node)),
@@ -64,6 +71,22 @@ fn archive_index(node: Arc<Node>) -> Service {
             Ok(())
         }
     })
+}
+
+/// Indexes conversations for lists and searches.
+fn conversation_index(node: Arc<Node>) -> Service {
+    Service::restarted("conversation-index", "store", move |_| {
+        let storage = Arc::clone(node.runtime.storage());
+        async move {
+            loop {
+                while storage.maintain().await? {
+                    tokio::time::sleep(MAINTAIN_PAUSE).await;
+                }
+                tokio::time::sleep(MAINTAIN_EVERY).await;
+            }
+        }
+    })
+    .unhurried()
 }
 
 /// Sweeps what was removed long ago, every day.
