@@ -1,4 +1,4 @@
-//! What runs changed among files, in a person's words.
+//! Descriptions of file changes.
 
 use crabtalk_proto::{FileChange, RunChanges, UndoReport};
 
@@ -15,7 +15,7 @@ pub(crate) fn headline(run: &RunChanges) -> String {
     }
 }
 
-/// What became of a file, in a line.
+/// One line about a changed file.
 pub(crate) fn about(file: &FileChange) -> String {
     match file.problem.as_str() {
         "" => format!("{} {}", file.kind, file.path),
@@ -23,7 +23,7 @@ pub(crate) fn about(file: &FileChange) -> String {
     }
 }
 
-/// Files that were not put back.
+/// Lists the files that were not reverted.
 pub(crate) fn stayed(report: &UndoReport) -> usize {
     let files = report.changes.iter().flat_map(|changes| &changes.files);
     files.filter(|file| !file.problem.is_empty()).count()

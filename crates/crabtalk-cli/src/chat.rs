@@ -1,5 +1,4 @@
-//! `chat`: a conversation; on a screen where there is one (`live`), else line
-//! by line.
+//! `chat`: on a screen (`live`), or line by line without one.
 //!
 //! Invariant: a failed turn ends the turn, never the chat.
 
@@ -24,7 +23,7 @@ pub(crate) use input::{Input, Typed};
 use message::Message;
 use mode::RunMode;
 
-/// Messages shown when a chat begins: enough to remember what it was about.
+/// Messages shown at the start.
 const SHOWN_AT_START: u32 = 10;
 
 const HELP: &str = "In a chat:
@@ -45,11 +44,11 @@ enum Line<'a> {
     Quit,
     Kill,
     History,
-    /// Turn to another conversation, or list them.
+    /// Switch to another conversation, or list them.
     Switch(&'a str),
     /// Show the mode of the next runs, or set it.
     Mode(&'a str),
-    /// For the agent, skills included.
+    /// A message, also to a skill.
     Say(&'a str),
 }
 
@@ -68,7 +67,7 @@ fn meaning(line: &str) -> Line<'_> {
     }
 }
 
-/// Talks until the person leaves.
+/// Runs the chat until the user leaves.
 pub(crate) async fn chat(context: &mut Context, args: Chat) -> Result<(), Error> {
     context.client().await?;
     let bell = args.bell || std::env::var_os("CRABTALK_BELL").is_some_and(|v| v == "1");
@@ -114,7 +113,7 @@ async fn talk(context: &mut Context, input: &mut dyn Input, bell: bool) -> Resul
     }
 }
 
-/// A turn that failed is said and over; what ends the program goes on.
+/// Reports a failed turn; only a closed output ends the chat.
 fn survive(context: &mut Context, done: Result<(), Error>) -> Result<(), Error> {
     match done {
         Ok(()) => Ok(()),
@@ -131,7 +130,7 @@ fn survive(context: &mut Context, done: Result<(), Error>) -> Result<(), Error> 
     }
 }
 
-/// Shows what was said last, and what runs now.
+/// Shows the last messages and follows the active run.
 async fn begin(context: &mut Context, bell: bool) -> Result<(), Error> {
     let shown = show_history(context).await;
     survive(context, shown)?;
@@ -177,7 +176,7 @@ async fn kill(context: &mut Context) -> Result<(), Error> {
         .note("crabtalk: the run was cancelled")?)
 }
 
-/// Lists where one may turn to, or turns to one of it by its number.
+/// Lists conversations, or switches to one by number.
 async fn switch(context: &mut Context, what: &str, bell: bool) -> Result<(), Error> {
     let client = context.client().await?;
     let own = match context.sender() {
@@ -260,7 +259,7 @@ async fn say(
     finish(follow.run(run, &mut context.console).await?)
 }
 
-/// Follows the run in flight, if there is one.
+/// Follows the active run, if any.
 async fn attach(context: &mut Context, bell: bool) -> Result<(), Error> {
     let client = context.client().await?;
     let request = AttachMsg {
@@ -275,7 +274,7 @@ async fn attach(context: &mut Context, bell: bool) -> Result<(), Error> {
         None | Some(Err(crabtalk_client::Error::Refused(_))) => return Ok(()),
         Some(Err(error)) => return Err(error.into()),
     };
-    // How the last run ended is in the history.
+    // The history shows how the last run ended.
     if let RunNews::Event(event) = &first
         && event.is_end()
     {
@@ -302,7 +301,7 @@ fn how(context: &Context, follow: Follow, bell: bool) -> Follow {
     }
 }
 
-/// Drops a Ctrl-C that was meant for the answer before.
+/// Drops Ctrl-C keys of the previous answer.
 fn forget(interrupts: &mut Interrupts) {
     while interrupts.next().now_or_never().flatten().is_some() {}
 }

@@ -1,4 +1,4 @@
-//! Follows a run: shows its events, puts its questions, cancels it on Ctrl-C.
+//! Follows a run: shows its events, asks its questions, cancels it on Ctrl-C.
 //!
 //! Invariants: output waits while a prompt is shown; input typed before a question does
 //! not answer it; a finished step has no open question; replies and kills use
@@ -29,10 +29,10 @@ use tokio::time::Instant;
 /// something else.
 pub(crate) const SETTLE: Duration = Duration::from_millis(400);
 
-/// Ctrl-C, again and again.
+/// A stream of Ctrl-C keys.
 pub(crate) type Interrupts = Pin<Box<dyn Stream<Item = ()> + Send>>;
 
-/// Who sits before the program.
+/// Input and output of the user.
 pub(crate) struct Console {
     pub(crate) screen: Screen,
     pub(crate) terminal: Option<Box<dyn Terminal>>,
@@ -42,7 +42,7 @@ pub(crate) struct Console {
 /// Who answers questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answers {
-    /// The person at the terminal; without one approvals are denied.
+    /// The user at the terminal; without one approvals are denied.
     Person,
     /// The user at the terminal, else other clients.
     PersonOrOthers,
@@ -50,17 +50,17 @@ pub(crate) enum Answers {
     Others,
 }
 
-/// What Ctrl-C does.
+/// Effect of Ctrl-C.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnInterrupt {
     Kill,
     Leave,
 }
 
-/// How a run is followed.
+/// Options for following a run.
 pub(crate) struct Follow {
     pub(crate) client: Client,
-    /// As the command line has them; empty means the daemon's defaults.
+    /// The options; empty for the defaults.
     pub(crate) agent: String,
     pub(crate) sender: String,
     pub(crate) style: Style,
@@ -69,7 +69,7 @@ pub(crate) struct Follow {
     pub(crate) bell: bool,
 }
 
-/// How following ended.
+/// Result of following.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Ended {
     Run(StreamEnd),
@@ -81,34 +81,34 @@ pub(crate) enum Ended {
 enum Next {
     News(Option<Result<RunNews, crabtalk_client::Error>>),
     Line(Option<String>),
-    /// A question has stood long enough to be answered.
+    /// A question may be answered now.
     Settled,
     Interrupt,
-    /// A cancelled run does not end, or the daemon cannot be told.
+    /// A cancelled run did not end, or cancelling failed.
     GivenUp(Result<(), crabtalk_client::Error>),
 }
 
-/// A run while it is followed.
+/// State of a followed run.
 struct Following<'a> {
     how: Follow,
     screen: &'a mut Screen,
     terminal: Option<&'a mut Box<dyn Terminal>>,
     view: View,
-    /// Who speaks, from Start on.
+    /// The answering agent, known from Start.
     speaker: Option<String>,
     asks: VecDeque<Prompt>,
     /// Ids of asks answered here, whose settlement is not reported.
     done: HashSet<String>,
-    /// Until when nothing that is typed answers the question.
+    /// Until when input does not answer the question.
     settling: Option<Instant>,
-    /// Results that came while a prompt stood.
+    /// Results received during a prompt.
     held: Vec<StreamEvent>,
-    /// Since the run was told to end.
+    /// Set once the run is being cancelled.
     cancelling: Option<Cancelling>,
 }
 
 impl Follow {
-    /// Follows the events of one run to its End.
+    /// Follows a run to its End.
     pub(crate) async fn run(
         self,
         news: impl Stream<Item = Result<RunNews, crabtalk_client::Error>> + Send,
@@ -175,7 +175,7 @@ impl Follow {
     }
 }
 
-/// A stream that ended without an End.
+/// The stream ended without an End.
 fn lost() -> Error {
     Error::Failed(
         "the daemon ended the stream before the run did; `crabtalk attach` finds the run again"
@@ -207,7 +207,7 @@ impl Following<'_> {
                 .note(&format!("crabtalk: {why}; reconnecting"))?,
             RunNews::Back => {
                 self.screen.note("crabtalk: Reconnected")?;
-                // The question still stands, further up.
+                // The question may have scrolled away.
                 self.show_prompt();
             }
             RunNews::Missing { behind } => {
@@ -238,7 +238,7 @@ impl Following<'_> {
                 return Ok(None);
             }
             Some(Event::ToolResult(_)) if !self.asks.is_empty() => {
-                // As many as the step has calls.
+                // Bounded by the calls of a step.
                 self.held.push(event);
                 return Ok(None);
             }

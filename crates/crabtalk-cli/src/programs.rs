@@ -1,4 +1,4 @@
-//! Programs that are commands of this one by their names.
+//! External commands: programs named `crabtalk-NAME`.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;

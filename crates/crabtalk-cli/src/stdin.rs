@@ -8,14 +8,13 @@ use std::io::Read;
 
 pub(crate) use crate::system::is_piped;
 
-/// Most that is read: together with the question it fits a frame (WIRE-1), and
-/// it is beyond every model's window.
+/// Maximum size, which fits a frame with the question (WIRE-1).
 const MAX_BYTES: u64 = 8 * 1024 * 1024;
 
-/// More than this costs noticeable money or does not fit: about 50,000 tokens.
+/// Size above which a note is shown, about 50,000 tokens.
 const MUCH_BYTES: usize = 200_000;
 
-/// Reads it all; what is not UTF-8 is replaced.
+/// Reads all input; invalid UTF-8 is replaced.
 pub(crate) fn read(input: impl Read) -> Result<String, Error> {
     let mut bytes = Vec::new();
     input
@@ -38,7 +37,7 @@ pub(crate) fn read(input: impl Read) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A note for one who may not know how much they pipe in; `None` for less.
+/// A note about large input.
 pub(crate) fn note(piped: &str) -> Option<String> {
     (piped.len() > MUCH_BYTES).then(|| {
         format!(
@@ -48,7 +47,7 @@ pub(crate) fn note(piped: &str) -> Option<String> {
     })
 }
 
-/// A question and what was piped in behind it.
+/// Appends standard input to a question.
 pub(crate) fn append(question: &str, piped: &str) -> String {
     match (question.trim().is_empty(), piped.trim().is_empty()) {
         (_, true) => question.to_owned(),
@@ -73,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_piped_follows_the_question() {
+    fn standard_input_follows_the_question() {
         assert_eq!(append("fix", "diff\n"), "fix\n\ndiff\n");
         assert_eq!(append("fix", " \n"), "fix");
         assert_eq!(append("", "diff"), "diff");

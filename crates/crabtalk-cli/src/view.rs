@@ -1,5 +1,5 @@
-//! A run's events on the screen: the answer on standard output, what leads to
-//! it in short lines on standard error, or all of it as JSON.
+//! Prints the events of a run: answers to standard output, tools and notes to standard
+//! error, or all as JSON.
 
 use crate::json;
 use crate::screen::Screen;
@@ -11,25 +11,25 @@ use crabtalk_proto::{
 use std::collections::HashMap;
 use std::io;
 
-/// What to show of a run.
+/// Style of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
     /// The answer, and short lines about tools.
     Answer,
-    /// As `Answer`, and the reasoning too.
+    /// Like `Answer`, with reasoning.
     Chat,
     Json,
 }
 
 pub(crate) struct View {
     style: Style,
-    /// Tools by call, for their results.
+    /// Tool names by call id.
     calls: HashMap<String, String>,
-    /// Reasoning that is not yet a line.
+    /// Unfinished line of reasoning.
     thinking: String,
-    /// For scripts: the text of the last step, which is the answer.
+    /// Text of the last step, for JSON.
     answer: String,
-    /// Whether it was said that the run waits its turn.
+    /// Whether the queue was reported.
     waited: bool,
 }
 
@@ -184,7 +184,7 @@ impl View {
     }
 }
 
-/// Whose message it is, in words.
+/// The author of a message.
 pub(crate) fn origin(origin: &str) -> String {
     let (kind, rest) = origin.split_once(':').unwrap_or((origin, ""));
     let rest = summary(rest);
@@ -221,7 +221,7 @@ pub(crate) fn queued(event: &QueuedEvent) -> String {
     }
 }
 
-/// How an ask ended, in words.
+/// How an ask was settled.
 pub(crate) fn settled(event: &AskSettledEvent) -> String {
     match event.outcome() {
         AskOutcome::Answered => {

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_language_has_its_colours() {
+    fn known_language_is_highlighted() {
         let mut code = Code::new("rust");
         let line = code.line("fn main() { let x = \"a\"; } // why");
         assert_eq!(line.text(), "fn main() { let x = \"a\"; } // why");
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_plain() {
+    fn unknown_language_is_plain() {
         let mut code = Code::new("klingon");
         assert_eq!(code.line("\tfn x\x1b"), Line::plain("    fn x<U+001B>"));
         assert!(Code::of_file("/a/b.rs").state.is_some());

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_has_numbers_and_marks() {
+    fn change_has_numbers_and_marks() {
         let lines = between("a\nb\nc\n", "a\nB\nc\n", "f", 10, 40);
         assert_eq!(
             texts(&lines),
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unified_diff_reads_the_same() {
+    fn unified_diff_is_parsed() {
         let diff =
             "--- before\n+++ after\n@@ -3,2 +3,3 @@\n x\n-y\n+z\n+\x1b[2J\n@@ -20 +21 @@\n-q\n";
         assert_eq!(

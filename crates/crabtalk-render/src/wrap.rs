@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn words_stay_whole_where_a_line_holds_them() {
+    fn words_break_only_if_longer_than_a_line() {
         assert_eq!(
             wrapped("the quick  brown fox", 10),
             ["the quick", "brown fox"]
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_of_two_styles_is_one_word() {
+    fn styles_do_not_break_words() {
         let spans = ["see b", "ol", "d now"]
             .map(|t| Some(Span::new(t, if t == "ol" { BOLD } else { PLAIN })));
         let lines = words(&spans, 6);

@@ -1,4 +1,4 @@
-//! Where a chat's lines come from where no screen can be drawn: standard input.
+//! Input of the plain chat: standard input.
 
 use std::future::Future;
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -12,7 +12,7 @@ pub(crate) enum Typed {
     End,
 }
 
-/// A line to come.
+/// A pending line.
 pub(crate) type Reading<'a> = Pin<Box<dyn Future<Output = io::Result<Typed>> + Send + 'a>>;
 
 /// A source of lines.
@@ -31,7 +31,7 @@ pub(super) fn open() -> Box<dyn Input> {
     Box::new(Plain)
 }
 
-/// Lines of a pipe or file, for scripts, or of a terminal that only types.
+/// Lines of a pipe, a file or a dumb terminal.
 struct Plain;
 
 impl Input for Plain {

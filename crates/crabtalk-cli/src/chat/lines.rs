@@ -12,7 +12,7 @@ use crabtalk_proto::{ListAgentsMsg, ListModelsMsg, ListSkillsMsg};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
-/// Commands of this chat.
+/// Commands of the plain chat.
 const COMMANDS: [&str; 5] = ["help", "history", "switch", "kill", "quit"];
 
 /// The message of a line.
@@ -30,7 +30,7 @@ pub(super) async fn read(context: &mut Context, text: &str) -> Result<Message, E
         });
     }
     let client = context.client().await?;
-    // A daemon that does not tell has no guests either.
+    // A refused list means no guests.
     let agents = client.call(ListAgentsMsg {}).await;
     let agents = agents.map(|list| list.agents).unwrap_or_default();
     let agents: Vec<String> = agents.into_iter().map(|agent| agent.name).collect();
@@ -43,7 +43,7 @@ pub(super) async fn read(context: &mut Context, text: &str) -> Result<Message, E
     Ok(message(text, &agents, &cwd, &[], takes_images))
 }
 
-/// Why a word behind `/` is nothing; `None` where it may be a skill.
+/// The error for an unknown `/word`; `None` for skills.
 async fn unknown(context: &mut Context, word: &str) -> Result<Option<String>, Error> {
     let cwd = context.cwd()?;
     let client = context.client().await?;
@@ -51,7 +51,7 @@ async fn unknown(context: &mut Context, word: &str) -> Result<Option<String>, Er
         client.call(ListSkillsMsg { cwd }),
         client.call(ListModelsMsg {})
     );
-    // What cannot be looked up is the agent's to understand.
+    // Without the lists, the agent decides.
     let (Ok(skills), Ok(models)) = (skills, models) else {
         return Ok(None);
     };

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ask_is_chosen_by_id_or_by_being_the_only_one() {
+    fn ask_is_chosen_by_id_or_as_the_only_one() {
         let asks = [
             ask("a1", "approval"),
             ask("q1", "question"),

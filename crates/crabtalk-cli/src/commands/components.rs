@@ -169,7 +169,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn programs_and_port_files_are_told_apart_from_what_lies_beside() {
+    fn programs_and_port_files_are_recognised() {
         let folder = tempfile::tempdir().unwrap();
         let (a, b) = (folder.path().join("a"), folder.path().join("b"));
         for (path, mode) in [

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_what_toml_says_and_else_a_text() {
+    fn value_is_toml_or_text() {
         for (typed, want) in [
             ("5", json!(5)),
             ("true", json!(true)),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_is_not_there_names_the_nearest() {
+    fn unknown_key_names_the_nearest() {
         let config = json!({"limits": {"queued_runs": 32}, "model": "m"});
         assert_eq!(at(&config, "limits.queued_runs").unwrap(), &json!(32));
         let error = |key: &str| at(&config, key).unwrap_err().to_string();

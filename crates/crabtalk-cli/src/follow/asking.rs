@@ -1,7 +1,7 @@
-//! Puts the questions of a run to the person, and sends what is answered.
+//! Asks the questions of a run and sends the answers.
 //!
-//! Invariants: what was typed before a question was shown never answers it; a step that went
-//! on has no open question.
+//! Invariants: input typed before a question does not answer it; a finished step has no
+//! open question.
 
 use super::{Answers, Following, SETTLE, advice};
 use crate::error::Error;
@@ -12,7 +12,7 @@ use crabtalk_proto::{AskSettledEvent, AskUserEvent, ReplyToAsk, StreamEvent};
 use tokio::time::Instant;
 
 impl Following<'_> {
-    /// An ask ended: its prompt goes, and what waited behind it is shown.
+    /// Removes the prompt of a settled ask and shows the next.
     pub(super) fn settled(
         &mut self,
         event: &StreamEvent,
@@ -157,13 +157,13 @@ impl Following<'_> {
             agent: self.how.agent.clone(),
             sender: self.how.sender.clone(),
             content: content.to_owned(),
-            // A daemon of the 0.0.20 generation names no asks.
+            // Old daemons have no ids of asks.
             ask_id: Some(ask_id.to_owned()).filter(|id| !id.is_empty()),
         };
         self.how.client.reply(reply).await
     }
 
-    /// Puts the first of the pending asks, from its beginning.
+    /// Shows the first pending ask from its beginning.
     pub(super) fn show_prompt(&mut self) {
         let size = self.terminal.as_ref().and_then(|terminal| terminal.size());
         let agent = self.agent().to_owned();
@@ -174,8 +174,8 @@ impl Following<'_> {
         }
     }
 
-    /// Shows a page of an approval, which is answered by what is typed from
-    /// some moments later on; or a question, which allows nothing.
+    /// Shows a page of an approval, which takes input after a moment, or a question,
+    /// which takes it at once.
     fn show_page(&mut self) {
         let agent = self.agent().to_owned();
         let Some(prompt) = self.asks.front_mut() else {
@@ -210,7 +210,7 @@ impl Following<'_> {
 
     pub(super) fn show(&mut self, text: &str) {
         if let Some(terminal) = &mut self.terminal {
-            // A terminal that takes no text gives no line either.
+            // A broken terminal gives no input either.
             let _ = terminal.show(text);
         }
     }

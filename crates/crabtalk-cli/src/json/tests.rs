@@ -246,7 +246,7 @@ fn blocks() -> [Vec<String>; 4] {
 }
 
 #[test]
-fn the_guide_shows_what_scripts_get() {
+fn guide_matches_json_output() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/scripts.md");
     let text = std::fs::read_to_string(&page).unwrap();
     let mut parts: Vec<String> = text.split("```json\n").map(str::to_owned).collect();
@@ -264,7 +264,7 @@ fn the_guide_shows_what_scripts_get() {
 }
 
 #[test]
-fn an_event_of_a_newer_daemon_has_a_type() {
+fn unknown_event_has_a_type() {
     let event = StreamEvent {
         event: None,
         seq: 3,
@@ -273,7 +273,7 @@ fn an_event_of_a_newer_daemon_has_a_type() {
 }
 
 #[test]
-fn what_was_spent_names_only_what_it_was_spent_on() {
+fn spending_rows_have_only_fields_of_their_group() {
     let row = |by: &str, run| Spending {
         by: by.into(),
         agent: "crab".into(),

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_that_ended_is_not_alive_even_before_its_parent_asks() {
+    fn zombie_is_not_alive() {
         let mut child = Command::new("sh")
             .args(["-c", "read x"])
             .stdin(std::process::Stdio::piped())

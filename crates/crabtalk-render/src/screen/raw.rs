@@ -1,4 +1,4 @@
-//! The terminal while a program has it: key by key, pastes as such.
+//! Raw mode of the terminal.
 //!
 //! Invariant: the terminal is restored at exit.
 
@@ -13,7 +13,7 @@ use std::future::poll_fn;
 use std::io::{self, IsTerminal, Write};
 use std::task::Poll;
 
-/// Events that are taken between two drawings.
+/// Maximum events per frame.
 const MAX_EVENTS: usize = 1_024;
 
 /// A terminal in raw mode, restored on drop.
@@ -38,7 +38,7 @@ impl fmt::Debug for Raw {
 }
 
 impl Raw {
-    /// Takes the terminal.
+    /// Enters raw mode.
     pub fn begin() -> io::Result<Self> {
         terminal::enable_raw_mode()?;
         let raw = Self {
@@ -49,15 +49,14 @@ impl Raw {
         Ok(raw)
     }
 
-    /// Asks the terminal for its ground. The answer comes among what is typed, if
-    /// it comes.
+    /// Requests the background; the answer arrives as input.
     pub fn ask_ground(&self) -> io::Result<()> {
         let mut out = io::stdout();
         out.write_all(ground::ASK.as_bytes())?;
         out.flush()
     }
 
-    /// The same as [`Self::next`], with what the terminal says of itself.
+    /// Like [`Self::next`], with the reported background.
     pub async fn hear(&mut self) -> Option<Heard> {
         let events = self.next().await?;
         let (events, ground) = self.listener.hear(events);
@@ -88,7 +87,7 @@ impl Raw {
 
     /// Lends the terminal to another program.
     pub fn lend<T>(&mut self, borrower: impl FnOnce() -> T) -> io::Result<T> {
-        // Its thread would read what the borrower is told.
+        // Its thread would read the other program's input.
         self.events = None;
         end();
         let done = borrower();
@@ -99,12 +98,12 @@ impl Raw {
     }
 }
 
-/// The whole terminal, empty; what it showed before comes back once it is dropped.
+/// The alternate screen; dropping it restores the terminal.
 #[derive(Debug)]
 pub struct AlternateScreen(());
 
 impl AlternateScreen {
-    /// Takes it.
+    /// Enters it.
     pub fn begin() -> io::Result<Self> {
         execute!(io::stdout(), EnterAlternateScreen)?;
         let page = Self(());
@@ -112,7 +111,7 @@ impl AlternateScreen {
         Ok(page)
     }
 
-    /// Makes it empty, with the cursor at its beginning, as after a change of its size.
+    /// Clears it, as after a resize.
     pub fn clear(&self) -> io::Result<()> {
         use crossterm::{cursor::MoveTo, terminal::Clear, terminal::ClearType};
         execute!(io::stdout(), Clear(ClearType::All), MoveTo(0, 0))
@@ -121,7 +120,7 @@ impl AlternateScreen {
 
 impl Drop for AlternateScreen {
     fn drop(&mut self) {
-        // A terminal that is gone shows nothing again.
+        // A closed terminal needs no restore.
         let _ = execute!(io::stdout(), LeaveAlternateScreen, crossterm::cursor::Show);
     }
 }
@@ -132,7 +131,7 @@ pub fn size() -> (usize, usize) {
     (usize::from(columns).max(16), usize::from(rows).max(6))
 }
 
-/// Whether colours and other styles are wanted.
+/// Whether styles are enabled.
 pub fn styles() -> bool {
     !is_dumb() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
@@ -157,8 +156,7 @@ fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb" || term.is_empty())
 }
 
-/// Lets every library in this process write without colours where the terminal
-/// is dumb. To be called first of all.
+/// Disables colours of all libraries on a dumb terminal. Call it first.
 pub fn settle_colors() {
     if is_dumb() {
         anstream::ColorChoice::Never.write_global();
@@ -173,7 +171,7 @@ pub fn is_plain() -> bool {
 }
 
 fn end() {
-    // A terminal that is gone needs no putting back.
+    // A closed terminal needs no restore.
     let _ = execute!(io::stdout(), DisableBracketedPaste);
     let _ = terminal::disable_raw_mode();
 }

@@ -1,4 +1,4 @@
-//! `/diff` and `/undo`: what runs changed among files.
+//! `/diff` and `/undo`.
 
 use super::calls::{Done, Pair};
 use super::{Live, transcript::MARGIN};
@@ -8,7 +8,7 @@ use crabtalk_client::{Client, Error};
 use crabtalk_proto::{ChangeList, FileChange, ListChangesMsg, UndoMsg, UndoReport};
 use crabtalk_render::{Line, cut, diff, theme, wrapped};
 
-/// Lines of all changes that are shown; `crabtalk diff` shows the rest.
+/// Maximum number of lines shown.
 const MAX_LINES: usize = 400;
 
 pub(super) async fn list(client: Client, pair: Pair, run: Option<u64>) -> Done {
@@ -54,7 +54,7 @@ impl Live<'_> {
         }
     }
 
-    /// What runs changed, as lines that stay.
+    /// Shows the changes of a run.
     pub(super) fn show_changes(&mut self, changes: Result<ChangeList, Error>) {
         let changes = match changes {
             Ok(changes) => changes,

@@ -1,4 +1,4 @@
-//! Commands of the chat, and what completes while one types.
+//! Commands of the chat and completions.
 //!
 //! Invariant: an unknown `/word` is an error that names the nearest command.
 
@@ -21,7 +21,7 @@ const fn slash(name: &'static str, arguments: &'static str, about: &'static str)
     }
 }
 
-/// All of them, in the order of `/help`.
+/// All commands, in the order of `/help`.
 pub(super) const COMMANDS: &[Slash] = &[
     slash("help", "", "keys and commands"),
     slash("model", "[NAME]", "list models, or set the default one"),
@@ -60,7 +60,7 @@ pub(super) const COMMANDS: &[Slash] = &[
     slash("quit", "", "leave (also Ctrl-D)"),
 ];
 
-/// Candidates that are shown at once.
+/// Maximum number of visible candidates.
 pub(super) const SHOWN: usize = 6;
 
 /// Maximum number of directory entries read.
@@ -79,7 +79,7 @@ pub(super) struct Known {
     pub(super) demonstration: bool,
 }
 
-/// Something to complete with.
+/// A completion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Candidate {
     pub(super) text: String,
@@ -90,9 +90,9 @@ pub(super) struct Candidate {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
     Command(&'static str),
-    /// For the agent: a skill.
+    /// A skill, sent to the agent.
     Message,
-    /// Nothing: what to say about it.
+    /// Unknown, with a message.
     Unknown(String),
 }
 
@@ -175,7 +175,7 @@ impl Known {
     }
 }
 
-/// Where a path begins that is in quotes and has no end yet.
+/// Start of an unfinished quoted path.
 fn open_quote(before: &str) -> Option<usize> {
     let from = before.rfind(QUOTED)?;
     let is_word = before[..from]
@@ -195,7 +195,7 @@ fn starting(names: &[String], word: &str, mark: &str, about: &str) -> Vec<Candid
     .collect()
 }
 
-/// Files and folders whose path begins so; hidden ones only if asked for.
+/// Files and folders with a prefix; hidden ones only for a dot.
 fn files(path: &str, cwd: &Path) -> Vec<Candidate> {
     let (folder, name) = match path.rfind('/') {
         Some(end) => path.split_at(end + 1),
@@ -214,7 +214,7 @@ fn files(path: &str, cwd: &Path) -> Vec<Candidate> {
                 return None;
             }
             let path = format!("{folder}{file}");
-            // A folder goes on; behind a file comes the next word.
+            // A folder can be continued; after a file a space follows.
             let text = match (path.contains(char::is_whitespace), entry.path().is_dir()) {
                 (false, true) => format!("@{path}/"),
                 (false, false) => format!("@{path} "),
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_word_names_the_nearest_and_is_no_message() {
+    fn unknown_command_names_the_nearest() {
         let known = known();
         assert_eq!(known.meaning("quit"), Meaning::Command("quit"));
         assert_eq!(known.meaning("style"), Meaning::Message);

@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_state_is_found_where_it_stands() {
+    fn login_state_is_read_from_the_query() {
         let of = |address: &str| of_query(address, "state");
         assert_eq!(
             of("https://x/a?code=1&state=s%2F1#top").as_deref(),

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn a_chat_is_stopped_and_goes_on_as_other_programs_do() {
+async fn chat_suspends_and_resumes() {
     if !has_tools("a_chat_is_stopped_and_goes_on", &["tmux", "bash"]) {
         return;
     }
@@ -42,8 +42,8 @@ async fn a_chat_is_stopped_and_goes_on_as_other_programs_do() {
 }
 
 #[tokio::test]
-async fn commands_are_the_persons_own() {
-    if !has_tools("commands_are_the_persons_own", &["tmux"]) {
+async fn shell_commands_run_and_reach_the_agent() {
+    if !has_tools("shell_commands_run_and_reach_the_agent", &["tmux"]) {
         return;
     }
     let model = ModelServer::start(Script::openai([openai::text("I see both.")])).await;
@@ -89,8 +89,8 @@ async fn commands_are_the_persons_own() {
 }
 
 #[tokio::test]
-async fn keys_of_vi_edit_where_they_are_wanted() {
-    if !has_tools("keys_of_vi_edit_where_they_are_wanted", &["tmux"]) {
+async fn vi_keys_can_be_enabled() {
+    if !has_tools("vi_keys_can_be_enabled", &["tmux"]) {
         return;
     }
     let mut env = TestEnv::new();
@@ -167,7 +167,7 @@ async fn every_command_of_the_help_answers() {
 }
 
 #[tokio::test]
-async fn what_is_typed_is_seen_beside_what_completes_it_on_the_smallest_terminal() {
+async fn completions_fit_the_smallest_terminal() {
     if !has_tools("what_is_typed_is_seen_beside_what_completes_it", &["tmux"]) {
         return;
     }
