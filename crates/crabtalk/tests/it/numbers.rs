@@ -13,7 +13,7 @@ const RESPONSE: u64 = 3;
 const AGENT: u64 = 11;
 
 #[tokio::test]
-async fn a_client_without_hello_is_served() {
+async fn client_without_hello_is_served() {
     let env = TestEnv::new();
     let _daemon = env.daemon().await;
     let mut client = RawClient::connect(&env).await;
@@ -28,7 +28,7 @@ async fn a_client_without_hello_is_served() {
 }
 
 #[tokio::test]
-async fn removed_requests_are_told_with_what_replaced_them() {
+async fn removed_requests_name_their_replacement() {
     let env = TestEnv::new();
     let _daemon = env.daemon().await;
     let mut client = RawClient::connect(&env).await;
@@ -45,7 +45,7 @@ async fn removed_requests_are_told_with_what_replaced_them() {
 }
 
 #[tokio::test]
-async fn an_edit_with_an_empty_prompt_keeps_the_prompt() {
+async fn update_with_an_empty_prompt_keeps_it() {
     let env = TestEnv::new();
     let ada = "---\ndescription: first\n---\nYou are Ada, and you rhyme.\n";
     env.write(".crabtalk/config/agents/ada.md", ada);

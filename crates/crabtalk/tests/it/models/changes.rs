@@ -209,7 +209,7 @@ async fn a_change_keeps_comments_and_secrets_and_takes_effect_at_once() {
 }
 
 #[tokio::test]
-async fn what_would_not_work_is_refused_and_nothing_is_written() {
+async fn invalid_settings_are_refused() {
     let server = ModelServer::start(Script::openai([openai::text("hi")]).repeating()).await;
     let env = TestEnv::new();
     env.config(&format!("model = \"one\"\n{}", table("a", &server, "one")));

@@ -15,7 +15,7 @@ struct House {
 }
 
 /// Who has a token in each of them: two gateways, an operator, an admin, and a thief,
-/// whose token was taken from somebody and removed.
+/// whose token was taken from another client and removed.
 const CLIENTS: [(&str, &str, &[&str]); 5] = [
     ("telegram", "talk", &["tg:*"]),
     ("whatsapp", "talk", &["wa:*"]),
