@@ -1,20 +1,19 @@
-//! Makes visible what a screen would hide or be driven by (GATE-4).
+//! Escapes characters that a terminal hides or interprets (GATE-4).
 //!
-//! Invariants: nothing is dropped; what is shown holds no character that moves
-//! a cursor, turns a line's direction, or takes no room, but newline and tab.
+//! Invariants: no character is dropped; the output has no character that moves
+//! the cursor, changes the direction of a line or has no width, except newline and tab.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// `text` as a person can judge it: each character that a screen would not show
+/// Escapes a text that a person judges: each character that a terminal does not show
 /// as itself becomes its code, as in `<U+202E>`.
 pub fn visible(text: &str) -> Cow<'_, str> {
     escape(text, |c| is_hostile(c) || is_unseen(c))
 }
 
-/// `text` that is read and not judged: joiners and marks that scripts and emoji
-/// are written with stay, and so do spaces of all widths. Ends of lines with a
-/// carriage return become plain ones.
+/// Escapes a text that is read and not judged: joiners and marks of scripts and emoji
+/// and spaces of all widths stay. CRLF becomes a newline.
 pub fn visible_prose(text: &str) -> Cow<'_, str> {
     if text.contains("\r\n") {
         let plain = text.replace("\r\n", "\n");

@@ -208,7 +208,7 @@ async fn listen(
     let tcp = loop {
         match TcpListener::bind(address, how.proxy.clone()).await {
             // Ours, which is being closed this instant.
-            Err(TcpError::Taken { .. })
+            Err(TcpError::Taken(_))
                 if left.contains(&address) && begun.elapsed() < AGAIN_WITHIN =>
             {
                 tokio::time::sleep(AGAIN_EVERY).await;
@@ -218,10 +218,7 @@ async fn listen(
     };
     Ok(match certificate {
         None => Listener::Plain(tcp),
-        Some(certificate) => Listener::Tls(
-            TlsListener::new(tcp, certificate.clone())
-                .map_err(|error| format!("cannot listen on {address}: {error}"))?,
-        ),
+        Some(certificate) => Listener::Tls(TlsListener::new(tcp, certificate.clone())),
     })
 }
 

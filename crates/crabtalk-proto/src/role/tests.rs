@@ -36,7 +36,7 @@ fn the_page_of_roles_is_the_table() {
     let written = std::fs::read_to_string(PAGE).unwrap_or_default();
     assert!(
         written == page,
-        "docs/protocol/roles.md is not the table; CRABTALK_UPDATE_DOCS=1 writes it anew"
+        "docs/protocol/roles.md is not the table; CRABTALK_UPDATE_DOCS=1 rewrites it"
     );
 }
 
@@ -69,7 +69,7 @@ fn code(role: Role, request: impl Into<ClientMessage>) -> u32 {
 
 #[test]
 fn what_a_role_may_not_is_refused_before_it_is_looked_at() {
-    // What may be done is not built here, which is 501.
+    // Allowed requests are not implemented here, which is 501.
     for role in Role::ALL {
         let needs = |least: Role| if role >= least { 501 } else { 403 };
         assert_eq!(code(role, Ping {}), needs(Role::Stranger));

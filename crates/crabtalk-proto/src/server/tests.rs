@@ -140,7 +140,7 @@ fn what_is_not_built_says_so() {
 }
 
 #[test]
-fn an_unknown_request_names_the_version() {
+fn unknown_request_names_the_version() {
     let [server_message::Msg::Error(error)] = &answers(ClientMessage { msg: None })[..] else {
         panic!("one error")
     };
@@ -149,31 +149,7 @@ fn an_unknown_request_names_the_version() {
 }
 
 #[test]
-fn what_was_removed_is_told_with_what_replaced_it() {
-    for (number, code, says) in [
-        (12, 501, "needs no preset"),
-        (20, 501, "install_plugin (removed)"),
-        (21, 501, "set_enabled"),
-        (22, 501, "list_skills"),
-        (24, 501, "service manager"),
-        (25, 501, "service manager"),
-        (26, 501, "logs"),
-        (37, 501, "search_plugins (removed)"),
-        (99, 400, "does not know this request"),
-    ] {
-        let reply = Echo.dispatch_unknown(Some(number));
-        let reply = reply.collect::<Vec<_>>().now_or_never();
-        let reply = reply.expect("at once").pop().expect("one message");
-        let Some(server_message::Msg::Error(error)) = reply.msg else {
-            panic!("{reply:?}");
-        };
-        assert_eq!(error.code, code, "{number}");
-        assert!(error.message.contains(says), "{number}: {error:?}");
-    }
-}
-
-#[test]
-fn a_piece_of_an_answer_is_handed_on_without_the_room_of_the_largest_message() {
+fn frequent_messages_are_small() {
     let (event, message) = (size_of::<StreamEvent>(), size_of::<ServerMessage>());
     assert!(event <= 208 && message <= 216, "{event} {message}");
 }
