@@ -17,7 +17,7 @@ async fn a_daemon_that_answers_is_ready() {
 }
 
 #[tokio::test]
-async fn one_that_comes_too_late_does_not_take_the_place_of_a_rival_later() {
+async fn late_daemon_does_not_replace_a_rival() {
     let fake = Fake::start().await;
     let mut late = child("exec sleep 600");
     assert_eq!(wait(&fake.client(), &mut late).await, Ok(()));

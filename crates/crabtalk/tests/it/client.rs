@@ -214,7 +214,7 @@ async fn a_watcher_goes_on_over_lost_connections_and_notices_a_new_daemon() {
     run("two").await;
     let second = until(&mut watch, "the run meanwhile", is_done).await;
     assert!(matches!(second[0], WatchNews::Lost { .. }), "{second:?}");
-    assert_eq!(second[1], WatchNews::Back { missed: Some(0) });
+    assert_eq!(second[1], WatchNews::Back { missed: 0 });
     let WatchNews::Event(event) = &second[2] else {
         panic!("{second:?}")
     };
