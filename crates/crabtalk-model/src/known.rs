@@ -1,4 +1,4 @@
-//! What is known of well-known models. Names are matched by their beginning,
+//! Facts about well-known models. Names are matched by their beginning,
 //! because providers append dates; configuration overrides all of it. Prices
 //! are list prices in US dollars without tiers, so they are approximate.
 
@@ -129,7 +129,7 @@ pub(crate) fn output(id: &str) -> Option<u64> {
     find(id).map(|family| family.output)
 }
 
-/// What a model costs, about.
+/// The approximate price of a model.
 pub(crate) fn price(id: &str) -> Option<Price> {
     find(id).and_then(|family| family.price)
 }

@@ -1,5 +1,5 @@
 //! Whose proof of reasoning a signature is, written into it.
-//! Invariant: a provider gets its own proofs back and nobody else's; it would
+//! Invariant: a provider gets only its own proofs back; it would
 //! refuse the whole conversation for a foreign one.
 
 /// Begins the data of a redacted block of Anthropic's.

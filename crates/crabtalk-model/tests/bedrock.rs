@@ -1,4 +1,4 @@
-//! What is Bedrock's own, against a scripted server.
+//! Peculiarities of Bedrock, against a scripted server.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! What a node uses that configures nothing.
+//! Detection of providers without a configuration.
 //!
 //! In paused time, which stands still while anything is under way between the probes
 //! and the servers here: on a busy machine an answer may take longer than a probe.
@@ -238,7 +238,7 @@ async fn silent_ports_cost_the_probe_time_once() {
     .await;
     assert_eq!(
         found.provider.name, "lm_studio",
-        "a slow neighbour hides nobody"
+        "a slow server hides no other"
     );
     let probes = begin.elapsed().as_millis() / PROBE_TIME.as_millis();
     assert_eq!(probes, 1, "both at once");

@@ -15,7 +15,7 @@ fn named(name: &str, models: &[&str]) -> ProviderConfig {
 }
 
 fn registry(providers: Vec<ProviderConfig>, active: Option<&str>) -> Result<Registry, Error> {
-    Registry::with_seed(providers, active.map(str::to_owned), 1)
+    Registry::new(providers, active.map(str::to_owned))
 }
 
 #[test]
@@ -67,7 +67,7 @@ async fn an_unknown_model_is_told_with_those_that_exist() {
     assert_eq!(error.kind, ErrorKind::UnknownModel);
     assert_eq!(
         error.message,
-        "there is no model \"haikou\"; there are \"sonnet\", \"haiku\"; did you mean \"haiku\"?"
+        "the model \"haikou\" is unknown; known models: \"sonnet\", \"haiku\"; did you mean \"haiku\"?"
     );
 }
 

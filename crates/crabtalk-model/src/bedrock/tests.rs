@@ -1,10 +1,8 @@
 use super::*;
 use crate::decode::{Broken, Chunks, Decode as _};
-use crate::random::Random;
 use crabtalk_domain::model::Response;
 use jiff::Timestamp;
 use proptest::prelude::*;
-use std::sync::Arc;
 
 const HOST: &str = "bedrock-runtime.eu-west-1.amazonaws.com";
 const PATH: &str = "/model/eu.anthropic.claude-sonnet-4-5-v1%3A0/converse-stream";
@@ -203,7 +201,7 @@ proptest! {
     #[test]
     fn nothing_a_server_sends_makes_it_panic(events in prop::collection::vec(any_event(), 0..8)) {
         let mut decoder = Decoder::default();
-        let mut out = Chunks::new(Arc::new(Random::new(1)));
+        let mut out = Chunks::default();
         let mut response = Response::default();
         for (name, data) in &events {
             let read = decoder.event(name.as_bytes(), data.as_bytes(), &mut out);
