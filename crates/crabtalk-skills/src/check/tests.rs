@@ -43,7 +43,7 @@ fn a_check_looks_at_one_skill_or_at_all_below() {
 }
 
 #[test]
-fn lenient_faults_and_bad_files_fail_a_check_and_advice_does_not() {
+fn faults_fail_a_check_and_advice_does_not() {
     let temp = tempfile::tempdir().unwrap();
     let folder = temp.path().join("a");
     write(&folder, "---\nname: a\ndescription: d\n---\n");

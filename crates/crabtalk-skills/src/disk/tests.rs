@@ -49,7 +49,7 @@ fn only_regular_files_within_the_folder_and_the_limit_are_read() {
 }
 
 #[test]
-fn a_path_judged_before_is_not_opened_through_a_link_put_there_since() {
+fn checked_path_is_not_opened_through_a_later_link() {
     let (temp, root) = folder();
     fs::create_dir(temp.path().join("elsewhere")).unwrap();
     fs::write(temp.path().join("elsewhere/file"), "secret").unwrap();

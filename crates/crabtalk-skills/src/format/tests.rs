@@ -5,7 +5,6 @@ fn read(text: &str) -> Result<(Document, Vec<Finding>), Finding> {
     parse(text.as_bytes(), Path::new("SKILL.md"))
 }
 
-/// The findings as `level line what`, cut to the part that was asked for.
 fn findings(text: &str) -> Vec<String> {
     let all = match read(text) {
         Ok((_, findings)) => findings,
@@ -51,7 +50,7 @@ fn a_whole_file_is_read() {
 }
 
 #[test]
-fn byte_order_mark_line_ends_and_spaces_after_fences_do_not_matter() {
+fn bom_line_ends_and_trailing_spaces_are_ignored() {
     let expected = read(GOOD).unwrap();
     for text in [
         format!("\u{feff}{GOOD}"),
@@ -65,7 +64,7 @@ fn byte_order_mark_line_ends_and_spaces_after_fences_do_not_matter() {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_its_line_and_loads() {
+fn faults_are_reported_with_line_and_loaded() {
     let long = "x".repeat(1025);
     let wide = "数".repeat(1024);
     let compatibility = "y".repeat(501);
@@ -188,7 +187,7 @@ fn a_missing_description_is_borrowed_from_the_body_or_refused() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_by_name() {
+fn invalid_frontmatter_is_refused() {
     let bomb = {
         let mut text = String::from("---\na0: &a0 [x, x, x, x, x, x, x, x, x]\n");
         for n in 1..12 {

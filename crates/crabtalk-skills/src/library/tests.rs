@@ -186,7 +186,7 @@ fn a_piece_of_a_name_or_description_finds_names_first() {
     ] {
         match library.find(query, None, &all).unwrap() {
             Lookup::Matches(found) => assert_eq!(names(&found), wanted, "{query}"),
-            Lookup::Skill(_) => panic!("{query} is no name"),
+            Lookup::Skill(_) => panic!("{query} is not a name"),
         }
     }
     assert!(matches!(

@@ -16,7 +16,7 @@ fn home() -> (tempfile::TempDir, PathBuf, TrustFile) {
     (temp, skill, file)
 }
 
-/// Trusts a skill as it is now.
+/// Trusts the present content of a skill.
 fn trust(file: &TrustFile, folder: &Path, at: &str, by: &str) -> Result<TrustedSkill, Error> {
     file.add_skill(Offer::of(folder)?, at, by)
 }
@@ -108,7 +108,7 @@ fn preapproval_needs_the_home_the_hash_and_nothing_less() {
     fs::write(skill.join("scripts/run.sh"), "echo").unwrap();
     assert_eq!(preapproved(&file, &skill, SkillSource::Home), rules);
 
-    // Trusted as it is now, yet what was loaded said something else.
+    // The present content is trusted, but not the loaded one.
     fs::write(skill.join("SKILL.md"), TEXT.replace("Read", "Write")).unwrap();
     trust(&file, &skill, "t", "user").unwrap();
     assert!(file.load().unwrap().preapproved(&loaded).is_empty());
