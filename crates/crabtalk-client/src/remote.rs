@@ -8,7 +8,7 @@ use crabtalk_transport::{Fingerprint, TcpError};
 use std::fmt;
 use std::net::IpAddr;
 
-/// The port of an address that names none (RFC 0009).
+/// The port of an address that names none.
 const PORT: u16 = 6688;
 
 /// The prefix of an address.

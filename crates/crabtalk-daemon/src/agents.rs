@@ -3,8 +3,8 @@
 //! Invariants: one change at a time; a name that is taken, in whatever case,
 //! is never taken again; what cannot be read back is never written.
 
+use crate::error::Error;
 use crabtalk_config::{AgentFile, AgentText, check_name, load_agents, write_atomic};
-use crabtalk_proto::Status;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use tokio::sync::Mutex;
@@ -36,9 +36,9 @@ impl AgentFiles {
     }
 
     /// The frontmatter of every readable file, by agent.
-    pub(crate) async fn frontmatters(&self) -> Result<HashMap<String, String>, Status> {
+    pub(crate) async fn frontmatters(&self) -> Result<HashMap<String, String>, Error> {
         blocking(self.folder.clone(), |folder| {
-            let entries = load_agents(folder).map_err(|e| Status::internal(e.with_causes()))?;
+            let entries = load_agents(folder).map_err(|e| Error::Failed(e.with_causes()))?;
             let readable = entries.into_iter().filter_map(|entry| {
                 let (file, _) = entry.agent.ok()?;
                 Some((entry.name, file.frontmatter))
@@ -54,16 +54,16 @@ impl AgentFiles {
         name: String,
         config: String,
         prompt: String,
-    ) -> Result<(), Status> {
+    ) -> Result<(), Error> {
         let _changing = self.changing.lock().await;
         blocking(self.folder.clone(), move |folder| {
-            check_name(&name).map_err(Status::bad_request)?;
+            check_name(&name).map_err(Error::Invalid)?;
             let (text, _) =
-                AgentText::parse_any(&config).map_err(|e| Status::bad_request(e.with_causes()))?;
+                AgentText::parse_any(&config).map_err(|e| Error::Invalid(e.with_causes()))?;
             let path = folder.join(format!("{name}.md"));
             match (change, taken(folder, &name)?) {
                 (Change::Create, Some(twin)) => {
-                    return Err(Status::conflict(format!(
+                    return Err(Error::Conflict(format!(
                         "there is an agent {twin} already; choose another name or update it"
                     )));
                 }
@@ -77,60 +77,69 @@ impl AgentFiles {
                 // WIRE-5: who leaves the prompt empty does not mean to erase it.
                 Change::Update { built_in } if prompt.trim().is_empty() => {
                     let kept = AgentFile::load(&path)
-                        .map_err(|e| Status::conflict(e.with_causes()))?
+                        .map_err(|e| Error::Conflict(e.with_causes()))?
                         .map(|(file, _)| file.prompt);
                     kept.unwrap_or_else(|| built_in.unwrap_or_default().to_owned())
                 }
                 Change::Create | Change::Update { .. } => prompt,
             };
             let text = text.with_prompt(&prompt).to_text();
-            AgentFile::parse(&text, &path).map_err(|e| Status::bad_request(e.with_causes()))?;
-            write_atomic(&path, &text).map_err(|e| Status::internal(e.with_causes()))
+            AgentFile::parse(&text, &path).map_err(|e| Error::Invalid(e.with_causes()))?;
+            write_atomic(&path, &text).map_err(|e| Error::Failed(e.with_causes()))
         })
         .await
     }
 
-    pub(crate) async fn remove(&self, name: String) -> Result<(), Status> {
+    pub(crate) async fn remove(&self, name: String) -> Result<(), Error> {
         let _changing = self.changing.lock().await;
         blocking(self.folder.clone(), move |folder| {
-            check_name(&name).map_err(Status::bad_request)?;
+            check_name(&name).map_err(Error::Invalid)?;
             if taken(folder, &name)?.as_deref() != Some(name.as_str()) {
                 return Err(unknown(&name));
             }
             let path = folder.join(format!("{name}.md"));
             std::fs::remove_file(&path)
-                .map_err(|e| Status::internal(format!("cannot remove {}: {e}", path.display())))
+                .map_err(|e| Error::Failed(format!("cannot remove {}: {e}", path.display())))
         })
         .await
     }
 }
 
 /// The agent whose file has this name, in whatever case.
-fn taken(folder: &Path, name: &str) -> Result<Option<String>, Status> {
-    let entries = load_agents(folder).map_err(|e| Status::internal(e.with_causes()))?;
+fn taken(folder: &Path, name: &str) -> Result<Option<String>, Error> {
+    let entries = load_agents(folder).map_err(|e| Error::Failed(e.with_causes()))?;
     let mut names = entries.into_iter().map(|entry| entry.name);
     Ok(names.find(|known| known.eq_ignore_ascii_case(name)))
 }
 
-fn unknown(name: &str) -> Status {
-    Status::not_found(format!("there is no file of an agent {name}"))
+fn unknown(name: &str) -> Error {
+    Error::NotFound(format!("there is no file of an agent {name}"))
 }
 
 async fn blocking<T: Send + 'static>(
     folder: PathBuf,
-    work: impl FnOnce(&Path) -> Result<T, Status> + Send + 'static,
-) -> Result<T, Status> {
+    work: impl FnOnce(&Path) -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
     let done = tokio::task::spawn_blocking(move || work(&folder)).await;
-    done.unwrap_or_else(|_| Err(Status::internal("the agents' files could not be reached")))
+    done.unwrap_or_else(|_| {
+        Err(Error::Failed(
+            "the agents' files could not be reached".into(),
+        ))
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn code(done: Result<(), Error>) -> u32 {
+        done.err()
+            .map_or(0, |error| crabtalk_proto::Status::from(error).code)
+    }
+
     async fn write(files: &AgentFiles, change: Change, name: &str, config: &str) -> u32 {
         let done = files.write(change, name.into(), config.into(), "You are.".into());
-        done.await.err().map_or(0, |status| status.code)
+        code(done.await)
     }
 
     #[tokio::test]
@@ -166,9 +175,9 @@ mod tests {
         let read = files.frontmatters().await.unwrap();
         assert_eq!(read["rev"], "tools:\n- read\n");
         assert_eq!(read.len(), 2);
-        assert_eq!(files.remove("Rev".into()).await.unwrap_err().code, 404);
+        assert_eq!(code(files.remove("Rev".into()).await), 404);
         files.remove("rev".into()).await.unwrap();
-        assert_eq!(files.remove("rev".into()).await.unwrap_err().code, 404);
+        assert_eq!(code(files.remove("rev".into()).await), 404);
     }
 
     #[tokio::test]
@@ -186,7 +195,7 @@ mod tests {
         empty("crab").await.unwrap();
         assert_eq!(read("crab.md"), "---\nmodel: n\n---\nYou are built in.\n");
         std::fs::write(dir.path().join("rev.md"), "\0").unwrap();
-        assert_eq!(empty("rev").await.unwrap_err().code, 409);
+        assert_eq!(code(empty("rev").await), 409);
     }
 
     #[tokio::test]

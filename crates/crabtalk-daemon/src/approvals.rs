@@ -4,13 +4,13 @@
 //! never overwritten.
 
 use crate::compose::Report;
+use crate::error::Error;
 use crate::skills::Skills;
 use crabtalk_config::{read_limited, write_atomic};
 use crabtalk_domain::tool::Invocation;
 use crabtalk_domain::{BoxFuture, PermissionRule};
 use crabtalk_gate::Approval;
 use crabtalk_gate::approvals;
-use crabtalk_proto::Status;
 use crabtalk_runtime::ApprovalBook;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -79,27 +79,25 @@ impl ApprovalFile {
         &self,
         index: u32,
         exact: Option<String>,
-    ) -> Result<Approval, Status> {
+    ) -> Result<Approval, Error> {
         let _changing = self.changing.lock().await;
         let path = self.path.clone();
         let written = tokio::task::spawn_blocking(move || {
-            let mut all = read(&path).map_err(Status::internal)?;
-            let none = || Status::not_found(format!("there is no approval {index}; list them"));
+            let mut all = read(&path).map_err(Error::Failed)?;
+            let none = || Error::NotFound(format!("there is no approval {index}; list them"));
             let at = (index as usize).checked_sub(1).ok_or_else(none)?;
             let found = all.get(at).ok_or_else(none)?;
             if exact.is_some_and(|exact| exact != found.exact) {
-                return Err(Status::conflict(format!(
+                return Err(Error::Conflict(format!(
                     "approval {index} is another one by now; list them again"
                 )));
             }
             let removed = approvals::remove(&mut all, at).map_err(|_| none())?;
-            let text = approvals::render(&all).map_err(|e| Status::internal(e.to_string()))?;
-            write_atomic(&path, &text).map_err(|e| Status::internal(e.with_causes()))?;
+            let text = approvals::render(&all).map_err(|e| Error::Failed(e.to_string()))?;
+            write_atomic(&path, &text).map_err(|e| Error::Failed(e.with_causes()))?;
             Ok((removed, all))
         });
-        let (removed, all) = written
-            .await
-            .map_err(|e| Status::internal(e.to_string()))??;
+        let (removed, all) = written.await??;
         self.now.store(Arc::new(all));
         Ok(removed)
     }

@@ -1,9 +1,9 @@
 //! `crabtalk backup`: a home as one archive, also while its daemon runs.
 //!
-//! Invariants: the archive is complete or absent; logs are copied up to the
-//! length that they had when their turn came, so that a line that is being
-//! written is cut off and repaired as after a crash; the records are one consistent
-//! state of their database; what can be derived again is left out.
+//! Invariants: the archive is complete or absent; a log is copied up to the length
+//! that it had when the copy began, and a line that was being written is repaired as
+//! after a crash; the records are one consistent state of their database; derived
+//! files are left out.
 
 use anyhow::{Context, ensure};
 use crabtalk_config::Home;
@@ -14,15 +14,15 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tar::{Builder, EntryType, Header};
 
-/// Places below the home that are not part of a backup: what belongs to a running
-/// daemon, what is derived, and databases, whose copy is taken apart.
+/// Places below the home that a backup leaves out: files of a running daemon, and
+/// derived ones.
 const LEFT_OUT: &[&str] = &["run", "logs", "daemon.sock", "state/caches", "state/recall"];
 
 /// The file of the records, in a home and in an archive.
 const RECORDS: &str = "state/records.db";
 
-/// Writes a backup of a home to a file that does not exist, and says what was
-/// written.
+/// Writes a backup of a home to a file that does not exist, and returns a report for
+/// people.
 ///
 /// # Errors
 /// A home that cannot be read, or a file that cannot be written; then there is none.
@@ -141,10 +141,13 @@ impl Archive<'_> {
 }
 
 fn is_left_out(below: &Path) -> bool {
-    let is_database = |name: &str| name.starts_with("records.db") || name.starts_with("index.db");
     let name = below.file_name().and_then(|name| name.to_str());
+    let is_database = |database: &str| name.is_some_and(|name| name.starts_with(database));
     LEFT_OUT.iter().any(|out| below == Path::new(out))
-        || (below.parent() == Some(Path::new("state")) && name.is_some_and(is_database))
+        // An index can be derived again, that of a component too.
+        || (below.starts_with("state") && is_database("index.db"))
+        // The records are copied by SQLite.
+        || (below.parent() == Some(Path::new("state")) && is_database("records.db"))
 }
 
 fn header(found: &Metadata, kind: EntryType) -> Header {

@@ -10,15 +10,15 @@ mod work;
 pub(crate) use work::work;
 
 use crate::compose::Report;
+use crate::error::Error;
 use crate::settings::Settings;
 use crate::tables::{self, TableFile, wait};
 use arc_swap::ArcSwapOption;
 use crabtalk_config::Home;
 use crabtalk_domain::records::{self, Event, Events};
 use crabtalk_domain::{BoxFuture, Origin, RunEnded, RunEnds};
-use crabtalk_proto::Status;
 use crabtalk_triggers::bus::{
-    FileError, Pending, PublishError, Subscription, SubscriptionFile, check_payload, check_source,
+    Pending, PublishError, Subscription, SubscriptionFile, check_payload, check_source,
     is_of_daemon,
 };
 use jiff::Timestamp;
@@ -77,15 +77,8 @@ pub(crate) struct Count {
     pub(crate) last: String,
 }
 
-fn unrecorded(error: &records::Error) -> Status {
-    Status::internal(error.to_string())
-}
-
-fn refused(error: &FileError) -> Status {
-    match error {
-        FileError::Tables(error) => tables::refused(error),
-        FileError::TooMany => Status::too_many(error.to_string()),
-    }
+fn unrecorded(error: &records::Error) -> Error {
+    Error::Failed(error.to_string())
 }
 
 impl Bus {
@@ -120,11 +113,11 @@ impl Bus {
         agent: String,
         once: bool,
         prompt: String,
-    ) -> Result<Subscription, Status> {
+    ) -> Result<Subscription, Error> {
         self.0
             .change(move |inner, state| {
                 let wanted = Subscription::new(u64::MAX, &source, &agent, once, LOCAL_MAKER);
-                let wanted = wanted.map_err(|e| Status::bad_request(e.to_string()))?;
+                let wanted = wanted.map_err(|e| Error::Invalid(e.to_string()))?;
                 let wanted = Subscription { prompt, ..wanted };
                 let known = inner.known();
                 let same = |one: &&Subscription| {
@@ -139,7 +132,7 @@ impl Bus {
                 let id = inner.records.next_subscription(highest.saturating_add(1));
                 let id = wait(id).map_err(|error| unrecorded(&error))?;
                 let subscription = Subscription { id, ..wanted };
-                file.add(&subscription).map_err(|error| refused(&error))?;
+                file.add(&subscription)?;
                 state.save(inner, file)?;
                 Ok(subscription)
             })
@@ -147,13 +140,13 @@ impl Bus {
     }
 
     /// Removes a subscription. What it fired goes on.
-    pub(crate) async fn unsubscribe(&self, id: u64) -> Result<(), Status> {
+    pub(crate) async fn unsubscribe(&self, id: u64) -> Result<(), Error> {
         self.0
             .change(move |inner, state| {
                 let mut file = state.edit(inner)?;
                 if !file.remove(id) {
                     let message = format!("there is no subscription {id}; list them");
-                    return Err(Status::not_found(message));
+                    return Err(Error::NotFound(message));
                 }
                 state.save(inner, file)
             })
@@ -161,7 +154,7 @@ impl Bus {
     }
 
     /// All subscriptions, with what became of their events.
-    pub(crate) async fn list(&self) -> Result<Vec<(Subscription, Count)>, Status> {
+    pub(crate) async fn list(&self) -> Result<Vec<(Subscription, Count)>, Error> {
         let known = self.0.with(|inner, _| Ok(inner.known())).await?;
         let counts = self.0.counts();
         let listed = known.iter().map(|one| {
@@ -172,7 +165,7 @@ impl Bus {
     }
 
     /// What of the file, or all of it, is not in force.
-    pub(crate) async fn problems(&self) -> Result<Vec<String>, Status> {
+    pub(crate) async fn problems(&self) -> Result<Vec<String>, Error> {
         let problems = self.0.with(|_, state| {
             let all = state.broken.iter().chain(&state.findings);
             Ok(all.cloned().collect())
@@ -182,15 +175,15 @@ impl Bus {
 
     /// Takes an event of a client, which fires what subscribed to its source. Answers
     /// how many subscriptions that are.
-    pub(crate) async fn publish(&self, source: String, payload: String) -> Result<u32, Status> {
-        check_source(&source, false).map_err(|e| Status::bad_request(e.to_string()))?;
+    pub(crate) async fn publish(&self, source: String, payload: String) -> Result<u32, Error> {
+        check_source(&source, false).map_err(|e| Error::Invalid(e.to_string()))?;
         if is_of_daemon(&source) {
-            return Err(Status::forbidden(format!(
+            return Err(Error::Forbidden(format!(
                 "the source {source:?} is reserved for the daemon, whose `agent:*` tell that a run \
                  has ended; choose another"
             )));
         }
-        check_payload(&payload).map_err(|e| Status::bad_request(e.to_string()))?;
+        check_payload(&payload).map_err(|e| Error::Invalid(e.to_string()))?;
         self.take(Event {
             id: 0,
             source,
@@ -203,7 +196,7 @@ impl Bus {
     }
 
     /// Keeps an event for the runs that it fires, and answers how many.
-    async fn take(&self, event: Event) -> Result<u32, Status> {
+    async fn take(&self, event: Event) -> Result<u32, Error> {
         if self.0.known_to_fire(&event.source) == Some(false) {
             return Ok(0);
         }
@@ -222,12 +215,7 @@ impl Bus {
                 let event = Event { fires, ..event };
                 if let Err(error) = inner.publish(pending, &event) {
                     inner.drop_for(&event.fires);
-                    let message = error.to_string();
-                    return Err(match error {
-                        PublishError::TooLong(_) => Status::bad_request(message),
-                        PublishError::Full => Status::too_many(message),
-                        PublishError::Unrecorded(_) => Status::internal(message),
-                    });
+                    return Err(error.into());
                 }
                 Ok(matched)
             })
@@ -278,7 +266,7 @@ impl RunEnds for Bus {
             };
             if let Err(error) = self.take(event).await {
                 tracing::error!(
-                    error = error.message,
+                    %error,
                     "the end of a run fires nothing that subscribed to it"
                 );
             }
@@ -317,7 +305,7 @@ impl TableFile for Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn open(&self, state: &mut State) -> Result<(), Status> {
+    fn open(&self, state: &mut State) -> Result<(), Error> {
         state.open(self)
     }
 }
@@ -362,7 +350,7 @@ impl Inner {
 
 impl State {
     /// The file, read if nobody has yet.
-    fn open(&mut self, inner: &Inner) -> Result<(), Status> {
+    fn open(&mut self, inner: &Inner) -> Result<(), Error> {
         if inner.known.load().is_some() || self.broken.is_some() {
             return Ok(());
         }
@@ -374,13 +362,13 @@ impl State {
     }
 
     /// The events that wait, read if nobody has yet.
-    fn pending(&mut self, inner: &Inner) -> Result<&mut Pending, Status> {
+    fn pending(&mut self, inner: &Inner) -> Result<&mut Pending, Error> {
         let pending = match self.pending.take() {
             Some(pending) => pending,
             None => wait(inner.records.waiting())
                 .map(Pending::new)
                 .map_err(|error| {
-                    Status::internal(format!("without its records no event fires: {error}"))
+                    Error::Failed(format!("without its records no event fires: {error}"))
                 })?,
         };
         Ok(self.pending.insert(pending))
@@ -404,12 +392,12 @@ impl State {
         }
     }
 
-    fn edit(&self, inner: &Inner) -> Result<SubscriptionFile, Status> {
-        SubscriptionFile::open(&inner.file, self.taken.as_deref()).map_err(|error| refused(&error))
+    fn edit(&self, inner: &Inner) -> Result<SubscriptionFile, Error> {
+        SubscriptionFile::open(&inner.file, self.taken.as_deref()).map_err(Error::from)
     }
 
-    fn save(&mut self, inner: &Inner, file: SubscriptionFile) -> Result<(), Status> {
-        file.save().map_err(|error| refused(&error))?;
+    fn save(&mut self, inner: &Inner, file: SubscriptionFile) -> Result<(), Error> {
+        file.save()?;
         self.read(inner);
         Ok(())
     }

@@ -14,13 +14,13 @@ pub(crate) use tool::ScheduleTool;
 pub(crate) use work::work;
 
 use crate::compose::Report;
+use crate::error::Error;
 use crate::settings::Settings;
-use crate::tables::{self, TableFile, refused, wait};
+use crate::tables::{self, TableFile, wait};
 use crabtalk_config::Home;
 use crabtalk_domain::records::CronBooks;
 use crabtalk_domain::{ConversationKey, Principal};
 use crabtalk_files::local_zone;
-use crabtalk_proto::Status;
 use crabtalk_triggers::cron::{Books, CronEntry, Draft, Ended, Finding, Fire, Outcome, Row, Usage};
 use jiff::Timestamp;
 use state::{State, none};
@@ -75,8 +75,8 @@ impl Cron {
     /// As [`TableFile::change`]; what is due is looked at anew.
     async fn change<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Inner, &mut State) -> Result<T, Status> + Send + 'static,
-    ) -> Result<T, Status> {
+        work: impl FnOnce(&Inner, &mut State) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
         let done = self.0.change(work).await;
         self.0.wake.notify_one();
         done
@@ -93,7 +93,7 @@ impl Cron {
     }
 
     /// Adds an entry and answers it.
-    pub(crate) async fn add(&self, draft: Draft) -> Result<Listed, Status> {
+    pub(crate) async fn add(&self, draft: Draft) -> Result<Listed, Error> {
         self.change(move |inner, state| {
             let now = Timestamp::now();
             let config = inner.settings.config();
@@ -106,12 +106,12 @@ impl Cron {
             }
             if all >= config.limits.crons {
                 let limit = config.limits.crons;
-                return Err(Status::too_many(format!(
+                return Err(Error::TooMany(format!(
                     "there are {limit} cron entries, the limit ([limits] crons)"
                 )));
             }
             if draft.by_agent && of_agent >= config.cron.per_agent {
-                return Err(Status::too_many(format!(
+                return Err(Error::TooMany(format!(
                     "{} has made {of_agent} entries, the limit ([cron] per_agent): remove one",
                     draft.agent
                 )));
@@ -120,9 +120,9 @@ impl Cron {
             let draft = Draft { id, ..draft };
             let entry = draft
                 .check_new(&config.default_agent, &local_zone(), now)
-                .map_err(|error| Status::bad_request(error.to_string()))?;
+                .map_err(|error| Error::Invalid(error.to_string()))?;
             let mut file = state.edit(inner)?;
-            file.add(&entry).map_err(|error| refused(&error))?;
+            file.add(&entry)?;
             state.save(inner, file, now)?;
             state.listed(id)
         })
@@ -134,7 +134,7 @@ impl Cron {
         &self,
         id: u64,
         change: impl FnOnce(&mut Draft) + Send + 'static,
-    ) -> Result<Listed, Status> {
+    ) -> Result<Listed, Error> {
         self.change(move |inner, state| {
             let now = Timestamp::now();
             let config = inner.settings.config();
@@ -143,7 +143,7 @@ impl Cron {
             change(&mut draft);
             let entry = draft
                 .check_new(&config.default_agent, &local_zone(), now)
-                .map_err(|error| Status::bad_request(error.to_string()))?;
+                .map_err(|error| Error::Invalid(error.to_string()))?;
             let mut file = state.edit(inner)?;
             if !file.replace(&entry) {
                 return Err(none(id));
@@ -155,7 +155,7 @@ impl Cron {
     }
 
     /// Removes an entry. A run of it goes on.
-    pub(crate) async fn remove(&self, id: u64) -> Result<(), Status> {
+    pub(crate) async fn remove(&self, id: u64) -> Result<(), Error> {
         self.change(move |inner, state| {
             let mut file = state.edit(inner)?;
             if !file.remove(id) {
@@ -167,7 +167,7 @@ impl Cron {
     }
 
     /// Pauses an entry, or lets it go on.
-    pub(crate) async fn pause(&self, id: u64, paused: bool) -> Result<Listed, Status> {
+    pub(crate) async fn pause(&self, id: u64, paused: bool) -> Result<Listed, Error> {
         self.change(move |inner, state| {
             let mut file = state.edit(inner)?;
             if !file.pause(id, paused) {
@@ -191,7 +191,7 @@ impl Cron {
     }
 
     /// All entries, and what of the file is none.
-    pub(crate) async fn list(&self) -> Result<(Vec<Listed>, Vec<Finding>), Status> {
+    pub(crate) async fn list(&self) -> Result<(Vec<Listed>, Vec<Finding>), Error> {
         self.0
             .with(|_, state| {
                 let open = state.opened();
@@ -203,16 +203,16 @@ impl Cron {
     }
 
     /// Why the file as it is now is not in force.
-    pub(crate) async fn problem(&self) -> Result<Option<String>, Status> {
+    pub(crate) async fn problem(&self) -> Result<Option<String>, Error> {
         self.0.with(|_, state| Ok(state.broken.clone())).await
     }
 
     /// What became of due times, the latest first.
-    pub(crate) async fn rows(&self, id: Option<u64>, limit: usize) -> Result<Vec<Row>, Status> {
+    pub(crate) async fn rows(&self, id: Option<u64>, limit: usize) -> Result<Vec<Row>, Error> {
         self.0
             .with(move |inner, state| {
                 let rows = wait(Books::rows(&*inner.books, id, limit))
-                    .map_err(|error| Status::internal(format!("the books of cron: {error}")))?;
+                    .map_err(|error| Error::Failed(format!("the books of cron: {error}")))?;
                 match id {
                     // The runs of a removed entry stay.
                     Some(id)
@@ -226,7 +226,7 @@ impl Cron {
             .await
     }
 
-    pub(crate) async fn run_now(&self, id: u64) -> Result<Fire, Status> {
+    pub(crate) async fn run_now(&self, id: u64) -> Result<Fire, Error> {
         let fire = self
             .0
             .with(move |_, state| {
@@ -235,13 +235,13 @@ impl Cron {
                     return Err(none(id));
                 }
                 let Some((lines, fire)) = open.engine.run_now(id, Timestamp::now()) else {
-                    return Err(Status::conflict(format!("a run of entry {id} goes on")));
+                    return Err(Error::Conflict(format!("a run of entry {id} goes on")));
                 };
                 if let Err(error) = open.append(&lines) {
                     let why = format!("the books of cron cannot be written: {error}");
                     lines.into_iter().for_each(|line| open.books.keep(line));
                     open.end(unstarted(&fire, 500, why.clone()));
-                    return Err(Status::internal(why));
+                    return Err(Error::Failed(why));
                 }
                 state.wanted.push(fire.clone());
                 Ok(fire)
@@ -265,7 +265,7 @@ impl TableFile for Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn open(&self, state: &mut State) -> Result<(), Status> {
+    fn open(&self, state: &mut State) -> Result<(), Error> {
         state.open(self).map(drop)
     }
 }

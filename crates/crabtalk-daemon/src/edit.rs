@@ -5,60 +5,14 @@
 //! what was written is in force.
 
 use crate::compose;
+use crate::error::Error;
 use crate::login;
 use crabtalk_config::{Config, ConfigFile, Error as ConfigError, Home, Warning, write_atomic};
-use std::path::{Path, PathBuf};
-
-/// Why the configuration was not changed.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum EditError {
-    /// The file, or what it would become, is not valid.
-    #[error("{}", .0.with_causes())]
-    Config(#[from] ConfigError),
-    /// What it would become does not work.
-    #[error("{0}")]
-    Invalid(String),
-    /// What is to be changed does not exist.
-    #[error("{0}")]
-    NotFound(String),
-    /// What is to be made exists.
-    #[error("{0}")]
-    Exists(String),
-    /// Somebody edited the file, and nobody said that it is finished.
-    #[error(
-        "{} was changed since the daemon read it: run `crabtalk daemon reload`, then repeat this",
-        .0.display()
-    )]
-    Changed(PathBuf),
-    #[error("config.toml was changed, but could not be taken: {0}")]
-    NotTaken(String),
-}
-
-impl EditError {
-    /// The wire's code (WIRE-3).
-    pub(crate) fn code(&self) -> u32 {
-        match self {
-            Self::Config(ConfigError::Conflict(_)) | Self::Changed(_) | Self::Exists(_) => 409,
-            Self::Config(ConfigError::Io { .. }) | Self::NotTaken(_) => 500,
-            Self::Config(ConfigError::TooLarge { .. }) => 413,
-            Self::NotFound(_) => 404,
-            Self::Config(
-                ConfigError::Invalid(_)
-                | ConfigError::BadEdit(_)
-                | ConfigError::NoKey { .. }
-                | ConfigError::KeyFile { .. }
-                | ConfigError::BadKey { .. }
-                | ConfigError::NoHome
-                | ConfigError::MissingVariable { .. },
-            )
-            | Self::Invalid(_) => 400,
-        }
-    }
-}
+use std::path::Path;
 
 /// Puts a text in the place of the file, which has to be the one that `base`
 /// was read from. It need not be in force: whoever mends it has seen it.
-pub(crate) fn replace(home: &Home, base: Option<&str>, text: &str) -> Result<(), EditError> {
+pub(crate) fn replace(home: &Home, base: Option<&str>, text: &str) -> Result<(), Error> {
     let path = home.config_file();
     if compose::text(home)?.as_deref() != base {
         return Err(ConfigError::Conflict(path).into());
@@ -68,10 +22,10 @@ pub(crate) fn replace(home: &Home, base: Option<&str>, text: &str) -> Result<(),
 }
 
 /// Whether a text would work as the configuration.
-fn check(text: &str, path: &Path) -> Result<Vec<Warning>, EditError> {
+fn check(text: &str, path: &Path) -> Result<Vec<Warning>, Error> {
     let (config, warnings) = Config::parse(text, path, &login::env)?;
-    let chosen = compose::chosen(&config).map_err(EditError::Invalid)?;
-    chosen.check().map_err(EditError::Invalid)?;
+    let chosen = compose::chosen(&config).map_err(Error::Invalid)?;
+    chosen.check().map_err(Error::Invalid)?;
     Ok(warnings)
 }
 
@@ -80,10 +34,10 @@ pub(crate) fn set(
     file: &mut ConfigFile,
     key: &str,
     value: Option<&serde_json::Value>,
-) -> Result<(), EditError> {
+) -> Result<(), Error> {
     let path: Vec<&str> = key.split('.').collect();
     if path.iter().any(|part| part.trim().is_empty()) {
-        return Err(EditError::Invalid(format!(
+        return Err(Error::Invalid(format!(
             "{key:?} names no place in the configuration: write it with dots, as in limits.queued_runs"
         )));
     }
@@ -97,14 +51,14 @@ pub(crate) fn set(
         Some(value) => file.set(&path, value)?,
         None if file.remove(&path) => {}
         None => {
-            return Err(EditError::NotFound(format!(
+            return Err(Error::NotFound(format!(
                 "config.toml does not say {key}: its default holds already"
             )));
         }
     }
     // What a file may have by accident, nobody sets on purpose.
     match unknown(file)?.into_iter().find(|key| !before.contains(key)) {
-        Some(key) => Err(EditError::Invalid(format!("nothing was written: {key}"))),
+        Some(key) => Err(Error::Invalid(format!("nothing was written: {key}"))),
         None => Ok(()),
     }
 }
@@ -113,13 +67,16 @@ pub(crate) fn set(
 pub(crate) fn edit(
     home: &Home,
     in_force: Option<&str>,
-    change: impl FnOnce(&mut ConfigFile, &Config) -> Result<(), EditError>,
-) -> Result<(), EditError> {
+    change: impl FnOnce(&mut ConfigFile, &Config) -> Result<(), Error>,
+) -> Result<(), Error> {
     let path = home.config_file();
     let env = login::env;
     let mut file = ConfigFile::open(&path)?;
     if compose::text(home)?.as_deref() != in_force {
-        return Err(EditError::Changed(path));
+        return Err(Error::Conflict(format!(
+            "{} was changed since the daemon read it: run `crabtalk daemon reload`, then repeat this",
+            path.display()
+        )));
     }
     let (before, _) = Config::parse(&file.text(), &path, &env)?;
     change(&mut file, &before)?;

@@ -1,7 +1,8 @@
-//! Takes the record files of former versions over into the records, once.
+//! Imports the record files of former versions into the records, once.
 //!
-//! Invariant: a file is moved to `state/old` after its content is in the records,
-//! and taking it over twice changes nothing.
+//! Invariants: the content of a file and the note that it was imported are committed
+//! together, and the file is moved to `state/old` after that. A crash or a failed move
+//! imports nothing twice.
 
 mod audit;
 mod crons;
@@ -10,31 +11,42 @@ mod ledger;
 
 use crabtalk_config::Home;
 use crabtalk_store::Records;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Largest file that is read.
 const MAX_BYTES: u64 = 256 * 1024 * 1024;
 
-/// Takes over what there is. What fails is tried again at the next start.
+/// Imports all former files. A failed import is logged and repeated at the next start.
 pub(crate) async fn old_files(home: &Home, records: &Records) {
     let state = home.state_dir();
-    if let Err(error) = audit::import(&state, records).await {
-        tracing::error!(%error, "the files of the audit are not taken over yet");
-    }
-    if let Err(error) = ledger::import(&state, records).await {
-        tracing::error!(%error, "the files of the ledger are not taken over yet");
-    }
-    if let Err(error) = events::import(&state, records).await {
-        tracing::error!(%error, "waiting events are not taken over yet");
-    }
-    if let Err(error) = crons::import(&state, records).await {
-        tracing::error!(%error, "the books of cron are not taken over yet");
+    let imports = [
+        ("audit", audit::import(&state, records).await),
+        ("ledger", ledger::import(&state, records).await),
+        ("events", events::import(&state, records).await),
+        ("cron", crons::import(&state, records).await),
+    ];
+    for (subject, imported) in imports {
+        if let Err(error) = imported {
+            let error = format!("{error:#}");
+            tracing::error!(
+                subject,
+                error,
+                "files of a former version were not imported"
+            );
+        }
     }
 }
 
-/// Moves a file or folder of the state to `state/old`.
+/// Moves a file or folder of the state to a free name in `state/old`.
 fn put_aside(state: &Path, name: &str) -> anyhow::Result<()> {
     let old = state.join("old");
     crabtalk_files::create_folder(&old)?;
-    Ok(std::fs::rename(state.join(name), old.join(name))?)
+    Ok(std::fs::rename(state.join(name), free_name(&old, name))?)
+}
+
+fn free_name(old: &Path, name: &str) -> PathBuf {
+    let plain = old.join(name);
+    let numbered = (1_u32..).map(|n| old.join(format!("{name}.{n}")));
+    let mut names = std::iter::once(plain.clone()).chain(numbered);
+    names.find(|path| !path.exists()).unwrap_or(plain)
 }

@@ -9,7 +9,7 @@ mod gateways;
 pub(crate) mod memory;
 
 pub(crate) use discovery::work;
-pub(crate) use gateways::{Gateways, Present};
+pub(crate) use gateways::{Gateway, Gateways, Present, SOURCE as GATEWAY};
 
 use crabtalk_config::{Config, Home, Mcp, McpGrant, McpTransport, McpTrust};
 use crabtalk_domain::{BoxFuture, ComponentNews, ConversationKey};

@@ -9,17 +9,12 @@ mod keep;
 use crabtalk_domain::{BoxFuture, Clock, stamp};
 use keep::keep;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::{SetOnce, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 /// Longest error that is shown of a service: the log has the whole.
 const MAX_ERROR_BYTES: usize = 1024;
-
-/// When what nobody waits for begins: whoever started the daemon asks something
-/// at once, and is not to share the processor with it.
-const MOMENT: Duration = Duration::from_millis(20);
 
 /// What happens when a service fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,8 +68,6 @@ pub(crate) struct Service {
     on_failure: OnFailure,
     on_stop: OnStop,
     span: Span,
-    /// How long after its start its body begins.
-    begins_after: Duration,
     body: Body,
 }
 
@@ -123,15 +116,8 @@ impl Service {
             on_failure,
             on_stop: OnStop::Drop,
             span: Span::Lasting,
-            begins_after: Duration::ZERO,
             body,
         }
-    }
-
-    /// It begins when those have been answered who waited for the daemon.
-    pub(crate) fn unhurried(mut self) -> Self {
-        self.begins_after = MOMENT;
-        self
     }
 
     /// It returns when it has done what it is for.

@@ -38,12 +38,11 @@ mod tokens;
 mod trash;
 mod wire;
 
+use crate::error::Error;
 use crate::mcp::Present;
 use crate::node::Node;
 use crabtalk_config::Config;
 use crabtalk_domain::{ConversationKey, Origin};
-use crabtalk_proto::*;
-use crabtalk_runtime::Error;
 use remote::Who;
 use std::sync::{Arc, OnceLock};
 use tokio_util::sync::CancellationToken;
@@ -68,22 +67,12 @@ fn as_many(wanted: u32, usual: usize, most: usize) -> usize {
     }
 }
 
-/// A failure of the runtime as the wire has it.
-fn status(error: &Error) -> Status {
-    Status::new(error.code(), error.to_string())
-}
-
 /// A name that narrows a list; one that is absent or empty means any (wire.md).
 fn narrowed(name: &Option<String>) -> Option<&str> {
     name.as_deref().filter(|name| !name.is_empty())
 }
 
 impl Session {
-    /// Of the owner, who is on the Unix socket.
-    pub(crate) fn of_owner(node: Arc<Node>, shutdown: CancellationToken) -> Self {
-        Self::new(node, Who::Owner, shutdown)
-    }
-
     fn new(node: Arc<Node>, who: Who, shutdown: CancellationToken) -> Self {
         Self {
             node,
@@ -105,7 +94,7 @@ impl Session {
     }
 
     /// The conversation that a message means (CONV-8).
-    fn key(&self, agent: &str, sender: &str) -> Result<ConversationKey, Status> {
+    fn key(&self, agent: &str, sender: &str) -> Result<ConversationKey, Error> {
         let catalog = self.node.runtime.catalog();
         let agent = if agent.is_empty() {
             catalog.default_agent.as_str()
@@ -117,6 +106,6 @@ impl Session {
         } else {
             sender
         };
-        ConversationKey::new(agent, sender).map_err(|e| Status::bad_request(e.to_string()))
+        ConversationKey::new(agent, sender).map_err(|e| Error::Invalid(e.to_string()))
     }
 }

@@ -1,39 +1,41 @@
-//! From a process to a serving daemon, and back to nothing.
+//! Starts and stops a daemon: from the process to the first request, and back.
 
 use crate::audit::Audit;
-use crate::descriptors;
-use crate::first_look::FirstLook;
-use crate::import;
-use crate::logging;
+use crate::compose::{Composed, InForce, compose, within_patience};
 use crate::node::Node;
 use crate::node::start_services;
 use crate::services::Service;
 use crate::session::Session;
+use crate::{approvals, import, leftovers, logging};
 use anyhow::Context;
 use crabtalk_config::Home;
-use crabtalk_guardian::{Peers, Refusal};
-use crabtalk_proto::Status;
+use crabtalk_gate::Approval;
+use crabtalk_guardian::Peers;
 use crabtalk_store::Records;
 use crabtalk_store::lock::HomeLock;
 use crabtalk_tools::FileWork;
-use crabtalk_transport::{Peer, UnixListener, listen, serve};
-use std::os::fd::AsFd;
+use crabtalk_transport::{UnixListener, listen, serve};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// Threads for file work: those for what may lie anywhere, of which most exist
-/// only while a mount does not answer, and two for the daemon's own files.
+/// Threads for file work: those for files on any mount, most of which exist only
+/// while a mount does not answer, and two for the daemon's own files.
 const BLOCKING_THREADS: usize = FileWork::MAX_THREADS + 2;
 
-/// How long an idle thread for file work stays: for good. A user whose limit of
-/// processes is reached, by an agent's own command for instance, has no other to
-/// start, and what then waits for a thread waits for one of these.
+/// Idle threads for file work never end: at the user's limit of processes, which an
+/// agent's own command may have reached, no other one could be started.
 const BLOCKING_KEEP_ALIVE: Duration = Duration::MAX;
 
 /// From the signal to the end, at most: the promise is 5 seconds.
 const SHUTDOWN_DEADLINE: Duration = Duration::from_millis(4500);
+
+/// The fewest open files with which a daemon starts: about fifteen of its own, three
+/// for each client, one for each open conversation, six for a starting command and
+/// one for each model call.
+const OPEN_FILES: u64 = 64;
 
 /// How the daemon is started.
 #[derive(Debug, Clone)]
@@ -51,7 +53,7 @@ pub fn run(
         log_to_stderr,
     }: Options,
 ) -> anyhow::Result<()> {
-    descriptors::suffice()?;
+    check_open_files()?;
     // Commands of agents must not read keys out of this process, nor a crash
     // write them into a file. The environment may hold some from the start.
     crabtalk_guardian::conceal().context("cannot close this process to others")?;
@@ -61,15 +63,14 @@ pub fn run(
     let audit = Audit::new(Arc::new(records.clone()));
     logging::init(&home.log_file(), log_to_stderr, audit.security());
     lock.tell();
-    let open_files = descriptors::raise_limit();
+    let open_files = raise_open_files();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(BLOCKING_THREADS)
         .thread_keep_alive(BLOCKING_KEEP_ALIVE)
         .build()
         .context("cannot start the async runtime")?;
-    let first_look = FirstLook::begin(&home, &runtime)?;
-    let served = runtime.block_on(serve_home(home, open_files, first_look, records, audit));
+    let served = runtime.block_on(serve_home(home, open_files, records, audit));
     // A blocking call that hangs, on a dead disk for instance, must not keep
     // the process.
     runtime.shutdown_timeout(Duration::from_millis(200));
@@ -77,28 +78,78 @@ pub fn run(
     served
 }
 
-/// A file that may not grow is an error of that write, and not the end of the
-/// daemon. Commands get the signal's usual effect back when they start.
+fn check_open_files() -> anyhow::Result<()> {
+    match getrlimit(Resource::Nofile).maximum {
+        Some(most) if most < OPEN_FILES => anyhow::bail!(
+            "the daemon needs {OPEN_FILES} open files at once, and may have {most} here: raise the \
+             limit with `ulimit -n 1024` before it is started; where that is forbidden, an \
+             administrator does (`LimitNOFILE=1024` in a unit of systemd, `nofile` in \
+             /etc/security/limits.conf)"
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Raises the limit of open files to the hard limit. Returns the former limit, which
+/// commands get: some close every number below it, and `select` cannot wait for high
+/// ones.
+fn raise_open_files() -> Option<u64> {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!(%error, "the limit of open files stays as it is");
+    }
+    limit.current
+}
+
+/// Turns SIGXFSZ into an error of the write that exceeds the limit of a file's size,
+/// which would end the daemon. Commands get the signal's usual effect when they start.
 fn survive_file_limit() -> anyhow::Result<()> {
     let signal_number = rustix::process::Signal::XFSZ.as_raw();
-    // The handler stays when this goes.
+    // The handler stays when this is dropped.
     let handled = signal(SignalKind::from_raw(signal_number));
     handled.map(drop).context("cannot watch for signals")
+}
+
+/// The files that a daemon needs before it serves.
+pub(crate) struct Loaded {
+    pub(crate) composed: Composed,
+    /// What is approved for good, or why the file cannot be read.
+    pub(crate) approvals: Result<Vec<Approval>, String>,
+}
+
+/// Reads the configuration, after the removal of files that a crash left half written.
+async fn load(home: &Home, records: &Records) -> anyhow::Result<Loaded> {
+    let (from, records) = (home.clone(), records.clone());
+    let loading = tokio::task::spawn_blocking(move || {
+        leftovers::sweep(&from);
+        records.refuse_newer().map_err(|error| error.to_string())?;
+        Ok::<_, String>(Loaded {
+            composed: compose(&from, &InForce::default())?,
+            approvals: approvals::read(&from.approvals_file()),
+        })
+    });
+    let loaded = within_patience(home, loading).await;
+    let loaded = loaded.map_err(anyhow::Error::msg)?;
+    let loaded = loaded.context("reading the configuration panicked")?;
+    loaded.map_err(anyhow::Error::msg)
 }
 
 async fn serve_home(
     home: Home,
     open_files: Option<u64>,
-    first_look: FirstLook,
     records: Records,
     audit: Audit,
 ) -> anyhow::Result<()> {
     survive_file_limit()?;
     let peers = Peers::new();
     let listener = listen(&home.socket()).await?;
-    let found = first_look.found(&home).await?;
+    let loaded = load(&home, &records).await?;
     import::old_files(&home, &records).await;
-    let node = Arc::new(Node::new(home, open_files, found, &records, audit)?);
+    let node = Arc::new(Node::new(home, open_files, loaded, &records, audit)?);
     let services = &node.services;
     let answering = Arc::clone(&node);
     node.remote.begin(answering, &node.config()).await;
@@ -109,8 +160,6 @@ async fn serve_home(
     );
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     start_services(&node);
-    // Every service begins.
-    tokio::task::yield_now().await;
     services.start(connections(&node, listener, peers));
     let ended = tokio::select! {
         stopped = wait_for_stop() => stopped,
@@ -126,53 +175,24 @@ async fn serve_home(
         .await
         .is_err()
     {
-        tracing::warn!("something did not end in time and was left");
+        tracing::warn!("tasks that did not end in time were left");
     }
     ended
 }
 
-/// Accepts clients, and answers them. When the daemon stops, replies in flight
-/// drain.
+/// Serves clients of the Unix socket. At shutdown, replies in flight drain.
 fn connections(node: &Arc<Node>, listener: UnixListener, peers: Peers) -> Service {
     let (node, crowd) = (Arc::clone(node), node.crowd.clone());
     let body = async move |shutdown: CancellationToken| {
         let stop = shutdown.clone();
-        let session = move |peer: Peer| {
-            admit(&peers, peer)?;
-            Ok(Session::of_owner(Arc::clone(&node), stop.clone()))
+        let session = move |peer| {
+            let session = Session::of_local_client(Arc::clone(&node), &peers, peer, stop.clone());
+            Ok(session?)
         };
         serve(listener, crowd, session, shutdown).await;
         Ok(())
     };
     Service::vital("connections", "transport", body).draining()
-}
-
-/// Whoever connects to the Unix socket is the owner, since the transport admits
-/// nobody else's user. Refuses processes of agents' commands (GATE-5), and whoever
-/// cannot be told from them.
-fn admit(peers: &Peers, Peer { uid, pid, handle }: Peer) -> Result<(), Status> {
-    let Some(pid) = pid else {
-        // The system does not say who connects; then no guardian runs on it.
-        return Ok(());
-    };
-    let handle = handle
-        .as_ref()
-        .map(|handle| handle.as_ref().map(|h| h.as_fd()));
-    let judged = peers.judge(pid, handle);
-    judged.map_err(|refusal| match refusal {
-        Refusal::Command => {
-            tracing::warn!(target: "security", uid, pid, "a tool process tried to connect");
-            Status::forbidden(refusal.to_string())
-        }
-        Refusal::Unreadable { .. } => {
-            tracing::warn!(target: "security", uid, pid, %refusal, "a client that cannot be judged tried to connect");
-            Status::forbidden(refusal.to_string())
-        }
-        Refusal::Exhausted(_) => {
-            tracing::warn!(pid, %refusal, "a client was turned away");
-            Status::shutting_down(refusal.to_string())
-        }
-    })
 }
 
 /// Resolves on SIGTERM or SIGINT.

@@ -6,8 +6,7 @@
 //! the configuration is settled.
 
 use crate::compose::Report;
-use crabtalk_files::tables::TablesError;
-use crabtalk_proto::Status;
+use crate::error::Error;
 use std::sync::{Arc, MutexGuard};
 
 /// A file of tables, and what was read of it.
@@ -19,30 +18,27 @@ pub(crate) trait TableFile: Sized + Send + Sync + 'static {
     fn state(&self) -> MutexGuard<'_, Self::State>;
 
     /// Reads what nobody has read yet.
-    fn open(&self, state: &mut Self::State) -> Result<(), Status>;
+    fn open(&self, state: &mut Self::State) -> Result<(), Error>;
 
     /// Works on the state, where that may wait for a disk.
     fn with<T: Send + 'static>(
         self: &Arc<Self>,
-        work: impl FnOnce(&Self, &mut Self::State) -> Result<T, Status> + Send + 'static,
-    ) -> impl Future<Output = Result<T, Status>> + Send {
+        work: impl FnOnce(&Self, &mut Self::State) -> Result<T, Error> + Send + 'static,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
         let this = Arc::clone(self);
         let done = tokio::task::spawn_blocking(move || {
             let mut state = this.state();
             this.open(&mut state)?;
             work(&this, &mut state)
         });
-        async {
-            done.await
-                .unwrap_or_else(|error| Err(Status::internal(error.to_string())))
-        }
+        async { done.await? }
     }
 
     /// As [`TableFile::with`], for what writes the file.
     fn change<T: Send + 'static>(
         self: &Arc<Self>,
-        work: impl FnOnce(&Self, &mut Self::State) -> Result<T, Status> + Send + 'static,
-    ) -> impl Future<Output = Result<T, Status>> + Send {
+        work: impl FnOnce(&Self, &mut Self::State) -> Result<T, Error> + Send + 'static,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
         self.with(work)
     }
 }
@@ -53,7 +49,7 @@ pub(crate) fn wait<T>(operation: impl Future<Output = T>) -> T {
 }
 
 /// What a reload read of a file: why it is not in force, and what is wrong with single tables.
-pub(crate) type Reread = Result<(Option<String>, Vec<String>), Status>;
+pub(crate) type Reread = Result<(Option<String>, Vec<String>), Error>;
 
 /// Says what a reload read; `kept` is what stays in force where the file is not.
 pub(crate) fn report(reread: Reread, kept: &str, report: &mut Report) {
@@ -65,16 +61,6 @@ pub(crate) fn report(reread: Reread, kept: &str, report: &mut Report) {
             }
             report.warnings.extend(found);
         }
-        Err(error) => report.errors.push(error.message),
-    }
-}
-
-/// What a client is told of a file that was not read or written.
-pub(crate) fn refused(error: &TablesError) -> Status {
-    let message = error.to_string();
-    match error {
-        TablesError::Conflict(_) => Status::conflict(message),
-        TablesError::Broken { .. } | TablesError::Unreadable { .. } => Status::bad_request(message),
-        TablesError::Write { .. } => Status::internal(message),
+        Err(error) => report.errors.push(error.to_string()),
     }
 }

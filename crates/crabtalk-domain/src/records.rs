@@ -6,12 +6,14 @@
 //! operation assumes a file, one process or a synchronous answer.
 
 mod audit;
+mod changes;
 mod costs;
 mod crons;
 mod events;
 mod passages;
 
 pub use audit::{AuditCheck, AuditEntry, AuditLog, AuditPage};
+pub use changes::ChangeJournal;
 pub use costs::{COST_DAYS, CostOf, CostReport, CostRow, Costs, ReservedCost};
 pub use crons::{CronBooks, CronBooksChange, CronBooksContent, CronFact, CronRow};
 pub use events::{Event, Events};

@@ -1,4 +1,4 @@
-//! The list of skills, and the lookup by name (RFC 0036).
+//! The list of skills, and the lookup by name.
 //!
 //! Invariants: the first skill of a name wins, in the order of folders and
 //! ignoring case; a project's skills come last, so that a checkout never replaces installed skills, and are used only

@@ -56,6 +56,12 @@ impl Definition {
     }
 }
 
+/// The name of a thread and its loop.
+type Thread = (&'static str, fn(&Definition, &Receiver<Box<dyn Job>>));
+
+const WRITER: Thread = ("db-write", write_all);
+const READER: Thread = ("db-read", read_all);
+
 /// A handle to a database. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Database(Arc<Inner>);
@@ -68,6 +74,8 @@ struct Inner {
 
 /// One operation on its way through a thread.
 trait Job: Send {
+    /// Whether the commit waits for the disk.
+    fn is_synced(&self) -> bool;
     fn run(&mut self, connection: &Connection) -> rusqlite::Result<()>;
     fn answer(self: Box<Self>, outcome: Result<(), Error>);
 }
@@ -75,6 +83,7 @@ trait Job: Send {
 struct Typed<T, F> {
     work: Option<F>,
     result: Option<T>,
+    is_synced: bool,
     tell: oneshot::Sender<Result<T, Error>>,
 }
 
@@ -83,6 +92,10 @@ where
     T: Send,
     F: FnOnce(&Connection) -> rusqlite::Result<T> + Send,
 {
+    fn is_synced(&self) -> bool {
+        self.is_synced
+    }
+
     fn run(&mut self, connection: &Connection) -> rusqlite::Result<()> {
         if let Some(work) = self.work.take() {
             self.result = Some(work(connection)?);
@@ -128,7 +141,22 @@ impl Database {
         F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     {
         let definition = &self.0.definition;
-        let answer = send(&self.0.writer, definition, "db-write", write_all, work);
+        let answer = send(&self.0.writer, definition, WRITER, true, work);
+        wait(answer, self.closed())
+    }
+
+    /// As [`Self::write`], but answers before the disk has the commit: it survives a
+    /// killed process, and a power cut may lose it.
+    pub(crate) fn write_unsynced<T, F>(
+        &self,
+        work: F,
+    ) -> impl Future<Output = Result<T, Error>> + Send + use<T, F>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    {
+        let definition = &self.0.definition;
+        let answer = send(&self.0.writer, definition, WRITER, false, work);
         wait(answer, self.closed())
     }
 
@@ -152,7 +180,7 @@ impl Database {
         F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     {
         let definition = &self.0.definition;
-        let answer = send(&self.0.writer, definition, "db-write", write_all, work);
+        let answer = send(&self.0.writer, definition, WRITER, true, work);
         self.wait_now(answer)
     }
 
@@ -173,13 +201,7 @@ impl Database {
     {
         let definition = &self.0.definition;
         // What cannot be written is found by a later look.
-        drop(send(
-            &self.0.writer,
-            definition,
-            "db-write",
-            write_all,
-            work,
-        ));
+        drop(send(&self.0.writer, definition, WRITER, true, work));
     }
 
     /// Runs `work` outside of a transaction, in the caller's thread, on a connection of
@@ -199,8 +221,8 @@ impl Database {
     {
         let definition = &self.0.definition;
         match definition.is_exclusive {
-            true => send(&self.0.writer, definition, "db-write", write_all, work),
-            false => send(&self.0.reader, definition, "db-read", read_all, work),
+            true => send(&self.0.writer, definition, WRITER, true, work),
+            false => send(&self.0.reader, definition, READER, true, work),
         }
     }
 
@@ -231,8 +253,8 @@ async fn wait<T>(
 fn send<T, F>(
     to: &Mutex<Option<Sender<Box<dyn Job>>>>,
     definition: &Definition,
-    name: &str,
-    serve: fn(&Definition, &Receiver<Box<dyn Job>>),
+    (name, serve): Thread,
+    is_synced: bool,
     work: F,
 ) -> Option<oneshot::Receiver<Result<T, Error>>>
 where
@@ -243,6 +265,7 @@ where
     let job: Box<dyn Job> = Box::new(Typed {
         work: Some(work),
         result: None,
+        is_synced,
         tell,
     });
     let mut sender = to.lock().unwrap_or_else(PoisonError::into_inner);
@@ -318,6 +341,14 @@ fn commit(
 ) -> Result<Vec<Result<(), Error>>, Error> {
     let failed = |e: rusqlite::Error| connection::failed(&definition.path, &e);
     let mut outcomes = Vec::with_capacity(batch.len());
+    let is_relaxed =
+        definition.contents == Contents::Recorded && !batch.iter().any(|job| job.is_synced());
+    if is_relaxed {
+        // The mode cannot change within a transaction.
+        connection
+            .execute_batch("PRAGMA synchronous = NORMAL")
+            .map_err(failed)?;
+    }
     connection
         .execute_batch("BEGIN IMMEDIATE")
         .map_err(failed)?;
@@ -333,6 +364,11 @@ fn commit(
         outcomes.push(outcome);
     }
     connection.execute_batch("COMMIT").map_err(failed)?;
+    if is_relaxed {
+        connection
+            .execute_batch("PRAGMA synchronous = FULL")
+            .map_err(failed)?;
+    }
     Ok(outcomes)
 }
 

@@ -4,12 +4,14 @@
 //! tables of its `.sql` file.
 
 mod audit;
+mod changes;
 mod costs;
 mod crons;
 mod events;
 
 use crate::db::{Contents, Database, Definition};
 use crabtalk_domain::records::Error;
+use rusqlite::Connection;
 use std::path::Path;
 
 /// The statements that lead from each format to the next. A format that was in use is
@@ -23,6 +25,8 @@ pub(crate) const MIGRATIONS: &[&str] = &[
         include_str!("records/events.sql"),
         include_str!("records/crons.sql"),
     ),
+    include_str!("records/changes.sql"),
+    include_str!("records/imported.sql"),
 ];
 
 /// The records of a home. Cheap to clone.
@@ -37,6 +41,21 @@ impl Records {
             Contents::Recorded,
             MIGRATIONS,
         )))
+    }
+
+    /// Fails for records of a newer program, and succeeds where there are none or where
+    /// they fail in another way. Waits for the disk.
+    ///
+    /// # Errors
+    /// [`Error::Newer`].
+    pub fn refuse_newer(&self) -> Result<(), Error> {
+        if !self.0.path().exists() {
+            return Ok(());
+        }
+        match self.0.write_now(|_| Ok(())) {
+            Err(error @ Error::Newer { .. }) => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Writes a consistent copy to a path that does not exist, also while a daemon
@@ -70,4 +89,11 @@ impl Records {
         found.retain(|line| line != "ok");
         Ok(found)
     }
+}
+
+/// Marks a file of a former version as imported, in the transaction that adds its
+/// content. Returns `false` if it was imported before.
+fn begin_import(c: &Connection, name: &str) -> rusqlite::Result<bool> {
+    let mut row = c.prepare_cached("INSERT OR IGNORE INTO imported VALUES (?1)")?;
+    Ok(row.execute([name])? == 1)
 }

@@ -14,7 +14,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-/// The port of an address that names none (RFC 0009).
+/// The port of an address that names none.
 pub const TCP_PORT: u16 = 6688;
 
 /// Listeners of one daemon: an address for each network that it is in.

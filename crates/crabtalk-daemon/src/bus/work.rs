@@ -234,9 +234,7 @@ impl Bus {
             state.firing.clear();
             Ok(())
         });
-        begun
-            .await
-            .map_err(|status| anyhow::Error::msg(status.message))
+        Ok(begun.await?)
     }
 
     /// Events that nobody fires yet, in their order.
@@ -248,9 +246,7 @@ impl Bus {
                 .filter(|event| state.firing.insert(event.id))
                 .collect())
         });
-        fresh
-            .await
-            .map_err(|status| anyhow::Error::msg(status.message))
+        Ok(fresh.await?)
     }
 
     /// All that an event fired has ended.
@@ -266,7 +262,7 @@ impl Bus {
             // After a restart it is tried again, and its runs are known again.
             tracing::warn!(
                 event = id,
-                error = error.message,
+                %error,
                 "an event that has been fired is still recorded"
             );
         }
@@ -282,7 +278,7 @@ impl Bus {
         if let Err(error) = removed.await {
             tracing::warn!(
                 subscription = id,
-                error = error.message,
+                %error,
                 "subscriptions.toml still has a subscription that is used up"
             );
             // For this life of the daemon it is gone all the same.

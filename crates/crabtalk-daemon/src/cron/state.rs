@@ -3,10 +3,10 @@
 //! Invariant: what is due is in the books before it is answered, and without them nothing fires.
 
 use super::{Inner, unstarted};
-use crate::tables::{refused, wait};
-use crabtalk_domain::records::Error;
+use crate::error::Error;
+use crate::tables::wait;
+use crabtalk_domain::records;
 use crabtalk_files::local_zone;
-use crabtalk_proto::Status;
 use crabtalk_triggers::cron::{
     Account, Books, CronEntry, CronFile, Ended, Engine, Finding, Fire, Fired, Line, Surroundings,
     Tick,
@@ -42,18 +42,18 @@ pub(crate) struct Listed {
     pub(crate) running: bool,
 }
 
-pub(super) fn none(id: u64) -> Status {
-    Status::not_found(format!("there is no cron entry {id}; list them"))
+pub(super) fn none(id: u64) -> Error {
+    Error::NotFound(format!("there is no cron entry {id}; list them"))
 }
 
 impl State {
     /// The books and the file, read if nobody has yet.
-    pub(super) fn open(&mut self, inner: &Inner) -> Result<&mut Open, Status> {
+    pub(super) fn open(&mut self, inner: &Inner) -> Result<&mut Open, Error> {
         if self.open.is_none() {
             let now = Timestamp::now();
             let books = wait(Books::open(Arc::clone(&inner.books), now));
             let (books, loaded) = books.map_err(|error| {
-                Status::internal(format!("without its books no cron entry fires: {error}"))
+                Error::Failed(format!("without its books no cron entry fires: {error}"))
             })?;
             if loaded.broken > 0 {
                 let entries = loaded.broken;
@@ -125,8 +125,8 @@ impl State {
             .collect()
     }
 
-    pub(super) fn edit(&self, inner: &Inner) -> Result<CronFile, Status> {
-        CronFile::open(&inner.file, self.taken.as_deref()).map_err(|error| refused(&error))
+    pub(super) fn edit(&self, inner: &Inner) -> Result<CronFile, Error> {
+        CronFile::open(&inner.file, self.taken.as_deref()).map_err(Error::from)
     }
 
     pub(super) fn save(
@@ -134,13 +134,13 @@ impl State {
         inner: &Inner,
         file: CronFile,
         now: Timestamp,
-    ) -> Result<(), Status> {
-        file.save().map_err(|error| refused(&error))?;
+    ) -> Result<(), Error> {
+        file.save()?;
         self.read(inner, now);
         Ok(())
     }
 
-    pub(super) fn listed(&self, id: u64) -> Result<Listed, Status> {
+    pub(super) fn listed(&self, id: u64) -> Result<Listed, Error> {
         let engine = &self.opened().engine;
         let (entry, account, next) = engine.entry(id).ok_or_else(|| none(id))?;
         Ok(Listed {
@@ -152,7 +152,7 @@ impl State {
     }
 
     /// Decides what is due, and writes it down. What is answered may start.
-    pub(super) fn tick(&mut self, inner: &Inner) -> Result<Tick, Status> {
+    pub(super) fn tick(&mut self, inner: &Inner) -> Result<Tick, Error> {
         let open = self.open(inner)?;
         let mut tick = open.engine.tick(Timestamp::now(), inner.began.elapsed());
         let written = open.append(&tick.lines);
@@ -173,7 +173,7 @@ impl State {
 
 impl Open {
     /// Writes lines down, all or none.
-    pub(super) fn append(&mut self, lines: &[Line]) -> Result<(), Error> {
+    pub(super) fn append(&mut self, lines: &[Line]) -> Result<(), records::Error> {
         let engine = &self.engine;
         wait(self.books.append(lines, |id| engine.account(id)))
     }

@@ -76,7 +76,7 @@ impl ScheduleTool {
                     return Err(format!("you have no entry {id}; list them"));
                 }
                 let removed = self.cron.remove(id).await;
-                removed.map_err(|status| status.message)?;
+                removed.map_err(|error| error.to_string())?;
                 Ok(format!("entry {id} is removed"))
             }
             other => Err(format!("there is no action {other:?}: add, list or remove")),
@@ -85,7 +85,7 @@ impl ScheduleTool {
 
     /// What the agent made in this conversation.
     async fn own(&self, call: &Invocation) -> Result<Vec<Listed>, String> {
-        let (mut all, _) = self.cron.list().await.map_err(|status| status.message)?;
+        let (mut all, _) = self.cron.list().await.map_err(|error| error.to_string())?;
         all.retain(|listed| listed.entry.draft.by_agent && listed.entry.key == call.key);
         Ok(all)
     }
@@ -138,7 +138,7 @@ impl ScheduleTool {
             .cron
             .add(draft)
             .await
-            .map_err(|status| status.message)?;
+            .map_err(|error| error.to_string())?;
         tracing::info!(cron = listed.entry.id, agent = %call.key.agent, "an agent made a cron entry");
         Ok(line(&listed))
     }

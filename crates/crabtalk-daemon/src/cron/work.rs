@@ -190,8 +190,7 @@ impl Cron {
             state.wanted = wanted;
             Ok((going, state.cut.clone()))
         });
-        left.await
-            .map_err(|status| anyhow::Error::msg(status.message))
+        Ok(left.await?)
     }
 
     /// Whether an entry is still to run.
@@ -229,16 +228,14 @@ impl Cron {
                 fire
             }
             Err(error) => {
-                let error = error.message;
-                tracing::warn!(cron = id, error, "an interrupted run stays so in the books");
+                tracing::warn!(cron = id, %error, "an interrupted run stays so in the books");
                 None
             }
         }
     }
 
     async fn tick(&self) -> anyhow::Result<Tick> {
-        let tick = self.0.with(|inner, state| state.tick(inner)).await;
-        let tick = tick.map_err(|status| anyhow::Error::msg(status.message))?;
+        let tick = self.0.with(|inner, state| state.tick(inner)).await?;
         if let Some(jump) = tick.jump {
             tracing::warn!(
                 seconds = jump.as_secs(),
@@ -269,7 +266,7 @@ impl Cron {
             if let Err(error) = self.pause(id, true).await {
                 tracing::warn!(
                     cron = id,
-                    error = error.message,
+                    %error,
                     "crons.toml does not say that it is paused"
                 );
                 // The books do, until a restart reads the file.
@@ -294,7 +291,7 @@ impl Cron {
         if let Err(error) = removed.await {
             // It is used up all the same, as the books say.
             tracing::warn!(
-                error = error.message,
+                %error,
                 "crons.toml still has entries that are used up"
             );
         }

@@ -39,15 +39,12 @@ pub(super) async fn import(state: &Path, records: &Records) -> anyhow::Result<()
     let end = lines.last().map_or(0, |(n, _)| *n);
     let last = anchor.filter(|anchor| anchor.n >= end);
     let (entries, last) = (lines.len(), last.map(|anchor| (anchor.n, anchor.hash)));
-    records.import_audit(lines, last).await?;
+    if records.import_audit(lines, last).await? {
+        tracing::info!(entries, unread, "the former audit was imported");
+    }
     for name in &names {
         put_aside(state, name)?;
     }
-    tracing::info!(
-        entries,
-        unread,
-        "the files of the audit were taken over and put into state/old"
-    );
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 
 use super::{MAX_BYTES, put_aside};
 use crabtalk_config::read_limited;
-use crabtalk_domain::records::{CronBooks, CronBooksChange};
+use crabtalk_domain::records::CronBooksChange;
 use crabtalk_store::Records;
 use crabtalk_triggers::cron::{Account, Ended, Fired, Line, Skipped};
 use jiff::Timestamp;
@@ -92,15 +92,10 @@ pub(super) async fn import(state: &Path, records: &Records) -> anyhow::Result<()
         accounts: accounts.collect::<anyhow::Result<_>>()?,
         facts: lines.iter().filter_map(Line::fact).collect(),
     };
-    records.write(change).await?;
-    records.reach_crons(last_id, last_seq).await?;
-    put_aside(state, NAME)?;
-    tracing::info!(
-        entries,
-        unread,
-        "the books of cron were taken over and put into state/old"
-    );
-    Ok(())
+    if records.import_crons(change, last_id, last_seq).await? {
+        tracing::info!(entries, unread, "the former books of cron were imported");
+    }
+    put_aside(state, NAME)
 }
 
 /// The file with the highest number, whose digits sort.

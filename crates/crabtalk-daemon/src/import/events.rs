@@ -47,14 +47,10 @@ pub(super) async fn import(state: &Path, records: &Records) -> anyhow::Result<()
     }
     let (events, waiting) = (waiting.len(), waiting.into_values().collect());
     let imported = records.import_events(waiting, next_event, next_subscription);
-    imported.await?;
-    put_aside(state, NAME)?;
-    tracing::info!(
-        events,
-        unread,
-        "waiting events were taken over and put into state/old"
-    );
-    Ok(())
+    if imported.await? {
+        tracing::info!(events, unread, "the former waiting events were imported");
+    }
+    put_aside(state, NAME)
 }
 
 #[cfg(test)]
@@ -64,7 +60,7 @@ mod tests {
     use std::fs;
 
     #[tokio::test]
-    async fn waiting_events_are_taken_over_once() {
+    async fn events_are_imported_once_if_the_file_stays() {
         let folder = tempfile::tempdir().unwrap();
         let state = folder.path();
         let event = |id: u64| {
@@ -80,18 +76,21 @@ mod tests {
             r#"{"done":4}"#,
             r#"{"event":{"id":6,"#,
         ];
-        fs::write(state.join(NAME), text.join("\n")).unwrap();
         let records = Records::in_state(state);
+        let mut waiting = Vec::new();
+        // The second time it is as if the file could not be moved after the import.
         for _ in 0..2 {
+            fs::write(state.join(NAME), text.join("\n")).unwrap();
             import(state, &records).await.unwrap();
+            assert!(!state.join(NAME).exists());
+            waiting.push(records.waiting().await.unwrap().len());
+            records.done(5).await.unwrap();
         }
-        let waiting = records.waiting().await.unwrap();
-        assert_eq!(
-            waiting.iter().map(|event| event.id).collect::<Vec<_>>(),
-            [5]
-        );
+        assert_eq!(waiting, [1, 0]);
         assert_eq!(records.publish(Event::default(), 1).await.unwrap(), 6);
         assert_eq!(records.next_subscription(1).await.unwrap(), 3);
-        assert!(state.join("old").join(NAME).exists());
+        for name in [NAME, "events.jsonl.1"] {
+            assert!(state.join("old").join(name).exists(), "{name}");
+        }
     }
 }

@@ -47,17 +47,13 @@ pub(super) async fn import(state: &Path, records: &Records) -> anyhow::Result<()
         let Some(day) = day else { continue };
         let text = read_limited(&path, MAX_BYTES)?.unwrap_or_default();
         let (rows, broken) = rows(day, &text);
-        records.import_costs(day, rows).await?;
-        days += 1;
-        unread += broken;
+        if records.import_costs(day, rows).await? {
+            days += 1;
+            unread += broken;
+        }
     }
-    put_aside(state, "ledger")?;
-    tracing::info!(
-        days,
-        unread,
-        "the files of the ledger were taken over and put into state/old"
-    );
-    Ok(())
+    tracing::info!(days, unread, "the former ledger was imported");
+    put_aside(state, "ledger")
 }
 
 /// The rows of a day, and how many lines cannot be read.

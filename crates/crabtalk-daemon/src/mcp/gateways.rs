@@ -1,42 +1,34 @@
-//! Components that offer no tools: who said on its connection that it is one, and
-//! is still there.
+//! Components without tools: connections whose Hello names one.
 //!
-//! Invariant: one is on the list for as long as its connection stands, and no longer.
+//! Invariant: a component is listed while its connection is open.
 
 use super::News;
+use crate::error::Error;
 use crabtalk_domain::ComponentNews;
-use crabtalk_proto::{ComponentInfo, Status};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// More than a machine has; beyond it a gateway works and is not listed.
-const MAX_GATEWAYS: usize = 256;
-
-/// Where the daemon knows them from.
-const SOURCE: &str = "hello";
+/// The source of such components in lists.
+pub(crate) const SOURCE: &str = "hello";
 
 /// The gateways of a node.
 pub(crate) struct Gateways {
-    all: Mutex<All>,
+    present: Mutex<BTreeMap<u64, Gateway>>,
     news: Arc<News>,
 }
 
-#[derive(Default)]
-struct All {
-    next: u64,
-    present: BTreeMap<u64, Gateway>,
+/// A connected component without tools.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Gateway {
+    pub(crate) name: String,
+    /// Name and version as the component gives them.
+    pub(crate) client: String,
+    pub(crate) owner: String,
+    pub(crate) since: Timestamp,
 }
 
-struct Gateway {
-    name: String,
-    /// Name and version by its own account.
-    client: String,
-    owner: String,
-    since: Timestamp,
-}
-
-/// One of them; it is gone when this is dropped.
+/// Keeps a gateway listed until it is dropped.
 pub(crate) struct Present {
     gateways: Arc<Gateways>,
     number: u64,
@@ -45,54 +37,49 @@ pub(crate) struct Present {
 impl Gateways {
     pub(crate) fn new(news: Arc<News>) -> Arc<Self> {
         Arc::new(Self {
-            all: Mutex::default(),
+            present: Mutex::default(),
             news,
         })
     }
 
-    fn all(&self) -> MutexGuard<'_, All> {
-        // Whole after each line, so a panic spoils nothing.
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    fn present(&self) -> MutexGuard<'_, BTreeMap<u64, Gateway>> {
+        // Each change is complete within one line, so a panic leaves it consistent.
+        self.present.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes one onto the list, by what it calls itself.
-    pub(crate) fn enter(self: &Arc<Self>, client: &str, owner: &str) -> Result<Present, Status> {
+    /// Lists a gateway by the name that its client gives.
+    pub(crate) fn enter(self: &Arc<Self>, client: &str, owner: &str) -> Result<Present, Error> {
         let name = client.split('/').next().unwrap_or_default();
         if !crabtalk_config::is_name(name) {
-            return Err(Status::bad_request(format!(
-                "{client:?} is no component's name, with or without a version behind a /"
+            return Err(Error::Invalid(format!(
+                "{client:?} is not a component's name: use NAME or NAME/VERSION"
             )));
         }
         let number = {
-            let mut all = self.all();
-            if all.present.len() >= MAX_GATEWAYS {
-                let said = format!("there are {MAX_GATEWAYS} components without tools already");
-                return Err(Status::too_many(said));
-            }
-            let number = all.next;
-            all.next += 1;
+            let mut present = self.present();
+            let number = present.last_key_value().map_or(0, |(last, _)| last + 1);
             let gateway = Gateway {
                 name: name.to_owned(),
                 client: crabtalk_proto::visible(client).into_owned(),
                 owner: owner.to_owned(),
                 since: Timestamp::now(),
             };
-            all.present.insert(number, gateway);
+            present.insert(number, gateway);
             number
         };
-        self.tell(name, "connected");
+        self.announce(
+            name,
+            "connected",
+            format!("{name} is connected and offers no tools"),
+        );
         Ok(Present {
             gateways: Arc::clone(self),
             number,
         })
     }
 
-    fn tell(&self, name: &str, state: &str) {
+    fn announce(&self, name: &str, state: &str, said: String) {
         tracing::info!(component = %name, state, "a component without tools");
-        let said = match state {
-            "connected" => format!("{name} is connected, and offers no tools"),
-            _ => format!("{name} is gone"),
-        };
         self.news.put(ComponentNews {
             name: name.to_owned(),
             source: SOURCE.to_owned(),
@@ -103,28 +90,17 @@ impl Gateways {
         });
     }
 
-    pub(crate) fn list(&self) -> Vec<ComponentInfo> {
-        let all = self.all();
-        let info = |gateway: &Gateway| ComponentInfo {
-            name: gateway.name.clone(),
-            source: SOURCE.into(),
-            transport: "connection".into(),
-            owner: gateway.owner.clone(),
-            state: "connected".into(),
-            server: gateway.client.clone(),
-            since: crabtalk_domain::stamp(gateway.since),
-            connected: 1,
-            ..ComponentInfo::default()
-        };
-        all.present.values().map(info).collect()
+    pub(crate) fn list(&self) -> Vec<Gateway> {
+        self.present().values().cloned().collect()
     }
 }
 
 impl Drop for Present {
     fn drop(&mut self) {
-        let gone = self.gateways.all().present.remove(&self.number);
-        if let Some(gone) = gone {
-            self.gateways.tell(&gone.name, "off");
+        let gone = self.gateways.present().remove(&self.number);
+        if let Some(Gateway { name, .. }) = gone {
+            self.gateways
+                .announce(&name, "off", format!("{name} has disconnected"));
         }
     }
 }
@@ -134,26 +110,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_is_listed_for_as_long_as_it_is_there() {
+    fn gateway_is_listed_while_connected() {
         let gateways = Gateways::new(Arc::default());
         let one = gateways.enter("webhook/1.2", "this user").unwrap();
-        let listed = gateways.list();
-        assert_eq!(listed.len(), 1);
-        let [info] = &listed[..] else { panic!() };
-        assert_eq!(
-            (info.name.as_str(), info.server.as_str()),
-            ("webhook", "webhook/1.2")
-        );
+        let [listed] = &gateways.list()[..] else {
+            panic!()
+        };
+        assert_eq!((&*listed.name, &*listed.client), ("webhook", "webhook/1.2"));
         drop(one);
         assert!(gateways.list().is_empty());
         for name in ["", "../x", "/1", "a b"] {
             assert!(gateways.enter(name, "").is_err(), "{name}");
         }
-        let all: Vec<_> = (0..MAX_GATEWAYS)
-            .map(|_| gateways.enter("x", "").unwrap())
-            .collect();
-        assert_eq!(gateways.enter("x", "").err().unwrap().code, 429);
-        drop(all);
-        assert!(gateways.enter("x", "").is_ok());
     }
 }

@@ -11,7 +11,6 @@ use crate::context::Context;
 use crate::cron::{Cron, ScheduleTool};
 use crate::delegates::DelegateFile;
 use crate::disk::LocalDisk;
-use crate::first_look::Found;
 use crate::ledger::DayLedger;
 use crate::mcp::Mcps;
 use crate::memory::{MemoryTools, memory};
@@ -21,6 +20,7 @@ use crate::remote::Remote;
 use crate::services::Services;
 use crate::settings::Settings;
 use crate::skills::{SkillTool, Skills};
+use crate::start::Loaded;
 use crate::surroundings::Surroundings;
 use arc_swap::ArcSwap;
 use crabtalk_config::{Config, Home};
@@ -41,19 +41,19 @@ use std::sync::Arc;
 use std::time::Instant;
 
 impl Node {
-    /// `open_files` is the limit of open files that commands get. Nothing more is
-    /// read of files than what was `found`.
+    /// Puts a node together without reading files beyond those `loaded`. `open_files`
+    /// is the limit of open files that commands get.
     pub(crate) fn new(
         home: Home,
         open_files: Option<u64>,
-        found: Found,
+        loaded: Loaded,
         records: &Records,
         audit: Audit,
     ) -> anyhow::Result<Self> {
-        let Found {
+        let Loaded {
             composed,
             approvals,
-        } = found;
+        } = loaded;
         let Composed {
             config,
             catalog,
@@ -69,7 +69,7 @@ impl Node {
         let approvals = ground.approvals(approvals, &mut report);
         report.log();
         let store: Arc<dyn Storage> = Arc::new(ground.store());
-        let tools = Arc::new(ground.os_tools()?);
+        let tools = Arc::new(ground.os_tools(records)?);
         let ledger = ground.ledger(&models, records);
         let (bus, remote) = (ground.bus(records), ground.remote());
         let context = Arc::new(ground.context(&store, records, &tools)?);
@@ -172,11 +172,13 @@ impl Ground {
             })
     }
 
-    fn os_tools(&self) -> anyhow::Result<OsTools> {
+    fn os_tools(&self, records: &Records) -> anyhow::Result<OsTools> {
         let guardian = GuardianCommand::own()?;
         let outputs = self.home.state_dir().join("outputs");
         let environment = child_environment(std::env::vars_os());
-        let mut config = OsToolsConfig::new(guardian, self.home.root(), outputs, environment);
+        let changes = Arc::new(records.clone());
+        let home = self.home.root();
+        let mut config = OsToolsConfig::new(guardian, home, outputs, environment, changes);
         config.children = self.children.clone();
         config.open_files = self.open_files;
         config.files = self.skills.files().clone();

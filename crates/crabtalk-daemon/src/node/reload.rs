@@ -2,7 +2,8 @@
 
 use super::Node;
 use crate::compose::{Composed, InForce, Report, compose, sandbox, within_patience};
-use crate::edit::{self, EditError};
+use crate::edit;
+use crate::error::Error;
 use crate::memory::memory;
 use crate::skills::Skills;
 use crabtalk_config::{Config, ConfigFile, Home};
@@ -22,8 +23,8 @@ impl Node {
     /// Changes `config.toml` and takes it, or leaves everything as it is.
     pub(crate) async fn edit(
         &self,
-        change: impl FnOnce(&mut ConfigFile, &Config) -> Result<(), EditError> + Send + 'static,
-    ) -> Result<(), EditError> {
+        change: impl FnOnce(&mut ConfigFile, &Config) -> Result<(), Error> + Send + 'static,
+    ) -> Result<(), Error> {
         self.write_config(move |home, in_force| edit::edit(home, in_force, change))
             .await
     }
@@ -34,23 +35,25 @@ impl Node {
         &self,
         base: Option<String>,
         text: String,
-    ) -> Result<(), EditError> {
+    ) -> Result<(), Error> {
         self.write_config(move |home, _| edit::replace(home, base.as_deref(), &text))
             .await
     }
 
     async fn write_config(
         &self,
-        write: impl FnOnce(&Home, Option<&str>) -> Result<(), EditError> + Send + 'static,
-    ) -> Result<(), EditError> {
+        write: impl FnOnce(&Home, Option<&str>) -> Result<(), Error> + Send + 'static,
+    ) -> Result<(), Error> {
         let mut source = self.in_force.lock().await;
         let (home, in_force) = (self.home.clone(), source.text.clone());
         let edited = tokio::task::spawn_blocking(move || write(&home, in_force.as_deref()));
-        edited
-            .await
-            .map_err(|e| EditError::NotTaken(e.to_string()))??;
+        edited.await??;
         let taken = self.take(&mut source).await;
-        taken.map(drop).map_err(EditError::NotTaken)
+        taken.map(drop).map_err(|why| {
+            Error::Failed(format!(
+                "config.toml was changed, but it could not be put into force: {why}"
+            ))
+        })
     }
 
     async fn take(&self, in_force: &mut InForce) -> Result<Report, String> {

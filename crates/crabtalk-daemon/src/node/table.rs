@@ -11,12 +11,19 @@ use tokio::signal::unix::{SignalKind, signal};
 /// Between two looks at events that are kept for watchers.
 const TIDY_EVERY: Duration = Duration::from_secs(3);
 
+/// Between two passes over all conversations.
+const MAINTAIN_EVERY: Duration = Duration::from_secs(3600);
+
+/// Between two steps of a pass, for the runs beside them.
+const MAINTAIN_PAUSE: Duration = Duration::from_millis(50);
+
 /// Starts what runs beside the clients, who need not wait for any of it.
 pub(crate) fn start_services(node: &Arc<Node>) {
     let services = &node.services;
     for service in [
         interrupted_runs(Arc::clone(node)),
         archive_index(Arc::clone(node)),
+        conversation_index(Arc::clone(node)),
         skill_findings(Arc::clone(node)),
         trash(Arc::clone(node)),
         event_logs(Arc::clone(node)),
@@ -51,9 +58,7 @@ fn skill_findings(node: Arc<Node>) -> Service {
         node.tell_of_skills().await;
         Ok(())
     };
-    Service::optional("skill-findings", "skills", body)
-        .once()
-        .unhurried()
+    Service::optional("skill-findings", "skills", body).once()
 }
 
 /// Makes archives known to recall, in moments of rest.
@@ -64,6 +69,21 @@ fn archive_index(node: Arc<Node>) -> Service {
         async move {
             index_archives(&archives).await;
             Ok(())
+        }
+    })
+}
+
+/// Indexes conversations for lists and searches.
+fn conversation_index(node: Arc<Node>) -> Service {
+    Service::restarted("conversation-index", "store", move |_| {
+        let storage = Arc::clone(node.runtime.storage());
+        async move {
+            loop {
+                while storage.maintain().await? {
+                    tokio::time::sleep(MAINTAIN_PAUSE).await;
+                }
+                tokio::time::sleep(MAINTAIN_EVERY).await;
+            }
         }
     })
     .unhurried()
@@ -78,7 +98,6 @@ fn trash(node: Arc<Node>) -> Service {
             Ok(())
         }
     })
-    .unhurried()
 }
 
 /// Fires cron entries. Without their books it fires nothing, and tries again.
@@ -86,7 +105,6 @@ fn cron(node: Arc<Node>) -> Service {
     Service::restarted("cron", "cron", move |_| {
         crate::cron::work(node.cron.clone(), node.starter())
     })
-    .unhurried()
 }
 
 /// Tells the owner what happens while nobody looks.
@@ -98,7 +116,6 @@ fn notifications(node: Arc<Node>) -> Service {
             Ok(())
         }
     })
-    .unhurried()
 }
 
 /// Fires what is published. Without its journal it fires nothing, and tries again.
@@ -106,7 +123,6 @@ fn bus(node: Arc<Node>) -> Service {
     Service::restarted("bus", "bus", move |_| {
         crate::bus::work(node.bus.clone(), node.starter())
     })
-    .unhurried()
 }
 
 /// Writes what of the record nobody waits for: what was refused, and tried.

@@ -5,9 +5,10 @@
 //! patterns that say so; the answer depends on the token and on who is an owner,
 //! never on what exists.
 
+use crate::error::Error;
 use crabtalk_config::{Config, Token, TokenRole};
 use crabtalk_domain::{ConversationKey, Principal, Sender, TokenName, glob_matches};
-use crabtalk_proto::{Role, Status};
+use crabtalk_proto::Role;
 use jiff::Timestamp;
 use std::net::IpAddr;
 use std::path::Path;
@@ -136,12 +137,12 @@ impl Grant {
     }
 
     /// Resolves when it counts no more, with what its holder is told.
-    pub(crate) fn ended(&self) -> impl Future<Output = Status> + Send + 'static {
+    pub(crate) fn ended(&self) -> impl Future<Output = Error> + Send + 'static {
         let (gone, until) = (self.gone.clone(), self.token.until);
         async move {
             tokio::select! {
-                () = gone.cancelled() => Status::unauthorized("this token was removed or changed"),
-                () = past(until) => Status::unauthorized("this token's time is over"),
+                () = gone.cancelled() => Error::Unauthorized("this token was removed or changed".into()),
+                () = past(until) => Error::Unauthorized("this token has expired".into()),
             }
         }
     }

@@ -128,7 +128,7 @@ mod tests {
         ]));
         assert!(Arc::ptr_eq(&b, &tokens.find(&other).unwrap()));
         let told = a.ended().await;
-        assert_eq!(told.message, "this token was removed or changed");
+        assert_eq!(told.to_string(), "this token was removed or changed");
         assert!(!tokens.find(&shown).unwrap().agent("y"));
         tokens.replace(&config(&[("a", &hash, "until = \"2020-01-01T00:00:00Z\"")]));
         assert!(tokens.find(&shown).is_none());
@@ -142,7 +142,7 @@ mod tests {
         let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_millis(30);
         tokens.replace(&config(&[("a", &hash, &format!("until = \"{soon}\""))]));
         let grant = tokens.find(&shown).expect("not over yet");
-        assert_eq!(grant.ended().await.message, "this token's time is over");
+        assert_eq!(grant.ended().await.to_string(), "this token has expired");
         assert!(tokens.find(&shown).is_none());
     }
 }

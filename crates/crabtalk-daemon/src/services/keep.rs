@@ -29,13 +29,6 @@ enum Ending {
 
 /// Runs a service until the daemon stops, or until it is done or stays off.
 pub(super) async fn keep(mut service: Service, board: Board) {
-    if !service.begins_after.is_zero() {
-        tokio::select! {
-            biased;
-            () = board.stop().cancelled() => return board.is_now(State::Stopped),
-            () = tokio::time::sleep(service.begins_after) => {}
-        }
-    }
     let mut pause = FIRST_PAUSE;
     loop {
         let began = Instant::now();

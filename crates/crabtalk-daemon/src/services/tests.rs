@@ -50,34 +50,6 @@ async fn a_service_that_fails_is_started_again_and_shown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_waits_for_is_shown_at_once_and_begins_a_moment_later() {
-    let services = services();
-    let began = Instant::now();
-    services.start(
-        Service::optional("late", "tests", async |_| Ok(()))
-            .unhurried()
-            .once(),
-    );
-    services.start(
-        Service::optional("idle", "tests", async |_| Ok(()))
-            .unhurried()
-            .once(),
-    );
-    assert_eq!(row(&services, "late").state, State::Running);
-    until(&services, "late", |row| row.state == State::Done).await;
-    assert_eq!(began.elapsed(), MOMENT);
-
-    services.start(
-        Service::optional("never", "tests", async |_| Ok(()))
-            .unhurried()
-            .once(),
-    );
-    services.stop();
-    services.ended().await;
-    assert_eq!(row(&services, "never").state, State::Stopped);
-}
-
-#[tokio::test(start_paused = true)]
 async fn pauses_between_starts_grow_up_to_a_minute() {
     let (services, starts) = (services(), Arc::<AtomicU32>::default());
     services.start(failing(&starts));

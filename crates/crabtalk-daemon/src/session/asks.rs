@@ -1,13 +1,14 @@
 //! What is asked of people: lists of it, and their replies.
 
-use super::{Session, narrowed, status, wire};
+use super::{Session, narrowed, wire};
+use crate::error::Error;
 use crabtalk_domain::ConversationKey;
 use crabtalk_proto::*;
 use crabtalk_runtime::PendingAsk as Waiting;
 use std::collections::HashMap;
 
 impl Session {
-    pub(super) async fn asks(&self, request: ListAsksMsg) -> Result<AskList, Status> {
+    pub(super) async fn asks(&self, request: ListAsksMsg) -> Result<AskList, Error> {
         let agent = narrowed(&request.agent);
         let sender = narrowed(&request.sender);
         let pending = |pending: Waiting| PendingAsk {
@@ -38,7 +39,7 @@ impl Session {
     }
 
     /// Answers what is asked, or one question of it.
-    pub(super) async fn reply(&self, request: ReplyToAsk) -> Result<(), Status> {
+    pub(super) async fn reply(&self, request: ReplyToAsk) -> Result<(), Error> {
         let key = self.key(&request.agent, &request.sender)?;
         let id = request.ask_id.as_deref().filter(|id| !id.is_empty());
         self.check_ask(id)?;
@@ -46,6 +47,6 @@ impl Session {
             .runtime
             .reply_from(&key, id, &request.content, &self.answering())
             .await
-            .map_err(|e| status(&e))
+            .map_err(Error::from)
     }
 }

@@ -3,10 +3,10 @@
 //! Invariants: a few files are looked at together, so that others get their turn at
 //! the disk; a look ends with its time.
 
-use super::{Session, status};
+use super::Session;
+use crate::error::Error;
 use crabtalk_domain::storage::BrokenLog as Broken;
 use crabtalk_proto::*;
-use crabtalk_runtime::Error;
 use crabtalk_store::Records;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -55,13 +55,9 @@ impl Session {
     pub(super) async fn broken_logs(
         &self,
         request: CheckConversationsMsg,
-    ) -> Result<BrokenLogList, Status> {
+    ) -> Result<BrokenLogList, Error> {
         let storage = self.node.runtime.storage();
-        let failed = |e| status(&Error::from(e));
-        let names = storage
-            .file_names(request.trash, request.lines)
-            .await
-            .map_err(failed)?;
+        let names = storage.file_names(request.trash, request.lines).await?;
         let together = if request.lines { 1 } else { HEADS };
         let deadline = Instant::now() + MAX_TIME;
         let mut list = BrokenLogList::default();
@@ -74,7 +70,7 @@ impl Session {
                 break;
             }
             let found = storage.broken(request.trash, names.to_vec(), request.lines);
-            let found = found.await.map_err(failed)?;
+            let found = found.await?;
             list.logs.extend(found.into_iter().map(told));
         }
         list.incomplete |= list.logs.len() > MAX_TOLD;

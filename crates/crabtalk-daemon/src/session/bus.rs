@@ -2,6 +2,7 @@
 
 use super::Session;
 use crate::bus::Count;
+use crate::error::Error;
 use crabtalk_proto::*;
 use crabtalk_triggers::bus::Subscription;
 
@@ -9,17 +10,17 @@ impl Session {
     pub(super) async fn subscribe(
         &self,
         request: SubscribeEventMsg,
-    ) -> Result<SubscriptionInfo, Status> {
+    ) -> Result<SubscriptionInfo, Error> {
         let agent = match request.target_agent.as_str() {
             // Which one that is may change later: the subscription keeps this one.
             "" => self.node.config().default_agent.clone(),
             agent => agent.to_owned(),
         };
         let catalog = self.node.runtime.catalog();
-        catalog.agent(&agent).map_err(|e| super::status(&e))?;
+        catalog.agent(&agent)?;
         drop(catalog);
         if !self.reaches(&agent, &format!("event:{}", request.source)) {
-            return Err(Status::forbidden(format!(
+            return Err(Error::Forbidden(format!(
                 "this token does not reach the sender \"event:{}\", as whom it would run",
                 request.source
             )));
@@ -39,12 +40,12 @@ impl Session {
         self.reaches(one.agent.as_str(), &format!("event:{}", one.source))
     }
 
-    pub(super) async fn unsubscribe(&self, request: UnsubscribeEventMsg) -> Result<(), Status> {
+    pub(super) async fn unsubscribe(&self, request: UnsubscribeEventMsg) -> Result<(), Error> {
         self.check_subscription(request.id).await?;
         self.node.bus.unsubscribe(request.id).await
     }
 
-    pub(super) async fn publish(&self, request: PublishEventMsg) -> Result<Pong, Status> {
+    pub(super) async fn publish(&self, request: PublishEventMsg) -> Result<Pong, Error> {
         let bus = &self.node.bus;
         let matched = bus.publish(request.source, request.payload).await?;
         Ok(Pong {
@@ -53,7 +54,7 @@ impl Session {
     }
 
     /// A subscription beyond reach is none.
-    async fn check_subscription(&self, id: u64) -> Result<(), Status> {
+    async fn check_subscription(&self, id: u64) -> Result<(), Error> {
         if self.reaches_everything() {
             return Ok(());
         }
@@ -61,14 +62,14 @@ impl Session {
         let found = listed.iter().find(|(one, _)| one.id == id);
         match found.is_some_and(|(one, _)| self.reaches_one(one)) {
             true => Ok(()),
-            false => Err(Status::not_found(format!("there is no subscription {id}"))),
+            false => Err(Error::NotFound(format!("there is no subscription {id}"))),
         }
     }
 
     pub(super) async fn subscriptions(
         &self,
         _: ListSubscriptionsMsg,
-    ) -> Result<SubscriptionList, Status> {
+    ) -> Result<SubscriptionList, Error> {
         let listed = self.node.bus.list().await?;
         let reached = listed.into_iter().filter(|(one, _)| self.reaches_one(one));
         let listed = reached.map(|(one, count)| {

@@ -4,21 +4,15 @@
 //! run of the conversation that goes on keeps its files.
 
 use super::Session;
+use crate::error::Error;
 use crabtalk_proto::*;
-use crabtalk_tools::{RunChanges as Changes, UndoRefused};
+use crabtalk_tools::RunChanges as Changes;
 
 /// Runs that are listed when the client does not say.
 const DEFAULT_RUNS: usize = 20;
 
 /// Runs that are listed at most.
 const MAX_RUNS: usize = 200;
-
-fn refused(error: &UndoRefused) -> Status {
-    match error {
-        UndoRefused::NoRun(_) | UndoRefused::Nothing => Status::not_found(error.to_string()),
-        UndoRefused::Failed(why) => Status::internal(why.clone()),
-    }
-}
 
 fn on_the_wire(changes: Changes) -> RunChanges {
     let file = |file: crabtalk_tools::FileChange| FileChange {
@@ -36,34 +30,34 @@ fn on_the_wire(changes: Changes) -> RunChanges {
 }
 
 impl Session {
-    pub(super) async fn changes(&self, request: ListChangesMsg) -> Result<ChangeList, Status> {
+    pub(super) async fn changes(&self, request: ListChangesMsg) -> Result<ChangeList, Error> {
         let key = self.key(&request.agent, &request.sender)?;
         let most = super::as_many(request.limit, DEFAULT_RUNS, MAX_RUNS);
         let tools = &self.node.tools;
         let runs = tools.changes(&key, request.run, most, request.diffs).await;
-        let runs = runs.map_err(|e| refused(&e))?;
+        let runs = runs?;
         Ok(ChangeList {
             runs: runs.into_iter().map(on_the_wire).collect(),
         })
     }
 
-    pub(super) async fn take_back(&self, request: UndoMsg) -> Result<UndoReport, Status> {
+    pub(super) async fn take_back(&self, request: UndoMsg) -> Result<UndoReport, Error> {
         if !self.acts_for_owner() {
-            return Err(Status::forbidden(
-                "only an owner puts files back, or a token that acts for one",
+            return Err(Error::Forbidden(
+                "only an owner puts files back, or a token that acts for one".into(),
             ));
         }
         let key = self.key(&request.agent, &request.sender)?;
         let live = self.node.runtime.live_all();
         let runs = live.iter().any(|live| live.key == key && live.running);
         if runs && !request.dry_run {
-            return Err(Status::conflict(format!(
+            return Err(Error::Conflict(format!(
                 "a run of {key} goes on and may change the same files: wait for it, or cancel it"
             )));
         }
         let tools = &self.node.tools;
         let undone = tools.undo(&key, request.run, !request.dry_run, request.partly);
-        let undone = undone.await.map_err(|e| refused(&e))?;
+        let undone = undone.await?;
         Ok(UndoReport {
             done: undone.done,
             changes: Some(on_the_wire(undone.changes)),

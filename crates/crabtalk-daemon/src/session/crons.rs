@@ -2,6 +2,7 @@
 
 use super::Session;
 use crate::cron::{Listed, maker};
+use crate::error::Error;
 use crabtalk_domain::{AgentConfig, stamp};
 use crabtalk_files::local_zone;
 use crabtalk_gate::ToolRights as Rights;
@@ -42,7 +43,7 @@ const HARMLESS: &[&str] = &[
 ];
 
 impl Session {
-    pub(super) async fn make_cron(&self, request: CreateCronMsg) -> Result<CronInfo, Status> {
+    pub(super) async fn make_cron(&self, request: CreateCronMsg) -> Result<CronInfo, Error> {
         let or = |text: Option<String>| text.unwrap_or_default();
         let agent = match request.agent.as_str() {
             // Which one that is may change later: the entry keeps this one.
@@ -51,10 +52,7 @@ impl Session {
         };
         // Whom it is for is known.
         let catalog = self.node.runtime.catalog();
-        let settings = catalog
-            .agent(&agent)
-            .map_err(|e| super::status(&e))?
-            .clone();
+        let settings = catalog.agent(&agent)?.clone();
         drop(catalog);
         let cwd = or(request.cwd);
         if !cwd.is_empty() {
@@ -132,7 +130,7 @@ impl Session {
     }
 
     /// An entry for somebody beyond reach is none.
-    async fn check_cron(&self, id: u64) -> Result<(), Status> {
+    async fn check_cron(&self, id: u64) -> Result<(), Error> {
         if self.reaches_everything() {
             return Ok(());
         }
@@ -140,11 +138,11 @@ impl Session {
         let found = listed.iter().find(|listed| listed.entry.draft.id == id);
         match found.is_some_and(|listed| self.reaches_key(&listed.entry.key)) {
             true => Ok(()),
-            false => Err(Status::not_found(format!("there is no cron entry {id}"))),
+            false => Err(Error::NotFound(format!("there is no cron entry {id}"))),
         }
     }
 
-    pub(super) async fn crons(&self, _: ListCronsMsg) -> Result<CronList, Status> {
+    pub(super) async fn crons(&self, _: ListCronsMsg) -> Result<CronList, Error> {
         let (listed, findings) = self.node.cron.list().await?;
         let now = Timestamp::now();
         let reached = listed
@@ -162,7 +160,7 @@ impl Session {
         Ok(CronList { crons, problems })
     }
 
-    pub(super) async fn change_cron(&self, request: SetCronMsg) -> Result<CronInfo, Status> {
+    pub(super) async fn change_cron(&self, request: SetCronMsg) -> Result<CronInfo, Error> {
         self.check_cron(request.id).await?;
         let SetCronMsg { id, paused, .. } = request;
         let mut listed = None;
@@ -182,7 +180,7 @@ impl Session {
         if let Some(paused) = paused {
             listed = Some(self.node.cron.pause(id, paused).await?);
         }
-        let listed = listed.ok_or_else(|| Status::bad_request("say what to change"))?;
+        let listed = listed.ok_or_else(|| Error::Invalid("say what to change".into()))?;
         let mut info = self.told(info(&listed, Timestamp::now()));
         if info.asks != "inbox" {
             info.unattended = self.why_idle(&info.agent);
@@ -210,7 +208,7 @@ impl Session {
         }
     }
 
-    pub(super) async fn fire_cron(&self, RunCronMsg { id }: RunCronMsg) -> Result<CronRun, Status> {
+    pub(super) async fn fire_cron(&self, RunCronMsg { id }: RunCronMsg) -> Result<CronRun, Error> {
         self.check_cron(id).await?;
         let fire = self.node.cron.run_now(id).await?;
         Ok(CronRun {
@@ -226,16 +224,16 @@ impl Session {
         })
     }
 
-    pub(super) async fn drop_cron(&self, request: DeleteCronMsg) -> Result<(), Status> {
+    pub(super) async fn drop_cron(&self, request: DeleteCronMsg) -> Result<(), Error> {
         self.check_cron(request.id).await?;
         self.node.cron.remove(request.id).await
     }
 
-    pub(super) async fn cron_times(&self, request: TestCronMsg) -> Result<CronTimes, Status> {
+    pub(super) async fn cron_times(&self, request: TestCronMsg) -> Result<CronTimes, Error> {
         cron_times(&request)
     }
 
-    pub(super) async fn cron_runs(&self, request: ListCronRunsMsg) -> Result<CronRunList, Status> {
+    pub(super) async fn cron_runs(&self, request: ListCronRunsMsg) -> Result<CronRunList, Error> {
         let limit = super::as_many(request.limit, ROWS, MAX_ROWS);
         if self.reaches_everything() {
             let rows = self.node.cron.rows(request.id, limit).await?;
@@ -301,8 +299,8 @@ fn edit(draft: &mut Draft, request: SetCronMsg) {
 }
 
 /// When an expression or a single time would be due.
-fn cron_times(request: &TestCronMsg) -> Result<CronTimes, Status> {
-    let bad = |error: String| Status::bad_request(error);
+fn cron_times(request: &TestCronMsg) -> Result<CronTimes, Error> {
+    let bad = |error: String| Error::Invalid(error);
     let zone = match request.zone.trim() {
         "" => local_zone(),
         name => zone(name).map_err(|e| bad(e.to_string()))?,

@@ -176,6 +176,7 @@ fn message(event: &HubEvent) -> Option<AgentEventMsg> {
         timestamp: event.at.clone(),
         run: event.run,
         speaker: event.speaker.to_string(),
+        request_id: event.request_id.to_string(),
         seq: event.seq,
         ..AgentEventMsg::default()
     };

@@ -1,8 +1,8 @@
 //! Folders that a client names: whether they are there, and where they lead.
 
 use super::Session;
+use crate::error::Error;
 use crate::remote::Grant;
-use crabtalk_proto::{Status, code};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ impl Session {
     /// A working directory has to be there, and be named from the root. Its links
     /// are followed here, once: from then on it is told by a path that has none,
     /// and whoever puts one there is refused.
-    pub(super) async fn check_cwd(&self, cwd: Option<&str>) -> Result<Option<PathBuf>, Status> {
+    pub(super) async fn check_cwd(&self, cwd: Option<&str>) -> Result<Option<PathBuf>, Error> {
         let Some(cwd) = cwd else {
             return Ok(None);
         };
@@ -20,24 +20,24 @@ impl Session {
         let resolved = self.resolve_folder("cwd", cwd).await?;
         resolved
             .map(Some)
-            .map_err(|e| Status::bad_request(format!("the cwd {cwd:?} cannot be used: {e}")))
+            .map_err(|e| Error::Invalid(format!("the cwd {cwd:?} cannot be used: {e}")))
     }
 
     /// As [`Session::check_cwd`], below a token's own folders. Beyond them nothing
     /// is told of what is there.
-    async fn granted_cwd(&self, grant: Arc<Grant>, cwd: &str) -> Result<PathBuf, Status> {
+    async fn granted_cwd(&self, grant: Arc<Grant>, cwd: &str) -> Result<PathBuf, Error> {
         let path = PathBuf::from(cwd);
         let found = self.look_at(cwd, move || {
             let resolved = path.is_absolute().then(|| path.canonicalize().ok())??;
             (grant.folder(&resolved) && resolved.is_dir()).then_some(resolved)
         });
         found.await?.ok_or_else(|| {
-            Status::forbidden(format!("{cwd:?} is no folder within this token's reach"))
+            Error::Forbidden(format!("{cwd:?} is no folder within this token's reach"))
         })
     }
 
     /// A folder that a client names has to be there, and be named from the root.
-    pub(super) async fn check_folder(&self, what: &str, folder: &str) -> Result<PathBuf, Status> {
+    pub(super) async fn check_folder(&self, what: &str, folder: &str) -> Result<PathBuf, Error> {
         // Whether its links can be followed by the daemon is not asked here.
         let _ = self.resolve_folder(what, folder).await?;
         Ok(PathBuf::from(folder))
@@ -48,16 +48,16 @@ impl Session {
         &self,
         what: &str,
         folder: &str,
-    ) -> Result<std::io::Result<PathBuf>, Status> {
+    ) -> Result<std::io::Result<PathBuf>, Error> {
         let path = PathBuf::from(folder);
         if !path.is_absolute() {
-            return Err(Status::bad_request(format!(
+            return Err(Error::Invalid(format!(
                 "the {what} {folder:?} is not absolute"
             )));
         }
         let look = move || path.is_dir().then(|| path.canonicalize());
         let found = self.look_at(folder, look).await?;
-        found.ok_or_else(|| Status::bad_request(format!("the {what} {folder:?} is not a folder")))
+        found.ok_or_else(|| Error::Invalid(format!("the {what} {folder:?} is not a folder")))
     }
 
     /// Looks at a path of a client's, which may lie anywhere.
@@ -65,9 +65,9 @@ impl Session {
         &self,
         path: &str,
         look: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Status> {
+    ) -> Result<T, Error> {
         let files = self.node.skills.files();
         let looked = files.look(path, look).await;
-        looked.map_err(|why| Status::new(code::TIMEOUT, format!("{path:?}: {why}")))
+        looked.map_err(|why| Error::TimedOut(format!("{path:?}: {why}")))
     }
 }

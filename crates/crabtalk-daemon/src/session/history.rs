@@ -1,13 +1,13 @@
 //! Pages of histories and archives.
 
 use super::trash::failure;
-use super::{Session, status, wire};
+use super::{Session, wire};
+use crate::error::Error;
 use crabtalk_domain::storage::{
     ArchiveInfo as Archive, LogEntry, LogPart, Page, RunPhase, Summary,
 };
 use crabtalk_domain::{ConversationKey, ToolCall, ToolCallInfo as Call};
 use crabtalk_proto::*;
-use crabtalk_runtime::Error;
 
 /// Entries of a page when the client does not say.
 const DEFAULT_PAGE: usize = 100;
@@ -26,7 +26,7 @@ const MAX_PAGE_BYTES: usize = 8 * 1024 * 1024;
 const MAX_FILE_MESSAGES: usize = 10_000;
 
 impl Session {
-    pub(super) async fn history_page(&self, request: GetHistoryMsg) -> Result<HistoryPage, Status> {
+    pub(super) async fn history_page(&self, request: GetHistoryMsg) -> Result<HistoryPage, Error> {
         let key = self.key(&request.agent, &request.sender)?;
         let before = match request.first {
             true => Some(NEAR_THE_BEGIN),
@@ -53,27 +53,23 @@ impl Session {
         })
     }
 
-    async fn page(&self, source: LogPart, before: Option<u64>, limit: u32) -> Result<Page, Status> {
+    async fn page(&self, source: LogPart, before: Option<u64>, limit: u32) -> Result<Page, Error> {
         let limit = super::as_many(limit, DEFAULT_PAGE, MAX_PAGE);
         let storage = self.node.runtime.storage();
         storage
             .page(&source, before, limit)
             .await
-            .map_err(|e| status(&Error::from(e)))
+            .map_err(Error::from)
     }
 
     pub(super) async fn history_of_file(
         &self,
         request: GetConversationHistoryMsg,
-    ) -> Result<ConversationHistory, Status> {
+    ) -> Result<ConversationHistory, Error> {
         let storage = self.node.runtime.storage();
-        let failed = |e| status(&Error::from(e));
         let summary = self.file(&request.file_path).await?;
         let source = LogPart::File(request.file_path);
-        let mut page = storage
-            .page(&source, None, MAX_FILE_MESSAGES)
-            .await
-            .map_err(failed)?;
+        let mut page = storage.page(&source, None, MAX_FILE_MESSAGES).await?;
         // These messages have words alone.
         for entry in &mut page.entries {
             entry.message = entry.message.with_notes(|image| Some(image.note()));
@@ -100,43 +96,39 @@ impl Session {
 
     /// A conversation's file. One beyond reach is answered as one that is not there,
     /// whose name says nothing either.
-    async fn file(&self, name: &str) -> Result<Summary, Status> {
+    async fn file(&self, name: &str) -> Result<Summary, Error> {
         let storage = self.node.runtime.storage();
         let found = storage.file(name).await;
         if self.reaches_everything() {
-            return found.map_err(|e| status(&Error::from(e)));
+            return found.map_err(Error::from);
         }
         let found = found.ok().filter(|summary| self.reaches_key(&summary.key));
-        found.ok_or_else(|| Status::not_found(format!("there is no conversation file {name:?}")))
+        found.ok_or_else(|| Error::NotFound(format!("there is no conversation file {name:?}")))
     }
 
-    pub(super) async fn delete_file(&self, request: DeleteConversationMsg) -> Result<(), Status> {
+    pub(super) async fn delete_file(&self, request: DeleteConversationMsg) -> Result<(), Error> {
         let storage = self.node.runtime.storage();
-        let failed = |e| status(&Error::from(e));
         let summary = self.file(&request.file_path).await?;
         if summary.superseded {
-            return storage
-                .remove_file(&request.file_path)
-                .await
-                .map_err(failed);
+            return Ok(storage.remove_file(&request.file_path).await?);
         }
         self.remove(&summary.key).await
     }
 
-    pub(super) async fn remove_pair(&self, request: RemoveConversationMsg) -> Result<(), Status> {
+    pub(super) async fn remove_pair(&self, request: RemoveConversationMsg) -> Result<(), Error> {
         let key = self.key(&request.agent, &request.sender)?;
         self.remove(&key).await
     }
 
     /// Removes a conversation, and what is derived from it.
-    async fn remove(&self, key: &ConversationKey) -> Result<(), Status> {
+    async fn remove(&self, key: &ConversationKey) -> Result<(), Error> {
         let removed = self.node.runtime.remove(key).await;
-        removed.map_err(|e| status(&e))?;
+        removed?;
         self.node.memory().archives().forget(key).await;
         Ok(())
     }
 
-    pub(super) async fn archives(&self, request: ListArchivesMsg) -> Result<ArchiveList, Status> {
+    pub(super) async fn archives(&self, request: ListArchivesMsg) -> Result<ArchiveList, Error> {
         let key = self.key(&request.agent, &request.sender)?;
         let archives = self.archives_of(&key).await?;
         Ok(ArchiveList {
@@ -144,19 +136,19 @@ impl Session {
         })
     }
 
-    async fn archives_of(&self, key: &ConversationKey) -> Result<Vec<Archive>, Status> {
+    async fn archives_of(&self, key: &ConversationKey) -> Result<Vec<Archive>, Error> {
         let archives = self.node.runtime.storage().archives(key).await;
-        archives.map_err(|e| status(&Error::from(e)))
+        archives.map_err(Error::from)
     }
 
-    pub(super) async fn archive(&self, request: GetArchiveMsg) -> Result<ArchiveContent, Status> {
+    pub(super) async fn archive(&self, request: GetArchiveMsg) -> Result<ArchiveContent, Error> {
         let key = self.key(&request.agent, &request.sender)?;
         let archives = self.archives_of(&key).await?;
         let found = archives
             .into_iter()
             .find(|archive| archive.index == request.index);
         let found = found.ok_or_else(|| {
-            Status::not_found(format!(
+            Error::NotFound(format!(
                 "{key} has no archive {}; list them first",
                 request.index
             ))

@@ -1,10 +1,10 @@
 //! Search and the list of skills.
 
-use super::{Session, status};
+use super::Session;
+use crate::error::Error;
 use crabtalk_domain::ConversationKey;
 use crabtalk_memory::{FoundIn, Hit};
 use crabtalk_proto::*;
-use crabtalk_runtime::Error;
 use crabtalk_skills::{SkillSource, SkillSummary, Trust, content_hash};
 use std::sync::Arc;
 
@@ -16,9 +16,9 @@ const MAX_HITS: usize = 100;
 
 impl Session {
     /// Searches entries and archives as the conversation sees them (MEM-2).
-    pub(super) async fn find(&self, request: SearchMsg) -> Result<SearchResults, Status> {
+    pub(super) async fn find(&self, request: SearchMsg) -> Result<SearchResults, Error> {
         if request.query.trim().is_empty() {
-            return Err(status(&Error::EmptyContent));
+            return Err(crabtalk_runtime::Error::EmptyContent.into());
         }
         let key = self.key(&request.agent, &request.sender)?;
         let limit = super::as_many(request.limit, DEFAULT_HITS, MAX_HITS);
@@ -41,7 +41,7 @@ impl Session {
     }
 
     /// All skills, those of the project where the client works among them.
-    pub(super) async fn skills(&self, request: ListSkillsMsg) -> Result<SkillList, Status> {
+    pub(super) async fn skills(&self, request: ListSkillsMsg) -> Result<SkillList, Error> {
         let cwd = self.check_cwd(request.cwd.as_deref()).await?;
         let skills = Arc::clone(&self.node.skills);
         let disabled = self.node.config().skills.disabled.clone();
@@ -84,7 +84,7 @@ impl Session {
             }
             listed
         });
-        listed.map_err(|why| Status::internal(format!("the skills could not be read: {why}")))
+        listed.map_err(|why| Error::Failed(format!("the skills could not be read: {why}")))
     }
 }
 

@@ -1,11 +1,12 @@
 //! Lists of conversations.
 
+use super::Session;
 use super::trash::info as as_logged;
-use super::{Session, status};
+use crate::error::Error;
 use crabtalk_domain::ConversationKey;
 use crabtalk_domain::storage::Summary;
 use crabtalk_proto::*;
-use crabtalk_runtime::{Error, LiveInfo};
+use crabtalk_runtime::LiveInfo;
 use std::collections::{HashMap, HashSet};
 
 /// An empty name means any (wire.md).
@@ -36,7 +37,7 @@ impl Session {
         agent: &str,
         sender: &str,
         limit: u32,
-    ) -> Result<Vec<Summary>, Status> {
+    ) -> Result<Vec<Summary>, Error> {
         let storage = self.node.runtime.storage();
         let most = match self.reaches_everything() {
             true => bound(limit).saturating_add(1),
@@ -44,7 +45,7 @@ impl Session {
             false => usize::MAX,
         };
         let listed = storage.latest(wanted(agent), wanted(sender), most).await;
-        let mut listed = listed.map_err(|e| status(&Error::from(e)))?;
+        let mut listed = listed?;
         listed.retain(|summary| self.reaches_key(&summary.key));
         listed.truncate(bound(limit).saturating_add(1));
         Ok(listed)
@@ -53,7 +54,7 @@ impl Session {
     pub(super) async fn conversations(
         &self,
         request: ListConversationsMsg,
-    ) -> Result<ConversationList, Status> {
+    ) -> Result<ConversationList, Error> {
         let live = self.live();
         let catalog = self.node.runtime.catalog();
         let info = |summary: Summary| {
@@ -86,7 +87,7 @@ impl Session {
     pub(super) async fn active_conversations(
         &self,
         request: ListActiveConversationsMsg,
-    ) -> Result<ActiveConversationList, Status> {
+    ) -> Result<ActiveConversationList, Error> {
         let mut summaries = self
             .summaries(&request.agent, &request.sender, request.limit)
             .await?;

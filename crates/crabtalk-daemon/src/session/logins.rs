@@ -4,52 +4,51 @@
 //! to the loopback of that machine, and nowhere else.
 
 use super::Session;
+use crate::error::Error;
 use crabtalk_mcp::LoggedOut;
 use crabtalk_proto::*;
 
 impl Session {
-    pub(super) async fn begin_mcp_login(&self, request: LoginMcpMsg) -> Result<McpLogin, Status> {
+    pub(super) async fn begin_mcp_login(&self, request: LoginMcpMsg) -> Result<McpLogin, Error> {
         let LoginMcpMsg { name, redirect } = request;
         if !is_loopback(&redirect) {
-            return Err(Status::bad_request(
-                "redirect is no address of the loopback: it begins with http://127.0.0.1:PORT/",
+            return Err(Error::Invalid(
+                "redirect is no address of the loopback: it begins with http://127.0.0.1:PORT/"
+                    .into(),
             ));
         }
         let servers = &self.node.mcps.servers;
         self.node.mcps.known().await;
         let settings = servers
             .settings(&name)
-            .ok_or_else(|| Status::not_found(format!("there is no MCP server {name:?}")))?;
+            .ok_or_else(|| Error::NotFound(format!("there is no MCP server {name:?}")))?;
         let begun = servers.begin_login(&settings, &redirect).await;
-        let address = begun.map_err(|why| Status::bad_request(format!("{name}: {why}")))?;
+        let address = begun.map_err(|why| Error::Invalid(format!("{name}: {why}")))?;
         Ok(McpLogin { address })
     }
 
-    pub(super) async fn end_mcp_login(&self, request: FinishMcpLoginMsg) -> Result<(), Status> {
+    pub(super) async fn end_mcp_login(&self, request: FinishMcpLoginMsg) -> Result<(), Error> {
         let FinishMcpLoginMsg { name, redirected } = request;
         let servers = &self.node.mcps.servers;
         let finished = servers.finish_login(&name, &redirected).await;
-        finished.map_err(|why| Status::bad_request(format!("{name}: {why}")))
+        finished.map_err(|why| Error::Invalid(format!("{name}: {why}")))
     }
 
     pub(super) async fn forget_mcp_login(
         &self,
         LogoutMcpMsg { name }: LogoutMcpMsg,
-    ) -> Result<(), Status> {
+    ) -> Result<(), Error> {
         // It becomes part of a file's name.
         if !crabtalk_config::is_name(&name) {
-            return Err(Status::bad_request(format!("{name:?} is no server's name")));
+            return Err(Error::Invalid(format!("{name:?} is no server's name")));
         }
         match self.node.mcps.servers.log_out(&name).await {
             Ok(LoggedOut::Done) => Ok(()),
-            Ok(LoggedOut::Nobody) => {
-                Err(Status::not_found(format!("nobody is logged in to {name}")))
-            }
-            Ok(LoggedOut::HereAlone { why }) => Err(Status::new(
-                code::PROVIDER,
-                format!("the login to {name} is forgotten here; {why}"),
-            )),
-            Err(why) => Err(Status::internal(why)),
+            Ok(LoggedOut::Nobody) => Err(Error::NotFound(format!("nobody is logged in to {name}"))),
+            Ok(LoggedOut::HereAlone { why }) => Err(Error::Upstream(format!(
+                "the login to {name} is forgotten here; {why}"
+            ))),
+            Err(why) => Err(Error::Failed(why)),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! MCP servers and components, as clients see and change them.
 
 use super::Session;
-use crate::edit::EditError;
+use crate::error::Error;
 use crate::mcp;
 use crabtalk_config::{Config, MASK, Mcp, McpTransport, is_name, parse_section};
 use crabtalk_mcp::{Behind, Listener, Phase, ServerStatus, Servers};
@@ -16,7 +16,7 @@ impl Session {
         &self.node.mcps.servers
     }
 
-    pub(super) async fn mcps(&self, _: ListMcpsMsg) -> Result<McpList, Status> {
+    pub(super) async fn mcps(&self, _: ListMcpsMsg) -> Result<McpList, Error> {
         self.node.mcps.known().await;
         let config = self.node.config();
         let listed = self.servers().list();
@@ -29,7 +29,7 @@ impl Session {
         })
     }
 
-    pub(super) async fn components(&self, _: ListComponentsMsg) -> Result<ComponentList, Status> {
+    pub(super) async fn components(&self, _: ListComponentsMsg) -> Result<ComponentList, Error> {
         self.node.mcps.known().await;
         let (servers, listed) = (self.servers().clone(), self.servers().list());
         // Whose a port is takes a look at every process: one, however many ports.
@@ -52,13 +52,13 @@ impl Session {
             listed.into_iter().map(known).collect::<Vec<_>>()
         });
         let mut components = found.await.unwrap_or_default();
-        components.extend(self.node.mcps.gateways.list());
+        components.extend(self.node.mcps.gateways.list().into_iter().map(gateway));
         components.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(ComponentList { components })
     }
 
     /// Takes the list as a whole.
-    pub(super) async fn put_mcps(&self, request: SetLocalMcpsMsg) -> Result<(), Status> {
+    pub(super) async fn put_mcps(&self, request: SetLocalMcpsMsg) -> Result<(), Error> {
         let mut tables = Vec::new();
         for mcp in request.mcps {
             check_name(&mcp.name)?;
@@ -78,14 +78,14 @@ impl Session {
         .await
     }
 
-    pub(super) async fn put_mcp(&self, request: SetMcpMsg) -> Result<(), Status> {
+    pub(super) async fn put_mcp(&self, request: SetMcpMsg) -> Result<(), Error> {
         let SetMcpMsg { name, config } = request;
         check_name(&name)?;
         let table = parse_section(&config)
-            .map_err(|e| Status::bad_request(format!("mcp.{name}: {}", e.with_causes())))?;
+            .map_err(|e| Error::Invalid(format!("mcp.{name}: {}", e.with_causes())))?;
         if !table.is_object() {
-            return Err(Status::bad_request(
-                "the server's config is no table: send its keys as JSON, TOML or YAML",
+            return Err(Error::Invalid(
+                "the server's config is no table: send its keys as JSON, TOML or YAML".into(),
             ));
         }
         self.edit(move |file, _| Ok(file.set(&["mcp", &name], &table)?))
@@ -95,7 +95,7 @@ impl Session {
     pub(super) async fn remove_mcp(
         &self,
         DeleteMcpMsg { name }: DeleteMcpMsg,
-    ) -> Result<(), Status> {
+    ) -> Result<(), Error> {
         self.edit(move |file, config| {
             check_has_mcp(config, &name)?;
             file.remove(&["mcp", &name]);
@@ -104,13 +104,13 @@ impl Session {
         .await
     }
 
-    pub(super) async fn try_mcp(&self, request: TestMcpMsg) -> Result<McpTest, Status> {
+    pub(super) async fn try_mcp(&self, request: TestMcpMsg) -> Result<McpTest, Error> {
         let TestMcpMsg { name, config } = request;
         check_name(&name)?;
         self.node.mcps.known().await;
         let settings = match config.is_empty() {
             true => self.servers().settings(&name).ok_or_else(|| {
-                Status::not_found(format!("there is no MCP server or component {name:?}"))
+                Error::NotFound(format!("there is no MCP server or component {name:?}"))
             })?,
             false => settings(&name, &config)?,
         };
@@ -136,37 +136,37 @@ impl Session {
     }
 }
 
-pub(super) fn check_has_mcp(config: &Config, name: &str) -> Result<(), EditError> {
+pub(super) fn check_has_mcp(config: &Config, name: &str) -> Result<(), Error> {
     if config.mcp.iter().any(|mcp| mcp.name == name) {
         return Ok(());
     }
     let message = format!("config.toml has no MCP server {name:?}");
-    Err(EditError::NotFound(message))
+    Err(Error::NotFound(message))
 }
 
-fn check_name(name: &str) -> Result<(), Status> {
+fn check_name(name: &str) -> Result<(), Error> {
     let fine = is_name(name);
     let why = crabtalk_mcp::check_server_name(name);
     match (fine, why) {
         (true, Ok(())) => Ok(()),
-        (_, Err(why)) => Err(Status::bad_request(format!(
+        (_, Err(why)) => Err(Error::Invalid(format!(
             "{name:?} is no server's name: {why}"
         ))),
-        (false, Ok(())) => Err(Status::bad_request(format!("{name:?} is no server's name"))),
+        (false, Ok(())) => Err(Error::Invalid(format!("{name:?} is no server's name"))),
     }
 }
 
 /// A server that need not be configured.
-fn settings(name: &str, config: &str) -> Result<crabtalk_mcp::Settings, Status> {
+fn settings(name: &str, config: &str) -> Result<crabtalk_mcp::Settings, Error> {
     let invalid =
-        |e: crabtalk_config::Error| Status::bad_request(format!("mcp.{name}: {}", e.with_causes()));
+        |e: crabtalk_config::Error| Error::Invalid(format!("mcp.{name}: {}", e.with_causes()));
     let table = parse_section(config).map_err(invalid)?;
     let text = crabtalk_config::section_text(&["mcp", name], &table).map_err(invalid)?;
     let (config, _) =
         Config::parse(&text, Path::new("config"), &crate::login::env).map_err(invalid)?;
     let mcp = config.mcp.first();
     mcp.map(mcp::settings)
-        .ok_or_else(|| Status::bad_request("the config names no server"))
+        .ok_or_else(|| Error::Invalid("the config names no server".into()))
 }
 
 /// A server as a list shows it; its credentials are masked.
@@ -253,6 +253,20 @@ fn component(status: ServerStatus, behind: Option<&Behind>) -> ComponentInfo {
         connected: status.connected,
         instance: status.instance,
         name: status.name,
+    }
+}
+
+fn gateway(gateway: mcp::Gateway) -> ComponentInfo {
+    ComponentInfo {
+        name: gateway.name,
+        source: mcp::GATEWAY.into(),
+        transport: "connection".into(),
+        owner: gateway.owner,
+        state: "connected".into(),
+        server: gateway.client,
+        since: crabtalk_domain::stamp(gateway.since),
+        connected: 1,
+        ..ComponentInfo::default()
     }
 }
 

@@ -2,8 +2,9 @@
 //! may change them (MEM-2).
 
 use super::Session;
+use crate::error::Error;
 use crabtalk_domain::Sender;
-use crabtalk_memory::{Entry, Error, NewEntry, Viewer};
+use crabtalk_memory::{Entry, Error as Refused, NewEntry, Viewer};
 use crabtalk_proto::*;
 
 /// Entries of a page when the client does not say.
@@ -15,7 +16,7 @@ const MAX_PAGE: usize = 1000;
 
 impl Session {
     /// Who looks into memory for a client.
-    fn viewer(&self, agent: &str, sender: &str) -> Result<Viewer, Status> {
+    fn viewer(&self, agent: &str, sender: &str) -> Result<Viewer, Error> {
         let key = self.key(agent, sender)?;
         Ok(self.node.memory().viewer(&key, &self.origin(sender)))
     }
@@ -26,7 +27,7 @@ impl Session {
         agent.is_empty() || self.reaches_agent(agent)
     }
 
-    pub(super) async fn memory_page(&self, request: ListMemoryMsg) -> Result<MemoryList, Status> {
+    pub(super) async fn memory_page(&self, request: ListMemoryMsg) -> Result<MemoryList, Error> {
         let viewer = self.viewer(&request.agent, &request.sender)?;
         let limit = super::as_many(request.limit, DEFAULT_PAGE, MAX_PAGE);
         let memory = self.node.memory();
@@ -54,21 +55,21 @@ impl Session {
         })
     }
 
-    pub(super) async fn memory_entry(&self, request: GetMemoryMsg) -> Result<MemoryEntry, Status> {
+    pub(super) async fn memory_entry(&self, request: GetMemoryMsg) -> Result<MemoryEntry, Error> {
         let viewer = self.viewer(&request.agent, &request.sender)?;
         let entry = self.node.memory().entry(&viewer, &request.name).await;
         let entry = entry.and_then(|entry| match self.reaches_note(&entry.agent) {
             true => Ok(entry),
-            false => Err(Error::NotFound(request.name.clone())),
+            false => Err(Refused::NotFound(request.name.clone())),
         });
-        entry.map(to_wire).map_err(|e| refusal(&e))
+        entry.map(to_wire).map_err(Error::from)
     }
 
-    pub(super) async fn remember_entry(&self, request: RememberMsg) -> Result<(), Status> {
+    pub(super) async fn remember_entry(&self, request: RememberMsg) -> Result<(), Error> {
         let viewer = self.viewer(&request.agent, &request.sender)?;
         refuse_reserved(&viewer.sender)?;
         if request.shared == Some(true) && !viewer.is_owner {
-            return Err(refusal(&Error::OwnersOnly("share an entry")));
+            return Err(Refused::OwnersOnly("share an entry").into());
         }
         let entry = NewEntry {
             name: request.name,
@@ -79,36 +80,36 @@ impl Session {
         let memory = self.node.memory();
         let remembered = memory.remember(&viewer, entry);
         let remembered = remembered.await;
-        remembered.map_err(|e| refusal(&e))
+        remembered.map_err(Error::from)
     }
 
-    pub(super) async fn forget_entry(&self, request: ForgetMsg) -> Result<(), Status> {
+    pub(super) async fn forget_entry(&self, request: ForgetMsg) -> Result<(), Error> {
         let viewer = self.viewer(&request.agent, &request.sender)?;
         let memory = self.node.memory();
         if !self.reaches_everything()
             && let Ok(entry) = memory.entry(&viewer, &request.name).await
             && !self.reaches_note(&entry.agent)
         {
-            return Err(refusal(&Error::NotFound(request.name)));
+            return Err(Refused::NotFound(request.name).into());
         }
         let forgotten = memory.forget(&viewer, &request.name);
         let forgotten = forgotten.await;
-        forgotten.map_err(|e| refusal(&e))
+        forgotten.map_err(Error::from)
     }
 
     pub(super) async fn import_notes(
         &self,
         request: ImportMemoryMsg,
-    ) -> Result<MemoryImport, Status> {
+    ) -> Result<MemoryImport, Error> {
         let viewer = self.viewer(&request.agent, &request.sender)?;
         if !viewer.is_owner {
-            return Err(refusal(&Error::OwnersOnly("import notes")));
+            return Err(Refused::OwnersOnly("import notes").into());
         }
         let folder = self.check_folder("path", &request.path).await?;
         let memory = self.node.memory();
         let imported = memory.import(&viewer, &folder);
         let imported = imported.await;
-        let report = imported.map_err(|e| refusal(&e))?;
+        let report = imported?;
         let to_wire = |(file, name): (std::path::PathBuf, String)| ImportedMemory {
             file: file.to_string_lossy().into_owned(),
             name,
@@ -121,10 +122,9 @@ impl Session {
 }
 
 /// Nobody may speak as the daemon itself (CONV-8).
-fn refuse_reserved(sender: &Sender) -> Result<(), Status> {
+fn refuse_reserved(sender: &Sender) -> Result<(), Error> {
     if sender.is_reserved() {
-        let error = crabtalk_runtime::Error::ReservedSender(sender.to_string());
-        return Err(super::status(&error));
+        return Err(crabtalk_runtime::Error::ReservedSender(sender.to_string()).into());
     }
     Ok(())
 }
@@ -144,15 +144,4 @@ fn to_wire(entry: Entry) -> MemoryEntry {
         updated: entry.updated,
         content: entry.content,
     }
-}
-
-fn refusal(error: &Error) -> Status {
-    let code = match error {
-        Error::BadName(_) | Error::TooLarge { .. } => 400,
-        Error::OwnersOnly(_) | Error::NotYours(_) => 403,
-        Error::NotFound(_) => 404,
-        Error::Ambiguous { .. } | Error::TooMany { .. } => 409,
-        Error::Broken { .. } | Error::Io { .. } | Error::Index(_) | Error::Storage(_) => 500,
-    };
-    Status::new(code, error.to_string())
 }

@@ -2,17 +2,13 @@
 
 use super::Session;
 use super::mcps::check_has_mcp;
-use crate::edit::{self, EditError};
+use crate::edit;
+use crate::error::Error;
 use crate::models::Models;
 use crabtalk_config::{Config, ConfigFile, MASK, Provider, is_name, parse_section};
 use crabtalk_model::Kind;
 use crabtalk_proto::*;
 use serde_json::{Value, json};
-
-/// A refusal of an edit as the wire has it.
-pub(super) fn refused(error: &EditError) -> Status {
-    Status::new(error.code(), error.to_string())
-}
 
 fn kind(kind: &str) -> ProviderKind {
     match Kind::parse(kind) {
@@ -30,13 +26,13 @@ fn as_json(provider: &Provider) -> Value {
     serde_json::to_value(provider).expect("string keys and finite numbers are JSON")
 }
 
-fn unknown(config: &Config, name: &str) -> EditError {
+fn unknown(config: &Config, name: &str) -> Error {
     let known: Vec<&str> = config.provider.iter().map(|p| p.name.as_str()).collect();
     let known = match known.as_slice() {
         [] => "none".to_owned(),
         names => names.join(", "),
     };
-    EditError::NotFound(format!(
+    Error::NotFound(format!(
         "config.toml has no provider {name:?}; there are: {known}"
     ))
 }
@@ -52,12 +48,12 @@ impl Session {
 
     pub(super) async fn edit(
         &self,
-        change: impl FnOnce(&mut ConfigFile, &Config) -> Result<(), EditError> + Send + 'static,
-    ) -> Result<(), Status> {
-        self.node.edit(change).await.map_err(|e| refused(&e))
+        change: impl FnOnce(&mut ConfigFile, &Config) -> Result<(), Error> + Send + 'static,
+    ) -> Result<(), Error> {
+        self.node.edit(change).await.map_err(Error::from)
     }
 
-    pub(super) async fn providers(&self, _: ListProvidersMsg) -> Result<ProviderList, Status> {
+    pub(super) async fn providers(&self, _: ListProvidersMsg) -> Result<ProviderList, Error> {
         Ok(self.provider_list())
     }
 
@@ -93,7 +89,7 @@ impl Session {
         ProviderList { providers }
     }
 
-    pub(super) async fn every_model(&self, _: ListModelsMsg) -> Result<ModelList, Status> {
+    pub(super) async fn every_model(&self, _: ListModelsMsg) -> Result<ModelList, Error> {
         Ok(self.model_list())
     }
 
@@ -131,18 +127,18 @@ impl Session {
         }
     }
 
-    pub(super) async fn put_provider(&self, request: SetProviderMsg) -> Result<(), Status> {
+    pub(super) async fn put_provider(&self, request: SetProviderMsg) -> Result<(), Error> {
         let SetProviderMsg { name, config } = request;
         if !is_name(&name) {
-            return Err(Status::bad_request(format!(
+            return Err(Error::Invalid(format!(
                 "{name:?} is not a provider's name: use 1 to 64 letters, digits, `_` or `-`, beginning with a letter or digit"
             )));
         }
         let mut table = parse_section(&config)
-            .map_err(|e| Status::bad_request(format!("provider {name}: {}", e.with_causes())))?;
+            .map_err(|e| Error::Invalid(format!("provider {name}: {}", e.with_causes())))?;
         if !table.is_object() {
-            return Err(Status::bad_request(
-                "the provider's config is no table: send its keys as JSON, TOML or YAML",
+            return Err(Error::Invalid(
+                "the provider's config is no table: send its keys as JSON, TOML or YAML".into(),
             ));
         }
         self.edit(move |file, config| {
@@ -157,7 +153,7 @@ impl Session {
     pub(super) async fn remove_provider(
         &self,
         DeleteProviderMsg { name }: DeleteProviderMsg,
-    ) -> Result<(), Status> {
+    ) -> Result<(), Error> {
         self.edit(move |file, config| {
             let gone = provider(config, &name).ok_or_else(|| unknown(config, &name))?;
             file.remove(&["provider", &name]);
@@ -174,15 +170,15 @@ impl Session {
     pub(super) async fn choose_model(
         &self,
         SetActiveModelMsg { model }: SetActiveModelMsg,
-    ) -> Result<(), Status> {
+    ) -> Result<(), Error> {
         if model.trim().is_empty() {
-            return Err(Status::bad_request("name the model to use"));
+            return Err(Error::Invalid("name the model to use".into()));
         }
         let models = self.model_list().models;
         match models.iter().find(|known| known.name == model) {
             Some(known) if known.enabled => {}
             Some(known) => {
-                return Err(Status::bad_request(format!(
+                return Err(Error::Invalid(format!(
                     "the provider {} of {model:?} is switched off; switch it on first",
                     known.provider
                 )));
@@ -195,7 +191,7 @@ impl Session {
                     (None, true) => "; none is configured yet".to_owned(),
                     (None, false) => format!("; there are: {}", known.join(", ")),
                 };
-                return Err(Status::not_found(format!(
+                return Err(Error::NotFound(format!(
                     "there is no model {model:?}{hint}"
                 )));
             }
@@ -205,7 +201,7 @@ impl Session {
     }
 
     /// One key of the configuration, or all of it.
-    pub(super) async fn change_config(&self, request: SetConfigMsg) -> Result<(), Status> {
+    pub(super) async fn change_config(&self, request: SetConfigMsg) -> Result<(), Error> {
         let SetConfigMsg {
             key,
             value,
@@ -215,17 +211,17 @@ impl Session {
         if key.is_empty() {
             let base = Some(base).filter(|base| !base.is_empty());
             let replaced = self.node.replace_config(base, text).await;
-            return replaced.map_err(|e| refused(&e));
+            return replaced.map_err(Error::from);
         }
         let value: Option<serde_json::Value> = value
             .map(|value| serde_json::from_str(&value))
             .transpose()
-            .map_err(|e| Status::bad_request(format!("the value of {key} is not JSON: {e}")))?;
+            .map_err(|e| Error::Invalid(format!("the value of {key} is not JSON: {e}")))?;
         self.edit(move |file, _| edit::set(file, &key, value.as_ref()))
             .await
     }
 
-    pub(super) async fn switch(&self, request: SetEnabledMsg) -> Result<(), Status> {
+    pub(super) async fn switch(&self, request: SetEnabledMsg) -> Result<(), Error> {
         let SetEnabledMsg {
             kind,
             name,
@@ -250,13 +246,13 @@ impl Session {
                 let skills = self.skills(ListSkillsMsg::default()).await?.skills;
                 let is_it = |known: &SkillInfo| known.name.eq_ignore_ascii_case(&name);
                 if !skills.iter().any(is_it) {
-                    return Err(Status::not_found(format!("there is no skill {name:?}")));
+                    return Err(Error::NotFound(format!("there is no skill {name:?}")));
                 }
                 self.edit(move |file, config| switch_skill(file, config, &name, enabled))
                     .await
             }
             Ok(ResourceKind::Unknown | ResourceKind::ExternalSource) | Err(_) => Err(
-                Status::bad_request("say what to switch: a provider, an MCP server or a skill"),
+                Error::Invalid("say what to switch: a provider, an MCP server or a skill".into()),
             ),
         }
     }
@@ -267,7 +263,7 @@ fn switch_skill(
     config: &Config,
     name: &str,
     enabled: bool,
-) -> Result<(), EditError> {
+) -> Result<(), Error> {
     let mut disabled = config.skills.disabled.clone();
     let before = disabled.len();
     disabled.retain(|off| !off.eq_ignore_ascii_case(name));

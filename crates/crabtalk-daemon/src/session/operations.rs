@@ -11,7 +11,7 @@ use std::sync::Arc;
 macro_rules! handed_on {
     ($($operation:ident($request:ty) -> $answer:ty = $method:ident;)*) => {$(
         async fn $operation(&self, request: $request) -> Result<$answer, Status> {
-            self.$method(request).await
+            self.$method(request).await.map_err(Status::from)
         }
     )*};
 }
@@ -26,7 +26,7 @@ impl Server for Session {
     }
 
     fn admit(&self, request: &client_message::Msg) -> Result<(), Status> {
-        self.check_reach(request)
+        self.check_reach(request).map_err(Status::from)
     }
 
     fn before(
@@ -37,7 +37,7 @@ impl Server for Session {
         let record = self.record_first(request).map(Box::pin);
         async move {
             match record {
-                Some(record) => record.await,
+                Some(record) => record.await.map_err(Status::from),
                 None => Ok(0),
             }
         }
@@ -52,7 +52,8 @@ impl Server for Session {
     }
 
     fn ended(&self) -> impl Future<Output = Status> + Send + 'static {
-        self.who.ended()
+        let ended = self.who.ended();
+        async { ended.await.into() }
     }
 
     handed_on! {

@@ -4,6 +4,7 @@
 //! model is asked for one word, and has a minute for it.
 
 use super::Session;
+use crate::error::Error;
 use crate::models::Asked;
 use crabtalk_domain::Message;
 use crabtalk_domain::model::{Model, Request};
@@ -29,7 +30,7 @@ impl Session {
     pub(super) async fn try_model(
         &self,
         TestModelMsg { model }: TestModelMsg,
-    ) -> Result<ModelTest, Status> {
+    ) -> Result<ModelTest, Error> {
         let models = Arc::clone(&self.node.models);
         let began = Instant::now();
         let asked = async {
@@ -69,7 +70,7 @@ impl Session {
     pub(super) async fn found_providers(
         &self,
         _: FindProvidersMsg,
-    ) -> Result<FoundProviderList, Status> {
+    ) -> Result<FoundProviderList, Error> {
         let found = self.node.models.could_be().await;
         let told = found.into_iter().map(|found| FoundProvider {
             kind: found.provider.kind.as_str().to_owned(),

@@ -5,11 +5,11 @@
 //! that nobody learns of anything by asking; lists are filtered where they are
 //! made.
 
-use super::{Session, status};
+use super::Session;
+use crate::error::Error;
 use crabtalk_domain::ConversationKey;
 use crabtalk_proto::client_message::Msg;
-use crabtalk_proto::*;
-use crabtalk_runtime::{Error, PendingAsk as Waiting};
+use crabtalk_runtime::{Error as RunError, PendingAsk as Waiting};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Names<'a> {
@@ -85,7 +85,7 @@ fn speaks<'a>(agent: &'a str, sender: &'a Option<String>, guest: &'a Option<Stri
 
 impl Session {
     /// Refuses what names something beyond the client's token.
-    pub(super) fn check_reach(&self, request: &Msg) -> Result<(), Status> {
+    pub(super) fn check_reach(&self, request: &Msg) -> Result<(), Error> {
         let Some(grant) = self.grant() else {
             return Ok(());
         };
@@ -111,7 +111,7 @@ impl Session {
                 let sender = or(sender);
                 match grant.sender(&config, &sender) {
                     true => Ok(()),
-                    false => Err(Status::forbidden(format!(
+                    false => Err(Error::Forbidden(format!(
                         "this token does not speak as {sender:?}"
                     ))),
                 }
@@ -120,14 +120,16 @@ impl Session {
             Names::Event(source) => {
                 let may = grant.all_agents() && grant.sender(&config, &format!("event:{source}"));
                 may.then_some(()).ok_or_else(|| {
-                    Status::forbidden(format!(
+                    Error::Forbidden(format!(
                         "this token does not publish {source:?}: it has to reach all agents, and \
                          the sender \"event:{source}\""
                     ))
                 })
             }
             Names::Node => grant.unrestricted().then_some(()).ok_or_else(|| {
-                Status::forbidden("this token does not reach the whole node, as this would need")
+                Error::Forbidden(
+                    "this token does not reach the whole node, as this would need".into(),
+                )
             }),
         }
     }
@@ -141,7 +143,7 @@ impl Session {
 
     /// An agent beyond reach is answered as one that does not exist, and none is
     /// told of that the token does not reach.
-    fn check_agent(&self, agent: &str) -> Result<(), Status> {
+    fn check_agent(&self, agent: &str) -> Result<(), Error> {
         let Some(grant) = self.grant() else {
             return Ok(());
         };
@@ -153,14 +155,14 @@ impl Session {
         }
         let known = catalog.agents.keys().map(|name| name.as_str());
         let known: Vec<&str> = known.filter(|name| grant.agent(name)).collect();
-        let error = Error::UnknownAgent {
+        let error = RunError::UnknownAgent {
             name: agent,
             known: match known.as_slice() {
                 [] => "none".to_owned(),
                 known => known.join(", "),
             },
         };
-        Err(status(&error))
+        Err(error.into())
     }
 
     /// Whether the client reaches an agent.
@@ -200,7 +202,7 @@ impl Session {
     }
 
     /// An ask that the client is not shown is none.
-    pub(super) fn check_ask(&self, id: Option<&str>) -> Result<(), Status> {
+    pub(super) fn check_ask(&self, id: Option<&str>) -> Result<(), Error> {
         let (Some(id), Some(_)) = (id, self.grant()) else {
             return Ok(());
         };
@@ -208,16 +210,17 @@ impl Session {
         let asked = asks.iter().find(|pending| pending.ask.id == id);
         match asked.is_some_and(|pending| self.sees_ask(pending)) {
             true => Ok(()),
-            false => Err(status(&Error::NoAsk(format!(
+            false => Err(RunError::NoAsk(format!(
                 " under the id {id:?}; it was answered or withdrawn"
-            )))),
+            ))
+            .into()),
         }
     }
 }
 
 /// Said of what is beyond reach, whether or not it exists.
-pub(super) fn absent(agent: &str, sender: &str) -> Status {
-    Status::not_found(format!(
+pub(super) fn absent(agent: &str, sender: &str) -> Error {
+    Error::NotFound(format!(
         "there is no conversation {agent} / {sender} within this token's reach"
     ))
 }

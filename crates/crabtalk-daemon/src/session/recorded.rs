@@ -5,7 +5,8 @@
 
 use super::Session;
 use crate::audit::entry;
-use crabtalk_domain::records::{AuditEntry, Error};
+use crate::error::Error;
+use crabtalk_domain::records::{self, AuditEntry};
 use crabtalk_proto::client_message::Msg;
 use crabtalk_proto::*;
 use crabtalk_runtime::PendingAsk as Waiting;
@@ -169,7 +170,7 @@ impl Session {
     pub(super) fn record_first(
         &self,
         request: &Msg,
-    ) -> Option<impl Future<Output = Result<u64, Status>> + Send + 'static> {
+    ) -> Option<impl Future<Output = Result<u64, Error>> + Send + 'static> {
         let (what, needed) = match recorded(request) {
             Recorded::No => return None,
             Recorded::First(what) => (what, true),
@@ -226,7 +227,7 @@ impl Session {
         asked.filter(|pending| pending.ask.kind == crabtalk_domain::AskKind::Approval)
     }
 
-    pub(super) async fn audit_page(&self, request: ListAuditMsg) -> Result<AuditPage, Status> {
+    pub(super) async fn audit_page(&self, request: ListAuditMsg) -> Result<AuditPage, Error> {
         let limit = super::as_many(request.limit, DEFAULT_PAGE, MAX_PAGE);
         let log = &self.node.audit.log;
         let page = log.latest(request.before, limit).await.map_err(unread)?;
@@ -257,11 +258,11 @@ impl Session {
     }
 
     /// The chain that does not fit stays, and another one begins.
-    pub(super) async fn begin_audit_chain(&self, _: NewAuditChainMsg) -> Result<(), Status> {
+    pub(super) async fn begin_audit_chain(&self, _: NewAuditChainMsg) -> Result<(), Error> {
         let log = &self.node.audit.log;
         let Some(problem) = log.verify().await.map_err(unread)?.problem else {
-            return Err(Status::conflict(
-                "all entries of the audit fit: nothing was changed",
+            return Err(Error::Conflict(
+                "all entries of the audit fit: nothing was changed".into(),
             ));
         };
         let first = self.entry("new-chain").with("problem", problem);
@@ -269,8 +270,8 @@ impl Session {
     }
 }
 
-fn unread(error: Error) -> Status {
-    Status::internal(format!("the audit: {error}"))
+fn unread(error: records::Error) -> Error {
+    Error::Failed(format!("the audit: {error}"))
 }
 
 /// Entries of a page when the client does not say.

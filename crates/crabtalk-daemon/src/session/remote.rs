@@ -5,14 +5,17 @@
 
 use super::{LOCAL_SENDER, Session};
 use crate::audit::entry;
+use crate::error::Error;
 use crate::node::Node;
 use crate::remote::{Answers, Ears, Grant, Listener, Shown};
 use crate::services::Services;
 use crabtalk_domain::{BoxFuture, Principal};
+use crabtalk_guardian::{Peers, Refusal};
 use crabtalk_proto::{HelloMsg, PROTOCOL_VERSION, Role, Server, Status, WelcomeMsg};
-use crabtalk_transport::{Accept, Source, serve};
+use crabtalk_transport::{Accept, Peer, Source, serve};
 use std::future::{Future, pending};
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use tokio_util::sync::CancellationToken;
@@ -83,8 +86,8 @@ impl Who {
         }
     }
 
-    pub(super) fn ended(&self) -> impl Future<Output = Status> + Send + 'static {
-        type Ended = Pin<Box<dyn Future<Output = Status> + Send>>;
+    pub(super) fn ended(&self) -> impl Future<Output = Error> + Send + 'static {
+        type Ended = Pin<Box<dyn Future<Output = Error> + Send>>;
         let ended: Option<Ended> = match self {
             Self::Owner => None,
             Self::Remote(remote) => {
@@ -102,6 +105,39 @@ impl Who {
 }
 
 impl Session {
+    /// A client of the Unix socket, which admits the owner's processes only. Refuses
+    /// processes of agents' commands (GATE-5), and those that cannot be judged.
+    pub(crate) fn of_local_client(
+        node: Arc<Node>,
+        peers: &Peers,
+        Peer { uid, pid, handle }: Peer,
+        shutdown: CancellationToken,
+    ) -> Result<Self, Error> {
+        // A system that does not name the peer has no guardian either.
+        if let Some(pid) = pid {
+            let handle = handle
+                .as_ref()
+                .map(|handle| handle.as_ref().map(|h| h.as_fd()));
+            peers
+                .judge(pid, handle)
+                .map_err(|refusal| match &refusal {
+                    Refusal::Command => {
+                        tracing::warn!(target: "security", uid, pid, "a tool process tried to connect");
+                        Error::Forbidden(refusal.to_string())
+                    }
+                    Refusal::Unreadable { .. } => {
+                        tracing::warn!(target: "security", uid, pid, %refusal, "a client that cannot be judged tried to connect");
+                        Error::Forbidden(refusal.to_string())
+                    }
+                    Refusal::Exhausted(_) => {
+                        tracing::warn!(pid, %refusal, "a client was turned away");
+                        Error::Unavailable(refusal.to_string())
+                    }
+                })?;
+        }
+        Ok(Self::new(node, Who::Owner, shutdown))
+    }
+
     /// Of somebody who has to show a token first.
     fn of_stranger(
         node: Arc<Node>,
@@ -136,9 +172,9 @@ impl Session {
 
     /// Lets in who says who it is: a token is checked, a component is entered
     /// among those that are present.
-    pub(super) async fn welcome(&self, request: HelloMsg) -> Result<WelcomeMsg, Status> {
+    pub(super) async fn welcome(&self, request: HelloMsg) -> Result<WelcomeMsg, Error> {
         if request.protocol_version == 0 {
-            return Err(Status::bad_request("protocol_version counts from 1"));
+            return Err(Error::Invalid("protocol_version counts from 1".into()));
         }
         self.show_token(&request).await?;
         if request.component && self.present.get().is_none() {
@@ -157,7 +193,7 @@ impl Session {
     }
 
     /// Finds the token that a client shows. A wrong one costs time.
-    async fn show_token(&self, hello: &HelloMsg) -> Result<(), Status> {
+    async fn show_token(&self, hello: &HelloMsg) -> Result<(), Error> {
         let Who::Remote(remote) = &self.who else {
             return Ok(());
         };
@@ -189,10 +225,11 @@ impl Session {
             );
         }
         tokio::time::sleep(wrong.wait).await;
-        Err(Status::unauthorized(match hello.token.is_empty() {
+        let message = match hello.token.is_empty() {
             true => "this daemon wants a token: `crabtalk tokens add` makes one where it runs",
             false => "this token is not known here, or is over",
-        }))
+        };
+        Err(Error::Unauthorized(message.into()))
     }
 
     /// Who cannot be recorded does not come in.
@@ -201,7 +238,7 @@ impl Session {
         remote: &Remote,
         grant: &Grant,
         client: &str,
-    ) -> Result<(), Status> {
+    ) -> Result<(), Error> {
         let mut login = entry("login", format_args!("token/{}", grant.name()));
         login.from = remote.address.to_string();
         let login = login.with("client", crabtalk_proto::visible(client).into_owned());

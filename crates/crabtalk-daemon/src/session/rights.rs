@@ -1,14 +1,15 @@
 //! Agents, what they may do, and what was allowed for good.
 
-use super::{Session, narrowed, status};
+use super::{Session, narrowed};
 use crate::agents::Change;
 use crate::compose::{BUILT_IN, DEFAULT_PROMPT};
+use crate::error::Error;
 use crabtalk_domain::AgentConfig;
 use crabtalk_gate::{Approval, ToolRights as Rights};
 use crabtalk_proto::*;
 
 impl Session {
-    pub(super) async fn agents(&self, _: ListAgentsMsg) -> Result<AgentList, Status> {
+    pub(super) async fn agents(&self, _: ListAgentsMsg) -> Result<AgentList, Error> {
         let mut frontmatters = self.node.agents.frontmatters().await?;
         let catalog = self.node.runtime.catalog();
         let agents = catalog.agents.values();
@@ -22,13 +23,13 @@ impl Session {
         })
     }
 
-    pub(super) async fn agent(&self, request: GetAgentMsg) -> Result<AgentInfo, Status> {
+    pub(super) async fn agent(&self, request: GetAgentMsg) -> Result<AgentInfo, Error> {
         self.agent_named(&request.name).await
     }
 
-    async fn agent_named(&self, name: &str) -> Result<AgentInfo, Status> {
+    async fn agent_named(&self, name: &str) -> Result<AgentInfo, Error> {
         let catalog = self.node.runtime.catalog();
-        let agent = catalog.agent(name).map_err(|e| status(&e))?;
+        let agent = catalog.agent(name)?;
         let mut frontmatters = self.node.agents.frontmatters().await?;
         let config = frontmatters.remove(agent.name.as_str());
         Ok(self.shown(info(agent, config.unwrap_or_default())))
@@ -47,13 +48,13 @@ impl Session {
         agent
     }
 
-    pub(super) async fn make_agent(&self, request: CreateAgentMsg) -> Result<AgentInfo, Status> {
+    pub(super) async fn make_agent(&self, request: CreateAgentMsg) -> Result<AgentInfo, Error> {
         let (name, config) = (request.name, request.config);
         let change = Change::Create;
         self.write_agent(change, name, config, request.prompt).await
     }
 
-    pub(super) async fn change_agent(&self, request: UpdateAgentMsg) -> Result<AgentInfo, Status> {
+    pub(super) async fn change_agent(&self, request: UpdateAgentMsg) -> Result<AgentInfo, Error> {
         let (name, config) = (request.name, request.config);
         let built_in = (name == BUILT_IN).then_some(DEFAULT_PROMPT);
         let change = Change::Update { built_in };
@@ -66,7 +67,7 @@ impl Session {
         name: String,
         config: String,
         prompt: String,
-    ) -> Result<AgentInfo, Status> {
+    ) -> Result<AgentInfo, Error> {
         let files = &self.node.agents;
         let written = files.write(change, name.clone(), config, prompt);
         written.await?;
@@ -77,10 +78,10 @@ impl Session {
     pub(super) async fn remove_agent(
         &self,
         DeleteAgentMsg { name }: DeleteAgentMsg,
-    ) -> Result<(), Status> {
+    ) -> Result<(), Error> {
         let catalog = self.node.runtime.catalog();
         if catalog.default_agent.as_str() == name && name != BUILT_IN {
-            return Err(Status::conflict(format!(
+            return Err(Error::Conflict(format!(
                 "{name} is the default agent: name another in config.toml first"
             )));
         }
@@ -90,17 +91,17 @@ impl Session {
     }
 
     /// Lets what was written take effect.
-    async fn take_agents(&self) -> Result<(), Status> {
+    async fn take_agents(&self) -> Result<(), Error> {
         self.node.reload().await.map(drop).map_err(|error| {
-            Status::internal(format!(
+            Error::Failed(format!(
                 "the agent's file is written, but the configuration cannot be read: {error}"
             ))
         })
     }
 
-    pub(super) async fn rights(&self, request: GetRightsMsg) -> Result<AgentRights, Status> {
+    pub(super) async fn rights(&self, request: GetRightsMsg) -> Result<AgentRights, Error> {
         let rights = self.node.runtime.rights(&request.agent);
-        let (agent, tools) = rights.map_err(|e| status(&e))?;
+        let (agent, tools) = rights?;
         let tool = |rights: Rights| ToolRights {
             tool: rights.tool,
             owner: rights.owner,
@@ -128,10 +129,7 @@ impl Session {
         })
     }
 
-    pub(super) async fn approvals(
-        &self,
-        request: ListApprovalsMsg,
-    ) -> Result<ApprovalList, Status> {
+    pub(super) async fn approvals(&self, request: ListApprovalsMsg) -> Result<ApprovalList, Error> {
         let (agent, sender) = (narrowed(&request.agent), narrowed(&request.sender));
         let fits = |want: Option<&str>, is: &str| want.is_none_or(|want| want == is);
         let listed = self.node.approvals.listed();
@@ -151,16 +149,13 @@ impl Session {
         })
     }
 
-    pub(super) async fn take_approval_back(
-        &self,
-        request: RemoveApprovalMsg,
-    ) -> Result<(), Status> {
+    pub(super) async fn take_approval_back(&self, request: RemoveApprovalMsg) -> Result<(), Error> {
         if !self.reaches_everything() {
             let listed = self.node.approvals.listed();
             let index = (request.index as usize).checked_sub(1);
             let one = index.and_then(|index| listed.get(index));
             if !one.is_some_and(|a| self.reaches(&a.agent, &a.sender)) {
-                return Err(Status::not_found(format!(
+                return Err(Error::NotFound(format!(
                     "there is no approval {}",
                     request.index
                 )));

@@ -2,12 +2,13 @@
 
 use super::remote::Who;
 use super::wire::{Reader, to_wire};
-use super::{Session, shown, status};
+use super::{Session, shown};
+use crate::error::Error;
 use crabtalk_domain::model::ToolChoice;
 use crabtalk_domain::storage::RunRecord;
 use crabtalk_domain::{AgentEvent, ConversationKey, End, Mode};
 use crabtalk_proto::*;
-use crabtalk_runtime::{Error, RunAnswer, RunRequest, Subscription};
+use crabtalk_runtime::{Error as RunError, RunAnswer, RunRequest, Subscription};
 use futures_core::Stream;
 use futures_util::{StreamExt, stream};
 use std::sync::Arc;
@@ -32,10 +33,10 @@ fn as_streamed(message: SendMsg) -> StreamMsg {
 }
 
 impl Session {
-    async fn submit(&self, said: StreamMsg) -> Result<Subscription, Status> {
+    async fn submit(&self, said: StreamMsg) -> Result<Subscription, Error> {
         let key = self.key(&said.agent, said.sender.as_deref().unwrap_or_default())?;
         if key.sender.is_reserved() {
-            return Err(status(&Error::ReservedSender(key.sender.to_string())));
+            return Err(RunError::ReservedSender(key.sender.to_string()).into());
         }
         let request_id = said.request_id.filter(|id| !id.is_empty());
         if request_id
@@ -43,7 +44,7 @@ impl Session {
             .is_some_and(|id| id.len() > MAX_REQUEST_ID_BYTES)
         {
             let message = format!("the request_id has more than {MAX_REQUEST_ID_BYTES} bytes");
-            return Err(Status::bad_request(message));
+            return Err(Error::Invalid(message));
         }
         let cwd = said.cwd.as_deref().filter(|cwd| !cwd.is_empty());
         let request = RunRequest {
@@ -58,47 +59,47 @@ impl Session {
             images: shown::images(said.images)?,
             ..RunRequest::new(key, said.content)
         };
-        self.node.runtime.submit(request).map_err(|e| status(&e))
+        self.node.runtime.submit(request).map_err(Error::from)
     }
 
     /// A message is coming: whoever answers it is told (MODEL-8).
-    pub(super) async fn expect(&self, request: ExpectMessageMsg) -> Result<(), Status> {
+    pub(super) async fn expect(&self, request: ExpectMessageMsg) -> Result<(), Error> {
         let key = self.key(&request.agent, &request.sender)?;
         if key.sender.is_reserved() {
-            return Err(status(&Error::ReservedSender(key.sender.to_string())));
+            return Err(RunError::ReservedSender(key.sender.to_string()).into());
         }
         let model = self.check_model(Some(request.model))?;
         let runtime = &self.node.runtime;
         let expected = runtime.expect(key.agent.as_str(), model.as_deref());
-        expected.map_err(|e| status(&e))
+        expected.map_err(Error::from)
     }
 
     /// The model that a run shall have: one that there is, chosen by somebody who
     /// may spend more than the agent does.
-    fn check_model(&self, model: Option<String>) -> Result<Option<String>, Status> {
+    fn check_model(&self, model: Option<String>) -> Result<Option<String>, Error> {
         let Some(model) = model.filter(|model| !model.is_empty()) else {
             return Ok(None);
         };
         if self.who.role() < Role::Operate {
             let message = "a run's model is chosen with the role operate; leave it out";
-            return Err(Status::new(403, message));
+            return Err(Error::Forbidden(message.into()));
         }
         let known = self.model_list().models;
         if known.iter().any(|known| known.name == model) {
             return Ok(Some(model));
         }
         let names: Vec<_> = known.into_iter().map(|known| known.name).collect();
-        Err(Status::bad_request(format!(
+        Err(Error::Invalid(format!(
             "there is no model {model:?}; there are: {}",
             names.join(", ")
         )))
     }
 
-    pub(super) async fn run_to_end(&self, request: SendMsg) -> Result<SendResponse, Status> {
+    pub(super) async fn run_to_end(&self, request: SendMsg) -> Result<SendResponse, Error> {
         // A failure to find a model is the run's to tell.
         let _ = self.node.models.find().await;
         let run = self.submit(as_streamed(request)).await?;
-        let answer = run.answer().await.map_err(|error| status(&error))?;
+        let answer = run.answer().await?;
         response(answer)
     }
 
@@ -113,7 +114,7 @@ impl Session {
             let blind = self.blindness(&request);
             let run = match self.submit(request).await {
                 Ok(run) => run,
-                Err(status) => return Reader::only(Err(status)),
+                Err(error) => return Reader::only(Err(error)),
             };
             let chosen = self.node.models.take_notice();
             let notices: Vec<String> = chosen.into_iter().chain(blind).collect();
@@ -143,7 +144,7 @@ impl Session {
     async fn attach_reader(&self, request: &AttachMsg) -> Reader {
         let key = match self.key(&request.agent, &request.sender) {
             Ok(key) => key,
-            Err(status) => return Reader::only(Err(status)),
+            Err(error) => return Reader::only(Err(error)),
         };
         let runtime = &self.node.runtime;
         if request.only_run {
@@ -163,15 +164,15 @@ impl Session {
         }
         match runtime.last_end(&key).await {
             Ok(run) => Reader::only(Ok(end_of(&key, &run))),
-            Err(error) => Reader::only(Err(status(&error))),
+            Err(error) => Reader::only(Err(error.into())),
         }
     }
 
     /// One run and no other: what came behind an event, else how it ended.
     async fn reader_of_run(&self, key: &ConversationKey, request: &AttachMsg) -> Reader {
         let Some(run) = request.run.filter(|run| *run > 0) else {
-            let status = Status::bad_request("`only_run` needs the `run` that is meant");
-            return Reader::only(Err(status));
+            let error = Error::Invalid("`only_run` needs the `run` that is meant".into());
+            return Reader::only(Err(error));
         };
         let runtime = &self.node.runtime;
         if let Some(log) = runtime.attach_run(key, run) {
@@ -182,15 +183,15 @@ impl Session {
         if runtime.attach(key).is_none()
             && let Err(error) = runtime.last_end(key).await
         {
-            return Reader::only(Err(status(&error)));
+            return Reader::only(Err(error.into()));
         }
         let trace = runtime.storage().trace(key, run).await;
         Reader::only(match trace.map(|trace| trace.and_then(|trace| trace.end)) {
             Ok(Some(end)) => Ok(end_of(key, &end)),
-            Ok(None) => Err(Status::not_found(format!(
+            Ok(None) => Err(Error::NotFound(format!(
                 "run {run} of {key} cannot be told any more; see the history"
             ))),
-            Err(error) => Err(status(&Error::from(error))),
+            Err(error) => Err(error.into()),
         })
     }
 }
@@ -215,7 +216,7 @@ fn end_of(key: &ConversationKey, run: &RunRecord) -> StreamEvent {
     event
 }
 
-fn response(answer: RunAnswer) -> Result<SendResponse, Status> {
+fn response(answer: RunAnswer) -> Result<SendResponse, Error> {
     let RunAnswer {
         end,
         text: content,
@@ -223,7 +224,10 @@ fn response(answer: RunAnswer) -> Result<SendResponse, Status> {
         ..
     } = answer;
     if end.code != 0 {
-        return Err(Status::new(end.code, end.error));
+        return Err(Error::RunEnded {
+            code: end.code,
+            error: end.error,
+        });
     }
     Ok(SendResponse {
         agent: end.agent,
@@ -247,13 +251,13 @@ fn tool_choice(text: &str) -> ToolChoice {
 }
 
 /// The mode of that name, if one is named.
-fn check_mode(mode: Option<String>) -> Result<Option<Mode>, Status> {
+fn check_mode(mode: Option<String>) -> Result<Option<Mode>, Error> {
     let Some(name) = mode.filter(|name| !name.is_empty()) else {
         return Ok(None);
     };
     let known = Mode::parse(&name).ok_or_else(|| {
         let names = Mode::ALL.map(Mode::as_str).join(", ");
-        Status::bad_request(format!("{name:?} is not a mode; there are: {names}"))
+        Error::Invalid(format!("{name:?} is not a mode; there are: {names}"))
     });
     known.map(Some)
 }

@@ -5,12 +5,13 @@
 //! provider that finds it broken refuses the conversation.
 
 use super::Session;
+use crate::error::Error;
 use crabtalk_domain::{Image as Shown, MAX_IMAGES, MAX_IMAGES_BYTES};
-use crabtalk_proto::{Image, Status, StreamMsg, code};
+use crabtalk_proto::{Image, StreamMsg};
 
 /// The images of a message.
-pub(super) fn images(sent: Vec<Image>) -> Result<Vec<Shown>, Status> {
-    let too_large = |message: String| Err(Status::new(code::TOO_LARGE, message));
+pub(super) fn images(sent: Vec<Image>) -> Result<Vec<Shown>, Error> {
+    let too_large = |message: String| Err(Error::TooLarge(message));
     if sent.len() > MAX_IMAGES {
         return too_large(format!(
             "{} images are shown at once; a message shows {MAX_IMAGES} at most",
@@ -25,7 +26,7 @@ pub(super) fn images(sent: Vec<Image>) -> Result<Vec<Shown>, Status> {
     }
     let image = |(number, image): (usize, Image)| {
         crabtalk_tools::image(&image.data)
-            .map_err(|why| Status::bad_request(format!("image {number}: {why}")))
+            .map_err(|why| Error::Invalid(format!("image {number}: {why}")))
     };
     (1..).zip(sent).map(image).collect()
 }
@@ -72,13 +73,12 @@ mod tests {
     #[test]
     fn what_is_no_image_or_too_much_is_refused_by_name() {
         let words = images(vec![sent(b"words")]).unwrap_err();
-        assert_eq!(words.code, code::BAD_REQUEST);
-        assert!(words.message.starts_with("image 1: "), "{words}");
+        assert!(words.to_string().starts_with("image 1: "), "{words}");
         let torn = images(vec![sent(b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR")]).unwrap_err();
-        assert!(torn.message.contains("cut off or damaged"), "{torn}");
+        assert!(torn.to_string().contains("cut off or damaged"), "{torn}");
         let many = images(vec![sent(b"x"); MAX_IMAGES + 1]).unwrap_err();
-        assert_eq!(many.code, code::TOO_LARGE);
+        assert!(matches!(many, Error::TooLarge(_)), "{many}");
         let large = images(vec![sent(&vec![0; MAX_IMAGES_BYTES + 1])]).unwrap_err();
-        assert_eq!(large.code, code::TOO_LARGE);
+        assert!(matches!(large, Error::TooLarge(_)), "{large}");
     }
 }

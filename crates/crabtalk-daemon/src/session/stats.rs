@@ -1,6 +1,7 @@
 //! The daemon's figures, and what was spent.
 
 use super::Session;
+use crate::error::Error;
 use crate::ledger::Report;
 use crate::services;
 use crabtalk_domain::CallTotal;
@@ -9,7 +10,7 @@ use crabtalk_proto::*;
 use crabtalk_runtime::Catalog;
 
 impl Session {
-    pub(super) async fn stats(&self, request: GetStats) -> Result<DaemonStats, Status> {
+    pub(super) async fn stats(&self, request: GetStats) -> Result<DaemonStats, Error> {
         let report = self.node.ledger.report(request.days).await;
         let runtime = &self.node.runtime;
         let cut = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);

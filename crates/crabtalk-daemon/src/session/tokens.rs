@@ -3,35 +3,35 @@
 //! Invariant: a token is in one answer, to whoever made it; what is kept is its hash.
 
 use super::Session;
-use crate::edit::EditError;
+use crate::error::Error;
 use crate::remote::new_token;
 use crabtalk_config::{Token, end_of, is_name};
 use crabtalk_proto::*;
 use serde_json::{Value, json};
 
 impl Session {
-    pub(super) async fn make_token(&self, request: CreateTokenMsg) -> Result<NewToken, Status> {
+    pub(super) async fn make_token(&self, request: CreateTokenMsg) -> Result<NewToken, Error> {
         let name = request.name.clone();
         if !is_name(&name) {
-            return Err(Status::bad_request(format!("{name:?} is not a name")));
+            return Err(Error::Invalid(format!("{name:?} is not a name")));
         }
         if !request.until.is_empty() {
             let now = jiff::Timestamp::now();
             match end_of(&request.until) {
                 None => {
-                    return Err(Status::bad_request(format!(
+                    return Err(Error::Invalid(format!(
                         "{:?} is neither a date, as in 2027-01-31, nor an instant",
                         request.until
                     )));
                 }
                 Some(end) if end <= now => {
-                    return Err(Status::bad_request(format!("{} is over", request.until)));
+                    return Err(Error::Invalid(format!("{} is over", request.until)));
                 }
                 Some(_) => {}
             }
         }
         let (token, hash) = new_token()
-            .map_err(|e| Status::internal(format!("the system gives no random bytes: {e}")))?;
+            .map_err(|e| Error::Failed(format!("the system gives no random bytes: {e}")))?;
         let table = table(&request, &hash.to_string());
         let edited = self.edit(move |file, config| {
             if config
@@ -39,7 +39,7 @@ impl Session {
                 .iter()
                 .any(|token| token.name.eq_ignore_ascii_case(&name))
             {
-                return Err(EditError::Exists(format!(
+                return Err(Error::Conflict(format!(
                     "there is a token {name} already; remove it first, or choose another name"
                 )));
             }
@@ -55,7 +55,7 @@ impl Session {
         })
     }
 
-    pub(super) async fn tokens(&self, _: ListTokensMsg) -> Result<TokenList, Status> {
+    pub(super) async fn tokens(&self, _: ListTokensMsg) -> Result<TokenList, Error> {
         let config = self.node.config();
         let tokens = config.token.iter().map(|token| self.token_info(token));
         let tokens = tokens.collect();
@@ -88,11 +88,11 @@ impl Session {
         (listen, fingerprint)
     }
 
-    pub(super) async fn drop_token(&self, request: RemoveTokenMsg) -> Result<(), Status> {
+    pub(super) async fn drop_token(&self, request: RemoveTokenMsg) -> Result<(), Error> {
         let edited = self.edit(move |file, config| {
             let name = &request.name;
             if !config.token.iter().any(|token| token.name == *name) {
-                return Err(EditError::NotFound(format!("there is no token {name:?}")));
+                return Err(Error::NotFound(format!("there is no token {name:?}")));
             }
             file.remove(&["token", name]);
             Ok(())

@@ -1,9 +1,9 @@
 //! Conversations in the trash, and the way back (STORE-8).
 
-use super::{Session, status};
+use super::Session;
+use crate::error::Error;
 use crabtalk_domain::storage::{RunRecord, Summary};
 use crabtalk_proto::*;
-use crabtalk_runtime::Error;
 use jiff::Timestamp;
 
 /// Conversations of the trash in one answer: with the longest names and titles
@@ -45,12 +45,12 @@ impl Session {
     pub(super) async fn removed(
         &self,
         request: ListTrashMsg,
-    ) -> Result<RemovedConversationList, Status> {
+    ) -> Result<RemovedConversationList, Error> {
         let wanted = |name: &str| (!name.is_empty()).then(|| name.to_owned());
         let (agent, sender) = (wanted(&request.agent), wanted(&request.sender));
         let storage = self.node.runtime.storage();
         let listed = storage.trash(agent.as_deref(), sender.as_deref()).await;
-        let mut listed = listed.map_err(|e| status(&Error::from(e)))?;
+        let mut listed = listed?;
         listed.retain(|summary| self.reaches_key(&summary.key));
         listed.truncate(MAX_LISTED);
         Ok(RemovedConversationList {
@@ -59,12 +59,12 @@ impl Session {
     }
 
     /// Takes a conversation back, and has its archives found again.
-    pub(super) async fn restore(&self, request: RestoreConversationMsg) -> Result<(), Status> {
+    pub(super) async fn restore(&self, request: RestoreConversationMsg) -> Result<(), Error> {
         let key = self.key(&request.agent, &request.sender)?;
         let file = (!request.file.is_empty()).then_some(&*request.file);
         let storage = self.node.runtime.storage();
         let restored = storage.restore(&key, file).await;
-        restored.map_err(|e| status(&Error::from(e)))?;
+        restored?;
         self.node.memory().archives().note(&key);
         Ok(())
     }

@@ -1,10 +1,14 @@
-//! Events of the domain as messages of the protocol.
+//! Events and errors of the domain as messages of the protocol.
 
+use crate::error::Error;
+use crabtalk_config as config;
 use crabtalk_domain::tool::Progress;
 use crabtalk_domain::{
     AgentEvent, Ask, AskKind, AskOption as Option_, AskOutcome as Outcome, End, Image as Image_,
     ToolCallInfo as Call, Usage,
 };
+use crabtalk_files::tables::TablesError;
+use crabtalk_memory as memory;
 use crabtalk_proto::stream_event::Event;
 use crabtalk_proto::*;
 use crabtalk_runtime::{Subscription, Waits};
@@ -20,6 +24,58 @@ const MAX_PIECE_BYTES: usize = 1024 * 1024;
 /// Longest text anywhere in a message, so that the frame stays below its
 /// limit whatever stands beside it.
 const MAX_TEXT_BYTES: usize = 12 * 1024 * 1024;
+
+/// The code of each error (WIRE-3).
+fn code_of(error: &Error) -> u32 {
+    match error {
+        Error::Invalid(_) => code::BAD_REQUEST,
+        Error::Unauthorized(_) => code::UNAUTHORIZED,
+        Error::Forbidden(_) => code::FORBIDDEN,
+        Error::NotFound(_) => code::NOT_FOUND,
+        Error::Conflict(_) => code::CONFLICT,
+        Error::TooLarge(_) => code::TOO_LARGE,
+        Error::TooMany(_) => code::TOO_MANY,
+        Error::Failed(_) => code::INTERNAL,
+        Error::Upstream(_) => code::PROVIDER,
+        Error::Unavailable(_) => code::SHUTTING_DOWN,
+        Error::TimedOut(_) => code::TIMEOUT,
+        Error::RunEnded { code, .. } => *code,
+        Error::Runtime(error) => error.code(),
+        Error::Config(error) => match error {
+            config::Error::Conflict(_) => code::CONFLICT,
+            config::Error::Io { .. } => code::INTERNAL,
+            config::Error::TooLarge { .. } => code::TOO_LARGE,
+            config::Error::Invalid(_)
+            | config::Error::BadEdit(_)
+            | config::Error::NoKey { .. }
+            | config::Error::KeyFile { .. }
+            | config::Error::BadKey { .. }
+            | config::Error::NoHome
+            | config::Error::MissingVariable { .. } => code::BAD_REQUEST,
+        },
+        Error::Tables(error) => match error {
+            TablesError::Conflict(_) => code::CONFLICT,
+            TablesError::Broken { .. } | TablesError::Unreadable { .. } => code::BAD_REQUEST,
+            TablesError::Write { .. } => code::INTERNAL,
+        },
+        Error::Memory(error) => match error {
+            memory::Error::BadName(_) | memory::Error::TooLarge { .. } => code::BAD_REQUEST,
+            memory::Error::OwnersOnly(_) | memory::Error::NotYours(_) => code::FORBIDDEN,
+            memory::Error::NotFound(_) => code::NOT_FOUND,
+            memory::Error::Ambiguous { .. } | memory::Error::TooMany { .. } => code::CONFLICT,
+            memory::Error::Broken { .. }
+            | memory::Error::Io { .. }
+            | memory::Error::Index(_)
+            | memory::Error::Storage(_) => code::INTERNAL,
+        },
+    }
+}
+
+impl From<Error> for Status {
+    fn from(error: Error) -> Self {
+        Self::new(code_of(&error), error.to_string())
+    }
+}
 
 /// Reads a run for one client.
 pub(super) struct Reader {
@@ -65,14 +121,14 @@ impl Reader {
     }
 
     /// Says one thing, and reads nothing.
-    pub(super) fn only(said: Result<StreamEvent, Status>) -> Self {
+    pub(super) fn only(said: Result<StreamEvent, Error>) -> Self {
         Self {
             run: None,
             with_user_message: true,
             speaker: Arc::default(),
             notice: None,
             waits: false,
-            ready: [said].into(),
+            ready: [said.map_err(Status::from)].into(),
         }
     }
 
@@ -101,7 +157,7 @@ impl Reader {
                 Ok(None) => self.run = None,
                 Err(error) => {
                     self.run = None;
-                    return Some(Err(super::status(&error)));
+                    return Some(Err(Error::from(error).into()));
                 }
             }
         }

@@ -72,7 +72,8 @@ pub struct CostReport {
 /// Keeps the cost of model calls. Operations take effect in the order in which they
 /// are called, also where a future is dropped.
 pub trait Costs: Send + Sync {
-    /// Adds a row, in place of a reservation if one is named.
+    /// Adds a row, in place of a reservation if one is named. A power cut may lose a
+    /// reservation, since a model call does not wait for the disk.
     fn add(
         &self,
         row: CostRow,

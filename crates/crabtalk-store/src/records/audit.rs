@@ -2,7 +2,7 @@
 //!
 //! Invariant: an entry and the head that names it are written in one transaction.
 
-use super::Records;
+use super::{Records, begin_import};
 use crabtalk_domain::BoxFuture;
 use crabtalk_domain::records::{AuditCheck, AuditEntry, AuditLog, AuditPage, Error};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -100,15 +100,18 @@ impl AuditLog for Records {
 }
 
 impl Records {
-    /// Takes over the entries of the files before this database, as numbers and
-    /// texts, and the number and hash of the last one. Goes on with them unless
-    /// there is a chain already.
+    /// Imports the entries of the audit's former files, as numbers and texts, and the
+    /// number and hash of the last one. New entries continue that chain unless another
+    /// one exists. Returns `false` and changes nothing after the first import.
     pub fn import_audit(
         &self,
         lines: Vec<(i64, String)>,
         last: Option<(i64, String)>,
-    ) -> BoxFuture<'static, Result<(), Error>> {
+    ) -> BoxFuture<'static, Result<bool, Error>> {
         Box::pin(self.0.write(move |c| {
+            if !begin_import(c, "audit")? {
+                return Ok(false);
+            }
             let mut row = c.prepare("INSERT OR IGNORE INTO audit VALUES (0, ?1, ?2)")?;
             for line in &lines {
                 row.execute(params![line.0, line.1])?;
@@ -123,7 +126,7 @@ impl Records {
                     params![n, hash],
                 )?;
             }
-            Ok(())
+            Ok(true)
         }))
     }
 }

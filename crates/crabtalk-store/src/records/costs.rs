@@ -1,6 +1,6 @@
 //! What model calls cost, a row for each.
 
-use super::Records;
+use super::{Records, begin_import};
 use crabtalk_domain::records::{
     COST_DAYS, CostOf, CostReport, CostRow, Costs, Error, ReservedCost,
 };
@@ -22,12 +22,17 @@ impl Costs for Records {
         row: CostRow,
         settles: Option<ReservedCost>,
     ) -> BoxFuture<'static, Result<(), Error>> {
-        Box::pin(self.0.write(move |c| {
+        let is_reservation = matches!(row.of, CostOf::Reservation(_));
+        let work = move |c: &Connection| {
             if let Some(settled) = settles {
                 release(c, settled)?;
             }
             insert(c, &row)
-        }))
+        };
+        match is_reservation {
+            true => Box::pin(self.0.write_unsynced(work)),
+            false => Box::pin(self.0.write(work)),
+        }
     }
 
     fn release(&self, reserved: ReservedCost) -> BoxFuture<'static, Result<(), Error>> {
@@ -84,21 +89,21 @@ impl Costs for Records {
 }
 
 impl Records {
-    /// Takes over the rows of a day of the files before this database, unless there
-    /// are rows of that day.
+    /// Imports the rows of a day from its former file. Returns `false` and changes
+    /// nothing after the first import.
     pub fn import_costs(
         &self,
         day: Date,
         rows: Vec<CostRow>,
-    ) -> BoxFuture<'static, Result<(), Error>> {
+    ) -> BoxFuture<'static, Result<bool, Error>> {
         Box::pin(self.0.write(move |c| {
-            let mut known = c.prepare_cached("SELECT 1 FROM cost WHERE day = ?1")?;
-            if !known.exists([day.to_string()])? {
+            let is_first = begin_import(c, &format!("ledger/{day}"))?;
+            if is_first {
                 for row in &rows {
                     insert(c, row)?;
                 }
             }
-            Ok(())
+            Ok(is_first)
         }))
     }
 }

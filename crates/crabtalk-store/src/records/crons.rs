@@ -1,7 +1,7 @@
 //! The books of cron.
 
-use super::Records;
 use super::events::reach;
+use super::{Records, begin_import};
 use crabtalk_domain::BoxFuture;
 use crabtalk_domain::records::{
     CronBooks, CronBooksChange, CronBooksContent, CronFact, CronRow, Error,
@@ -30,28 +30,7 @@ impl CronBooks for Records {
     }
 
     fn write(&self, change: CronBooksChange) -> BoxFuture<'static, Result<(), Error>> {
-        Box::pin(self.0.write(move |c| {
-            for (id, account) in &change.accounts {
-                let id = id.cast_signed();
-                match account {
-                    Some(account) => c
-                        .prepare_cached("INSERT OR REPLACE INTO cron_entry VALUES (?1, ?2)")?
-                        .execute(params![id, account])?,
-                    None => c
-                        .prepare_cached("DELETE FROM cron_entry WHERE id = ?1")?
-                        .execute([id])?,
-                };
-                reach(c, ENTRY, id)?;
-            }
-            for fact in &change.facts {
-                add(c, fact)?;
-            }
-            c.prepare_cached(
-                "DELETE FROM cron_run WHERE id <= (SELECT max(id) FROM cron_run) - ?1",
-            )?
-            .execute([MAX_ROWS])
-            .map(drop)
-        }))
+        Box::pin(self.0.write(move |c| apply(c, &change)))
     }
 
     fn latest(
@@ -83,14 +62,45 @@ impl CronBooks for Records {
 }
 
 impl Records {
-    /// Notes the highest numbers that entries and runs had in the files before this
-    /// database.
-    pub fn reach_crons(&self, entry: u64, run: u64) -> BoxFuture<'static, Result<(), Error>> {
+    /// Imports the former books, and the highest numbers that their entries and runs
+    /// had. Returns `false` and changes nothing after the first import.
+    pub fn import_crons(
+        &self,
+        books: CronBooksChange,
+        last_entry: u64,
+        last_run: u64,
+    ) -> BoxFuture<'static, Result<bool, Error>> {
         Box::pin(self.0.write(move |c| {
-            reach(c, ENTRY, entry.cast_signed())?;
-            reach(c, RUN, run.cast_signed())
+            if !begin_import(c, "cron")? {
+                return Ok(false);
+            }
+            apply(c, &books)?;
+            reach(c, ENTRY, last_entry.cast_signed())?;
+            reach(c, RUN, last_run.cast_signed())?;
+            Ok(true)
         }))
     }
+}
+
+fn apply(c: &Connection, change: &CronBooksChange) -> rusqlite::Result<()> {
+    for (id, account) in &change.accounts {
+        let id = id.cast_signed();
+        match account {
+            Some(account) => c
+                .prepare_cached("INSERT OR REPLACE INTO cron_entry VALUES (?1, ?2)")?
+                .execute(params![id, account])?,
+            None => c
+                .prepare_cached("DELETE FROM cron_entry WHERE id = ?1")?
+                .execute([id])?,
+        };
+        reach(c, ENTRY, id)?;
+    }
+    for fact in &change.facts {
+        add(c, fact)?;
+    }
+    c.prepare_cached("DELETE FROM cron_run WHERE id <= (SELECT max(id) FROM cron_run) - ?1")?
+        .execute([MAX_ROWS])
+        .map(drop)
 }
 
 fn add(c: &Connection, fact: &CronFact) -> rusqlite::Result<()> {

@@ -151,23 +151,6 @@ async fn a_reload_says_what_a_start_would_say_and_what_stayed_in_force() {
     assert_eq!(code(&env, "").await, 0);
 }
 
-#[tokio::test]
-async fn identity_is_in_every_prompt_whatever_memory_and_scope_say() {
-    let model = agreeing().await;
-    let env = TestEnv::with_model(&model);
-    let config = env.home.join("config/config.toml");
-    let text = fs::read_to_string(&config).unwrap();
-    fs::write(&config, format!("{text}\n[memory]\nenabled = false\n")).unwrap();
-    env.write(".crabtalk/config/Crab.md", "A cheerful crab.");
-    env.agent("narrow", "tools: [read]");
-    let _daemon = env.daemon().await;
-    for agent in ["crab", "narrow"] {
-        assert_eq!(code(&env, agent).await, 0);
-        let request = model.requests().await.last().unwrap().to_string();
-        assert!(request.contains("A cheerful crab."), "{agent}: {request}");
-    }
-}
-
 /// Every file that a daemon, a run or a client reads.
 const READ: [&str; 17] = [
     "config/agents/other.md",
@@ -227,62 +210,6 @@ async fn a_pipe_in_place_of_any_file_holds_up_neither_start_nor_run_nor_reload()
         (!env.socket().exists()).then_some(())
     })
     .await;
-}
-
-/// All regular files below a folder.
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let below = |entry: fs::DirEntry| {
-        let kind = entry.file_type().unwrap();
-        match (kind.is_dir(), kind.is_file()) {
-            (true, _) => files(&entry.path()),
-            (_, true) => vec![entry.path()],
-            _ => Vec::new(),
-        }
-    };
-    entries.flat_map(below).collect()
-}
-
-/// The index of archives, the log file, the notes about the sessions, the books
-/// of the bus, and a conversation's own log.
-#[tokio::test]
-async fn a_pipe_in_place_of_what_the_daemon_keeps_holds_up_nobody() {
-    let model = agreeing().await;
-    let env = TestEnv::with_model(&model);
-    let daemon = env.daemon().await;
-    for sender in ["user", "other"] {
-        env.run(&["ask", "--as", sender, "Hello"]).await.ok();
-    }
-    env.run(&["compact", "--as", "user"]).await.ok();
-    let state = env.home.join("state");
-    daemon.terminate().await;
-    let mut kept = files(&state);
-    let has = |part: &str| {
-        kept.iter()
-            .any(|path| path.to_str().unwrap().contains(part))
-    };
-    assert!(has("records.db") && has("index.db"), "{kept:?}");
-    kept.push(env.home.join("logs/daemon.log"));
-    kept.extend(["latest", "since"].map(|name| env.sessions().join(".index").join(name)));
-    kept.push(env.sessions().join("crab_other_1.jsonl"));
-    for file in &kept {
-        pipe(file);
-    }
-    let daemon = env.daemon().await;
-    for sender in ["user", "new", "other"] {
-        let said = env.run(&["ask", "--as", sender, "Hello"]).await;
-        assert_eq!(said.stdout.trim(), "Yes.", "{sender}: {said:?}");
-    }
-    for words in [
-        &["conversations"][..],
-        &["history"],
-        &["stats"],
-        &["search", "Hello"],
-    ] {
-        env.run(words).await;
-    }
-    reload(&env).await;
-    assert!(daemon.terminate().await.success());
 }
 
 /// An empty list would say that nothing is there.
@@ -439,4 +366,56 @@ async fn doctor_names_damaged_records() {
         history.contains("hello"),
         "conversations do not depend on it: {history}"
     );
+}
+
+/// The records of a home whose daemon does not run.
+fn records(env: &TestEnv) -> rusqlite::Connection {
+    rusqlite::Connection::open(env.home.join("state/records.db")).unwrap()
+}
+
+#[tokio::test]
+async fn records_of_a_newer_program_end_the_start() {
+    let env = TestEnv::new();
+    env.daemon().await.terminate().await;
+    let db = records(&env);
+    db.pragma_update(None, "user_version", 999).unwrap();
+    drop(db);
+    let refused = env.run(&["daemon", "run"]).await.fails(1);
+    assert!(
+        refused.contains("records.db has format 999") && refused.contains("update the program"),
+        "{refused}"
+    );
+}
+
+#[tokio::test]
+async fn doctor_names_a_cut_audit_and_a_new_chain_mends_it() {
+    let env = TestEnv::new();
+    let daemon = env.daemon().await;
+    for name in ["one", "two"] {
+        env.run(&["tokens", "add", name]).await.ok();
+    }
+    daemon.terminate().await;
+    let db = records(&env);
+    let last = "DELETE FROM audit WHERE n = (SELECT max(n) FROM audit)";
+    assert_eq!(db.execute(last, []).unwrap(), 1);
+    drop(db);
+    let _daemon = env.daemon().await;
+    let doctor = async || {
+        let output = env.run(&["doctor", "--offline", "--json"]).await;
+        let findings = output.stdout.lines();
+        let findings = findings.map(|line| serde_json::from_str(line).unwrap());
+        findings
+            .filter(|finding: &serde_json::Value| {
+                finding["check"] == "audit" && finding["state"] == "error"
+            })
+            .collect::<Vec<_>>()
+    };
+    let [broken] = &doctor().await[..] else {
+        panic!("the audit is not named");
+    };
+    assert_eq!(broken["mend"], "crabtalk audit new-chain");
+    env.run(&["tokens", "add", "three"]).await.fails(1);
+    env.run(&["audit", "new-chain"]).await.ok();
+    assert_eq!(doctor().await.len(), 0);
+    env.run(&["tokens", "add", "three"]).await.ok();
 }

@@ -1,8 +1,9 @@
 //! Acknowledged changes of the configuration survive commands that run beside
 //! them, and a crash.
 
-use crate::rig::{TestEnv, eventually};
+use crate::rig::{ModelServer, TestEnv, entries, eventually};
 use crabtalk_proto::{Client, StreamMsg};
+use crabtalk_testkit::scripted::{Script, openai};
 use futures_util::StreamExt;
 use rustix::process::Signal;
 use std::fs;
@@ -16,6 +17,7 @@ async fn listed(env: &TestEnv) -> String {
         &["cron", "--json"],
         &["approvals", "--json"],
         &["agents", "--json"],
+        &["providers", "--json"],
     ] {
         text.push_str(&env.run(words).await.ok());
     }
@@ -32,9 +34,14 @@ async fn change(env: &TestEnv) {
         &["cron", "add", "@weekly", "tidy up"],
         &["cron", "add", "@daily", "taken back"],
         &["cron", "rm", "2"],
+        &["providers", "rm", "removed"],
     ] {
         env.run(words).await.ok();
     }
+    let provider = Some("kind = \"openai\"\nmodels = [\"added-model\"]\n");
+    env.run_with(&["providers", "set", "added", "--file", "-"], provider)
+        .await
+        .ok();
     let agent = Some("---\ndescription: new\n---\nYou review.\n");
     env.run_with(&["agents", "new", "rev", "--file", "-"], agent)
         .await
@@ -60,6 +67,10 @@ async fn change(env: &TestEnv) {
 async fn changes_survive_running_commands_and_a_crash() {
     let env = TestEnv::new();
     env.agent("runner", "mode: full");
+    env.config(
+        "model = \"offline\"\n[provider.demo]\nkind = \"offline\"\nmodels = [\"offline\"]\n\
+         [provider.removed]\nkind = \"openai\"\nmodels = [\"removed-model\"]\n",
+    );
     let daemon = env.daemon().await;
     let mut connection = env.connect().await;
     let request = StreamMsg {
@@ -79,9 +90,52 @@ async fn changes_survive_running_commands_and_a_crash() {
         before.contains("kept") && !before.contains("gone"),
         "{before}"
     );
+    assert!(
+        before.contains("added-model") && !before.contains("removed-model"),
+        "{before}"
+    );
     daemon.crash(Signal::KILL).await;
     drop(running);
     let _daemon = env.daemon().await;
     assert_eq!(listed(&env).await, before);
     assert!(!fs::exists(env.home.join("state/held")).unwrap());
+}
+
+#[tokio::test]
+async fn once_subscription_fires_once_despite_a_crash() {
+    let hanging = openai::pieces(&["one", "two"]).stall_after(1);
+    let script = Script::openai([hanging, openai::text("done")]);
+    let model = ModelServer::start(script).await;
+    let env = TestEnv::with_model(&model);
+    let daemon = env.daemon().await;
+    env.run(&["subscriptions", "add", "build:*", "--once"])
+        .await
+        .ok();
+    let publish = async |payload: &str| {
+        env.run(&["publish", "--no-stdin", "build:failed", payload])
+            .await
+            .ok()
+    };
+    publish("main is red").await;
+    eventually("the model call", async || {
+        (model.requests().await.len() == 1).then_some(())
+    })
+    .await;
+    eventually("the subscription to go", async || {
+        let listed = env.run(&["subscriptions", "--json"]).await.ok();
+        (!listed.contains("build:")).then_some(())
+    })
+    .await;
+    daemon.kill().await;
+    let _daemon = env.daemon().await;
+    publish("main is red again").await;
+    let said = async || entries(&env, "crab", "event:build:failed").await;
+    eventually("the carried on run to end", async || {
+        let history = said().await;
+        (history.last()?.content == "done").then_some(())
+    })
+    .await;
+    let history = said().await;
+    let told = history.iter().filter(|entry| entry.content.contains("red"));
+    assert_eq!(told.count(), 1, "{history:?}");
 }

@@ -1,8 +1,7 @@
 //! Cron entries with the real daemon: the clock is the machine's, so what has to
 //! be due is due in a second, or run by hand.
 
-mod clock;
-mod hostile;
+mod failures;
 mod notified;
 mod tool;
 
@@ -351,54 +350,6 @@ async fn a_run_that_is_carried_on_ends_as_it_does_in_its_conversation() {
     assert_eq!((info.fired, info.failures), (1, 0), "{info:?}");
     assert_eq!(rows(&env, id).await.len(), 1);
     assert_eq!(model.requests().await.len(), 2);
-}
-
-#[tokio::test]
-async fn a_run_goes_on_is_told_and_is_not_begun_twice() {
-    let env = TestEnv::new();
-    let _daemon = env.daemon().await;
-    let id = create(&env, yearly("/slow 60000 a b c")).await.id;
-    fire(&env, id).await;
-    let mut connection = env.connect().await;
-    let twice = connection.run_cron(RunCronMsg { id }).await.unwrap_err();
-    assert_eq!(twice.code(), Some(409), "{twice}");
-    let kill = KillMsg {
-        agent: "crab".into(),
-        sender: "cron".into(),
-    };
-    eventually("the kill", async || {
-        connection.kill(kill.clone()).await.ok()
-    })
-    .await;
-    let run = over(&env, id).await;
-    assert_eq!((run.outcome.as_str(), run.code), ("killed", 499));
-}
-
-#[tokio::test]
-async fn three_failures_in_a_row_pause_the_entry_in_its_file_too() {
-    let env = TestEnv::new();
-    let _daemon = env.daemon().await;
-    let skill = CreateCronMsg {
-        skill: "none".into(),
-        ..yearly("x")
-    };
-    let id = create(&env, skill).await.id;
-    for _ in 0..3 {
-        fired(&env, id).await;
-    }
-    let info = eventually("the pause", async || {
-        listed(&env).await.pop().filter(|info| info.paused)
-    })
-    .await;
-    assert_eq!(info.next_in_words, "paused");
-    let file = fs::read_to_string(crons_file(&env)).unwrap();
-    assert!(file.contains("paused = true"), "{file}");
-    env.run(&["cron", "resume", &id.to_string()]).await;
-    let info = listed(&env).await.remove(0);
-    assert!(
-        !info.paused && !info.next_fire.is_empty() && info.failures == 0,
-        "{info:?}"
-    );
 }
 
 #[tokio::test]

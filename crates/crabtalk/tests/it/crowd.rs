@@ -41,48 +41,6 @@ fn flood(
 }
 
 #[tokio::test]
-async fn a_flood_from_one_process_leaves_others_their_answers() {
-    if !has_tools("a_flood_from_one_process", &["perl"]) {
-        return;
-    }
-    let env = TestEnv::new();
-    let _daemon = env.daemon().await;
-    let mut connection = env.connect().await;
-    let (mut flood, mut count) = flood(&env, HASTY);
-    let mut last = 0;
-    // It is well under way.
-    while last < 5_000 {
-        let said = within("a flood", count.next_line()).await.unwrap();
-        last = said.unwrap().parse().unwrap();
-    }
-    let before: usize = last;
-    let (open, new) = (51, 11);
-    for _ in 0..open {
-        let answer = connection.ping(Ping {});
-        within("an answer on an open connection", answer)
-            .await
-            .unwrap();
-    }
-    for _ in 0..new {
-        let mut connection = env.connect_silently().await;
-        let answer = connection.ping(Ping {});
-        within("an answer on a new connection", answer)
-            .await
-            .unwrap();
-    }
-    assert!(flood.try_wait().unwrap().is_none(), "it goes on");
-    flood.kill().await.unwrap();
-    while let Some(said) = count.next_line().await.unwrap() {
-        last = said.parse().unwrap();
-    }
-    let meanwhile = last - before;
-    assert!(
-        meanwhile < MEANWHILE * (open + new),
-        "{meanwhile} connections were made meanwhile"
-    );
-}
-
-#[tokio::test]
 async fn one_process_does_not_get_all_connections() {
     if !has_tools("one_process_does_not_get_all_connections", &["perl"]) {
         return;

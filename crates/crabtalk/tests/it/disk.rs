@@ -4,8 +4,7 @@
 mod mounted;
 
 use crate::rig::{
-    Daemon, ModelServer, TestEnv, can_trace, chunks, end_of, entries, eventually, has_tools, skip,
-    stream_to_end, within,
+    Daemon, ModelServer, TestEnv, chunks, end_of, entries, eventually, stream_to_end,
 };
 use crabtalk_proto::{
     Client, CreateCronMsg, ListCronRunsMsg, ListSubscriptionsMsg, Ping, PublishEventMsg,
@@ -18,11 +17,6 @@ use serde_json::json;
 use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
-
-/// What a sync takes on a disk that hangs: three times the five seconds in which a
-/// daemon promises to end, so that a crowded machine has some of them, too. A run
-/// waits for some syncs before its first word.
-const SYNC: Duration = Duration::from_secs(15);
 
 fn say(content: &str) -> StreamMsg {
     StreamMsg {
@@ -48,47 +42,6 @@ fn outgrow_records(log: &Path) -> u64 {
     let line = [vec![b'x'; 8 << 20], vec![b'\n']].concat();
     file.write_all(&line).unwrap();
     file.metadata().unwrap().len()
-}
-
-/// What was said is in the page cache and survives the daemon; what waits for the
-/// disk was never announced.
-#[tokio::test]
-async fn a_sync_that_hangs_does_not_keep_the_daemon() {
-    let this = "a_sync_that_hangs_does_not_keep_the_daemon";
-    if !has_tools(this, &["strace"]) {
-        return;
-    }
-    if !can_trace() {
-        return skip(this, "no process may be traced here");
-    }
-    let env = TestEnv::new();
-    let daemon = env.daemon_on_a_slow_disk(SYNC).await;
-    let mut connection = env.connect().await;
-    let mut events = std::pin::pin!(connection.stream(say("hello")));
-    // Text is told before it is durable.
-    let answered = async {
-        while let Some(event) = events.next().await {
-            if matches!(event.unwrap().event, Some(stream_event::Event::Chunk(_))) {
-                return;
-            }
-        }
-        panic!("the run ended before its log was synced");
-    };
-    within("an answer", answered).await;
-    let begun = Instant::now();
-    kill_process(daemon.pid(), Signal::TERM).unwrap();
-    // It is over when it gives its home back: the tracer keeps the process for as
-    // long as the call that it delays.
-    let pid_file = env.home.join("run/daemon.pid");
-    let given_back = async || std::fs::read(&pid_file).unwrap().is_empty().then_some(());
-    eventually("the daemon to end", given_back).await;
-    let took = begun.elapsed();
-    daemon.kill().await;
-    // Behind the text there are syncs that it did not wait for.
-    assert!(took < SYNC * 4 / 5, "{took:?}");
-    let _daemon = env.daemon().await;
-    let entries = entries(&env, "crab", "user").await;
-    assert_eq!(entries.first().map(|e| e.content.as_str()), Some("hello"));
 }
 
 #[tokio::test]
@@ -307,35 +260,6 @@ async fn an_export_that_does_not_fit_leaves_nothing_behind() {
     // What is there stays.
     let said = env.run(&["export", "-o", "out.md"]).await.fails(1);
     assert!(said.contains("exists"), "{said}");
-}
-
-#[tokio::test]
-async fn a_log_that_another_program_cut_is_read_again() {
-    let model = ModelServer::start(Script::openai([openai::text("Yes.")]).repeating()).await;
-    let env = TestEnv::with_model(&model);
-    let daemon = env.daemon().await;
-    for words in ["first", "second"] {
-        stream_to_end(&env, say(words)).await;
-    }
-    let log = env.logs().pop().unwrap();
-    let text = std::fs::read_to_string(&log).unwrap();
-    let second = text.find("second").unwrap();
-    std::fs::write(&log, &text[..second]).unwrap();
-
-    let events = stream_to_end(&env, say("third")).await;
-    assert_eq!(end_of(&events).code, 0);
-    let sent = model.requests().await.pop().unwrap()["messages"].to_string();
-    assert!(
-        sent.contains("first") && sent.contains("third") && !sent.contains("second"),
-        "{sent}"
-    );
-    assert!(daemon.stderr().contains("another program changed its log"));
-    let now = entries(&env, "crab", "user").await;
-    let words: Vec<&str> = now.iter().map(|entry| entry.content.as_str()).collect();
-    assert_eq!(words, ["first", "Yes.", "third", "Yes."]);
-    daemon.kill().await;
-    let _daemon = env.daemon().await;
-    assert_eq!(entries(&env, "crab", "user").await, now);
 }
 
 /// What is half of it helps nobody, and takes the room that others need.

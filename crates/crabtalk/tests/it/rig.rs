@@ -13,7 +13,7 @@ mod wait;
 pub(crate) use client::{asked, chunks, end_of, entries, kinds, stream_to_end};
 pub(crate) use command::{CRABTALK, Output, run as run_to_end};
 pub(crate) use crabtalk_testkit::tools::{has_tools, installed, skip, skipped};
-pub(crate) use env::{ALLOW_CORES, Daemon, TestEnv, WITHOUT_RIGHTS, can_trace, gone};
+pub(crate) use env::{ALLOW_CORES, Daemon, TestEnv, WITHOUT_RIGHTS, gone};
 pub(crate) use llama_cpp::LlamaCpp;
 pub(crate) use model::ModelServer;
 pub(crate) use raw::{Fields, RawClient};

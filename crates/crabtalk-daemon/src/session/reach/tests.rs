@@ -1,5 +1,6 @@
 use super::super::recorded::{Recorded, recorded};
 use super::*;
+use crabtalk_proto::{OPERATIONS, Role};
 use std::fmt::Write as _;
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/protocol/reach.md");

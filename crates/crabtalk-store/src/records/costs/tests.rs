@@ -61,9 +61,9 @@ async fn day_is_imported_once() {
     let home = tempfile::tempdir().expect("a folder");
     let records = Records::in_state(home.path());
     let day: Date = "2026-11-21".parse().expect("a date");
-    for _ in 0..2 {
+    for is_first in [true, false] {
         let rows = vec![call(day), call(day)];
-        records.import_costs(day, rows).await.expect("imported");
+        assert_eq!(records.import_costs(day, rows).await, Ok(is_first));
     }
     assert_eq!(tokens(&records, day, 1).await, [20]);
 }

@@ -1,6 +1,6 @@
 //! Results reach people: a command, or an address.
 
-use super::{create, fire, fired, yearly};
+use super::{create, crons_file, fire, fired, yearly};
 use crate::rig::{TestEnv, eventually, within};
 use crabtalk_proto::CreateCronMsg;
 use serde_json::Value;
@@ -58,6 +58,11 @@ async fn the_owner_is_told_of_failures_asks_and_wanted_results() {
     }
     assert_eq!(told_of(&env, "failed").await["cron"], failing);
     assert_eq!(told_of(&env, "paused").await["cron"], failing);
+    eventually("the pause in the file", async || {
+        let file = fs::read_to_string(crons_file(&env)).unwrap();
+        file.contains("paused = true").then_some(())
+    })
+    .await;
     let asking = CreateCronMsg {
         asks: Some("inbox".into()),
         ..yearly("/tool bash {\"command\":\"touch x\"}")

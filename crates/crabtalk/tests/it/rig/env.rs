@@ -213,13 +213,6 @@ impl TestEnv {
             .await
     }
 
-    /// Starts a daemon whose every sync of a log takes so long: its own child and
-    /// not the tracer's.
-    pub(crate) async fn daemon_on_a_slow_disk(&self, sync: Duration) -> Daemon {
-        let script = format!("exec {}", slow_syncs(sync));
-        self.daemon_by(shell(&script)).await
-    }
-
     async fn daemon_by(&self, mut command: Command) -> Daemon {
         let notify = self.root().join("notify");
         let _ = fs::remove_file(&notify);
@@ -260,21 +253,6 @@ impl TestEnv {
     pub(crate) async fn connect_silently(&self) -> Connection {
         self.client().connect_without_hello().await.unwrap()
     }
-}
-
-/// Whether processes can be traced, and system calls be slowed down here.
-pub(crate) fn can_trace() -> bool {
-    let script = format!("{} true", slow_syncs(Duration::from_micros(1)));
-    let tried = std::process::Command::new("sh")
-        .args(["-c", &script])
-        .output();
-    tried.is_ok_and(|tried| tried.status.success() && tried.stderr.is_empty())
-}
-
-fn slow_syncs(sync: Duration) -> String {
-    let call = "fdatasync";
-    let delay = sync.as_micros();
-    format!("strace -D -f -qq -o /dev/null -e trace={call} -e inject={call}:delay_enter={delay}")
 }
 
 /// The program in place of a shell, whose script ends before its name.

@@ -1,0 +1,100 @@
+//! Requests, folders and books that cannot be used.
+
+use super::{create, fired, rows, yearly};
+use crate::rig::TestEnv;
+use crabtalk_proto::{Client, CreateCronMsg, RunCronMsg};
+use std::fs;
+
+#[tokio::test]
+async fn books_that_cannot_be_written_stop_the_firing_and_nothing_else() {
+    let env = TestEnv::new();
+    let daemon = env.daemon().await;
+    let id = create(&env, yearly("hello")).await.id;
+    assert_eq!(fired(&env, id).await.outcome, "ok");
+    daemon.terminate().await;
+    // A folder lies where their database should be.
+    let (records, kept) = (
+        env.home.join("state/records.db"),
+        env.home.join("state/kept"),
+    );
+    fs::rename(&records, &kept).unwrap();
+    fs::create_dir(&records).unwrap();
+    let daemon = env.daemon().await;
+    let mut connection = env.connect().await;
+    let request = RunCronMsg { id };
+    let refused = connection.run_cron(request).await.unwrap_err();
+    assert!(refused.to_string().contains("records.db"), "{refused}");
+    // Everything else goes on.
+    let asked = env.run(&["ask", "hello", "--no-stdin"]).await.ok();
+    assert!(asked.contains("hello"), "{asked}");
+    daemon.terminate().await;
+    // Mended, the books are what they were.
+    fs::remove_dir(&records).unwrap();
+    fs::rename(&kept, &records).unwrap();
+    let _daemon = env.daemon().await;
+    assert_eq!(fired(&env, id).await.outcome, "ok");
+    assert_eq!(rows(&env, id).await.len(), 2);
+}
+
+#[tokio::test]
+async fn invalid_requests_are_refused() {
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    let cases = [
+        (
+            400,
+            "the minute field",
+            CreateCronMsg {
+                schedule: "x * * * *".into(),
+                ..yearly("x")
+            },
+        ),
+        (
+            404,
+            "nobody",
+            CreateCronMsg {
+                agent: "nobody".into(),
+                ..yearly("x")
+            },
+        ),
+        (
+            400,
+            "not a folder",
+            CreateCronMsg {
+                cwd: Some(env.work.join("none").display().to_string()),
+                ..yearly("x")
+            },
+        ),
+        (
+            400,
+            "daemon's own",
+            CreateCronMsg {
+                sender: "delegate:1".into(),
+                ..yearly("x")
+            },
+        ),
+    ];
+    for (code, want, request) in cases {
+        let mut connection = env.connect().await;
+        let refused = connection.create_cron(request).await.unwrap_err();
+        assert_eq!(refused.code(), Some(code), "{refused}");
+        assert!(refused.to_string().contains(want), "{want}: {refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_folder_that_is_gone_is_a_failed_run() {
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    let place = env.work.join("soon-gone");
+    fs::create_dir(&place).unwrap();
+    let entry = CreateCronMsg {
+        cwd: Some(place.display().to_string()),
+        ..yearly("x")
+    };
+    let id = create(&env, entry).await.id;
+    fs::remove_dir(&place).unwrap();
+    let run = fired(&env, id).await;
+    assert_eq!(run.outcome, "failed", "{run:?}");
+    assert!(run.reason.contains("soon-gone"), "{run:?}");
+}
