@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_prints_a_key() {
+    fn debug_hides_keys() {
         let mut provider = ProviderConfig::new("p", Kind::OpenAi);
         provider.api_key = Some(Secret::new("sk-planted\n"));
         provider
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_key_is_known_where_one_is_needed() {
+    fn missing_key_depends_on_the_kind() {
         for (kind, base_url, missing) in [
             (Kind::OpenAi, None, true),
             (Kind::OpenAi, Some("http://127.0.0.1:8080"), false),

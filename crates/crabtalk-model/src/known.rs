@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_family_is_found_under_dates_and_makers() {
+    fn family_is_found_behind_dates_and_vendors() {
         for (id, want) in [
             ("claude-sonnet-4-5-20250929", Some(200_000)),
             ("anthropic/claude-3-haiku", Some(200_000)),

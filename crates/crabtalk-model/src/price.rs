@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_costs_what_it_read_from_where_and_what_it_wrote() {
+    fn cost_counts_input_cache_and_output() {
         let usage = Usage {
             prompt_tokens: 1_000_000,
             completion_tokens: 100_000,
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configured_price_takes_the_usual_rebate() {
+    fn configured_price_takes_the_usual_rebate() {
         let usual = Price {
             cached: Some(0.25),
             ..Price::new(2.5, 10.0)

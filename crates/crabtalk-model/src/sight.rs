@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_sees_is_configured_or_known_or_usual() {
+    fn vision_is_configured_or_known() {
         for (kind, id, configured, want) in [
             (Kind::OpenAi, "gpt-5", None, true),
             (Kind::OpenAi, "gpt-5", Some(false), false),

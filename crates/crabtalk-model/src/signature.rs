@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_is_read() {
+    fn signatures_round_trip() {
         for signature in [
             Signature::Claude("EqQB+/=="),
             Signature::Redacted("data"),

@@ -85,7 +85,7 @@ async fn every_kind_of_block_is_read() {
 }
 
 #[tokio::test]
-async fn an_answer_that_was_not_streamed_is_read() {
+async fn answer_that_was_not_streamed_is_read() {
     let whole = json!({"type": "message", "role": "assistant", "content": [
         {"type": "thinking", "thinking": "t", "signature": "s"},
         {"type": "text", "text": "hi"},

@@ -51,7 +51,7 @@ fn signed(signature: &str) -> Thinking {
 }
 
 #[tokio::test]
-async fn a_request_is_what_google_documents() {
+async fn request_follows_googles_documentation() {
     let proofs = vec![signed("gemini_text:t=="), signed("gemini_call:1:c==")];
     let mut asked = with_call(proofs);
     asked.thinking = true;
@@ -151,7 +151,7 @@ async fn finish_reasons_are_mapped() {
 }
 
 #[tokio::test]
-async fn a_list_instead_of_a_stream_is_read() {
+async fn list_instead_of_a_stream_is_read() {
     let list = [
         event(&[json!({"text": "a"})], None),
         event(&[json!({"text": "b"})], Some("STOP")),

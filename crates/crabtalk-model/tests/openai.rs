@@ -151,7 +151,7 @@ async fn missing_terminator_is_waited_for_5_seconds() {
 }
 
 #[tokio::test]
-async fn a_character_split_between_chunks_is_whole() {
+async fn character_split_between_chunks_is_whole() {
     let event = format!("data: {}\n\n", delta(&json!({"content": "\u{1f980}"}))).into_bytes();
     let at = event
         .windows(2)

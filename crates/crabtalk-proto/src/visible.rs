@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_hides_is_shown_by_its_code_and_nothing_is_dropped() {
+    fn hidden_characters_become_codes() {
         for (text, want) in [
             ("git status", "git status"),
             ("a\nb\tc", "a\nb\tc"),
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn prose_keeps_what_it_is_written_with() {
+    fn prose_keeps_joiners_and_spaces() {
         assert_eq!(visible_prose("a\r\nb\rc"), "a\nb<U+000D>c");
         let family = "\u{1f468}\u{200d}\u{1f469} \u{2764}\u{fe0f} a\u{a0}b";
         assert_eq!(visible_prose(family), family);

@@ -48,7 +48,7 @@ fn requests_are_signed_as_amazon_signs_them() {
 }
 
 #[test]
-fn a_key_without_a_secret_is_sent_as_it_is() {
+fn bearer_key_is_sent_unsigned() {
     for key in ["", "ABSKQmVkcm9jaw==", ":", "id:", ":secret"] {
         assert!(Credentials::read(key).is_none(), "{key}");
     }
@@ -60,7 +60,7 @@ fn a_key_without_a_secret_is_sent_as_it_is() {
 }
 
 #[test]
-fn a_host_says_where_it_is() {
+fn region_is_read_from_the_host() {
     for (host, region) in [
         (HOST, "eu-west-1"),
         ("bedrock-runtime-fips.us-west-2.amazonaws.com", "us-west-2"),
@@ -112,7 +112,7 @@ fn drain(frames: &mut Frames, out: &mut Vec<(String, String)>) -> Result<(), Bro
 
 /// One that Amazon's own library reads, with headers of every type.
 #[test]
-fn a_frame_of_amazons_is_read() {
+fn amazon_frame_is_read() {
     let bytes = include_bytes!("frame.bin");
     let mut frames = Frames::default();
     frames.push(bytes);

@@ -183,7 +183,7 @@ mod tests {
     /// Two unreachable IPv6 addresses: one is refused at once on
     /// most machines, and on others what is sent there vanishes.
     #[tokio::test]
-    async fn a_broken_ipv6_leaves_ipv4() {
+    async fn broken_ipv6_leaves_ipv4() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let works = listener.local_addr().expect("bound");
         let nowhere =
@@ -195,7 +195,7 @@ mod tests {
     /// A listener whose queue is full lets what is sent to it vanish, as a
     /// broken tunnel does.
     #[tokio::test(start_paused = true)]
-    async fn an_ipv6_whose_packets_vanish_costs_a_moment() {
+    async fn dead_ipv6_falls_back_to_ipv4() {
         let socket = TcpSocket::new_v6().expect("a socket");
         if socket.bind((Ipv6Addr::LOCALHOST, 0).into()).is_err() {
             return; // This machine has no IPv6.
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refusal_says_so() {
+    async fn refusal_is_reported() {
         let gone = crabtalk_testkit::ports::Closed::new();
         let error = reached(vec![gone.address()])
             .await

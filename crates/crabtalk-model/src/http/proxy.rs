@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_variable_of_a_scheme_precedes_the_one_of_all() {
+    fn scheme_variable_precedes_all_proxy() {
         let set = proxies(&[
             ("ALL_PROXY", "socks5h://all:1080"),
             ("https_proxy", "secure:3128"),
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_proxy_stops_calls_but_for_the_exceptions() {
+    fn invalid_proxy_stops_calls_except_no_proxy() {
         for value in ["ftp://proxy:1", "http://", "http://user:planted-secret@a b"] {
             let set = proxies(&[("HTTPS_PROXY", value), ("NO_PROXY", "near.test")]);
             let error = set.of(&Uri::from_static("https://model.test/"));

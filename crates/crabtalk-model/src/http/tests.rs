@@ -90,7 +90,7 @@ async fn https_works_with_a_trusted_server_and_is_kept() {
 }
 
 #[tokio::test]
-async fn https_is_refused_for_strangers_and_other_names() {
+async fn https_refuses_untrusted_certificates_and_names() {
     let mut tasks = JoinSet::new();
     let port = server(&mut tasks, NEAR).await;
     for (host, root) in [("localhost", STRANGER), ("127.0.0.1", NEAR.0)] {
@@ -120,7 +120,7 @@ async fn mute() -> (u16, JoinSet<Vec<u8>>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_hangs_in_the_handshake_times_out_and_is_left() {
+async fn hanging_handshake_times_out() {
     let (port, mut task) = mute().await;
     let client = client(NEAR.0, Proxies::default());
     let failure = get(&client, &format!("https://localhost:{port}/")).await;
@@ -262,7 +262,7 @@ async fn https_uses_and_keeps_a_proxy_tunnel() {
 }
 
 #[tokio::test]
-async fn plain_http_is_asked_of_the_proxy_with_the_whole_address() {
+async fn plain_http_uses_the_proxy_with_absolute_urls() {
     let mut tasks = JoinSet::new();
     let answer = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi";
     let (gate, heads) = proxy(&mut tasks, answer, 0).await;

@@ -26,7 +26,7 @@ fn read<'a>(events: impl IntoIterator<Item = &'a str>) -> Result<Response, Broke
 }
 
 #[test]
-fn figures_are_read_wherever_and_however_they_are_written() {
+fn usage_is_read_in_all_forms() {
     let usage = |prompt, completion, hit, miss| {
         Some(Usage {
             prompt_tokens: prompt,

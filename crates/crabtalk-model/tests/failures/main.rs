@@ -111,7 +111,7 @@ async fn retries_end() {
 }
 
 #[tokio::test]
-async fn nothing_is_sent_twice_after_the_first_content() {
+async fn no_retry_after_the_first_content() {
     let bench = bench([
         openai::pieces(&["a", "b"]).cut_after(2),
         openai::text("never"),
@@ -153,7 +153,7 @@ fn notices(chunks: &[Chunk]) -> Vec<&str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_that_a_person_notices_is_told_before_it_begins() {
+async fn long_wait_is_announced() {
     let bench = bench([Reply::rate_limited("8"), openai::text("ok")]).await;
     let mut stream = bench.registry.stream(request("hi"));
     let (told, took) = timed(stream.next()).await;
@@ -177,7 +177,7 @@ async fn a_wait_that_a_person_notices_is_told_before_it_begins() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn that_another_model_is_asked_is_told() {
+async fn fallback_is_announced() {
     let first = Server::start(Script::openai([Reply::error(401, "x", "bad key")])).await;
     let second = Server::start(Script::openai([openai::text("here")])).await;
     let providers = vec![
@@ -210,7 +210,7 @@ async fn waits_double_within_their_upper_half() {
 }
 
 #[tokio::test]
-async fn a_missing_key_is_an_error_and_never_the_offline_model() {
+async fn missing_key_is_an_error() {
     let mut config = ProviderConfig::new("openai", Kind::OpenAi);
     config.models = vec![ModelConfig::new("gpt")];
     config.key_problem = Some("the environment variable OPENAI_API_KEY is not set".into());
@@ -266,7 +266,7 @@ async fn fallbacks_are_tried_in_order_and_say_who_answered() {
 }
 
 #[tokio::test]
-async fn no_fallback_after_content_and_none_for_what_is_too_long() {
+async fn no_fallback_after_content_or_for_long_histories() {
     let cut = openai::pieces(&["a", "b"]).cut_after(2);
     let long = Reply::error(400, "context_length_exceeded", "too long");
     let first = Server::start(Script::openai([cut, long])).await;
@@ -351,7 +351,7 @@ async fn scripted_server_reports_unfinished_histories() {
 }
 
 #[tokio::test]
-async fn a_web_site_instead_of_a_model_is_recognised() {
+async fn web_site_is_not_taken_for_a_model_server() {
     let script = Script::openai([site()]);
     let bench = Bench::with(Kind::OpenAi, script, |config| config.max_retries = 0).await;
     let error = bench.send(&request("hi")).await.expect_err("a page");

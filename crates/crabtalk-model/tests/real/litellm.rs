@@ -89,8 +89,8 @@ impl Proxy {
 }
 
 #[tokio::test]
-async fn litellm_is_understood_and_understands_us() {
-    let name = "litellm_is_understood_and_understands_us";
+async fn litellm_interoperates() {
+    let name = "litellm_interoperates";
     let program = match PROGRAM.find() {
         Ok(program) => program,
         Err(reason) => return skipped(name, &reason),

@@ -118,8 +118,8 @@ impl Server {
 }
 
 #[tokio::test]
-async fn llama_cpp_is_found_understood_and_understands_us() {
-    let name = "llama_cpp_is_found_understood_and_understands_us";
+async fn llama_cpp_is_detected_and_interoperates() {
+    let name = "llama_cpp_is_detected_and_interoperates";
     let python = match python().await {
         Ok(python) => python,
         Err(reason) => return skipped(name, &reason),

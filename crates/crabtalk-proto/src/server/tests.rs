@@ -57,7 +57,7 @@ fn answers(message: impl Into<ClientMessage>) -> Vec<server_message::Msg> {
 
 /// A front that speaks another protocol keeps the reply, and nothing else.
 #[test]
-fn a_reply_is_held_without_the_server_and_the_request() {
+fn reply_outlives_server_and_request() {
     struct Front {
         reply: Pin<Box<dyn Stream<Item = ServerMessage> + Send + 'static>>,
     }
@@ -81,7 +81,7 @@ fn error(code: u32, message: &str) -> server_message::Msg {
 }
 
 #[test]
-fn a_request_is_answered_by_its_method() {
+fn request_is_answered_by_its_method() {
     assert_eq!(
         answers(Ping {}),
         [server_message::Msg::Pong(Pong::default())]
@@ -99,7 +99,7 @@ fn a_request_is_answered_by_its_method() {
 }
 
 #[test]
-fn an_error_becomes_a_message_with_its_code() {
+fn error_becomes_a_message_with_its_code() {
     assert_eq!(
         answers(GetAgentMsg { name: "x".into() }),
         [error(404, "no agent x")]
@@ -107,7 +107,7 @@ fn an_error_becomes_a_message_with_its_code() {
 }
 
 #[test]
-fn an_error_ends_a_stream() {
+fn error_ends_a_stream() {
     let chunk = stream_event::Event::Chunk(StreamChunk {
         content: "hi".into(),
     });
@@ -124,7 +124,7 @@ fn an_error_ends_a_stream() {
 }
 
 #[test]
-fn what_is_not_built_says_so() {
+fn missing_operation_is_501() {
     assert_eq!(
         answers(ReloadMsg {}),
         [error(501, "daemon 1.2.3 has no `reload`")]

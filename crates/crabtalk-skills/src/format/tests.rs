@@ -30,7 +30,7 @@ Do it.
 ";
 
 #[test]
-fn a_whole_file_is_read() {
+fn complete_file_is_read() {
     let (document, findings) = read(GOOD).unwrap();
     assert_eq!(findings, []);
     let metadata = [("author", "me"), ("version", "1.0")];
@@ -151,7 +151,7 @@ fn values_that_lack_quotes_are_understood() {
 }
 
 #[test]
-fn the_ways_to_write_a_text_are_all_read() {
+fn all_text_styles_are_read() {
     for (value, wanted) in [
         (">-\n  two\n  lines", "two lines"),
         ("|\n  two\n  lines", "two\nlines"),
@@ -169,7 +169,7 @@ fn the_ways_to_write_a_text_are_all_read() {
 }
 
 #[test]
-fn a_missing_description_is_borrowed_from_the_body_or_refused() {
+fn missing_description_is_taken_from_the_body() {
     let (document, _) = read("# Check feeds\n\nDo it.").unwrap();
     assert_eq!(document.description.as_deref(), Some("Check feeds"));
     assert_eq!(document.body, "# Check feeds\n\nDo it.");
