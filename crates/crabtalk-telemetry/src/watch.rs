@@ -101,7 +101,7 @@ impl Telemetry {
                 match news {
                     WatchNews::Event(event) => self.take(&mut runs, &event).await,
                     WatchNews::Back { missed } => {
-                        self.figures().missed += missed.unwrap_or_default();
+                        self.figures().missed += missed;
                     }
                     WatchNews::Restarted { missed } => {
                         self.figures().missed += missed;
