@@ -26,6 +26,7 @@ mod sandbox;
 mod mark;
 #[cfg(target_os = "linux")]
 mod processes;
+pub mod sockets;
 
 pub use child::{Child, Command, Error, ExitStatus, Guardian, Streams};
 pub use environment::child_environment;

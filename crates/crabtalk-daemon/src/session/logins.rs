@@ -4,7 +4,6 @@
 //! to the loopback of that machine, and nowhere else.
 
 use super::Session;
-use crabtalk_mcp::LoggedOut;
 use crabtalk_proto::*;
 
 impl Session {
@@ -41,14 +40,8 @@ impl Session {
             return Err(Status::bad_request(format!("{name:?} is no server's name")));
         }
         match self.node.mcps.servers.log_out(&name).await {
-            Ok(LoggedOut::Done) => Ok(()),
-            Ok(LoggedOut::Nobody) => {
-                Err(Status::not_found(format!("nobody is logged in to {name}")))
-            }
-            Ok(LoggedOut::HereAlone { why }) => Err(Status::new(
-                code::PROVIDER,
-                format!("the login to {name} is forgotten here; {why}"),
-            )),
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Status::not_found(format!("not logged in to {name}"))),
             Err(why) => Err(Status::internal(why)),
         }
     }
