@@ -1,9 +1,8 @@
-//! What lies at a path: told apart from anything else, and put back.
+//! The state of a path: identified, kept and restored.
 //!
-//! Invariants: a way is walked without following links, so that what was a folder
-//! and is a link now is never gone through; nothing waits for a pipe; a content is
-//! kept before anything is told of it; what is too large is known again by its
-//! stamp and never read.
+//! Invariants: paths are walked without following links; no read waits for a
+//! pipe; a content is kept before its state is returned; a file that is too large
+//! is identified by its stamp and never read.
 
 use super::name::Name;
 use crate::files::{Spot, give, open_folder};
@@ -15,17 +14,16 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Largest file whose content is kept: what is larger is data, and comes from
-/// elsewhere.
+/// Largest file whose content is kept: larger ones are data from elsewhere.
 pub(super) const MAX_FILE_BYTES: u64 = 16 << 20;
 
-/// Bits of a mode that are put back: not those that lend an owner's rights.
+/// Bits of a mode that are restored: not set-user-ID and set-group-ID.
 const MODE_BITS: u32 = 0o777;
 
 /// Any of the bits that make a file a program.
 const EXECUTABLE: u32 = 0o111;
 
-/// What lies at a path.
+/// The state of a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "kebab-case")]
 pub(super) enum Found {
@@ -40,7 +38,7 @@ pub(super) enum Found {
     Link {
         target: Name,
     },
-    /// Something whose content is not kept, and why not.
+    /// Anything else; its content is not kept.
     Unkept {
         why: String,
         stamp: String,
@@ -75,7 +73,7 @@ impl Found {
         }
     }
 
-    /// Why it cannot be put back.
+    /// Why it cannot be restored.
     pub(super) fn lost(&self) -> Option<&str> {
         match self {
             Self::Unkept { why, .. } => Some(why),
@@ -115,7 +113,7 @@ impl<'a> Place<'a> {
         rustix::fs::statat(&self.0.folder, self.0.name, AtFlags::SYMLINK_NOFOLLOW)
     }
 
-    /// Looks, and gives the content of a file to `keep`.
+    /// Reads the state, and gives the content of a file to `keep`.
     pub(super) fn look(&self, keep: &mut Keep<'_>) -> Result<Found, String> {
         let stat = match self.stat() {
             Ok(stat) => stat,
@@ -166,17 +164,20 @@ impl<'a> Place<'a> {
             | FileType::CharacterDevice
             | FileType::BlockDevice
             | FileType::Unknown) => Ok(Found::Unkept {
-                why: format!("it is no file ({kind:?})"),
-                stamp: "no file".to_owned(),
+                why: format!("it is not a file ({kind:?})"),
+                stamp: "not a file".to_owned(),
             }),
         }
     }
 
-    /// Puts something there in place of what is `now`, or nothing at all.
+    /// Restores a state, if the present one is `now`.
     pub(super) fn put(&self, found: &Found, content: &[u8], now: &Found) -> Result<(), String> {
         let check = || match self.look(&mut Keep::Nowhere)? {
             there if there.is(now) => Ok(()),
-            _ => Err(format!("{} changed meanwhile", self.0.path.display())),
+            _ => Err(format!(
+                "{} changed at the same time",
+                self.0.path.display()
+            )),
         };
         let name = |temporary: &str| {
             check()?;
@@ -217,7 +218,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Looks at a path and says what is there.
+/// The state of a path.
 pub(super) fn look(path: &Path, keep: &mut Keep<'_>) -> Result<Found, String> {
     match Place::reach(path, false)? {
         Some(place) => place.look(keep),
@@ -225,9 +226,9 @@ pub(super) fn look(path: &Path, keep: &mut Keep<'_>) -> Result<Found, String> {
     }
 }
 
-/// Where contents go that are seen.
+/// Where the contents of files go.
 pub(super) enum Keep<'a> {
-    /// They are only told apart.
+    /// They are only hashed.
     Nowhere,
     /// A folder, in which so many bytes are free.
     In(&'a Path, &'a mut u64),
@@ -256,7 +257,7 @@ impl Keep<'_> {
     }
 }
 
-/// Keeps a content under its name.
+/// Keeps a content under its hash.
 pub(super) fn store(folder: &Path, sha256: &str, bytes: &[u8]) -> Result<(), String> {
     let path = folder.join(sha256);
     if path.exists() {
@@ -277,7 +278,7 @@ pub(super) fn sha256(bytes: &[u8]) -> String {
 
 fn too_large(size: u64) -> String {
     let mib = MAX_FILE_BYTES >> 20;
-    format!("it had {size} bytes, and contents of up to {mib} MiB are kept")
+    format!("it had {size} bytes, and only contents of up to {mib} MiB are kept")
 }
 
 fn stamp(stat: &rustix::fs::Stat) -> String {
@@ -306,7 +307,7 @@ pub(super) fn tidy(path: &Path, top: &Path) {
         let (Some(parent), Some(name)) = (at.parent(), at.file_name()) else {
             return;
         };
-        // What is not empty, or a link by now, stays.
+        // A folder that is not empty stays, and so does a link.
         let gone = open_folder(parent, false)
             .is_ok_and(|parent| rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR).is_ok());
         if !gone {

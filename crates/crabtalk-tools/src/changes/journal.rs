@@ -54,18 +54,18 @@ pub(super) enum Line {
         before: Found,
         after: Found,
         top: Name,
-        /// Why it is not sure that this command did.
+        /// Why another run may have changed it.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         doubt: String,
     },
     Ended {
         id: u64,
     },
-    /// What the person ought to know.
+    /// A message for the user.
     Note {
         text: String,
     },
-    /// The run's changes are being taken back.
+    /// The run's changes are being undone.
     Undoing,
     Undone {
         paths: Vec<Name>,
@@ -125,7 +125,7 @@ impl Journal {
     }
 }
 
-/// What a run made of a file, from first to last.
+/// All changes of a run to one file, from the first state to the last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Net {
     pub(super) path: PathBuf,
@@ -133,9 +133,9 @@ pub(super) struct Net {
     pub(super) after: Found,
     /// Folders above it that the run made.
     pub(super) folders: Vec<PathBuf>,
-    /// The work tree that it was seen in.
+    /// The work tree in which a command changed it.
     pub(super) top: Option<PathBuf>,
-    /// Why it cannot be taken back, as far as the journal knows.
+    /// Why it cannot be undone, as far as the journal knows.
     pub(super) doubt: String,
 }
 
@@ -143,11 +143,11 @@ pub(super) struct Net {
 pub(super) struct Changes {
     pub(super) files: Vec<Net>,
     pub(super) notes: Vec<String>,
-    /// Taken back, all of it.
+    /// Whether all of it was undone.
     pub(super) undone: bool,
 }
 
-/// What the lines come to.
+/// The sum of the entries.
 pub(super) fn sum(lines: &[Line]) -> Changes {
     let mut sum = Sum::default();
     for line in lines {
@@ -156,13 +156,13 @@ pub(super) fn sum(lines: &[Line]) -> Changes {
     sum.changes()
 }
 
-/// What was read of the lines so far.
+/// The sum of the entries so far.
 #[derive(Default)]
 struct Sum {
     files: BTreeMap<PathBuf, Net>,
-    /// Changes that were announced, and are not known to be made.
+    /// Announced changes without an outcome.
     open: BTreeMap<u64, (PathBuf, Found, Vec<PathBuf>)>,
-    /// Commands that are not known to have ended, and where they run.
+    /// Commands that have not ended, and where they run.
     commands: BTreeMap<u64, (String, PathBuf)>,
     notes: Vec<String>,
     undone: bool,
@@ -230,10 +230,10 @@ impl Sum {
         }
     }
 
-    /// All of it, with what was cut off.
+    /// The sum, with interrupted changes.
     fn changes(mut self) -> Changes {
         for (path, before, folders) in self.open.into_values() {
-            // It is there whole, or was not made.
+            // The change was made whole, or not at all.
             let cut = Net {
                 path,
                 after: Found::Unkept {
@@ -243,14 +243,14 @@ impl Sum {
                 before,
                 folders,
                 top: None,
-                doubt: "the call was cut off, so that it is not known what it wrote".to_owned(),
+                doubt: "the call was interrupted, so that its outcome is not known".to_owned(),
             };
             add(&mut self.files, cut);
         }
         let commands = self.commands.into_values();
         self.notes.extend(commands.map(|(what, top)| {
             format!(
-                "the command `{what}` was cut off or runs; what it changed in {} is not known",
+                "the command `{what}` still runs or was interrupted; its changes in {} are not recorded",
                 top.display()
             )
         }));
@@ -264,7 +264,7 @@ impl Sum {
     }
 }
 
-/// Adds a change to what the run did to the same file before.
+/// Adds a change to the earlier changes of the same file.
 fn add(files: &mut BTreeMap<PathBuf, Net>, net: Net) {
     let Some(known) = files.get_mut(&net.path) else {
         files.insert(net.path.clone(), net);
@@ -273,7 +273,7 @@ fn add(files: &mut BTreeMap<PathBuf, Net>, net: Net) {
     // Two of its calls at once may both have seen the first state.
     let goes_on = net.before.is(&known.after) || net.before.is(&known.before);
     if !goes_on && known.doubt.is_empty() {
-        "somebody else changed it between two changes of the run".clone_into(&mut known.doubt);
+        "it was changed by others between two changes of the run".clone_into(&mut known.doubt);
     }
     if known.doubt.is_empty() {
         known.doubt = net.doubt;

@@ -1,11 +1,11 @@
-//! A path or a link's target in a line of text, whatever bytes it has.
+//! A path or link target of any bytes, as text.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// What stands before bytes that are no text.
+/// The prefix of names that are not UTF-8.
 const HEX: &str = "hex:";
 
 /// A name that is written as text where it is text.
@@ -56,7 +56,7 @@ impl<'de> Deserialize<'de> for Name {
             u8::from_str_radix(digits, 16).ok()
         };
         let bytes: Option<Vec<u8>> = (0..hex.len()).step_by(2).map(byte).collect();
-        let bytes = bytes.ok_or_else(|| serde::de::Error::custom("no name in hexadecimal"))?;
+        let bytes = bytes.ok_or_else(|| serde::de::Error::custom("not a hexadecimal name"))?;
         Ok(Self::from_bytes(bytes))
     }
 }

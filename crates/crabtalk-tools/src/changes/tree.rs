@@ -1,13 +1,12 @@
-//! The files of a work tree of git, as they were before a command and after it.
+//! The files of a git work tree before and after a command.
 //!
 //! Invariants: the repository is only read, its index as a copy; git runs with
-//! a folder of its own for its settings, so that nothing that a repository or
-//! a person configured makes it run a program; whatever git names is checked
-//! before it is opened; a look ends after a while, and so does what it reads.
+//! separate settings, so that no configuration of a repository or person makes
+//! it run a program; paths from git are checked before they are opened; time
+//! and output of git are bounded.
 //!
-//! What git ignores is not looked at. What it converts between the repository
-//! and the work tree (line ends, large files kept elsewhere) is told apart by
-//! its size and not put back.
+//! Ignored files are not examined. Files that git converts between repository
+//! and work tree (line ends, LFS) are recognised by their size and not restored.
 
 mod before;
 mod git;
