@@ -32,7 +32,7 @@ const MAY_IMPORT: &str = "
     render:
     config: domain files
     skills: domain files
-    component:
+    component: guardian
     fetch: component
     search: component
     mcpd: component guardian

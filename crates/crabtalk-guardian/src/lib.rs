@@ -27,6 +27,12 @@ mod program;
 mod reaper;
 mod sandbox;
 
+#[cfg(target_os = "linux")]
+mod mark;
+#[cfg(target_os = "linux")]
+mod processes;
+pub mod sockets;
+
 pub use child::{Child, Command, Error, ExitStatus, Guardian, Streams};
 pub use environment::child_environment;
 pub use peer::{Peers, Refusal};

@@ -71,6 +71,11 @@ impl Peers {
         }
     }
 
+    /// The limit of a process that no guardian started.
+    pub(crate) fn unmarked(&self) -> u64 {
+        self.unmarked
+    }
+
     /// Whether a peer may be talked to. `handle` is a pidfd from the socket;
     /// without one, as before Linux 6.5, the number is all there is.
     ///
