@@ -105,7 +105,7 @@ impl Around {
                 Line::Began {
                     id,
                     what: self.what,
-                    top: seen.top.clone().into(),
+                    top: seen.top.clone(),
                 }
             }
             Err(why) => Line::Note {
@@ -209,10 +209,10 @@ impl Seen {
         };
         Some(Line::Changed {
             id: self.id,
-            path: file.path.into(),
+            path: file.path,
             before: file.before,
             after: file.after,
-            top: self.top.clone().into(),
+            top: self.top.clone(),
             doubt: doubt.to_owned(),
         })
     }

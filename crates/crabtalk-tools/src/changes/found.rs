@@ -4,7 +4,6 @@
 //! pipe; a content is kept before its state is returned; a file that is too large
 //! is identified by its stamp and never read.
 
-use super::name::Name;
 use crate::files::{Spot, give, open_folder};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -23,6 +22,9 @@ const MODE_BITS: u32 = 0o777;
 /// Any of the bits that make a file a program.
 const EXECUTABLE: u32 = 0o111;
 
+/// Why a link cannot be kept.
+pub(super) const NOT_TEXT: &str = "the target of the link is not UTF-8";
+
 /// The state of a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "kebab-case")]
@@ -36,7 +38,7 @@ pub(super) enum Found {
         exact: bool,
     },
     Link {
-        target: Name,
+        target: String,
     },
     /// Anything else; its content is not kept.
     Unkept {
@@ -125,8 +127,12 @@ impl<'a> Place<'a> {
             FileType::Symlink => {
                 let target = rustix::fs::readlinkat(&self.0.folder, self.0.name, Vec::new())
                     .map_err(|e| self.failed("read the link", e))?;
-                Ok(Found::Link {
-                    target: Name::from_bytes(target.into_bytes()),
+                Ok(match target.into_string() {
+                    Ok(target) => Found::Link { target },
+                    Err(_) => Found::Unkept {
+                        why: NOT_TEXT.to_owned(),
+                        stamp,
+                    },
                 })
             }
             FileType::RegularFile => {
@@ -192,7 +198,7 @@ impl<'a> Place<'a> {
             }
             Found::Link { target } => {
                 let temporary = self.0.temporary();
-                rustix::fs::symlinkat(target.as_os_str(), &self.0.folder, &*temporary)
+                rustix::fs::symlinkat(target.as_str(), &self.0.folder, &*temporary)
                     .map_err(|e| self.failed("make the link", e))?;
                 let named = name(&temporary);
                 if named.is_err() {

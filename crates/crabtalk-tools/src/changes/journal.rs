@@ -5,7 +5,6 @@
 //! entries without a folder belong to a removed conversation and are dropped.
 
 use super::found::Found;
-use super::name::Name;
 use crabtalk_domain::ConversationKey;
 use crabtalk_domain::records::ChangeJournal;
 use serde::{Deserialize, Serialize};
@@ -29,11 +28,11 @@ pub(super) enum Line {
     /// A file is about to be changed by a tool.
     Will {
         id: u64,
-        path: Name,
+        path: PathBuf,
         before: Found,
         /// Folders that are missing and will be made.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        folders: Vec<Name>,
+        folders: Vec<PathBuf>,
     },
     Did {
         id: u64,
@@ -46,14 +45,14 @@ pub(super) enum Line {
     Began {
         id: u64,
         what: String,
-        top: Name,
+        top: PathBuf,
     },
     Changed {
         id: u64,
-        path: Name,
+        path: PathBuf,
         before: Found,
         after: Found,
-        top: Name,
+        top: PathBuf,
         /// Why another run may have changed it.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         doubt: String,
@@ -68,7 +67,7 @@ pub(super) enum Line {
     /// The run's changes are being undone.
     Undoing,
     Undone {
-        paths: Vec<Name>,
+        paths: Vec<PathBuf>,
     },
 }
 
@@ -177,8 +176,7 @@ impl Sum {
                 before,
                 folders,
             } => {
-                let folders = folders.iter().map(|f| f.as_path().to_owned()).collect();
-                let change = (path.as_path().to_owned(), before.clone(), folders);
+                let change = (path.clone(), before.clone(), folders.clone());
                 self.open.insert(*id, change);
             }
             Line::Did { id, after } => {
@@ -196,7 +194,7 @@ impl Sum {
             }
             Line::Not { id } => drop(self.open.remove(id)),
             Line::Began { id, what, top } => {
-                let command = (what.clone(), top.as_path().to_owned());
+                let command = (what.clone(), top.clone());
                 self.commands.insert(*id, command);
             }
             Line::Changed {
@@ -208,11 +206,11 @@ impl Sum {
                 ..
             } => {
                 let net = Net {
-                    path: path.as_path().to_owned(),
+                    path: path.clone(),
                     before: before.clone(),
                     after: after.clone(),
                     folders: Vec::new(),
-                    top: Some(top.as_path().to_owned()),
+                    top: Some(top.clone()),
                     doubt: doubt.clone(),
                 };
                 add(&mut self.files, net);
@@ -223,7 +221,7 @@ impl Sum {
             Line::Undoing => {}
             Line::Undone { paths } => {
                 for path in paths {
-                    self.files.remove(path.as_path());
+                    self.files.remove(path);
                 }
                 self.undone = true;
             }

@@ -18,7 +18,6 @@
 mod command;
 mod found;
 mod journal;
-mod name;
 mod room;
 mod tree;
 mod undo;
@@ -119,9 +118,9 @@ impl Changes {
             let missing = missing.take_while(|folder| folder.symlink_metadata().is_err());
             journal.write(&[Line::Will {
                 id,
-                path: path.to_owned().into(),
+                path: path.to_owned(),
                 before,
-                folders: missing.map(|folder| folder.to_owned().into()).collect(),
+                folders: missing.map(Path::to_owned).collect(),
             }])
         });
         if let Err(why) = noted {

@@ -15,7 +15,6 @@ pub(super) use before::{Before, Changed};
 pub(super) use git::Git;
 
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 /// Largest of the small files of a repository that say where things lie.
@@ -69,7 +68,8 @@ impl Tree {
             | Component::CurDir
             | Component::ParentDir => false,
         };
-        let whole = !name.as_os_str().as_bytes().ends_with(b"/");
+        // The journal is JSON.
+        let whole = name.to_str().is_some_and(|name| !name.ends_with('/'));
         let may = whole && name.components().next().is_some() && name.components().all(plain);
         may.then(|| self.top.join(name))
     }

@@ -179,7 +179,7 @@ impl Changes {
                 (plan, _) => plan.map(drop),
             };
             if may && came.is_ok() {
-                done.push(net.path.clone().into());
+                done.push(net.path.clone());
             }
             files.push(report(net, String::new(), came.err().unwrap_or_default()));
         }
@@ -395,7 +395,7 @@ fn word(found: &Found) -> String {
         Found::Nothing => "nothing".to_owned(),
         Found::File { size, .. } => format!("{size} bytes"),
         Found::Link { target } => {
-            format!("a link to {}", target.as_os_str().to_string_lossy())
+            format!("a link to {target}")
         }
         Found::Unkept { .. } => "content that was not kept".to_owned(),
     }

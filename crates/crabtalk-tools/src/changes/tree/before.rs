@@ -2,8 +2,7 @@
 
 use super::Tree;
 use super::git::{Git, Staged};
-use crate::changes::found::{Found, Keep, MAX_FILE_BYTES, look, sha256, store};
-use crate::changes::name::Name;
+use crate::changes::found::{Found, Keep, MAX_FILE_BYTES, NOT_TEXT, look, sha256, store};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -239,8 +238,9 @@ impl Staged {
             return Ok(lost("the repository does not have its content"));
         };
         if self.mode == "120000" {
-            return Ok(Found::Link {
-                target: Name::from_bytes(content.to_vec()),
+            return Ok(match String::from_utf8(content.to_vec()) {
+                Ok(target) => Found::Link { target },
+                Err(_) => lost(NOT_TEXT),
             });
         }
         let size = content.len() as u64;
