@@ -181,32 +181,6 @@ async fn outcome_of_unknown_requests_is_none() {
     assert_eq!(rig.store.lines(&absent), Vec::<String>::new());
 }
 
-/// The log says later that the run was cut off; that was told already.
-#[tokio::test]
-async fn unwritten_ends_are_reported_once() {
-    let rig = rig(vec![
-        Reply::tool("wait", json!({})),
-        Reply::text("done"),
-        Reply::text("hello"),
-    ]);
-    let mut run = rig.submit("go");
-    read_until(&mut run, "tools").await;
-    rig.tools.until_waiting(1).await;
-    rig.store.fail_after(Some(0));
-    rig.tools.release.notify_one();
-    let events = read(run).await;
-    assert!(
-        events.last().is_some_and(|end| end.starts_with("end 5")),
-        "{events:?}"
-    );
-    let told = rig.ends.lines();
-    assert_eq!(told.len(), 1, "{told:?}");
-    rig.store.fail_after(None);
-    let events = rig.run("hi").await;
-    assert!(events.contains(&"interrupted 1".to_owned()), "{events:?}");
-    assert_eq!(rig.ends.lines(), [told[0].as_str(), "(crab, user) 2 0"]);
-}
-
 /// Its answer had room.
 #[tokio::test]
 async fn runs_fail_if_their_end_cannot_be_written() {

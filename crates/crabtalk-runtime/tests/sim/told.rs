@@ -145,15 +145,15 @@ impl Told {
         }
     }
 
-    /// Whoever keeps account of runs heard of an end.
+    /// The end of a run was reported.
     pub(crate) fn closed(&self, ended: &RunEnded) {
         let (key, run) = ((*ended.key).clone(), ended.outcome.run);
         let mut state = self.state();
         let state = &mut *state;
         let own = (key.clone(), run);
         let first = if ended.outcome.interrupted {
-            // Of an earlier life: what this one began has an end of its own.
-            !state.begun.contains(&own) && state.cut_off.insert(own)
+            // Of an earlier life, or an end of this one that was not written.
+            state.closed.contains(&own) || !state.begun.contains(&own) && state.cut_off.insert(own)
         } else {
             state.closed.insert(own)
         };
