@@ -1,17 +1,15 @@
-//! Reads an answer, and stops one that has no end (MODEL-9).
+//! Reads an answer and enforces its limits (MODEL-9).
 //!
-//! Invariants: every answer of every model comes through here, that of a
-//! summary too; no chunk beyond a limit is handed on; a model that never pauses
-//! leaves all other tasks their turn.
+//! Invariants: every answer of a model passes here, summaries too; no chunk beyond
+//! a limit is returned; a model that never pauses leaves other tasks their turn.
 
 use crate::Limits;
 use crabtalk_domain::BoxStream;
 use crabtalk_domain::model::{Chunk, Error, ErrorKind};
-use std::future::{Future as _, poll_fn};
-use std::pin::Pin;
-use std::task::Poll;
+use futures_util::StreamExt;
 use std::time::Duration;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::task::coop::consume_budget;
+use tokio::time::{Instant, timeout_at};
 
 /// The least weight of a piece, for its place in memory.
 const MIN_PIECE_BYTES: usize = 8;
@@ -20,26 +18,16 @@ const MIN_PIECE_BYTES: usize = 8;
 /// sent back with later requests.
 const MAX_REASONING: usize = 1_024;
 
-/// Chunks taken in without a pause before others have their turn: a fraction
-/// of a millisecond.
-const TURN_CHUNKS: usize = 64;
-
-/// The same for long chunks.
-const TURN_BYTES: usize = 64 * 1024;
-
 /// An answer on its way in.
 pub(crate) struct Listener {
     stream: BoxStream<'static, Result<Chunk, Error>>,
     measure: Measure,
     time: Duration,
-    deadline: Pin<Box<Sleep>>,
-    /// Chunks and bytes since others had their turn.
-    chunks: usize,
-    bytes: usize,
+    deadline: Instant,
 }
 
 impl Listener {
-    /// Its time begins now: what is waited for before the first word counts.
+    /// The time limit starts now, so the wait for the first chunk counts.
     pub(crate) fn new(stream: BoxStream<'static, Result<Chunk, Error>>, limits: &Limits) -> Self {
         // Larger values overflow the clock.
         let time = limits.answer_time.min(Duration::from_secs(u32::MAX.into()));
@@ -47,58 +35,24 @@ impl Listener {
             stream,
             measure: Measure::new(limits),
             time,
-            deadline: Box::pin(sleep_until(Instant::now() + time)),
-            chunks: 0,
-            bytes: 0,
+            deadline: Instant::now() + time,
         }
     }
 
-    /// The next chunk; `None` after the last. After an error nothing follows.
+    /// The next chunk; `None` after the last. Nothing follows an error.
     pub(crate) async fn next(&mut self) -> Option<Result<Chunk, Error>> {
-        if self.chunks >= TURN_CHUNKS || self.bytes >= TURN_BYTES {
-            self.give_way().await;
-            if Instant::now() >= self.deadline.deadline() {
-                return Some(Err(too_slow(self.time)));
-            }
-        }
-        let mut waited = false;
-        let next = poll_fn(|cx| {
-            if let Poll::Ready(next) = self.stream.as_mut().poll_next(cx) {
-                return Poll::Ready(next);
-            }
-            waited = true;
-            let due = self.deadline.as_mut().poll(cx).is_ready();
-            // A stream that used up this turn leaves the timer none, and may
-            // do so in each.
-            if due || Instant::now() >= self.deadline.deadline() {
-                Poll::Ready(Some(Err(too_slow(self.time))))
-            } else {
-                Poll::Pending
-            }
-        })
-        .await;
-        if waited {
-            (self.chunks, self.bytes) = (0, 0);
-        }
-        let chunk = match next? {
-            Ok(chunk) => chunk,
-            Err(error) => return Some(Err(error)),
+        // A model that never pauses must leave other tasks their turn.
+        consume_budget().await;
+        let next = timeout_at(self.deadline, self.stream.next()).await;
+        let chunk = match next {
+            Ok(next) if Instant::now() < self.deadline => next?,
+            Ok(_) | Err(_) => return Some(Err(too_slow(self.time))),
         };
-        self.chunks += 1;
-        self.bytes += said(&chunk);
-        Some(self.measure.take(&chunk).map(|()| chunk))
-    }
-
-    /// Yields once if this answer never did, so that its readers can write.
-    pub(crate) async fn give_way(&mut self) {
-        if self.chunks > 0 {
-            (self.chunks, self.bytes) = (0, 0);
-            tokio::task::yield_now().await;
-        }
+        Some(chunk.and_then(|chunk| self.measure.take(&chunk).map(|()| chunk)))
     }
 }
 
-/// How much of an answer there is.
+/// The size of an answer so far.
 struct Measure {
     max_bytes: usize,
     max_calls: usize,

@@ -8,9 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Interval between removals of old events.
-const TIDY_EVERY: Duration = Duration::from_secs(3);
-
 /// Interval between passes over all conversations.
 const MAINTAIN_EVERY: Duration = Duration::from_secs(3600);
 
@@ -26,7 +23,6 @@ pub(crate) fn start_services(node: &Arc<Node>) {
         conversation_index(Arc::clone(node)),
         skill_findings(Arc::clone(node)),
         trash(Arc::clone(node)),
-        event_logs(Arc::clone(node)),
         orphans(Arc::clone(node)),
         reload_signal(Arc::clone(node)),
         cron(Arc::clone(node)),
@@ -137,19 +133,6 @@ fn components(node: Arc<Node>) -> Service {
     Service::restarted("components", "mcp", move |_| {
         let (mcps, config) = (Arc::clone(&node.mcps), node.config());
         crate::mcp::work(mcps, config, node.home.clone(), node.runtime.clone())
-    })
-}
-
-/// Drops events that are too old for a reconnecting watcher.
-fn event_logs(node: Arc<Node>) -> Service {
-    Service::restarted("event-logs", "runtime", move |_| {
-        let node = Arc::clone(&node);
-        async move {
-            loop {
-                tokio::time::sleep(TIDY_EVERY).await;
-                node.runtime.tidy_events();
-            }
-        }
     })
 }
 

@@ -160,19 +160,6 @@ impl Hub {
         self.shared.changed.notify_waiters();
     }
 
-    /// Drops events once no watcher can return.
-    pub(crate) fn tidy(&self) {
-        let mut ring = self.shared.ring();
-        if !ring.is_wanted() {
-            ring.forget();
-        }
-    }
-
-    /// Bytes of the events that are kept.
-    pub(crate) fn bytes(&self) -> usize {
-        self.shared.ring().bytes
-    }
-
     pub(crate) fn subscribe(&self) -> HubSubscription {
         self.subscribe_after(u64::MAX)
     }

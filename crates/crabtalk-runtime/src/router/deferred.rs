@@ -24,8 +24,7 @@ pub(crate) const CALL: &str = "tool_call";
 /// Characters of a tool's line beside its name.
 const MAX_LINE: usize = 60;
 
-/// Bytes of the list: beyond it tools are listed without descriptions, then by
-/// server.
+/// Bytes of the list: beyond it tools are listed without descriptions, then cut.
 const MAX_LISTED: usize = 24 << 10;
 
 /// Tools in one search result, and bytes of their schemas.
@@ -202,23 +201,7 @@ fn search_spec<'a>(foreign: impl Iterator<Item = &'a Arc<ToolSpec>>) -> ToolSpec
             .map(|spec| format!("{}\n", spec.name))
             .collect();
     }
-    if list.len() > MAX_LISTED {
-        let mut servers: Vec<(&str, usize)> = Vec::new();
-        for server in foreign
-            .iter()
-            .filter_map(|spec| scope::mcp_server(&spec.name))
-        {
-            match servers.last_mut() {
-                Some((last, count)) if *last == server => *count += 1,
-                _ => servers.push((server, 1)),
-            }
-        }
-        let lines = servers
-            .iter()
-            .map(|(name, count)| format!("{name}: {count} tools\n"));
-        list = lines.collect();
-        list.truncate(list.floor_char_boundary(MAX_LISTED));
-    }
+    list.truncate(list.floor_char_boundary(MAX_LISTED));
     ToolSpec {
         name: SEARCH.into(),
         description: format!(
@@ -370,10 +353,8 @@ mod tests {
     }
 
     #[test]
-    fn a_list_beyond_its_bound_names_servers_only() {
+    fn the_list_is_bounded() {
         let tools = Toolset::new(many(50, 100), 100);
-        let listed = &tools.offered[1].description;
-        assert!(listed.contains("server49: 100 tools"), "{}", &listed[..500]);
-        assert!(listed.len() < MAX_LISTED + 1000);
+        assert!(tools.offered[1].description.len() < MAX_LISTED + 1000);
     }
 }

@@ -57,7 +57,8 @@ impl<'a> AnswerStream<'a> {
             next = stream.next().await;
         }
         self.enter(Block::None);
-        stream.give_way().await;
+        // The readers write the end of the text before it is stored.
+        tokio::task::yield_now().await;
         if !self.bill.is_complete() {
             let message = format!("the model's answer was cut off ({})", self.speaker);
             return Err(Error::new(ErrorKind::Malformed, message).into());

@@ -218,11 +218,6 @@ impl Run<'_> {
                 .or(self.shared.live().meta.context)
                 .map(Box::new),
         };
-        let (ends, key) = (&self.rt.ends, &self.shared.key);
-        match &failure {
-            Some(_) => ends.is_not_written(key, self.number),
-            None => ends.is_written(key),
-        }
         self.ending.tell(self.shared, end, answer).await;
         if failure.is_none() {
             Outcome::Intact

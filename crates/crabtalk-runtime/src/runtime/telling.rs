@@ -30,13 +30,6 @@ impl Runtime {
         self.0.hub.subscribe_after(seq)
     }
 
-    /// Lets events go that no watcher will come back for; answers how many
-    /// bytes of them are kept. To be called now and then.
-    pub fn tidy_events(&self) -> usize {
-        self.0.hub.tidy();
-        self.0.hub.bytes()
-    }
-
     /// Names the life of this runtime, within which events are numbered.
     pub fn life(&self) -> &str {
         self.0.hub.life()

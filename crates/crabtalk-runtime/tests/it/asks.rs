@@ -65,10 +65,10 @@ async fn answers_without_id_need_a_shown_ask() {
     let mut watch = rig.runtime.watch();
     let mut run = rig.submit("go");
     let (_, id) = asked(&mut watch).await;
-    // Whoever says yes now has not seen what to.
+    // No reader has shown the ask yet.
     let early = rig.runtime.reply(&key(), None, "yes").await;
     assert_eq!(early.expect_err("not shown").code(), 404);
-    // Nor does who reads nothing but the end show it to anybody.
+    // A reader of the end only does not show it either.
     let log = rig.runtime.attach(&key()).expect("in flight");
     let mut blind = std::pin::pin!(log.subscribe(0).answer());
     assert!(blind.as_mut().now_or_never().is_none(), "it waits");
@@ -207,7 +207,7 @@ async fn allow_always_stores_the_call_and_who_gave_it() {
         ("crab", "user", "danger", "{}", "/", "token/laptop")
     );
     assert_eq!(approval.at, "2026-01-02T03:04:05.000Z");
-    // Asked no more, here; and it stands for nobody else.
+    // The same call asks no more, another sender's still does.
     let events = rig.run("again").await;
     assert!(!events.iter().any(|e| e.starts_with("ask")), "{events:?}");
     let mut request = RunRequest::new(key(), "by the clock");

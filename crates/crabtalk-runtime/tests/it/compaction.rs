@@ -52,7 +52,7 @@ async fn repeated_compaction_keeps_the_question() {
     assert_eq!(events.last().map(String::as_str), Some("end 0"));
     let compactions = events.iter().filter(|e| *e == "compacted").count();
     assert!(compactions >= 10, "{compactions}");
-    // That is an event, and no word of the agent's.
+    // It is an event, not text of the agent.
     assert!(!events.iter().any(|e| e == "[context compacted]"));
     assert_eq!(rig.tools.called.lock().expect("not poisoned").len(), 400);
     let largest = rig.model.requests().iter().map(|r| r.history.len()).max();
@@ -193,7 +193,7 @@ async fn histories_above_the_window_are_summarised_in_pieces() {
     assert_eq!(pieces.count(), 2);
 }
 
-/// The summary of a piece stands before the next one, and a model wrote it.
+/// The summary of a piece precedes the next one, and a model wrote it.
 #[tokio::test]
 async fn content_cannot_imitate_guests_in_summaries() {
     let model = ScriptedModel::answering(|request| match request.closing.is_some() {

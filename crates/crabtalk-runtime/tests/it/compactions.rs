@@ -81,7 +81,7 @@ async fn repeated_compaction_calls_no_model() {
     let summary = rig2.runtime.compact(&key(), None).await.expect("as before");
     assert_eq!(summary, "They greeted.");
     assert_eq!(rig.model.requests().len(), 2);
-    // What was said since is summarised.
+    // New messages are summarised.
     rig.run("until tomorrow").await;
     let summary = rig.runtime.compact(&key(), None).await.expect("compacted");
     assert_eq!(summary, "They parted.");

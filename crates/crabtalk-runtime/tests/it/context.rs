@@ -43,7 +43,7 @@ async fn end_has_the_context_of_the_last_request() {
     let rig = rig_on(model, MemoryStore::default(), catalog());
     assert_eq!(end(rig.submit("go")).await, known(1_220));
     assert_eq!(listed(&rig), known(1_220));
-    // A guest reads with a window of its own: the conversation's use stays.
+    // A guest's window differs: the conversation's use stays.
     let mut guest = RunRequest::new(key(), "and you?");
     guest.guest = Some("ada".into());
     let run = rig.try_submit(guest).expect("accepted");

@@ -38,8 +38,7 @@ fn send(tasks: &[(&str, &str)]) -> Reply {
     Reply::tool("delegate", json!({"tasks": tasks}))
 }
 
-/// What a model is asked, by its last message: members are told apart by
-/// their tasks, whatever comes first.
+/// The request by its last message: members differ by their tasks.
 fn team_rig(answer: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Rig {
     let model = ScriptedModel::answering(move |request| {
         let last = request.messages().last().map(|m| match m.role {
@@ -291,7 +290,7 @@ async fn members_have_the_authority_of_the_root() {
             }
         })
     };
-    // Nobody is there to be asked for a cron entry's member.
+    // No person can be asked for a cron entry's member.
     let rig = rig_on(model(), MemoryStore::default(), team());
     let mut request = RunRequest::new(ConversationKey::new("crab", "cron").expect("valid"), "go");
     request.origin = Origin::Cron {
@@ -389,7 +388,7 @@ async fn members_get_no_folder_beyond_the_parents() {
 async fn replaced_folders_do_not_move_members() {
     let tasks = json!({"tasks": [{"agent": "bob", "task": "leaf", "cwd": "."}]});
     let model = ScriptedModel::new(vec![Reply::tool("delegate", tasks), Reply::text("done")]);
-    // The run was given /w, in whose place somebody has put a link since.
+    // The run's folder /w has been replaced by a link.
     let rig = rig_resolving(model, MemoryStore::default(), team(), |path| {
         path.starts_with("/w").then(|| "/keys".into())
     });

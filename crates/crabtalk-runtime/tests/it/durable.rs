@@ -1,4 +1,4 @@
-//! What a request's answer promises is on disk (STORE-4).
+//! Acknowledged changes are on disk (STORE-4).
 
 use crate::rig::*;
 use crabtalk_testkit::Reply;

@@ -1,4 +1,4 @@
-//! Whoever keeps account of runs hears of each end, once.
+//! Listeners get each end once.
 
 use crate::rig::*;
 use crabtalk_domain::model::{Error, ErrorKind};
@@ -62,7 +62,7 @@ async fn ends_have_key_origin_and_outcome() {
     assert!(ended.outcome.duration.is_some());
     assert_eq!(ended.total.map(|total| total.calls), Some(1));
 
-    // And whoever asks later is told what was heard.
+    // The outcome is the same later.
     let again = after_a_crash(&rig, vec![], catalog());
     let outcome = again.runtime.outcome(&key(), "r1").await.expect("readable");
     let mut told = outcome.expect("it is known");
@@ -129,7 +129,7 @@ async fn interrupted_runs_are_reported_on_request() {
     assert_eq!(ended.origin, Some(cron()));
     assert_eq!(ended.request_id, "r1");
     assert_eq!(ended.outcome, outcome);
-    // Once, whatever comes next, and in whichever life.
+    // Once, also in later lives.
     rig.run("hi").await;
     assert_eq!(
         rig.ends.lines(),
@@ -181,37 +181,11 @@ async fn outcome_of_unknown_requests_is_none() {
     assert_eq!(rig.store.lines(&absent), Vec::<String>::new());
 }
 
-/// The log says later that the run was cut off; that was told already.
-#[tokio::test]
-async fn unwritten_ends_are_reported_once() {
-    let rig = rig(vec![
-        Reply::tool("wait", json!({})),
-        Reply::text("done"),
-        Reply::text("hello"),
-    ]);
-    let mut run = rig.submit("go");
-    read_until(&mut run, "tools").await;
-    rig.tools.until_waiting(1).await;
-    rig.store.fail_after(Some(0));
-    rig.tools.release.notify_one();
-    let events = read(run).await;
-    assert!(
-        events.last().is_some_and(|end| end.starts_with("end 5")),
-        "{events:?}"
-    );
-    let told = rig.ends.lines();
-    assert_eq!(told.len(), 1, "{told:?}");
-    rig.store.fail_after(None);
-    let events = rig.run("hi").await;
-    assert!(events.contains(&"interrupted 1".to_owned()), "{events:?}");
-    assert_eq!(rig.ends.lines(), [told[0].as_str(), "(crab, user) 2 0"]);
-}
-
 /// Its answer had room.
 #[tokio::test]
 async fn runs_fail_if_their_end_cannot_be_written() {
     let rig = rig(vec![Reply::text("hello")]);
-    // What was said and the answer fit, the end does not.
+    // The message and the answer fit, the end does not.
     rig.store.fail_after(Some(2));
     let events = rig.run("go").await;
     assert!(events.contains(&"hello".to_owned()), "{events:?}");
@@ -259,7 +233,7 @@ async fn panicking_listeners_do_not_affect_others() {
     assert_eq!(heard.lines(), ["(crab, user) 1 0"]);
 }
 
-/// Members' runs have ends of their own, with where they come from.
+/// Members' runs have ends with their origin.
 #[tokio::test]
 async fn ends_of_members_name_the_parent() {
     let mut catalog = catalog();

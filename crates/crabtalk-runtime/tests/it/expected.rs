@@ -13,7 +13,7 @@ fn rig_of(change: impl FnOnce(&mut Catalog)) -> Rig {
     rig_on(ScriptedModel::new(vec![]), MemoryStore::default(), catalog)
 }
 
-/// An agent of the catalogue answers by a model of its own.
+/// An agent of the catalogue has another model.
 fn with_own_model(catalog: &mut Catalog) {
     let ada = catalog
         .agents

@@ -129,7 +129,7 @@ async fn resumption_stops_after_three_crashes() {
         let model = ScriptedModel::new(vec![Reply::hang()]);
         let rig = rig_on(model.clone(), store.clone(), resuming());
         rig.runtime.resume(&key()).expect("accepted");
-        // Behind it in the queue: a word of how it went, or it is carried on.
+        // Queued behind it: either the end, or the run resumes.
         tokio::select! {
             () = model.until(|p| p.hung == 1) => {}
             end = rig.runtime.last_end(&crab) => break end.expect("a run"),

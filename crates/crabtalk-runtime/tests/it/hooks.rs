@@ -58,8 +58,7 @@ impl Hook for Everything {
     }
 }
 
-/// What the hook brings: a tool of its own, one that only an owner allows, and
-/// one whose name is taken.
+/// The tools of the hook: an allowed one, one that asks, and one with a taken name.
 struct Brought;
 
 impl ToolProvider for Brought {
@@ -144,7 +143,7 @@ async fn every_method_of_a_hook_is_called() {
     rig.model_was_content();
 }
 
-/// Gives each run a hook of its own, and notes for what.
+/// Gives each run its own hook, and notes the runs.
 #[derive(Default)]
 struct ForEach(Mutex<Vec<String>>);
 
@@ -175,7 +174,7 @@ async fn runs_may_have_their_own_hook() {
     assert!(requests[0].messages().any(|m| m.content == "context"));
     assert_eq!(&*requests[1].system, "You are crab.");
     assert!(!requests[1].messages().any(|m| m.content == "context"));
-    // As it is configured and as it was sent, before anything else.
+    // The configured agent and the message as sent.
     let seen = hook.0.lock().expect("not poisoned").clone();
     assert_eq!(seen, ["1 do it: You are crab.", "2 usual: You are crab."]);
     rig.model_was_content();

@@ -21,7 +21,7 @@ fn of_bytes(answer_bytes: usize) -> Limits {
     }
 }
 
-/// What a run ends with, and what its conversation keeps.
+/// The end of a run, and the messages that are kept.
 async fn ended(rig: &Rig) -> (String, Vec<String>) {
     let events = rig.run("go").await;
     (events.last().expect("an end").clone(), rig.lines())
@@ -201,7 +201,7 @@ async fn fast_models_yield_to_other_tasks() {
     assert!(turns > 100, "{turns} turns");
 }
 
-/// What is said all at once is told before it is kept: a disk may take long.
+/// A whole answer is published before a slow disk stores it.
 #[tokio::test]
 async fn text_is_published_before_it_is_stored() {
     let rig = rig(vec![Reply::text("all at once")]);

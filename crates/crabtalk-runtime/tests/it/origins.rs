@@ -15,7 +15,7 @@ fn token() -> Origin {
     }
 }
 
-/// What the log says of the first run's beginning.
+/// The start record of the first run.
 fn written(rig: &Rig) -> String {
     let records = rig.store.records(&key()).into_iter();
     let mut origins = records.filter_map(|record| match record {

@@ -129,7 +129,7 @@ async fn interrupted_runs_resume_if_configured() {
         rig1.store.snapshot(),
         catalog,
     );
-    // Whoever comes first sets it going; the retry gets its answer.
+    // The first request resumes it; the retry gets its answer.
     let retried = read(rig2.try_submit(with_id("go")).expect("accepted")).await;
     assert!(
         retried.contains(&"done after all".to_owned()),

@@ -1,4 +1,4 @@
-//! What a run does, seen through its events, its log and its requests.
+//! Runs by their events, logs and requests.
 
 mod tools;
 

@@ -1,4 +1,4 @@
-//! Every ask that was shown ends once, and whoever saw it is told how.
+//! Every shown ask ends once, and its viewers are told how.
 
 use crate::rig::*;
 use crabtalk_domain::{AgentEvent, ConversationKey};
@@ -14,7 +14,7 @@ fn danger() -> Vec<Reply> {
     vec![Reply::tool("danger", json!({})), Reply::text("ok")]
 }
 
-/// What is said of asks, in order.
+/// The events of asks in order.
 fn of_asks(events: &[String]) -> Vec<&str> {
     let of_ask = |event: &&String| event.starts_with("ask") || event.starts_with("settled");
     let word = |event: &'_ String| -> usize { event.find(' ').unwrap_or(event.len()) };

@@ -1,4 +1,4 @@
-//! What a run answers for (MODEL-7).
+//! Booking of model calls (MODEL-7).
 
 use crate::rig::*;
 use crabtalk_domain::model::{Chunk, StopReason};

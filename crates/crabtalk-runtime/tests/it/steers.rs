@@ -1,4 +1,4 @@
-//! What is put into a run that goes on: bounded, told, and kept.
+//! Steering messages: bounded, published and kept.
 
 use crate::rig::*;
 use crabtalk_domain::Role;
@@ -66,8 +66,7 @@ async fn steers_survive_a_panic() {
     assert!(rig.lines().contains(&"user: left".to_owned()));
 }
 
-/// A run of which somebody was told that his words are in, and a crash before the
-/// step that takes them.
+/// A run with accepted steering messages, and a crash before the step that takes them.
 async fn cut_off_with_steers(resume: bool, replies: Vec<Reply>, power: bool) -> Rig {
     let rig = rig(vec![Reply::tool("wait", json!({}))]);
     let mut run = rig.submit("go");

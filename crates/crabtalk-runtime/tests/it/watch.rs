@@ -109,19 +109,6 @@ async fn slow_watchers_learn_how_many_events_are_lost() {
     assert_eq!(*seen.last().expect("the latest"), other.position());
 }
 
-#[tokio::test(start_paused = true)]
-async fn events_are_dropped_after_the_last_watcher() {
-    let rig = rig(replies(1));
-    let watch = rig.runtime.watch();
-    rig.run("one").await;
-    drop(watch);
-    advance(Duration::from_secs(299)).await;
-    assert!(rig.runtime.tidy_events() > 0, "one may come back");
-    advance(Duration::from_secs(2)).await;
-    // Also where nothing happens any more.
-    assert_eq!(rig.runtime.tidy_events(), 0);
-}
-
 #[tokio::test]
 async fn lives_are_unique() {
     let (one, two) = (rig(Vec::new()), rig(Vec::new()));

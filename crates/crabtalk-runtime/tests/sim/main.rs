@@ -1,10 +1,9 @@
-//! Deterministic simulation: ten clients do at random whatever clients do, every
-//! port fails now and then, the daemon is killed and loses its power, and what
-//! was told is held against what the logs say.
+//! Deterministic simulation: ten clients act at random, ports fail, the daemon is
+//! killed and loses power, and published events are compared with the logs.
 //!
 //! A step is an operation of a client or a call of a port. `CRABTALK_SIM_STEPS`
-//! says how many to take, `CRABTALK_SIM_SEED` where to begin; a failure names
-//! the seed of its world, which alone plays it again.
+//! is their number, `CRABTALK_SIM_SEED` the first seed; a failure names the seed
+//! of its world, which replays it.
 #![expect(clippy::print_stderr, reason = "a failure says which seed to play")]
 
 mod ports;
@@ -68,7 +67,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn whatever_clients_do_and_ports_suffer_what_was_told_is_so() {
+fn random_runs_and_faults_match_the_logs() {
     hush();
     let seed = number("CRABTALK_SIM_SEED").unwrap_or(1);
     let wanted = number("CRABTALK_SIM_STEPS").unwrap_or(SAMPLE);

@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// What a panic of the simulation says, which is no failure of a test.
+/// The message of planned panics, which are no failures.
 pub(crate) const PLANNED: &str = "a planned panic";
 
 /// One life of the daemon: from a start to a crash or a shutdown.
@@ -31,7 +31,7 @@ pub(crate) struct Life {
     seed: u64,
     /// Counts calls of the same case.
     cases: Mutex<HashMap<u64, u64>>,
-    /// Set by the crash: what this life does from now on, nobody sees.
+    /// Set by the crash: later effects of this life are not observed.
     pub(crate) dead: AtomicBool,
     /// Nothing fails any more, so that everything can come to its end.
     pub(crate) calm: AtomicBool,

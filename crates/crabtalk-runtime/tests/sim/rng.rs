@@ -1,8 +1,8 @@
-//! Chance in a test's hand: one number decides everything.
+//! Random numbers of a simulation, derived from one seed.
 //!
-//! Whoever draws in an order that does not depend on the schedule has a stream
-//! of its own; everybody else draws from what the case itself says, so that a
-//! seed plays the same however threads are scheduled.
+//! A client with an order that does not depend on the schedule has its own stream;
+//! all others derive numbers from the case itself, so that a seed replays the same
+//! with any schedule of threads.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 

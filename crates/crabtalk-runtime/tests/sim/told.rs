@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// What one reader heard of one run.
 #[derive(Debug, Default)]
 pub(crate) struct Heard {
-    /// What was submitted, if this reader submitted it.
+    /// The submitted message, if this reader submitted it.
     pub(crate) content: Option<String>,
     /// The id that it was submitted under.
     pub(crate) id: Option<String>,
@@ -52,7 +52,7 @@ impl Heard {
         } else if let AgentEvent::TextEnd = next.event {
             self.speaking = false;
         } else if let AgentEvent::Text(text) = next.event {
-            // Whatever the daemon has to say is an event of its own.
+            // Messages of the daemon are separate events.
             if !self.speaking {
                 return Err(format!("{text:?} stands outside of what the agent says"));
             }
@@ -97,12 +97,12 @@ struct State {
 #[derive(Default)]
 pub(crate) struct Told(Mutex<State>);
 
-/// What the daemon's end took with it.
+/// The data lost in a crash.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lost {
     /// Nothing that was written.
     Nothing,
-    /// What was not synced.
+    /// Unsynced data.
     Unsynced,
 }
 
@@ -111,7 +111,7 @@ impl Told {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Conversations that somebody heard of.
+    /// Conversations with readers.
     pub(crate) fn keys(&self) -> Vec<ConversationKey> {
         self.state().heard.keys().cloned().collect()
     }
@@ -145,15 +145,15 @@ impl Told {
         }
     }
 
-    /// Whoever keeps account of runs heard of an end.
+    /// The end of a run was reported.
     pub(crate) fn closed(&self, ended: &RunEnded) {
         let (key, run) = ((*ended.key).clone(), ended.outcome.run);
         let mut state = self.state();
         let state = &mut *state;
         let own = (key.clone(), run);
         let first = if ended.outcome.interrupted {
-            // Of an earlier life: what this one began has an end of its own.
-            !state.begun.contains(&own) && state.cut_off.insert(own)
+            // Of an earlier life, or an end of this one that was not written.
+            state.closed.contains(&own) || !state.begun.contains(&own) && state.cut_off.insert(own)
         } else {
             state.closed.insert(own)
         };
@@ -186,7 +186,7 @@ impl Told {
         state.cut_off.retain(|(of, _)| of != key);
     }
 
-    /// The daemon is gone: what it had begun and not told is nobody's.
+    /// A crash: runs that began without an end are dropped.
     pub(crate) fn crash(&self, lost: Lost) {
         let mut state = self.state();
         state.open.clear();
@@ -205,7 +205,7 @@ impl Told {
         }
     }
 
-    /// Everything is at rest: what began has ended, for the hook and the ledger.
+    /// Checks that every run ended for hook and ledger.
     pub(crate) fn check_rest(&self) {
         let mut state = self.state();
         let open: Vec<String> = state
@@ -236,7 +236,7 @@ impl Told {
         for reader in &readers {
             let heard = reader.lock().expect("not poisoned");
             log.check(&heard, &mut problems);
-            // The same request has the same answer, whoever asks when.
+            // A request has the same answer at any time.
             if let (Some(id), Some(End { code: 0, .. })) = (&heard.id, &heard.end) {
                 let first = answers
                     .entry(id.clone())
@@ -263,7 +263,7 @@ impl Told {
     }
 }
 
-/// What the log says waits for a step.
+/// The steering messages that the log has waiting.
 fn waiting(records: &[Record]) -> Vec<String> {
     let mut steering = Steering::default();
     for record in records.iter().rev() {
@@ -303,7 +303,8 @@ impl Log {
                     if run.id <= last_run {
                         problems.push(format!("run {} behind run {last_run}", run.id));
                     }
-                    // What it carries on may have said everything but its end.
+                    // The resumed run may have answered
+                    // already.
                     let said = log.answers.get(&last_run).filter(|_| run.tries > 0);
                     if let Some(said) = said.cloned() {
                         log.answers.insert(run.id, said);

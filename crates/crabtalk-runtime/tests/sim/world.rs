@@ -20,7 +20,7 @@ use tokio::time::{sleep, timeout};
 /// Clients of a world.
 const CLIENTS: u64 = 10;
 
-/// How long a shutdown may take, whatever goes on: the daemon's own deadline.
+/// Time limit of a shutdown: the daemon's own deadline.
 const SHUTDOWN: Duration = Duration::from_millis(4500);
 
 /// Approvals in memory.
@@ -52,7 +52,7 @@ pub(crate) struct World {
     readers: JoinSet<()>,
     errands: JoinSet<()>,
     words: u64,
-    /// What was asked under an id.
+    /// The request of an id.
     ids: BTreeMap<ConversationKey, Vec<(String, String)>>,
 }
 
@@ -340,7 +340,7 @@ impl World {
     }
 
     async fn remove(&mut self, key: ConversationKey) {
-        // Whatever was told is heard.
+        // All events are read.
         sleep(Duration::from_millis(1)).await;
         if self.runtime.remove(&key).await.is_ok() {
             self.told.forget(&key);
@@ -357,7 +357,7 @@ impl World {
         };
         self.readers.shutdown().await;
         self.errands.shutdown().await;
-        // What is left of the old one ends on its own copy of the disk.
+        // The rest of the old life ends on its own copy of the disk.
         self.end_runtime().await;
         self.store = left;
         self.told.crash(lost);
@@ -415,7 +415,7 @@ impl World {
         }
     }
 
-    /// Whoever asks how a request came out is told what its log says.
+    /// The outcome of a request is that of the log.
     async fn check_outcomes(&self) {
         for (key, ids) in &self.ids {
             for (id, _) in ids {

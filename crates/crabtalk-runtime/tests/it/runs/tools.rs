@@ -1,4 +1,4 @@
-//! Tools that a run calls, and what stands before them.
+//! Tool calls and the gate before them.
 
 use super::*;
 
