@@ -124,7 +124,7 @@ mod tests {
     use crabtalk_proto::{AgentEventKind, ToolCallInfo};
 
     #[test]
-    fn events_are_lines_and_pieces_of_text_are_not() {
+    fn events_are_lines_without_text_chunks() {
         let event = |kind: AgentEventKind| AgentEventMsg {
             agent: "crab".into(),
             sender: "user".into(),

@@ -171,7 +171,7 @@ async fn components_are_listed_without_a_daemon() {
     assert_eq!(ran.stdout, format!("a --b in {}\n", env.home.display()));
     let table = env.run(&["components"]).await;
     assert!(
-        table.stdout.contains("nobody answers at port 1"),
+        table.stdout.contains("no answer at port 1"),
         "{}",
         table.stdout
     );

@@ -30,7 +30,7 @@ async fn client_without_hello_is_served() {
 }
 
 #[tokio::test]
-async fn edit_with_an_empty_prompt_keeps_the_prompt() {
+async fn update_with_an_empty_prompt_keeps_it() {
     let env = TestEnv::new();
     let ada = "---\ndescription: first\n---\nYou are Ada, and you rhyme.\n";
     env.write(".crabtalk/config/agents/ada.md", ada);

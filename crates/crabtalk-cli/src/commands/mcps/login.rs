@@ -54,9 +54,7 @@ pub(super) async fn run(context: &mut Context, name: String, may_open: bool) -> 
     let (redirected, page) = match tokio::time::timeout(WITHIN, came).await {
         Ok(came) => came?,
         Err(_) => {
-            return Err(Error::Failed(
-                "nobody has logged in for a quarter of an hour".into(),
-            ));
+            return Err(Error::Failed("no login within 15 minutes".into()));
         }
     };
     let request = FinishMcpLoginMsg {
@@ -100,7 +98,7 @@ async fn comes(
             accepted = listener.accept() => accepted.map_err(failed)?.0,
             line = typed => {
                 let Some(line) = line.map_err(failed)? else {
-                    // Nobody types there any more.
+                    // The terminal is closed.
                     terminal = None;
                     continue;
                 };
@@ -112,7 +110,7 @@ async fn comes(
                 }
             }
         };
-        // One that says nothing keeps nobody else waiting for long.
+        // A silent connection must not block others.
         let Ok(Some((path, stream))) = tokio::time::timeout(SAYS_WITHIN, asks(stream)).await else {
             continue;
         };
@@ -149,7 +147,7 @@ async fn answer(mut stream: TcpStream, status: &str, said: &str) {
     let _ = stream.shutdown().await;
 }
 
-/// A value of an address's query, as it stands there.
+/// The raw value of a query parameter.
 fn of_query(address: &str, name: &str) -> Option<String> {
     let (_, query) = address.trim().split_once('?')?;
     let query = query.split('#').next()?;
@@ -159,7 +157,7 @@ fn of_query(address: &str, name: &str) -> Option<String> {
         .map(|(_, value)| value.to_owned())
 }
 
-/// Opens a browser where there is one to look at.
+/// Opens a browser if there is a display.
 fn open(address: &str) {
     let has_screen = ["DISPLAY", "WAYLAND_DISPLAY"]
         .iter()
@@ -187,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_state_is_found_where_it_stands() {
+    fn login_state_is_read_from_the_query() {
         let of = |address: &str| of_query(address, "state");
         assert_eq!(
             of("https://x/a?code=1&state=s%2F1#top").as_deref(),
