@@ -7,7 +7,6 @@ use crabtalk_proto::{
     SetActiveModelMsg, SetEnabledMsg, SetProviderMsg,
 };
 use crabtalk_testkit::scripted::{Script, openai};
-use futures_util::StreamExt;
 use serde_json::{Value, json};
 use std::fs;
 
