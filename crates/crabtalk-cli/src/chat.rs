@@ -27,14 +27,14 @@ use mode::RunMode;
 const SHOWN_AT_START: u32 = 10;
 
 const HELP: &str = "In a chat:
-  /history   the last messages again
-  /switch    your conversations; /switch WORDS searches, /switch NUMBER switches to one
-  /mode      how much runs may do without asking; /mode NAME sets it
-  /kill      cancel what runs in this conversation
-  /help      this
+  /history   show the last messages
+  /switch    list conversations; /switch WORDS searches, /switch NUMBER switches
+  /mode      show the mode; /mode NAME sets it
+  /kill      cancel the run
+  /help      show this
   /quit      leave (also Ctrl-D)
-@path puts a file or an image in, @agent lets an agent answer once: where a person types.
-Ctrl-C cancels the answer. Other words that begin with / are the agent's skills.";
+On a terminal, @path attaches a file or an image, and @agent lets an agent answer once.
+Ctrl-C cancels the answer. Other /words are the agent's skills.";
 
 /// Meaning of an input line.
 #[derive(Debug, PartialEq, Eq)]
@@ -89,7 +89,7 @@ async fn talk(context: &mut Context, input: &mut dyn Input, bell: bool) -> Resul
         };
         let typed = tokio::select! {
             biased;
-            typed = input.read(&name) => typed.map_err(|e| Error::io("read what was typed", &e))?,
+            typed = input.read(&name) => typed.map_err(|e| Error::io("read the input", &e))?,
             Some(()) = context.console.interrupts.next() => return Err(Error::Interrupted),
         };
         let line = match typed {
@@ -211,7 +211,7 @@ async fn switch(context: &mut Context, what: &str, bell: bool) -> Result<(), Err
         .and_then(|at| conversations.clone().nth(at));
     let Some(place) = chosen else {
         return Err(Error::Usage(format!(
-            "there is no conversation {number}; /switch lists them"
+            "no conversation {number}; /switch lists them"
         )));
     };
     let said = format!("crabtalk: switched to {}", place.name());

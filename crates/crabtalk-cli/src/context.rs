@@ -143,7 +143,7 @@ impl Context {
         }
         cwd.into_os_string().into_string().map(Some).map_err(|cwd| {
             Error::Usage(format!(
-                "the folder {} is not UTF-8, which the protocol wants; name another with --cwd",
+                "the folder {} is not UTF-8, as the protocol requires; name another with --cwd",
                 cwd.display()
             ))
         })
@@ -219,7 +219,7 @@ impl Context {
             Ok(()) => Ok(self.client.endpoint().is_listening().await?),
             Err(error) => {
                 self.console.screen.problem(&format!(
-                    "crabtalk: the service cannot be started ({error:#}), and the daemon is \
+                    "crabtalk: cannot start the service ({error:#}); the daemon is \
                      started without it"
                 ))?;
                 Ok(false)

@@ -133,7 +133,7 @@ const OF_OURS: [&str; 1] = ["nexus"];
 /// How to install a missing program of ours.
 fn not_installed(name: &str) -> String {
     format!(
-        "`crabtalk {name}` is the program crabtalk-{name}, which lies neither beside crabtalk nor on \
+        "`crabtalk {name}` is the program crabtalk-{name}, found neither beside crabtalk nor on \
          PATH; in the sources, `cargo install --path crates/crabtalk-{name}` installs it"
     )
 }
@@ -168,7 +168,7 @@ fn unknown_command(word: &str, more: bool) -> Error {
         (false, _) => "",
     };
     let word = summary(word);
-    Error::Usage(format!("there is no command `{word}`{hint}{quotes}"))
+    Error::Usage(format!("unknown command `{word}`{hint}{quotes}"))
 }
 
 /// Replaces this process; returns only on failure.
@@ -234,7 +234,7 @@ fn run(cli: Cli, host: &Host) -> Result<ExitCode, Error> {
     let elsewhere = match &cli.global.connect {
         Some(connect) if is_of_here(cli.command.as_ref()) => {
             return Err(Error::Usage(format!(
-                "--connect {connect}: this command is about the machine that it runs on; run it there"
+                "--connect {connect}: this command works only on its own machine; run it there"
             )));
         }
         Some(connect) => Some(remotes::endpoint(&home, connect)?),
@@ -381,27 +381,27 @@ mod tests {
         for (words, want) in [
             (
                 &["histroy"][..],
-                "there is no command `histroy`; did you mean `history`?",
+                "unknown command `histroy`; did you mean `history`?",
             ),
             (
                 &["frobnicate"][..],
-                "there is no command `frobnicate`; see `crabtalk --help`",
+                "unknown command `frobnicate`; see `crabtalk --help`",
             ),
             (
                 &["histroy", "crab"][..],
-                "there is no command `histroy`; did you mean `history`? A question goes in quotes.",
+                "unknown command `histroy`; did you mean `history`? A question goes in quotes.",
             ),
             (
                 &["summarize", "this", "file"][..],
-                "there is no command `summarize`; see `crabtalk --help`; a question goes in quotes",
+                "unknown command `summarize`; see `crabtalk --help`; a question goes in quotes",
             ),
             (
                 &["two words", "and more"][..],
-                "there is no command `two words`; see `crabtalk --help`; a question goes in quotes",
+                "unknown command `two words`; see `crabtalk --help`; a question goes in quotes",
             ),
             (
                 &["frobnicate", "-n", "1"][..],
-                "there is no command `frobnicate`; see `crabtalk --help`; a question goes in quotes",
+                "unknown command `frobnicate`; see `crabtalk --help`; a question goes in quotes",
             ),
         ] {
             match resolved(words) {

@@ -77,7 +77,7 @@ impl Prompt {
         }
         match self.ask.questions.get(self.answers.len()) {
             Some(question) => question_text(question, agent),
-            None => "The agent waits for a word from you.\n".to_owned(),
+            None => "The agent waits for your answer.\n".to_owned(),
         }
     }
 
@@ -91,7 +91,7 @@ impl Prompt {
                 let offered = offered(&self.ask).into_iter().map(Answer::short);
                 format!("Allow? {} > ", offered.collect::<Vec<_>>().join(", "))
             }
-            pages => format!("Enter shows more ({pages} to come), n denies > "),
+            pages => format!("Enter shows more ({pages} pages left), n denies > "),
         }
     }
 
@@ -133,7 +133,7 @@ impl Prompt {
                 keys(&offered)
             )),
             None if line.trim().is_empty() => Step::Next,
-            Some(_) | None => Step::Show("There is more to see. ".to_owned() + &self.line()),
+            Some(_) | None => Step::Show("More follows. ".to_owned() + &self.line()),
         }
     }
 

@@ -32,7 +32,7 @@ const OPEN_FILES: u64 = 24;
 pub(crate) fn open_files_suffice() -> Result<(), String> {
     match getrlimit(Resource::Nofile).current {
         Some(most) if most < OPEN_FILES => Err(format!(
-            "a command needs {OPEN_FILES} open files at once, and may have {most} here: raise the \
+            "only {most} open files are allowed and {OPEN_FILES} needed: raise the \
              limit with `ulimit -n 1024`"
         )),
         _ => Ok(()),

@@ -67,6 +67,6 @@ async fn unknown(context: &mut Context, word: &str) -> Result<Option<String>, Er
         None => "/help lists the commands; more are in the chat of a terminal with a screen, and as `crabtalk` commands".to_owned(),
     };
     Ok(Some(format!(
-        "there is no command or skill /{word} here; {hint}"
+        "unknown command or skill /{word} here; {hint}"
     )))
 }

@@ -72,7 +72,7 @@ async fn chat_shows_history_and_survives_a_failed_turn() {
     let err = at.err.text();
     assert!(
         err.starts_with(
-            "crabtalk: there is no command or skill /skil here; did you mean /skill?\n\
+            "crabtalk: unknown command or skill /skil here; did you mean /skill?\n\
              crabtalk: the run failed: down (502)\n\x07In a chat:\n  /history"
         ),
         "{err:?}"

@@ -52,7 +52,7 @@ async fn init_uses_and_tests_a_detected_key() {
     // A second time nothing is replaced, and it is tried again.
     let said = env.run(&["init", "--yes"]).await;
     assert!(
-        said.stderr.contains("has a provider already (openai)"),
+        said.stderr.contains("a provider is configured already (openai)"),
         "{said:?}"
     );
     said.ok();
@@ -131,15 +131,15 @@ async fn init_asks_and_hides_the_key() {
     let model = ModelServer::start(ready()).await;
     let env = TestEnv::new();
     let terminal = Tmux::open(&env, "\"$CRABTALK\" init");
-    terminal.shows("Which one answers? [k] >", 1).await;
+    terminal.shows("Use which one? [k] >", 1).await;
     terminal.types("");
     terminal.shows("Kind (openai, ", 1).await;
     terminal.types("openai");
-    terminal.shows("Address, if not the usual one >", 1).await;
+    terminal.shows("Address (empty for the default) >", 1).await;
     terminal.types(&model.url());
     terminal.shows("readable only by you) >", 1).await;
     terminal.types("sk-typed-$key");
-    terminal.shows("Model, as the provider names it >", 1).await;
+    terminal.shows("Model, by the provider's name >", 1).await;
     terminal.types("m");
     let screen = terminal.shows("m of openai answers", 1).await;
     assert!(!screen.contains("sk-typed"), "{screen}");

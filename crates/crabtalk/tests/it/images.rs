@@ -242,7 +242,7 @@ async fn chat_attaches_images_by_path_and_clipboard() {
     env.set("WAYLAND_DISPLAY", "none");
     let _daemon = env.daemon().await;
     let terminal = Tmux::sized(&env, "\"$CRABTALK\"", 80, 24);
-    terminal.shows("say something", 1).await;
+    terminal.shows("type a message", 1).await;
     terminal.types("what is in @shot.png?");
     terminal.shows("A pixel.", 1).await;
     let screen = terminal

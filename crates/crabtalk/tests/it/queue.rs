@@ -65,7 +65,7 @@ async fn queued_messages_report_their_place_and_start() {
     assert!(!read("err1").contains("behind"), "{}", read("err1"));
     let said = read("err2");
     let waits = said.find("crabtalk: behind another run");
-    let begins = said.find("crabtalk: it is its turn");
+    let begins = said.find("crabtalk: running now");
     assert!(waits.is_some() && waits < begins, "{said}");
     assert!(begins < said.find("answers with"), "{said}");
     assert_eq!(read("out2"), "The second.\n");

@@ -29,7 +29,7 @@ async fn switch_finds_conversations_and_archives() {
     conversations(&env).await;
     for (columns, rows) in [(80, 24), (40, 24), (200, 50)] {
         let terminal = Tmux::sized(&env, "\"$CRABTALK\" --as user", columns, rows);
-        terminal.shows("say something", 1).await;
+        terminal.shows("type a message", 1).await;
         terminal.types("/switch");
         let screen = terminal.shows("crab as user/garden", 1).await;
         assert!(!screen.contains("tg:1"), "a stranger's: {screen}");
@@ -62,7 +62,7 @@ async fn switch_finds_conversations_and_archives() {
         terminal.types("/switch nowhere");
         terminal.shows("nothing fits", 1).await;
         terminal.key("Escape");
-        terminal.shows("say something", 1).await;
+        terminal.shows("type a message", 1).await;
         terminal.key("C-d");
         let screen = terminal.shows("ended with 0", 1).await;
         let widest = screen.lines().map(|line| line.chars().count()).max();

@@ -217,7 +217,7 @@ async fn long_calls_are_read_in_pages() {
     );
     assert!(!screen.contains("touch made\n"), "{screen}");
     terminal.types("y");
-    terminal.shows("There is more to see.", 1).await;
+    terminal.shows("More follows.", 1).await;
     terminal.types("");
     terminal.shows("Enter shows more (1 to come)", 1).await;
     terminal.types("");

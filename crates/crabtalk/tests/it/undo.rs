@@ -45,7 +45,7 @@ async fn the_chat_shows_what_a_run_changed_and_puts_it_back() {
     env.shell("git init -q").await;
     let _daemon = env.daemon().await;
     let terminal = Tmux::sized(&env, "\"$CRABTALK\" --project ''", 80, 24);
-    terminal.shows("say something", 1).await;
+    terminal.shows("type a message", 1).await;
     terminal.types("/undo");
     terminal
         .shows("no run of this conversation changed", 1)
@@ -70,9 +70,9 @@ async fn the_chat_shows_what_a_run_changed_and_puts_it_back() {
     assert!(screen.contains("stays: it was changed since"), "{screen}");
     assert_eq!(text(&env, "greeting"), "Bye\n");
     terminal.types("/undo");
-    terminal.shows("run 2 is put back:", 1).await;
+    terminal.shows("run 2 reverted:", 1).await;
     terminal.types("/undo");
-    terminal.shows("run 1 is put back:", 1).await;
+    terminal.shows("run 1 reverted:", 1).await;
     assert_eq!(text(&env, "greeting"), "Helo\n");
     assert!(!env.work.join("made").exists());
     terminal.key("C-d");
@@ -88,7 +88,7 @@ async fn a_command_says_what_it_would_put_back_and_does_it() {
     env.run(&["ask", ask]).await.ok();
     assert_eq!(text(&env, "made"), "one\n");
     let would = env.run(&["undo", "--dry-run"]).await.ok();
-    assert!(would.contains("run 1 would be put back:"), "{would}");
+    assert!(would.contains("run 1 would be reverted:"), "{would}");
     assert!(would.contains("would be removed"), "{would}");
     assert_eq!(text(&env, "made"), "one\n");
     let diff = env.run(&["diff"]).await.ok();

@@ -110,7 +110,7 @@ impl Live<'_> {
         let mut rows = vec![Line::styled(rule, theme::DIM)];
         let hint = match self.runs.is_running() {
             true => "Enter steers, Tab queues, Esc interrupts",
-            false => "say something; / commands, @ files, ! shell",
+            false => "type a message; / commands, @ files, ! shell",
         };
         let (lines, (row, column)) = self.composer.rows(width, hint);
         rows.extend(lines);
@@ -145,7 +145,7 @@ impl Live<'_> {
             let mark = match known {
                 Known::Sent => "\u{21b3} sending: ",
                 Known::Kept => "\u{21b3} steering: ",
-                Known::Unsure => "\u{21b3} perhaps not heard: ",
+                Known::Unsure => "\u{21b3} maybe not delivered: ",
             };
             (mark.to_owned(), text)
         });

@@ -107,7 +107,7 @@ async fn a_client_starts_the_daemon_on_a_read_only_disk() {
         "{reads}"
     );
     assert!(
-        ends.contains("the daemon has ended") && ends.ends_with("exit 0\n"),
+        ends.contains("the daemon was stopped") && ends.ends_with("exit 0\n"),
         "{ends}"
     );
     assert!(gone.ends_with("exit 3\n"), "{gone}");

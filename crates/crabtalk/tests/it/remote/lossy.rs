@@ -317,8 +317,8 @@ async fn the_command_line_says_that_it_was_cut_off_and_goes_on_where_it_was() {
     let ask = ["--connect", "home", "ask", &format!("/slow 3 {content}")];
     let asked = there.run(&ask).await;
     let notes = |of: &str| asked.stderr.matches(of).count();
-    assert!(notes("; connecting again") >= 1, "{asked:?}");
-    assert_eq!(notes("; connecting again"), notes("connected again"));
+    assert!(notes("; reconnecting") >= 1, "{asked:?}");
+    assert_eq!(notes("; reconnecting"), notes("reconnected"));
     assert_eq!(asked.stdout.matches(&content).count(), 1, "{asked:?}");
     assert_eq!(asked.stdout.matches("w0 ").count(), 1, "{asked:?}");
     assert_eq!(asked.code, Some(0));

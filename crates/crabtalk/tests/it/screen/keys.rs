@@ -108,7 +108,7 @@ async fn vi_keys_can_be_enabled() {
     terminal.key("Escape");
     terminal.shows("\u{2039} good morning day\n", 1).await;
     terminal.types_half("dd");
-    terminal.shows("\u{2039} say something", 1).await;
+    terminal.shows("\u{2039} type a message", 1).await;
     terminal.types_half("u");
     terminal.shows("\u{2039} good morning day\n", 1).await;
     terminal.key("Enter");
@@ -174,7 +174,7 @@ async fn completions_fit_the_smallest_terminal() {
     let env = TestEnv::new();
     let _daemon = env.daemon().await;
     let terminal = Tmux::sized(&env, CHAT, 20, 5);
-    terminal.shows("say some", 1).await;
+    terminal.shows("type a", 1).await;
     terminal.types_half("/");
     let screen = terminal.shows("/model", 1).await;
     assert!(screen.contains("\u{203a} /\n"), "{screen}");
