@@ -1,7 +1,7 @@
 //! `config/agents/`: agents as clients read and write them.
 //!
-//! Invariants: one change at a time; a name that is taken, in whatever case,
-//! is never taken again; what cannot be read back is never written.
+//! Invariants: one change at a time; names differ in more than case; a text that cannot
+//! be parsed is never written.
 
 use crate::error::Error;
 use crabtalk_config::{AgentFile, AgentText, check_name, load_agents, write_atomic};
@@ -15,14 +15,14 @@ pub(crate) struct AgentFiles {
     changing: Mutex<()>,
 }
 
-/// What a change is to do with the file that it names.
+/// A kind of change to an agent's file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// There must be none.
+    /// The file must be absent.
     Create,
-    /// There must be one, or the agent must be built in.
+    /// The file must exist, or the agent must be built in.
     Update {
-        /// The prompt that the daemon gives such an agent without any file.
+        /// The prompt of a built-in agent without a file.
         built_in: Option<&'static str>,
     },
 }
@@ -64,7 +64,7 @@ impl AgentFiles {
             match (change, taken(folder, &name)?) {
                 (Change::Create, Some(twin)) => {
                     return Err(Error::Conflict(format!(
-                        "there is an agent {twin} already; choose another name or update it"
+                        "the agent {twin} exists; choose another name or update it"
                     )));
                 }
                 (Change::Update { .. }, Some(twin)) if twin != name => {
@@ -74,7 +74,7 @@ impl AgentFiles {
                 (Change::Create, None) | (Change::Update { .. }, _) => {}
             }
             let prompt = match change {
-                // WIRE-5: who leaves the prompt empty does not mean to erase it.
+                // WIRE-5: an empty prompt keeps the present one.
                 Change::Update { built_in } if prompt.trim().is_empty() => {
                     let kept = AgentFile::load(&path)
                         .map_err(|e| Error::Conflict(e.with_causes()))?
@@ -105,7 +105,7 @@ impl AgentFiles {
     }
 }
 
-/// The agent whose file has this name, in whatever case.
+/// The agent whose file has this name, ignoring case.
 fn taken(folder: &Path, name: &str) -> Result<Option<String>, Error> {
     let entries = load_agents(folder).map_err(|e| Error::Failed(e.with_causes()))?;
     let mut names = entries.into_iter().map(|entry| entry.name);
@@ -113,7 +113,7 @@ fn taken(folder: &Path, name: &str) -> Result<Option<String>, Error> {
 }
 
 fn unknown(name: &str) -> Error {
-    Error::NotFound(format!("there is no file of an agent {name}"))
+    Error::NotFound(format!("there is no agent file {name}.md"))
 }
 
 async fn blocking<T: Send + 'static>(

@@ -1,7 +1,7 @@
-//! `config/approvals.toml`: calls that an owner approved for good (GATE-4).
+//! `config/approvals.toml`: calls that an owner approved permanently (GATE-4).
 //!
-//! Invariant: what is in memory is on disk; a file that cannot be read is
-//! never overwritten.
+//! Invariants: memory equals the file; a file that cannot be read is never
+//! overwritten.
 
 use crate::compose::Report;
 use crate::error::Error;
@@ -28,8 +28,8 @@ pub(crate) struct ApprovalFile {
 }
 
 impl ApprovalFile {
-    /// The file, of which this was read. A broken one approves nothing and is
-    /// left alone; why is said in the report.
+    /// The file with the approvals that were read of it. A broken file approves nothing,
+    /// stays unchanged and is reported.
     pub(crate) fn new(
         path: PathBuf,
         read: Result<Vec<Approval>, String>,
@@ -38,7 +38,7 @@ impl ApprovalFile {
     ) -> Self {
         let now = read.unwrap_or_else(|error| {
             report.errors.push(error);
-            report.kept.push("no call is approved for good".into());
+            report.kept.push("no permanent approval is in force".into());
             Vec::new()
         });
         Self {
@@ -49,8 +49,7 @@ impl ApprovalFile {
         }
     }
 
-    /// Reads the file again, for edits by hand. With a broken one everything
-    /// stays as it is.
+    /// Reads the file again. A broken file changes nothing and is reported.
     pub(crate) async fn reload(&self, report: &mut Report) {
         let _changing = self.changing.lock().await;
         let path = self.path.clone();
@@ -61,20 +60,19 @@ impl ApprovalFile {
                 report.errors.push(error);
                 report
                     .kept
-                    .push("approvals for good are as they were before".into());
+                    .push("permanent approvals stay unchanged".into());
             }
         }
     }
 }
 
 impl ApprovalFile {
-    /// What is approved now, in the file's order.
+    /// The approvals in force, in the file's order.
     pub(crate) fn listed(&self) -> Arc<Vec<Approval>> {
         self.now.load_full()
     }
 
-    /// Takes an approval back: the one at `index`, from 1, if it allows
-    /// `exact`.
+    /// Removes the approval at `index`, from 1, if it allows `exact`.
     pub(crate) async fn remove(
         &self,
         index: u32,
@@ -84,12 +82,12 @@ impl ApprovalFile {
         let path = self.path.clone();
         let written = tokio::task::spawn_blocking(move || {
             let mut all = read(&path).map_err(Error::Failed)?;
-            let none = || Error::NotFound(format!("there is no approval {index}; list them"));
+            let none = || Error::NotFound(format!("approval {index} does not exist; list them"));
             let at = (index as usize).checked_sub(1).ok_or_else(none)?;
             let found = all.get(at).ok_or_else(none)?;
             if exact.is_some_and(|exact| exact != found.exact) {
                 return Err(Error::Conflict(format!(
-                    "approval {index} is another one by now; list them again"
+                    "approval {index} has changed since it was listed; list them again"
                 )));
             }
             let removed = approvals::remove(&mut all, at).map_err(|_| none())?;
@@ -103,7 +101,7 @@ impl ApprovalFile {
     }
 }
 
-/// Reads the file where waiting for a disk is allowed.
+/// Reads the file. Blocks.
 pub(crate) fn read(path: &std::path::Path) -> Result<Vec<Approval>, String> {
     let text = read_limited(path, MAX_BYTES)
         .map_err(|e| e.with_causes())?

@@ -1,8 +1,8 @@
 //! The record of who did what (REMOTE-2).
 //!
-//! Invariants: an action that needs an entry has it on the disk first, or is not
-//! done; an action that only stops something is never refused for want of an entry;
-//! entries without a caller that waits are bounded, and those left out are counted.
+//! Invariants: an action that needs an entry is done after the entry is on the disk;
+//! an action that only stops something is done without one if need be; queued entries
+//! are bounded, and those left out are counted.
 
 mod security;
 
@@ -16,23 +16,23 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// How long an entry may take. A disk that does not answer gets no action.
+/// Longest time of an entry; then its action is refused.
 const WITHIN: Duration = Duration::from_secs(20);
 
-/// Entries without a caller that waits, in the queue to the service.
+/// Most entries in the queue to the service.
 const LATER: usize = 256;
 
-/// So many of them are written in an hour; those beyond are counted. A day of
-/// that is a few megabytes.
+/// Most queued entries that are written in an hour: a few megabytes a day. Further ones
+/// are counted.
 const PER_HOUR: u32 = 600;
 
 /// Writes the record. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Audit {
     pub(crate) log: Arc<dyn AuditLog>,
-    tell: mpsc::Sender<AuditEntry>,
-    /// Until the service takes it.
-    told: Arc<Mutex<Option<mpsc::Receiver<AuditEntry>>>>,
+    queue: mpsc::Sender<AuditEntry>,
+    /// The other end, until the service takes it.
+    queued: Arc<Mutex<Option<mpsc::Receiver<AuditEntry>>>>,
 }
 
 /// A new entry, now.
@@ -42,25 +42,25 @@ pub(crate) fn entry(what: &str, by: impl ToString) -> AuditEntry {
 
 impl Audit {
     pub(crate) fn new(log: Arc<dyn AuditLog>) -> Self {
-        let (tell, told) = mpsc::channel(LATER);
+        let (queue, queued) = mpsc::channel(LATER);
         Self {
             log,
-            tell,
-            told: Arc::new(Mutex::new(Some(told))),
+            queue,
+            queued: Arc::new(Mutex::new(Some(queued))),
         }
     }
 
-    /// The layer of the log that hands on matters of security.
+    /// The layer of the log that queues security events.
     pub(crate) fn security(&self) -> Security {
-        Security(self.tell.clone())
+        Security(self.queue.clone())
     }
 
-    /// Has the service write an entry. One that finds no room is in the log alone.
-    pub(crate) fn tell(&self, entry: AuditEntry) {
-        let _ = self.tell.try_send(entry);
+    /// Queues an entry for the service. It is dropped if the queue is full.
+    pub(crate) fn queue(&self, entry: AuditEntry) {
+        let _ = self.queue.try_send(entry);
     }
 
-    /// Writes an entry: it is on the disk when this returns.
+    /// Writes an entry, and returns its number when it is on the disk.
     pub(crate) async fn record(&self, entry: AuditEntry) -> Result<u64, Error> {
         let what = entry.what.clone();
         let written = tokio::time::timeout(WITHIN, self.log.append(entry)).await;
@@ -71,22 +71,22 @@ impl Audit {
         };
         tracing::error!(what, why, "the audit cannot be written");
         Err(Error::Failed(format!(
-            "nothing was done, because it cannot be recorded: {why}"
+            "the operation was refused, because its audit entry cannot be written: {why}"
         )))
     }
 
-    /// Writes the entries of [`Self::tell`], for as long as the daemon runs.
+    /// Writes the entries of [`Self::queue`], as long as the daemon runs.
     pub(crate) async fn work(&self) -> anyhow::Result<()> {
-        let told = self
-            .told
+        let queued = self
+            .queued
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        let Some(mut told) = told else {
+        let Some(mut queued) = queued else {
             return std::future::pending().await;
         };
         let mut budget = Budget::new();
-        while let Some(entry) = told.recv().await {
+        while let Some(entry) = queued.recv().await {
             let Some(left_out) = budget.take() else {
                 continue;
             };
@@ -101,7 +101,7 @@ impl Audit {
     }
 }
 
-/// So many in an hour.
+/// Limits entries to [`PER_HOUR`].
 struct Budget {
     begun: Instant,
     used: u32,
@@ -117,7 +117,7 @@ impl Budget {
         }
     }
 
-    /// How many were left out before this one; `None` if this one is.
+    /// Entries that were left out before this one; `None` if this one is.
     fn take(&mut self) -> Option<u64> {
         const HOUR: Duration = Duration::from_secs(3600);
         if self.begun.elapsed() >= HOUR {
@@ -154,7 +154,7 @@ mod tests {
         std::fs::write(&file, "").unwrap();
         let audit = Audit::new(Arc::new(Records::in_state(&file.join("below"))));
         let refused = audit.record(entry("login", "token/x")).await.unwrap_err();
-        let begin = "nothing was done, because it cannot be recorded";
+        let begin = "the operation was refused, because its audit entry cannot be written";
         assert!(refused.to_string().starts_with(begin), "{refused}");
     }
 }

@@ -29,7 +29,7 @@ const RECORDS: &str = "state/records.db";
 pub fn backup(home: &Home, file: &Path) -> anyhow::Result<String> {
     ensure!(
         home.root().is_dir(),
-        "there is no home at {}; nothing was written",
+        "{} is not a home; nothing was written",
         home.root().display()
     );
     let folder = match file.parent() {
@@ -70,7 +70,7 @@ pub fn backup(home: &Home, file: &Path) -> anyhow::Result<String> {
 struct Archive<'a> {
     builder: Builder<&'a File>,
     root: PathBuf,
-    /// An archive inside the home is not part of itself.
+    /// The archive itself, which may be in the home.
     own: PathBuf,
     files: u64,
 }
@@ -92,7 +92,7 @@ impl Archive<'_> {
             let path = self.root.join(&below);
             let found = match path.symlink_metadata() {
                 Ok(found) => found,
-                // Removed or renamed meanwhile.
+                // Removed or renamed during the backup.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
                 Err(e) => return Err(e).with_context(|| format!("cannot read {}", path.display())),
             };
@@ -123,7 +123,7 @@ impl Archive<'_> {
         let found = file.metadata()?;
         let mut header = header(&found, EntryType::Regular);
         header.set_size(found.len());
-        // A file that was cut meanwhile must not shift those behind it.
+        // A file that became shorter must not shift those after it.
         let content = file.chain(io::repeat(b'\n')).take(found.len());
         self.builder.append_data(&mut header, below, content)?;
         self.files += 1;

@@ -1,9 +1,9 @@
-//! The node's event bus: who subscribed, and what is published (BUS-1).
+//! The node's event bus: subscriptions and published events (BUS-1).
 //!
-//! Invariants: an event that fires something is recorded before it is
-//! acknowledged, and removed when all that it fired has ended; whoever publishes
-//! waits for the disk and for no run; the file is truth at the start and at a
-//! reload, and a change by protocol is made to what was read or not at all.
+//! Invariants: an event that fires runs is recorded before it is acknowledged, and
+//! removed when they have ended; publishing waits for the disk, never for a run; the
+//! file is read at the start and at a reload, and a change by protocol is refused if
+//! the file was edited since.
 
 mod work;
 
@@ -28,7 +28,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// The sender of whoever subscribes over the local socket.
+/// The maker of subscriptions from the local socket.
 const LOCAL_MAKER: &str = "user";
 
 /// Subscriptions, and events that wait. Cheap to clone.
@@ -38,33 +38,33 @@ pub(crate) struct Bus(Arc<Inner>);
 struct Inner {
     file: PathBuf,
     records: Arc<dyn Events>,
-    /// The least number of an event: none of a life before had it.
+    /// The least number of an event: above those of all former lives.
     first: u64,
     settings: Arc<Settings>,
-    /// Behind its lock stands a thread that may wait for a disk.
+    /// Locked by threads that may wait for the disk.
     state: Mutex<State>,
-    /// The subscriptions in force, for a look that waits for nobody; `None` before
-    /// the first.
+    /// The subscriptions in force, readable without a lock; `None` before the file
+    /// was read.
     known: ArcSwapOption<Vec<Subscription>>,
     counts: Mutex<HashMap<u64, Count>>,
-    /// Something was published.
+    /// Notified when an event is published.
     wake: Notify,
 }
 
 #[derive(Default)]
 struct State {
-    /// Events that wait; `None` before the first look.
+    /// Waiting events; `None` before the records were read.
     pending: Option<Pending>,
     /// The text of the file that is in force.
     taken: Option<String>,
     findings: Vec<String>,
-    /// Why the file as it is now is not in force.
+    /// Why the present file is not in force.
     broken: Option<String>,
     /// Events that are being fired, by number.
     firing: HashSet<u64>,
 }
 
-/// What became of a subscription's events since the daemon started.
+/// Counts of a subscription's events since the daemon started.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Count {
     /// Runs that started.
@@ -73,7 +73,7 @@ pub(crate) struct Count {
     pub(crate) failed: u64,
     /// Events that were left out: too many waited, or the chain was too long.
     pub(crate) dropped: u64,
-    /// How the last run came out: `ok`, or why not.
+    /// How the last run ended: `ok`, or an error.
     pub(crate) last: String,
 }
 
@@ -82,7 +82,7 @@ fn unrecorded(error: &records::Error) -> Error {
 }
 
 impl Bus {
-    /// Nothing is read before somebody asks, or [`work`] begins.
+    /// Reads nothing before the first request or [`work`].
     pub(crate) fn new(home: &Home, records: Arc<dyn Events>, settings: Arc<Settings>) -> Self {
         Self(Arc::new(Inner {
             file: home.subscriptions_file(),
@@ -96,17 +96,17 @@ impl Bus {
         }))
     }
 
-    /// Reads the file again; what is wrong is said in the report.
+    /// Reads the file again, and reports its errors.
     pub(crate) async fn reload(&self, report: &mut Report) {
         let reread = self.0.with(|inner, state| {
             state.read(inner);
             Ok((state.broken.clone(), state.findings.clone()))
         });
-        let kept = "subscriptions are as they were before";
+        let kept = "subscriptions stay unchanged";
         tables::report(reread.await, kept, report);
     }
 
-    /// Adds a subscription and answers it; one that says the same is answered as it is.
+    /// Adds a subscription and returns it, or returns an equal one that exists.
     pub(crate) async fn subscribe(
         &self,
         source: String,
@@ -139,13 +139,13 @@ impl Bus {
             .await
     }
 
-    /// Removes a subscription. What it fired goes on.
+    /// Removes a subscription. Its runs continue.
     pub(crate) async fn unsubscribe(&self, id: u64) -> Result<(), Error> {
         self.0
             .change(move |inner, state| {
                 let mut file = state.edit(inner)?;
                 if !file.remove(id) {
-                    let message = format!("there is no subscription {id}; list them");
+                    let message = format!("subscription {id} does not exist; list them");
                     return Err(Error::NotFound(message));
                 }
                 state.save(inner, file)
@@ -153,7 +153,7 @@ impl Bus {
             .await
     }
 
-    /// All subscriptions, with what became of their events.
+    /// All subscriptions with the counts of their events.
     pub(crate) async fn list(&self) -> Result<Vec<(Subscription, Count)>, Error> {
         let known = self.0.with(|inner, _| Ok(inner.known())).await?;
         let counts = self.0.counts();
@@ -164,7 +164,7 @@ impl Bus {
         Ok(listed.collect())
     }
 
-    /// What of the file, or all of it, is not in force.
+    /// Errors in the file.
     pub(crate) async fn problems(&self) -> Result<Vec<String>, Error> {
         let problems = self.0.with(|_, state| {
             let all = state.broken.iter().chain(&state.findings);
@@ -173,14 +173,13 @@ impl Bus {
         problems.await
     }
 
-    /// Takes an event of a client, which fires what subscribed to its source. Answers
-    /// how many subscriptions that are.
+    /// Publishes a client's event. Returns the number of subscriptions that match.
     pub(crate) async fn publish(&self, source: String, payload: String) -> Result<u32, Error> {
         check_source(&source, false).map_err(|e| Error::Invalid(e.to_string()))?;
         if is_of_daemon(&source) {
             return Err(Error::Forbidden(format!(
-                "the source {source:?} is reserved for the daemon, whose `agent:*` tell that a run \
-                 has ended; choose another"
+                "the source {source:?} is reserved for the daemon's events `agent:NAME:done`; \
+                 choose another"
             )));
         }
         check_payload(&payload).map_err(|e| Error::Invalid(e.to_string()))?;
@@ -195,7 +194,7 @@ impl Bus {
         .await
     }
 
-    /// Keeps an event for the runs that it fires, and answers how many.
+    /// Records an event for the runs that it fires. Returns their number.
     async fn take(&self, event: Event) -> Result<u32, Error> {
         if self.0.known_to_fire(&event.source) == Some(false) {
             return Ok(0);
@@ -225,12 +224,12 @@ impl Bus {
     }
 }
 
-/// The end of a run is an event: `agent:NAME:done`.
+/// Publishes the end of each run as the event `agent:NAME:done`.
 impl RunEnds for Bus {
     fn on_run_end<'a>(&'a self, ended: &'a RunEnded) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            // What goes on under another number has not ended; and what a run
-            // delegated is a part of that run, which has an end of its own.
+            // A run that is carried on under another number has not ended, and a
+            // delegated run is part of the run above it.
             let depth = match (&ended.origin, ended.carried_on_as) {
                 (Some(Origin::Client { .. } | Origin::Cron { .. }), None) => 1,
                 (Some(Origin::Event { depth, .. }), None) => depth.saturating_add(1),
@@ -245,7 +244,7 @@ impl RunEnds for Bus {
                 tracing::warn!(
                     source,
                     depth,
-                    "the chain of events is too long ([limits] chain_depth): this one fires nothing"
+                    "the chain of events exceeds [limits] chain_depth; this event fires nothing"
                 );
                 let known = self.0.known();
                 let fires = known.iter().filter(|one| one.matches(&source));
@@ -255,7 +254,7 @@ impl RunEnds for Bus {
             }
             let event = Event {
                 id: 0,
-                payload: told(ended),
+                payload: payload(ended),
                 depth,
                 fires: Vec::new(),
                 about: format!(
@@ -267,15 +266,15 @@ impl RunEnds for Bus {
             if let Err(error) = self.take(event).await {
                 tracing::error!(
                     %error,
-                    "the end of a run fires nothing that subscribed to it"
+                    "the end of a run could not be published"
                 );
             }
         })
     }
 }
 
-/// What subscribers are told of a run that is over.
-fn told(ended: &RunEnded) -> String {
+/// The payload of the event for the end of a run.
+fn payload(ended: &RunEnded) -> String {
     let outcome = &ended.outcome;
     let word = match outcome.code {
         _ if outcome.interrupted => "interrupted",
@@ -301,7 +300,7 @@ impl TableFile for Inner {
     type State = State;
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // What a panic left is as it was before the last line, or after it.
+        // Each change is one assignment, so that a panic leaves a consistent state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -311,7 +310,7 @@ impl TableFile for Inner {
 }
 
 impl Inner {
-    /// Records an event, and keeps it for the work.
+    /// Records an event and adds it to the waiting ones.
     fn publish(&self, pending: &mut Pending, event: &Event) -> Result<(), PublishError> {
         pending.check(event)?;
         let id = wait(self.records.publish(event.clone(), self.first))?;
@@ -326,8 +325,7 @@ impl Inner {
         self.known.load_full().unwrap_or_default()
     }
 
-    /// Whether an event of this source fires anything; `None` before the file was
-    /// read.
+    /// Whether a subscription matches a source; `None` before the file was read.
     fn known_to_fire(&self, source: &str) -> Option<bool> {
         let known = self.known.load_full()?;
         Some(known.iter().any(|one| one.matches(source)))
@@ -349,7 +347,7 @@ impl Inner {
 }
 
 impl State {
-    /// The file, read if nobody has yet.
+    /// Reads the file if it has not been read.
     fn open(&mut self, inner: &Inner) -> Result<(), Error> {
         if inner.known.load().is_some() || self.broken.is_some() {
             return Ok(());
@@ -361,21 +359,20 @@ impl State {
         Ok(())
     }
 
-    /// The events that wait, read if nobody has yet.
+    /// The waiting events, read on first use.
     fn pending(&mut self, inner: &Inner) -> Result<&mut Pending, Error> {
         let pending = match self.pending.take() {
             Some(pending) => pending,
             None => wait(inner.records.waiting())
                 .map(Pending::new)
                 .map_err(|error| {
-                    Error::Failed(format!("without its records no event fires: {error}"))
+                    Error::Failed(format!("no event fires without its records: {error}"))
                 })?,
         };
         Ok(self.pending.insert(pending))
     }
 
-    /// Takes what the file says now; if it says nothing that can be read,
-    /// everything stays.
+    /// Puts the present file into force. A file that cannot be read changes nothing.
     fn read(&mut self, inner: &Inner) {
         match SubscriptionFile::read(&inner.file) {
             Ok(read) => {

@@ -1,4 +1,4 @@
-//! Configuration into the values that the other crates take.
+//! Turns the configuration into values of the other crates.
 
 use crate::login;
 use crate::models::Chosen;
@@ -12,18 +12,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The prompt of the agent that is there without any file.
+/// The prompt of the built-in agent.
 pub(crate) const DEFAULT_PROMPT: &str = "You are Crab, a capable assistant on the user's own machine. Use your \
      tools when they help, say briefly what you did, and ask when a decision is the user's.";
 
 /// Its name (CONV-12).
 pub(crate) const BUILT_IN: &str = "crab";
 
-/// Largest configuration file, as for reading.
+/// Largest configuration file.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// How long a start and a reload wait for the files of the configuration: a disk that
-/// works answers in milliseconds, and one that does not is told.
+/// Longest time of a start or reload for reading the configuration: a working disk
+/// needs milliseconds.
 const READ_WITHIN: Duration = Duration::from_secs(20);
 
 /// Everything that a reload replaces.
@@ -31,34 +31,34 @@ pub(crate) struct Composed {
     pub(crate) config: config::Config,
     pub(crate) catalog: Catalog,
     pub(crate) models: Chosen,
-    /// What it was made from.
+    /// The files it was made from.
     pub(crate) source: InForce,
-    /// What there is to say about it.
+    /// Warnings and errors.
     pub(crate) report: Report,
 }
 
-/// What files the configuration in force was made from.
+/// The files of the configuration in force.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct InForce {
-    /// What `config.toml` said.
+    /// The text of `config.toml`.
     pub(crate) text: Option<String>,
     /// Agents that were read from a file.
     pub(crate) agents: BTreeMap<AgentName, Arc<AgentConfig>>,
 }
 
-/// What is to be said about a configuration that was read.
+/// Warnings and errors of a configuration that was read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Report {
-    /// What was not taken as it was written.
+    /// Values that were changed or ignored.
     pub(crate) warnings: Vec<String>,
-    /// What could not be taken at all.
+    /// Files or values that are not in force.
     pub(crate) errors: Vec<String>,
-    /// What stays in force because of that.
+    /// Former values that stay in force because of that.
     pub(crate) kept: Vec<String>,
 }
 
 impl Report {
-    /// Says it to the log, as a start does.
+    /// Writes it to the log.
     pub(crate) fn log(&self) {
         for warning in &self.warnings {
             tracing::warn!("{warning}");
@@ -72,9 +72,9 @@ impl Report {
     }
 }
 
-/// Reads the whole configuration. A broken agent file is reported, and its
-/// agent stays as it was `before`, or is refused by name when nothing is known
-/// of it; a broken `config.toml` is an error.
+/// Reads the whole configuration. A broken agent file is reported, and its agent keeps
+/// its configuration of `before`, or is refused without one; a broken `config.toml` is
+/// an error.
 pub(crate) fn compose(home: &config::Home, before: &InForce) -> Result<Composed, String> {
     let mut report = Report::default();
     let env = login::env;
@@ -107,13 +107,13 @@ pub(crate) fn compose(home: &config::Home, before: &InForce) -> Result<Composed,
     })
 }
 
-/// The file's text, to be compared with later.
+/// The text of `config.toml`.
 pub(crate) fn text(home: &config::Home) -> Result<Option<String>, config::Error> {
     config::read_limited(&home.config_file(), MAX_BYTES)
 }
 
-/// Waits for somebody who reads the configuration, and may wait for a disk; not
-/// for ever: one that does not answer, as a network's may, is told instead.
+/// Waits for a thread that reads the configuration, at most [`READ_WITHIN`]: a network
+/// file system may hang.
 pub(crate) async fn within_patience<T>(
     home: &config::Home,
     reading: impl Future<Output = T>,
@@ -121,22 +121,22 @@ pub(crate) async fn within_patience<T>(
     let read = tokio::time::timeout(READ_WITHIN, reading).await;
     read.map_err(|_| {
         format!(
-            "the configuration in {} could not be read within {} s: a file system that it lies on, \
-             or that a link in it leads to, does not answer",
+            "the configuration in {} could not be read within {} s: its file system, or that of a \
+             link in it, does not answer",
             home.config_dir().display(),
             READ_WITHIN.as_secs()
         )
     })
 }
 
-/// The models that a configuration chooses.
+/// The models of a configuration.
 pub(crate) fn chosen(config: &config::Config) -> Result<Chosen, String> {
     let providers = config.provider.iter().filter(|p| p.enabled).map(provider);
     let is_off = |model: &&String| {
         let mut off = config.provider.iter().filter(|p| !p.enabled);
         off.any(|p| p.models.iter().any(|m| m.name == **model))
     };
-    // The active model stays noted while its provider is switched off.
+    // The configuration keeps naming the active model of a disabled provider.
     let active = config.model.as_ref().filter(|model| !is_off(model));
     Ok(Chosen {
         providers: providers.collect::<Result<_, _>>()?,
@@ -145,15 +145,15 @@ pub(crate) fn chosen(config: &config::Config) -> Result<Chosen, String> {
     })
 }
 
-/// What the folder of agents holds.
+/// The content of the agents' folder.
 #[derive(Default)]
 struct AgentFiles {
     agents: BTreeMap<AgentName, Arc<AgentConfig>>,
     refused: BTreeMap<AgentName, String>,
 }
 
-/// Reads the agents' files. One that is there and is not valid never makes
-/// room for anything more permissive: neither a default nor nothing at all.
+/// Reads the agents' files. An invalid file is never replaced by something more
+/// permissive, such as a default.
 fn agent_files(
     home: &config::Home,
     config: &config::Config,
@@ -180,7 +180,7 @@ fn agent_files(
                 if let Some(good) = before.agents.get(&name) {
                     report
                         .kept
-                        .push(format!("the agent {name} is as it was before"));
+                        .push(format!("the agent {name} stays unchanged"));
                     files.agents.insert(name, Arc::clone(good));
                 } else {
                     report.kept.push(format!(
@@ -202,8 +202,7 @@ fn catalog(
 ) -> Result<Catalog, String> {
     let default_agent = AgentName::new(&config.default_agent).map_err(|e| e.to_string())?;
     let (mut agents, refused) = (files.agents.clone(), files.refused.clone());
-    // CONV-12: it stands beside all others, until a file takes its place. A
-    // broken file is no reason to put another agent in that.
+    // CONV-12: the built-in agent exists unless a file has its name, even a broken one.
     let built_in = AgentName::new(BUILT_IN).map_err(|e| e.to_string())?;
     let has_file = |name: &AgentName| name.as_str().eq_ignore_ascii_case(BUILT_IN);
     if !agents.keys().chain(refused.keys()).any(has_file) {
@@ -213,7 +212,7 @@ fn catalog(
     }
     if !agents.contains_key(&default_agent) {
         report.warnings.push(format!(
-            "there is no agent {default_agent}, the default one: write {}, or set default_agent in {}",
+            "the default agent {default_agent} does not exist: write {}, or set default_agent in {}",
             home.agents_dir()
                 .join(format!("{default_agent}.md"))
                 .display(),
@@ -275,9 +274,8 @@ fn agent(
     }
 }
 
-/// A folder without links on its way, which are followed when the owner says
-/// which folder it is and never after. One that does not exist yet is taken as
-/// it is written.
+/// A folder with its links resolved: they are followed when the owner names the folder
+/// and never later. A folder that does not exist yet is taken literally.
 fn settled(folder: PathBuf) -> PathBuf {
     folder.canonicalize().unwrap_or(folder)
 }
@@ -291,7 +289,7 @@ pub(crate) fn provider(provider: &config::Provider) -> Result<ProviderConfig, St
             Kind::ALL.map(Kind::as_str).join(", ")
         )
     })?;
-    // A missing key is no reason not to start: calls say what is missing.
+    // The daemon starts without the key; calls report it.
     let (api_key, key_problem) = match provider.key() {
         Ok(key) => (key.map(|key| Secret::new(key.expose())), None),
         Err(error) => (None, Some(error.with_causes())),
@@ -323,7 +321,7 @@ fn model(model: &config::Model) -> ModelConfig {
     }
 }
 
-/// GATE-5. Whether it holds for an agent is in the agent's own settings.
+/// The node's settings of the sandbox (GATE-5).
 pub(crate) fn sandbox(config: &config::Config) -> SandboxConfig {
     let sandbox = &config.sandbox;
     SandboxConfig {

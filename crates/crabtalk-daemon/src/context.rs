@@ -1,8 +1,8 @@
-//! What a node adds to agents and runs: environment, memory, skills, project
-//! instructions. The daemon's implementation of the runtime's hook.
+//! The daemon's hook: adds environment, memory, skills and project instructions to
+//! agents and runs.
 //!
-//! Invariant: instructions of a project reach a model only after an owner
-//! trusted their folder (MEM-4).
+//! Invariant: instructions of a project reach a model only after an owner trusted their
+//! folder (MEM-4).
 
 use crate::cron::Cron;
 use crate::mcp::{self, Mcps};
@@ -21,20 +21,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a run waits for a word about trust, about all folders together.
-/// Whoever is there answers within it; where nobody follows the run, it does
-/// not wait at all.
+/// Longest time that a run waits for the answers about all untrusted folders. Without a
+/// client that follows the run it does not wait.
 const TRUST_WAIT: Duration = Duration::from_secs(120);
 
-/// How long a run waits for its memory: a slow disk takes a second or two.
+/// Longest time that a run waits for its memory: a slow disk takes a second or two.
 const MEMORY_WITHIN: Duration = Duration::from_secs(10);
 
-/// What is answered to the question of trust.
+/// The answer that trusts a folder.
 const TRUST: &str = "Trust";
 
 #[derive(Clone)]
 pub(crate) struct Context {
-    /// Made anew by a reload, since its settings may change.
+    /// Replaced by a reload.
     pub(crate) memory: Arc<ArcSwap<Memory>>,
     pub(crate) skills: Arc<Skills>,
     pub(crate) surroundings: Arc<Surroundings>,
@@ -44,15 +43,14 @@ pub(crate) struct Context {
     pub(crate) settings: Arc<Settings>,
 }
 
-/// What one look found for a run: what it does not know is looked up when it is
-/// needed.
+/// Cached context of a run, checked once. Missing parts are read when needed.
 #[derive(Default)]
 struct Glance {
     memory: crabtalk_memory::Glance,
     around: Option<Arc<Look>>,
 }
 
-/// The hook of one run, which has looked.
+/// The hook of one run, with its cached context.
 struct OfRun {
     context: Context,
     glance: Glance,
@@ -106,8 +104,8 @@ impl Hook for Context {
         content: String,
     ) -> BoxFuture<'a, Result<String, Refusal>> {
         Box::pin(async move {
-            // Text that begins with a slash may mean itself; an entry that names
-            // a skill does not.
+            // A person's text may begin with a slash by chance; the text of a cron entry
+            // that names a skill does not.
             let entry = self.cron.entry_of(run.key);
             let skill = entry.filter(|entry| entry.names_skill(&content));
             let resolved = self.skills.resolve_slash(run, content.clone()).await?;
@@ -121,18 +119,6 @@ impl Hook for Context {
         })
     }
 
-    fn on_before_run<'a>(
-        &'a self,
-        run: RunContext<'a>,
-        history: &'a [Arc<Message>],
-        people: &'a dyn People,
-    ) -> BoxFuture<'a, Vec<Message>> {
-        Box::pin(async move {
-            let glance = Glance::default();
-            self.before_run(&glance, run, history, people).await
-        })
-    }
-
     fn on_event(&self, key: &ConversationKey, event: &AgentEvent) {
         if let AgentEvent::End(_) = event {
             self.skills.end_run(key);
@@ -140,7 +126,7 @@ impl Hook for Context {
         if let AgentEvent::AskUser(ask) = event
             && let Some(entry) = self.cron.entry_of(key)
         {
-            self.notifier.tell(Notice::of_ask(key, entry.id, ask));
+            self.notifier.notify(Notice::of_ask(key, entry.id, ask));
         }
         if let AgentEvent::Compacted { failed, .. } = event
             && failed.is_empty()
@@ -150,23 +136,23 @@ impl Hook for Context {
     }
 }
 
-/// What memory says, unless its disk does not answer: then a run goes without.
+/// The answer of the memory, or `None` if its disk hangs.
 async fn in_time<T>(said: impl Future<Output = T>) -> Option<T> {
     let said = tokio::time::timeout(MEMORY_WITHIN, said).await;
     if said.is_err() {
-        tracing::warn!("a run goes without memory: its disk does not answer");
+        tracing::warn!("a run continues without memory: its disk does not answer");
     }
     said.ok()
 }
 
-/// Whether an agent uses memory at all: it is on, and in its scope.
+/// Whether memory is enabled and in an agent's scope.
 fn remembers(agent: &AgentConfig, memory: &Memory) -> bool {
     let enabled = memory.settings().enabled;
     enabled && scope::allows_tool(&agent.scope, "recall", enabled)
 }
 
-/// The system that commands run on; the same for every request, so that a
-/// provider's cache keeps the prompt.
+/// The system that commands run on. Equal for every request, so that a provider's cache
+/// keeps the prompt.
 fn environment() -> String {
     let shell = std::env::var("SHELL").unwrap_or_else(|_| "sh".into());
     let system = format!(
@@ -179,9 +165,8 @@ fn environment() -> String {
 }
 
 impl Context {
-    /// Asks in one thread, once, whether what is known still holds: a run needs
-    /// several things, and would wait for a thread for each. It reads nothing; what
-    /// changed is read where it is needed.
+    /// Checks all caches for a run in one thread. Changed parts are read later, where
+    /// they are needed.
     async fn glance(&self, run: RunContext<'_>, said: &str) -> Glance {
         let memory = self.memory.load_full();
         let viewer = memory.viewer(run.key, run.origin);
@@ -197,7 +182,7 @@ impl Context {
             .look(&run.cwd.to_string_lossy(), look)
             .await;
         looked.unwrap_or_else(|why| {
-            tracing::warn!(cwd = %run.cwd.display(), why, "a run goes without project and skills");
+            tracing::warn!(cwd = %run.cwd.display(), why, "a run continues without project and skills");
             Glance {
                 around: Some(Arc::default()),
                 ..Glance::default()
@@ -218,8 +203,8 @@ impl Context {
         agent
     }
 
-    /// What a component recalls in place of the built-in memory; what fails is
-    /// told, and the run goes on without.
+    /// Recalls from a component in place of the built-in memory. A failure is reported,
+    /// and the run continues without.
     async fn recalled_by(
         &self,
         provider: &str,
@@ -239,7 +224,7 @@ impl Context {
         match recalled.unwrap_or_else(|_| Err(late())) {
             Ok(block) => block.into_iter().map(Message::injected).collect(),
             Err(why) => {
-                tracing::warn!(%why, "a run goes without memory");
+                tracing::warn!(%why, "a run continues without memory");
                 people.tell(why);
                 Vec::new()
             }
@@ -272,8 +257,7 @@ impl Context {
                 None => self.surroundings.of(run.cwd).await,
             }
         };
-        // All may wait for the disk or for a program's start: at once, so that
-        // the first word of an answer waits for one look only.
+        // Each may wait for the disk or a program's start, so they run concurrently.
         let scope = &run.agent.scope;
         let tools = self.mcps.first_look(scope);
         let (look, remembered, ()) = futures_util::join!(around, remembered, tools);
@@ -298,8 +282,8 @@ impl Context {
         messages
     }
 
-    /// Instructions of the project, once an owner has trusted them; else a
-    /// note that they are left out.
+    /// Instructions of the project if an owner trusts them, else a note that they are
+    /// left out.
     async fn project(
         &self,
         run: RunContext<'_>,
@@ -308,8 +292,7 @@ impl Context {
     ) -> Option<String> {
         if !look.project.untrusted.is_empty() && run.for_owner {
             let asking = self.ask_for_trust(&look.project.untrusted, people);
-            // All folders together: a run waits once. Dropping a question
-            // withdraws it, and the run goes on without them.
+            // One timeout for all folders. Dropping a question withdraws it.
             let answered = tokio::time::timeout(TRUST_WAIT, asking).await;
             look = self.surroundings.of(run.cwd).await;
             if !answered.unwrap_or_default() {
@@ -330,8 +313,7 @@ impl Context {
         (!text.is_empty()).then_some(text)
     }
 
-    /// Asks about one folder after the other; `true` if somebody answered for
-    /// each.
+    /// Asks about one folder after the other. Returns `true` if all were answered.
     async fn ask_for_trust(&self, folders: &[PathBuf], people: &dyn People) -> bool {
         for folder in folders {
             match people.ask(trust_question(folder)).await.as_deref() {
@@ -355,17 +337,17 @@ impl Context {
         let kept = kept.await;
         let kept = kept.map_err(|e| e.to_string());
         if let Err(error) = kept.and_then(|kept| kept.map(drop)) {
-            tracing::warn!(%error, "trust could not be kept");
+            tracing::warn!(%error, "the trust in a folder could not be written");
         }
     }
 }
 
-/// What is said of instructions that nobody has trusted.
+/// The note about untrusted instructions.
 fn left_out(folder: &Path) -> String {
     let folder = tags::line(&folder.to_string_lossy());
     format!(
-        "The instructions in {folder} are left out: nobody has trusted that folder. The owner can, \
-         with `crabtalk trust add {folder}`."
+        "The instructions in {folder} are left out, since that folder is not trusted. The owner can \
+         trust it with `crabtalk trust add {folder}`."
     )
 }
 

@@ -1,9 +1,8 @@
-//! Cron entries of a node: what the file says, what the books say, and what is
-//! due (CRON-1).
+//! Cron entries of a node: their file, their books and their due times (CRON-1).
 //!
-//! Invariants: a run begins only after the books have its line; the file is
-//! truth at the start and at a reload, and a change by protocol is made to what
-//! was read or not at all; one thread at a time works on either.
+//! Invariants: a run begins after the books have recorded it; the file is read at the
+//! start and at a reload, and a change by protocol is refused if the file was edited
+//! since; one thread at a time works on both.
 
 mod state;
 mod tool;
@@ -30,18 +29,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio::sync::Notify;
 
-/// Who makes an entry, as its runs see what that one sees. Only the owner may say
-/// for whom; a token that speaks as somebody is a token all the same, and no
-/// configuration names it as an owner by accident.
+/// The maker of an entry, whose memory its runs see. Only an owner may name another
+/// maker; the entry of a token has the token as its maker, and is never an owner's.
 pub(crate) fn maker(principal: Option<&Principal>, sender: &str) -> String {
     match principal {
         Some(token @ Principal::Token(_)) => token.to_string(),
-        // One that speaks for an owner says for whom, as the owner does.
+        // An admin token that speaks as an owner is treated like the owner.
         Some(Principal::Owner | Principal::Admin(_)) | None => sender.to_owned(),
     }
 }
 
-/// Entries, books and what is due. Cheap to clone.
+/// Entries, books and due times. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Cron(Arc<Inner>);
 
@@ -49,17 +47,17 @@ struct Inner {
     file: PathBuf,
     books: Arc<dyn CronBooks>,
     settings: Arc<Settings>,
-    /// Behind every lock stands a thread that may wait for a disk.
+    /// Locked by threads that may wait for the disk.
     state: Mutex<State>,
-    /// Conversations in which runs of entries go, and whose.
+    /// Conversations with a run of an entry.
     running: Mutex<HashMap<ConversationKey, Arc<CronEntry>>>,
-    /// Something is due that no timer knows of.
+    /// Notified when due times may have changed.
     wake: Notify,
     began: Instant,
 }
 
 impl Cron {
-    /// Nothing is read before somebody asks, or [`work`] begins.
+    /// Reads nothing before the first request or [`work`].
     pub(crate) fn new(home: &Home, books: Arc<dyn CronBooks>, settings: Arc<Settings>) -> Self {
         Self(Arc::new(Inner {
             file: home.crons_file(),
@@ -72,7 +70,7 @@ impl Cron {
         }))
     }
 
-    /// As [`TableFile::change`]; what is due is looked at anew.
+    /// As [`TableFile::change`], and computes the next due time again.
     async fn change<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Inner, &mut State) -> Result<T, Error> + Send + 'static,
@@ -82,17 +80,17 @@ impl Cron {
         done
     }
 
-    /// Reads the file again; what is wrong is said in the report.
+    /// Reads the file again, and reports its errors.
     pub(crate) async fn reload(&self, report: &mut Report) {
         let reread = self.0.with(|inner, state| {
             state.read(inner, Timestamp::now());
             Ok((state.broken.clone(), state.found(inner)))
         });
-        tables::report(reread.await, "cron entries are as they were before", report);
+        tables::report(reread.await, "cron entries stay unchanged", report);
         self.0.wake.notify_one();
     }
 
-    /// Adds an entry and answers it.
+    /// Adds an entry and returns it.
     pub(crate) async fn add(&self, draft: Draft) -> Result<Listed, Error> {
         self.change(move |inner, state| {
             let now = Timestamp::now();
@@ -129,7 +127,7 @@ impl Cron {
         .await
     }
 
-    /// Changes what an entry says.
+    /// Changes an entry.
     pub(crate) async fn edit(
         &self,
         id: u64,
@@ -154,7 +152,7 @@ impl Cron {
         .await
     }
 
-    /// Removes an entry. A run of it goes on.
+    /// Removes an entry. Its run continues.
     pub(crate) async fn remove(&self, id: u64) -> Result<(), Error> {
         self.change(move |inner, state| {
             let mut file = state.edit(inner)?;
@@ -166,7 +164,7 @@ impl Cron {
         .await
     }
 
-    /// Pauses an entry, or lets it go on.
+    /// Pauses or resumes an entry.
     pub(crate) async fn pause(&self, id: u64, paused: bool) -> Result<Listed, Error> {
         self.change(move |inner, state| {
             let mut file = state.edit(inner)?;
@@ -174,7 +172,7 @@ impl Cron {
                 return Err(none(id));
             }
             state.save(inner, file, Timestamp::now())?;
-            // One that failures paused on a disk that took no change of the file.
+            // The file may lack the pause after failures if the disk was full then.
             let now = Timestamp::now();
             let open = state.open(inner)?;
             let differs = open
@@ -190,7 +188,7 @@ impl Cron {
         .await
     }
 
-    /// All entries, and what of the file is none.
+    /// All entries, and the invalid ones of the file.
     pub(crate) async fn list(&self) -> Result<(Vec<Listed>, Vec<Finding>), Error> {
         self.0
             .with(|_, state| {
@@ -202,19 +200,19 @@ impl Cron {
             .await
     }
 
-    /// Why the file as it is now is not in force.
+    /// Why the present file is not in force.
     pub(crate) async fn problem(&self) -> Result<Option<String>, Error> {
         self.0.with(|_, state| Ok(state.broken.clone())).await
     }
 
-    /// What became of due times, the latest first.
+    /// Runs and skipped due times, the latest first.
     pub(crate) async fn rows(&self, id: Option<u64>, limit: usize) -> Result<Vec<Row>, Error> {
         self.0
             .with(move |inner, state| {
                 let rows = wait(Books::rows(&*inner.books, id, limit))
                     .map_err(|error| Error::Failed(format!("the books of cron: {error}")))?;
                 match id {
-                    // The runs of a removed entry stay.
+                    // The rows of a removed entry are kept.
                     Some(id)
                         if rows.is_empty() && state.opened_mut().engine.entry(id).is_none() =>
                     {
@@ -235,7 +233,7 @@ impl Cron {
                     return Err(none(id));
                 }
                 let Some((lines, fire)) = open.engine.run_now(id, Timestamp::now()) else {
-                    return Err(Error::Conflict(format!("a run of entry {id} goes on")));
+                    return Err(Error::Conflict(format!("entry {id} is running already")));
                 };
                 if let Err(error) = open.append(&lines) {
                     let why = format!("the books of cron cannot be written: {error}");
@@ -251,7 +249,7 @@ impl Cron {
         Ok(fire)
     }
 
-    /// The entry behind a conversation's run.
+    /// The entry that started a conversation's run.
     pub(crate) fn entry_of(&self, key: &ConversationKey) -> Option<Arc<CronEntry>> {
         self.0.running().get(key).cloned()
     }
@@ -261,7 +259,7 @@ impl TableFile for Inner {
     type State = State;
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // What a panic left is as it was before the last line, or after it.
+        // Each change is one assignment, so that a panic leaves a consistent state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -284,13 +282,12 @@ impl Inner {
     }
 }
 
-/// The id under which a run is asked for. No other run has it, whatever becomes
-/// of the books.
+/// The id of a run's request, unique even if the books are lost.
 fn request_id(seq: u64, at: Timestamp) -> String {
     format!("cron:{seq}:{}", at.as_millisecond())
 }
 
-/// The end of a run that never began.
+/// The end of a run that could not begin.
 fn unstarted(fire: &Fire, code: u32, error: String) -> Ended {
     Ended {
         id: fire.entry.id,
@@ -313,11 +310,11 @@ mod tests {
     use crabtalk_domain::TokenName;
 
     #[test]
-    fn a_token_makes_entries_for_itself_alone() {
+    fn token_is_the_maker_of_its_entries() {
         let token = Principal::Token(TokenName::new("phone").unwrap());
         assert_eq!(maker(Some(&token), "user"), "token/phone");
         assert_eq!(maker(Some(&Principal::Owner), "tg:1"), "tg:1");
-        // Of a run that the daemon itself began.
+        // A run that the daemon started.
         assert_eq!(maker(None, "tg:1"), "tg:1");
     }
 }

@@ -1,7 +1,7 @@
 //! `state/delegates`: the numbers of delegated conversations (CONV-10).
 //!
-//! Invariant: a number is handed out only after the file says that it is
-//! taken, so that none is ever given twice, whatever is removed or crashes.
+//! Invariant: a number is given after the file reserves it, so that none is given twice,
+//! even after a crash or a removal.
 
 use crabtalk_config::{read_limited, write_atomic};
 use crabtalk_domain::BoxFuture;
@@ -11,14 +11,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::Mutex;
 
-/// Numbers taken at once, so that the disk is asked for few of them. What is
-/// left of a block at the end of the daemon is never used.
+/// Numbers that one write reserves. The rest of a block is lost at the daemon's end.
 const BLOCK: u64 = 64;
 
 /// Largest file: one decimal number.
 const MAX_BYTES: u64 = 64;
 
-/// What every delegated sender begins with.
+/// The prefix of delegated senders.
 const PREFIX: &str = "delegate:";
 
 pub(crate) struct DelegateFile {
@@ -27,7 +26,7 @@ pub(crate) struct DelegateFile {
     block: Mutex<Block>,
 }
 
-/// Numbers that are taken and not given yet.
+/// Reserved numbers that were not given yet.
 #[derive(Default)]
 struct Block {
     next: u64,
@@ -43,8 +42,8 @@ impl DelegateFile {
         }
     }
 
-    /// The first number that is not taken. Without the file, as after somebody
-    /// removed `state/`, the conversations tell.
+    /// The first free number, from the file, or from the conversations if the file is
+    /// absent.
     async fn first_free(&self) -> Result<u64, String> {
         let path = self.path.clone();
         let read = tokio::task::spawn_blocking(move || read(&path)).await;
@@ -75,7 +74,7 @@ fn read(path: &Path) -> Result<Option<u64>, String> {
     };
     let number = text.trim().parse().map_err(|_| {
         format!(
-            "{} holds no number: write one above every delegate:<n> there ever was",
+            "{} does not contain a number: write one above all delegate:<n> that ever existed",
             path.display()
         )
     })?;
@@ -110,7 +109,7 @@ mod tests {
     use crabtalk_testkit::MemoryStore;
 
     #[tokio::test]
-    async fn no_number_is_given_twice_over_restarts() {
+    async fn numbers_are_unique_over_restarts() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("delegates");
         let storage = Arc::new(MemoryStore::default());
@@ -126,7 +125,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_the_file_the_conversations_tell() {
+    async fn missing_file_is_replaced_by_the_conversations() {
         let dir = tempfile::tempdir().unwrap();
         let storage = Arc::new(MemoryStore::default());
         for sender in ["user", "delegate:7", "delegate:x"] {
@@ -139,7 +138,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_that_makes_no_sense_is_left_alone() {
+    async fn invalid_file_is_an_error_and_stays() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("delegates");
         std::fs::write(&path, "many").unwrap();
@@ -149,7 +148,7 @@ mod tests {
                 .next()
                 .await
                 .unwrap_err()
-                .contains("holds no number")
+                .contains("does not contain a number")
         );
         assert_eq!(std::fs::read_to_string(path).unwrap(), "many");
     }

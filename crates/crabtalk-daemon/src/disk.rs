@@ -1,4 +1,4 @@
-//! The gate's view of the disk.
+//! The gate's access to the disk.
 //!
 //! Invariant: no path is resolved through `/proc`, which differs per process.
 
@@ -15,9 +15,9 @@ use std::sync::Arc;
 #[derive(Default)]
 pub(crate) struct LocalDisk {
     pub(crate) files: FileWork,
-    /// Knows whether the sandbox is complete.
+    /// Tells whether the sandbox is complete.
     pub(crate) tools: Option<Arc<OsTools>>,
-    /// Knows the trusted folders.
+    /// Has the trusted folders.
     pub(crate) skills: Option<Arc<Skills>>,
     pub(crate) user_home: Option<PathBuf>,
 }
@@ -31,7 +31,7 @@ impl Disk for LocalDisk {
         let mut missing = false;
         while let Some(step) = way.step() {
             let PathStep::Down { own } = step else {
-                // What lies above something that is not there, nobody knows.
+                // The parent of an absent folder is unknown.
                 if missing {
                     return None;
                 }
@@ -46,7 +46,7 @@ impl Disk for LocalDisk {
             match std::fs::symlink_metadata(way.at()) {
                 Ok(meta) if meta.file_type().is_symlink() => way.follow_link().ok()?,
                 Ok(_) => {}
-                // A link that leads nowhere leads who knows where.
+                // The target of a dangling link may appear anywhere later.
                 Err(error) if is_absent(&error) && own => missing = true,
                 Err(_) => return None,
             }
@@ -96,7 +96,7 @@ fn is_contained(folder: &Path, home: Option<&Path>, skills: Option<&Skills>) -> 
     folder.ancestors().any(is_work_tree) || trust.is_some_and(|trust| trust.reaches(folder))
 }
 
-/// Whether there is nothing by a name, nor can be.
+/// Whether a name does not exist or cannot exist.
 fn is_absent(error: &Error) -> bool {
     matches!(
         error.kind(),
@@ -111,7 +111,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn links_are_followed_but_for_those_that_lead_nowhere_or_through_proc() {
+    fn links_are_followed_unless_dangling_or_through_proc() {
         let disk = LocalDisk::default();
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();

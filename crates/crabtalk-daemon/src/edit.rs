@@ -1,8 +1,8 @@
 //! Changes to `config.toml` by protocol (OPS-4).
 //!
-//! Invariants: only a file that says what is in force is changed, so that
-//! nobody's half-done edit takes effect; what would not work is not written;
-//! what was written is in force.
+//! Invariants: a file is changed only if its text is in force, so that an unfinished edit
+//! by hand never takes effect; an invalid configuration is never written; a written one
+//! is in force.
 
 use crate::compose;
 use crate::error::Error;
@@ -10,8 +10,8 @@ use crate::login;
 use crabtalk_config::{Config, ConfigFile, Error as ConfigError, Home, Warning, write_atomic};
 use std::path::Path;
 
-/// Puts a text in the place of the file, which has to be the one that `base`
-/// was read from. It need not be in force: whoever mends it has seen it.
+/// Replaces the file's text, which has to equal `base`. The text need not be in force, so
+/// that a client can mend a broken file.
 pub(crate) fn replace(home: &Home, base: Option<&str>, text: &str) -> Result<(), Error> {
     let path = home.config_file();
     if compose::text(home)?.as_deref() != base {
@@ -21,7 +21,7 @@ pub(crate) fn replace(home: &Home, base: Option<&str>, text: &str) -> Result<(),
     Ok(write_atomic(&path, text)?)
 }
 
-/// Whether a text would work as the configuration.
+/// Checks a text as a configuration.
 fn check(text: &str, path: &Path) -> Result<Vec<Warning>, Error> {
     let (config, warnings) = Config::parse(text, path, &login::env)?;
     let chosen = compose::chosen(&config).map_err(Error::Invalid)?;
@@ -29,7 +29,7 @@ fn check(text: &str, path: &Path) -> Result<Vec<Warning>, Error> {
     Ok(warnings)
 }
 
-/// Sets or removes what stands at a key with dots.
+/// Sets or removes the value of a dotted key.
 pub(crate) fn set(
     file: &mut ConfigFile,
     key: &str,
@@ -38,7 +38,7 @@ pub(crate) fn set(
     let path: Vec<&str> = key.split('.').collect();
     if path.iter().any(|part| part.trim().is_empty()) {
         return Err(Error::Invalid(format!(
-            "{key:?} names no place in the configuration: write it with dots, as in limits.queued_runs"
+            "{key:?} is not a key: write it with dots, as in limits.queued_runs"
         )));
     }
     let unknown = |file: &ConfigFile| {
@@ -52,18 +52,18 @@ pub(crate) fn set(
         None if file.remove(&path) => {}
         None => {
             return Err(Error::NotFound(format!(
-                "config.toml does not say {key}: its default holds already"
+                "config.toml does not contain {key}; its default is in force"
             )));
         }
     }
-    // What a file may have by accident, nobody sets on purpose.
+    // An unknown key in the file is a warning; setting one is an error.
     match unknown(file)?.into_iter().find(|key| !before.contains(key)) {
         Some(key) => Err(Error::Invalid(format!("nothing was written: {key}"))),
         None => Ok(()),
     }
 }
 
-/// Changes the file, whose text has to be `in_force`.
+/// Changes the file if its text equals `in_force`.
 pub(crate) fn edit(
     home: &Home,
     in_force: Option<&str>,

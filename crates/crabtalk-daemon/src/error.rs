@@ -23,7 +23,7 @@ pub(crate) enum Error {
     /// The named object does not exist, or is beyond the client's reach.
     #[error("{0}")]
     NotFound(String),
-    /// The object exists already, changed meanwhile, or is in use.
+    /// The object exists already, has changed, or is in use.
     #[error("{0}")]
     Conflict(String),
     /// The request exceeds a limit of size.

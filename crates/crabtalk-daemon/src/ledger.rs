@@ -1,9 +1,9 @@
 //! What model calls cost, and the budgets that end them (MODEL-7).
 //!
-//! Invariants: a call counts at once and is in the records a moment later, that of a
-//! run before its end is told; no run waits long for a disk that does not answer; a
-//! disk that cannot be written stops no run, and the figures go on in memory; what
-//! was spent today has to be read before a budget allows a call.
+//! Invariants: a call counts in memory at once and is recorded a moment later, before
+//! the end of its run is published; a run waits for the disk for a second at most; on an
+//! unwritable disk runs continue and sums are kept in memory; a budget allows a call
+//! only after today's sums were read.
 
 mod today;
 
@@ -22,10 +22,10 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use today::Today;
 
-/// How long a call with a budget waits for the day's sums.
+/// Longest time that a call with a budget waits for the day's sums.
 const READ_WITHIN: Duration = Duration::from_secs(10);
 
-/// How long the end of a run waits for its rows.
+/// Longest time that the end of a run waits for its rows.
 const WRITTEN_WITHIN: Duration = Duration::from_secs(1);
 
 /// Rows of each kind in a report.
@@ -39,10 +39,10 @@ pub(crate) struct DayLedger {
     costs: Arc<dyn Costs>,
     settings: Arc<Settings>,
     clock: Arc<dyn Clock>,
-    /// Where midnight is; found at the first use.
+    /// The time zone of midnight, found at the first use.
     zone: LazyLock<TimeZone, Box<dyn FnOnce() -> TimeZone + Send>>,
     price: Box<Price>,
-    /// Tells the reservations of this daemon from those of former ones.
+    /// Distinguishes the reservations of this daemon from those of former ones.
     life: i64,
     today: Mutex<Today>,
     /// The latest write, for [`Self::finish`].
@@ -55,13 +55,13 @@ type Write = BoxFuture<'static, Result<(), records::Error>>;
 pub(crate) struct Report {
     pub(crate) today: CallTotal,
     pub(crate) budget: Budget,
-    /// When spent budgets open again.
+    /// When spent budgets are renewed.
     pub(crate) opens_at: String,
     pub(crate) costs: CostReport,
 }
 
 impl DayLedger {
-    /// Reads nothing before the first use.
+    /// A ledger that reads nothing before the first use.
     pub(crate) fn new(
         costs: Arc<dyn Costs>,
         settings: Arc<Settings>,
@@ -94,7 +94,7 @@ impl DayLedger {
         last.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until everything is written down.
+    /// Waits until all rows are written.
     pub(crate) async fn finish(&self) {
         let last = self.last_write().take();
         if let Some(last) = last {
@@ -102,13 +102,13 @@ impl DayLedger {
         }
     }
 
-    /// Keeps a write for [`Self::finish`]. Writes end in their order, and dropping an
-    /// earlier one does not stop it.
+    /// Remembers a write for [`Self::finish`]. Writes end in order, and a dropped write is
+    /// carried out.
     fn write_later(&self, write: Write) {
         *self.last_write() = Some(write);
     }
 
-    /// Sums over so many days up to today.
+    /// Sums over some days up to today.
     pub(crate) async fn report(&self, days: u32) -> Report {
         let now = self.now();
         let today = now.date();
@@ -116,7 +116,7 @@ impl DayLedger {
         let from = today.checked_sub(back.days()).unwrap_or(today);
         let read = self.costs.report(from, today, self.life, MAX_ROWS).await;
         let mut costs = read.unwrap_or_else(|error| {
-            tracing::error!(%error, "what was spent cannot be read");
+            tracing::error!(%error, "costs cannot be read");
             CostReport::default()
         });
         if costs.days.first().is_none_or(|(day, _)| *day != today) {
@@ -131,7 +131,7 @@ impl DayLedger {
         }
     }
 
-    /// When spent budgets open again.
+    /// When spent budgets are renewed.
     fn opens_at(&self, now: &Zoned) -> Zoned {
         let tomorrow = now.date().tomorrow().ok();
         tomorrow
@@ -147,12 +147,12 @@ impl DayLedger {
         }
     }
 
-    /// Reads what was spent on a day, once.
+    /// Reads the costs of a day, once.
     async fn know(&self, day: Date) -> Result<(), String> {
         let known = self.today().known(day);
         let reading = known.get_or_try_init(|| async {
             let read = {
-                // Rows that are added from now on are not in what is read.
+                // The read covers all rows up to now; later ones are added to the sums.
                 let mut today = self.today();
                 today.forget(day);
                 self.costs.of_day(day, self.life)
@@ -170,7 +170,7 @@ impl DayLedger {
         }
     }
 
-    /// Sets the estimate of a call aside, if today's budgets leave room for it.
+    /// Reserves the estimate of a call if today's budgets leave room for it.
     async fn reserve_of_budgets(
         &self,
         agent: &AgentConfig,
@@ -179,8 +179,7 @@ impl DayLedger {
         let now = self.now();
         let day = now.date();
         if let Err(why) = self.know(day).await {
-            let message =
-                format!("there is a budget, and what was spent today is not known: {why}");
+            let message = format!("today's costs, which a budget needs, cannot be read: {why}");
             return Err(Error::new(ErrorKind::Budget, message));
         }
         let mut wanted = CallTotal::default();
@@ -211,7 +210,7 @@ impl DayLedger {
         Ok(reserved)
     }
 
-    /// Why no budget leaves room for a call.
+    /// The message about the budget that a call would exceed.
     fn spent(
         &self,
         today: &mut Today,
@@ -287,7 +286,7 @@ impl Ledger for DayLedger {
 
 impl RunEnds for DayLedger {
     fn on_run_end<'a>(&'a self, ended: &'a RunEnded) -> BoxFuture<'a, ()> {
-        // A crash lost the account of this run.
+        // A crash lost the totals of this run.
         let Some(total) = ended.total else {
             return Box::pin(ready(()));
         };
@@ -304,7 +303,7 @@ impl RunEnds for DayLedger {
     }
 }
 
-/// A row of this moment.
+/// A row with the present time.
 fn row(now: &Zoned) -> CostRow {
     CostRow {
         day: now.date(),
@@ -313,7 +312,7 @@ fn row(now: &Zoned) -> CostRow {
     }
 }
 
-/// Waits for a write, for a moment. It is not stopped after that.
+/// Waits for a write for [`WRITTEN_WITHIN`]. The write goes on after that.
 async fn wait(write: Write) {
     if let Ok(written) = tokio::time::timeout(WRITTEN_WITHIN, write).await {
         report_failure(written);
@@ -322,7 +321,7 @@ async fn wait(write: Write) {
 
 fn report_failure(written: Result<(), records::Error>) {
     if let Err(error) = written {
-        tracing::error!(%error, "cannot write down what was spent; it counts until a restart");
+        tracing::error!(%error, "costs cannot be written; they count until a restart");
     }
 }
 

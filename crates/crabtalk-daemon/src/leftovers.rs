@@ -1,44 +1,24 @@
-//! Removes what a crash left half written.
+//! Removes unfinished files that a crash left.
 //!
-//! Invariants: only names that the program itself gives to unfinished files are
-//! touched, in its own folders, before anything writes there; what the start
-//! waits for does not grow with the conversations.
+//! Invariants: only the program's own temporary names are removed, in its own folders;
+//! the start's part does not grow with the conversations.
 
 use crabtalk_config::Home;
 use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// How far the clock of files may be behind that of the process.
+/// Greatest lag of file times behind the process's clock.
 const CLOCKS_APART: Duration = Duration::from_secs(1);
 
-/// How long a component takes to write its port file, generously: it may do so
-/// while the daemon starts.
-const WRITTEN_WITHIN: Duration = Duration::from_secs(60);
-
-/// Whether a component that crashed left this in place of a port file.
-fn is_port_file_left(name: &std::ffi::OsStr) -> bool {
-    let temporary = name.to_str().is_some_and(|name| name.starts_with(".tmp"));
-    temporary || crabtalk_files::is_left_over(name)
-}
-
-/// For the holder of the home's lock, before it begins its work.
+/// Sweeps the folders of the home, for the holder of its lock and before any write.
 pub(crate) fn sweep(home: &Home) {
     for folder in folders(home) {
         crabtalk_files::sweep(&folder);
     }
-    let recent = SystemTime::now() - WRITTEN_WITHIN;
-    for item in entries(&home.run_dir()) {
-        let name = item.file_name();
-        let is_older = || item.metadata()?.modified().map(|at| at < recent);
-        if is_port_file_left(&name) && is_older().unwrap_or(false) {
-            let _ = std::fs::remove_file(item.path());
-        }
-    }
 }
 
-/// Every folder in which files are replaced whole, but for those of which there may
-/// be many, and the list's: see [`sweep_the_many`].
+/// The folders with atomically replaced files, without those of [`sweep_changes`].
 fn folders(home: &Home) -> Vec<PathBuf> {
     let (config, state) = (home.config_dir(), home.state_dir());
     vec![
@@ -56,10 +36,9 @@ fn folders(home: &Home) -> Vec<PathBuf> {
     ]
 }
 
-/// Sweeps what is left among the changes of runs, of which
-/// there may be one for each of a hundred thousand conversations: for when the
-/// daemon serves. What is younger than the daemon may be its own.
-pub(crate) fn sweep_the_many(home: &Home, started: SystemTime) {
+/// Sweeps the changes of runs, whose number grows with the conversations, while the daemon
+/// serves. Files younger than the daemon may be in use.
+pub(crate) fn sweep_changes(home: &Home, started: SystemTime) {
     let before = started - CLOCKS_APART;
     // The indexes of earlier versions.
     let _ = std::fs::remove_dir_all(home.sessions_dir().join(".index"));
@@ -76,7 +55,6 @@ fn sweep_older(folder: &Path, before: SystemTime) {
     for file in entries(folder) {
         let is_older = || file.metadata()?.modified().map(|at| at < before);
         if crabtalk_files::is_left_over(&file.file_name()) && is_older().unwrap_or(false) {
-            // It is in nobody's way.
             let _ = std::fs::remove_file(file.path());
         }
     }
@@ -92,7 +70,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn what_was_left_half_written_goes_and_nothing_else_does() {
+    fn temporary_files_are_removed_and_others_kept() {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::at(dir.path(), None).unwrap().create().unwrap();
         let folders = folders(&home);
@@ -109,30 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_component_left_of_its_port_file_goes_and_one_that_writes_is_left_alone() {
-        let dir = tempfile::tempdir().unwrap();
-        let home = Home::at(dir.path(), None).unwrap().create().unwrap();
-        let run = home.run_dir();
-        fs::create_dir_all(&run).unwrap();
-        let names = [
-            ".tmpAbC123",
-            ".crabtalk-AbC123.tmp",
-            ".tmpDeF456",
-            "dice.port",
-            "notes.tmp",
-        ];
-        for (name, age) in names.iter().zip([120, 120, 0, 120, 120]) {
-            let file = fs::File::create(run.join(name)).unwrap();
-            let at = SystemTime::now() - Duration::from_secs(age);
-            file.set_modified(at).unwrap();
-        }
-        sweep(&home);
-        let left = names.map(|name| run.join(name).exists());
-        assert_eq!(left, [false, false, true, true, true]);
-    }
-
-    #[test]
-    fn the_many_are_swept_while_the_daemon_serves_and_what_it_writes_stays() {
+    fn changes_are_swept_except_young_files() {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::at(dir.path(), None).unwrap().create().unwrap();
         let started = SystemTime::now();
@@ -147,8 +102,8 @@ mod tests {
                     .unwrap();
             }
             sweep(&home);
-            assert!(old.exists(), "the start does not look there");
-            sweep_the_many(&home, started);
+            assert!(old.exists(), "the start skips changes");
+            sweep_changes(&home, started);
             assert!(!old.exists() && young.exists() && whole.exists());
         }
     }

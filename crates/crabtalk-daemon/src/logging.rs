@@ -1,8 +1,8 @@
 //! Where the daemon's log lines go (OPS-3): `logs/daemon.log`, and stderr in
 //! the foreground.
 //!
-//! Invariants: the log never grows beyond two files of [`MAX_LOG_BYTES`]; an
-//! event is one line, and each of its values one value, whatever it holds.
+//! Invariants: the log has at most two files of [`MAX_LOG_BYTES`]; an event is one line,
+//! and no value can look like several.
 
 mod fields;
 
@@ -22,13 +22,12 @@ const MAX_LOG_BYTES: u64 = 10 * 1024 * 1024;
 /// Levels unless `CRABTALK_LOG` says otherwise.
 const DEFAULT_LEVEL: tracing::Level = tracing::Level::INFO;
 
-/// The library that talks to MCP servers logs each message of a server's as it is, at
-/// the level of news: a server that never stops talking would push everything else out
-/// of the log. What matters of it our own crate says.
-const TALKS_TOO_MUCH: &str = "rmcp";
+/// The MCP library, which logs each message of a server at the level INFO: a flood of them
+/// would displace everything else. `crabtalk-mcp` logs the important events.
+const NOISY_TARGET: &str = "rmcp";
 
-/// What prevents the file from being written for now is told and no reason not
-/// to start: a disk that is full or read-only may be read (STORE-5).
+/// Starts logging. An unwritable log file is a warning, since a home on a full or
+/// read-only disk can be read (STORE-5).
 pub(crate) fn init(path: &Path, to_stderr: bool, security: Security) {
     let mut file = Rotating::new(path);
     let opened = file.file().map(drop);
@@ -41,7 +40,7 @@ pub(crate) fn init(path: &Path, to_stderr: bool, security: Security) {
         .and_then(|levels| levels.parse().ok())
         .unwrap_or_else(|| {
             let levels = Targets::new().with_default(DEFAULT_LEVEL);
-            levels.with_target(TALKS_TOO_MUCH, LevelFilter::OFF)
+            levels.with_target(NOISY_TARGET, LevelFilter::OFF)
         });
     let layer = fmt::layer()
         .with_ansi(false)
@@ -49,18 +48,18 @@ pub(crate) fn init(path: &Path, to_stderr: bool, security: Security) {
         .with_writer(log);
     let subscriber = tracing_subscriber::registry()
         .with(layer.with_filter(filter))
-        // Whatever the level of the log.
+        // Independent of the level of the log.
         .with(security.with_filter(Targets::new().with_target("security", tracing::Level::INFO)));
     // A second daemon in one process, as tests have it, keeps the first log.
     let _ = tracing::subscriber::set_global_default(subscriber);
     if let Err(error) = opened {
-        tracing::warn!(path = %path.display(), %error, "what is logged is kept nowhere until this file can be written");
+        tracing::warn!(path = %path.display(), %error, "the log file cannot be written; events are lost until it can");
     }
 }
 
 struct Rotating {
     path: PathBuf,
-    /// `None` while it cannot be opened; each line tries again.
+    /// `None` while it cannot be opened; each line opens it again.
     file: Option<File>,
     bytes: u64,
 }

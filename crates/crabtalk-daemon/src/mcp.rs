@@ -1,5 +1,5 @@
-//! MCP servers and components of a node: what is configured, what announces
-//! itself in `run/`, and what they need of the daemon (COMP-1 to COMP-3).
+//! MCP servers and components of a node: the configured ones, those with a port file in
+//! `run/`, and the services that they get from the daemon (COMP-1 to COMP-3).
 //!
 //! Invariant: a component is discovered, never parented; a program of the
 //! configuration runs under a guardian.
@@ -27,19 +27,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
 
-/// News that wait to be told; what is beyond tells itself by the next list.
+/// Most queued news. The next list shows the state if some are dropped.
 const MAX_NEWS: usize = 256;
 
-/// How long anybody waits for the configuration's servers.
+/// Longest time that a request waits for the configuration's servers.
 const KNOWN_WITHIN: Duration = Duration::from_secs(2);
 
-/// The file of what is remembered of servers.
+/// The file of known tools and approved descriptions.
 const REMEMBERED: &str = "mcp.json";
 
-/// The folder of what is kept of logins.
+/// The folder of logins.
 pub(crate) const LOGINS: &str = "oauth";
 
-/// News of servers on their way to whoever watches.
+/// Queued news of servers for watchers.
 #[derive(Default)]
 pub(crate) struct News {
     waiting: Mutex<VecDeque<ComponentNews>>,
@@ -49,7 +49,7 @@ pub(crate) struct News {
 impl News {
     fn put(&self, news: ComponentNews) {
         {
-            // Whole after each line.
+            // Each change is complete within one line.
             let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
             waiting.push_back(news);
             while waiting.len() > MAX_NEWS {
@@ -59,7 +59,7 @@ impl News {
         self.there.notify_one();
     }
 
-    /// The next that happened.
+    /// Waits for the next one.
     async fn next(&self) -> ComponentNews {
         loop {
             let next = {
@@ -90,9 +90,9 @@ pub(crate) struct Mcps {
     pub(crate) servers: Servers,
     pub(crate) gateways: Arc<Gateways>,
     news: Arc<News>,
-    /// Port files shall be looked at again.
+    /// Notified to read the port files now.
     look: Notify,
-    /// The configuration was taken once.
+    /// Whether the configuration was applied once.
     taken: watch::Sender<bool>,
 }
 
@@ -139,11 +139,10 @@ impl Mcps {
         self.look.notify_one();
     }
 
-    /// Waits until the servers of the configuration are known, a moment after the
-    /// daemon's start.
+    /// Waits until the servers of the configuration are known, after the daemon's start.
     pub(crate) async fn known(&self) {
         let mut taken = self.taken.subscribe();
-        // It is taken unless its service fails, and then nobody should wait.
+        // The timeout covers a failed service.
         let _ = tokio::time::timeout(KNOWN_WITHIN, taken.wait_for(|taken| *taken)).await;
     }
 
@@ -154,7 +153,7 @@ impl Mcps {
         self.servers.first_look(in_reach).await;
     }
 
-    /// Tells whoever watches, for as long as it is polled.
+    /// Publishes news to watchers, as long as it is polled.
     async fn tell(&self, runtime: &crabtalk_runtime::Runtime) {
         loop {
             runtime.tell_of_component(self.news.next().await);
@@ -162,7 +161,7 @@ impl Mcps {
     }
 }
 
-/// The beats of servers' lives. Tests have others.
+/// The intervals of server supervision. Tests set others.
 fn pace() -> Pace {
     let mut pace = Pace::default();
     let other = |name: &str| {
@@ -175,13 +174,10 @@ fn pace() -> Pace {
     if let Some(start) = other("CRABTALK_MCP_START_MS") {
         pace.start = start;
     }
-    if let Some(apart) = other("CRABTALK_MCP_CHANGES_MS") {
-        pace.changes = (apart, apart);
-    }
     pace
 }
 
-/// A server of the configuration, with what is in its environment.
+/// The settings of a configured server.
 pub(crate) fn settings(mcp: &Mcp) -> crabtalk_mcp::Settings {
     let exposed = |secrets: &std::collections::BTreeMap<String, crabtalk_config::Secret>| {
         let pairs = secrets.iter();
@@ -227,7 +223,7 @@ pub(crate) fn settings(mcp: &Mcp) -> crabtalk_mcp::Settings {
     settings
 }
 
-/// What servers answer beyond what a model is given.
+/// Stores the part of an answer that exceeds the limit for a model.
 struct Shelf(Arc<OsTools>);
 
 impl Outputs for Shelf {
@@ -240,7 +236,7 @@ impl Outputs for Shelf {
     }
 }
 
-/// Addresses beyond components, over the calls that models are reached by.
+/// HTTP for servers, over the client of the models.
 struct Addresses(Arc<Web>);
 
 impl Http for Addresses {
@@ -261,8 +257,7 @@ impl Http for Addresses {
     }
 }
 
-/// Whether a server is in the reach of an agent, and which are: a line each, for
-/// its context (0075).
+/// The servers in an agent's scope, as lines for its context (0075).
 pub(crate) fn in_reach(servers: &Servers, scope: &crabtalk_domain::Scope) -> Option<String> {
     use crabtalk_gate::scope::allows_mcp;
     let listed = servers.list().into_iter().filter(|status| {

@@ -1,4 +1,4 @@
-//! The memory of a node, as its settings want it.
+//! The memory of a node.
 
 use crate::mcp::memory as mcp;
 use crate::settings::Settings;
@@ -11,7 +11,7 @@ use crabtalk_mcp::Servers;
 use crabtalk_memory::{ArchiveIndex, Memory, Parts};
 use std::sync::Arc;
 
-/// Opens the memory; nothing is read before it is asked something.
+/// Opens the memory. Reads nothing before the first request.
 pub(crate) fn memory(
     home: &Home,
     settings: &Arc<Settings>,
@@ -42,10 +42,10 @@ pub(crate) async fn index_archives(archives: &ArchiveIndex) {
     }
 }
 
-/// The tools of whatever memory is in force.
+/// The tools of the memory in force.
 pub(crate) struct MemoryTools {
     pub(crate) memory: Arc<ArcSwap<Memory>>,
-    /// What may stand in for it.
+    /// The component that may replace it.
     pub(crate) servers: Servers,
     pub(crate) settings: Arc<Settings>,
 }

@@ -1,8 +1,8 @@
-//! The models of a node: those configured, else what is found at the first
-//! run (MODEL-6).
+//! The models of a node: the configured ones, else one that is detected at the first run
+//! (MODEL-6).
 //!
-//! Invariants: nothing is probed before somebody runs an agent, and never when
-//! a provider is configured; what was found is said once.
+//! Invariants: detection starts with the first run, and never if a provider is configured;
+//! its result is reported once.
 
 use crabtalk_domain::model::{Chunk, Error, ErrorKind, Model, Request};
 use crabtalk_domain::{BoxStream, Usage};
@@ -12,19 +12,19 @@ use futures_util::{FutureExt, StreamExt};
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::OnceCell;
 
-/// What the configuration says of models.
+/// The models of the configuration.
 #[derive(Debug, Clone)]
 pub(crate) struct Chosen {
-    /// Those that are switched on.
+    /// Enabled providers.
     pub(crate) providers: Vec<ProviderConfig>,
-    /// The name that an empty one means; `None` for the first.
+    /// The default model; `None` for the first one.
     pub(crate) active: Option<String>,
-    /// Whether nothing is configured, not even something switched off.
+    /// Whether no provider is configured, not even a disabled one.
     pub(crate) detect: bool,
 }
 
 impl Chosen {
-    /// Whether a registry takes it.
+    /// Checks whether a registry accepts it.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.detect {
             return Ok(());
@@ -34,7 +34,7 @@ impl Chosen {
     }
 }
 
-/// A search for a model, made once.
+/// A detection, made once.
 struct Search {
     options: Options,
     active: Option<String>,
@@ -43,15 +43,15 @@ struct Search {
 
 #[derive(Default)]
 struct State {
-    /// There while no provider is configured.
+    /// Set while no provider is configured.
     search: Option<Arc<Search>>,
-    /// What somebody is to be told.
+    /// The next client's notice.
     notice: Option<String>,
-    /// What somebody was told last.
+    /// The last notice.
     said: String,
 }
 
-/// What the runtime calls.
+/// Models and their detection.
 pub(crate) struct Models {
     registry: Registry,
     options: Options,
@@ -75,7 +75,7 @@ impl Models {
         self.state.lock().expect("nothing panics under it")
     }
 
-    /// Takes another configuration; answers in flight are not disturbed.
+    /// Applies another configuration. Answers in flight are not disturbed.
     pub(crate) fn replace(&self, chosen: Chosen) -> Result<(), String> {
         let mut state = self.state();
         let Chosen {
@@ -89,8 +89,8 @@ impl Models {
             state.search = None;
             return Ok(());
         }
-        // What was found stays, unless it was but a demonstration: somebody
-        // may have started a server since.
+        // A detected model is kept, but not the demonstration: a server may have started
+        // since.
         let found = state.search.as_ref().and_then(|s| s.found.get().cloned());
         let found = found.filter(|provider| provider.kind != Kind::Offline);
         let (providers, known) = match &found {
@@ -106,19 +106,18 @@ impl Models {
         Ok(())
     }
 
-    /// The search that is still to be made, if any.
+    /// The detection that has not been made, if any.
     fn open_search(&self) -> Option<Arc<Search>> {
         let search = self.state().search.clone();
         search.filter(|search| !search.found.initialized())
     }
 
-    /// Looks for a model if none is configured and nobody has looked yet. A
-    /// failure is the run's to tell.
+    /// Detects a model if none is configured and detection has not been made. The run
+    /// reports a failure.
     pub(crate) async fn find(&self) -> Result<(), Error> {
         match self.open_search() {
             None => Ok(()),
-            // Boxed, since every run asks and hardly any has to look: it would
-            // make room for all that looking takes.
+            // Boxed to keep the future of every run small.
             Some(search) => Box::pin(self.look(search)).await,
         }
     }
@@ -137,7 +136,7 @@ impl Models {
 
     fn take(&self, search: &Arc<Search>, found: &detect::Detected) -> Result<(), String> {
         let mut state = self.state();
-        // A reload may have configured something meanwhile.
+        // A reload may have configured a provider.
         if !state
             .search
             .as_ref()
@@ -162,12 +161,12 @@ impl Models {
         Ok(())
     }
 
-    /// What was found and why, for the first who asks.
+    /// The notice about the detected model, for the first client.
     pub(crate) fn take_notice(&self) -> Option<String> {
         self.state().notice.take()
     }
 
-    /// Why the model that is in use was chosen; empty where it is configured.
+    /// Why the detected model was chosen; empty if one is configured.
     pub(crate) fn why(&self) -> String {
         let state = self.state();
         match state.search {
@@ -176,35 +175,35 @@ impl Models {
         }
     }
 
-    /// What could answer, whatever is configured. It is looked for anew.
+    /// Detects all available providers, independent of the configuration.
     pub(crate) async fn could_be(&self) -> Vec<detect::Detected> {
         detect::all(&self.options).await
     }
 
-    /// The provider that was found rather than configured.
+    /// The detected provider.
     pub(crate) fn detected(&self) -> Option<ProviderConfig> {
         let search = self.state().search.clone()?;
         search.found.get().cloned()
     }
 
-    /// The model that an empty name means; empty before any is known.
+    /// The default model; empty before one is known.
     pub(crate) fn active(&self) -> String {
         self.registry.active_model()
     }
 
-    /// The models that can be asked now.
+    /// The available models.
     pub(crate) fn list(&self) -> Vec<ModelInfo> {
         self.registry.models()
     }
 
-    /// What an answer of a model costs, where its price is known.
+    /// The cost of an answer, if the model's price is known.
     pub(crate) fn cost(&self, model: &str, usage: &Usage) -> Option<f64> {
         let price = self.registry.price(model)?;
         Some(crabtalk_model::cost(usage, &price))
     }
 }
 
-/// The models as the runtime has them.
+/// The models as the runtime's port.
 pub(crate) struct Asked(pub(crate) Arc<Models>);
 
 impl Model for Asked {
@@ -230,7 +229,7 @@ impl Model for Asked {
         self.0.registry.active_model()
     }
 
-    /// Servers of this machine are looked for by a run only; they are near.
+    /// Prepares a connection. Detection is left to the run.
     fn expect(&self, model: &str) {
         self.0.registry.expect(model);
     }

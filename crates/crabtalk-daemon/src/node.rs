@@ -1,4 +1,4 @@
-//! A node: what is configured, and the runtime that runs on it.
+//! A node: the runtime and its configured parts.
 
 mod build;
 mod duties;
@@ -40,32 +40,30 @@ pub(crate) struct Node {
     pub(crate) ledger: Arc<DayLedger>,
     pub(crate) approvals: Arc<ApprovalFile>,
     pub(crate) agents: AgentFiles,
-    /// The runtime's storage.
-    /// What counts, and what waits for an owner's word.
     pub(crate) children: Children,
-    /// The tools of the operating system, which know what they changed.
+    /// The tools of the operating system, and the changes they made.
     pub(crate) tools: Arc<OsTools>,
     /// MCP servers and components.
     pub(crate) mcps: Arc<Mcps>,
     memory: Arc<ArcSwap<Memory>>,
     pub(crate) skills: Arc<Skills>,
     settings: Arc<Settings>,
-    /// Held over a change of the configuration; holds what is in force.
+    /// The files in force; locked during a change of the configuration.
     in_force: tokio::sync::Mutex<InForce>,
     started: Instant,
-    /// Everybody who is connected, by whichever listener (WIRE-9).
+    /// All connections of all listeners (WIRE-9).
     pub(crate) crowd: Crowd,
-    /// Every long task of the daemon.
+    /// All long tasks of the daemon.
     pub(crate) services: Services,
     /// Entries that start runs on a schedule.
     pub(crate) cron: Cron,
-    /// Who tells the owner what happens while nobody looks.
+    /// Notifies the owner.
     pub(crate) notifier: Notifier,
-    /// Who is told of which events.
+    /// Subscriptions and events.
     pub(crate) bus: Bus,
-    /// Who comes in from elsewhere.
+    /// Tokens and TCP listeners.
     pub(crate) remote: Remote,
-    /// The record of who did what.
+    /// The audit.
     pub(crate) audit: Audit,
 }
 
@@ -79,7 +77,7 @@ impl Node {
         self.settings.config()
     }
 
-    /// What starts runs that no client asks for.
+    /// Starts the runs of cron entries and events.
     fn starter(&self) -> Starter {
         Starter {
             runtime: self.runtime.clone(),
@@ -94,7 +92,7 @@ impl Node {
         self.started.elapsed().as_secs()
     }
 
-    /// What the sandbox has on this machine. The first call takes a moment.
+    /// The sandbox of this machine. The first call probes it.
     pub(crate) async fn walls(&self) -> Arc<Walls> {
         self.tools.walls().await
     }
@@ -110,7 +108,7 @@ impl Node {
             );
             self.children.sweep().await;
         };
-        // A disk that does not answer holds up neither.
+        // A disk that hangs delays neither.
         tokio::join!(self.ledger.finish(), others);
     }
 }

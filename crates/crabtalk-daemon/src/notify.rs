@@ -1,9 +1,8 @@
-//! Tells the owner what happens while nobody looks: a command, or an address.
+//! Notifies the owner by a command, a webhook, or both.
 //!
-//! Invariants: whoever has something to say never waits; what cannot be told is
-//! logged and harms nobody; a command starts under a guardian, with none of the
-//! daemon's secrets, and ends with its time-out or with the daemon, and all that
-//! it started with it.
+//! Invariants: queueing a notice never waits; a failed notice is logged and has no other
+//! effect; a command runs under a guardian, without the daemon's secrets, and ends with
+//! its timeout or the daemon, with all processes that it started.
 
 use crate::settings::Settings;
 use crabtalk_domain::{Ask, ConversationKey};
@@ -16,7 +15,7 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe::Receiver;
 
-/// What waits to be told: with more, nobody is at the other end.
+/// Most queued notices: with more, the receiver is not working.
 const MAX_WAITING: usize = 100;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,17 +24,17 @@ pub(crate) struct Notice {
     pub(crate) kind: &'static str,
     pub(crate) title: String,
     pub(crate) text: String,
-    /// The cron entry that it is about.
+    /// The cron entry of its run.
     pub(crate) cron: Option<u64>,
     pub(crate) agent: String,
     pub(crate) sender: String,
     pub(crate) run: u64,
-    /// What to answer an ask under.
+    /// The id of the ask.
     pub(crate) ask_id: String,
 }
 
 impl Notice {
-    /// A run of a cron entry waits for the owner.
+    /// The notice of an ask of a cron entry's run.
     pub(crate) fn of_ask(key: &ConversationKey, cron: u64, ask: &Ask) -> Self {
         let question = ask.questions.first().map(|q| q.question.clone());
         Self {
@@ -55,7 +54,7 @@ impl Notice {
     }
 }
 
-/// Tells one notice after the other. Cheap to clone.
+/// Delivers notices one after the other. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Notifier(Arc<Inner>);
 
@@ -88,8 +87,8 @@ impl Notifier {
         waiting.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says something; who is not configured is told nothing.
-    pub(crate) fn tell(&self, notice: Notice) {
+    /// Queues a notice if a command or an address is configured.
+    pub(crate) fn notify(&self, notice: Notice) {
         let config = self.0.settings.config();
         if config.notify.command.is_none() && config.notify.url.is_none() {
             return;
@@ -98,7 +97,7 @@ impl Notifier {
         if waiting.len() >= MAX_WAITING {
             tracing::warn!(
                 title = notice.title,
-                "too much waits to be told: this is left out"
+                "too many notices are queued; this one is dropped"
             );
             return;
         }
@@ -107,7 +106,7 @@ impl Notifier {
         self.0.wake.notify_one();
     }
 
-    /// Tells what waits, for as long as the daemon serves.
+    /// Delivers queued notices, as long as the daemon serves.
     pub(crate) async fn work(&self) {
         loop {
             let next = self.waiting().pop_front();
@@ -132,7 +131,7 @@ impl Notifier {
                 tracing::warn!(
                     error,
                     title = notice.title,
-                    "[notify] command: the owner was not told"
+                    "[notify] command: the owner was not notified"
                 );
             }
         }
@@ -143,7 +142,7 @@ impl Notifier {
                 tracing::warn!(
                     error,
                     title = notice.title,
-                    "[notify] url: the owner was not told"
+                    "[notify] url: the owner was not notified"
                 );
             }
         }
@@ -172,18 +171,18 @@ impl Notifier {
             open_files: self.0.open_files,
         };
         let spawned = self.0.guardian.spawn(command, Streams::Three);
-        // Dropped, it ends with all that it started.
+        // Dropping it ends all processes that it started.
         let mut child = spawned.map_err(|error| error.to_string())?;
         let (stdin, stdout, stderr) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let told = async {
             let write = async {
                 if let Some(mut stdin) = stdin {
-                    // One that reads nothing is told by its environment.
+                    // A command that reads nothing gets the text by its environment.
                     let _ = stdin.write_all(input.as_bytes()).await;
                 }
             };
-            // What it says is nobody's to read, and must not hold it up.
+            // Its output is discarded, so that a full pipe does not block it.
             tokio::join!(write, discard(stdout), discard(stderr), child.wait()).3
         };
         match tokio::time::timeout(timeout, told).await {
@@ -200,7 +199,7 @@ impl Notifier {
         }
     }
 
-    /// Ends a command that goes on.
+    /// Ends a running command.
     pub(crate) async fn shut_down(&self) {
         self.0.guardian.shut_down().await;
     }
@@ -212,7 +211,7 @@ async fn discard(stream: Option<Receiver>) {
     }
 }
 
-/// An environment takes no NUL.
+/// Replaces NUL, which a variable cannot contain.
 fn without_nul(text: &str) -> String {
     text.replace('\0', " ")
 }

@@ -1,29 +1,29 @@
-//! The way in from elsewhere: tokens, what each reaches, and the listeners
-//! (REMOTE-1).
+//! Remote access: tokens, their reach, and the TCP listeners (REMOTE-1).
 //!
-//! Invariants: without `[tcp]` nothing of this listens or runs; a token that is
-//! removed, changed or over ends every connection that showed it, at once; what a
-//! token may not name does not exist for it; no token is kept, only its hash.
+//! Invariants: without `[tcp]` nothing listens; the removal, change or expiry of a token
+//! ends its connections at once; objects beyond a token's reach do not exist for it; only
+//! the hash of a token is stored.
 
 mod certificate;
 mod grant;
-mod guesses;
 mod listeners;
+mod refusals;
 mod tokens;
 
 pub(crate) use grant::{Grant, Shown};
 pub(crate) use listeners::{Answers, Ears, Listener};
+pub(crate) use refusals::DELAY as REFUSAL_DELAY;
 pub(crate) use tokens::{Tokens, new_token};
 
 use crate::compose::Report;
 use crabtalk_config::{Config, Home};
-use guesses::Guesses;
+use refusals::Refusals;
 use std::sync::Arc;
 
-/// What a node has of it.
+/// The remote access of a node.
 pub(crate) struct Remote {
     tokens: Tokens,
-    guesses: Guesses,
+    refusals: Refusals,
     ears: Ears,
 }
 
@@ -33,13 +33,12 @@ impl Remote {
         tokens.replace(config);
         Self {
             tokens,
-            guesses: Guesses::default(),
+            refusals: Refusals::default(),
             ears: Ears::new(home.clone()),
         }
     }
 
-    /// Lets those in whom the configuration names, on the addresses that it names.
-    /// `answering` is who answers them.
+    /// Opens the configured listeners, whose connections `answering` serves.
     pub(crate) async fn begin(&self, answering: Arc<dyn Answers>, config: &Config) {
         let mut report = Report::default();
         self.ears.belong_to(Arc::downgrade(&answering));
@@ -47,9 +46,9 @@ impl Remote {
         report.log();
     }
 
-    /// Takes another configuration.
+    /// Applies another configuration.
     pub(crate) async fn apply(&self, config: &Config, report: &mut Report) {
-        // First, so that nobody comes in by what has just been removed.
+        // First, so that a removed token is refused by new listeners.
         self.tokens.replace(config);
         self.ears.apply(config.tcp.as_ref(), report).await;
     }
@@ -58,8 +57,8 @@ impl Remote {
         &self.tokens
     }
 
-    pub(crate) fn guesses(&self) -> &Guesses {
-        &self.guesses
+    pub(crate) fn refusals(&self) -> &Refusals {
+        &self.refusals
     }
 
     pub(crate) fn ears(&self) -> &Ears {

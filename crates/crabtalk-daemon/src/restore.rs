@@ -1,8 +1,8 @@
-//! `crabtalk restore`: puts a backup in the place of a home.
+//! `crabtalk restore`: replaces a home by a backup.
 //!
-//! Invariants: no daemon runs meanwhile; the home that was there is kept beside
-//! the new one; a token or approval that was revoked since the backup stays
-//! revoked; nothing that was missed fires.
+//! Invariants: no daemon runs during a restore; the former home is kept beside the new
+//! one; tokens and approvals that were revoked since the backup stay revoked; missed
+//! events and due times fire nothing.
 
 use crate::import;
 use anyhow::{Context, bail, ensure};
@@ -21,11 +21,11 @@ use toml_edit::{DocumentMut, Item};
 /// Largest file of the configuration.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Puts a backup in the place of a home, and says what was done.
+/// Replaces a home by a backup, and returns a report for people.
 ///
 /// # Errors
-/// A running daemon, an archive that is none of ours, and a disk that takes nothing;
-/// then the home is as it was.
+/// A running daemon, a file that is not a backup, and an unwritable disk; then the home is
+/// unchanged.
 pub fn restore(home: &Home, file: &Path) -> anyhow::Result<String> {
     let root = home.root();
     let unreadable = || format!("cannot read {}", file.display());
@@ -58,19 +58,19 @@ pub fn restore(home: &Home, file: &Path) -> anyhow::Result<String> {
     let missed = Home::at(new.path(), None)?;
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let settled = runtime.block_on(skip_missed(&missed));
-    settled.context("cannot settle what was missed")?;
+    settled.context("cannot skip missed events and due times")?;
     let kept = swap(root, new.path(), lock.is_some())?;
-    // Its content is the home now.
+    // Its content has become the home.
     let _ = new.keep();
     said.insert(
         0,
-        format!("{} is as it was in {}", root.display(), file.display()),
+        format!("{} was restored from {}", root.display(), file.display()),
     );
-    said.extend(kept.map(|kept| format!("the home before is kept in {}", kept.display())));
+    said.extend(kept.map(|kept| format!("the former home is kept in {}", kept.display())));
     Ok(said.join("; "))
 }
 
-/// Settles events that waited when the backup was made, and due times since then.
+/// Drops events that waited at the time of the backup, and skips due times since then.
 async fn skip_missed(home: &Home) -> anyhow::Result<()> {
     let (now, records) = (Timestamp::now(), Records::in_state(&home.state_dir()));
     import::old_files(home, &records).await;
@@ -93,14 +93,14 @@ async fn skip_missed(home: &Home) -> anyhow::Result<()> {
     Ok(books.append(&skipped, account).await?)
 }
 
-/// Moves the new folder to the home's place; where the home before is then.
+/// Moves the new folder to the home's path. Returns the path of the former home.
 fn swap(root: &Path, new: &Path, exists: bool) -> anyhow::Result<Option<PathBuf>> {
     let mut kept = None;
     if exists {
         let name = root.file_name().unwrap_or_default().to_string_lossy();
         let beside = |n: u32| root.with_file_name(format!("{name}.before-restore-{n}"));
         let free = (1..).map(beside).find(|path| !path.exists());
-        let free = free.context("every name for the home before is taken")?;
+        let free = free.context("no free name for the former home")?;
         std::fs::rename(root, &free)
             .with_context(|| format!("cannot move {} aside", root.display()))?;
         kept = Some(free);
@@ -108,7 +108,7 @@ fn swap(root: &Path, new: &Path, exists: bool) -> anyhow::Result<Option<PathBuf>
     if let Err(error) = std::fs::rename(new, root) {
         if let Some(kept) = &kept {
             std::fs::rename(kept, root)
-                .with_context(|| format!("the home before is in {}", kept.display()))?;
+                .with_context(|| format!("the former home is in {}", kept.display()))?;
         }
         bail!(
             "cannot move the restored home to {}: {error}",

@@ -1,8 +1,7 @@
-//! Every long task of the daemon, and what becomes of it.
+//! The services: long tasks of the daemon with a policy for failure and shutdown.
 //!
-//! Invariants: each has a name, an owner, and says what happens when it fails
-//! and when the daemon stops; a panic is a failure like any other; none is
-//! detached: [`Services::ended`] returns when all of them have.
+//! Invariants: each has a name, an owner and both policies; a panic is a failure; none is
+//! detached: [`Services::ended`] returns when all have ended.
 
 mod keep;
 
@@ -13,17 +12,17 @@ use tokio::sync::{SetOnce, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Longest error that is shown of a service: the log has the whole.
+/// Longest error of a service in status. The log has the full text.
 const MAX_ERROR_BYTES: usize = 1024;
 
-/// What happens when a service fails.
+/// The policy for a failed service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnFailure {
-    /// The daemon is of no use without it: it shuts down and says why.
+    /// The daemon shuts down with an error.
     EndDaemon,
-    /// It is started again after a pause, which grows while it keeps failing.
+    /// The service restarts after a pause, which grows with each failure.
     Restart,
-    /// It stays off until the daemon is started again.
+    /// The service stays off until the next start of the daemon.
     StayOff,
 }
 
@@ -38,21 +37,21 @@ impl OnFailure {
     }
 }
 
-/// What happens to a service when the daemon stops.
+/// The policy for a service at shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OnStop {
-    /// It is dropped at its next await, which leaves nothing half done.
+    /// It is dropped at its next await.
     Drop,
-    /// It is told by its token, and waited for up to the shutdown's deadline.
+    /// It ends after its token is cancelled, up to the shutdown's deadline.
     Drain,
 }
 
-/// How long a service means to run.
+/// The intended duration of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Span {
-    /// As long as the daemon: if it returns before, it has failed.
+    /// As long as the daemon: returning is a failure.
     Lasting,
-    /// Until it has done what it is for.
+    /// Until its work is done.
     Once,
 }
 
@@ -60,8 +59,8 @@ type Body = Box<dyn FnMut(CancellationToken) -> BoxFuture<'static, anyhow::Resul
 
 /// A long task, before it is started.
 ///
-/// Its body gets a token that is cancelled when the daemon stops. Most need not
-/// look at it: they are dropped then.
+/// Its body gets a token that is cancelled at shutdown. Most bodies ignore it, since they
+/// are dropped.
 pub(crate) struct Service {
     name: &'static str,
     owner: &'static str,
@@ -84,7 +83,7 @@ impl Service {
         Self::new(name, owner, OnFailure::EndDaemon, begun_once(body))
     }
 
-    /// A service that is started again when it fails.
+    /// A service that restarts after a failure.
     pub(crate) fn restarted<F>(
         name: &'static str,
         owner: &'static str,
@@ -97,7 +96,7 @@ impl Service {
         Self::new(name, owner, OnFailure::Restart, Box::new(body))
     }
 
-    /// A service that is reported and stays off when it fails.
+    /// A service that stays off after a failure.
     pub(crate) fn optional<F>(
         name: &'static str,
         owner: &'static str,
@@ -120,21 +119,20 @@ impl Service {
         }
     }
 
-    /// It returns when it has done what it is for.
+    /// Marks a service that returns when its work is done.
     pub(crate) fn once(mut self) -> Self {
         self.span = Span::Once;
         self
     }
 
-    /// When the daemon stops, it ends by itself soon after its token is
-    /// cancelled, and is waited for.
+    /// Marks a service that ends by itself after its token is cancelled.
     pub(crate) fn draining(mut self) -> Self {
         self.on_stop = OnStop::Drain;
         self
     }
 }
 
-/// The body of a service that is never started again.
+/// The body of a service that never restarts.
 fn begun_once<F>(body: impl FnOnce(CancellationToken) -> F + Send + 'static) -> Body
 where
     F: Future<Output = anyhow::Result<()>> + Send + 'static,
@@ -146,16 +144,16 @@ where
     })
 }
 
-/// Where a service stands.
+/// The state of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     Running,
-    /// It failed, and is started again when its pause is over.
+    /// It failed and restarts after a pause.
     Pausing,
     Done,
     /// It failed and stays off.
     Failed,
-    /// The daemon stops, and so did it.
+    /// It ended at shutdown.
     Stopped,
 }
 
@@ -172,18 +170,18 @@ impl State {
     }
 }
 
-/// What is told of a service.
+/// A service as status shows it.
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
     pub(crate) name: &'static str,
     pub(crate) owner: &'static str,
     pub(crate) on_failure: OnFailure,
     pub(crate) state: State,
-    /// When it came into this state, RFC 3339.
+    /// The start of this state, RFC 3339.
     pub(crate) since: String,
-    /// How often it was started again.
+    /// The number of restarts.
     pub(crate) restarts: u32,
-    /// Why it failed last; empty if it never did.
+    /// The last error; empty if it never failed.
     pub(crate) last_error: String,
 }
 
@@ -195,7 +193,7 @@ struct Inner {
     rows: watch::Sender<Vec<Row>>,
     tasks: TaskTracker,
     stop: CancellationToken,
-    /// Why the daemon must end.
+    /// The error that ends the daemon.
     broken: SetOnce<String>,
     clock: Arc<dyn Clock>,
 }
@@ -211,7 +209,7 @@ impl Services {
         }))
     }
 
-    /// Starts a service, which is a row of [`Services::rows`] from now on.
+    /// Starts a service and adds its row to [`Services::rows`].
     pub(crate) fn start(&self, service: Service) {
         let row = Row {
             name: service.name,
@@ -234,30 +232,29 @@ impl Services {
         self.0.tasks.spawn(keep(service, board));
     }
 
-    /// All services, in the order in which they were started.
+    /// All services, in the order of their starts.
     pub(crate) fn rows(&self) -> Vec<Row> {
         self.0.rows.borrow().clone()
     }
 
-    /// Resolves when a service has failed without which the daemon is of no
-    /// use, with what is to be said.
+    /// Resolves with the error of a failed vital service.
     pub(crate) async fn broken(&self) -> String {
         self.0.broken.wait().await.clone()
     }
 
-    /// Tells every service that the daemon stops.
+    /// Cancels the tokens of all services.
     pub(crate) fn stop(&self) {
         self.0.stop.cancel();
         self.0.tasks.close();
     }
 
-    /// Resolves when every service has ended; for after [`Services::stop`].
+    /// Resolves when every service has ended, after [`Services::stop`].
     pub(crate) async fn ended(&self) {
         self.0.tasks.wait().await;
     }
 }
 
-/// Where the task that keeps one service writes what becomes of it.
+/// The row of one service, for its supervising task.
 struct Board {
     inner: Arc<Inner>,
     index: usize,
@@ -288,7 +285,7 @@ impl Board {
         self.is_now(State::Running);
     }
 
-    /// The daemon must end. Of several reasons the first is told.
+    /// Ends the daemon. The first error is reported.
     fn breaks(&self, error: String) {
         let _ = self.inner.broken.set(error);
     }

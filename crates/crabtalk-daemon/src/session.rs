@@ -30,6 +30,7 @@ mod probe;
 mod reach;
 mod recorded;
 mod remote;
+mod requests;
 mod rights;
 mod runs;
 mod shown;

@@ -1,10 +1,10 @@
-//! The configuration in force, for the parts that read it as they work.
+//! The configuration in force, for parts that read it at each use.
 
 use arc_swap::ArcSwap;
 use crabtalk_config::Config;
 use std::sync::Arc;
 
-/// Swapped whole by a reload.
+/// Replaced by a reload.
 pub(crate) struct Settings(ArcSwap<Config>);
 
 impl Settings {

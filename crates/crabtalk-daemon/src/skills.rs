@@ -1,7 +1,7 @@
 //! Skills of a node: the slash command, the `skill` tool, and what a trusted
 //! skill pre-approves (SKILL-1, SKILL-2).
 //!
-//! Invariant: scope is asked for the skill's own name, on every way in.
+//! Invariant: every use of a skill checks the scope for the skill's own name.
 
 use crate::settings::Settings;
 use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
@@ -18,10 +18,10 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Skills named to an agent in its prompt; more are found by asking.
+/// Most skills in an agent's prompt; the tool finds more.
 const MAX_ADVERTISED: usize = 50;
 
-/// Skills that one run may use at a time.
+/// Most skills in use by one run.
 const MAX_IN_USE: usize = 32;
 
 /// The skills in use by a conversation's run.
@@ -73,7 +73,7 @@ impl Skills {
         })
     }
 
-    /// Turns at looking at files.
+    /// Threads for file work.
     pub(crate) fn files(&self) -> &FileWork {
         &self.files
     }
@@ -82,13 +82,13 @@ impl Skills {
         &self.library
     }
 
-    /// Looks for skills in these folders from now on.
+    /// Replaces the folders of skills.
     pub(crate) fn look_in(&self, folders: Vec<Folder>) {
         self.library.look_in(folders);
         self.folders.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Differs whenever skills are looked for elsewhere.
+    /// A number that changes with the folders.
     pub(crate) fn folders(&self) -> u64 {
         self.folders.load(Ordering::Relaxed)
     }
@@ -122,7 +122,7 @@ impl Skills {
         }
     }
 
-    /// A run is over: what its skills allowed is over too.
+    /// Ends the permissions of a run's skills.
     pub(crate) fn end_run(&self, key: &ConversationKey) {
         self.in_use().remove(key);
     }
@@ -140,7 +140,7 @@ impl Skills {
         }
     }
 
-    /// A message that begins with `/skill` becomes what the skill says.
+    /// Replaces a message that begins with `/skill` by the skill's text.
     pub(crate) async fn resolve_slash(
         self: &Arc<Self>,
         run: RunContext<'_>,
@@ -169,7 +169,7 @@ impl Skills {
         }
     }
 
-    /// Why an agent finds no skill of a name; `None` if it does, or if nobody can say.
+    /// The reason why an agent cannot use a skill; `None` if it can, or if that is unknown.
     pub(crate) async fn why_none(
         self: &Arc<Self>,
         agent: &AgentConfig,
@@ -189,8 +189,8 @@ impl Skills {
         }
     }
 
-    /// The skills that an agent is told of, as lines for its context, of those that lie in
-    /// reach; `untrusted` are left out, since nobody has trusted their folder.
+    /// The skills `in_reach` of an agent's scope, as lines for its context. `untrusted` is
+    /// the number of skills in untrusted folders.
     pub(crate) fn advertised(
         &self,
         run: RunContext<'_>,
@@ -217,8 +217,8 @@ impl Skills {
         }
         if untrusted > 0 {
             text.push_str(&format!(
-                "\n({} of the project are left out: nobody has trusted its folder. The owner can, \
-                 with `crabtalk trust add {}`.)",
+                "\n({} of the project are left out, since its folder is not trusted. The owner can trust \
+                 it with `crabtalk trust add {}`.)",
                 untrusted,
                 tags::line(&run.cwd.to_string_lossy())
             ));
@@ -226,8 +226,8 @@ impl Skills {
         Some(text)
     }
 
-    /// Folders of installed skills in an agent's scope: their files are
-    /// readable although the home is closed (GATE-3).
+    /// Folders of installed skills in an agent's scope, whose files are readable in the
+    /// otherwise hidden home (GATE-3).
     pub(crate) fn readable(&self, agent: &AgentConfig) -> Vec<PathBuf> {
         let listed = self.library.list(None, &self.allows(agent));
         listed
@@ -237,7 +237,7 @@ impl Skills {
             .collect()
     }
 
-    /// What trusted skills in use allow at this moment.
+    /// The rules of trusted skills in use.
     pub(crate) async fn preapproved(self: &Arc<Self>, call: &Invocation) -> Vec<PermissionRule> {
         let skills = {
             let in_use = self.in_use();
@@ -272,12 +272,12 @@ impl Skills {
     }
 }
 
-/// What is said of a skill that does not exist where it is looked for.
+/// The message about an unknown skill.
 pub(crate) fn none_here(name: &str) -> String {
     format!("there is no skill {name:?} here")
 }
 
-/// A message that begins like what a slash command becomes says so itself.
+/// Escapes a message that imitates the block of a slash command.
 fn no_block(content: String) -> String {
     match content.strip_prefix("<skill ") {
         Some(rest) => format!("&lt;skill {rest}"),
@@ -289,10 +289,10 @@ fn refusal(error: &Error) -> Refusal {
     let message = error.to_string();
     #[expect(
         clippy::wildcard_enum_match_arm,
-        reason = "only the first is a matter of rights"
+        reason = "only the first concerns rights"
     )]
     let code = match error {
-        // The runtime counts and logs it.
+        // The runtime counts and logs it as a violation.
         Error::OutOfScope { .. } => 403,
         _ => 400,
     };

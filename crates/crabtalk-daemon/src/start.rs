@@ -32,9 +32,9 @@ const BLOCKING_KEEP_ALIVE: Duration = Duration::MAX;
 /// From the signal to the end, at most: the promise is 5 seconds.
 const SHUTDOWN_DEADLINE: Duration = Duration::from_millis(4500);
 
-/// The fewest open files with which a daemon starts: about fifteen of its own, three
-/// for each client, one for each open conversation, six for a starting command and
-/// one for each model call.
+/// The fewest open files with which a daemon starts: it needs about fifteen, three more for
+/// each client, one for each open conversation, six for a starting command and one for
+/// each model call.
 const OPEN_FILES: u64 = 64;
 
 /// How the daemon is started.
@@ -100,7 +100,7 @@ fn raise_open_files() -> Option<u64> {
         ..limit
     };
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
-        tracing::warn!(%error, "the limit of open files stays as it is");
+        tracing::warn!(%error, "the limit of open files cannot be raised");
     }
     limit.current
 }
@@ -117,7 +117,7 @@ fn survive_file_limit() -> anyhow::Result<()> {
 /// The files that a daemon needs before it serves.
 pub(crate) struct Loaded {
     pub(crate) composed: Composed,
-    /// What is approved for good, or why the file cannot be read.
+    /// Permanent approvals, or the error of their file.
     pub(crate) approvals: Result<Vec<Approval>, String>,
 }
 

@@ -1,4 +1,4 @@
-//! Starts runs that no client asks for: those of cron entries and of events.
+//! Starts the runs of cron entries and events.
 
 use crate::models::Models;
 use crate::notify::Notifier;
@@ -8,25 +8,24 @@ use crabtalk_tools::FileWork;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Until a run is tried again that found no room on the disk: a person needs longer to
-/// make some.
+/// Pause before a run is repeated that found no room on the disk.
 pub(crate) const DISK_AGAIN: Duration = Duration::from_secs(5);
 
-/// What it takes.
+/// The parts that start a run.
 pub(crate) struct Starter {
     pub(crate) runtime: Runtime,
     pub(crate) models: Arc<Models>,
-    /// Who tells the owner how such a run ended.
+    /// Notifies the owner of the end of a run.
     pub(crate) notifier: Notifier,
     pub(crate) home: Home,
-    /// Turns at looking at files.
+    /// Threads for file work.
     pub(crate) files: FileWork,
 }
 
 impl Starter {
     /// Starts a run and reads it from its first event.
     pub(crate) async fn start(&self, request: RunRequest) -> Result<Subscription, Error> {
-        // A failure to find a model is the run's to tell.
+        // The run reports a failure to find a model.
         let _ = self.models.find().await;
         self.runtime.submit(request)
     }

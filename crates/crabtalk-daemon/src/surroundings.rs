@@ -1,9 +1,8 @@
-//! What lies around the folder that a run works in: a project's instructions
-//! and the skills in reach.
+//! The surroundings of a run's folder: project instructions and skills in reach.
 //!
-//! Invariants: what is kept is what reading it again would give; where files
-//! cannot tell that, everything is read for every run; a disk that does not
-//! answer costs a run what lies there, and some seconds.
+//! Invariants: a cached result equals a new read; if fingerprints cannot prove that, the
+//! files are read for every run; a hanging disk delays a run by some seconds, and the run
+//! continues without them.
 
 use crate::skills::Skills;
 use crabtalk_files::{Fingerprint, Trace};
@@ -14,16 +13,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::SystemTime;
 
-/// Folders that are kept; more are worked in on few machines at a time.
+/// Most cached folders.
 const MAX_KEPT: usize = 64;
 
 #[derive(Debug, Default)]
 pub(crate) struct Look {
-    /// The project's instructions, as far as their folders are trusted.
+    /// The project's instructions in trusted folders.
     pub(crate) project: Project,
     /// All skills in reach, before scope.
     pub(crate) skills: Vec<SkillSummary>,
-    /// How many more the project has, whose folder nobody has trusted.
+    /// The number of the project's skills in untrusted folders.
     pub(crate) untrusted_skills: usize,
 }
 
@@ -64,7 +63,7 @@ impl Surroundings {
         })
     }
 
-    /// What there is, where it is known to be as it was. For a thread that may wait.
+    /// The cached result, if it is proven to be current. Blocks.
     pub(crate) fn known(&self, cwd: &Path) -> Option<Arc<Look>> {
         let kept = self.kept();
         let known = kept.get(cwd)?;

@@ -1,10 +1,8 @@
-//! Empties the trash, and takes away outputs of tools, and what runs changed,
-//! that grew old.
+//! Removes old items: the trash, outputs of tools, and recorded changes of runs.
 //!
-//! Invariants: nothing goes on the word of the clock alone: an item's days are
-//! those on which a daemon found it there, one a sweep at most, so that a clock
-//! that is wrong for a while costs a day and nothing else; what cannot be read or
-//! removed stays, and its days with it.
+//! Invariants: an item's age is the number of dates on which a sweep found it, at most one
+//! for each sweep, so that a wrong clock costs one day at most; an item that cannot be
+//! removed keeps its age.
 
 use crabtalk_config::Home;
 use crabtalk_files::{Existing, if_there, read, write};
@@ -15,21 +13,21 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
-/// From one sweep to the next: a day, since days are what is counted.
+/// Interval between sweeps.
 pub(crate) const BETWEEN: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Largest account that is read: a hundred thousand items.
+/// Largest account: a hundred thousand items.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// Which items were found when, in `state/swept.json`.
+/// The first sweep of each item, in `state/swept.json`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Account {
-    /// The date of the last sweep, as the clock said.
+    /// The date of the last sweep.
     day: Option<Date>,
-    /// Days on which there was a sweep.
+    /// The number of dates with a sweep.
     days: u64,
-    /// Items with the day on which each was found first.
+    /// The day on which each item was found first.
     items: BTreeMap<String, u64>,
 }
 
@@ -42,14 +40,14 @@ impl Account {
         });
         parsed
             .unwrap_or_else(|error| {
-                // Everything stays for all of its days once more.
-                tracing::warn!(file = %path.display(), error, "the account of the trash begins anew");
+                // All items start with age 0 again.
+                tracing::warn!(file = %path.display(), error, "the account of the trash cannot be read; all items start with age 0");
                 None
             })
             .unwrap_or_default()
     }
 
-    /// Another day, if the clock says so; a clock that goes back counts none.
+    /// Counts a new date. An earlier one is not counted.
     fn begin(&mut self, today: Date) {
         if self.day.is_none_or(|day| day < today) {
             self.days += 1;
@@ -57,14 +55,14 @@ impl Account {
         self.day = Some(today);
     }
 
-    /// Whether an item has been there for so many days; a new one is noted.
+    /// Whether an item has reached an age. Adds a new item.
     fn is_old(&mut self, item: &str, days: u64) -> bool {
         let since = *self.items.entry(item.to_owned()).or_insert(self.days);
         self.days.saturating_sub(since) >= days
     }
 }
 
-/// Sweeps once: what was found on so many days goes. 0 days: nothing ever does.
+/// Removes items of an age of `days`; none if that is 0.
 pub(crate) fn sweep(home: &Home, today: Date, days: u64) {
     if days == 0 {
         return;
@@ -82,7 +80,7 @@ pub(crate) fn sweep(home: &Home, today: Date, days: u64) {
                     continue;
                 }
                 Err(error) => {
-                    tracing::warn!(item = %item.display(), %error, "it stays for now");
+                    tracing::warn!(item = %item.display(), %error, "an old item cannot be removed");
                 }
             }
         }
@@ -95,12 +93,12 @@ pub(crate) fn sweep(home: &Home, today: Date, days: u64) {
         .into_iter()
         .chain(folders(&changes(home)));
     for folder in emptied {
-        // Goes if it is empty.
+        // Removes empty folders only.
         let _ = fs::remove_dir(folder);
     }
     let text = serde_json::to_vec(&account).expect("names and numbers always serialise");
     if let Err(error) = write(&path, &text, Existing::Replace) {
-        tracing::warn!(file = %path.display(), %error, "the days of the trash are not counted");
+        tracing::warn!(file = %path.display(), %error, "the account of the trash cannot be written");
     }
     if removed > 0 {
         tracing::info!(removed, "swept the trash and old outputs");
@@ -111,9 +109,8 @@ fn outputs(home: &Home) -> PathBuf {
     home.state_dir().join("outputs")
 }
 
-/// What may be swept, by a name that stays: whatever is in the trash, each
-/// output of a conversation, outputs that went with theirs, and what a run
-/// changed.
+/// The items by a stable name: those of the trash, each output of a conversation, outputs of
+/// removed conversations, and the changes of each run.
 fn items(home: &Home) -> Vec<(String, PathBuf)> {
     let mut items = Vec::new();
     let mut add = |prefix: &str, path: PathBuf| {
@@ -127,7 +124,7 @@ fn items(home: &Home) -> Vec<(String, PathBuf)> {
     for folder in entries(&outputs(home)) {
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
         if name.contains('.') {
-            // Set aside when its conversation was removed.
+            // Moved here when its conversation was removed.
             add("outputs", folder);
             continue;
         }
@@ -149,7 +146,7 @@ fn items(home: &Home) -> Vec<(String, PathBuf)> {
     items
 }
 
-/// What runs changed, a folder for each run in one for each conversation.
+/// Changes of runs: a folder for each conversation with one for each run.
 fn changes(home: &Home) -> PathBuf {
     home.state_dir().join("changes")
 }
@@ -164,7 +161,7 @@ fn folders(folder: &Path) -> Vec<PathBuf> {
     entries(folder).into_iter().filter(is_folder).collect()
 }
 
-/// Removes a file, a link, or a folder with all that is in it.
+/// Removes a file, a link, or a folder with its content.
 fn remove(path: &Path) -> io::Result<()> {
     if path.symlink_metadata()?.is_dir() {
         fs::remove_dir_all(path)
@@ -200,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_there_for_its_days_goes_and_what_is_new_stays() {
+    fn old_items_are_removed_and_new_ones_kept() {
         let (_dir, home) = home();
         for number in 0..30 {
             sweep(&home, day(number), 30);
@@ -214,17 +211,17 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_wrong_takes_nothing() {
+    fn wrong_clock_removes_nothing() {
         let (_dir, home) = home();
         sweep(&home, day(0), 30);
         for _ in 0..10 {
             sweep(&home, day(800), 30);
         }
-        // It is set right, and wrong once more.
+        // The clock is corrected and wrong again.
         for number in [1, 800, 2, 3] {
             sweep(&home, day(number), 30);
         }
-        // It is put back again and again.
+        // The clock goes back repeatedly.
         for number in (3..60).rev() {
             sweep(&home, day(number), 30);
         }
@@ -232,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn without_days_nothing_ever_goes_and_a_lost_account_begins_anew() {
+    fn zero_days_remove_nothing_and_a_lost_account_starts_over() {
         let (_dir, home) = home();
         for number in 0..100 {
             sweep(&home, day(number), 0);

@@ -1,26 +1,25 @@
-//! What a node keeps in a file of TOML tables that its owner edits and clients change:
-//! cron entries and subscriptions.
+//! Files of TOML tables that owners edit and clients change: cron entries and
+//! subscriptions.
 //!
-//! Invariants: one thread at a time works on what was read, off the runtime's thread, since
-//! it may wait for a disk; a change by protocol begins when everything that commands did to
-//! the configuration is settled.
+//! Invariant: one thread at a time works on the state of a file, and never the runtime's,
+//! since it may wait for the disk.
 
 use crate::compose::Report;
 use crate::error::Error;
 use std::sync::{Arc, MutexGuard};
 
-/// A file of tables, and what was read of it.
+/// A file of tables and its state.
 pub(crate) trait TableFile: Sized + Send + Sync + 'static {
-    /// What was read, and what belongs to it.
+    /// The parsed file and its derived state.
     type State;
 
-    /// Behind its lock stands a thread that may wait for a disk.
+    /// Locks the state, in a thread that may wait for the disk.
     fn state(&self) -> MutexGuard<'_, Self::State>;
 
-    /// Reads what nobody has read yet.
+    /// Reads the file if it has not been read.
     fn open(&self, state: &mut Self::State) -> Result<(), Error>;
 
-    /// Works on the state, where that may wait for a disk.
+    /// Works on the state in a thread that may wait for the disk.
     fn with<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Self, &mut Self::State) -> Result<T, Error> + Send + 'static,
@@ -43,15 +42,15 @@ pub(crate) trait TableFile: Sized + Send + Sync + 'static {
     }
 }
 
-/// Waits for an operation on records, in a thread that may.
+/// Waits for an operation on records. Blocks.
 pub(crate) fn wait<T>(operation: impl Future<Output = T>) -> T {
     tokio::runtime::Handle::current().block_on(operation)
 }
 
-/// What a reload read of a file: why it is not in force, and what is wrong with single tables.
+/// The result of reading a file again: its error, and the errors of single tables.
 pub(crate) type Reread = Result<(Option<String>, Vec<String>), Error>;
 
-/// Says what a reload read; `kept` is what stays in force where the file is not.
+/// Adds the result to a report; `kept` names what stays in force after an error.
 pub(crate) fn report(reread: Reread, kept: &str, report: &mut Report) {
     match reread {
         Ok((broken, found)) => {

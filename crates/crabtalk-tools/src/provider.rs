@@ -59,6 +59,7 @@ impl OsTools {
             Shelves::new(config.output_dir.clone()),
         );
         let changes = Changes::new(
+            Arc::clone(&config.changes),
             &config.home,
             user_home.clone(),
             config.environment.clone(),

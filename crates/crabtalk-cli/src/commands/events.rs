@@ -66,7 +66,7 @@ fn lost_and_found(news: &WatchNews) -> serde_json::Value {
             "type": "lost", "content": format!("{why}; reconnecting"),
         }),
         WatchNews::Back { missed } => {
-            let words = missed.map_or("events are missing".to_owned(), events);
+            let words = events(*missed);
             serde_json::json!({
                 "type": "back", "content": format!("reconnected, {words}"), "missed": missed,
             })

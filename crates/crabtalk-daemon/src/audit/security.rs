@@ -1,7 +1,6 @@
-//! What the log calls a matter of security, as entries of the audit.
+//! Turns log events of the target `security` into entries of the audit.
 //!
-//! Invariant: whatever is logged to the target `security` comes here, at any level
-//! of the log, so that none can be forgotten.
+//! Invariant: every event of that target arrives here, at any level of the log.
 
 use super::entry;
 use crabtalk_domain::records::AuditEntry;
@@ -12,10 +11,10 @@ use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 
-/// The target that this is about.
+/// The target of these events.
 const TARGET: &str = "security";
 
-/// A layer of the log that hands on what is a matter of security.
+/// A layer of the log that sends such events to the audit.
 pub(crate) struct Security(pub(super) mpsc::Sender<AuditEntry>);
 
 impl<S: Subscriber> Layer<S> for Security {
@@ -35,7 +34,7 @@ impl<S: Subscriber> Layer<S> for Security {
         for (key, value) in fields.rest {
             told = told.with(&key, value);
         }
-        // One that finds no room is in the log alone.
+        // An entry that finds the queue full is in the log only.
         let _ = self.0.try_send(told);
     }
 }
@@ -47,7 +46,7 @@ struct Fields {
 }
 
 impl Fields {
-    /// Takes a field out as text; empty if it is not there.
+    /// Removes a field and returns its text; empty if it is absent.
     fn text(&mut self, key: &str) -> String {
         match self.rest.remove(key) {
             Some(Value::String(text)) => text,

@@ -1,4 +1,4 @@
-//! The service that fires what events are for.
+//! The service that starts the runs of events.
 
 use super::{Bus, unrecorded};
 use crate::notify::Notice;
@@ -15,39 +15,38 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-/// Runs of events that go on at a time. A storm of them waits, and
-/// leaves the models and the machine to people.
+/// Most runs of events at a time, so that models and machine stay free for people.
 const AT_ONCE: usize = 16;
 
-/// An event for a subscription, and how often it could not begin.
+/// An event, a subscription, and the number of failed starts.
 type Wanted = (Arc<Event>, u64, u32);
 
 /// An event that is being fired.
 struct Open {
     /// Subscriptions whose runs have not ended.
     left: usize,
-    /// Whether one of them has to be tried again after the next start.
+    /// Whether one of them is repeated after the next start of the daemon.
     again: bool,
 }
 
-/// How one subscription's run of an event came out.
+/// The result of one subscription's run.
 struct Fired {
     event: u64,
-    /// A subscription that this run would have used up, and whose claim ends.
+    /// The `once` subscription that this run claimed.
     claim: Option<u64>,
-    /// The daemon stops: the run is tried after the next start.
+    /// Whether the daemon stops, so that the run is repeated after the next start.
     again: bool,
-    /// The disk took nothing: the run is tried in a while.
+    /// Set if the disk was full: the run is repeated after a pause.
     waits: Option<Wanted>,
 }
 
-/// Fires what is published, for as long as the daemon serves.
+/// Starts the runs of published events, as long as the daemon serves.
 pub(crate) async fn work(bus: Bus, starter: Starter) -> anyhow::Result<()> {
     bus.begin().await?;
     let mut waiting: VecDeque<Wanted> = VecDeque::new();
     let mut resting: FuturesUnordered<BoxFuture<'_, Wanted>> = FuturesUnordered::new();
     let mut open: HashMap<u64, Open> = HashMap::new();
-    // Subscriptions that a run is using up.
+    // `once` subscriptions with a run.
     let mut claimed: HashSet<u64> = HashSet::new();
     let mut firing: FuturesUnordered<BoxFuture<'_, Fired>> = FuturesUnordered::new();
     let mut published = true;
@@ -63,7 +62,7 @@ pub(crate) async fn work(bus: Bus, starter: Starter) -> anyhow::Result<()> {
         while firing.len() < AT_ONCE
             && let Some((event, id, tries)) = waiting.pop_front()
         {
-            // One that is gone, or being used up, fires nothing more.
+            // A removed or claimed subscription fires nothing.
             let known = bus.0.known();
             let subscription = known.iter().find(|one| one.id == id).cloned();
             let free = subscription.filter(|one| !one.once || claimed.insert(id));
@@ -121,7 +120,11 @@ async fn fire(
             waits = Some((Arc::clone(&event), id, tries.saturating_add(1)));
             if tries == 0 {
                 let source = &event.source;
-                tracing::warn!(source, error = last, "a run of an event waits for the disk");
+                tracing::warn!(
+                    source,
+                    error = last,
+                    "a run of an event waits for room on the disk"
+                );
             }
         } else if failed && !again {
             tracing::warn!(
@@ -131,7 +134,9 @@ async fn fire(
                 error = last,
                 "a run of an event failed"
             );
-            starter.notifier.tell(failure(&event, &subscription, &last));
+            starter
+                .notifier
+                .notify(failure(&event, &subscription, &last));
         }
         bus.0.count(id, |count| {
             count.failed += u64::from(failed && !again && !full_disk);
@@ -146,7 +151,7 @@ async fn fire(
     }
 }
 
-/// What the owner is told of a run that failed while nobody looked.
+/// The notice of a failed run.
 fn failure(event: &Event, subscription: &Subscription, why: &str) -> Notice {
     Notice {
         kind: "failed",
@@ -160,12 +165,13 @@ fn failure(event: &Event, subscription: &Subscription, why: &str) -> Notice {
     }
 }
 
-/// Who speaks to agents for an event.
+/// The sender of an event's conversation.
 fn sender(event: &Event) -> String {
     format!("event:{}", event.source)
 }
 
-/// One run; the text is why it failed. An error means that it never started.
+/// Runs an agent. Returns why the run failed, empty if it did not; an error if it never
+/// started.
 async fn run(
     bus: &Bus,
     starter: &Starter,
@@ -197,7 +203,8 @@ async fn run(
     })
 }
 
-/// What the agent is told. Nothing said would be no message.
+/// The message to the agent. An empty payload becomes the source, since a message needs
+/// a text.
 fn content<'a>(event: &'a Event, subscription: &'a Subscription) -> Cow<'a, str> {
     let payload = match event.payload.trim() {
         "" => &event.source,
@@ -209,14 +216,14 @@ fn content<'a>(event: &'a Event, subscription: &'a Subscription) -> Cow<'a, str>
     }
 }
 
-/// The same event fires a subscription once, however often it is tried (CONV-9).
+/// The id of a run's request, which lets an event fire a subscription once (CONV-9).
 fn request_id(event: &Event, subscription: &Subscription) -> String {
-    /// As much of a digest tells the runs of a node apart.
+    /// Enough of a digest to distinguish the runs of a node.
     const DIGEST_BYTES: usize = 16;
     match event.about.as_str() {
         "" => format!("event:{}:{}", event.id, subscription.id),
         about => {
-            // A conversation's name may be longer than an id should be.
+            // The name of a conversation may be longer than an id.
             let digest = Sha256::digest(about.as_bytes());
             let digest: String = digest[..DIGEST_BYTES]
                 .iter()
@@ -228,7 +235,7 @@ fn request_id(event: &Event, subscription: &Subscription) -> String {
 }
 
 impl Bus {
-    /// Everything that waits is to be fired.
+    /// Marks all waiting events as not fired.
     async fn begin(&self) -> anyhow::Result<()> {
         let begun = self.0.with(|_, state| {
             state.firing.clear();
@@ -237,7 +244,7 @@ impl Bus {
         Ok(begun.await?)
     }
 
-    /// Events that nobody fires yet, in their order.
+    /// Waiting events that are not being fired, in order. Marks them.
     async fn fresh(&self) -> anyhow::Result<Vec<Arc<Event>>> {
         let fresh = self.0.with(|inner, state| {
             let pending: Vec<Arc<Event>> = state.pending(inner)?.iter().cloned().collect();
@@ -249,7 +256,7 @@ impl Bus {
         Ok(fresh.await?)
     }
 
-    /// All that an event fired has ended.
+    /// Removes an event whose runs have ended.
     async fn done(&self, id: u64) {
         let done = self.0.with(move |inner, state| {
             state.firing.remove(&id);
@@ -259,16 +266,16 @@ impl Bus {
             }
         });
         if let Err(error) = done.await {
-            // After a restart it is tried again, and its runs are known again.
+            // It is repeated after a restart, and its request ids prevent second runs.
             tracing::warn!(
                 event = id,
                 %error,
-                "an event that has been fired is still recorded"
+                "a finished event could not be removed from the records"
             );
         }
     }
 
-    /// Takes a subscription out of the file that a run has used up.
+    /// Removes a `once` subscription from the file after its run began.
     async fn use_up(&self, id: u64) {
         let removed = self.0.change(move |inner, state| {
             let mut file = state.edit(inner)?;
@@ -279,9 +286,9 @@ impl Bus {
             tracing::warn!(
                 subscription = id,
                 %error,
-                "subscriptions.toml still has a subscription that is used up"
+                "a used subscription could not be removed from subscriptions.toml"
             );
-            // For this life of the daemon it is gone all the same.
+            // Until a restart it is removed from memory.
             let known = self.0.known();
             let left = known.iter().filter(|one| one.id != id).cloned();
             self.0.known.store(Some(Arc::new(left.collect())));

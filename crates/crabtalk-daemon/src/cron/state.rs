@@ -1,6 +1,6 @@
-//! What was read of cron entries: the file, the books, and what is due.
+//! The state of cron entries that was read: file, books and due times.
 //!
-//! Invariant: what is due is in the books before it is answered, and without them nothing fires.
+//! Invariant: a due time is recorded in the books before its run begins.
 
 use super::{Inner, unstarted};
 use crate::error::Error;
@@ -20,12 +20,11 @@ pub(super) struct State {
     /// The text of the file that is in force.
     pub(super) taken: Option<String>,
     pub(super) findings: Vec<Finding>,
-    /// Why the file as it is now is not in force.
+    /// Why the present file is not in force.
     pub(super) broken: Option<String>,
-    /// Runs that somebody wants now.
+    /// Runs that a client requested.
     pub(super) wanted: Vec<Fire>,
-    /// Runs that the last daemon did not see the end of, until it is known what
-    /// became of them.
+    /// Runs without an end in the books, left by the last daemon.
     pub(super) cut: Vec<Fired>,
 }
 
@@ -43,17 +42,17 @@ pub(crate) struct Listed {
 }
 
 pub(super) fn none(id: u64) -> Error {
-    Error::NotFound(format!("there is no cron entry {id}; list them"))
+    Error::NotFound(format!("cron entry {id} does not exist; list them"))
 }
 
 impl State {
-    /// The books and the file, read if nobody has yet.
+    /// Reads the books and the file if they have not been read.
     pub(super) fn open(&mut self, inner: &Inner) -> Result<&mut Open, Error> {
         if self.open.is_none() {
             let now = Timestamp::now();
             let books = wait(Books::open(Arc::clone(&inner.books), now));
             let (books, loaded) = books.map_err(|error| {
-                Error::Failed(format!("without its books no cron entry fires: {error}"))
+                Error::Failed(format!("no cron entry fires without its books: {error}"))
             })?;
             if loaded.broken > 0 {
                 let entries = loaded.broken;
@@ -79,7 +78,7 @@ impl State {
         self.open.as_ref().expect("opened before any work")
     }
 
-    /// Entries that are used up. Those of which a run may still begin are none.
+    /// Used entries whose run cannot begin any more.
     pub(super) fn spent(&self) -> Vec<u64> {
         let mut spent = self.opened().engine.spent();
         spent.retain(|id| self.cut.iter().all(|cut| cut.id != *id));
@@ -90,8 +89,7 @@ impl State {
         self.open.as_mut().expect("opened before any work")
     }
 
-    /// Takes what the file says now; if it says nothing that can be read,
-    /// everything stays.
+    /// Puts the present file into force. A file that cannot be read changes nothing.
     pub(super) fn read(&mut self, inner: &Inner, now: Timestamp) {
         let config = inner.settings.config();
         let local = local_zone();
@@ -115,9 +113,9 @@ impl State {
         }
     }
 
-    /// What is wrong with entries, in words.
+    /// Errors of single entries.
     pub(super) fn found(&self, inner: &Inner) -> Vec<String> {
-        /// More than that nobody reads at a start.
+        /// Most errors in the log of a start.
         const MAX_FOUND: usize = 20;
         let found = self.findings.iter().take(MAX_FOUND);
         found
@@ -151,13 +149,13 @@ impl State {
         })
     }
 
-    /// Decides what is due, and writes it down. What is answered may start.
+    /// Records the due times in the books and returns the runs to start.
     pub(super) fn tick(&mut self, inner: &Inner) -> Result<Tick, Error> {
         let open = self.open(inner)?;
         let mut tick = open.engine.tick(Timestamp::now(), inner.began.elapsed());
         let written = open.append(&tick.lines);
         if let Err(error) = written {
-            tracing::error!(%error, "the books of cron cannot be written: nothing fires");
+            tracing::error!(%error, "no cron entry fires, because the books cannot be written");
             for line in tick.lines.drain(..) {
                 open.books.keep(line);
             }
@@ -172,7 +170,7 @@ impl State {
 }
 
 impl Open {
-    /// Writes lines down, all or none.
+    /// Writes lines, all or none.
     pub(super) fn append(&mut self, lines: &[Line]) -> Result<(), records::Error> {
         let engine = &self.engine;
         wait(self.books.append(lines, |id| engine.account(id)))
@@ -185,7 +183,7 @@ impl Open {
         }
     }
 
-    /// Notes the end of a run; whether its entry is paused because of it.
+    /// Records the end of a run. Returns whether its entry was paused for it.
     pub(super) fn end(&mut self, ended: Ended) -> bool {
         let (lines, paused) = self.engine.ended(ended);
         self.write(lines);

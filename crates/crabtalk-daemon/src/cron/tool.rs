@@ -1,9 +1,8 @@
-//! The `schedule` tool: an agent makes entries for itself (CRON-1).
+//! The `schedule` tool: an agent makes cron entries for itself (CRON-1).
 //!
-//! Invariants: an entry speaks in the conversation it was made in, for whoever
-//! that belongs to, and gains no right by it; an agent sees and removes its own
-//! alone; their number is bounded, how soon they are due, and how many make each
-//! other in a chain.
+//! Invariants: an entry runs in the conversation that made it, with the rights of its
+//! sender; an agent lists and removes its own entries only; bounded are their number,
+//! how soon they are due, and the chain of entries that make each other.
 
 use super::{Cron, Listed, maker};
 use crate::settings::Settings;
@@ -15,11 +14,10 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use std::sync::Arc;
 
-/// The name that a scope has to say.
+/// The name of the tool, which a scope has to contain.
 const NAME: &str = "schedule";
 
-/// How soon a single time may be: one that is due at once is a loop that nobody
-/// sees.
+/// The earliest single time: entries that are due at once could form a loop.
 const SOONEST: SignedDuration = SignedDuration::from_secs(60);
 
 pub(crate) struct ScheduleTool {
@@ -73,17 +71,17 @@ impl ScheduleTool {
             "remove" => {
                 let id = call.arguments["id"].as_u64().unwrap_or_default();
                 if !self.own(call).await?.iter().any(|own| own.entry.id == id) {
-                    return Err(format!("you have no entry {id}; list them"));
+                    return Err(format!("entry {id} is not yours; list your entries"));
                 }
                 let removed = self.cron.remove(id).await;
                 removed.map_err(|error| error.to_string())?;
                 Ok(format!("entry {id} is removed"))
             }
-            other => Err(format!("there is no action {other:?}: add, list or remove")),
+            other => Err(format!("unknown action {other:?}: use add, list or remove")),
         }
     }
 
-    /// What the agent made in this conversation.
+    /// The entries that the agent made in this conversation.
     async fn own(&self, call: &Invocation) -> Result<Vec<Listed>, String> {
         let (mut all, _) = self.cron.list().await.map_err(|error| error.to_string())?;
         all.retain(|listed| listed.entry.draft.by_agent && listed.entry.key == call.key);
@@ -92,9 +90,9 @@ impl ScheduleTool {
 
     async fn add(&self, call: &Invocation, when: &str, prompt: &str) -> Result<String, String> {
         let (sender, chain) = match &call.origin {
-            // A member's conversation ends with what it was asked.
+            // A member's conversation ends with its run.
             Origin::Delegate { .. } => {
-                return Err("only the run at the top may schedule something".into());
+                return Err("a delegated run cannot schedule; the run at the top can".into());
             }
             Origin::Cron { id, by } => (by.clone(), self.chain(*id).await + 1),
             Origin::Client { .. } | Origin::Event { .. } => {
@@ -105,7 +103,7 @@ impl ScheduleTool {
         let limit = self.settings.config().limits.chain_depth;
         if chain > limit {
             return Err(format!(
-                "{limit} entries have made each other by now, the limit ([limits] chain_depth): a \
+                "a chain of {limit} entries that made each other, the limit ([limits] chain_depth): a \
                  person has to make the next one"
             ));
         }
@@ -114,10 +112,10 @@ impl ScheduleTool {
             Ok(_) => (when, ""),
             Err(error) => match parse_at(when, now, &local_zone()) {
                 Ok(at) if at.duration_since(now) < SOONEST => {
-                    return Err("give it a minute at least".into());
+                    return Err("the time has to be a minute ahead at least".into());
                 }
                 Ok(_) => ("", when),
-                // Which of both was meant can be told by the fields.
+                // A text with cron fields gets the error of a cron expression.
                 Err(_) if when.split_whitespace().count() >= 4 => return Err(error.to_string()),
                 Err(error) => return Err(error.to_string()),
             },
@@ -143,8 +141,8 @@ impl ScheduleTool {
         Ok(line(&listed))
     }
 
-    /// How many entries made each other up to this one. One that somebody
-    /// removed while its run goes on counts as the last that is allowed.
+    /// The length of the chain of entries up to this one. A removed entry counts as the
+    /// last allowed one.
     async fn chain(&self, id: u64) -> u32 {
         let listed = self
             .cron
@@ -159,7 +157,7 @@ impl ScheduleTool {
     }
 }
 
-/// An entry as its agent reads it.
+/// An entry, as text for its agent.
 fn line(listed: &Listed) -> String {
     let entry = &listed.entry;
     let next = match listed.next {

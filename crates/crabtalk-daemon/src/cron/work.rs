@@ -1,4 +1,4 @@
-//! The service that waits for what is due, starts it, and hears how it ended.
+//! The service that waits for due times, starts their runs and records their ends.
 
 use super::{Cron, request_id, unstarted};
 use crate::notify::{Notice, Notifier};
@@ -15,35 +15,35 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Longest text of a result that is told.
+/// Longest result in a notice.
 const MAX_TOLD: usize = 4000;
 
-/// What a task of the service came to.
+/// The result of a task of the service.
 enum Over {
     Run {
         fire: Fire,
         ended: Ended,
         text: String,
     },
-    /// What became of a run that the last daemon did not see the end of.
+    /// The state of a run whose end the last daemon did not record.
     Cut(Fired, Cut),
 }
 
-/// What a conversation's log says of such a run.
+/// The state of such a run in its conversation's log.
 enum Cut {
-    /// It came to its end before, or was carried on since.
+    /// It ended before the crash, or was carried on since.
     Ended(Ended),
-    /// It is not there: it waited, for room on the disk or for its turn.
+    /// It is absent: it waited for room on the disk or for its turn.
     Unbegun,
-    /// It was cut off, or nobody can tell.
+    /// It was cut off, or the log cannot be read.
     Unknown,
 }
 
-/// Fires what is due, for as long as the daemon serves.
+/// Fires due entries, as long as the daemon serves.
 pub(crate) async fn work(cron: Cron, starter: Starter) -> anyhow::Result<()> {
     let mut tasks: FuturesUnordered<BoxFuture<'_, Over>> = FuturesUnordered::new();
     cron.0.running().clear();
-    // The books have to be open for anything.
+    // Everything below needs the open books.
     let (orphans, cut) = cron.left().await?;
     for fire in orphans {
         cron.0
@@ -91,8 +91,8 @@ pub(crate) async fn work(cron: Cron, starter: Starter) -> anyhow::Result<()> {
     }
 }
 
-/// A run that an earlier life of the service had begun: its end is in the
-/// conversation's log, or comes there. One that is not there goes on to wait.
+/// Follows a run that a failed life of the service had begun, or begins it if its
+/// conversation's log lacks it.
 async fn orphan(cron: &Cron, starter: &Starter, fire: Fire) -> Over {
     let id = request_id(fire.seq, fire.at);
     let ended = match starter.runtime.outcome(&fire.entry.key, &id).await {
@@ -104,8 +104,8 @@ async fn orphan(cron: &Cron, starter: &Starter, fire: Fire) -> Over {
     Over::Run { fire, ended, text }
 }
 
-/// A run that was open when the last daemon ended. Its request's id is in the log
-/// of the conversation if it began.
+/// Looks up a run that was open when the last daemon ended. The conversation's log has
+/// its request id if it began.
 async fn cut_off(starter: &Starter, fired: Fired) -> Over {
     let Ok(key) = ConversationKey::new(&fired.agent, &fired.sender) else {
         return Over::Cut(fired, Cut::Unknown);
@@ -118,7 +118,7 @@ async fn cut_off(starter: &Starter, fired: Fired) -> Over {
             }
             Ok(Some(_)) => break Cut::Unknown,
             Ok(None) => break Cut::Unbegun,
-            // To open a log may take a line in it.
+            // Opening a log may append a line to it.
             Err(error) if error.is_full_disk() => tokio::time::sleep(DISK_AGAIN).await,
             Err(_) => break Cut::Unknown,
         }
@@ -148,7 +148,7 @@ fn of_outcome(id: u64, seq: u64, outcome: RunOutcome) -> Ended {
     }
 }
 
-/// A run that no daemon began, and none will.
+/// The end of a run that did not begin and will not.
 fn never_begun(fired: &Fired) -> Ended {
     Ended {
         id: fired.id,
@@ -179,11 +179,10 @@ fn of_code(code: u32) -> Outcome {
 }
 
 impl Cron {
-    /// Runs that an earlier life of the service had begun, and those of an
-    /// earlier daemon.
+    /// Runs of a failed life of the service, and those of an earlier daemon.
     async fn left(&self) -> anyhow::Result<(Vec<Fire>, Vec<Fired>)> {
         let left = self.0.with(|_, state| {
-            // What somebody wanted and nobody began is among those that go on.
+            // Requested runs that did not begin are among the running ones.
             let wanted = std::mem::take(&mut state.wanted);
             let mut going = state.opened().engine.running();
             going.retain(|fire| wanted.iter().all(|wanted| wanted.seq != fire.seq));
@@ -193,7 +192,7 @@ impl Cron {
         Ok(left.await?)
     }
 
-    /// Whether an entry is still to run.
+    /// Whether an entry exists and is not paused.
     async fn wants(&self, id: u64) -> bool {
         let wants = self.0.with(move |_, state| {
             let known = state.opened().engine.entry(id);
@@ -202,8 +201,8 @@ impl Cron {
         wants.await.unwrap_or(false)
     }
 
-    /// Writes down what became of a run that was cut off. Answers it if it begins
-    /// only now: what was due and found no room is not dropped by a restart.
+    /// Records the end of a run that was cut off. Returns it if it has to begin: a restart
+    /// drops no due run that waited for room on the disk.
     async fn settle(&self, fired: Fired, cut: Cut) -> Option<Fire> {
         let id = fired.id;
         let settled = self.0.with(move |_, state| {
@@ -223,12 +222,15 @@ impl Cron {
         match settled.await {
             Ok(fire) => {
                 if fire.is_some() {
-                    tracing::info!(cron = id, "a run that the last daemon left waiting begins");
+                    tracing::info!(
+                        cron = id,
+                        "a run that waited when the last daemon ended begins"
+                    );
                 }
                 fire
             }
             Err(error) => {
-                tracing::warn!(cron = id, %error, "an interrupted run stays so in the books");
+                tracing::warn!(cron = id, %error, "the end of an interrupted run could not be recorded");
                 None
             }
         }
@@ -258,24 +260,24 @@ impl Cron {
             code = told.code,
             error = told.error,
             refused = told.refused.len(),
-            "a run of a cron entry is over"
+            "a run of a cron entry ended"
         );
-        tell(notifier, fire, &told, text, paused);
+        notify(notifier, fire, &told, text, paused);
         if paused {
-            tracing::error!(cron = id, "the entry failed again and again, and is paused");
+            tracing::error!(cron = id, "the entry failed repeatedly and is paused");
             if let Err(error) = self.pause(id, true).await {
                 tracing::warn!(
                     cron = id,
                     %error,
-                    "crons.toml does not say that it is paused"
+                    "the pause could not be written to crons.toml"
                 );
-                // The books do, until a restart reads the file.
+                // The books have it until a restart reads the file.
             }
         }
         self.remove_spent().await;
     }
 
-    /// Takes entries out of the file that a run has used up.
+    /// Removes used entries from the file.
     async fn remove_spent(&self) {
         let spent = self.0.with(|_, state| Ok(state.spent())).await;
         if spent.is_ok_and(|spent| spent.is_empty()) {
@@ -289,17 +291,17 @@ impl Cron {
             state.save(inner, file, Timestamp::now())
         });
         if let Err(error) = removed.await {
-            // It is used up all the same, as the books say.
+            // The books record that they are used.
             tracing::warn!(
                 %error,
-                "crons.toml still has entries that are used up"
+                "used entries could not be removed from crons.toml"
             );
         }
     }
 }
 
-/// Tells the owner what the entry wants told.
-fn tell(notifier: &Notifier, fire: &Fire, ended: &Ended, text: String, paused: bool) {
+/// Notifies the owner as the entry wants it.
+fn notify(notifier: &Notifier, fire: &Fire, ended: &Ended, text: String, paused: bool) {
     let well = matches!(ended.outcome, Outcome::Ok | Outcome::Killed);
     let wanted = match fire.entry.notify {
         Notify::Nothing => paused,
@@ -325,7 +327,7 @@ fn tell(notifier: &Notifier, fire: &Fire, ended: &Ended, text: String, paused: b
         ),
     };
     text.truncate(text.floor_char_boundary(MAX_TOLD));
-    notifier.tell(Notice {
+    notifier.notify(Notice {
         kind,
         title,
         text,
@@ -337,7 +339,7 @@ fn tell(notifier: &Notifier, fire: &Fire, ended: &Ended, text: String, paused: b
     });
 }
 
-/// One run, from its line in the books to its end.
+/// Runs an entry to its end.
 async fn run(cron: &Cron, starter: &Starter, fire: Fire) -> Over {
     let began = Instant::now();
     let mut has_waited = false;
@@ -348,11 +350,11 @@ async fn run(cron: &Cron, starter: &Starter, fire: Fire) -> Over {
         };
         match start(starter, request).await {
             Ok(answer) => break Ok(answer),
-            // It begins when there is room, unless somebody took the entry away.
+            // It begins when there is room, unless the entry is removed or paused.
             Err(error) if error.is_full_disk() && cron.wants(fire.entry.id).await => {
                 if !std::mem::replace(&mut has_waited, true) {
                     let cron = fire.entry.id;
-                    tracing::warn!(cron, %error, "a run of a cron entry waits for the disk");
+                    tracing::warn!(cron, %error, "a run of a cron entry waits for room on the disk");
                 }
                 tokio::time::sleep(DISK_AGAIN).await;
             }
@@ -371,15 +373,14 @@ async fn start(starter: &Starter, request: RunRequest) -> Result<RunAnswer, Arc<
     run.answer().await
 }
 
-/// What is asked of the runtime. The folder is looked at now, as is everything
-/// that the entry names.
+/// The request of a run. Folder, agent and skill are looked up when the entry fires.
 async fn request(starter: &Starter, fire: &Fire) -> Result<RunRequest, String> {
     let entry = &fire.entry;
     let cwd = match entry.draft.cwd.as_str() {
         "" => None,
         cwd => {
             let path = starter.home.expand_tilde(cwd);
-            // It may lie on a disk that does not answer.
+            // It may be on a disk that hangs.
             let at = path.clone();
             let looked = starter
                 .files

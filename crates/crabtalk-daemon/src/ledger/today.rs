@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 
-/// Days that are known at a time: calls around midnight count for either.
+/// Most days in memory: calls around midnight count for either.
 const MAX_DAYS: usize = 2;
 
-/// Costs of calls that ended, and estimates of calls under way.
+/// Costs of finished calls, and estimates of calls under way.
 #[derive(Default)]
 pub(super) struct Today {
     days: BTreeMap<Date, Day>,
@@ -37,7 +37,7 @@ impl Today {
         Arc::clone(&self.day(date).known)
     }
 
-    /// Forgets what was added to a day, since it is read now.
+    /// Clears the sums of a day before its rows are read.
     pub(super) fn forget(&mut self, date: Date) {
         self.day(date).agents.clear();
     }
@@ -54,13 +54,13 @@ impl Today {
         Reservation(self.last_number)
     }
 
-    /// Gives a reservation back; whether there was one.
+    /// Removes a reservation. Returns whether it existed.
     pub(super) fn settle(&mut self, reservation: Reservation) -> bool {
         self.reserved.remove(&reservation.0).is_some()
     }
 
-    /// The use by an agent, or by all agents, after the calls under way and one more.
-    /// The first call of a budget is made as long as any of it is left.
+    /// The use by an agent or by all agents, including the calls under way and one more.
+    /// Without calls under way, that one is allowed while any budget is left.
     pub(super) fn used(
         &mut self,
         date: Date,

@@ -1,9 +1,8 @@
-//! How a log line shows what an event carries.
+//! The format of an event's fields in a log line.
 //!
-//! Senders, models and files choose much of what is logged. Invariants: no
-//! value ends its line, reaches the terminal as anything but text, or looks
-//! like a field beside it; whatever shows as nothing, or turns the text around
-//! it, shows as its escape.
+//! Invariants, since senders, models and files choose many values: no value ends its
+//! line, controls the terminal or looks like another field; invisible characters and
+//! those that change the direction of text are escaped.
 
 use std::borrow::Cow;
 use std::fmt::{self, Debug, Write};
@@ -12,7 +11,7 @@ use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::fmt::FormatFields;
 use tracing_subscriber::fmt::format::Writer;
 
-/// The name under which an event's own text comes.
+/// The field of an event's own text.
 const MESSAGE: &str = "message";
 
 /// Writes fields as `name=value`, with quotes where a value needs them.
@@ -59,7 +58,7 @@ impl Visit for Line<'_> {
     }
 }
 
-/// One value: as it is, if nobody can take it for more than one.
+/// A value, quoted unless it is unambiguous.
 fn value(text: &str) -> Cow<'_, str> {
     let plain = |c: char| is_visible(c) && !matches!(c, ' ' | '"' | '=' | '\\');
     if !text.is_empty() && text.chars().all(plain) || is_quoted(text) {
@@ -69,7 +68,7 @@ fn value(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether it is one text in quotes already, as `Debug` writes it.
+/// Whether a text is quoted already, as `Debug` writes it.
 fn is_quoted(text: &str) -> bool {
     let Some(inner) = text
         .strip_prefix('"')
@@ -89,7 +88,7 @@ fn is_quoted(text: &str) -> bool {
     !escaped
 }
 
-/// Writes text with what cannot be seen as its escape.
+/// Writes text with its invisible characters escaped.
 fn visible(to: &mut impl Write, text: &str) -> fmt::Result {
     for c in text.chars() {
         if is_visible(c) {
@@ -101,8 +100,8 @@ fn visible(to: &mut impl Write, text: &str) -> fmt::Result {
     Ok(())
 }
 
-/// Whether a character shows as itself: neither a control, nor a mark that
-/// turns text around, nor one without width, nor another kind of space.
+/// Whether a character is visible: neither a control, nor a direction mark, nor of zero
+/// width, nor a space other than the blank.
 fn is_visible(c: char) -> bool {
     matches!(c, '"' | '\'' | '\\') || c.escape_debug().len() == 1
 }
@@ -112,7 +111,7 @@ mod tests {
     use super::*;
     use crabtalk_testkit::Buffer;
 
-    /// What the log says of what happens within.
+    /// The log lines of `work`.
     fn logged(work: impl FnOnce()) -> String {
         let lines = Buffer::default();
         let writer = lines.clone();
@@ -131,7 +130,7 @@ mod tests {
         \u{1b}[2J\u{1b}]0;title\u{7}\u{202e}gpj.exe\u{200b}\u{2028}\u{85}\u{9b}31m";
 
     #[test]
-    fn no_value_makes_a_line_a_field_or_an_effect_of_its_own() {
+    fn values_cannot_forge_lines_fields_or_controls() {
         let log = logged(|| {
             tracing::warn!(sender = HOSTILE, code = 403, "a text");
             tracing::warn!(sender = %HOSTILE, code = 403, "a display");
@@ -160,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_plain_stays_as_it_is() {
+    fn plain_values_are_written_unchanged() {
         let log = logged(|| {
             let path = std::path::Path::new("/home/jürgen/it's/a.md");
             tracing::info!(path = %path.display(), n = 7, took = ?std::time::Duration::from_millis(15), "say \"hi\" to C:\\x");
@@ -172,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_quotes_gets_them_once() {
+    fn ambiguous_values_are_quoted_once() {
         for (text, shown) in [
             ("", r#""""#),
             ("a b", r#""a b""#),

@@ -1,11 +1,6 @@
-//! Finds components by the port files in `run/`.
+//! Discovers components by the port files in `run/`, which is read once a second.
 //!
-//! The folder is watched by the kernel (inotify), which wakes nobody while nothing
-//! happens; where there is no such watch it is looked at every two seconds. A
-//! library for this would bring a thread of its own and as much code as here.
-//!
-//! Invariants: whatever lies there is read within bounds and waited for by nobody
-//! else; a folder that is removed and made again is watched again.
+//! Invariant: the number and size of the files that are read are bounded.
 
 use super::Mcps;
 use anyhow::Context;
@@ -17,22 +12,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Port files that are looked at; a machine has a few.
+/// Most port files that are read; a machine has a few.
 const MAX_FILES: usize = 512;
 
-/// How long after a change it is looked: a file that is written in pieces has its
-/// last by then.
-const AFTER: Duration = Duration::from_millis(50);
+/// Interval between two reads of the folder.
+const READ_EVERY: Duration = Duration::from_secs(1);
 
-/// How often it is looked whatever the watch says: a folder may have been
-/// replaced without a sign.
-const AT_LEAST: Duration = Duration::from_secs(60);
-
-/// How often it is looked where nothing can be watched.
-const WITHOUT_WATCH: Duration = Duration::from_secs(2);
-
-/// Keeps the list of components as it is in the folder, and tells of them. Never
-/// resolves but with an error.
+/// Keeps the list of components equal to the folder's, and publishes news of them.
+/// Resolves with an error only.
 pub(crate) async fn work(
     mcps: Arc<Mcps>,
     config: Arc<Config>,
@@ -42,29 +29,24 @@ pub(crate) async fn work(
     mcps.configure(&config).await;
     tokio::select! {
         () = mcps.tell(&runtime) => Ok(()),
-        watched = watch(&mcps, &home) => watched,
+        discovered = discover(&mcps, &home) => discovered,
     }
 }
 
-async fn watch(mcps: &Mcps, home: &Home) -> anyhow::Result<()> {
-    let changes = Changes::new();
+async fn discover(mcps: &Mcps, home: &Home) -> anyhow::Result<()> {
     loop {
-        changes.on(&home.run_dir());
         let folder = home.clone();
         let found = tokio::task::spawn_blocking(move || scan(&folder)).await;
-        let found = found.context("the folder of port files could not be looked at")?;
+        let found = found.context("the folder of port files could not be read")?;
         mcps.servers.discover(found).await;
         tokio::select! {
-            () = changes.next() => {}
             () = mcps.look.notified() => {}
-            () = tokio::time::sleep(AT_LEAST) => {}
+            () = tokio::time::sleep(READ_EVERY) => {}
         }
-        tokio::time::sleep(AFTER).await;
-        changes.forget();
     }
 }
 
-/// The port files that are there, by name. Blocks.
+/// The port files by name. Blocks.
 fn scan(home: &Home) -> Vec<Found> {
     let entries = std::fs::read_dir(home.run_dir())
         .into_iter()
@@ -88,7 +70,6 @@ fn scan(home: &Home) -> Vec<Found> {
 
 fn read(path: &Path) -> Result<PortFile, String> {
     let wrong = |why: &dyn std::fmt::Display| format!("its port file {}: {why}", path.display());
-    // What another place says may change without a sign in this folder.
     if std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) {
         return Err(wrong(&"is a link, not a regular file"));
     }
@@ -97,90 +78,12 @@ fn read(path: &Path) -> Result<PortFile, String> {
     PortFile::parse(&bytes).map_err(|e| wrong(&e))
 }
 
-/// Changes in the folder.
-#[cfg(target_os = "linux")]
-struct Changes(Option<tokio::io::unix::AsyncFd<std::os::fd::OwnedFd>>);
-
-#[cfg(target_os = "linux")]
-impl Changes {
-    #[expect(
-        deprecated,
-        reason = "its replacement is unsafe, for descriptors that are not their owner's; this one is"
-    )]
-    fn new() -> Self {
-        use rustix::fs::inotify::{CreateFlags, init};
-        let made = init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)
-            .map_err(std::io::Error::from)
-            .and_then(tokio::io::unix::AsyncFd::new);
-        if let Err(error) = &made {
-            tracing::warn!(%error, "the folder of port files cannot be watched; it is looked at every two seconds");
-        }
-        Self(made.ok())
-    }
-
-    /// Watches the folder; again if it is another one by now.
-    fn on(&self, folder: &Path) {
-        use rustix::fs::inotify::{WatchFlags, add_watch};
-        let Some(watch) = &self.0 else {
-            return;
-        };
-        let flags = WatchFlags::CREATE
-            | WatchFlags::CLOSE_WRITE
-            | WatchFlags::DELETE
-            | WatchFlags::DELETE_SELF
-            | WatchFlags::MOVED_FROM
-            | WatchFlags::MOVED_TO;
-        if let Err(error) = add_watch(watch.get_ref(), folder, flags) {
-            tracing::debug!(%error, folder = %folder.display(), "cannot be watched");
-        }
-    }
-
-    /// Resolves when something has changed.
-    async fn next(&self) {
-        match &self.0 {
-            Some(watch) => drop(watch.readable().await),
-            None => tokio::time::sleep(WITHOUT_WATCH).await,
-        }
-    }
-
-    /// What has happened is seen by the next look.
-    fn forget(&self) {
-        let Some(watch) = &self.0 else {
-            return;
-        };
-        let mut buffer = [0; 4096];
-        while rustix::io::read(watch.get_ref(), &mut buffer).is_ok_and(|read| read > 0) {}
-        if let Some(Ok(mut ready)) = futures_util::FutureExt::now_or_never(watch.readable()) {
-            ready.clear_ready();
-        }
-    }
-}
-
-/// Where nothing can be watched, time passes.
-#[cfg(not(target_os = "linux"))]
-struct Changes;
-
-#[cfg(not(target_os = "linux"))]
-impl Changes {
-    fn new() -> Self {
-        Self
-    }
-
-    fn on(&self, _: &Path) {}
-
-    async fn next(&self) {
-        tokio::time::sleep(WITHOUT_WATCH).await;
-    }
-
-    fn forget(&self) {}
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn what_is_half_written_is_no_component() {
+    fn unfinished_port_files_are_ignored() {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::at(dir.path(), None).unwrap().create().unwrap();
         std::fs::create_dir_all(home.run_dir()).unwrap();

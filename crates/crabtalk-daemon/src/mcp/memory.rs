@@ -1,12 +1,11 @@
 //! A component as the memory: `[memory] provider = "NAME"`.
 //!
 //! The tools keep their names, schemas and permissions; their calls go to the
-//! component's tools `recall`, `remember` and `forget`. It is told, beside the
-//! arguments, for whom it works.
+//! component's tools `recall`, `remember` and `forget`, with agent and sender beside the
+//! arguments.
 //!
-//! Invariants: what a component recalls reaches a sender only if it says whose it
-//! is and that sender may see it (MEM-2); what fails there is said, and the run
-//! goes on without.
+//! Invariants: a recalled entry reaches a sender only if it names its owner and that
+//! sender may see it (MEM-2); a failure is reported, and the run continues.
 
 use crabtalk_domain::tool::{Invocation, ToolOutput};
 use crabtalk_domain::{ConversationKey, tags};
@@ -15,13 +14,13 @@ use crabtalk_memory::Viewer;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// The tools that a component stands in for.
+/// The tools that a component replaces.
 pub(crate) const TOOLS: [&str; 3] = ["recall", "remember", "forget"];
 
-/// Bytes of what is recalled unasked, as of the built-in memory.
+/// Most bytes of the recalled block, as for the built-in memory.
 const BUDGET: usize = 6_000;
 
-/// A tool's call, answered by the component.
+/// Sends a tool's call to the component.
 pub(crate) async fn call(
     servers: &Servers,
     provider: &str,
@@ -35,10 +34,10 @@ pub(crate) async fn call(
     }
 }
 
-/// What the component recalls for a message, as a block for the run's context.
+/// Recalls for a message, as a block for the run's context.
 ///
 /// # Errors
-/// Why there is nothing, for whoever follows the run.
+/// Text for clients that follow the run.
 pub(crate) async fn recalled(
     servers: &Servers,
     provider: &str,
@@ -85,7 +84,7 @@ async fn ask(
             None if viewer.is_owner => output.content,
             None => {
                 return Err(format!(
-                    "the memory {provider} does not say whose its entries are: only owners see them"
+                    "the memory {provider} does not name the owners of its entries, so only owners see them"
                 ));
             }
         };
@@ -93,8 +92,7 @@ async fn ask(
     Ok(output)
 }
 
-/// The entries that a viewer may see: its own, what is shared, and for an owner
-/// all.
+/// The entries that a viewer may see: its own and shared ones, all for an owner.
 fn visible(entries: &[Value], key: &ConversationKey, viewer: &Viewer) -> String {
     let mut text = String::new();
     for entry in entries {
@@ -115,7 +113,7 @@ mod tests {
     use crabtalk_domain::Sender;
 
     #[test]
-    fn entries_reach_those_who_may_see_them() {
+    fn entries_are_visible_to_their_owners_only() {
         let entries = [
             json!({"name": "owner", "content": "o", "agent": "crab", "sender": "user"}),
             json!({"name": "shared", "content": "s", "agent": "crab", "sender": "user", "shared": true}),

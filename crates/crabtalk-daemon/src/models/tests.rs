@@ -59,7 +59,7 @@ async fn a_chosen_model_that_is_not_found_is_an_error_and_no_demonstration() {
         let error = models.find().await.unwrap_err();
         assert_eq!(error.kind, ErrorKind::NotConfigured);
         assert!(
-            error.message.contains("there is no model \"sonnet\""),
+            error.message.contains("the model \"sonnet\" is unknown"),
             "{error}"
         );
     }

@@ -1,4 +1,4 @@
-//! Puts a node together from what is configured.
+//! Builds a node from the configuration.
 
 use super::Node;
 use super::reload::folders;
@@ -69,7 +69,7 @@ impl Node {
         let approvals = ground.approvals(approvals, &mut report);
         report.log();
         let store: Arc<dyn Storage> = Arc::new(ground.store());
-        let tools = Arc::new(ground.os_tools()?);
+        let tools = Arc::new(ground.os_tools(records)?);
         let ledger = ground.ledger(&models, records);
         let (bus, remote) = (ground.bus(records), ground.remote());
         let context = Arc::new(ground.context(&store, records, &tools)?);
@@ -119,7 +119,7 @@ impl Node {
     }
 }
 
-/// What the parts of a node are made of.
+/// Values that several parts of a node need.
 struct Ground {
     home: Home,
     indexes: Indexes,
@@ -157,7 +157,7 @@ impl Ground {
         Arc::new(ApprovalFile::new(file, found, grants, report))
     }
 
-    /// Conversations as files, and with each the outputs of its tools.
+    /// The store of conversations, with the outputs of their tools.
     fn store(&self) -> FileStore {
         let policy = self.settings.config().storage.sync;
         let (sessions, trash) = (self.home.sessions_dir(), self.home.trash_dir());
@@ -172,11 +172,13 @@ impl Ground {
             })
     }
 
-    fn os_tools(&self) -> anyhow::Result<OsTools> {
+    fn os_tools(&self, records: &Records) -> anyhow::Result<OsTools> {
         let guardian = GuardianCommand::own()?;
         let outputs = self.home.state_dir().join("outputs");
         let environment = child_environment(std::env::vars_os());
-        let mut config = OsToolsConfig::new(guardian, self.home.root(), outputs, environment);
+        let changes = Arc::new(records.clone());
+        let home = self.home.root();
+        let mut config = OsToolsConfig::new(guardian, home, outputs, environment, changes);
         config.children = self.children.clone();
         config.open_files = self.open_files;
         config.files = self.skills.files().clone();
@@ -226,7 +228,7 @@ impl Ground {
         ))
     }
 
-    /// What runs are given beside what was said, and whom it is taken from.
+    /// The hook that adds context to runs, with its sources.
     fn context(
         &self,
         store: &Arc<dyn Storage>,
@@ -249,7 +251,7 @@ impl Ground {
     }
 }
 
-/// Every tool that the daemon itself offers; what hooks add comes on top.
+/// The daemon's tools, without those that hooks add.
 fn tools_on_offer(with: &Context, system: Arc<dyn ToolProvider>) -> Vec<Arc<dyn ToolProvider>> {
     let settings = || Arc::clone(&with.settings);
     let memory = MemoryTools {
@@ -266,7 +268,7 @@ fn tools_on_offer(with: &Context, system: Arc<dyn ToolProvider>) -> Vec<Arc<dyn 
     ]
 }
 
-/// Whoever may connect, and how many at once.
+/// The limits of connections.
 fn crowd(config: &Config) -> Crowd {
     Crowd::new(Limits {
         connections: config.limits.connections as usize,
@@ -274,7 +276,7 @@ fn crowd(config: &Config) -> Crowd {
     })
 }
 
-/// Every process below this one, also those whose guardian was killed.
+/// All processes below this one, including those whose guardian was killed.
 fn adopted() -> Children {
     Children::adopt().unwrap_or_else(|error| {
         tracing::warn!(%error, "this system has no reaper of orphans");
@@ -289,7 +291,7 @@ fn skills(home: &Home, settings: &Arc<Settings>, files: &FileWork) -> Arc<Skills
     Skills::new(Arc::clone(settings), library, trust, files.clone())
 }
 
-/// MODEL-6: what may be looked at when no provider is configured.
+/// MODEL-6: where to look for models if no provider is configured.
 fn detection(config: &Config) -> detect::Options {
     let forbidden = std::env::var_os("CRABTALK_DETECT").is_some_and(|value| value == "0");
     detect::Options {

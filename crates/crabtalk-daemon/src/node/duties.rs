@@ -1,19 +1,19 @@
-//! What a node does beside answering clients.
+//! A node's duties beside answering clients.
 
 use super::Node;
-use super::reload::tell_of_skills;
+use super::reload::report_skills;
 use crate::compose::Report;
 use crate::{leftovers, sweep};
 use crabtalk_domain::{Clock, SystemClock};
 use crabtalk_files::local_zone;
 use std::time::{Duration, SystemTime};
 
-/// Until interrupted runs are closed: the first requests go first.
+/// Delay before interrupted runs are closed, so that the first requests go first.
 const BEFORE_CLOSING: Duration = Duration::from_secs(1);
 
 impl Node {
-    /// Carries on the runs that a crash cut off, or closes them where that is not wanted
-    /// (STORE-7): an agent may be waiting for their end. Reads the end of each log.
+    /// Carries on the runs that a crash cut off, or closes them if `resume` is off
+    /// (STORE-7), since an agent may wait for their end. Reads the end of each log.
     pub(crate) async fn settle_interrupted_runs(&self) {
         if !self.runtime.catalog().resume {
             tokio::time::sleep(BEFORE_CLOSING).await;
@@ -33,24 +33,23 @@ impl Node {
         }
     }
 
-    /// Says to the log what there is to say of skills, as a reload does. A look
-    /// at all of them takes a while, and nobody waits for it.
-    pub(crate) async fn tell_of_skills(&self) {
+    /// Logs the findings about skills, as a reload reports them.
+    pub(crate) async fn report_skills(&self) {
         let mut report = Report::default();
-        tell_of_skills(&self.skills, &mut report).await;
+        report_skills(&self.skills, &mut report).await;
         report.log();
     }
 
-    /// Sweeps what a crash left in indexes once, and the trash and old outputs
-    /// now and every day. Never resolves.
+    /// Sweeps unfinished files once, and the trash and old outputs every day. Never
+    /// resolves.
     pub(crate) async fn sweep(&self) {
         let (home, started) = (
             self.home.clone(),
             SystemTime::now() - self.started.elapsed(),
         );
-        let left = move || leftovers::sweep_the_many(&home, started);
+        let left = move || leftovers::sweep_changes(&home, started);
         if let Err(error) = tokio::task::spawn_blocking(left).await {
-            tracing::warn!(%error, "what a crash left half written stays for now");
+            tracing::warn!(%error, "unfinished files of a crash could not be swept");
         }
         loop {
             let (home, days) = (self.home.clone(), self.config().storage.trash_days);

@@ -1,4 +1,4 @@
-//! Reads the configuration again, changes it, and swaps what is in force.
+//! Reads and changes the configuration, and puts it into force.
 
 use super::Node;
 use crate::compose::{Composed, InForce, Report, compose, sandbox, within_patience};
@@ -10,17 +10,17 @@ use crabtalk_config::{Config, ConfigFile, Home};
 use crabtalk_skills::{Folder, SkillSource};
 use std::sync::Arc;
 
-/// Findings about skills that a start or a reload tells; `crabtalk skills`
-/// tells all.
+/// Most findings about skills in the report of a start or reload; `crabtalk skills` lists
+/// all.
 const MAX_SKILL_WARNINGS: usize = 20;
 
 impl Node {
-    /// Takes what the files say now, or leaves everything as it is (OPS-4).
+    /// Puts the present files into force, or changes nothing (OPS-4).
     pub(crate) async fn reload(&self) -> Result<Report, String> {
         self.take(&mut *self.in_force.lock().await).await
     }
 
-    /// Changes `config.toml` and takes it, or leaves everything as it is.
+    /// Changes `config.toml` and puts it into force, or changes nothing.
     pub(crate) async fn edit(
         &self,
         change: impl FnOnce(&mut ConfigFile, &Config) -> Result<(), Error> + Send + 'static,
@@ -29,8 +29,7 @@ impl Node {
             .await
     }
 
-    /// Puts another text in the place of `config.toml` and takes it, or leaves
-    /// everything as it is.
+    /// Replaces the text of `config.toml` and puts it into force, or changes nothing.
     pub(crate) async fn replace_config(
         &self,
         base: Option<String>,
@@ -79,7 +78,7 @@ impl Node {
         self.memory.store(Arc::new(memory));
         self.skills
             .look_in(folders(&self.home, &self.settings.config()));
-        tell_of_skills(&self.skills, &mut report).await;
+        report_skills(&self.skills, &mut report).await;
         self.cron.reload(&mut report).await;
         self.bus.reload(&mut report).await;
         let config = self.settings.config();
@@ -90,9 +89,8 @@ impl Node {
     }
 }
 
-/// Skills that are passed over, refused or doubled are told where the rest of
-/// the configuration is.
-pub(super) async fn tell_of_skills(skills: &Arc<Skills>, report: &mut Report) {
+/// Reports skills that are ignored, refused or duplicated.
+pub(super) async fn report_skills(skills: &Arc<Skills>, report: &mut Report) {
     let skills = Arc::clone(skills);
     let listed = tokio::task::spawn_blocking(move || skills.library().list_all(None)).await;
     let warnings = listed.map(|listed| listed.warnings).unwrap_or_default();
@@ -100,8 +98,7 @@ pub(super) async fn tell_of_skills(skills: &Arc<Skills>, report: &mut Report) {
     report.warnings.extend(warnings.map(ToString::to_string));
 }
 
-/// The folders of skills: installed ones, those that the owner names in that
-/// order, imported ones.
+/// The folders of skills in order: installed, named by the owner, imported.
 pub(super) fn folders(home: &Home, config: &Config) -> Vec<Folder> {
     let mut folders = vec![Folder {
         path: home.skills_dir(),

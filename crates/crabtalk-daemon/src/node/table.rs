@@ -8,16 +8,16 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Between two looks at events that are kept for watchers.
+/// Interval between removals of old events.
 const TIDY_EVERY: Duration = Duration::from_secs(3);
 
-/// Between two passes over all conversations.
+/// Interval between passes over all conversations.
 const MAINTAIN_EVERY: Duration = Duration::from_secs(3600);
 
-/// Between two steps of a pass, for the runs beside them.
+/// Pause between steps of a pass, so that runs are not delayed.
 const MAINTAIN_PAUSE: Duration = Duration::from_millis(50);
 
-/// Starts what runs beside the clients, who need not wait for any of it.
+/// Starts the services.
 pub(crate) fn start_services(node: &Arc<Node>) {
     let services = &node.services;
     for service in [
@@ -39,29 +39,29 @@ pub(crate) fn start_services(node: &Arc<Node>) {
     }
 }
 
-/// Carries on or closes the runs that a crash cut off (STORE-7). What fails here is
-/// done when its conversation is used.
+/// Carries on or closes the runs that a crash cut off (STORE-7). A failed one is closed
+/// when its conversation is used.
 fn interrupted_runs(node: Arc<Node>) -> Service {
     let body = async move |_| {
-        // Said in the log before the first command is run.
+        // Logs the state of the sandbox before the first command.
         let _ = node.walls().await;
         node.settle_interrupted_runs().await;
         Ok(())
     };
-    // At once: whoever attaches to such a run must find it.
+    // Starts first, so that clients find the run when they attach.
     Service::optional("interrupted-runs", "runtime", body).once()
 }
 
-/// Tells which skills were passed over, and why.
+/// Logs the skills that were ignored, and why.
 fn skill_findings(node: Arc<Node>) -> Service {
     let body = async move |_| {
-        node.tell_of_skills().await;
+        node.report_skills().await;
         Ok(())
     };
     Service::optional("skill-findings", "skills", body).once()
 }
 
-/// Makes archives known to recall, in moments of rest.
+/// Indexes archives for recall while the daemon is idle.
 fn archive_index(node: Arc<Node>) -> Service {
     Service::restarted("archive-index", "memory", move |_| {
         let node = Arc::clone(&node);
@@ -86,10 +86,9 @@ fn conversation_index(node: Arc<Node>) -> Service {
             }
         }
     })
-    .unhurried()
 }
 
-/// Sweeps what was removed long ago, every day.
+/// Sweeps the trash and old outputs every day.
 fn trash(node: Arc<Node>) -> Service {
     Service::restarted("trash", "store", move |_| {
         let node = Arc::clone(&node);
@@ -100,14 +99,14 @@ fn trash(node: Arc<Node>) -> Service {
     })
 }
 
-/// Fires cron entries. Without their books it fires nothing, and tries again.
+/// Fires cron entries. Fails and restarts while the books cannot be read.
 fn cron(node: Arc<Node>) -> Service {
     Service::restarted("cron", "cron", move |_| {
         crate::cron::work(node.cron.clone(), node.starter())
     })
 }
 
-/// Tells the owner what happens while nobody looks.
+/// Delivers notifications to the owner.
 fn notifications(node: Arc<Node>) -> Service {
     Service::restarted("notifications", "notify", move |_| {
         let notifier = node.notifier.clone();
@@ -118,14 +117,14 @@ fn notifications(node: Arc<Node>) -> Service {
     })
 }
 
-/// Fires what is published. Without its journal it fires nothing, and tries again.
+/// Fires events. Fails and restarts while the records cannot be read.
 fn bus(node: Arc<Node>) -> Service {
     Service::restarted("bus", "bus", move |_| {
         crate::bus::work(node.bus.clone(), node.starter())
     })
 }
 
-/// Writes what of the record nobody waits for: what was refused, and tried.
+/// Writes queued entries of the audit, such as refusals.
 fn audit(node: Arc<Node>) -> Service {
     Service::restarted("audit", "audit", move |_| {
         let audit = node.audit.clone();
@@ -133,8 +132,7 @@ fn audit(node: Arc<Node>) -> Service {
     })
 }
 
-/// Finds components and tells of them. What is connected stays so while it is
-/// started again.
+/// Discovers components and publishes their news. Connections survive its restart.
 fn components(node: Arc<Node>) -> Service {
     Service::restarted("components", "mcp", move |_| {
         let (mcps, config) = (Arc::clone(&node.mcps), node.config());
@@ -142,7 +140,7 @@ fn components(node: Arc<Node>) -> Service {
     })
 }
 
-/// Lets events go that no watcher will come back for.
+/// Drops events that are too old for a reconnecting watcher.
 fn event_logs(node: Arc<Node>) -> Service {
     Service::restarted("event-logs", "runtime", move |_| {
         let node = Arc::clone(&node);
@@ -155,8 +153,7 @@ fn event_logs(node: Arc<Node>) -> Service {
     })
 }
 
-/// Ends what falls to the daemon when a command kills its guardian. Without it
-/// processes of commands would go on that nobody owns.
+/// Ends processes of commands whose guardian was killed.
 fn orphans(node: Arc<Node>) -> Service {
     Service::vital("orphans", "tools", async move |_| {
         let watched = node.children.watch().await;

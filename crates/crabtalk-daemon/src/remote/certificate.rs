@@ -1,5 +1,4 @@
-//! The certificate that clients pin: the owner's own, or one that is made on first
-//! use and kept.
+//! The TLS certificate that clients pin: the owner's, or one that is made on first use.
 
 use crabtalk_config::{Home, TcpTls, read_limited, write_atomic};
 use crabtalk_transport::{Certificate, make_certificate};
@@ -8,12 +7,12 @@ use std::path::{Path, PathBuf};
 /// Largest certificate or key file; chains have a few kilobytes.
 const MAX_PEM_BYTES: u64 = 256 * 1024;
 
-/// Where our own lie, below the home.
+/// The folder of the daemon's own certificate.
 pub(crate) fn folder(home: &Home) -> PathBuf {
     home.state_dir().join("tls")
 }
 
-/// Reads the certificate, or makes it. Waits for the disk.
+/// Reads or makes the certificate. Blocks.
 pub(super) fn load(home: &Home, tls: &TcpTls) -> Result<Option<Certificate>, String> {
     let (chain, key) = match tls {
         TcpTls::Off => return Ok(None),
@@ -30,8 +29,8 @@ pub(super) fn load(home: &Home, tls: &TcpTls) -> Result<Option<Certificate>, Str
     Ok(Some(loaded))
 }
 
-/// The files of our own certificate, made if they are not there. The key comes
-/// first: a crash between the two leaves a key that is written over.
+/// The files of the daemon's own certificate, made if absent. The key is written first, so
+/// that a crash leaves a key that is overwritten.
 fn own(home: &Home) -> Result<(PathBuf, PathBuf), String> {
     let folder = folder(home);
     let (chain, key) = (folder.join("cert.pem"), folder.join("key.pem"));

@@ -1,9 +1,8 @@
-//! What a token reaches.
+//! The reach of a token.
 //!
-//! Invariants: a token without the role `admin` reaches no owner's conversation,
-//! whatever its patterns say; what the daemon does by itself is reached only by
-//! patterns that say so; the answer depends on the token and on who is an owner,
-//! never on what exists.
+//! Invariants: without the role `admin` a token reaches no owner's conversation, even if a
+//! pattern matches; senders of the daemon need a pattern that names them; the answer
+//! depends on the token and the configured owners, never on the existence of objects.
 
 use crate::error::Error;
 use crabtalk_config::{Config, Token, TokenRole};
@@ -18,28 +17,28 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How the senders begin that only the daemon makes (CONV-10).
+/// Prefixes of the daemon's own senders (CONV-10).
 const RESERVED: [&str; 3] = ["cron", "delegate:", "event:"];
 
-/// How long connections from one address count as one login.
+/// Connections from one address within this time count as one login.
 const LOGIN_LASTS: Duration = Duration::from_secs(300);
 
-/// Addresses that are remembered of one token.
+/// Most remembered addresses of one token.
 const MAX_LATELY: usize = 64;
 
-/// A token in force, and when it no longer is.
+/// A token in force.
 #[derive(Debug)]
 pub(crate) struct Grant {
     token: Token,
     name: TokenName,
     gone: CancellationToken,
-    /// Connections that have shown it.
+    /// Authenticated connections.
     connections: AtomicU32,
-    /// From where it was shown lately, and when.
+    /// Recent addresses with their times.
     lately: Mutex<Vec<(IpAddr, Instant)>>,
 }
 
-/// A token as a connection has shown it.
+/// A token of an authenticated connection.
 #[derive(Debug)]
 pub(crate) struct Shown(Arc<Grant>);
 
@@ -62,7 +61,7 @@ fn is_owners(config: &Config, sender: &str) -> bool {
 
 impl Grant {
     pub(super) fn new(token: Token) -> Option<Self> {
-        // The configuration has checked it by the same rule.
+        // The configuration has checked the name by the same rule.
         let name = TokenName::new(&token.name).ok()?;
         Some(Self {
             token,
@@ -77,7 +76,7 @@ impl Grant {
         &self.token
     }
 
-    /// Its name, which is its sender where it names none.
+    /// Its name, which is its default sender.
     pub(crate) fn name(&self) -> &str {
         &self.token.name
     }
@@ -94,14 +93,14 @@ impl Grant {
         self.token.role == TokenRole::Admin
     }
 
-    /// A connection has shown it, until what this gives is dropped.
+    /// Counts a connection until the result is dropped.
     pub(crate) fn show(self: &Arc<Self>) -> Shown {
         self.connections.fetch_add(1, Ordering::Relaxed);
         Shown(Arc::clone(self))
     }
 
-    /// Whether it was not shown from this address for a while: then it is a login.
-    /// A client opens a connection for each thing that it asks.
+    /// Whether a connection from this address is a new login. Clients open a connection
+    /// for each command.
     pub(crate) fn comes_anew(&self, from: IpAddr) -> bool {
         let now = Instant::now();
         let lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
@@ -109,7 +108,7 @@ impl Grant {
         known.is_none_or(|(_, at)| now - *at >= LOGIN_LASTS)
     }
 
-    /// Remembers a login that was recorded.
+    /// Remembers a recorded login.
     pub(crate) fn came(&self, from: IpAddr) {
         let mut lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
         lately.retain(|(address, at)| *address != from && at.elapsed() < LOGIN_LASTS);
@@ -123,7 +122,7 @@ impl Grant {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// Ends whatever was begun with it.
+    /// Ends its connections.
     pub(super) fn end(&self) {
         self.gone.cancel();
     }
@@ -136,7 +135,7 @@ impl Grant {
                 .is_some_and(|until| until <= Timestamp::now())
     }
 
-    /// Resolves when it counts no more, with what its holder is told.
+    /// Resolves when the token is removed, changed or expired.
     pub(crate) fn ended(&self) -> impl Future<Output = Error> + Send + 'static {
         let (gone, until) = (self.gone.clone(), self.token.until);
         async move {
@@ -181,22 +180,22 @@ impl Grant {
         self.token.agents.is_none()
     }
 
-    /// Whether nothing but its role bounds it.
+    /// Whether only its role limits it.
     pub(crate) fn unrestricted(&self) -> bool {
         self.token.role != TokenRole::Talk && self.all_agents() && self.token.senders.is_none()
     }
 
-    /// Whether it reaches all that there is.
+    /// Whether it reaches all objects.
     pub(crate) fn everything(&self) -> bool {
         self.is_admin() && self.unrestricted()
     }
 
-    /// Whether it may act for an owner, who decides on what is asked of owners.
+    /// Whether it may act for an owner, and answer asks to owners.
     pub(crate) fn acts_for_owner(&self, config: &Config) -> bool {
         self.is_admin() && config.owners.iter().any(|owner| self.sender(config, owner))
     }
 
-    /// Who it is when it answers what is asked.
+    /// Its principal when it answers asks.
     pub(crate) fn answers_as(&self, config: &Config) -> Principal {
         match self.acts_for_owner(config) {
             true => Principal::Admin(self.name.clone()),
@@ -204,12 +203,12 @@ impl Grant {
         }
     }
 
-    /// Whether it may name a folder, which is given without links on its way.
-    /// Asks the disk where its own folders lead.
+    /// Whether it may name a folder, given with links resolved. Resolves the links of the
+    /// token's own folders. Blocks.
     pub(crate) fn folder(&self, folder: &Path) -> bool {
         match &self.token.cwd {
             Some(roots) => roots.iter().any(|root| {
-                // One that is not there holds nothing.
+                // An absent folder contains nothing.
                 root.canonicalize()
                     .is_ok_and(|root| folder.starts_with(root))
             }),
@@ -217,8 +216,8 @@ impl Grant {
         }
     }
 
-    /// Who it is when it speaks as a sender. It is an owner only where it may be,
-    /// and `named` that sender itself.
+    /// Its principal when it speaks as a sender. It is an owner's only if the request
+    /// `named` that owner and the token may act for it.
     pub(crate) fn principal(&self, config: &Config, sender: &str, named: bool) -> Principal {
         let name = self.name.clone();
         let as_owner = named && self.is_admin() && is_owners(config, sender);
@@ -236,7 +235,7 @@ fn fits(patterns: &Option<Vec<String>>, name: &str) -> bool {
 
 /// Waits until an instant has passed; for ever without one.
 async fn past(until: Option<Timestamp>) {
-    /// A clock that is set is noticed after so long.
+    /// A changed clock is noticed within this time.
     const LOOK_AGAIN: Duration = Duration::from_secs(60);
     let Some(until) = until else {
         return std::future::pending().await;

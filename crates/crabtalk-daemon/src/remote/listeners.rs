@@ -1,8 +1,8 @@
-//! The listeners, opened and closed as the configuration says.
+//! The TCP listeners of the configuration.
 //!
-//! Invariants: a listener that stays as it is loses no connection to a reload; one
-//! that cannot be opened is told, and stops neither the daemon nor the others; the
-//! service exists from the first listener on, and not before.
+//! Invariants: a reload keeps unchanged listeners and their connections; a listener that
+//! cannot be opened is reported and has no effect on others; the service starts with the
+//! first listener.
 
 use super::certificate;
 use crate::compose::Report;
@@ -17,28 +17,27 @@ use tokio::sync::{Mutex, Notify, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// Listeners that wait to be served: as many as there can be.
+/// Most listeners in the queue to the service.
 const QUEUE: usize = 16;
 
-/// How long a port is tried again that a listener of ours has just left.
+/// Longest wait for a port that a closing listener of ours still holds.
 const AGAIN_WITHIN: Duration = Duration::from_secs(2);
 
-/// Between two tries.
+/// Interval between two attempts.
 const AGAIN_EVERY: Duration = Duration::from_millis(10);
 
-/// Until a listener is tried again whose port was taken or whose address was not up:
-/// at boot, networks take a while.
+/// Pause before a failed listener is opened again: at boot, networks take a while.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// Who answers those who come in.
+/// Serves the connections of the listeners.
 pub(crate) trait Answers: Send + Sync {
-    /// The services of the daemon, of which the listeners are one.
+    /// The services of the daemon.
     fn services(&self) -> &Services;
 
-    /// What listens.
+    /// The listeners.
     fn ears(&self) -> &Ears;
 
-    /// Answers whoever comes in by this listener, until `stop` is cancelled.
+    /// Serves the connections of a listener until `stop` is cancelled.
     fn answer(
         self: Arc<Self>,
         listener: Listener,
@@ -46,32 +45,32 @@ pub(crate) trait Answers: Send + Sync {
     ) -> BoxFuture<'static, ()>;
 }
 
-/// What listens. Nothing, as long as nothing is configured.
+/// The open listeners.
 pub(crate) struct Ears {
     home: Home,
     answering: OnceLock<Weak<dyn Answers>>,
-    /// Held over a change.
+    /// Locked during a change.
     open: Mutex<Open>,
 }
 
 #[derive(Default)]
 struct Open {
     listeners: Vec<Listening>,
-    /// To the service, once there is one.
+    /// The queue to the service, once it runs.
     serve: Option<mpsc::Sender<Begin>>,
-    /// What is wanted and not open.
+    /// The configuration with listeners that could not be opened.
     missing: Option<Tcp>,
-    /// Wakes the service that tries that again, once there is one.
+    /// Wakes the service that opens them again, once it runs.
     retry: Option<Arc<Notify>>,
     fingerprint: Option<Fingerprint>,
 }
 
 struct Listening {
-    /// As the configuration names it.
+    /// The configured address.
     wanted: SocketAddr,
-    /// As the system does, with a port.
+    /// The actual address.
     at: SocketAddr,
-    /// What it was opened with.
+    /// Its settings.
     how: How,
     close: CancellationToken,
 }
@@ -87,11 +86,11 @@ struct How {
 struct Begin {
     listener: Listener,
     close: CancellationToken,
-    /// Answered when it is in the service's hands.
+    /// Sent when the service has it.
     taken: oneshot::Sender<()>,
 }
 
-/// A listener that is open.
+/// An open listener.
 pub(crate) enum Listener {
     Plain(TcpListener),
     Tls(TlsListener),
@@ -106,19 +105,19 @@ impl Ears {
         }
     }
 
-    /// Says whose they are. Before that nothing is opened.
+    /// Sets the server of their connections. Before that nothing is opened.
     pub(super) fn belong_to(&self, answering: Weak<dyn Answers>) {
         let _ = self.answering.set(answering);
     }
 
-    /// Where it listens, and by what its certificate is known.
+    /// The addresses, and the fingerprint of the certificate.
     pub(crate) async fn addresses(&self) -> (Vec<SocketAddr>, Option<Fingerprint>) {
         let open = self.open.lock().await;
         let at = open.listeners.iter().map(|listening| listening.at);
         (at.collect(), open.fingerprint)
     }
 
-    /// Opens what is wanted and not open, closes what is open and not wanted.
+    /// Opens and closes listeners according to the configuration.
     pub(super) async fn apply(&self, wanted: Option<&Tcp>, report: &mut Report) {
         self.change(&mut *self.open.lock().await, wanted, report)
             .await;
@@ -135,7 +134,7 @@ impl Ears {
         let certificate = match self.certificate(wanted).await {
             Ok(certificate) => certificate,
             Err(error) => {
-                let error = format!("[tcp] is as it was before: its certificate: {error}");
+                let error = format!("[tcp] stays unchanged, because of its certificate: {error}");
                 report.errors.push(error);
                 return;
             }
@@ -149,7 +148,7 @@ impl Ears {
         let addresses = wanted.map(|tcp| tcp.listen.clone()).unwrap_or_default();
         let left = open.close_all_but(&addresses, &how);
         for address in addresses {
-            // One with port 0 is open already too, by what it was called.
+            // Compared by the configured address, which may have port 0.
             if open.listeners.iter().any(|one| one.wanted == address) {
                 continue;
             }
@@ -157,7 +156,7 @@ impl Ears {
                 Ok(listener) => listener,
                 Err(error) => {
                     let again = RETRY_AFTER.as_secs();
-                    let error = format!("[tcp]: {error}; it is tried again every {again} s");
+                    let error = format!("[tcp]: {error}; the daemon tries again every {again} s");
                     report.errors.push(error);
                     open.missing = wanted.cloned();
                     continue;
@@ -171,7 +170,7 @@ impl Ears {
         }
     }
 
-    /// Tries again what could not be opened, until it is or is wanted no longer.
+    /// Opens failed listeners again until they are open or removed.
     async fn retry(&self) {
         loop {
             tokio::time::sleep(RETRY_AFTER).await;
@@ -179,7 +178,7 @@ impl Ears {
             let Some(wanted) = open.missing.take() else {
                 return;
             };
-            // It was told when it failed first.
+            // The first failure was reported.
             let mut report = Report::default();
             self.change(&mut open, Some(&wanted), &mut report).await;
         }
@@ -207,8 +206,8 @@ async fn listen(
     let begun = tokio::time::Instant::now();
     let tcp = loop {
         match TcpListener::bind(address, how.proxy.clone()).await {
-            // Ours, which is being closed this instant.
-            Err(TcpError::Taken { .. })
+            // A closing listener of ours holds it.
+            Err(TcpError::Taken(_))
                 if left.contains(&address) && begun.elapsed() < AGAIN_WITHIN =>
             {
                 tokio::time::sleep(AGAIN_EVERY).await;
@@ -218,10 +217,7 @@ async fn listen(
     };
     Ok(match certificate {
         None => Listener::Plain(tcp),
-        Some(certificate) => Listener::Tls(
-            TlsListener::new(tcp, certificate.clone())
-                .map_err(|error| format!("cannot listen on {address}: {error}"))?,
-        ),
+        Some(certificate) => Listener::Tls(TlsListener::new(tcp, certificate.clone())),
     })
 }
 
@@ -235,7 +231,7 @@ impl Listener {
 }
 
 impl Open {
-    /// The addresses that were left.
+    /// Closes other listeners. Returns their addresses.
     fn close_all_but(&mut self, addresses: &[SocketAddr], how: &How) -> Vec<SocketAddr> {
         let mut left = Vec::new();
         self.listeners.retain(|listening| {
@@ -267,7 +263,7 @@ impl Open {
         };
         let serve = self.serve.get_or_insert_with(|| start_service(answering));
         if serve.send(begin).await.is_err() || is_taken.await.is_err() {
-            tracing::error!(address = %at, "the service for TCP has ended; restart the daemon");
+            tracing::error!(address = %at, "the TCP service has ended; restart the daemon");
             return;
         }
         match &how.fingerprint {
@@ -283,7 +279,7 @@ impl Open {
     }
 }
 
-/// Starts the service that tries listeners again.
+/// Starts the service that opens failed listeners again.
 fn start_retrying(answering: &Arc<dyn Answers>) -> Arc<Notify> {
     let wake = Arc::new(Notify::new());
     let (woken, who) = (Arc::clone(&wake), Arc::downgrade(answering));
@@ -310,7 +306,7 @@ fn start_service(answering: &Arc<dyn Answers>) -> mpsc::Sender<Begin> {
         serve_all(who, begun, stop).await;
         Ok(())
     };
-    // What an owner does on the Unix socket goes on without it.
+    // The Unix socket works without it.
     let service = Service::optional("tcp", "transport", body).draining();
     answering.services().start(service);
     begin
@@ -331,7 +327,7 @@ async fn serve_all(
                 open.retain(|close| !close.is_cancelled());
                 open.push(close.clone());
                 loops.spawn(Arc::clone(&answering).answer(listener, close));
-                // Whoever waited for this may have given up.
+                // The caller may have stopped waiting.
                 let _ = taken.send(());
             }
             Some(ended) = loops.join_next() => {

@@ -1,7 +1,6 @@
 //! The tokens in force.
 //!
-//! Invariant: a token is compared with all of them, in a time that tells nothing of
-//! which one it resembles.
+//! Invariant: a token is compared with all of them in constant time.
 
 use super::grant::Grant;
 use arc_swap::ArcSwap;
@@ -11,20 +10,20 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use subtle::{Choice, ConstantTimeEq};
 
-/// What a token begins with, so that people and scanners of secrets know it.
+/// The prefix of a token, for secret scanners.
 const PREFIX: &str = "ctk_";
 
-/// Random bytes of a token: nobody guesses 256 bits.
+/// Random bytes of a token.
 const BYTES: usize = 32;
 
-/// Longest token that is looked at. Ours are shorter.
+/// Longest token that is compared. Ours are shorter.
 const MAX_TOKEN_BYTES: usize = 256;
 
 #[derive(Default)]
 pub(crate) struct Tokens(ArcSwap<Vec<Arc<Grant>>>);
 
 impl Tokens {
-    /// Takes those of a configuration. What is not in it as it was before ends.
+    /// Applies the tokens of a configuration. Ends removed and changed ones.
     pub(crate) fn replace(&self, config: &Config) {
         let before = self.0.load_full();
         let kept = |token: &crabtalk_config::Token| {
@@ -45,14 +44,14 @@ impl Tokens {
         }
     }
 
-    /// Connections that have shown a token.
+    /// The connections of a token.
     pub(crate) fn connections(&self, name: &str) -> u32 {
         let all = self.0.load();
         let named = all.iter().find(|grant| grant.name() == name);
         named.map_or(0, |grant| grant.connections())
     }
 
-    /// The one that was shown, if it counts.
+    /// Finds a token in force.
     pub(crate) fn find(&self, shown: &str) -> Option<Arc<Grant>> {
         if shown.is_empty() || shown.len() > MAX_TOKEN_BYTES {
             return None;
@@ -60,7 +59,7 @@ impl Tokens {
         let hash = hash(shown);
         let mut found = None;
         for grant in self.0.load().iter() {
-            // All are compared, each to its end.
+            // All are compared completely.
             let same: Choice = grant.token().hash.0.ct_eq(&hash.0);
             if bool::from(same) {
                 found = Some(Arc::clone(grant));
@@ -103,7 +102,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_token_counts_until_it_is_removed_changed_or_over() {
+    async fn token_is_valid_until_removed_changed_or_expired() {
         let tokens = Tokens::default();
         let (shown, hash) = new_token().unwrap();
         let (other, other_hash) = new_token().unwrap();
@@ -121,7 +120,7 @@ mod tests {
         ] {
             assert!(tokens.find(wrong).is_none(), "{wrong}");
         }
-        // Nothing happens to those that stay as they are.
+        // Unchanged tokens are kept.
         tokens.replace(&config(&[
             ("b", &other_hash, ""),
             ("a", &hash, "agents = \"x\""),
@@ -136,7 +135,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_end_date_ends_what_is_open() {
+    async fn end_date_ends_connections() {
         let tokens = Tokens::default();
         let (shown, hash) = new_token().unwrap();
         let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_millis(30);

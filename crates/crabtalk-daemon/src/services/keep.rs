@@ -1,4 +1,4 @@
-//! Keeps one service: runs it, and does what it says when it fails.
+//! Supervises one service: runs it and applies its policies.
 
 use super::{Board, OnFailure, OnStop, Service, Span, State};
 use futures_util::FutureExt;
@@ -7,21 +7,18 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Pause before a failed service is started again for the first time, doubling
-/// up to [`LONGEST_PAUSE`]: what failed by chance is back before anybody
-/// misses it.
+/// Pause before the first restart, doubling up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Longest pause between two starts: what keeps failing costs one try and one
-/// line of the log a minute.
+/// Longest pause: a persistent failure costs one start and one line of the log a minute.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// What ran for so long has recovered: its next failure is its first.
+/// A service that ran this long has recovered: its next pause is the first again.
 const STEADY_AFTER: Duration = Duration::from_secs(120);
 
-/// How a service came to an end.
+/// The end of a service's body.
 enum Ending {
-    /// The daemon stops, and the service did not fail over it.
+    /// It ended at shutdown.
     Stopped,
     Done,
     Failed(String),
@@ -42,7 +39,7 @@ pub(super) async fn keep(mut service: Service, board: Board) {
         match service.on_failure {
             OnFailure::Restart if !board.stop().is_cancelled() => {}
             OnFailure::EndDaemon => {
-                tracing::error!(service = name, owner, %error, "a service failed, without which the daemon ends");
+                tracing::error!(service = name, owner, %error, "a vital service failed; the daemon ends");
                 board.is_now(State::Failed);
                 return board.breaks(format!("the service {name:?} failed: {error}"));
             }
@@ -79,15 +76,15 @@ async fn run(service: &mut Service, board: &Board) -> Ending {
         },
     };
     match ended {
-        Err(panic) => Ending::Failed(format!("it panicked: {}", said(&*panic))),
+        Err(panic) => Ending::Failed(format!("it panicked: {}", panic_text(&*panic))),
         Ok(Err(error)) => Ending::Failed(format!("{error:#}")),
         Ok(Ok(())) if board.stop().is_cancelled() => Ending::Stopped,
         Ok(Ok(())) if service.span == Span::Once => Ending::Done,
-        Ok(Ok(())) => Ending::Failed("it returned, although it runs as long as the daemon".into()),
+        Ok(Ok(())) => Ending::Failed("it returned before the daemon's end".into()),
     }
 }
 
-fn said(panic: &(dyn Any + Send)) -> &str {
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied())
         .unwrap_or("without a message")

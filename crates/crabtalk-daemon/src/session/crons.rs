@@ -138,7 +138,7 @@ impl Session {
         let found = listed.iter().find(|listed| listed.entry.draft.id == id);
         match found.is_some_and(|listed| self.reaches_key(&listed.entry.key)) {
             true => Ok(()),
-            false => Err(Error::NotFound(format!("there is no cron entry {id}"))),
+            false => Err(Error::NotFound(format!("cron entry {id} does not exist"))),
         }
     }
 

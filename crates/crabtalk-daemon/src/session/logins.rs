@@ -5,7 +5,6 @@
 
 use super::Session;
 use crate::error::Error;
-use crabtalk_mcp::LoggedOut;
 use crabtalk_proto::*;
 
 impl Session {
@@ -43,11 +42,8 @@ impl Session {
             return Err(Error::Invalid(format!("{name:?} is no server's name")));
         }
         match self.node.mcps.servers.log_out(&name).await {
-            Ok(LoggedOut::Done) => Ok(()),
-            Ok(LoggedOut::Nobody) => Err(Error::NotFound(format!("nobody is logged in to {name}"))),
-            Ok(LoggedOut::HereAlone { why }) => Err(Error::Upstream(format!(
-                "the login to {name} is forgotten here; {why}"
-            ))),
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Error::NotFound(format!("not logged in to {name}"))),
             Err(why) => Err(Error::Failed(why)),
         }
     }

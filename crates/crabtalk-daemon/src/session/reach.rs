@@ -1,87 +1,15 @@
-//! What a request names, and whether its client's token reaches that (REMOTE-1).
+//! Whether a client's token reaches the objects that a request names (REMOTE-1).
 //!
-//! Invariants: every operation is looked at, or it does not compile; whether one is
-//! refused depends on the token and on who is an owner, never on what exists, so
-//! that nobody learns of anything by asking; lists are filtered where they are
-//! made.
+//! Invariants: a refusal depends on the token and on the configured owners, never on
+//! the existence of an object, so that a refusal reveals nothing; lists are filtered
+//! where they are made.
 
 use super::Session;
+use super::requests::{Names, row};
 use crate::error::Error;
 use crabtalk_domain::ConversationKey;
 use crabtalk_proto::client_message::Msg;
 use crabtalk_runtime::{Error as RunError, PendingAsk as Waiting};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Names<'a> {
-    /// Nothing that anybody owns.
-    Nothing,
-    /// A conversation that may be there.
-    Pair(&'a str, &'a str),
-    /// A conversation that the client speaks in, and another agent in it.
-    Speaks(&'a str, &'a str, &'a str),
-    Agent(&'a str),
-    /// Nothing, but its answer does: it is filtered. So is what it names by a
-    /// number or a file, when that is looked up.
-    Answer,
-    /// An event's source, which may start any agent.
-    Event(&'a str),
-    /// What belongs to the whole node.
-    Node,
-}
-
-pub(super) fn names(request: &Msg) -> Names<'_> {
-    match request {
-        Msg::Hello(_) | Msg::Ping(_) | Msg::ListModels(_) | Msg::TestCron(_) => Names::Nothing,
-        Msg::Send(m) => speaks(&m.agent, &m.sender, &m.guest),
-        Msg::Stream(m) => speaks(&m.agent, &m.sender, &m.guest),
-        Msg::ExpectMessage(m) => Names::Speaks(&m.agent, &m.sender, ""),
-        Msg::Kill(m) => Names::Pair(&m.agent, &m.sender),
-        Msg::SteerSession(m) => Names::Pair(&m.agent, &m.sender),
-        Msg::Compact(m) => Names::Speaks(&m.agent, &m.sender, ""),
-        Msg::ReplyToAsk(m) => match m.ask_id.as_deref() {
-            // The id says which, and is looked up.
-            Some(id) if !id.is_empty() => Names::Answer,
-            Some(_) | None => Names::Pair(&m.agent, &m.sender),
-        },
-        Msg::GetHistory(m) => Names::Pair(&m.agent, &m.sender),
-        Msg::RemoveConversation(m) => Names::Pair(&m.agent, &m.sender),
-        Msg::SetConversation(m) => Names::Pair(&m.agent, &m.sender),
-        Msg::RestoreConversation(m) => Names::Pair(&m.agent, &m.sender),
-        Msg::ListArchives(m) => Names::Pair(&m.agent, &m.sender),
-        Msg::GetArchive(m) => Names::Pair(&m.agent, &m.sender),
-        Msg::Search(m) => Names::Pair(&m.agent, &m.sender),
-        Msg::Attach(m) => Names::Pair(&m.agent, &m.sender),
-        Msg::ListChanges(m) => Names::Pair(&m.agent, &m.sender),
-        Msg::Undo(m) => Names::Pair(&m.agent, &m.sender),
-        Msg::ListMemory(m) => Names::Pair(&m.agent, &m.sender),
-        Msg::GetMemory(m) => Names::Pair(&m.agent, &m.sender),
-        Msg::Remember(m) => Names::Pair(&m.agent, &m.sender),
-        Msg::Forget(m) => Names::Pair(&m.agent, &m.sender),
-        Msg::GetRights(m) => Names::Agent(&m.agent),
-        Msg::GetAgent(m) => Names::Agent(&m.name),
-        Msg::CreateCron(m) => Names::Speaks(&m.agent, &m.sender, ""),
-        Msg::SubscribeEvent(m) => Names::Agent(&m.target_agent),
-        Msg::PublishEvent(m) => Names::Event(&m.source),
-        any! {
-            ListAsks ListApprovals RemoveApproval ListActiveConversations ListConversations
-            ListTrash SearchConversations GetConversationHistory DeleteConversation ListAgents
-            ListSkills DeleteCron ListCrons RunCron SetCron ListCronRuns UnsubscribeEvent
-            ListSubscriptions GetStats SubscribeEvents
-        } => Names::Answer,
-        any! {
-            ImportMemory CreateAgent UpdateAgent DeleteAgent ListProviders SetProvider
-            DeleteProvider SetActiveModel TestModel FindProviders ListMcps SetMcp DeleteMcp
-            TestMcp LoginMcp FinishMcpLogin LogoutMcp ListComponents SetLocalMcps SetEnabled
-            GetConfig SetConfig Reload ReloadConfig CreateToken ListTokens RemoveToken ListAudit
-            NewAuditChain CheckConversations Extension
-        } => Names::Node,
-    }
-}
-
-fn speaks<'a>(agent: &'a str, sender: &'a Option<String>, guest: &'a Option<String>) -> Names<'a> {
-    let text = |text: &'a Option<String>| text.as_deref().unwrap_or_default();
-    Names::Speaks(agent, text(sender), text(guest))
-}
 
 impl Session {
     /// Refuses what names something beyond the client's token.
@@ -94,7 +22,7 @@ impl Session {
             "" => grant.name().to_owned(),
             sender => sender.to_owned(),
         };
-        match names(request) {
+        match row(request).0 {
             Names::Nothing | Names::Answer => Ok(()),
             Names::Pair(agent, sender) => {
                 let (agent, sender) = (self.or_default_agent(agent), or(sender));

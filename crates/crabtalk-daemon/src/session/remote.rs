@@ -7,12 +7,12 @@ use super::{LOCAL_SENDER, Session};
 use crate::audit::entry;
 use crate::error::Error;
 use crate::node::Node;
-use crate::remote::{Answers, Ears, Grant, Listener, Shown};
+use crate::remote::{Answers, Ears, Grant, Listener, REFUSAL_DELAY, Shown};
 use crate::services::Services;
 use crabtalk_domain::{BoxFuture, Principal};
 use crabtalk_guardian::{Peers, Refusal};
 use crabtalk_proto::{HelloMsg, PROTOCOL_VERSION, Role, Server, Status, WelcomeMsg};
-use crabtalk_transport::{Accept, Peer, Source, serve};
+use crabtalk_transport::{Accept, Peer, serve};
 use std::future::{Future, pending};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
@@ -49,15 +49,8 @@ where
 {
     let crowd = node.crowd.clone();
     let ends = stop.clone();
-    let session = move |peer: SocketAddr| {
-        let source = A::source(&peer);
-        Ok(Session::of_stranger(
-            Arc::clone(&node),
-            peer,
-            source,
-            ends.clone(),
-        ))
-    };
+    let session =
+        move |peer: SocketAddr| Ok(Session::of_stranger(Arc::clone(&node), peer, ends.clone()));
     serve(listener, crowd, session, stop).await;
 }
 
@@ -69,8 +62,6 @@ pub(super) enum Who {
 
 pub(super) struct Remote {
     address: SocketAddr,
-    /// By what its guesses are counted.
-    source: Source,
     /// Its token, once it has shown one.
     shown: OnceLock<Shown>,
 }
@@ -139,15 +130,9 @@ impl Session {
     }
 
     /// Of somebody who has to show a token first.
-    fn of_stranger(
-        node: Arc<Node>,
-        address: SocketAddr,
-        source: Option<Source>,
-        shutdown: CancellationToken,
-    ) -> Self {
+    fn of_stranger(node: Arc<Node>, address: SocketAddr, shutdown: CancellationToken) -> Self {
         let remote = Remote {
             address,
-            source: source.unwrap_or(Source::Address(address.ip())),
             shown: OnceLock::new(),
         };
         Self::new(node, Who::Remote(remote), shutdown)
@@ -215,16 +200,15 @@ impl Session {
             let _ = remote.shown.set(grant.show());
             return Ok(());
         }
-        let wrong = elsewhere.guesses().wrong(remote.source);
-        if wrong.tell {
+        if let Some(count) = elsewhere.refusals().add() {
             tracing::warn!(
                 target: "security",
                 address = %remote.address,
-                count = wrong.count,
+                count,
                 "a token was refused"
             );
         }
-        tokio::time::sleep(wrong.wait).await;
+        tokio::time::sleep(REFUSAL_DELAY).await;
         let message = match hello.token.is_empty() {
             true => "this daemon wants a token: `crabtalk tokens add` makes one where it runs",
             false => "this token is not known here, or is over",

@@ -1,7 +1,7 @@
 //! Starts a run: the message is on disk, then Start is published.
 
 use super::announce::Synced;
-use super::mode::mode_of;
+use super::mode::{is_contained, mode_of};
 use super::repeats::Repeats;
 use super::{Announcer, Ending, Facts, Publisher, Run, RunRequest, Work};
 use crate::catalog::Catalog;
@@ -25,14 +25,14 @@ pub(super) async fn start<'a>(
 ) -> Result<Run<'a>, Error> {
     let Work { job, cut } = work;
     let catalog = rt.catalog.load_full();
-    let (speakers, facts) = composed(rt, shared, open, &catalog, &job).await?;
+    let (speakers, facts, is_contained) = composed(rt, shared, open, &catalog, &job).await?;
     let Speakers {
         guest,
         primary,
         speaker,
     } = speakers;
     let standing = standing_of(&catalog, &job.request);
-    let mode = mode_of(rt, &job.request, &speaker, standing, &facts.cwd).await;
+    let mode = mode_of(&job.request, &speaker, standing, is_contained);
     let is_carried_on = cut.is_some();
     let said = match &cut {
         Some(_) => None,
@@ -102,26 +102,35 @@ pub(super) async fn start<'a>(
     })
 }
 
-/// The agents as hooks composed them, and the facts for hooks. A kill does not wait
-/// for hooks: the model is not called, and the message is kept (CONV-5).
+/// The agents as hooks composed them, the facts for hooks, and whether the folder
+/// allows mode `auto`. A kill does not wait for hooks: the model is not called, and
+/// the message is kept (CONV-5).
 async fn composed(
     rt: &Inner,
     shared: &Shared,
     open: &Open,
     catalog: &Catalog,
     job: &Job,
-) -> Result<(Speakers, Arc<Facts>), Error> {
+) -> Result<(Speakers, Arc<Facts>, bool), Error> {
     let configured = Speakers::as_configured(catalog, &job.request)?;
     let mut facts = facts(rt, shared, open, catalog, &job.request, &configured);
-    let (speakers, hook) = tokio::select! {
+    let standing = standing_of(catalog, &job.request);
+    // Both wait for the disk, so they wait at the same time.
+    let both = async {
+        futures_util::join!(
+            configured.composed(rt, &facts, &job.request.content),
+            is_contained(rt, &job.request, &facts.agent, standing, &facts.cwd)
+        )
+    };
+    let ((speakers, hook), is_contained) = tokio::select! {
         biased;
         () = rt.shutdown.cancelled() => return Err(Error::ShuttingDown),
-        () = job.cancel.cancelled() => (configured, None),
-        composed = configured.composed(rt, &facts, &job.request.content) => composed,
+        () = job.cancel.cancelled() => ((configured, None), false),
+        both = both => both,
     };
     facts.agent = Arc::clone(&speakers.speaker);
     facts.hook = hook.unwrap_or(facts.hook);
-    Ok((speakers, Arc::new(facts)))
+    Ok((speakers, Arc::new(facts), is_contained))
 }
 
 fn standing_of(catalog: &Catalog, request: &RunRequest) -> Standing {

@@ -1,9 +1,9 @@
 //! Events: what is published starts who subscribed, once, whatever happens
 //! meanwhile.
 
-use crate::rig::{TestEnv, eventually, stream_to_end, within};
+use crate::rig::{TestEnv, eventually, stream_to_end};
 use crabtalk_proto::{
-    Client, HistoryEntry, ListSubscriptionsMsg, Ping, PublishEventMsg, SubscribeEventMsg,
+    Client, HistoryEntry, ListSubscriptionsMsg, PublishEventMsg, SubscribeEventMsg,
     SubscriptionInfo, UnsubscribeEventMsg,
 };
 use rustix::process::Signal;

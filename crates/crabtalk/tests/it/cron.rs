@@ -7,8 +7,8 @@ mod tool;
 
 use crate::rig::{ModelServer, TestEnv, entries, eventually, within};
 use crabtalk_proto::{
-    Client, CreateCronMsg, CronInfo, CronRun, DeleteCronMsg, KillMsg, ListCronRunsMsg,
-    ListCronsMsg, ReloadConfigMsg, RunCronMsg,
+    Client, CreateCronMsg, CronInfo, CronRun, DeleteCronMsg, ListCronRunsMsg, ListCronsMsg,
+    ReloadConfigMsg, RunCronMsg,
 };
 use crabtalk_testkit::scripted::{Script, openai};
 use std::fs;
@@ -155,9 +155,9 @@ async fn the_command_line_says_what_runs_by_itself() {
     env.run(&["cron", "rm", "1"]).await;
     assert_eq!(listed(&env).await, []);
     let none = env.run(&["cron", "rm", "1"]).await.fails(1);
-    assert!(none.contains("there is no cron entry 1"), "{none}");
+    assert!(none.contains("cron entry 1 does not exist"), "{none}");
     let never = env.run(&["cron", "runs", "99"]).await.fails(1);
-    assert!(never.contains("there is no cron entry 99"), "{never}");
+    assert!(never.contains("cron entry 99 does not exist"), "{never}");
     let bad = env.run(&["cron", "add", "61 * * * *", "x"]).await.fails(1);
     assert!(
         bad.contains("the minute field") && bad.contains("0 to 59"),

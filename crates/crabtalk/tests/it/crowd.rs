@@ -6,10 +6,6 @@ use crabtalk_proto::{Client, Ping};
 use std::process::Stdio;
 use tokio::process::Child;
 
-/// Connects as fast as it can, and keeps nothing.
-const HASTY: &str = "use IO::Socket::UNIX; $| = 1; my $n = 0; \
-    while (1) { IO::Socket::UNIX->new(Peer => $ARGV[0]); print \"$n\\n\" if ++$n % 500 == 0; }";
-
 /// Keeps every connection that it gets, until it gets no more. It is slow to speak, so
 /// that one that is refused is closed before, which is a signal to who ignores none.
 const GREEDY: &str = "use IO::Socket::UNIX; $| = 1; $SIG{PIPE} = 'IGNORE'; my @all; \
@@ -18,12 +14,6 @@ const GREEDY: &str = "use IO::Socket::UNIX; $| = 1; $SIG{PIPE} = 'IGNORE'; my @a
     syswrite $s, pack('N', 3).\"\\xf2\\x01\\x00\"; my $got = sysread $s, my $answer, 5; \
     if (!$got || substr($answer, 4) eq \"\\x0a\") { print scalar(@all), \"\\n\"; select undef, undef, undef, 0.05; next } \
     push @all, $s; }";
-
-/// Connections that a flood may make while others are answered once, on average: in
-/// its turn an answer waits for a few, and on a machine that does much else for
-/// those that are made until its client runs again. Who waits for the flood to end
-/// waits for all there are.
-const MEANWHILE: usize = 5_000;
 
 fn flood(
     env: &TestEnv,
@@ -63,19 +53,4 @@ async fn one_process_does_not_get_all_connections() {
         Some(())
     })
     .await;
-}
-
-#[tokio::test]
-async fn a_socket_that_is_removed_is_made_again() {
-    let env = TestEnv::new();
-    let daemon = env.daemon().await;
-    std::fs::remove_file(env.socket()).unwrap();
-    eventually("the socket", async || env.socket().exists().then_some(())).await;
-    env.run(&["daemon", "status"]).await.ok();
-    env.connect().await.ping(Ping {}).await.unwrap();
-    assert!(
-        daemon
-            .stderr()
-            .contains("the socket was gone and has been made again")
-    );
 }

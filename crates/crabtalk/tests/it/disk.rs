@@ -8,15 +8,13 @@ use crate::rig::{
 };
 use crabtalk_proto::{
     Client, CreateCronMsg, ListCronRunsMsg, ListSubscriptionsMsg, Ping, PublishEventMsg,
-    RemoveConversationMsg, RunCronMsg, StreamMsg, SubscribeEventMsg, stream_event,
+    RemoveConversationMsg, RunCronMsg, StreamMsg, SubscribeEventMsg,
 };
 use crabtalk_testkit::scripted::{Script, openai};
-use futures_util::StreamExt;
-use rustix::process::{Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
 use serde_json::json;
 use std::io::Write;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 fn say(content: &str) -> StreamMsg {
     StreamMsg {
@@ -170,7 +168,12 @@ async fn a_scheduled_run_that_finds_no_room_waits_for_it() {
     let before = entries(&env, "crab", "cron").await.len();
     limit_files(&daemon, Some(size));
     let begun = connection.run_cron(RunCronMsg { id }).await.unwrap();
-    let waits = async || daemon.stderr().contains("waits for the disk").then_some(());
+    let waits = async || {
+        daemon
+            .stderr()
+            .contains("waits for room on the disk")
+            .then_some(())
+    };
     eventually("the disk's refusal", waits).await;
     assert_eq!(last().await.outcome, "running");
     limit_files(&daemon, None);
@@ -215,7 +218,7 @@ async fn a_scheduled_run_that_waits_for_room_is_begun_by_the_next_daemon() {
     connection.run_cron(RunCronMsg { id: again }).await.unwrap();
     let both_wait = async || {
         let said = daemon.stderr();
-        (said.matches("waits for the disk").count() == 2).then_some(())
+        (said.matches("waits for room on the disk").count() == 2).then_some(())
     };
     eventually("the disk's refusals", both_wait).await;
     daemon.terminate().await;

@@ -66,14 +66,14 @@ async fn invalid_settings_are_refused() {
     for (arguments, says) in [
         (
             &["set", "limits.queud_runs", "5"][..],
-            "there is no key limits.queud_runs in the configuration; did you mean limits.queued_runs?",
+            "the configuration has no key limits.queud_runs; did you mean limits.queued_runs?",
         ),
         (&["set", "limits.queued_runs", "many"], "number"),
         (
             &["set", "modle", "x"],
-            "nothing was written: there is no key modle in the configuration; did you mean model?",
+            "nothing was written: the configuration has no key modle; did you mean model?",
         ),
-        (&["set", "frobnicate", "x"], "`crabtalk config get` shows"),
+        (&["set", "frobnicate", "x"], "`crabtalk config get` lists"),
         (&["set", "limits..x", "1"], "no place"),
         (&["unset", "model"], "default holds already"),
         (&["get", "limts"], "did you mean `limits`?"),
@@ -180,7 +180,7 @@ async fn agents_are_created_edited_and_removed() {
     env.set("EDITOR", "touch \"$CRABTALK_HOME/edited\" &&");
     let error = env.run(&["agents", "new", "a b"]).await.fails(2);
     assert!(
-        error.contains("\"a b\" is not a name: use 1 to 64"),
+        error.contains("\"a b\" is not a valid name: use 1 to 64"),
         "{error}"
     );
     assert!(!env.home.join("edited").exists());

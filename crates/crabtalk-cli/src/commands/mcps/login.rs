@@ -5,6 +5,7 @@
 
 use super::Context;
 use crate::error::Error;
+use crabtalk_component::Listener;
 use crabtalk_proto::{FinishMcpLoginMsg, LoginMcpMsg};
 use serde_json::json;
 use std::io::IsTerminal;
@@ -32,6 +33,7 @@ pub(super) async fn run(context: &mut Context, name: String, may_open: bool) -> 
     let listener = listener.map_err(|e| Error::io("listen on 127.0.0.1", &e))?;
     let port = listener.local_addr().map(|at| at.port());
     let port = port.map_err(|e| Error::io("listen on 127.0.0.1", &e))?;
+    let listener = Listener::private(listener);
     let here = format!("http://127.0.0.1:{port}");
     let request = LoginMcpMsg {
         name: name.clone(),
@@ -78,7 +80,7 @@ pub(super) async fn run(context: &mut Context, name: String, may_open: bool) -> 
 /// arrived elsewhere: the path with its query, and who waits for a page.
 async fn comes(
     context: &mut Context,
-    listener: &TcpListener,
+    listener: &Listener,
     state: &str,
 ) -> Result<(String, Option<TcpStream>), Error> {
     let failed = |e: std::io::Error| Error::io("wait for the browser", &e);

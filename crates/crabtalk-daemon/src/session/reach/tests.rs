@@ -1,5 +1,4 @@
-use super::super::recorded::{Recorded, recorded};
-use super::*;
+use super::super::requests::{Names, Recorded, row};
 use crabtalk_proto::{OPERATIONS, Role};
 use std::fmt::Write as _;
 
@@ -7,11 +6,10 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/protocol/rea
 
 const HEAD: &str = "# Reach
 
-Which operations a token's role allows stands in [roles](roles.md). This page says what each of them names, and so what a
-token has to reach beside that: by its agents, its senders, its folders. What it does not reach does not exist for it: lists leave it out, and asking for it is
-answered as if it were not there. Where a folder is named, it has to lie below one of the token's. The last column says what the audit has of it: an entry
-that is written before, without which it is not done; or one that is written if the disk takes it, because it only stops something. A test writes this page from
-the two matches that every request passes.
+[Roles](roles.md) says which operations the role of a token allows. This page says which objects each operation names: the token has to reach
+them by its agents, senders and folders. An object beyond its reach is treated as absent: lists leave it out, and requests that name it fail as if it did not exist.
+A folder has to be below one of the token's folders. The last column is the operation's entry in the audit: `first` is written before the operation, which is refused
+without it; `if it can` is written if the disk takes it, since the operation only stops something. A test generates this page from the table that every request passes.
 
 | operation | least role | names | audit |
 |---|---|---|---|
@@ -19,28 +17,28 @@ the two matches that every request passes.
 
 fn named(names: Names<'_>) -> &'static str {
     match names {
-        Names::Nothing => "nothing that anybody owns",
-        Names::Pair(..) => "a conversation: its agent and its sender are to be reached, else 404",
+        Names::Nothing => "no object with an owner",
+        Names::Pair(..) => "a conversation: the token has to reach its agent and sender, else 404",
         Names::Speaks(..) => {
-            "a conversation to speak in: agent and guest are to be reached, else 404, and the sender, else 403"
+            "a conversation to speak in: the token has to reach agent and guest, else 404, and the sender, else 403"
         }
-        Names::Agent(_) => "an agent, which is to be reached, else 404",
+        Names::Agent(_) => "an agent: the token has to reach it, else 404",
         Names::Answer => {
-            "what its answer holds, or a number or file finds: the rest is left out, or 404"
+            "objects of the answer, which is filtered, or of a number or file, else 404"
         }
         Names::Event(_) => {
-            "an event: all agents are to be reached, and the sender `event:SOURCE`, else 403"
+            "an event: the token has to reach all agents and the sender `event:SOURCE`, else 403"
         }
         Names::Node => "the whole node: for tokens without agents and senders, else 403",
     }
 }
 
 #[test]
-fn the_page_of_reach_is_the_table() {
+fn reach_page_equals_the_table() {
     let mut page = HEAD.to_owned();
     for operation in OPERATIONS {
         let request = operation.empty();
-        let entry = match recorded(&request) {
+        let entry = match row(&request).1 {
             Recorded::No => "",
             Recorded::First(_) => "first",
             Recorded::Anyway(_) => "if it can",
@@ -50,7 +48,7 @@ fn the_page_of_reach_is_the_table() {
         writeln!(
             page,
             "| `{name}` | {role} | {} | {entry} |",
-            named(names(&request))
+            named(row(&request).0)
         )
         .unwrap();
     }
@@ -60,12 +58,12 @@ fn the_page_of_reach_is_the_table() {
     let written = std::fs::read_to_string(PAGE).unwrap_or_default();
     assert!(
         written == page,
-        "docs/protocol/reach.md is not the table; CRABTALK_UPDATE_DOCS=1 writes it anew"
+        "docs/protocol/reach.md differs from the table; CRABTALK_UPDATE_DOCS=1 rewrites it"
     );
 }
 
 #[test]
-fn what_changes_the_configuration_or_lets_somebody_in_is_recorded() {
+fn admin_operations_that_change_state_are_recorded() {
     for operation in OPERATIONS {
         if operation.role < Role::Admin {
             continue;
@@ -83,7 +81,7 @@ fn what_changes_the_configuration_or_lets_somebody_in_is_recorded() {
         ];
         let other = other.contains(&operation.name);
         assert_eq!(
-            recorded(&request) == Recorded::No,
+            row(&request).1 == Recorded::No,
             only_reads || other,
             "{}",
             operation.name

@@ -12,7 +12,7 @@ const RULE: &str = "Answer in rhyme, always.";
 /// Whether the last request had the instructions, else the note about them.
 async fn follows(model: &ModelServer) -> bool {
     let told = told(model.requests().await.last().unwrap());
-    let note = told.contains("are left out: nobody has trusted that folder");
+    let note = told.contains("are left out, since that folder is not trusted");
     assert_ne!(told.contains(RULE), note, "{told}");
     if !note {
         assert!(told.contains("<project file="), "{told}");

@@ -40,7 +40,7 @@ async fn an_agent_has_the_tool_only_if_its_scope_names_it() {
         "{\"action\":\"add\",\"when\":\"in 5s\",\"prompt\":\"x\"}",
     )
     .await;
-    assert!(soon.contains("a minute at least"), "{soon}");
+    assert!(soon.contains("a minute ahead at least"), "{soon}");
     // Those of others are nothing to it.
     let other = create(&env, yearly("mine")).await.id;
     let removed = said(
@@ -49,7 +49,7 @@ async fn an_agent_has_the_tool_only_if_its_scope_names_it() {
         &format!("{{\"action\":\"remove\",\"id\":{other}}}"),
     )
     .await;
-    assert!(removed.contains("you have no entry 2"), "{removed}");
+    assert!(removed.contains("entry 2 is not yours"), "{removed}");
     let removed = said(&env, "planner", "{\"action\":\"remove\",\"id\":1}").await;
     assert!(removed.contains("entry 1 is removed"), "{removed}");
     assert_eq!(listed(&env).await.len(), 1);
