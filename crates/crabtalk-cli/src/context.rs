@@ -8,7 +8,6 @@ use crate::error::Error;
 use crate::follow::{Answers, Console, Follow, OnInterrupt};
 use crate::json;
 use crate::project;
-use crate::switch::Place;
 use crate::system;
 use crate::table;
 use crate::text;
@@ -73,16 +72,6 @@ impl Context {
     /// daemon's default.
     pub(crate) fn sender(&self) -> String {
         self.speaker.clone()
-    }
-
-    /// Switches to another conversation.
-    pub(crate) fn turn_to(&mut self, place: &Place) {
-        self.global.agent = Some(place.agent.clone());
-        let folder = PathBuf::from(&place.folder);
-        if place.sender != self.speaker && folder.is_dir() {
-            self.global.cwd = Some(folder);
-        }
-        self.speaker.clone_from(&place.sender);
     }
 
     /// The sender that filters a list; empty unless one was given, since lists cover

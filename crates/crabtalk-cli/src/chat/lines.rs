@@ -13,7 +13,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 /// Commands of the plain chat.
-const COMMANDS: [&str; 5] = ["help", "history", "switch", "kill", "quit"];
+const COMMANDS: [&str; 5] = ["help", "history", "mode", "kill", "quit"];
 
 /// The message of a line.
 pub(super) async fn read(context: &mut Context, text: &str) -> Result<Message, Error> {

@@ -32,7 +32,6 @@ fn unknown_slashes_are_for_the_agent() {
         ("/help ", Line::Help),
         ("/quit", Line::Quit),
         ("/kill", Line::Kill),
-        ("/switch 2", Line::Switch("2")),
         ("/mode", Line::Mode("")),
         ("/mode ask", Line::Mode("ask")),
         ("/modest", Line::Say("/modest")),

@@ -52,7 +52,8 @@ async fn init_uses_and_tests_a_detected_key() {
     // A second time nothing is replaced, and it is tried again.
     let said = env.run(&["init", "--yes"]).await;
     assert!(
-        said.stderr.contains("a provider is configured already (openai)"),
+        said.stderr
+            .contains("a provider is configured already (openai)"),
         "{said:?}"
     );
     said.ok();

@@ -256,10 +256,7 @@ async fn immediate_restart_reports_ended_runs() {
     };
     let (code, again) = tokio::join!(running, within("a restart", restart));
     assert_eq!(code, 503);
-    assert!(
-        again.stderr.contains("1 run ended with it"),
-        "{again:?}"
-    );
+    assert!(again.stderr.contains("1 run ended with it"), "{again:?}");
     let again: Value = serde_json::from_str(&again.ok()).unwrap();
     assert_eq!(
         (&again["restarted"], &again["ended_runs"]),

@@ -69,18 +69,3 @@ async fn switch_finds_conversations_and_archives() {
         assert!(widest <= Some(columns), "{screen}");
     }
 }
-
-#[tokio::test]
-async fn plain_chat_switches_by_number() {
-    let env = TestEnv::new();
-    let _daemon = env.daemon().await;
-    conversations(&env).await;
-    let chat = "printf '/switch gutter\\n/switch 2\\nhere now\\n/switch 9\\n' \
-                | \"$CRABTALK\" --as user";
-    let done = env.shell(chat).await;
-    assert!(done.stderr.contains("  2  crab as user/roof"), "{done:?}");
-    assert!(!done.stderr.contains("user/garden,"), "{done:?}");
-    assert!(done.stderr.contains("no conversation 9"), "{done:?}");
-    let history = entries(&env, "crab", "user/roof").await;
-    assert!(history.iter().any(|entry| entry.content == "here now"));
-}
