@@ -1,4 +1,4 @@
-//! `init` and `doctor` as a newcomer meets them (OPS-1, OPS-2).
+//! `init` and `doctor` (OPS-1, OPS-2).
 
 use crate::rig::{ModelServer, TestEnv, Tmux, has_tools};
 use crabtalk_testkit::scripted::{Script, openai};
@@ -13,7 +13,7 @@ fn config(env: &TestEnv) -> String {
     std::fs::read_to_string(env.home.join("config/config.toml")).unwrap_or_default()
 }
 
-/// What `doctor` found, by what was looked at: the state and the words.
+/// The findings of `doctor`: check, state and message.
 async fn doctor(env: &TestEnv, code: i32, more: &[&str]) -> Vec<(String, String, String)> {
     let arguments = [&["doctor", "--json"], more].concat();
     let output = env.run(&arguments).await;
@@ -113,7 +113,7 @@ async fn init_reports_missing_options() {
 async fn init_reports_a_failed_test_and_keeps_the_file() {
     let mut env = TestEnv::new();
     env.set("OPENAI_API_KEY", "planted-key");
-    // Nobody listens there.
+    // A closed port.
     env.set("OPENAI_BASE_URL", "http://127.0.0.1:9/v1");
     let error = env.run(&["init", "--yes"]).await.fails(1);
     assert!(error.contains("gpt-5 does not answer"), "{error}");

@@ -1,8 +1,8 @@
-//! Turning to another conversation in the chat.
+//! `/switch` in the chat.
 
 use crate::rig::{OVER, TestEnv, Tmux, entries, eventually, has_tools};
 
-/// Two conversations of the person's, one of somebody else's, and an archive.
+/// Two conversations of the user, one of another sender, and an archive.
 async fn conversations(env: &TestEnv) {
     for (sender, text) in [
         ("user/roof", "the tiles are loose"),

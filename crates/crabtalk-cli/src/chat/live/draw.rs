@@ -159,8 +159,8 @@ impl Live<'_> {
             let mark = match place {
                 _ if let Some(away) = away => away.to_owned(),
                 Some(place) if alone == Some(place) => view::queued(place),
-                Some(place) if place.ahead > 1 => format!("next, {} in front", place.ahead),
-                Some(_) | None => "next".to_owned(),
+                Some(place) if place.ahead > 1 => format!("queued, {} ahead", place.ahead),
+                Some(_) | None => "queued".to_owned(),
             };
             (format!("\u{22ef} {mark}: "), text)
         });

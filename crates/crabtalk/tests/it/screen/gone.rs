@@ -181,7 +181,7 @@ async fn leaving_with_an_unsent_message_reports_it() {
     one.shows("Half of it", 1).await;
     one.types_half("question two");
     one.key("Tab");
-    one.shows("next: question two", 1).await;
+    one.shows("queued: question two", 1).await;
     daemon.kill().await;
     one.shows("waits for a daemon, Enter starts one: question two", 1)
         .await;
