@@ -132,12 +132,6 @@ async fn too_few_descriptors_are_refused_with_what_is_needed() {
     // Whoever starts it on the way hears the same.
     let said = with(32, "ask hello").await.fails(3);
     assert!(said.contains("needs 64 open files"), "{said}");
-    // So does a command that has too few itself.
-    let said = with(8, "history --json").await.fails(1);
-    assert!(said.contains("needs 24 open files"), "{said}");
-    let told: serde_json::Value = serde_json::from_str(&said).unwrap();
-    assert_eq!(told["exit"], 1);
-
     // With as many as it says, it serves.
     env.agent("crab", "permissions: { bash: allow }");
     with(64, "daemon start").await.ok();

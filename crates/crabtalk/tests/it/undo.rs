@@ -44,7 +44,7 @@ async fn chat_shows_and_undoes_changes() {
     env.shell("git init -q").await;
     let _daemon = env.daemon().await;
     let terminal = Tmux::sized(&env, "\"$CRABTALK\" --project ''", 80, 24);
-    terminal.shows("say something", 1).await;
+    terminal.shows("type a message", 1).await;
     terminal.types("/undo");
     terminal
         .shows("no run of this conversation changed", 1)
@@ -69,9 +69,9 @@ async fn chat_shows_and_undoes_changes() {
     assert!(screen.contains("stays: it was changed since"), "{screen}");
     assert_eq!(text(&env, "greeting"), "Bye\n");
     terminal.types("/undo");
-    terminal.shows("run 2 is put back:", 1).await;
+    terminal.shows("run 2 reverted:", 1).await;
     terminal.types("/undo");
-    terminal.shows("run 1 is put back:", 1).await;
+    terminal.shows("run 1 reverted:", 1).await;
     assert_eq!(text(&env, "greeting"), "Helo\n");
     assert!(!env.work.join("made").exists());
     terminal.key("C-d");
@@ -87,7 +87,7 @@ async fn undo_command_has_a_dry_run_and_refuses_changed_files() {
     env.run(&["ask", ask]).await.ok();
     assert_eq!(text(&env, "made"), "one\n");
     let would = env.run(&["undo", "--dry-run"]).await.ok();
-    assert!(would.contains("run 1 would be put back:"), "{would}");
+    assert!(would.contains("run 1 would be reverted:"), "{would}");
     assert!(would.contains("would be removed"), "{would}");
     assert_eq!(text(&env, "made"), "one\n");
     let diff = env.run(&["diff"]).await.ok();
