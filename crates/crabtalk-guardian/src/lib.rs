@@ -27,10 +27,6 @@ mod program;
 mod reaper;
 mod sandbox;
 
-#[cfg(target_os = "linux")]
-mod mark;
-#[cfg(target_os = "linux")]
-mod processes;
 pub mod sockets;
 
 pub use child::{Child, Command, Error, ExitStatus, Guardian, Streams};
