@@ -6,7 +6,6 @@
 //! one run; so are two builds, case by case; the daemon is built as it is handed
 //! out.
 
-mod before;
 mod cases;
 mod client;
 mod daemon;
@@ -20,13 +19,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What names an earlier build: a commit, or a program.
+/// Names the program of an earlier build.
 const BEFORE: &str = "--before";
 
 /// Builds what is measured and what measures, and measures.
 pub(crate) fn build_and_run(arguments: &[String]) -> anyhow::Result<()> {
     let (before, names) = split(arguments)?;
-    let before = before.map(before::program).transpose()?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let run = |arguments: &[&str], names: &[String]| {
         let status = Command::new(&cargo).args(arguments).args(names).status();
@@ -35,20 +33,11 @@ pub(crate) fn build_and_run(arguments: &[String]) -> anyhow::Result<()> {
         Ok(())
     };
     run(
-        &[
-            "build",
-            "--profile",
-            "dist",
-            "--package",
-            "crabtalk",
-            "--package",
-            "crabtalk-nexus",
-        ],
+        &["build", "--profile", "dist", "--package", "crabtalk"],
         &[],
     )?;
     let this = ["run", "--quiet", "--profile", "dist", "--package", "xtask"];
-    let before = before.map(|program| program.to_string_lossy().into_owned());
-    let before = before.iter().flat_map(|program| [BEFORE, program]);
+    let before = before.iter().flat_map(|program| [BEFORE, program.as_str()]);
     let all: Vec<&str> = (this.into_iter().chain(["--", "bench-here"]))
         .chain(before)
         .collect();
@@ -59,7 +48,7 @@ pub(crate) fn build_and_run(arguments: &[String]) -> anyhow::Result<()> {
 fn split(arguments: &[String]) -> anyhow::Result<(Option<&String>, &[String])> {
     match arguments {
         [flag, before, names @ ..] if flag == BEFORE => Ok((Some(before), names)),
-        [flag] if flag == BEFORE => bail!("{BEFORE} needs a commit or a program"),
+        [flag] if flag == BEFORE => bail!("{BEFORE} needs a program"),
         names => Ok((None, names)),
     }
 }

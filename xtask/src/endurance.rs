@@ -1,49 +1,37 @@
-//! `cargo xtask torture`, `crash`, `chaos` and `soak`: the endurance tests of the
-//! binary, for longer, against a release build.
-
-mod picture;
+//! `cargo xtask crash`, `chaos` and `soak`: the endurance tests of the binary, for
+//! longer, against a release build.
 
 use anyhow::{Context, ensure};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
-/// Kills unless told otherwise.
-const KILLS: u64 = 200;
+const DEFAULT_SOAK_MINUTES: f64 = 10.0;
 
-/// Minutes unless told otherwise.
-const MINUTES: f64 = 10.0;
-
-/// The same for components, of which each minute ends with a look at what is left.
-const CHAOS_MINUTES: u64 = 20;
+/// Longer than a soak, since each minute ends with a check of what is left.
+const DEFAULT_CHAOS_MINUTES: f64 = 20.0;
 
 fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-fn docs() -> anyhow::Result<PathBuf> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let root = here.parent().context("xtask lies in the workspace")?;
-    Ok(root.join("docs"))
+/// The target folder: this program is in `TARGET/debug`.
+fn target() -> anyhow::Result<PathBuf> {
+    let this = std::env::current_exe()?;
+    let target = this.ancestors().nth(2).context("no target folder")?;
+    Ok(target.to_owned())
 }
 
-/// Builds the daemon as it is released, and tells where it is.
-fn daemon() -> anyhow::Result<PathBuf> {
-    let status = cargo()
+/// Runs one test against the daemon as it is released.
+fn run(test: &str, variables: &[(&str, String)]) -> anyhow::Result<()> {
+    let built = cargo()
         .args(["build", "--release", "--package", "crabtalk"])
         .status()
         .context("cannot run cargo")?;
-    ensure!(status.success(), "the daemon does not build");
-    // This program lies in TARGET/debug.
-    let this = std::env::current_exe()?;
-    let target = this.ancestors().nth(2).context("no target folder")?;
-    Ok(target.join("release/crabtalk"))
-}
-
-fn run(test: &str, variables: &[(&str, String)]) -> anyhow::Result<()> {
+    ensure!(built.success(), "the daemon does not build");
     let status = cargo()
         .args(["test", "--quiet", "--package", "crabtalk"])
         .args(["--test", "endurance", "--", "--nocapture", test])
-        .env("CRABTALK_PROGRAM", daemon()?)
+        .env("CRABTALK_PROGRAM", target()?.join("release/crabtalk"))
         .envs(variables.iter().map(|(name, value)| (name, value)))
         .status()
         .context("cannot run cargo")?;
@@ -51,74 +39,49 @@ fn run(test: &str, variables: &[(&str, String)]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Kills the daemon so many times.
-pub(crate) fn torture(kills: Option<&str>, seed: Option<&str>) -> anyhow::Result<()> {
-    let kills: u64 = kills.map_or(Ok(KILLS), str::parse)?;
-    let seed: u64 = seed.map_or(Ok(1), str::parse)?;
-    run(
-        "torture",
-        &[
-            ("CRABTALK_TORTURE_KILLS", kills.to_string()),
-            ("CRABTALK_TORTURE_SEED", seed.to_string()),
-        ],
-    )
+fn seconds(minutes: Option<&str>, default: f64) -> anyhow::Result<String> {
+    let minutes: f64 = minutes.map_or(Ok(default), str::parse)?;
+    Ok(format!("{:.0}", minutes * 60.0))
 }
 
-/// Kills the daemon at every call that changes a file, or at so many of them.
-pub(crate) fn crash(points: Option<&str>, seed: Option<&str>) -> anyhow::Result<()> {
+fn seed(seed: Option<&str>) -> anyhow::Result<String> {
+    let seed: u64 = seed.map_or(Ok(1), str::parse)?;
+    Ok(seed.to_string())
+}
+
+/// Kills the daemon at every call that changes a file, or at some of them.
+pub(crate) fn crash(points: Option<&str>, number: Option<&str>) -> anyhow::Result<()> {
     let points: u64 = points.map_or(Ok(0), str::parse)?;
-    let seed: u64 = seed.map_or(Ok(1), str::parse)?;
-    run(
-        "crash",
-        &[
-            ("CRABTALK_CRASH_POINTS", points.to_string()),
-            ("CRABTALK_CRASH_SEED", seed.to_string()),
-        ],
-    )
+    let variables = [
+        ("CRABTALK_CRASH_POINTS", points.to_string()),
+        ("CRABTALK_CRASH_SEED", seed(number)?),
+    ];
+    run("crash", &variables)
 }
 
-/// Lets components die, hang and be replaced for so many minutes, and writes what each
-/// minute left to `target/chaos.csv`.
-pub(crate) fn chaos(minutes: Option<&str>, seed: Option<&str>) -> anyhow::Result<()> {
-    let minutes: u64 = minutes.map_or(Ok(CHAOS_MINUTES), str::parse)?;
-    let seed: u64 = seed.map_or(Ok(1), str::parse)?;
-    let csv = docs()?.with_file_name("target").join("chaos.csv");
-    run(
-        "chaos",
-        &[
-            ("CRABTALK_CHAOS_SECS", (minutes * 60).to_string()),
-            ("CRABTALK_CHAOS_SEED", seed.to_string()),
-            ("CRABTALK_CHAOS_CSV", csv.display().to_string()),
-        ],
-    )
+/// Kills, stops and replaces components; samples go to `target/chaos.csv`.
+pub(crate) fn chaos(minutes: Option<&str>, number: Option<&str>) -> anyhow::Result<()> {
+    let csv = target()?.join("chaos.csv");
+    let variables = [
+        (
+            "CRABTALK_CHAOS_SECS",
+            seconds(minutes, DEFAULT_CHAOS_MINUTES)?,
+        ),
+        ("CRABTALK_CHAOS_SEED", seed(number)?),
+        ("CRABTALK_CHAOS_CSV", csv.display().to_string()),
+    ];
+    run("chaos", &variables)
 }
 
-/// Lets clients misbehave for so many minutes and draws what it cost.
+/// Lets clients misbehave; samples go to `target/soak.csv`.
 pub(crate) fn soak(minutes: Option<&str>) -> anyhow::Result<()> {
-    let minutes: f64 = minutes.map_or(Ok(MINUTES), str::parse)?;
-    let csv = docs()?.join("soak.csv");
-    let secs = (minutes * 60.0).round();
-    let outcome = run(
-        "soak",
-        &[
-            ("CRABTALK_SOAK_SECS", format!("{secs}")),
-            ("CRABTALK_SOAK_CSV", csv.display().to_string()),
-        ],
-    );
-    // The picture of a soak that failed is the one that is needed most.
-    if outcome.is_err() && !csv.exists() {
-        return outcome;
-    }
-    draw()?;
-    outcome
-}
-
-/// Draws the samples that are there.
-pub(crate) fn draw() -> anyhow::Result<()> {
-    let docs = docs()?;
-    let samples = std::fs::read_to_string(docs.join("soak.csv"))?;
-    Ok(std::fs::write(
-        docs.join("soak.svg"),
-        picture::draw(&samples)?,
-    )?)
+    let csv = target()?.join("soak.csv");
+    let variables = [
+        (
+            "CRABTALK_SOAK_SECS",
+            seconds(minutes, DEFAULT_SOAK_MINUTES)?,
+        ),
+        ("CRABTALK_SOAK_CSV", csv.display().to_string()),
+    ];
+    run("soak", &variables)
 }

@@ -4,12 +4,11 @@ mod bus;
 mod config;
 mod conversations;
 mod cron;
+mod help;
 mod knowledge;
 mod mcps;
 mod mode;
 mod models;
-mod number;
-mod refused;
 mod remote;
 mod rights;
 
@@ -17,28 +16,27 @@ pub(crate) use bus::{Publish, Subscriptions};
 pub(crate) use config::{Completions, Config, Init, Man};
 pub(crate) use conversations::{Conversations, Export, ExportFormat, Shelf, Top};
 pub(crate) use cron::{Cron, CronAdd, CronEdit};
+pub(crate) use help::{text as help, usage};
 pub(crate) use knowledge::{Archives, Memory, Search, Skills, Trust};
 pub(crate) use mcps::Mcps;
 pub(crate) use mode::Mode;
 pub(crate) use models::{By, Models, Providers, Stats};
-pub(crate) use refused::{shown, usage};
 pub(crate) use remote::{Audit, LATEST_ENTRIES, Remote, Tokens};
 pub(crate) use rights::{Agents, Approvals};
 
+use crate::error::Error;
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::{Args, Parser, Subcommand};
-use number::at_least;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// CrabTalk, the agent daemon that people own.
+/// CrabTalk runs AI agents on your own computer.
 ///
-/// Without a command: a chat. Text with spaces is a question, as with `ask`.
+/// Without a command it opens a chat. Text with spaces is a question, as with `ask`.
 #[derive(Debug, Parser)]
 #[command(name = "crabtalk", version, propagate_version = true)]
-#[command(subcommand_help_heading = "Commands")]
 #[command(infer_subcommands = false, allow_external_subcommands = true)]
-#[command(after_help = "Any other NAME runs the program crabtalk-NAME, if there is one.")]
+#[command(after_help = "Any other NAME runs the program crabtalk-NAME, if it is installed.")]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -46,330 +44,359 @@ pub(crate) struct Cli {
     pub(crate) command: Option<Command>,
 }
 
-/// Options of every command.
+// Options of every command. Doc comments on such types would replace the descriptions
+// of commands.
 #[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = help::GLOBAL)]
 pub(crate) struct Global {
-    /// The agent; default: the configured one.
+    /// Talk to this agent [default: the configured one].
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// Speak as this sender; default: user, in a git repository user/FOLDER.
+    /// Speak as this sender [default: user; in a git repository user/FOLDER].
     #[arg(long = "as", global = true, value_name = "SENDER")]
     pub(crate) sender: Option<String>,
-    /// Speak in this project, wherever you stand; empty: in none.
+    /// Use the conversation of this project from any folder; '' uses no project.
     #[arg(long, global = true, value_name = "NAME", conflicts_with = "sender")]
     pub(crate) project: Option<String>,
-    /// The model that answers in this command, in place of the agent's own.
+    /// Use this model in place of the agent's own.
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) model: Option<String>,
-    /// How much runs may do without asking; default: by the agent and the folder.
+    /// How much runs may do without asking [default: by agent and folder].
     #[arg(long, global = true, value_enum, value_name = "MODE")]
     pub(crate) mode: Option<Mode>,
-    /// Where the run works; default: the current folder. Empty: where the
-    /// conversation works.
+    /// Work in this folder [default: the current one]; '' keeps the conversation's.
     #[arg(long, global = true, value_name = "DIR")]
     #[arg(value_parser = OsStringValueParser::new().map(PathBuf::from))]
     pub(crate) cwd: Option<PathBuf>,
-    /// Print JSON, one value on a line.
+    /// Print JSON, one value per line.
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// The home folder; default: $CRABTALK_HOME, else ~/.crabtalk.
+    /// Use this home folder [default: $CRABTALK_HOME, else ~/.crabtalk].
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) home: Option<PathBuf>,
-    /// A daemon elsewhere: one of `crabtalk remote`, or tcp://HOST:PORT.
+    /// Use a remote daemon: a name from `crabtalk remote`, or tcp://HOST:PORT.
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) connect: Option<String>,
-    /// Do not start a daemon when there is none.
+    /// Fail instead of starting the daemon.
     #[arg(long, global = true)]
     pub(crate) no_start: bool,
 }
 
-/// What to do.
-// The options of a command are built when it is the one that is called: to build all of
-// them takes half a millisecond to a whole one.
+// `help::GROUPS` orders the commands.
+// Building the options of all commands takes up to a millisecond: `defer` builds those
+// of the command that is called.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum Command {
-    /// Talk with an agent.
+    /// Chat with an agent.
     Chat(Chat),
     /// Ask one question and print the answer.
     Ask(Ask),
-    /// Run, start, stop and watch the daemon.
+    /// Run, start, stop and inspect the daemon.
     #[command(subcommand)]
     Daemon(Daemon),
-    /// Write a backup of the home to a file, also while the daemon runs.
+    /// Back up the home folder to a file, also while the daemon runs.
     Backup {
-        /// The file, which must not exist yet.
+        /// The file to write; it must not exist.
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
-    /// Put a backup in the place of the home; the daemon must be stopped.
+    /// Replace the home folder with a backup; the daemon must be stopped.
     Restore {
-        /// A file that `crabtalk backup` wrote.
+        /// A file written by `crabtalk backup`.
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
-    /// List conversations, the latest first; name, search, remove and restore them.
+    /// List, name, search, remove and restore conversations.
     Conversations(Conversations),
-    /// Show a conversation's messages.
+    /// Show the messages of a conversation.
     History(History),
-    /// Write a conversation with its archives as Markdown or JSON.
+    /// Write a conversation and its archives as Markdown or JSON.
     Export(Export),
-    /// List what compactions put away, or show one of it.
+    /// List or show the parts of a conversation that were compacted.
     Archives(Sub<Archives>),
     /// Search memory and archives.
     Search(Search),
-    /// List, read, write and import what is remembered.
+    /// List, read, write and import memory entries.
     Memory(Sub<Memory>),
-    /// List, add, test and import MCP servers; components are listed too.
+    /// List, add, test and import MCP servers.
     Mcps(Sub<Mcps>),
     /// List, show, check and import skills.
     Skills(Sub<Skills>),
     /// List, add and remove trusted folders and skills.
     Trust(Sub<Trust>),
-    /// Cancel the run in flight.
+    /// Cancel the current run.
     Kill,
-    /// Summarise the history now, to make room.
+    /// Summarise the history to make room in the model's window.
     Compact {
-        /// What the summary should keep in view.
+        /// Topic that the summary should keep.
         #[arg(long, value_name = "TEXT")]
         focus: Option<String>,
     },
-    /// Put the history away as an archive and start afresh.
+    /// Archive the history and start with an empty one.
     New {
-        /// Begin with a summary of what was said; calls the model.
+        /// Start with a summary of the history; calls the model.
         #[arg(long)]
         summary: bool,
     },
-    /// Put a message into the run in flight.
+    /// Send a message to the current run.
     Steer {
         /// The message.
         #[arg(required = true, num_args = 1.., value_name = "TEXT")]
         text: Vec<String>,
     },
-    /// Show what a run changed among files.
+    /// Show the file changes of a run.
     Diff {
-        /// The run's number; default: the last that changed anything.
-        #[arg(value_parser = at_least::<u64>(0))]
+        /// Number of the run [default: the last one that changed files].
         run: Option<u64>,
     },
-    /// Put back what a run changed among files.
+    /// Revert the file changes of a run.
     Undo(Undo),
-    /// Follow the run in flight.
+    /// Follow the current run.
     Attach(Attach),
-    /// Watch what happens in every conversation.
+    /// Watch the events of all conversations.
     Events,
-    /// List what runs are waiting to be told.
+    /// List pending questions and approvals.
     Asks,
     /// Answer a pending question.
     Reply {
-        /// Which one (see `asks`); needed when several wait.
+        /// Id of the question (see `asks`); required if several are pending.
         #[arg(long, value_name = "ID")]
         id: Option<String>,
-        /// The answer: text, an option's label or its number.
+        /// The answer: text, the label of an option or its number.
         #[arg(required = true, num_args = 1.., value_name = "TEXT")]
         text: Vec<String>,
     },
-    /// Allow a pending tool call.
+    /// Approve a pending tool call.
     Approve {
-        /// Which one (see `asks`); needed when several wait.
+        /// Id of the call (see `asks`); required if several are pending.
         id: Option<String>,
-        /// Allow exactly this from now on.
+        /// Always allow exactly this call.
         #[arg(long)]
         always: bool,
-        /// Allow from now on what begins like this, where that is offered.
+        /// Always allow calls that begin like this one, if offered.
         #[arg(long, conflicts_with = "always")]
         prefix: bool,
-        /// Let later commands of the conversation reach the same hosts, where that
-        /// is offered.
+        /// Allow these hosts for the rest of the conversation, if offered.
         #[arg(long, conflicts_with_all = ["always", "prefix"])]
         conversation: bool,
-        /// Do not ask again at the terminal; what is allowed is printed all
-        /// the same.
+        /// Do not ask for confirmation; the approval is still printed.
         #[arg(long)]
         yes: bool,
     },
     /// Deny a pending tool call.
     Deny {
-        /// Which one (see `asks`); needed when several wait.
+        /// Id of the call (see `asks`); required if several are pending.
         id: Option<String>,
-        /// Why; the model reads it.
+        /// Reason, shown to the model.
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
-    /// List and take back what was allowed for good.
+    /// List and revoke permanent approvals.
     Approvals(Sub<Approvals>),
-    /// Say which agents run when an event comes, and change that.
+    /// List, add and remove agents that run on events.
     Subscriptions(Sub<Subscriptions>),
-    /// Publish an event, which starts the agents that wait for it.
+    /// Publish an event to the agents that subscribe to it.
     Publish(Publish),
-    /// List components: installed, running, connected.
+    /// List installed, running and connected components.
     Components,
-    /// List, show, write and remove agents.
+    /// List, show, create, edit and remove agents.
     Agents(Sub<Agents>),
-    /// Say which models there are, and which one is in use.
+    /// List models, set the default one, test one.
     Models(Sub<Models>),
-    /// Say who provides models, add and remove them.
+    /// List, add, switch and remove model providers.
     Providers(Sub<Providers>),
-    /// Let agents run by themselves: on a schedule, or once at a time.
+    /// Run agents on a schedule or at a time.
     Cron(Sub<Cron>),
-    /// Show the daemon's figures, and what was spent.
+    /// Show the daemon's figures and spending.
     Stats(Stats),
-    /// Show what runs, live: runs, agents, tokens, memory.
+    /// Watch runs, agents, tokens and memory live.
     Top(Top),
-    /// Write a configuration that works, from what is found here.
+    /// Set up a model provider.
     Init(Init),
-    /// Say what is wrong here, and what mends it.
+    /// Check the installation and suggest fixes.
     Doctor {
-        /// Do not ask any model.
+        /// Do not send requests to models.
         #[arg(long)]
         offline: bool,
     },
-    /// Show and change the configuration.
+    /// Read and change the configuration.
     Config(Sub<Config>),
-    /// Say who may come in from elsewhere, and change that.
+    /// List, add and remove tokens for remote access.
     Tokens(Sub<Tokens>),
-    /// Say which daemons elsewhere are known here, and change that.
+    /// List, add and remove remote daemons.
     Remote(Sub<Remote>),
-    /// Show the record of who did what, or check it.
+    /// Show or verify the audit log.
     Audit(Sub<Audit>),
-    /// Print what a shell needs to complete commands.
+    /// Print shell completions.
     Completions(Completions),
-    /// Print the manual.
+    /// Print the manual pages.
     Man(Man),
     /// A program of the name crabtalk-NAME, or a question.
     #[command(external_subcommand)]
     External(Vec<OsString>),
 }
 
-/// The commands of a command, which may be left out.
+// The subcommands of a command with a default one.
 #[derive(Debug, Args)]
 pub(crate) struct Sub<T: Subcommand> {
     #[command(subcommand)]
     pub(crate) command: Option<T>,
 }
 
-/// One that is named.
 #[derive(Debug, Args)]
 pub(crate) struct Named {
-    /// Its name.
+    /// Name of the entry.
     pub(crate) name: String,
 }
 
-/// `chat`
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Chat {
-    /// Ring the bell when a run ends and when it asks (also CRABTALK_BELL=1).
+    /// Ring the bell when a run ends or asks (also CRABTALK_BELL=1).
     #[arg(long)]
     pub(crate) bell: bool,
 }
 
-/// `ask`
 #[derive(Debug, Args)]
 pub(crate) struct Ask {
-    /// The question; what is piped in is appended.
+    /// The question; standard input is appended.
     #[arg(value_name = "TEXT")]
     pub(crate) text: Vec<String>,
-    /// Another agent that answers this once, in the same conversation.
+    /// Let another agent answer once, in the same conversation.
     #[arg(long, value_name = "AGENT")]
     pub(crate) guest: Option<String>,
-    /// An image that the model is shown (PNG, JPEG, GIF, WebP); may be given again.
+    /// Attach an image (PNG, JPEG, GIF, WebP); repeatable.
     #[arg(long, value_name = "PATH")]
     pub(crate) image: Vec<std::path::PathBuf>,
     /// Leave questions and approvals to other clients, and wait.
     #[arg(long)]
     pub(crate) wait: bool,
-    /// Do not read standard input, even if it is a pipe.
+    /// Do not read standard input.
     #[arg(long)]
     pub(crate) no_stdin: bool,
 }
 
-/// `daemon`
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum Daemon {
-    /// Run it here, in the foreground.
+    /// Run the daemon in the foreground.
     Run {
         /// Leave the terminal's session; used when a client starts it.
         #[arg(long, hide = true)]
         detached: bool,
     },
-    /// Start it in the background.
+    /// Start the daemon in the background.
     Start,
-    /// End it.
+    /// Stop the daemon.
     Stop,
-    /// End it, once no run goes on, and start it.
+    /// Restart the daemon once no run is active.
     Restart {
-        /// Do not wait: runs are cut off, and with `resume = "auto"` carried on.
+        /// Do not wait; active runs end, and resume with `resume = "auto"`.
         #[arg(long)]
         now: bool,
     },
-    /// Say whether it runs.
+    /// Show whether the daemon runs, and its services.
     Status,
-    /// Read the configuration again.
+    /// Reload the configuration.
     Reload,
-    /// Show its log.
+    /// Show the daemon's log.
     Logs {
-        /// Lines from the end.
+        /// Number of lines from the end.
         #[arg(short = 'n', long, default_value_t = 50, value_name = "N")]
-        #[arg(value_parser = at_least::<usize>(0))]
         lines: usize,
-        /// Go on showing what comes.
+        /// Keep printing new lines.
         #[arg(short, long)]
         follow: bool,
     },
-    /// Make it a service of the system, which starts with your session.
+    /// Install the daemon as a service that starts with your session.
     Install {
-        /// Print what would be written and run, and do nothing.
+        /// Print the steps without doing them.
         #[arg(long)]
         dry_run: bool,
     },
-    /// Stop that service and remove it.
+    /// Stop and remove the service.
     Uninstall {
-        /// Print what would be run and removed, and do nothing.
+        /// Print the steps without doing them.
         #[arg(long)]
         dry_run: bool,
     },
 }
 
-/// `history`
 #[derive(Debug, Args)]
 pub(crate) struct History {
-    /// Messages from the end.
+    /// Number of messages from the end.
     #[arg(short = 'n', long, default_value_t = 50, value_name = "N")]
-    #[arg(value_parser = at_least::<u32>(1))]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: u32,
-    /// Only those before this index (the `index` of --json).
+    /// Show only messages before this index (`index` in --json).
     #[arg(long, value_name = "INDEX")]
-    #[arg(value_parser = at_least::<u64>(0))]
     pub(crate) before: Option<u64>,
 }
 
-/// `undo`
 #[derive(Debug, Args)]
 pub(crate) struct Undo {
-    /// The run's number; default: the last that changed anything.
-    #[arg(value_parser = at_least::<u64>(0))]
+    /// Number of the run [default: the last one that changed files].
     pub(crate) run: Option<u64>,
-    /// Only say what would be done.
+    /// Print the changes without making them.
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Put back what can be, also if some files cannot.
+    /// Revert the files that can be reverted, and skip the others.
     #[arg(long)]
     pub(crate) partly: bool,
 }
 
-/// `attach`
 #[derive(Debug, Args)]
 pub(crate) struct Attach {
-    /// Resume behind this event of the run (`seq` of --json).
+    /// Continue after this event of the run (`seq` in --json).
     #[arg(long, value_name = "SEQ", requires = "run")]
-    #[arg(value_parser = at_least::<u64>(0))]
     pub(crate) after: Option<u64>,
-    /// The run that `--after` belongs to.
+    /// Number of the run that `--after` refers to.
     #[arg(long, value_name = "RUN", requires = "after")]
-    #[arg(value_parser = at_least::<u64>(0))]
     pub(crate) run: Option<u64>,
 }
+
+impl Global {
+    /// Refuses options that the command would ignore.
+    pub(crate) fn check(&self, command: &Command) -> Result<(), Error> {
+        let takes_model = matches!(
+            command,
+            Command::Chat(_) | Command::Ask(_) | Command::Init(_)
+        );
+        let takes_mode = matches!(command, Command::Chat(_) | Command::Ask(_));
+        let changes_entry = matches!(
+            command,
+            Command::Cron(Sub {
+                command: Some(Cron::Edit(_))
+            })
+        );
+        let is_named = |name: &Option<String>| name.as_ref().is_some_and(|name| !name.is_empty());
+        for (option, is_ignored, remedy) in [
+            ("--model", self.model.is_some() && !takes_model, ""),
+            ("--mode", self.mode.is_some() && !takes_mode, ""),
+            (
+                "--agent",
+                is_named(&self.agent) && changes_entry,
+                CRON_KEEPS,
+            ),
+            ("--as", is_named(&self.sender) && changes_entry, CRON_KEEPS),
+            (
+                "--project",
+                is_named(&self.project) && changes_entry,
+                CRON_KEEPS,
+            ),
+        ] {
+            if is_ignored {
+                return Err(Error::Usage(format!(
+                    "{option} does not apply to this command{remedy}"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why `cron edit` takes no agent and sender.
+const CRON_KEEPS: &str = ": a cron entry keeps its agent and sender; remove it and add another one";
 
 #[cfg(test)]
 mod tests {
@@ -379,6 +406,29 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn options_that_a_command_ignores_are_refused() {
+        for (line, want) in [
+            ("ask --model m --mode ask x", ""),
+            ("--agent a history", ""),
+            ("--agent a cron add @daily x", ""),
+            ("--agent a cron edit 1 x", "--agent does not apply"),
+            ("cron edit 1 x --as u", "--as does not apply"),
+            ("cron edit 1 x --project p", "--project does not apply"),
+            ("kill --model m", "--model does not apply"),
+            ("cron add @daily x --mode full", "--mode does not apply"),
+        ] {
+            let words = std::iter::once("crabtalk").chain(line.split(' '));
+            let cli = Cli::try_parse_from(words).unwrap();
+            let refused = cli.global.check(&cli.command.unwrap()).err();
+            let said = refused.map_or(String::new(), |error| error.to_string());
+            assert!(
+                said.starts_with(want) && said.is_empty() == want.is_empty(),
+                "{line}: {said}"
+            );
+        }
     }
 
     #[test]

@@ -85,6 +85,7 @@ fn mends(command: &Command) -> bool {
 }
 
 pub(crate) async fn run(context: &mut Context, command: Command) -> Result<(), Error> {
+    context.global.check(&command)?;
     if !mends(&command) {
         let speaks = matches!(command, Command::Chat(_) | Command::Ask(_));
         context.find_speaker(speaks)?;

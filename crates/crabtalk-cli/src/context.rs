@@ -241,7 +241,7 @@ impl Context {
         }
         let program = std::env::current_exe().map_err(|e| Error::io("find this program", &e))?;
         let starter = Starter::new(program, home.root());
-        starter.start(&self.client).await?;
+        starter.start_process(&self.client).await?;
         Ok(self.console.screen.note(&format!(
             "crabtalk: started the daemon (log {})",
             starter.log().display()
@@ -262,7 +262,6 @@ impl Context {
             answers: Answers::Person,
             on_interrupt: OnInterrupt::Kill,
             bell: false,
-            agents_dir: self.home.agents_dir(),
         }
     }
 

@@ -10,6 +10,7 @@ use crate::remotes;
 use crate::screen::Screen;
 use crate::system::{self, ControllingTerminal};
 use crate::terminal::Terminal;
+use crate::text::summary;
 use clap::CommandFactory;
 use crabtalk_config::{Home, is_name, nearest};
 use std::ffi::OsString;
@@ -42,20 +43,16 @@ pub struct Host {
 pub fn main(args: impl IntoIterator<Item = OsString>, host: &Host) -> ExitCode {
     crabtalk_render::screen::settle_colors();
     let argv: Vec<OsString> = args.into_iter().collect();
-    let read = match daemon_run(&argv) {
-        Some(cli) => Ok(cli),
-        None => Cli::read(&argv),
-    };
-    let cli = match read.map(|cli| resolve(cli, &argv)) {
+    let cli = match Cli::read(&argv).map(|cli| resolve(cli, &argv)) {
         Ok(Ok(cli)) => cli,
         Ok(Err(error)) => return fail(&error, wants_json(&argv)),
         // What was asked for, such as `--help`, is no error, and where a command is
         // missing a person reads which there are.
         Err(error) if error.use_stderr() && (wants_json(&argv) || !is_help(&error)) => {
-            return fail(&args::usage(&error, &argv), wants_json(&argv));
+            return fail(&args::usage(&error), wants_json(&argv));
         }
         Err(error) => {
-            let printed = error.print().and_then(|()| std::io::stdout().flush());
+            let printed = print_help(&error);
             return match printed.map_err(Error::from) {
                 Err(error) => fail(&error, wants_json(&argv)),
                 Ok(()) => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2)),
@@ -69,34 +66,16 @@ pub fn main(args: impl IntoIterator<Item = OsString>, host: &Host) -> ExitCode {
     }
 }
 
-/// `daemon run` in the words with which clients and service managers start it.
-/// To make the program's commands, even without their options, takes a fifth of the
-/// daemon's own start; whatever else is said is read as usual.
-fn daemon_run(argv: &[OsString]) -> Option<Cli> {
-    let mut words = argv.get(1..)?.iter();
-    if words.next()? != "daemon" || words.next()? != "run" {
-        return None;
+/// Prints help to standard output, or to standard error where a command is missing.
+fn print_help(error: &clap::Error) -> std::io::Result<()> {
+    let text = args::help(error);
+    if error.use_stderr() {
+        write!(anstream::stderr(), "{text}")
+    } else {
+        let mut out = anstream::stdout();
+        write!(out, "{text}")?;
+        out.flush()
     }
-    let mut global = Global::default();
-    let mut detached = false;
-    while let Some(word) = words.next() {
-        if word == "--detached" && !detached {
-            detached = true;
-        } else if word == "--home" && global.home.is_none() {
-            let home = words.next()?;
-            let bytes = home.as_encoded_bytes();
-            if bytes.is_empty() || bytes.starts_with(b"-") {
-                return None;
-            }
-            global.home = Some(home.into());
-        } else {
-            return None;
-        }
-    }
-    Some(Cli {
-        global,
-        command: Some(Command::Daemon(Daemon::Run { detached })),
-    })
 }
 
 /// Whether `--json` is among options that could not be read.
@@ -145,7 +124,7 @@ fn resolve(cli: Cli, argv: &[OsString]) -> Result<Cli, Error> {
     let at = argv.len() - words.len();
     let mut argv = argv.to_vec();
     argv.insert(at, "ask".into());
-    Cli::read(&argv).map_err(|error| args::usage(&error, &argv))
+    Cli::read(&argv).map_err(|error| args::usage(&error))
 }
 
 /// Programs of this project that are commands of this one, once they are installed.
@@ -189,7 +168,7 @@ fn unknown_command(word: &str, more: bool) -> Error {
         (true, false) => "; a question goes in quotes",
         (false, _) => "",
     };
-    let word = args::shown(word);
+    let word = summary(word);
     Error::Usage(format!("there is no command `{word}`{hint}{quotes}"))
 }
 
@@ -376,40 +355,6 @@ mod tests {
     fn resolved(words: &[&str]) -> Result<Cli, Error> {
         let argv = argv(words);
         resolve(Cli::try_parse_from(&argv).unwrap(), &argv)
-    }
-
-    #[test]
-    fn the_daemons_start_is_read_as_all_commands_are_or_left_to_them() {
-        let read_at_once: &[&[&str]] = &[
-            &["daemon", "run"],
-            &["daemon", "run", "--detached", "--home", "/h"],
-            &["daemon", "run", "--home", "a b", "--detached"],
-            &["daemon", "run", "--home", "/h"],
-        ];
-        for words in read_at_once {
-            let argv = argv(words);
-            let at_once = daemon_run(&argv).unwrap();
-            let usual = Cli::try_parse_from(&argv).unwrap();
-            assert_eq!(format!("{at_once:?}"), format!("{usual:?}"));
-        }
-        let left: &[&[&str]] = &[
-            &[],
-            &["daemon"],
-            &["daemon", "start"],
-            &["run", "daemon"],
-            &["daemon", "run", "--help"],
-            &["daemon", "run", "--home"],
-            &["daemon", "run", "--home", ""],
-            &["daemon", "run", "--home", "--detached"],
-            &["daemon", "run", "--home", "a", "--home", "b"],
-            &["daemon", "run", "--detached", "--detached"],
-            &["daemon", "run", "--home=/h"],
-            &["daemon", "run", "--connect", "url"],
-            &["--home", "/h", "daemon", "run"],
-        ];
-        for words in left {
-            assert!(daemon_run(&argv(words)).is_none(), "{words:?}");
-        }
     }
 
     #[test]

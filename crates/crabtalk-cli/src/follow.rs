@@ -21,7 +21,6 @@ use futures_core::Stream;
 use futures_util::StreamExt;
 use std::collections::{HashSet, VecDeque};
 use std::future::pending;
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -68,8 +67,6 @@ pub(crate) struct Follow {
     pub(crate) answers: Answers,
     pub(crate) on_interrupt: OnInterrupt,
     pub(crate) bell: bool,
-    /// Where rules for agents are written, for the advice after a denial.
-    pub(crate) agents_dir: PathBuf,
 }
 
 /// How following ended.

@@ -38,13 +38,13 @@ pub(crate) fn call_summary(arguments: &str) -> String {
     }
 }
 
-/// Money in whatever unit the configuration's prices have.
+/// Money, as in `$0.0068`.
 pub(crate) fn money(money: f64) -> String {
     const SMALLEST: f64 = 0.0001;
     if money > 0.0 && money < SMALLEST {
-        return format!("<{SMALLEST}");
+        return format!("<${SMALLEST}");
     }
-    format!("{money:.4}")
+    format!("${money:.4}")
 }
 
 /// Money that was spent, beside tokens that have no price: no price is not for nothing.
@@ -184,9 +184,12 @@ mod tests {
     #[test]
     fn money_is_never_rounded_to_nothing() {
         let shown = [0.0, 0.000_01, 0.000_1, 1.234_56].map(money);
-        assert_eq!(shown, ["0.0000", "<0.0001", "0.0001", "1.2346"]);
+        assert_eq!(shown, ["$0.0000", "<$0.0001", "$0.0001", "$1.2346"]);
         let shown = [(0.0, 0), (0.0, 7), (1.5, 7), (1.5, 0)].map(|(m, t)| spent(m, t));
-        assert_eq!(shown, ["0.0000", "no price", "1.5000 and more", "1.5000"]);
+        assert_eq!(
+            shown,
+            ["$0.0000", "no price", "$1.5000 and more", "$1.5000"]
+        );
     }
 
     #[test]

@@ -271,5 +271,5 @@ fn cost(end: &StreamEnd) -> String {
         0 => String::new(),
         tokens => format!(" ({tokens} tokens without price)"),
     };
-    format!(", {} in money{unpriced}", money(spent))
+    format!(", {}{unpriced}", money(spent))
 }

@@ -62,7 +62,7 @@ pub use endpoint::{Connection, Endpoint};
 pub use error::Error;
 pub use news::News;
 pub use remote::{Address, Remote, fingerprint};
-pub use run::{Run, RunNews};
+pub use run::{Run, RunNews, new_request_id};
 pub use start::Starter;
 pub use watch::{Watch, WatchNews};
 

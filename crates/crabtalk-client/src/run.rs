@@ -89,8 +89,8 @@ impl Begin {
     }
 }
 
-/// An id that no other request of the conversation has: 128 random bits.
-fn new_request_id() -> String {
+/// A random id for [`StreamMsg::request_id`], which events of the run carry.
+pub fn new_request_id() -> String {
     let random = || RandomState::new().hash_one(std::process::id());
     format!("{:016x}{:016x}", random(), random())
 }

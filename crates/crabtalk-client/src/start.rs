@@ -49,7 +49,7 @@ impl Client {
         if self.endpoint().is_listening().await? {
             return Ok(false);
         }
-        starter.start(self).await?;
+        starter.start().await?;
         Ok(true)
     }
 }
@@ -75,11 +75,34 @@ impl Starter {
         &self.log
     }
 
-    /// Starts the daemon and waits until it answers the client.
+    /// Starts the daemon with `crabtalk daemon start`, which starts the installed
+    /// service if there is one, and waits until it answers.
     ///
     /// # Errors
-    /// [`Error::NotStarted`], with what the daemon's log says of it.
-    pub async fn start(&self, client: &Client) -> Result<(), Error> {
+    /// [`Error::NotStarted`] with the message of the command.
+    pub async fn start(&self) -> Result<(), Error> {
+        let mut command = tokio::process::Command::new(&self.program);
+        command.args(["daemon", "start", "--home"]).arg(&self.home);
+        let output = command.stdin(Stdio::null()).output().await;
+        let output = output.map_err(|error| self.not_spawned(&error))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let message = String::from_utf8_lossy(&output.stderr);
+        let message = crabtalk_proto::visible_prose(message.trim());
+        let message = message.strip_prefix("crabtalk: ").unwrap_or(&message);
+        Err(Error::NotStarted(match message {
+            "" => format!("`crabtalk daemon start` failed ({})", output.status),
+            message => message.to_owned(),
+        }))
+    }
+
+    /// Starts the daemon as a process of its own, without the service manager, and
+    /// waits until it answers the client.
+    ///
+    /// # Errors
+    /// [`Error::NotStarted`] with the last lines of the daemon's log.
+    pub async fn start_process(&self, client: &Client) -> Result<(), Error> {
         let unheard = |error: &io::Error| format!("cannot open {}: {error}", self.log.display());
         let (log, begin) = match self.open_log() {
             Ok((log, begin)) => (Stdio::from(log), Ok(begin)),
@@ -87,9 +110,7 @@ impl Starter {
             Err(error) if has_no_room(&error) => (Stdio::null(), Err(unheard(&error))),
             Err(error) => return Err(Error::NotStarted(unheard(&error))),
         };
-        let mut child = self.spawn(log).map_err(|error| {
-            Error::NotStarted(format!("cannot start {}: {error}", self.program.display()))
-        })?;
+        let mut child = self.spawn(log).map_err(|error| self.not_spawned(&error))?;
         let Err(what) = wait(client, &mut child).await else {
             give_way(client, &mut child).await;
             return Ok(());
@@ -108,6 +129,10 @@ impl Starter {
             }
         }
         Err(Error::NotStarted(message))
+    }
+
+    fn not_spawned(&self, error: &io::Error) -> Error {
+        Error::NotStarted(format!("cannot start {}: {error}", self.program.display()))
     }
 
     /// The log, and where this daemon's words begin in it.

@@ -11,7 +11,6 @@ pub use settings::{AgentSettings, CompactThreshold};
 
 use crate::error::{Diagnostic, Error, Warning};
 use crate::file::read_limited;
-use crate::reader::{Section, TextFile};
 use crate::tree::{self, Language, Position};
 use crabtalk_files::Frontmatter;
 use std::path::Path;
@@ -44,14 +43,13 @@ impl AgentFile {
         let (frontmatter, prompt) = split(text, file)?;
         check_size(frontmatter, file)?;
         let tree = tree::from_yaml(frontmatter, file, 1)?;
-        let source = TextFile::new(file);
-        let settings = AgentSettings::read(Section::new(&source, "", &tree)?)?;
+        let (settings, warnings) = AgentSettings::read(&tree, file)?;
         let file = Self {
             settings,
             frontmatter: frontmatter.to_owned(),
             prompt: prompt.trim().to_owned(),
         };
-        Ok((file, source.into_warnings()))
+        Ok((file, warnings))
     }
 
     /// Reads an agent file from the disk; `None` if there is none.
@@ -85,8 +83,7 @@ impl AgentText {
         let file = Path::new("config");
         check_size(text, file)?;
         let (tree, language) = tree::from_any(text, file)?;
-        let source = TextFile::new(file);
-        let settings = AgentSettings::read(Section::new(&source, "", &tree)?)?;
+        let (settings, warnings) = AgentSettings::read(&tree, file)?;
         let frontmatter = match language {
             // As given, comments and all, unless a file would end within it, as
             // at a line of a document's own.
@@ -100,7 +97,7 @@ impl AgentText {
                 settings,
                 frontmatter,
             },
-            source.into_warnings(),
+            warnings,
         ))
     }
 

@@ -104,7 +104,9 @@ impl ConfigFile {
 /// Reads a section of a protocol message, such as `SetProviderMsg.config`: JSON
 /// when it begins with `{`, else TOML, else YAML.
 pub fn parse_section(text: &str) -> Result<Json, Error> {
-    tree::from_any(text, Path::new("config")).map(|(node, _)| tree::to_json(&node))
+    let file = Path::new("config");
+    let (node, _) = tree::from_any(text, file)?;
+    Ok(tree::reader::read(&node, file)?.0)
 }
 
 /// A configuration text that says this at a path of keys, and nothing else.

@@ -1,14 +1,15 @@
-//! Values that must not be seen, and values that are shown as written.
+//! Secrets, and texts that are shown as they are written.
 
 use crabtalk_domain::masked_url;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
 
-/// A mask that comes back in an edit means "keep what is there" (OPS-4).
+/// In an edit, the mask keeps the present secret (OPS-4).
 pub use crabtalk_domain::MASK;
 
 /// A key, token or password. `Debug` and `Serialize` give [`MASK`].
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
 pub struct Secret(String);
 
 impl Secret {
@@ -35,17 +36,19 @@ impl Serialize for Secret {
     }
 }
 
-/// A text with `${ENV}` in it. `Debug` and `Serialize` show what was written,
-/// never what the environment held, and no secret of a URL.
-#[derive(Clone, PartialEq, Eq, Default)]
+/// A text with `${ENV}` in it. `Debug` and `Serialize` show the text as written, without the environment's
+/// values and without the secrets of a URL.
+#[derive(Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(from = "String")]
 pub struct Written {
     written: String,
     value: String,
 }
 
 impl Written {
-    pub(crate) fn new(written: String, value: String) -> Self {
-        Self { written, value }
+    /// Replaces the value by the text with the environment's values in it.
+    pub(crate) fn set_value(&mut self, value: String) {
+        self.value = value;
     }
 
     /// The text with the environment's values in it.
@@ -59,12 +62,18 @@ impl Written {
     }
 }
 
+impl From<String> for Written {
+    fn from(text: String) -> Self {
+        Self {
+            written: text.clone(),
+            value: text,
+        }
+    }
+}
+
 impl From<&str> for Written {
     fn from(text: &str) -> Self {
-        Self {
-            written: text.to_owned(),
-            value: text.to_owned(),
-        }
+        text.to_owned().into()
     }
 }
 
@@ -85,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_not_shown() {
+    fn secret_shows_a_mask() {
         let secret = Secret::new("sk-1");
         assert_eq!(format!("{secret:?}"), "***");
         assert_eq!(serde_json::to_string(&secret).unwrap(), "\"***\"");
@@ -93,8 +102,9 @@ mod tests {
     }
 
     #[test]
-    fn a_written_text_shows_neither_environment_nor_password() {
-        let text = Written::new("--key=${K}".into(), "--key=hush".into());
+    fn written_text_hides_environment_and_password() {
+        let mut text = Written::from("--key=${K}");
+        text.set_value("--key=hush".into());
         assert_eq!(format!("{text:?}"), "\"--key=${K}\"");
         let url = Written::from("https://me:pw@host/a@b");
         assert_eq!(

@@ -1,5 +1,6 @@
 //! TOML, YAML and JSON as one tree of values with positions.
 
+pub(crate) mod reader;
 mod toml;
 
 pub(crate) use crabtalk_files::tree::{Field, Node, Position, Value};
@@ -17,22 +18,6 @@ const YAML: Bounds = Bounds {
     depth: 16,
     aliases: 64,
 };
-
-/// A value without positions.
-pub(crate) fn to_json(node: &Node) -> serde_json::Value {
-    match &node.value {
-        Value::Null => serde_json::Value::Null,
-        Value::Bool(value) => (*value).into(),
-        Value::Integer(value) => (*value).into(),
-        Value::Float(value) => (*value).into(),
-        Value::String(value) | Value::Date(value) => value.as_str().into(),
-        Value::List(items) => items.iter().map(to_json).collect(),
-        Value::Table(fields) => {
-            let fields = fields.iter();
-            serde_json::Value::Object(fields.map(|f| (f.key.clone(), to_json(&f.node))).collect())
-        }
-    }
-}
 
 fn invalid(file: &Path, at: Position, message: String) -> Error {
     Error::Invalid(Diagnostic::new(file, at, message))

@@ -54,6 +54,11 @@ impl Disk for LocalDisk {
         Some(way.at().to_owned())
     }
 
+    fn is_replaceable(&self, program: &str, cwd: &Path) -> bool {
+        let tools = self.tools.as_ref();
+        tools.is_some_and(|tools| tools.is_replaceable(program, cwd))
+    }
+
     fn wait_for<'a>(
         &'a self,
         of: &'a str,

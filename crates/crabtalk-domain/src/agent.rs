@@ -1,7 +1,7 @@
 //! A configured agent: persona, model, scope and permissions.
 
 use crate::{AgentName, Mode};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// Steps after which a run ends with 508 unless the agent says otherwise.
@@ -10,13 +10,13 @@ const DEFAULT_MAX_ITERATIONS: u32 = 50;
 /// Estimated tokens above which a history is compacted (0000).
 const DEFAULT_COMPACT_THRESHOLD: u64 = 100_000;
 
-/// What the gate says of a tool call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+/// The gate's verdict on a tool call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Permission {
     /// Runs without a question.
     Allow,
-    /// Somebody has to approve it.
+    /// A person must approve it.
     Ask,
     /// Never runs.
     Deny,
@@ -30,12 +30,12 @@ pub struct PermissionRule {
     pub tool: String,
     /// Pattern over the command or path; `None` matches every call.
     pub pattern: Option<String>,
-    /// What it says.
+    /// The permission.
     pub permission: Permission,
 }
 
-/// What an agent may reach (0082). Empty lists mean everything, except that
-/// empty `members` means nobody. Entries are glob patterns.
+/// The scope of an agent. Empty lists mean everything, but empty `members` means
+/// none. Entries are glob patterns.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Scope {
     /// Tools; when not empty, the last word.
@@ -49,7 +49,8 @@ pub struct Scope {
 }
 
 /// Limits on what an agent may spend in a day (MODEL-7).
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Budget {
     /// Tokens a day; `None` is unlimited.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,15 +81,15 @@ pub struct AgentConfig {
     pub compact_threshold: Option<u64>,
     /// Replaces the built-in compaction prompt.
     pub compact_prompt: Option<String>,
-    /// What it may reach.
+    /// Its scope.
     pub scope: Scope,
-    /// What it may do without asking, must ask for, or must not do.
+    /// Its rules: allow, ask, deny.
     pub permissions: Vec<PermissionRule>,
     /// The mode of its runs; `None` for the default of the run's folder.
     pub mode: Option<Mode>,
     /// Where its conversations work unless they say otherwise.
     pub cwd: Option<PathBuf>,
-    /// What it may spend.
+    /// Its budget.
     pub budget: Budget,
     /// Whether it answers as a guest: without tools, so that what speaks of
     /// tools, skills or memory's tools stays out of its prompt (RUN-2). The
@@ -119,8 +120,7 @@ impl AgentConfig {
     }
 }
 
-/// Whether `name` matches a scope pattern: `*` stands for any run of
-/// characters, `?` for one, everything else for itself.
+/// Whether `name` matches a pattern: `*` matches any characters, `?` one character.
 pub fn glob_matches(pattern: &str, name: &str) -> bool {
     wildmatch::WildMatch::new(pattern).matches(name)
 }

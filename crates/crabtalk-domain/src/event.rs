@@ -4,7 +4,7 @@ use crate::tool::{Preview, Progress};
 use crate::{ContextUse, Cost, Image, Mode, Principal, Usage};
 use std::sync::Arc;
 
-/// A tool call as it is announced.
+/// An announced tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolCallInfo {
     /// Pairs the announcement with its result.
@@ -40,7 +40,7 @@ impl AskKind {
 pub struct AskOption {
     /// What to answer.
     pub label: String,
-    /// What it means.
+    /// Its description.
     pub description: String,
 }
 
@@ -106,16 +106,16 @@ pub struct Ask {
 /// How an ask ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AskOutcome {
-    /// Somebody answered.
+    /// An answer was given.
     Answered {
         /// Who, as their connection proved it.
         by: Principal,
         /// What, in the words that answer such an ask (RUN-7).
         answer: String,
     },
-    /// Nobody did, and its run waits no more.
+    /// The run no longer waits for an answer.
     Withdrawn,
-    /// Nobody did in time.
+    /// No answer came in time.
     TimedOut,
 }
 
@@ -126,7 +126,7 @@ pub struct ComponentNews {
     pub name: String,
     /// Where the daemon knows it from, in the words of lists.
     pub source: String,
-    /// The word of its state.
+    /// Its state.
     pub state: String,
     /// Why it failed; empty if it did not.
     pub error: String,
@@ -154,8 +154,8 @@ pub struct End {
     /// Money of all its model calls together: compaction within it, and what
     /// was cancelled or cut, included.
     pub cost: Cost,
-    /// How full the context is behind it, as far as it is known; boxed, so that
-    /// other events stay small.
+    /// How full the context is after the run, if known; boxed to keep events
+    /// small.
     pub context: Option<Box<ContextUse>>,
 }
 
@@ -175,7 +175,7 @@ pub enum AgentEvent {
     },
     /// The user's message that the run answers.
     UserMessage {
-        /// What was said.
+        /// The text.
         content: String,
         /// The guest asked to answer, if any.
         guest: String,
@@ -200,13 +200,13 @@ pub enum AgentEvent {
     ToolResult {
         /// The call.
         call_id: String,
-        /// What the model will read.
+        /// The text for the model.
         output: String,
         /// How long it took.
         duration_ms: u64,
         /// Whether it failed.
         is_error: bool,
-        /// What it shows beside the text.
+        /// The images.
         images: Vec<Image>,
     },
     /// A tool call says how far it is.
@@ -254,7 +254,7 @@ pub enum AgentEvent {
         /// How long at most, in seconds.
         timeout_secs: u64,
     },
-    /// Something that whoever reads the run should know.
+    /// A notice for the readers of the run.
     Notice(String),
     /// A component or MCP server appeared, vanished or changed. It belongs to no
     /// run; watchers of everything are told.
@@ -282,7 +282,7 @@ mod tests {
     use crate::ImageType;
 
     #[test]
-    fn notes_stand_for_the_images_of_an_event() {
+    fn events_have_notes_for_images() {
         let image = Image::new(ImageType::Webp, b"four").expect("small");
         let result = |output: &str, images| AgentEvent::ToolResult {
             call_id: "c".into(),

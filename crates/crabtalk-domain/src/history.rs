@@ -5,9 +5,9 @@ use crate::shown::{self, Shown};
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Messages in order. Cheap to hand to a request: whoever appends copies the
-/// list only while somebody else still holds it. Of many images the older ones
-/// leave, with notes in their place; logs keep them.
+/// Messages in order. Cheap to clone for a request: appending copies the list only
+/// while a request still holds it. Of many images the older ones are replaced by
+/// notes; logs keep them.
 #[derive(Debug, Clone, Default)]
 pub struct History {
     messages: Arc<Vec<Arc<Message>>>,
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_copy_keeps_its_messages() {
+    fn copies_keep_their_messages() {
         let mut history = History::from(vec![Arc::new(Message::user("one"))]);
         let before = history.clone();
         history.push(Arc::new(Message::user("twelve more")));

@@ -28,7 +28,7 @@ pub struct RunContext<'a> {
     pub cwd: &'a Path,
     /// Its number.
     pub run: u64,
-    /// Whether it acts for an owner, and somebody may be asked.
+    /// Whether it acts for an owner who can be asked.
     pub for_owner: bool,
     /// Whether parts of the conversation are archived.
     pub has_archives: bool,
@@ -36,16 +36,15 @@ pub struct RunContext<'a> {
 
 /// Lets a hook ask the people behind a run.
 pub trait People: Send + Sync {
-    /// The answer, or `None` where nobody can be asked. Dropping it withdraws
-    /// the question.
+    /// The answer, or `None` where no person can be asked. Dropping the future
+    /// withdraws the question.
     fn ask<'a>(&'a self, question: AskQuestion) -> BoxFuture<'a, Option<String>>;
 
-    /// Tells whoever follows the run something that they should know.
+    /// Sends a notice to the readers of the run.
     fn tell(&self, _notice: String) {}
 }
 
-/// Collects the tools that a hook brings. Nothing can be registered that
-/// nobody executes: a provider describes its tools and runs them.
+/// Collects the tool providers of a hook.
 #[derive(Default)]
 pub struct ToolRegistry {
     providers: Vec<Arc<dyn ToolProvider>>,
@@ -57,7 +56,7 @@ impl ToolRegistry {
         self.providers.push(provider);
     }
 
-    /// What was registered, in order.
+    /// The providers in order of registration.
     pub fn into_providers(self) -> Vec<Arc<dyn ToolProvider>> {
         self.providers
     }
@@ -66,10 +65,9 @@ impl ToolRegistry {
 /// Called at the turning points of an agent's life. Every method has a
 /// default that does nothing, and `()` implements the trait.
 pub trait Hook: Send + Sync {
-    /// A hook for one run alone, which has looked at once at what the run's turning
-    /// points need one after the other; `None` leaves the run to this one. Called
-    /// before anything else of a run, with its agent as it is configured and the
-    /// message as it was sent.
+    /// A hook for one run, which has prefetched what the run needs; `None` to
+    /// use this hook. Called before all other methods, with the configured
+    /// agent and the message as sent.
     fn for_run<'a>(
         &'a self,
         _run: RunContext<'a>,

@@ -1,7 +1,7 @@
-//! Images that a person shows with a message, or a tool with its result.
+//! Images of messages and tool results.
 //!
-//! Invariant: an [`Image`] is within [`MAX_IMAGE_BYTES`] and its text is sound
-//! base64, so that it goes into a log and into a request as it is.
+//! Invariant: an [`Image`] has at most [`MAX_IMAGE_BYTES`] and valid base64, so
+//! that it goes into logs and requests unchanged.
 
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
@@ -9,23 +9,21 @@ use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use std::fmt;
 use std::sync::Arc;
 
-/// Largest image: its base64 has 5 MiB, the most that the strictest provider
-/// takes.
+/// Largest image: its base64 has 5 MiB, the limit of the strictest provider.
 pub const MAX_IMAGE_BYTES: usize = 3840 * 1024;
 
-/// Images of one message or result; more is nothing to look at but a
-/// collection, whose rest the person or the tool can be asked for.
+/// Images of one message or result.
 pub const MAX_IMAGES: usize = 8;
 
 /// Bytes of a message's images together: two of the largest, so that they
 /// fit one frame of the protocol beside the text.
 pub const MAX_IMAGES_BYTES: usize = 2 * MAX_IMAGE_BYTES;
 
-/// Tokens that an image counts with in estimates: about what the providers
-/// charge for one that fills the size to which they scale it down.
+/// Estimated tokens of an image: about what providers charge for the size to which
+/// they scale it down.
 pub(crate) const IMAGE_TOKENS: u64 = 1600;
 
-/// Reads what other writers may have ended carelessly.
+/// Other writers may leave trailing bits.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
@@ -80,10 +78,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// Takes an image's bytes.
-    ///
-    /// # Errors
-    /// A note in its place, if it is too large.
+    /// The note in its place, if it is too large.
     pub fn new(media_type: ImageType, bytes: &[u8]) -> Result<Self, String> {
         if bytes.len() > MAX_IMAGE_BYTES {
             return Err(too_large(media_type, bytes.len()));
@@ -94,11 +89,8 @@ impl Image {
         })
     }
 
-    /// Takes an image as base64 text.
-    ///
-    /// # Errors
-    /// A note in its place, if it is too large, no base64 or of a format that
-    /// models do not read.
+    /// The note in its place, if it is too large, not base64 or of an
+    /// unsupported format.
     pub fn from_base64(media_type: &str, data: Arc<str>) -> Result<Self, String> {
         let Some(known) = ImageType::parse(media_type) else {
             let shown: String = media_type.chars().take(40).collect();
@@ -147,12 +139,12 @@ impl Image {
         format!("{}, {}", self.media_type, size_text(self.size()))
     }
 
-    /// What stands for it in a text.
+    /// The note in place of the image.
     pub fn note(&self) -> String {
         format!("[{}]", self.summary())
     }
 
-    /// What stands for it where it is not shown, and why.
+    /// The note for an image that is not shown, with the reason.
     pub fn note_why(&self, why: &str) -> String {
         format!("[{}, not shown: {why}]", self.summary())
     }
@@ -164,8 +156,8 @@ impl fmt::Debug for Image {
     }
 }
 
-/// The images of a message that are within the limits, and notes for the rest.
-/// `what` shows them.
+/// Splits images into those within the limits and notes for the rest. `what` names
+/// the message or result.
 pub(crate) fn within_limits(
     images: Vec<Image>,
     what: &str,
@@ -176,7 +168,7 @@ pub(crate) fn within_limits(
     for image in images {
         let size = image.size();
         if is_error {
-            // Some providers take nothing but words of a failure.
+            // Some providers reject images in failed results.
             notes.push(image.note_why("the call failed"));
         } else if kept.len() == MAX_IMAGES {
             notes.push(image.note_why(&format!("{what} shows {MAX_IMAGES} images at most")));
@@ -191,7 +183,7 @@ pub(crate) fn within_limits(
     (kept, notes)
 }
 
-/// Adds a note on a line of its own.
+/// Adds a note on a separate line.
 pub(crate) fn push_note(text: &mut String, note: &str) {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
@@ -232,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_come_back_and_are_counted() {
+    fn images_keep_and_count_their_bytes() {
         for size in [1, 2, 3, 4, 999, 34_567] {
             let image = image(size);
             assert_eq!((image.size(), image.to_bytes()), (size, vec![7; size]));
@@ -246,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_image_becomes_a_note() {
+    fn invalid_images_become_notes() {
         for (media_type, data, want) in [
             ("image/png", "AAAA", "ok"),
             ("IMAGE/JPEG", "AAA=", "ok"),

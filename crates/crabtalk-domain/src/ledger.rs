@@ -17,7 +17,7 @@ pub struct Spent<'a> {
     pub provider: &'a str,
     /// The model that answered.
     pub model: &'a str,
-    /// What it cost.
+    /// Its usage.
     pub usage: &'a Usage,
 }
 

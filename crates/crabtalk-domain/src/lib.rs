@@ -1,9 +1,7 @@
-//! The vocabulary of CrabTalk and the ports through which the run loop meets
-//! the world.
+//! The vocabulary of CrabTalk, and the ports of the run loop.
 //!
-//! Absent on purpose: I/O, an async runtime, wire types, configuration files.
-//! Whoever embeds the run loop implements the ports; whoever talks about a
-//! conversation uses these nouns.
+//! This crate has no I/O, no async runtime, no wire types and no configuration
+//! files.
 
 mod agent;
 mod event;

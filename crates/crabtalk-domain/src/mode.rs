@@ -33,7 +33,7 @@ impl Mode {
         }
     }
 
-    /// The mode of that name.
+    /// Parses the name of a mode.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|mode| mode.as_str() == name)
     }

@@ -24,7 +24,7 @@ pub enum ToolChoice {
 pub struct Request {
     /// Model name; empty for the active one.
     pub model: String,
-    /// Models to try when that one fails for good, in order.
+    /// Models to try in order when that one fails.
     pub fallback: Vec<String>,
     /// The system prompt.
     pub system: Arc<str>,
@@ -102,8 +102,8 @@ pub enum Chunk {
         /// The model's configured name.
         model: String,
     },
-    /// Something to know while nobody answers yet: that it is tried again, or that
-    /// another model is asked. No part of the answer.
+    /// A notice before the answer, such as a retry or a change of the model.
+    /// Not part of the answer.
     Notice(String),
     /// Text.
     Text(String),
@@ -146,7 +146,7 @@ pub struct Response {
     pub thinking: Vec<Thinking>,
     /// The calls it wants.
     pub tool_calls: Vec<ToolCall>,
-    /// What it cost.
+    /// Its usage.
     pub usage: Option<Usage>,
     /// Why it stopped; `None` while incomplete.
     pub stop: Option<StopReason>,
@@ -220,7 +220,7 @@ impl Error {
     }
 }
 
-/// Kinds of failure, as far as anybody decides by them.
+/// Kinds of failure that callers distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
     /// No such model; the message names those that exist.
@@ -322,9 +322,8 @@ pub trait Model: Send + Sync {
     /// The model that an empty name means.
     fn active_model(&self) -> String;
 
-    /// Somebody is about to ask this model: whoever has to connect first may
-    /// begin to (MODEL-8). Returns at once and says nothing of failures, which
-    /// the request itself will meet. Nothing is asked, so that it costs nothing.
+    /// Announces a request to this model, so that connections can be opened
+    /// ahead (MODEL-8). Returns at once, reports no failure and costs nothing.
     fn expect(&self, model: &str) {
         let _ = model;
     }

@@ -90,7 +90,7 @@ impl fmt::Debug for AgentName {
     }
 }
 
-/// Whoever talks to an agent. Any text: identity is the exact bytes.
+/// The sender of messages to an agent. Any text: identity is the exact bytes.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Sender(Arc<str>);
@@ -149,7 +149,7 @@ impl fmt::Debug for Sender {
 pub struct ConversationKey {
     /// The agent whose conversation it is.
     pub agent: AgentName,
-    /// Whom the agent talks with.
+    /// The sender.
     pub sender: Sender,
 }
 
@@ -157,7 +157,8 @@ impl ConversationKey {
     /// The conversation of this agent with this sender.
     ///
     /// # Errors
-    /// If one of them is no name.
+    ///
+    /// A name is not valid.
     pub fn new(agent: &str, sender: &str) -> Result<Self, NameError> {
         Ok(Self {
             agent: AgentName::new(agent)?,
@@ -172,10 +173,9 @@ impl fmt::Display for ConversationKey {
     }
 }
 
-/// Whether a sender is one of the owners (CONV-11). An entry is a whole name,
-/// or a name followed by `/*`, which stands for one more segment: `user/*` is
-/// `user/house`, and neither `user` nor `user/house/roof`. A sender is
-/// otherwise a string without structure.
+/// Whether a sender is one of the owners (CONV-11). An entry is a whole name, or a
+/// name with `/*` for one more segment: `user/*` matches `user/house`, but neither
+/// `user` nor `user/house/roof`.
 pub fn is_owner(owners: &[String], sender: &str) -> bool {
     owners.iter().any(|owner| match owner.strip_suffix("/*") {
         None => owner == sender,
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_is_any_text_but_empty_or_huge() {
+    fn senders_are_any_nonempty_bounded_text() {
         for good in ["user", "tg:1", "../x", "🦀", &"x".repeat(1024)] {
             assert!(Sender::new(good).is_ok());
         }
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_of_owners_stands_for_one_segment() {
+    fn owner_patterns_match_one_segment() {
         let owners = ["user", "user/*", "a*"].map(String::from);
         for (sender, is) in [
             ("user", true),

@@ -9,7 +9,7 @@ use std::fmt;
 pub enum Origin {
     /// A client connection.
     Client {
-        /// Who it proved to be.
+        /// The principal that its connection proved.
         principal: Principal,
     },
     /// A cron entry.
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_origin_is_read_as_it_was_written() {
+    fn origins_parse_as_written() {
         for text in [
             "client:local",
             "client:token/laptop",

@@ -1,4 +1,4 @@
-//! Who a client is, as the daemon itself found out.
+//! The identity of a client, as the daemon verified it.
 
 use crate::{NameError, check_name};
 use std::fmt;
@@ -7,27 +7,27 @@ use std::sync::Arc;
 /// How the log writes the owner: the word that logs have always had.
 const OWNER: &str = "local";
 
-/// What stands before a token's name in the log. No token can be named so that
-/// it reads as the owner, since names have no `/`.
+/// Precedes a token's name in the log. No token can be named to read as the owner,
+/// since names have no `/`.
 const TOKEN: &str = "token/";
 
-/// The same, of a token that speaks for an owner. Versions that do not know it
-/// take it for nobody.
+/// Precedes the name of a token that speaks for an owner. Versions without it treat
+/// such a token as unknown.
 const ADMIN: &str = "admin/";
 
-/// Who a client is, as its connection proved it, never as it says. It goes from the
-/// accepted connection through the session to the origin of runs and into the log.
+/// The identity of a client, as its connection proved it. It is part of the origin
+/// of runs and of the log.
 ///
-/// Only the listener of the Unix socket makes the owner; no text that a client or a
-/// configuration gives becomes it. A token has an owner's authority only where it
-/// has the role `admin` and names an owner as its sender.
+/// Only the listener of the Unix socket makes the owner; no text of a client or a
+/// configuration does. A token has an owner's authority only with the role `admin`
+/// and an owner as its sender.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Principal {
     /// The user whose daemon it is: the kernel says who connected to the socket.
     Owner,
-    /// Whoever showed a token.
+    /// The holder of a token.
     Token(TokenName),
-    /// Whoever showed a token of the role `admin`, and speaks as an owner by name.
+    /// The holder of a token with the role `admin` that speaks as an owner.
     Admin(TokenName),
 }
 
@@ -69,10 +69,11 @@ impl fmt::Display for Principal {
 pub struct TokenName(Arc<str>);
 
 impl TokenName {
-    /// Checks and takes a name.
+    /// Parses a name.
     ///
     /// # Errors
-    /// For what is no name (CONV-2).
+    ///
+    /// The name is not valid (CONV-2).
     pub fn new(name: &str) -> Result<Self, NameError> {
         check_name(name)?;
         Ok(Self(name.into()))
@@ -90,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_name_of_a_token_reads_as_the_owner() {
+    fn token_names_do_not_read_as_the_owner() {
         for name in ["local", "owner", "Owner", "token"] {
             let token = Principal::Token(TokenName::new(name).expect("a name"));
             assert_ne!(token, Principal::Owner);
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_wrote_is_nobody() {
+    fn unknown_principals_are_refused() {
         for text in [
             "",
             "Local",

@@ -51,7 +51,8 @@ pub struct RunEnded {
     pub request_id: String,
     /// How it came out.
     pub outcome: RunOutcome,
-    /// What the agent said last, up to a bound; empty where a crash or a panic ended it.
+    /// The last text of the agent, up to a limit; empty after a crash or a
+    /// panic.
     pub answer: String,
     /// What its model calls, which are booked already, come to; `None` where a
     /// crash took the account.
@@ -61,18 +62,17 @@ pub struct RunEnded {
     pub carried_on_as: Option<u64>,
 }
 
-/// Hears of the end of every run.
+/// Receives the end of every run.
 ///
-/// For each run that told its start there is one call, whatever ends it: success,
-/// failure, a kill, a panic, the daemon's shutdown. A run that the daemon's own end
-/// cut off is told when its conversation is next opened, which may be in a later
-/// life of the daemon. The log has the end before it is told; where the log could
-/// not be written, a later life may tell the run as interrupted once more. Who keeps
-/// what it hears knows a run again by its conversation and number, and asks the
-/// runtime after a restart for the outcome of what it still waits for.
+/// Each run that sent its Start is reported once, however it ended: success,
+/// failure, kill, panic, shutdown. A run that a crash interrupted is reported when
+/// its conversation is next opened, maybe by a later daemon. The log has the end
+/// first; if the log could not be written, a later daemon may report the run again
+/// as interrupted. Implementations identify runs by conversation and number, and
+/// after a restart ask the runtime for outcomes that they still wait for.
 ///
-/// The call is awaited before the conversation goes on with its next command, so
-/// nothing is dropped. It must not wait for a run.
+/// The call is awaited before the conversation's next command. It must not wait for
+/// a run.
 pub trait RunEnds: Send + Sync {
     /// A run is over.
     fn on_run_end<'a>(&'a self, ended: &'a RunEnded) -> BoxFuture<'a, ()>;

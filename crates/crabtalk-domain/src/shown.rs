@@ -1,21 +1,20 @@
-//! Which images of a history are still shown.
+//! Selects the images of a history that are still shown.
 //!
-//! Invariants: it follows from the messages in order alone, so that a history
-//! that is read again shows the same; where there are too many, the older half
-//! leaves at once, so that what provider caches know changes seldom.
+//! Invariants: the selection depends on the messages only, so that a history that
+//! is read again shows the same; if there are too many, the older half is dropped
+//! at once, so that provider caches change rarely.
 
 use crate::{Image, Message};
 use std::collections::VecDeque;
 
-/// Images that a history shows: with more some providers refuse the request,
-/// others refuse large images.
+/// Images in a history: with more, some providers refuse the request.
 const MAX_IMAGES: usize = 20;
 
-/// Base64 of these images together: the strictest provider takes 20 MB with
-/// everything else. Also what a conversation costs in memory.
+/// Base64 bytes of these images: the strictest provider takes 20 MB with everything
+/// else.
 const MAX_TEXT: usize = 15 << 20;
 
-/// Why an image of a long conversation is gone.
+/// The reason in the note of an old image.
 const TOO_OLD: &str = "newer ones have taken its place; get it again if it is needed";
 
 /// The note in place of an image that is shown no more.
@@ -23,7 +22,7 @@ pub(crate) fn note(image: &Image) -> String {
     image.note_why(TOO_OLD)
 }
 
-/// Where in the history which images are.
+/// A message with images.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     at: usize,
@@ -42,8 +41,7 @@ pub(crate) struct Shown {
 }
 
 impl Shown {
-    /// Takes in the next message, the `at`th, and gives those whose images
-    /// leave for it.
+    /// Adds message number `at`; returns the messages whose images are dropped.
     pub(crate) fn take(&mut self, at: usize, message: &Message) -> Vec<usize> {
         if !message.tool_calls.is_empty() {
             self.step = at;
@@ -64,7 +62,8 @@ impl Shown {
             return leaving;
         }
         while let Some(oldest) = self.places.front().copied() {
-            // Images of the running step were never seen: they stay if they can.
+            // Images of the current step were not seen yet: keep them
+            // if possible.
             if !(self.is_above(1) || self.is_above(2) && oldest.at < self.step) {
                 break;
             }
@@ -76,7 +75,7 @@ impl Shown {
         leaving
     }
 
-    /// Whether more is shown than this part of what may be.
+    /// Whether more than this fraction of the limits is shown.
     fn is_above(&self, part: usize) -> bool {
         self.images > MAX_IMAGES / part || self.text > MAX_TEXT / part
     }
@@ -133,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_older_half_leaves_at_once() {
+    fn older_half_of_images_is_dropped_at_once() {
         let results = |from: usize, upto: usize| -> Vec<usize> {
             (from..upto).map(|step| 2 * step + 1).collect()
         };
@@ -146,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_images_of_a_step_stay_as_far_as_they_can() {
+    fn images_of_the_current_step_stay() {
         let large = 3 << 20;
         check(&[&[large], &[large, large, 9]], &[1, 3, 4, 5]);
         check(&[&[large], &[large, large, large]], &[3, 4, 5]);
@@ -154,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_keeps_its_images() {
+    fn copies_keep_their_images() {
         let mut history = History::from(steps(&[&[9][..]; 20]));
         let before = history.clone();
         history.extend(steps(&[&[9][..]]));

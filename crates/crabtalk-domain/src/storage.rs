@@ -5,22 +5,24 @@
 //! every store has to find out in them in the same way.
 
 mod record;
+mod search;
 mod steering;
 mod trace;
 mod view;
 
 pub use record::{MAX_RUN, Meta, MetaRecord, Record, RunPhase, RunRecord};
+pub use search::{Hit, Hits, Search};
 pub use steering::Steering;
 pub use trace::{RunTrace, Tracing};
 pub use view::{ArchiveInfo, BrokenLog, LogEntry, LogPart, Page, Summary, archive_title};
 
 use crate::{BoxFuture, ConversationKey, Message};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::path::PathBuf;
 
 /// When what was announced has to survive a power cut (STORE-4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SyncPolicy {
     /// Whenever something is announced.
@@ -33,7 +35,7 @@ pub enum SyncPolicy {
 }
 
 /// Whose archives a recall looks into (MEM-2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RecallScope {
     /// Those of its conversation.
@@ -207,6 +209,18 @@ pub trait Storage: Send + Sync {
         key: &'a ConversationKey,
         indexes: &'a [u64],
     ) -> BoxFuture<'a, Result<Vec<LogEntry>, Error>>;
+
+    /// Finds messages and titles with all of some words, newest first. A store without
+    /// search finds nothing.
+    fn search(&self, _search: Search) -> BoxFuture<'_, Result<Hits, Error>> {
+        Box::pin(std::future::ready(Ok(Hits::default())))
+    }
+
+    /// Does a bounded part of the work that keeps lists and searches fast, and says
+    /// whether more is left.
+    fn maintain(&self) -> BoxFuture<'_, Result<bool, Error>> {
+        Box::pin(std::future::ready(Ok(false)))
+    }
 
     /// What the log says of a run, wherever in it that is; `None` where nothing
     /// is. Costs what was written since. A store that keeps no runs knows none.

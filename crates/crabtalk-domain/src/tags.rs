@@ -1,13 +1,12 @@
-//! The tags by which a model tells what the daemon says from what it quotes.
+//! Tags that separate the daemon's text from quoted content.
 //!
-//! Invariants: whatever a person, a file, a skill, a memory or a model wrote
-//! passes through [`escape`] before it stands in a block or where a block could
-//! stand, so that no content opens or closes a tag of the daemon's; every such
-//! tag is in [`TAGS`]; escaping twice is escaping once.
+//! Invariants: content of people, files, skills, memories and models passes through
+//! [`escape`] before it is put where a block can be, so that it opens or closes no
+//! tag of the daemon; [`TAGS`] lists every such tag; escaping is idempotent.
 
 use std::borrow::Cow;
 
-/// Every tag that the daemon writes. Whoever adds a framing adds its tag.
+/// Every tag that the daemon writes. Add the tag of a new block here.
 pub const TAGS: [&str; 10] = [
     "environment",
     "from",
@@ -21,28 +20,28 @@ pub const TAGS: [&str; 10] = [
     "system",
 ];
 
-/// What ends the block of a skill.
+/// The end of a skill's block.
 const SKILL_END: &str = "</skill>";
 
-/// A block of the daemon's with foreign content.
+/// A block of the daemon with foreign content.
 pub fn block(tag: &str, content: &str) -> String {
-    debug_assert!(TAGS.contains(&tag), "a tag that nobody escapes");
+    debug_assert!(TAGS.contains(&tag), "a tag that is not in TAGS");
     format!("<{tag}>\n{}\n</{tag}>", escape(content.trim()))
 }
 
-/// Disarms every opening and end of a tag of the daemon's, however spaced,
-/// spelt or filled with characters that nobody sees.
+/// Escapes every opening and closing tag of the daemon, with any spacing, case or
+/// invisible characters.
 pub fn escape(text: &str) -> Cow<'_, str> {
     disarm(text, &TAGS)
 }
 
-/// The same for one tag alone.
+/// Escapes one tag only.
 pub(crate) fn escape_only<'t>(text: &'t str, tag: &str) -> Cow<'t, str> {
     disarm(text, &[tag])
 }
 
-/// A message of a person. What a slash command made of it begins with the block
-/// of a skill, which stays; in it, and behind it, nothing else does.
+/// Escapes a message of a person. A skill's block at its beginning, from a slash
+/// command, is kept.
 pub(crate) fn escape_message(text: &str) -> Cow<'_, str> {
     let block = text
         .strip_prefix("<skill name=\"")
@@ -57,7 +56,7 @@ pub(crate) fn escape_message(text: &str) -> Cow<'_, str> {
     Cow::Owned(format!("<skill name=\"{within}{SKILL_END}{behind}"))
 }
 
-/// A text for an attribute of a tag: on one line, ending neither.
+/// Escapes a text for an attribute: one line without quotes or brackets.
 pub fn attribute(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -73,7 +72,7 @@ pub fn attribute(text: &str) -> String {
     out
 }
 
-/// A text that shall stand on one line of a block.
+/// Escapes a text for one line of a block.
 pub fn line(text: &str) -> String {
     let breaks = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
     escape(text).replace(breaks, "\u{fffd}")
@@ -96,7 +95,7 @@ fn disarm<'t>(text: &'t str, tags: &[&str]) -> Cow<'t, str> {
     Cow::Owned(out)
 }
 
-/// Whether what follows a `<` is the name of one of these tags.
+/// Whether the text after a `<` is the name of one of these tags.
 fn begins_tag(rest: &str, tags: &[&str]) -> bool {
     let rest = rest.trim_start_matches(|c: char| c == '/' || c.is_whitespace() || is_unseen(c));
     tags.iter().any(|tag| {
@@ -112,8 +111,8 @@ fn begins_tag(rest: &str, tags: &[&str]) -> bool {
     })
 }
 
-/// A text without characters that are not seen, which could hide instructions in it.
-/// Lines and tabs stay.
+/// Removes invisible characters, which could hide instructions. Line breaks and
+/// tabs stay.
 pub fn seen(text: &str) -> Cow<'_, str> {
     match text.chars().any(is_unseen) {
         true => Cow::Owned(text.chars().filter(|c| !is_unseen(*c)).collect()),
@@ -121,7 +120,7 @@ pub fn seen(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// What stands between letters without being seen.
+/// Whether a character is invisible between letters.
 fn is_unseen(c: char) -> bool {
     (c.is_control() && !c.is_whitespace())
         || matches!(

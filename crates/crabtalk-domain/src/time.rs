@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stamp_has_milliseconds_whatever_they_are() {
+    fn stamps_have_milliseconds() {
         let stamp_of = |nanos| stamp(Timestamp::from_nanosecond(nanos).expect("in range"));
         assert_eq!(stamp_of(0), "1970-01-01T00:00:00.000Z");
         let nanos = 1_763_760_000_123_999_999;

@@ -12,15 +12,15 @@ use std::sync::Arc;
 pub struct ToolSpec {
     /// Its name; MCP tools are `server__tool`.
     pub name: String,
-    /// What it does, for the model.
+    /// Its description for the model.
     pub description: String,
     /// What its arguments have to be.
     pub parameters: Schema,
-    /// What the gate says where no rule does and the subject does not decide.
+    /// The gate's verdict where neither a rule nor the subject decides.
     pub default_permission: Permission,
 }
 
-/// A JSON schema, written once: every request repeats it, and nobody looks into it.
+/// A JSON schema as text, since every request repeats it unchanged.
 #[derive(Debug, Clone, Serialize)]
 #[serde(transparent)]
 pub struct Schema(Arc<RawValue>);
@@ -45,11 +45,10 @@ impl PartialEq for Schema {
     }
 }
 
-/// What a call would touch: the thing that permission is judged on (GATE-2).
+/// The subject of a call, on which permission is judged (GATE-2).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
-    /// A shell command. The tool runs exactly this, whatever the call's
-    /// arguments say.
+    /// A shell command. The tool runs exactly this command.
     Command(ShellCommand),
     /// A file, resolved through `..` and symlinks. The tool opens exactly this
     /// path and follows nothing that was not judged.
@@ -63,7 +62,7 @@ pub enum Subject {
     Other,
 }
 
-/// What the text of a [`Preview`] is.
+/// The kind of text in a [`Preview`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PreviewKind {
     /// A unified diff of what is there and what would be.
@@ -82,14 +81,14 @@ impl PreviewKind {
     }
 }
 
-/// What a call would change, for whoever is asked (GATE-4).
+/// The change by a call, for the person who is asked (GATE-4).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Preview {
-    /// What the text is.
+    /// The kind of text.
     pub kind: PreviewKind,
     /// All of the change, never a part of it.
     pub text: String,
-    /// What the text does not say, such as that the file is new; may be empty.
+    /// A remark, such as that the file is new; may be empty.
     pub note: String,
     /// Names the outcome: calls with the same come to the same. What "Allow
     /// always" keeps.
@@ -101,14 +100,13 @@ pub struct Preview {
 /// A command as it runs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ShellCommand {
-    /// What the shell is given.
+    /// The text for the shell.
     pub text: String,
-    /// What it may reach: as the call asks before the gate judged it, as
-    /// granted afterwards.
+    /// Its access: requested before the gate judged it, granted afterwards.
     pub access: CommandAccess,
 }
 
-/// What a command may reach beyond the sandbox's default.
+/// The access of a command beyond the default sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CommandAccess {
     /// Whether it runs outside the sandbox.
@@ -164,14 +162,14 @@ pub struct Invocation {
     pub cwd: PathBuf,
 }
 
-/// What a model reads of a call.
+/// The result of a call for the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolOutput {
     /// The text.
     pub content: String,
     /// Whether the tool failed.
     pub is_error: bool,
-    /// What it shows beside the text, in order.
+    /// The images in order.
     pub images: Vec<Image>,
 }
 
@@ -209,17 +207,17 @@ pub struct Progress {
     pub done: f64,
     /// How much there is, if that is known.
     pub total: Option<f64>,
-    /// What it is doing; may be empty.
+    /// The current activity; may be empty.
     pub message: String,
 }
 
-/// Whoever waits for a call.
+/// The caller of a tool.
 pub trait Caller: Send + Sync {
     /// Hears how far the call is.
     fn progress(&self, _progress: Progress) {}
 
-    /// Asks the people behind the call's run: the answers by question, or `None`
-    /// where nobody can be asked. Dropping it withdraws the questions.
+    /// Asks the people behind the run: the answers by question, or `None` where
+    /// no person can be asked. Dropping the future withdraws the questions.
     fn ask<'a>(&'a self, _questions: Vec<AskQuestion>) -> BoxFuture<'a, Option<Value>> {
         Box::pin(std::future::ready(None))
     }
@@ -233,26 +231,24 @@ pub trait ToolProvider: Send + Sync {
     /// The tools it has now; looked up once per step.
     fn specs(&self) -> Vec<Arc<ToolSpec>>;
 
-    /// What the call would touch, or why it makes no sense.
+    /// The subject of the call, or why the call is invalid.
     fn subject<'a>(&'a self, call: &'a Invocation) -> BoxFuture<'a, Result<Subject, String>>;
 
-    /// What the call names beside its tool, such as a skill, that is out of the
-    /// agent's scope (GATE-1). Asked before permission is.
+    /// A name in the call, such as a skill, that is out of the agent's scope
+    /// (GATE-1). Checked before permission.
     fn out_of_scope<'a>(&'a self, _call: &'a Invocation) -> BoxFuture<'a, Option<String>> {
         Box::pin(std::future::ready(None))
     }
 
-    /// Whether the call only reads what is the conversation's own, such as the
-    /// output of its earlier calls: that needs nobody's approval (GATE-3). May
-    /// touch the disk.
+    /// Whether the call only reads the conversation's own files, such as
+    /// earlier outputs, which needs no approval (GATE-3). May touch the disk.
     fn is_own(&self, _call: &Invocation, _subject: &Subject) -> bool {
         false
     }
 
-    /// What the call would change, whole, for whoever is asked whether it may
-    /// (GATE-4); `None` for a call whose subject says it all. The work is
-    /// bounded, and blocks nobody. An error is what the call itself would
-    /// come to.
+    /// The whole change by the call for an approval (GATE-4); `None` if the
+    /// subject says it all. The work is bounded and does not block. An error is
+    /// the result that the call itself would have.
     fn preview<'a>(
         &'a self,
         _call: &'a Invocation,
@@ -261,12 +257,12 @@ pub trait ToolProvider: Send + Sync {
         Box::pin(std::future::ready(Ok(None)))
     }
 
-    /// Executes a call that passed the gate on this subject. Dropping the
-    /// future cancels it and ends whatever it started.
+    /// Executes an allowed call on this subject. Dropping the future cancels it
+    /// and ends all that it started.
     fn call<'a>(&'a self, call: &'a Invocation, subject: &'a Subject) -> BoxFuture<'a, ToolOutput>;
 
-    /// Executes a call that was allowed for what its preview showed: it does
-    /// exactly that or nothing, whatever has changed since.
+    /// Executes a call that was allowed for its preview: exactly that change or
+    /// none.
     fn call_as_shown<'a>(
         &'a self,
         call: &'a Invocation,
@@ -276,8 +272,8 @@ pub trait ToolProvider: Send + Sync {
         self.call(call, subject)
     }
 
-    /// Executes a call for somebody who hears how far it is and may be asked
-    /// meanwhile; with what was shown of it, if it was allowed for that.
+    /// Executes a call for a caller that receives progress and questions;
+    /// `shown` is the approved preview, if any.
     fn call_for<'a>(
         &'a self,
         call: &'a Invocation,

@@ -1,14 +1,13 @@
 //! Addresses as people may see them.
 
-/// What stands for a secret wherever one would be shown.
+/// Replaces a secret in shown text.
 pub const MASK: &str = "***";
 
 /// Letters and digits in a row that are taken for a key. Names of models and
 /// deployments have separators in between.
 const KEY_RUN: usize = 20;
 
-/// An address with its user and password, and the parts of its path and query that
-/// look like keys, masked. A text that is not an address stays as it is.
+/// Masks user, password and key-like parts of an address. Other text is unchanged.
 pub fn masked_url(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else {
         return text.to_owned();

@@ -52,6 +52,24 @@ pub struct Field {
     pub node: Node,
 }
 
+impl Node {
+    /// The field of a table.
+    pub fn field(&self, key: &str) -> Option<&Field> {
+        match &self.value {
+            Value::Table(fields) => fields.iter().find(|field| field.key == key),
+            _ => None,
+        }
+    }
+
+    /// The field of a table, to change it.
+    pub fn field_mut(&mut self, key: &str) -> Option<&mut Field> {
+        match &mut self.value {
+            Value::Table(fields) => fields.iter_mut().find(|field| field.key == key),
+            _ => None,
+        }
+    }
+}
+
 impl Value {
     /// What it is, for messages.
     pub fn describe(&self) -> &'static str {

@@ -5,7 +5,7 @@
 //! the agent's file. Neither lets a command out of the sandbox.
 
 use crabtalk_domain::tool::Invocation;
-use crabtalk_domain::{BoxFuture, Permission, PermissionRule};
+use crabtalk_domain::{AskRule, BoxFuture, Permission, PermissionRule};
 use serde::{Deserialize, Serialize};
 use std::future::ready;
 use std::sync::Arc;
@@ -27,19 +27,17 @@ pub struct Approval {
     pub at: String,
     /// Who gave it.
     pub by: String,
-    /// Whether `exact` is the beginning of commands, and whatever follows it is
-    /// allowed too.
+    /// Whether `exact` is a prefix of commands.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub prefix: bool,
 }
 
-/// Calls that somebody approved for good (`config/approvals.toml`).
+/// Permanent approvals (`config/approvals.toml`).
 pub trait ApprovalBook: Send + Sync {
-    /// What is approved now.
+    /// The current approvals.
     fn list(&self) -> Arc<Vec<Approval>>;
 
-    /// Keeps an approval; it is on disk when this returns. The error says what
-    /// happened to which file.
+    /// Stores an approval; it is on disk when this returns. The error names the file.
     fn add(&self, approval: Approval) -> BoxFuture<'_, Result<(), String>>;
 
     /// Rules that lift an `ask` for this call, for instance those of a trusted
@@ -59,50 +57,36 @@ impl ApprovalBook for () {
     }
 }
 
-/// What a new approval would have to match.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wanted<'a> {
-    /// The agent that calls.
-    pub agent: &'a str,
-    /// For whom it works.
-    pub sender: &'a str,
-    /// The tool.
-    pub tool: &'a str,
-    /// The exact command, path or arguments.
-    pub exact: &'a str,
-    /// The working folder.
-    pub cwd: &'a str,
-}
-
 impl Approval {
     /// Whether it covers exactly this call.
-    pub fn covers(&self, wanted: &Wanted<'_>) -> bool {
-        !self.prefix
-            && self.agent == wanted.agent
-            && self.sender == wanted.sender
-            && self.tool == wanted.tool
-            && self.exact == wanted.exact
-            && self.cwd == wanted.cwd
+    pub fn covers(&self, call: &AskRule) -> bool {
+        let call = [
+            &call.agent,
+            &call.sender,
+            &call.tool,
+            &call.exact,
+            &call.cwd,
+        ];
+        !self.prefix && self.call() == call
     }
 
     /// Whether the other one allows the same.
     pub fn is_same(&self, other: &Self) -> bool {
-        let what = |one: &Self| {
-            let (tool, exact) = (one.tool.clone(), one.exact.clone());
-            (
-                one.agent.clone(),
-                one.sender.clone(),
-                tool,
-                exact,
-                one.cwd.clone(),
-                one.prefix,
-            )
-        };
-        what(self) == what(other)
+        self.prefix == other.prefix && self.call() == other.call()
+    }
+
+    fn call(&self) -> [&String; 5] {
+        [
+            &self.agent,
+            &self.sender,
+            &self.tool,
+            &self.exact,
+            &self.cwd,
+        ]
     }
 }
 
-/// The rule that a prefix stands for.
+/// The rule of an approved prefix.
 pub fn prefix_rule(prefix: &str) -> PermissionRule {
     PermissionRule {
         tool: "bash".into(),
@@ -111,8 +95,7 @@ pub fn prefix_rule(prefix: &str) -> PermissionRule {
     }
 }
 
-/// The rules of the prefixes that were allowed to this agent, for this sender,
-/// in this folder.
+/// The rules of the prefixes that an agent may run for a sender in a folder.
 pub fn prefixes(
     approvals: &[Approval],
     agent: &str,
@@ -131,17 +114,17 @@ pub fn prefixes(
         .collect()
 }
 
-/// Why a text is no list of approvals.
+/// An error in the list of approvals.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It is no TOML, or an entry lacks a field: one broken entry refuses them all.
+    /// The text is not TOML, or an entry lacks a field: one broken entry refuses them all.
     #[error("approvals.toml cannot be read, so no approval counts: repair it or remove it")]
     Parse(#[source] toml::de::Error),
     /// The list cannot be written; the file was not touched.
     #[error("the approvals cannot be written as TOML")]
     Render(#[source] toml::ser::Error),
-    /// Another command removed one meanwhile: list them again.
-    #[error("there is no approval {index}: the list has {len}")]
+    /// The list is shorter; another command may have removed an entry.
+    #[error("approval {index} does not exist: the list has {len}")]
     NoSuch {
         /// The index asked for, from 0.
         index: usize,
@@ -156,8 +139,7 @@ struct File {
     approval: Vec<Approval>,
 }
 
-/// Reads the text of `approvals.toml`. A single broken entry refuses the whole
-/// text: half of what an owner wrote may not be what the owner meant.
+/// Reads the text of `approvals.toml`. A single broken entry refuses the whole text.
 pub fn parse(text: &str) -> Result<Vec<Approval>, Error> {
     toml::from_str::<File>(text)
         .map(|file| file.approval)
@@ -202,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_comes_back_as_it_went() {
+    fn rendered_approvals_parse_to_the_same() {
         let all = vec![
             approval("git push"),
             approval("echo \"a\nb\" '''\u{7f}\t🦀"),
@@ -218,62 +200,47 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_entry_refuses_the_text() {
+    fn broken_entries_refuse_the_text() {
         assert!(parse("[[approval]]\nagent = \"crab\"\n").is_err());
         assert!(parse("[[approval]").is_err());
     }
 
+    fn call() -> AskRule {
+        AskRule {
+            agent: "crab".into(),
+            sender: "user".into(),
+            tool: "bash".into(),
+            exact: "git push".into(),
+            cwd: "/w".into(),
+            prefix: String::new(),
+        }
+    }
+
     #[test]
-    fn every_field_must_be_equal() {
-        let wanted = Wanted {
-            agent: "crab",
-            sender: "user",
-            tool: "bash",
-            exact: "git push",
-            cwd: "/w",
-        };
+    fn approvals_cover_calls_with_equal_fields() {
         let given = approval("git push");
-        assert!(given.covers(&wanted));
-        for other in [
-            Wanted {
-                agent: "b",
-                ..wanted
-            },
-            Wanted {
-                sender: "b",
-                ..wanted
-            },
-            Wanted {
-                tool: "b",
-                ..wanted
-            },
-            Wanted {
-                exact: "git push ",
-                ..wanted
-            },
-            Wanted {
-                cwd: "/w/",
-                ..wanted
-            },
-        ] {
+        assert!(given.covers(&call()));
+        let others: [fn(&mut AskRule); 5] = [
+            |call| call.agent = "b".into(),
+            |call| call.sender = "b".into(),
+            |call| call.tool = "b".into(),
+            |call| call.exact.push(' '),
+            |call| call.cwd.push('/'),
+        ];
+        for change in others {
+            let mut other = call();
+            change(&mut other);
             assert!(!given.covers(&other), "{other:?}");
         }
     }
 
     #[test]
-    fn a_prefix_covers_nothing_by_itself() {
+    fn prefixes_cover_no_call_by_themselves() {
         let prefix = Approval {
             prefix: true,
             ..approval("git push")
         };
-        let wanted = Wanted {
-            agent: "crab",
-            sender: "user",
-            tool: "bash",
-            exact: "git push",
-            cwd: "/w",
-        };
-        assert!(!prefix.covers(&wanted));
+        assert!(!prefix.covers(&call()));
         assert!(!prefix.is_same(&approval("git push")));
         let text = render(std::slice::from_ref(&prefix)).expect("renders");
         assert_eq!(parse(&text).expect("parses"), [prefix]);

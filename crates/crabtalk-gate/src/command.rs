@@ -18,7 +18,8 @@ const OUTSIDE: &str = "outside";
 const NETWORK: &str = "network";
 
 impl Question<'_> {
-    /// Judges a command, and says with which access it runs if it is allowed.
+    /// Judges a command; also returns it with the access that it gets if
+    /// allowed.
     pub(super) fn command(&self, command: &ShellCommand) -> (Opinion, ShellCommand) {
         let wanted = &command.access;
         let mut granted = wanted.clone();
@@ -50,7 +51,7 @@ impl Question<'_> {
         (opinion, command)
     }
 
-    /// What the mode says of a sandboxed command that no rule covers.
+    /// The verdict of the mode on a sandboxed command that no rule covers.
     fn unruled(&self, text: &str) -> Opinion {
         if self.mode == Mode::Auto {
             return Opinion::new(Permission::Allow, "mode auto: it runs in the sandbox");
@@ -129,7 +130,7 @@ impl Question<'_> {
         wanted.write.iter().map(judge).fold(none, Opinion::and)
     }
 
-    /// What the rules for this tool say; `None` where none applies.
+    /// The verdict of the rules for this tool; `None` where none applies.
     fn by_command_rules(&self, text: &str) -> Option<Opinion> {
         let rules: Vec<&PermissionRule> = self.rules_of(&[self.tool]).collect();
         let plain = words::commands(text);
@@ -144,7 +145,10 @@ impl Question<'_> {
                 let pattern = Words::parse(pattern);
                 match rule.permission {
                     Permission::Allow => {
-                        (is_plain || pattern == Words::Any) && pattern.allows(&command)
+                        pattern == Words::Any
+                            || is_plain
+                                && pattern.allows(&command)
+                                && !self.disk.is_replaceable(&command[0], self.cwd)
                     }
                     Permission::Ask | Permission::Deny => pattern.refuses(&command),
                 }
@@ -160,7 +164,7 @@ impl Question<'_> {
     }
 }
 
-/// The model's reason behind ours, on one line.
+/// Adds the model's reason on one line.
 fn with_reason(what: &str, access: &CommandAccess) -> String {
     match access.reason.trim() {
         "" => what.to_owned(),

@@ -13,6 +13,12 @@ pub trait Disk: Send + Sync {
     /// which differs per process.
     fn resolve(&self, path: &Path) -> Option<PathBuf>;
 
+    /// Whether `PATH` finds this program below the run's folder or a temporary
+    /// folder, where a sandboxed command may have put it.
+    fn is_replaceable(&self, _program: &str, _cwd: &Path) -> bool {
+        false
+    }
+
     /// Runs work that uses this disk where blocking delays no other task. An
     /// error says why it did not finish; the work may still run later.
     fn wait_for<'a>(

@@ -1,15 +1,14 @@
-//! Decides what an agent may reach and what it may do without asking
+//! Decides what an agent may use and what it may do without asking
 //! (GATE-1, GATE-2, GATE-4, GATE-6).
 //!
 //! Invariants:
 //! - A verdict is a pure function of values: judging a call twice gives the same result.
-//! - The sandbox is the security boundary for commands. Rules decide what is
-//!   asked; they never predict what a command does.
-//! - Whatever a rule, an approval or a skill allows runs inside the sandbox.
-//!   Only a person, the exact text of an `outside` rule, or mode `full` lets a
-//!   command out of it.
+//! - The sandbox is the security boundary for commands. Rules decide which calls
+//!   ask; they never predict what a command does.
+//! - Commands allowed by rules, approvals or skills run inside the sandbox. Only a
+//!   person, the exact text of an `outside` rule, or mode `full` lets a command out.
 //!
-//! This module asks no people and opens no files: links are resolved by a [`Disk`].
+//! This crate asks no people and opens no files: a [`Disk`] resolves links.
 
 pub mod approvals;
 mod autorun;

@@ -1,7 +1,7 @@
 //! Matches path patterns against resolved, absolute paths.
 //!
-//! Callers resolve the links of paths and folders first. Patterns that ask or
-//! deny also match where the links of their own folders lead.
+//! Callers resolve the links of paths and folders first. Patterns that ask or deny
+//! also match where the links of their folders lead.
 
 use super::disk::Disk;
 use super::patterns;

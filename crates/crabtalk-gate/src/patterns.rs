@@ -42,8 +42,8 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Whether a rule that asks or denies covers these words: any that begin
-    /// like it, whatever the folder of the program.
+    /// Whether a rule that asks or denies covers these words: any with this
+    /// prefix, in any folder of the program.
     pub(crate) fn refuses(&self, words: &[String]) -> bool {
         let mut words = words.to_vec();
         if let Some(program) = words.first_mut()
@@ -63,8 +63,8 @@ fn starts_with(words: &[String], wanted: &[&str]) -> bool {
     words.len() >= wanted.len() && words.iter().zip(wanted).all(|(word, want)| word == want)
 }
 
-/// Whether an absolute path pattern matches an absolute path: `*` and `?` stop
-/// at `/`, `**` crosses folders. Brackets and braces stand for themselves.
+/// Whether an absolute path pattern matches an absolute path: `*` and `?` stop at
+/// `/`, `**` crosses folders. Brackets and braces are literal.
 pub(crate) fn path(pattern: &str, path: &Path) -> bool {
     let mut escaped = String::with_capacity(pattern.len());
     for c in pattern.chars() {

@@ -1,32 +1,32 @@
 //! The gate's verdicts on an agent's tools, for people to read (GATE-2).
 //!
-//! Invariant: every word comes from [`judge`].
+//! Invariant: every verdict comes from [`judge`].
 
 use super::rules::{Question, Standing, judge, mode_of, name_of, verb_of};
 use crabtalk_domain::tool::{CommandAccess, ShellCommand, Subject, ToolSpec};
 use crabtalk_domain::{AgentConfig, Mode, PermissionRule, glob_matches};
 use std::path::Path;
 
-/// A working folder, and a folder that lies nowhere near.
+/// A working folder, and an unrelated folder.
 const WORK: &str = "/work";
 const ELSEWHERE: &str = "/elsewhere";
 
-/// What is said of a call of one tool.
+/// The verdicts on calls of one tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolRights {
     /// The tool.
     pub tool: String,
     /// In a run for an owner.
     pub owner: String,
-    /// In a run for anybody else.
+    /// In a run for other senders.
     pub other: String,
-    /// In a run that nobody watches.
+    /// In an unattended run.
     pub unattended: String,
     /// The agent's own rules for it, in the file's order.
     pub rules: Vec<String>,
 }
 
-/// What is said of a tool where no rule with a pattern says otherwise.
+/// The verdicts on a tool where no rule with a pattern applies.
 pub fn rights(agent: &AgentConfig, spec: &ToolSpec) -> ToolRights {
     let of_tool = |rule: &&PermissionRule| glob_matches(&rule.tool, &spec.name);
     let rules: Vec<&PermissionRule> = agent.permissions.iter().filter(of_tool).collect();

@@ -1,30 +1,30 @@
-//! Says allow, ask or deny of one tool call (GATE-2, GATE-4, CONV-10).
+//! Judges one tool call: allow, ask or deny (GATE-2, GATE-4, CONV-10).
 //!
-//! Invariants: a rule with a pattern beats one without, among matches deny
-//! beats ask beats allow; an approval lifts an ask and nothing else; where
-//! nobody can answer, an ask is a denial.
+//! Invariants: a rule with a pattern beats one without; among matches deny beats
+//! ask beats allow; an approval lifts an ask only; an ask is a denial in unattended
+//! runs.
 
-use super::approvals::{Approval, Wanted};
+use super::approvals::Approval;
 use super::disk::Disk;
 use super::path::{self, Bases};
 use super::{autorun, scope};
 use crabtalk_domain::tool::Subject;
-use crabtalk_domain::{Mode, Origin, Permission, PermissionRule, Sender, glob_matches};
+use crabtalk_domain::{AskRule, Mode, Origin, Permission, PermissionRule, Sender, glob_matches};
 use std::path::Path;
 
-/// With whose authority a run acts, and whether anybody can be asked.
+/// The authority of a run, and whether a person can be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
     /// Whether an owner caused the run.
     pub is_owner: bool,
-    /// Whether nobody can answer an ask.
+    /// Whether no person can answer an ask.
     pub unattended: bool,
 }
 
-/// The standing of a run. It is read from the origin: a sender counts only as
-/// far as the daemon proved who speaks. `root` is the standing of the run at
-/// the top of a delegation; without it a delegate has no authority. For what
-/// nobody started by hand it says whether somebody can be asked all the same.
+/// The standing of a run, derived from its origin: a sender counts only as far as
+/// the daemon verified the client. `root` is the standing of the root of a
+/// delegation, without which a delegate has no authority. For cron and events it
+/// says whether a person can be asked.
 pub fn standing(
     origin: &Origin,
     sender: &Sender,
@@ -72,7 +72,7 @@ pub struct Question<'a> {
     pub tool: &'a str,
     /// Its arguments as JSON text: the approved text of a [`Subject::Other`].
     pub arguments: &'a str,
-    /// What it would touch.
+    /// The subject of the call.
     pub subject: &'a Subject,
     /// The tool's own default, for [`Subject::Other`].
     pub default_permission: Permission,
@@ -171,7 +171,7 @@ pub fn judge(q: &Question<'_>) -> Verdict {
 }
 
 impl<'a> Question<'a> {
-    /// What rules say of a call that touches no file and runs no command.
+    /// The verdict on a call that touches no file and runs no command.
     fn other(&self, default: Permission) -> Opinion {
         let matches = |rule: &PermissionRule| {
             let pattern = rule.pattern.as_deref();
@@ -208,8 +208,8 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// The tool's own default. That of an MCP server counts for owners only
-    /// (COMP-3): for others its tools ask.
+    /// The tool's default. That of an MCP server counts for owners only
+    /// (COMP-3); for others its tools ask.
     fn tool_default(&self) -> Permission {
         let foreign = scope::mcp_server(self.tool).is_some();
         match foreign && !self.standing.is_owner {
@@ -218,7 +218,7 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// Resolves an ask that was answered before, or that no person can answer.
+    /// Resolves an ask that an approval answers or that no person can answer.
     fn answered(&self, opinion: Opinion, detail: &str) -> Opinion {
         if opinion.permission != Permission::Ask {
             return opinion;
@@ -244,18 +244,15 @@ impl<'a> Question<'a> {
         let Some(cwd) = self.cwd.to_str().filter(|_| exact_is_text) else {
             return opinion;
         };
-        let wanted = Wanted {
-            agent: self.agent,
-            sender: self.sender,
-            tool: self.tool,
-            exact: detail,
-            cwd,
+        let call = AskRule {
+            agent: self.agent.to_owned(),
+            sender: self.sender.to_owned(),
+            tool: self.tool.to_owned(),
+            exact: detail.to_owned(),
+            cwd: cwd.to_owned(),
+            prefix: String::new(),
         };
-        match self
-            .approvals
-            .iter()
-            .find(|approval| approval.covers(&wanted))
-        {
+        match self.approvals.iter().find(|given| given.covers(&call)) {
             Some(given) => {
                 let reason = format!("approved by {} at {}", given.by, given.at);
                 Opinion::new(Permission::Allow, reason)
@@ -278,7 +275,7 @@ impl<'a> Question<'a> {
             .filter(|rule| tools.iter().any(|tool| glob_matches(&rule.tool, tool)))
     }
 
-    /// What the rules without a pattern say.
+    /// The verdict of the rules without a pattern.
     pub(super) fn bare(&self, tools: &[&str]) -> Option<Opinion> {
         self.rules_of(tools)
             .filter(|rule| rule.pattern.is_none())
@@ -286,7 +283,7 @@ impl<'a> Question<'a> {
             .map(opinion_of)
     }
 
-    /// What the rules say: those with a matching pattern, else those without.
+    /// The verdict of the rules with a matching pattern, else of those without.
     pub(super) fn by_rule(
         &self,
         tools: &[&str],
@@ -299,10 +296,10 @@ impl<'a> Question<'a> {
             .or_else(|| self.bare(tools))
     }
 
-    /// Whether a rule's pattern matches a resolved path. What refuses matches
-    /// by its own name and by where that leads. What allows counts by its name
-    /// below the resolved folders alone: a link that a repository brings along
-    /// must not open what it leads to.
+    /// Whether a rule's pattern matches a resolved path. Rules that refuse also
+    /// match where links of the pattern lead. Rules that allow match by name
+    /// below the resolved folders only: a link in a repository must not open
+    /// its target.
     pub(super) fn rule_matches(&self, rule: &PermissionRule, path: &Path) -> bool {
         let Some(pattern) = rule.pattern.as_deref() else {
             return false;

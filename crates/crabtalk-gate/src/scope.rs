@@ -1,7 +1,7 @@
-//! What an agent may reach at all (GATE-1).
+//! The scope of an agent (GATE-1, RFC 0082).
 //!
-//! Invariant: what is out of scope is neither advertised nor executed, so both
-//! sides ask the functions here and nothing else.
+//! Invariant: tools out of scope are neither offered nor executed; both sides use
+//! these functions.
 
 use crabtalk_domain::{AgentName, Scope, Sender, glob_matches, tags};
 use std::fmt;
@@ -27,7 +27,7 @@ const SKILL_TOOL: &str = "skill";
 /// The tool that a members list implies.
 const DELEGATE_TOOL: &str = "delegate";
 
-/// What parts a server's name from its tool's.
+/// Separates a server's name from its tool's.
 const MCP_SEPARATOR: &str = "__";
 
 /// The server of an MCP tool, `server__tool`; `None` for a tool of ours.
@@ -37,13 +37,12 @@ pub fn mcp_server(tool: &str) -> Option<&str> {
         .map(|(server, _)| server)
 }
 
-/// Tools that an agent has only if its scope names them, letter by letter: what
-/// they do goes on when nobody looks.
+/// Tools that must be in the scope by their exact name, since their effect outlasts
+/// the conversation.
 const ON_REQUEST: &[&str] = &["schedule"];
 
-/// Whether the agent may use this tool. A tool of an MCP server must be in
-/// reach as a tool and its server in reach as a server; delegating needs
-/// members, as empty `members` means nobody.
+/// Whether the agent may use this tool. A tool of an MCP server must be in scope as
+/// a tool, and its server as a server; `delegate` needs members.
 pub fn allows_tool(scope: &Scope, tool: &str, memory_enabled: bool) -> bool {
     if MEMORY_TOOLS.contains(&tool) && !memory_enabled {
         return false;

@@ -1,7 +1,7 @@
 //! The gate's verdicts, and the table of them that the guide shows.
 
 use super::rules::Question;
-use super::{Approval, Standing, Verdict, judge, mode_of, standing};
+use super::{Approval, Disk, Standing, Verdict, judge, mode_of, standing};
 use crabtalk_domain::tool::{CommandAccess, ShellCommand, Subject};
 use crabtalk_domain::{
     ConversationKey, Mode, Origin, Permission, PermissionRule, Principal, Sender, TokenName,
@@ -22,6 +22,19 @@ const UNATTENDED: Standing = Standing {
     is_owner: false,
     unattended: true,
 };
+
+/// A disk without links, on whose `PATH` the folder's own `local` comes first.
+struct Links;
+
+impl Disk for Links {
+    fn resolve(&self, path: &Path) -> Option<PathBuf> {
+        Some(path.to_owned())
+    }
+
+    fn is_replaceable(&self, program: &str, _: &Path) -> bool {
+        program == "local"
+    }
+}
 
 /// A call with its circumstances.
 #[derive(Clone)]
@@ -145,7 +158,7 @@ impl Call {
             standing: self.standing,
             mode: self.mode,
             is_own: false,
-            disk: &|path: &Path| Some(path.to_owned()),
+            disk: &Links,
         })
     }
 
@@ -208,6 +221,9 @@ fn command_rules_hold_in_the_sandbox() {
             "ask",
         ),
         (Mode::Ask, "bash(ls*): allow", "ls/x", "ask"),
+        (Mode::Ask, "bash(local *): allow", "local x", "ask"),
+        (Mode::Ask, "bash(*): allow", "local x", "allow"),
+        (Mode::Ask, "bash(local *): deny", "local x", "deny"),
         (Mode::Ask, "bash(*): allow", "cargo $(x)", "allow"),
         (Mode::Ask, "bash: allow", "cargo $(x)", "allow"),
         (Mode::Ask, "bash: allow\nbash(rm *): deny", "rm x", "deny"),
@@ -329,6 +345,9 @@ fn files_that_run_later_ask_in_auto() {
         ("/w/p/.github/workflows/ci.yml", "ask"),
         ("/w/p/.vscode/tasks.json", "ask"),
         ("/w/p/.envrc", "ask"),
+        ("/w/p/.claude/settings.json", "ask"),
+        ("/w/p/app.code-workspace", "ask"),
+        ("/w/p/fish/config.fish", "ask"),
         ("/w/p/.git/hooks/pre-commit", "ask"),
         ("/w/p/sub/.Git/config", "ask"),
         ("/w/q/a.rs", "ask"),

@@ -4,7 +4,7 @@
 //! commands; everything else is not plain, and no rule for some commands allows
 //! it. The sandbox, not this reader, limits what a command can do.
 
-/// Characters that give a word a meaning only the shell knows.
+/// Characters with a meaning for the shell.
 const SHELL: &[char] = &[
     '$', '`', '\\', '(', ')', '{', '}', '<', '>', '!', '#', '~', '&',
 ];
@@ -91,8 +91,8 @@ fn word(text: &str, first: char) -> Option<(String, &str)> {
     Some((word, rest))
 }
 
-/// Whether a first word names a program of `PATH`, or one by its absolute path:
-/// no path into the folder, no assignment, no glob, no word of the grammar.
+/// Whether a first word is a program of `PATH` or an absolute path: not a relative
+/// path, an assignment, a glob or a keyword of the shell.
 fn is_program(name: &str) -> bool {
     const GRAMMAR: [&str; 21] = [
         "if", "then", "elif", "else", "fi", "while", "until", "for", "in", "do", "done", "case",

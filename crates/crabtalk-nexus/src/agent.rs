@@ -163,6 +163,8 @@ pub struct Agent {
     pub flight: Option<Flight>,
     /// Prompts that wait, oldest first.
     pub waiting: Vec<Waiting>,
+    /// Prompts that a rule denied in this turn.
+    pub denied: u32,
     /// The ids of the last prompts that wait no more: word of one of them that
     /// comes late is none of a new one.
     pub over: VecDeque<String>,

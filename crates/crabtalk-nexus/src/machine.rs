@@ -77,6 +77,10 @@ const COMPRESSION_DONE_MS: Ms = 10 * 60 * 1000;
 /// compression.
 const REFUSALS: u32 = 3;
 
+/// Prompts of one turn that rules deny; further ones go to ADMIN, since an agent
+/// that repeats a denied command would loop at the speed of its model.
+const DENIALS: u32 = 10;
+
 /// Between two launches while the daemon does not answer.
 const AWAY_MS: Ms = 10 * 1000;
 

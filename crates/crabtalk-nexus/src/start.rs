@@ -10,7 +10,7 @@ use crate::files::Files;
 use crate::journal::{self, Journal};
 use crate::name::Name;
 use crate::supervisor::{Listener, Supervisor};
-use crate::terminal::{Kinds, Sandbox, Settings, Spec, Terminals};
+use crate::terminal::{Form, Kind, Kinds, Sandbox, Settings, Spec, Terminals};
 use crate::world::World;
 use crabtalk_client::{Client, Endpoint, Starter};
 use crabtalk_guardian::GuardianCommand;
@@ -203,6 +203,7 @@ pub async fn backends(
                         env: member.env.clone(),
                         silent,
                         sandbox,
+                        marker: marker(known),
                     })),
                     Err(why) => Arc::new(Absent::new(why)),
                 },
@@ -218,6 +219,18 @@ pub async fn backends(
     };
     let backends = team.agents.iter().map(of).collect();
     (backends, terminals.ok().map(|(terminals, _)| terminals))
+}
+
+/// Marks the processes of programs that do not need the daemon.
+fn marker(kind: &Kind) -> Option<GuardianCommand> {
+    let needs_daemon = kind
+        .transcript
+        .as_ref()
+        .is_some_and(|place| place.form == Form::Crabtalk);
+    // Without its own path nothing of NEXUS starts; the launch says so.
+    (!needs_daemon && cfg!(target_os = "linux"))
+        .then(|| GuardianCommand::own().ok())
+        .flatten()
 }
 
 /// The sandbox of an agent's program, if its entry asks for one.

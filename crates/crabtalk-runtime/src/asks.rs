@@ -1,10 +1,9 @@
-//! Questions and approvals that wait for an answer (RUN-7, GATE-4).
+//! Pending questions and approvals (RUN-7, GATE-4).
 //!
-//! Invariants: an ask is pending exactly as long as the future that waits for
-//! it lives; an answer that does not fit leaves it pending; a reply without an
-//! id never reaches an ask that no reader of that conversation's stream has
-//! been shown; of two answers to one ask the first counts; whoever was shown an
-//! ask is told once how it ended.
+//! Invariants: an ask is pending as long as the future that waits for it lives; an
+//! invalid answer leaves it pending; a reply without an id reaches only asks that a
+//! reader of the conversation's stream has shown; of two answers the first counts;
+//! each viewer of an ask is told once how it ended.
 
 mod reply;
 
@@ -17,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// What somebody answered.
+/// An answer to an ask.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// To questions: a JSON object question -> answer or answers.
@@ -37,14 +36,10 @@ pub enum Answer {
 /// The option that grants hosts to a conversation.
 pub(crate) const FOR_CONVERSATION: &str = "Allow for this conversation";
 
-/// Bytes of an answer that are told to whoever saw the ask: more than a person
-/// types. The tool's result has the whole.
-const MAX_TOLD_BYTES: usize = 16 * 1024;
-
 impl Answer {
-    /// The answer in the words that give it (RUN-7).
+    /// The answer as a person would type it (RUN-7).
     fn words(&self) -> String {
-        let mut words = match self {
+        match self {
             Self::Questions(answers) => answers.to_string(),
             Self::AllowOnce => "Allow once".into(),
             Self::AllowAlways => "Allow always".into(),
@@ -52,12 +47,10 @@ impl Answer {
             Self::AllowConversation => FOR_CONVERSATION.into(),
             Self::Deny(reason) if reason.is_empty() => "Deny".into(),
             Self::Deny(reason) => format!("Deny: {reason}"),
-        };
-        words.truncate(words.floor_char_boundary(MAX_TOLD_BYTES));
-        words
+        }
     }
 
-    /// What kind of answer it is, for the log.
+    /// The kind of answer, for the log.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Questions(_) => "answered",
@@ -75,24 +68,24 @@ impl Answer {
 pub struct PendingAsk {
     /// The conversation in whose stream it is shown, or whose run it blocks.
     pub key: ConversationKey,
-    /// What is asked.
+    /// The ask.
     pub ask: Arc<Ask>,
     /// RFC 3339 instant.
     pub asked_at: String,
-    /// Whether it is shown to the owner alone and in no stream.
+    /// Whether only the owner's inbox shows it.
     pub inbox: bool,
 }
 
 struct Waiting {
     pending: PendingAsk,
-    /// Where it is shown; nowhere for the inbox.
+    /// The stream that shows it; `None` for the inbox.
     shown_in: Option<Arc<RunLog>>,
     /// Taken out while an answer to it is being kept.
     answer: Option<oneshot::Sender<Answered>>,
 }
 
 impl Waiting {
-    /// Whether somebody who follows the conversation has seen it.
+    /// Whether a reader of the conversation has shown it.
     fn is_shown(&self) -> bool {
         let shown_in = self.shown_in.as_ref();
         shown_in.is_some_and(|log| log.has_shown(&self.pending.ask.id))
@@ -114,14 +107,14 @@ impl Answered {
     }
 }
 
-/// Tells those who see an ask of it, and of its end.
+/// Sends an ask and its end to the viewers.
 pub(crate) type Tell = Box<dyn Fn(AgentEvent) + Send + Sync>;
 
 /// Every pending ask of the daemon, oldest first.
 pub(crate) struct AskDesk {
     waiting: Mutex<Vec<Waiting>>,
-    /// Differs between daemons, so that an answer meant for an ask of an
-    /// earlier one cannot hit a new one.
+    /// Differs between daemons, so that an answer to an earlier daemon's ask
+    /// cannot hit a new one.
     era: String,
     next: AtomicU64,
 }
@@ -179,9 +172,9 @@ impl AskDesk {
         self.waiting().iter().filter_map(of).collect()
     }
 
-    /// Takes an answer to an ask: to the named one, else to the oldest that was
-    /// shown in the conversation's stream. Until the claim is settled or
-    /// dropped nobody else can answer it.
+    /// Claims the named ask for an answer, or else the oldest that was shown in
+    /// the conversation's stream. No other answer reaches it until the claim is
+    /// settled or dropped.
     pub(crate) fn claim(
         self: &Arc<Self>,
         key: &ConversationKey,
@@ -210,7 +203,7 @@ impl AskDesk {
     }
 }
 
-/// An answer that nobody can overtake. Dropped, it leaves the ask as it was.
+/// An answer that no later one can overtake. Dropping it leaves the ask pending.
 pub(crate) struct Claim {
     desk: Arc<AskDesk>,
     ask: Arc<Ask>,
@@ -219,7 +212,7 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
-    /// What has to be kept before the answer counts, and whether as a prefix.
+    /// The rule to store before the answer counts, and whether it is a prefix.
     pub(crate) fn rule(&self) -> Option<(&AskRule, bool)> {
         let prefix = self.answer == Answer::AllowPrefix;
         let always = self.answer == Answer::AllowAlways || prefix;
@@ -231,7 +224,7 @@ impl Claim {
         let id = &self.ask.id;
         self.desk.waiting().retain(|w| w.pending.ask.id != *id);
         if let Some(sender) = self.sender.take() {
-            // The run may have gone this instant; then the answer is moot.
+            // The run may just have ended.
             let _ = sender.send(Answered {
                 answer: self.answer.clone(),
                 by: by.clone(),
@@ -258,13 +251,13 @@ pub(crate) struct AskWait {
     desk: Arc<AskDesk>,
     ask: Arc<Ask>,
     receiver: oneshot::Receiver<Answered>,
-    /// Whoever was shown the ask, until they were told how it ended.
+    /// Sends events to the viewers of the ask; taken once its end was sent.
     tell: Option<Tell>,
 }
 
 impl AskWait {
-    /// Shows the ask, which is pending by now, so that nobody's answer comes
-    /// too early. Those who see it are told how it ended, by the same.
+    /// Shows the ask, which is pending already, so that no answer comes too
+    /// early. The same viewers are told how it ended.
     pub(crate) fn show(&mut self, tell: impl Fn(AgentEvent) + Send + Sync + 'static) {
         tell(AgentEvent::AskUser(Arc::clone(&self.ask)));
         self.tell = Some(Box::new(tell));
@@ -282,7 +275,8 @@ impl AskWait {
         Some(answered)
     }
 
-    /// As [`AskWait::answered`], for so long: then nobody can answer any more.
+    /// Like [`AskWait::answered`] with a time limit, after which the ask is
+    /// settled.
     pub(crate) async fn answered_within(mut self, time: Duration) -> Result<Answered, AskOutcome> {
         match tokio::time::timeout(time, self.answered()).await {
             Ok(Some(answered)) => Ok(answered),
@@ -307,7 +301,7 @@ impl AskWait {
 
 impl Drop for AskWait {
     fn drop(&mut self) {
-        // An answer may have come that the run did not live to read.
+        // An answer may have arrived that the run did not read.
         let outcome = match self.receiver.try_recv() {
             Ok(answered) => answered.outcome(),
             Err(_) => AskOutcome::Withdrawn,

@@ -1,7 +1,7 @@
-//! What is configured, as one immutable snapshot.
+//! The configuration as one immutable snapshot.
 //!
-//! Invariant: a run reads one catalogue from its start to its end; reload
-//! swaps the whole and touches no run in flight.
+//! Invariant: a run uses one catalogue from start to end; a reload replaces the
+//! snapshot and affects no run in flight.
 
 use crate::Error;
 use crabtalk_domain::storage::Meta;
@@ -83,9 +83,9 @@ impl Catalog {
         }
     }
 
-    /// Where a conversation's runs work unless their message says otherwise
-    /// (CONV-6): its own folder, else its agent's, else that of whoever began it,
-    /// else the user's home.
+    /// The working folder of a conversation's runs unless a message names one
+    /// (CONV-6): the conversation's folder, else its agent's, else that of the
+    /// client that created it, else the user's home.
     pub fn cwd(&self, key: &ConversationKey, meta: &Meta) -> PathBuf {
         let stored = (!meta.cwd.is_empty()).then(|| PathBuf::from(&meta.cwd));
         let of_agent = || self.agents.get(&key.agent)?.cwd.clone();

@@ -1,4 +1,4 @@
-//! What the task of a conversation is told to do.
+//! Commands to the task of a conversation.
 
 use crate::Error;
 use crate::events::RunLog;
@@ -43,8 +43,7 @@ pub(crate) struct Change {
 
 type Respond<T> = oneshot::Sender<Result<T, Error>>;
 
-/// What the task takes, in order. Small, since its queue has room for many of
-/// them from the beginning on.
+/// A command, handled in order. Small, since the queue allocates room for many.
 pub(crate) enum Command {
     Run(Box<Job>),
     Compact {
@@ -83,9 +82,9 @@ impl Command {
         None
     }
 
-    /// Tells whoever waits for it that it will not be done.
+    /// Answers the command with an error.
     pub(crate) fn refuse(self, error: Error) {
-        // Whoever waited may be gone; then there is nobody to tell.
+        // The receiver may be gone.
         match self {
             Self::Run(job) => job.log.refuse(error),
             Self::Compact { reply, .. } | Self::StartFresh { reply } => {

@@ -30,14 +30,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Attempts at a summary before the history stays as it is (RUN-4).
+/// Attempts at a summary before compaction is given up (RUN-4).
 const ATTEMPTS: usize = 2;
 
 /// Window below which pieces get no smaller: the instruction alone fills it.
 const SMALLEST_WINDOW: u64 = 1000;
 
-/// How long a compaction on demand may take, since what was said meanwhile
-/// waits for it: many pieces of a slow model, and no model that drips for ever.
+/// Time limit of a compaction on demand, since messages queue behind it: enough for
+/// many pieces of a slow model.
 const MAX_TIME: Duration = Duration::from_secs(15 * 60);
 
 /// Tokens below which a history is short.
@@ -47,11 +47,11 @@ const SHORT_HISTORY: u64 = 1000;
 pub(crate) struct Job<'a> {
     /// The conversation's own agent, guests or not.
     pub(crate) agent: &'a AgentConfig,
-    /// What the conversation's requests begin with, so that a provider's
-    /// cache still has it.
+    /// The system prompt of the conversation, so that the provider's cache is
+    /// used.
     pub(crate) system: Arc<str>,
     pub(crate) tools: Arc<Vec<Arc<ToolSpec>>>,
-    /// What the summary should dwell on.
+    /// What the summary should focus on.
     pub(crate) focus: Option<&'a str>,
     /// A summary of fewer tokens is never too long.
     pub(crate) min_replaced: u64,
@@ -69,9 +69,9 @@ pub(crate) struct Done {
     pub(crate) at: Position,
 }
 
-/// Compacts because a client asked (RUN-5), until somebody cancels it. A short
-/// history may get a longer summary here, since that is what was wanted; with
-/// nothing said since the last one, that one is the answer.
+/// Compacts at a client's request (RUN-5), until cancelled. The summary of a short
+/// history may be longer than the history. Without messages since the last summary,
+/// that summary is the answer.
 pub(crate) async fn on_demand(
     rt: &Arc<Inner>,
     shared: &Arc<Shared>,
@@ -123,7 +123,7 @@ async fn now(
         tally: &Tally::default(),
     };
     let done = compact(rt, shared, open, &job, Plan::all(), None).await?;
-    // Nobody is told of what a power cut would take back.
+    // The answer must survive a power cut.
     shared.synced_at_end(done.at).await?;
     Ok(done)
 }
@@ -159,7 +159,7 @@ pub(crate) async fn start_fresh(
     Ok(title)
 }
 
-/// What the person said first since the last marker.
+/// The first user message since the last marker.
 fn first_words(open: &Open) -> &str {
     let said = open.history.iter().find(|m| m.role == Role::User);
     said.map_or("", |message| message.content.as_str())
@@ -183,7 +183,7 @@ pub(crate) fn event(done: &Result<Done, Error>) -> AgentEvent {
     }
 }
 
-/// Summarises what the plan archives and begins the working history anew.
+/// Summarises the archived part of the plan and restarts the working history.
 pub(crate) async fn compact(
     rt: &Inner,
     shared: &Shared,
@@ -217,9 +217,8 @@ pub(crate) async fn compact(
     })
 }
 
-/// Appends a marker with the state that a reader from the end needs: before it and
-/// behind it. A crash may cut the batch off anywhere, and whoever finds a marker
-/// finds the state beside it.
+/// Appends a marker with the state before and after it: a crash may cut the batch
+/// anywhere, and a reader from the end needs the state beside the marker.
 fn append_marker(
     rt: &Inner,
     shared: &Shared,
@@ -317,8 +316,9 @@ async fn summarise(
             Ok(summary) => return Ok(summary),
             Err(error) if error.kind == ErrorKind::Budget => return Err(error),
             Err(error) if error.kind == ErrorKind::TooLong => {
-                // The window is smaller than anybody said, or the text has more
-                // tokens than its length tells: take it in smaller pieces.
+                // The window is smaller than reported, or the text
+                // has more tokens than estimated: use smaller
+                // pieces.
                 let tried = in_pieces.unwrap_or_else(|| plan::tokens(archived));
                 if tried > SMALLEST_WINDOW {
                     window = Some(tried / 2);

@@ -1,9 +1,8 @@
 //! One task owns one conversation.
 //!
-//! Invariants: history is appended only here, so its order is total; what is
-//! in memory is on disk, and where a write failed the memory is dropped and
-//! read again; the task exists while there is work and a little longer; while it
-//! waits it has no room for what hardly any conversation does.
+//! Invariants: only this task appends to the history, so its order is total; memory
+//! equals the disk, and after a failed write the memory is dropped and read again;
+//! the task lives while there is work and [`LINGER`] longer.
 
 mod carry_on;
 mod replay;
@@ -24,9 +23,8 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// How long an idle conversation stays in memory: long enough for a person's
-/// next message or a gateway's burst, short enough that a thousand of them
-/// cost nothing a moment later.
+/// How long an idle conversation stays in memory: long enough for a person's next
+/// message or a burst of a gateway.
 const LINGER: Duration = Duration::from_secs(5);
 
 /// The task.
@@ -37,7 +35,7 @@ struct Conversation {
     open: Option<Open>,
 }
 
-/// Begins the task of a conversation that comes into memory.
+/// Starts the task of a conversation.
 pub(crate) fn start(rt: &Arc<Inner>, shared: Arc<Shared>, commands: mpsc::Receiver<Command>) {
     let conversation = Conversation::new(Arc::clone(rt), shared, commands);
     rt.tasks.spawn(Box::new(conversation).work());
@@ -53,8 +51,7 @@ impl Conversation {
         }
     }
 
-    /// Works until there has been nothing to do for a while. In a box, since a
-    /// future has room for what it is given twice.
+    /// Handles commands until none has come for [`LINGER`].
     async fn work(mut self: Box<Self>) {
         let shutdown = self.rt.shutdown.clone();
         loop {
@@ -78,8 +75,7 @@ impl Conversation {
         self.rt.registry.retire(&self.shared, &self.commands);
     }
 
-    /// Handles a command. What panics outside of a run's own guard costs that
-    /// command alone: a conversation whose task is gone would answer nobody.
+    /// Handles a command. A panic outside of a run fails that command only.
     async fn handle_guarded(&mut self, command: Command) {
         let log = command.job().map(|job| Arc::clone(&job.log));
         let handled = AssertUnwindSafe(self.handle(command)).catch_unwind().await;
@@ -94,8 +90,7 @@ impl Conversation {
         }
     }
 
-    /// What is no run is boxed, lest a conversation that waits for its model has
-    /// room for it.
+    /// Rare commands are boxed to keep the future small.
     async fn handle(&mut self, command: Command) {
         match command {
             Command::Run(job) => {
@@ -103,7 +98,7 @@ impl Conversation {
                 self.run(job).await;
             }
             Command::Compact { focus, reply } => {
-                // Whoever asked may have gone.
+                // The receiver may be gone.
                 let _ = reply.send(Box::pin(self.compact(focus.as_deref())).await);
             }
             Command::StartFresh { reply } => {
@@ -139,7 +134,7 @@ impl Conversation {
 
     async fn load(&mut self, create: Option<NewConversation>) -> Result<(), Error> {
         if self.open.take().is_some() {
-            // The disk is right, whatever somebody did to it.
+            // The disk is the truth.
             tracing::warn!(conversation = %self.shared.key, "another program changed its log; it is read again");
             self.shared.set_log(None);
         }
@@ -151,7 +146,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// Tells whoever waits for the end of a run that a crash cut it off.
+    /// Reports a run that a crash interrupted to the listeners for ends.
     async fn tell_cut_off(&self, cut_off: Option<RunRecord>) {
         if let Some(cut_off) = cut_off {
             let key = &self.shared.key;
@@ -170,13 +165,13 @@ impl Conversation {
         opened.ok_or_else(|| Error::NoConversation((**key).clone()))
     }
 
-    /// Forgets what is in memory; the log is read again when it is needed.
+    /// Drops the memory; the log is read again when needed.
     fn forget(&mut self) {
         self.open = None;
         self.shared.set_log(None);
     }
 
-    /// Executes one run and tells its readers how it ended, whatever happens.
+    /// Executes one run; its readers always get its end.
     async fn run(&mut self, job: Box<Job>) {
         let log = Arc::clone(&job.log);
         if let Err(error) = self.execute_or_tell_again(job).await {
@@ -200,17 +195,18 @@ impl Conversation {
             .as_deref()
             .and_then(|id| open.run_of(id))
         {
-            // It never runs twice (CONV-9).
+            // A request never runs twice (CONV-9).
             Some(run) => Box::pin(self.tell_again(run, &job)).await?,
             None => self.execute(job, None).await,
         }
         Ok(())
     }
 
-    /// Tells a run from the log once more.
+    /// Replays a finished run from the log.
     async fn tell_again(&mut self, run: u64, job: &Job) -> Result<(), Error> {
         let told = self.rt.storage.trace(&self.shared.key, run).await?;
-        // Whoever wrote it may have been killed before it was durable.
+        // The earlier daemon may have been killed before the end was
+        // durable.
         let end = self.shared.append(&[]).await?;
         self.shared.synced_at_end(end).await?;
         // Out of flight before its End is read.
@@ -234,15 +230,15 @@ impl Conversation {
         }
     }
 
-    /// Ends a run that panicked, in its log first, which is read again: what
-    /// was in memory may be half changed.
+    /// Ends a run that panicked, first in its log, which is then read again.
     async fn close_panicked(&mut self, ending: &Ending) {
         self.forget();
         self.shared.live().steers = None;
         let closed = async {
             let opened = self.read_log(None).await?;
             let cut = Cut::by_panic(&opened, ending.run());
-            // The door is shut before the log is read: what was put in stands there.
+            // Steering is closed before the log is read, which has all
+            // accepted messages.
             let (open, cut_off) = Open::take(&self.rt, &self.shared, opened, cut).await?;
             let end = self.shared.append(&[]).await?;
             self.open = Some(open);
@@ -257,8 +253,8 @@ impl Conversation {
         ending.tell_of_panic(&self.shared).await;
     }
 
-    /// What the first message of a pair settles (CONV-6): where it works while
-    /// neither it nor its agent has a folder.
+    /// The settings of a new conversation (CONV-6): the folder to use while
+    /// neither it nor its agent has one.
     fn creation(&self, request: &RunRequest) -> NewConversation {
         let catalog = self.rt.catalog.load();
         let cwd = request
@@ -272,7 +268,7 @@ impl Conversation {
         }
     }
 
-    /// Compacts on demand. Whoever kills it, and the shutdown, end it at once.
+    /// Compacts on demand; a kill or a shutdown cancels it at once.
     async fn compact(&mut self, focus: Option<&str>) -> Result<String, Error> {
         self.carry_on().await?;
         let cancel = CancellationToken::new();
@@ -336,29 +332,5 @@ impl Conversation {
             Err(storage::Error::NotFound(_)) => Err(Error::NoConversation((**key).clone())),
             done => Ok(done?),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Bytes of a future that a function makes.
-    fn size_of_future<A, F: Future>(_: impl FnOnce(A) -> F) -> usize {
-        size_of::<F>()
-    }
-
-    /// A thousand of them wait at once, each for its model.
-    #[test]
-    fn what_waits_for_a_model_stays_small() {
-        let conversation = size_of_future(|it: Box<Conversation>| it.work());
-        assert!(conversation <= 768, "{conversation}");
-        let run = run::size_of_future();
-        assert!(run <= 1536, "{run}");
-    }
-
-    #[test]
-    fn commands_stay_small() {
-        assert!(size_of::<Command>() <= 32, "{}", size_of::<Command>());
     }
 }

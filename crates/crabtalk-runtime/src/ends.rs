@@ -1,7 +1,7 @@
-//! Tells whoever keeps account of runs that one is over, once.
+//! Reports the end of each run once to the listeners (ledger, bus, cron).
 //!
-//! Invariants: nothing is dropped and nothing is told beside the conversation's
-//! task; what listens and panics harms nobody else.
+//! Invariants: no end is lost, and each is reported by the conversation's task; a
+//! panic of one listener does not affect the others.
 
 use crabtalk_domain::storage::RunRecord;
 use crabtalk_domain::{ConversationKey, Origin, RunEnded, RunEnds, RunOutcome};

@@ -1,4 +1,4 @@
-//! What the runtime refuses, and with which code (WIRE-3).
+//! Refusals of the runtime and their codes (WIRE-3).
 
 use crabtalk_domain::{AgentName, ConversationKey, NameError, Refusal, storage};
 
@@ -8,7 +8,7 @@ pub enum Error {
     /// A name is empty or too long, or has characters that none may have.
     #[error(transparent)]
     BadName(#[from] NameError),
-    /// No agent file and nothing built in has this name.
+    /// No agent has this name.
     #[error("there is no agent {name:?}; there are: {known}")]
     UnknownAgent {
         /// The name, or its beginning.
@@ -16,21 +16,22 @@ pub enum Error {
         /// The names that exist, for a person to choose from.
         known: String,
     },
-    /// Its file is there and wrong; until it is mended no run of it begins.
+    /// Its file is invalid; no run of it begins until the file is repaired.
     #[error("the agent {name} cannot be used: {why}")]
     AgentRefused {
         /// The agent.
         name: AgentName,
-        /// What is wrong with its file.
+        /// The error in its file.
         why: String,
     },
-    /// The message has nothing but blanks; no run was started.
+    /// The message is blank; no run was started.
     #[error("the content is empty; say something")]
     EmptyContent,
-    /// Nobody has talked to this agent as this sender, and the operation creates none.
+    /// The sender has no conversation with the agent, and the operation creates
+    /// none.
     #[error("there is no conversation {0}; send a message to begin one")]
     NoConversation(ConversationKey),
-    /// A sender that the daemon alone may use (CONV-10).
+    /// A sender that is reserved for the daemon (CONV-10).
     #[error("the sender {0:?} is reserved for the daemon; choose another")]
     ReservedSender(String),
     /// The conversation's queue is full (CONV-3).
@@ -41,7 +42,8 @@ pub enum Error {
         /// How many may wait.
         bound: usize,
     },
-    /// A kill or a steering message came while no run was in flight: it may just have ended.
+    /// No run is in flight for a kill or a steering message; it may just have
+    /// ended.
     #[error("nothing is running in {0}")]
     NothingRunning(ConversationKey),
     /// The run takes no more steering messages before its next step (RUN-8).
@@ -49,31 +51,32 @@ pub enum Error {
     SteersFull {
         /// The conversation.
         key: ConversationKey,
-        /// What may wait, with its unit.
+        /// The limit with its unit.
         bound: String,
     },
-    /// A kill ended it before it was done; nothing of it was kept.
+    /// A kill cancelled the operation; nothing of it was kept.
     #[error("cancelled")]
     Cancelled,
-    /// The model was slow or hung; the next run compacts where it has to. It holds the minutes.
+    /// The model was too slow; the next run compacts if needed. Holds the
+    /// minutes.
     #[error("the compaction took longer than {0} minutes and was given up; nothing changed")]
     TookTooLong(u64),
     /// A part of the daemon, or something plugged into it, panicked.
     #[error("internal error: the run failed; the daemon's log says where")]
     Panicked,
-    /// It was answered, withdrawn or timed out meanwhile, or none was put; list what is open.
+    /// The ask was answered or withdrawn, timed out, or never existed.
     #[error("no question is waiting for an answer{0}")]
     NoAsk(String),
-    /// The reply does not answer the ask, which stays.
+    /// The reply is invalid; the ask stays pending.
     #[error("{0}")]
     BadReply(String),
-    /// "Allow always" was chosen, and the file of approvals could not be written; it says why.
+    /// "Allow always" could not be stored; the text says why.
     #[error(
         "this cannot be kept, and nothing was allowed: {0}; the question still waits, and \
          \"Allow once\" allows this call alone"
     )]
     NotKept(String),
-    /// A field of the request makes no sense.
+    /// A field of the request is invalid.
     #[error("{0}")]
     BadRequest(String),
     /// The operation cannot be done while a run is in flight (STORE-8).
@@ -82,25 +85,24 @@ pub enum Error {
     /// A hook refuses the content, such as a slash command out of scope.
     #[error("{}", .0.message)]
     Refused(Refusal),
-    /// The log cannot be read or written; nothing was told that is not in it.
+    /// The log cannot be read or written.
     #[error("{}", with_source(.0))]
     Storage(#[from] storage::Error),
-    /// The provider failed for good, after all retries and fallbacks.
+    /// The provider failed after all retries and fallbacks.
     #[error(transparent)]
     Model(#[from] crabtalk_domain::model::Error),
-    /// Nothing new is begun; what was told is in the log.
+    /// The runtime is shutting down.
     #[error("the daemon is shutting down; try again when it is back")]
     ShuttingDown,
 }
 
 impl Error {
-    /// Whether nothing is wrong with what was asked, and room on the disk would do
-    /// (STORE-5).
+    /// Whether more room on the disk would solve it (STORE-5).
     pub fn is_full_disk(&self) -> bool {
         let Self::Storage(storage::Error::Unwritable { source, .. }) = self else {
             return false;
         };
-        // A file that may not be written stays as it is until somebody looks at it.
+        // Missing permission is not a full disk.
         source.kind() != std::io::ErrorKind::PermissionDenied
     }
 

@@ -1,11 +1,10 @@
-//! The life of a run as any number of clients read it (WIRE-6 to WIRE-9).
+//! The events of runs, for any number of readers (WIRE-6 to WIRE-9).
 //!
-//! A [`RunLog`] holds a run's events once; every reader has a cursor into it
-//! and nothing else. A reader that stops reading therefore costs its cursor,
-//! blocks nobody, and misses nothing when it comes back.
+//! A [`RunLog`] stores a run's events once; each reader has a cursor into it. A
+//! reader that stops reading blocks no other and continues where it stopped.
 //!
 //! Invariants: `seq` counts from 1 without a gap; Start is first; exactly one
-//! End is last; after the End nothing is added. A place in the queue is no event.
+//! End is last. Places in the queue are not events.
 
 mod answer;
 mod entry;

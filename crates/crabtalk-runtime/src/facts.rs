@@ -1,20 +1,20 @@
-//! What hooks are told of a run.
+//! The description of a run for hooks.
 
 use crabtalk_domain::{AgentConfig, ConversationKey, Hook, Origin, RunContext};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A run as it stands from its beginning to its end.
+/// The unchanging facts of a run.
 pub(crate) struct Facts {
     pub(crate) key: ConversationKey,
     pub(crate) origin: Origin,
-    /// Who speaks: the conversation's own agent, or a guest.
+    /// The agent that answers: the conversation's own, or a guest.
     pub(crate) agent: Arc<AgentConfig>,
     pub(crate) cwd: PathBuf,
     pub(crate) run: u64,
     pub(crate) for_owner: bool,
     pub(crate) has_archives: bool,
-    /// Who is asked at its turning points.
+    /// The hook of this run.
     pub(crate) hook: Arc<dyn Hook>,
 }
 

@@ -1,14 +1,12 @@
-//! What the runtime itself tells a model about a conversation with guests
-//! (RUN-2).
+//! The framing of conversations with guests (RUN-2).
 //!
-//! Invariant: framing stands in the system prompt of a request, never in the
-//! history, so it is neither stored nor accumulated, and no content can pass
-//! for it.
+//! Invariant: framing is part of a request's system prompt, never of the history,
+//! so it is not stored and no content can imitate it.
 
 use crabtalk_domain::{Message, Role};
 use std::sync::Arc;
 
-/// Told to a guest.
+/// The framing for a guest.
 fn guest_framing(guest: &str, primary: &str) -> String {
     format!(
         "You are {guest}, joining a conversation of the agent {primary} as a guest. Messages \
@@ -18,7 +16,7 @@ fn guest_framing(guest: &str, primary: &str) -> String {
     )
 }
 
-/// Told to the primary agent once a guest has spoken.
+/// The framing for the primary agent once a guest has spoken.
 const PRIMARY_FRAMING: &str = "Messages wrapped in <from agent=\"..\"> tags are from guest agents. \
      Continue responding as yourself, without writing such tags.";
 

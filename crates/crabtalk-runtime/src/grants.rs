@@ -4,7 +4,7 @@ use crabtalk_domain::ConversationKey;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard};
 
-/// Most conversations with grants; beyond it all are asked again.
+/// Conversations with grants; beyond it all grants are dropped.
 const MAX_CONVERSATIONS: usize = 1_000;
 
 /// Hosts by conversation.

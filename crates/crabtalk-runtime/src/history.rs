@@ -1,8 +1,7 @@
 //! Keeps a history valid for every provider (CONV-5, STORE-7).
 //!
-//! Invariant: after [`repair`], every tool call has an id of its own and exactly one
-//! result, the results follow their calls in the calls' order, and no result stands
-//! alone.
+//! Invariant: after [`repair`], every tool call has a unique id and exactly one
+//! result, results follow their calls in order, and no result lacks its call.
 
 use crabtalk_domain::{Message, Role, ToolCall};
 use std::collections::HashSet;
@@ -31,12 +30,12 @@ pub(crate) const FAILED: &str = "unknown: the run failed while this call was run
 /// A history made valid.
 pub(crate) struct Repaired {
     pub(crate) history: Vec<Arc<Message>>,
-    /// Synthetic results that belong at the end of the log. One that is
-    /// missing further up cannot be put there and stays in memory.
+    /// Synthetic results to append to the log. One that is missing earlier
+    /// cannot be inserted there and stays in memory.
     pub(crate) added: Vec<Arc<Message>>,
 }
 
-/// Brings what a log holds into a valid order.
+/// Makes the messages of a log a valid history.
 pub(crate) fn repair(
     messages: Vec<Message>,
     missing: impl Fn(&ToolCall) -> &'static str,
@@ -47,11 +46,11 @@ pub(crate) fn repair(
     let mut rest = messages.into_iter().peekable();
     while let Some(mut message) = rest.next() {
         match message.role {
-            // A result here answers nothing that was asked.
+            // A result without its call is dropped.
             Role::Tool => continue,
             Role::User => out.push(Arc::new(message)),
             Role::Assistant => {
-                // Their results are found by the ids that the log has.
+                // Results are matched by the logged ids.
                 let logged: Vec<String> = ids(&message).map(str::to_owned).collect();
                 name_calls(&mut message, |id| taken.contains(id));
                 taken.extend(ids(&message).map(str::to_owned));
@@ -85,8 +84,8 @@ pub(crate) fn repair(
     }
 }
 
-/// Gives every call of a message an id of its own, which is not taken either: some
-/// servers leave it out, or repeat it within one answer or in each.
+/// Gives every call of a message a unique id: some servers omit ids, or repeat them
+/// within one answer or in each.
 pub(crate) fn name_calls(message: &mut Message, is_taken: impl Fn(&str) -> bool) {
     let mut own = HashSet::new();
     for call in &mut message.tool_calls {
@@ -149,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_without_a_result_gets_one_and_a_stray_result_goes() {
+    fn missing_results_are_added_and_stray_ones_dropped() {
         let log = vec![
             Message::tool("z", "stray", false),
             calls(&["a", "b"]),
@@ -163,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_without_or_with_the_same_id_get_their_own() {
+    fn calls_get_unique_ids() {
         let mut message = calls(&["", "x", "x"]);
         name_calls(&mut message, |id| id == "x");
         let ids: Vec<&str> = ids(&message).collect();
@@ -171,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_of_a_log_that_repeats_their_ids_get_their_own_with_their_results() {
+    fn logs_with_repeated_call_ids_are_repaired() {
         let log = vec![
             calls(&["a", "a"]),
             Message::tool("a", "1", false),

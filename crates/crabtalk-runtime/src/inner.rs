@@ -1,7 +1,7 @@
 //! What all clones of a runtime share.
 
 use crate::Error;
-use crate::asks::AskDesk;
+use crate::asks::{Answer, AskDesk, PendingAsk};
 use crate::catalog::Catalog;
 use crate::command::{Command, Job};
 use crate::delegates::DelegateNumbers;
@@ -9,7 +9,6 @@ use crate::ends::Ends;
 use crate::events::{Hub, RunLog, Subscription};
 use crate::facts::Facts;
 use crate::grants::HostGrants;
-use crate::interned::Interned;
 use crate::listen::Listener;
 use crate::publisher::Publisher;
 use crate::registry::{Registry, Shared};
@@ -17,7 +16,9 @@ use crate::toolbox::Toolbox;
 use arc_swap::ArcSwap;
 use crabtalk_domain::model::{Model, Request};
 use crabtalk_domain::storage::Storage;
-use crabtalk_domain::{AgentConfig, Clock, ConversationKey, Hook, Ledger, Origin, stamp};
+use crabtalk_domain::{
+    AgentConfig, Ask, AskKind, AskQuestion, Clock, ConversationKey, Hook, Ledger, Origin, stamp,
+};
 use crabtalk_gate::Violation;
 use crabtalk_gate::scope::{self, Kind};
 use std::sync::Arc;
@@ -47,9 +48,6 @@ pub(crate) struct Inner {
     pub(crate) violations: AtomicU64,
     pub(crate) running: AtomicU64,
     pub(crate) delegates: Arc<dyn DelegateNumbers>,
-    /// Agents as hooks composed them, and their system prompts.
-    pub(crate) composed: Interned<AgentConfig>,
-    pub(crate) prompts: Interned<str>,
     pub(crate) tasks: TaskTracker,
     /// Begins the task of a conversation.
     pub(crate) start: Start,
@@ -103,7 +101,35 @@ impl Inner {
         Publisher::new(told, key, run, speaker, request_id, log)
     }
 
-    /// What somebody says to the run, as hooks rewrite it.
+    /// Shows questions in a stream and waits for the answers, a JSON object;
+    /// `None` once the questions are withdrawn.
+    pub(crate) async fn ask(
+        &self,
+        audience: &Arc<Publisher>,
+        questions: Vec<AskQuestion>,
+    ) -> Option<serde_json::Value> {
+        let ask = Arc::new(Ask {
+            id: self.asks.new_id(),
+            kind: AskKind::Question,
+            questions,
+            ..Ask::default()
+        });
+        let pending = PendingAsk {
+            key: audience.key().clone(),
+            ask,
+            asked_at: self.now(),
+            inbox: false,
+        };
+        let mut wait = self.asks.open(pending, Some(Arc::clone(audience.log())));
+        let audience = Arc::clone(audience);
+        wait.show(move |event| audience.publish(event));
+        match wait.answer().await {
+            Some(Answer::Questions(answers)) => Some(answers),
+            _ => None,
+        }
+    }
+
+    /// The content of a message to a run, as hooks rewrite it.
     pub(crate) async fn preprocess(&self, facts: &Facts, content: String) -> Result<String, Error> {
         let command = first_word(&content).to_owned();
         let said = facts.hook.preprocess(facts.context(), content).await;
@@ -138,8 +164,7 @@ impl Inner {
             }
             agent.prompt.push_str(&block);
         }
-        let name = agent.name.clone();
-        self.composed.share(&name, agent)
+        Arc::new(agent)
     }
 
     /// The model that a name means; an empty one is the one in use.

@@ -23,7 +23,6 @@ mod framing;
 mod grants;
 mod history;
 mod inner;
-mod interned;
 mod listen;
 mod open;
 mod publisher;

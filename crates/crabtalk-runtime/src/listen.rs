@@ -13,11 +13,11 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// What a piece counts at least, however short: its place is kept too.
+/// The least weight of a piece, for its place in memory.
 const MIN_PIECE_BYTES: usize = 8;
 
-/// Pieces of reasoning with a proof of their own: models that think between
-/// calls have one for each call, and each goes back with every later request.
+/// Signed pieces of reasoning: one for each tool call of some models, and all are
+/// sent back with later requests.
 const MAX_REASONING: usize = 1_024;
 
 /// Chunks taken in without a pause before others have their turn: a fraction
@@ -41,7 +41,7 @@ pub(crate) struct Listener {
 impl Listener {
     /// Its time begins now: what is waited for before the first word counts.
     pub(crate) fn new(stream: BoxStream<'static, Result<Chunk, Error>>, limits: &Limits) -> Self {
-        // Beyond what a clock counts there is no deadline worth the name.
+        // Larger values overflow the clock.
         let time = limits.answer_time.min(Duration::from_secs(u32::MAX.into()));
         Self {
             stream,
@@ -89,8 +89,7 @@ impl Listener {
         Some(self.measure.take(&chunk).map(|()| chunk))
     }
 
-    /// Lets others have their turn if this answer left them none: whoever reads
-    /// it writes what is there before anything else is waited for.
+    /// Yields once if this answer never did, so that its readers can write.
     pub(crate) async fn give_way(&mut self) {
         if self.chunks > 0 {
             (self.chunks, self.bytes) = (0, 0);

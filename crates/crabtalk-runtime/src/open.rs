@@ -1,7 +1,7 @@
-//! A conversation's working state, as its log gives it.
+//! The working state of a conversation, read from its log.
 //!
-//! Invariant: what the log holds is made valid before anybody reads it, on
-//! disk too (STORE-7).
+//! Invariant: an invalid log is repaired, on disk too, before its content is used
+//! (STORE-7).
 
 use crate::history::{self, FAILED, NOT_APPROVED, UNANSWERED, UNKNOWN};
 use crate::inner::Inner;
@@ -13,14 +13,14 @@ use crabtalk_domain::{AgentEvent, History, Message, Origin};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// How often a run is carried on (STORE-7): a daemon that was killed for other
-/// reasons comes back, and a run that ends it every time is found out soon.
+/// How often a run is resumed (STORE-7): a run that crashes the daemon each time
+/// must not loop.
 const MAX_TRIES: u32 = 3;
 
 /// Request ids that are remembered (CONV-9).
 pub(crate) const REMEMBERED_REQUESTS: usize = 256;
 
-/// Why a run has no end of its own.
+/// The reason in the end of an interrupted run.
 pub(crate) const CUT_OFF: &str = "the daemon stopped while this run was going on";
 
 /// A conversation's working state while it is in memory.
@@ -34,16 +34,16 @@ pub(crate) struct Open {
     pub(crate) kept: usize,
     pub(crate) last_run: u64,
     pub(crate) requests: VecDeque<(String, u64)>,
-    /// A run that a crash cut off and that is to be carried on.
+    /// An interrupted run to resume.
     pub(crate) resumable: Option<RunRecord>,
-    /// What was accepted for that run and waits for a step.
+    /// Steering messages accepted for that run.
     pub(crate) steers: Vec<String>,
-    /// A run that a crash cut off, to be told to the next client.
+    /// An interrupted run to report to the next client.
     pub(crate) interrupted: Option<RunRecord>,
     pub(crate) last_end: Option<RunRecord>,
 }
 
-/// What became of a run that never wrote its end.
+/// The fate of a run without an end in the log.
 pub(crate) enum Cut {
     /// Every run has its end.
     Nothing,
@@ -55,7 +55,7 @@ pub(crate) enum Cut {
 }
 
 impl Cut {
-    /// Of a log that is opened for the first time since.
+    /// For a log that is opened for the first time since the crash.
     pub(crate) fn by_crash(opened: &Opened, resume: bool) -> Self {
         let Some(run) = opened.open_run.clone() else {
             return Self::Nothing;
@@ -70,12 +70,12 @@ impl Cut {
         }
         match Origin::parse(&run.origin) {
             Some(_) => Self::CarriedOn(run),
-            // A delegate's parent has been told already; it is gone.
+            // The parent of a delegate is gone.
             None => Self::Over(run, CUT_OFF.into()),
         }
     }
 
-    /// Of a log that is opened again because a run of this daemon panicked.
+    /// For a log that is read again after a panic of this daemon.
     pub(crate) fn by_panic(opened: &Opened, number: u64) -> Self {
         match opened.open_run.clone() {
             Some(run) if run.id == number => Self::Failed(run),
@@ -84,7 +84,7 @@ impl Cut {
         }
     }
 
-    /// What is written of it.
+    /// The record that closes the run.
     fn closed(&self, now: String) -> Option<RunRecord> {
         match self {
             Self::Nothing | Self::CarriedOn(_) => None,
@@ -112,7 +112,7 @@ pub(crate) fn interrupted(run: RunRecord, reason: String, now: String) -> RunRec
     }
 }
 
-/// What was accepted for a run that takes it no more, as messages.
+/// Steering messages as messages of the history.
 fn messages(rt: &Inner, steers: Vec<String>) -> Vec<Arc<Message>> {
     let message = |content: String| {
         let mut message = Message::user(content);
@@ -122,7 +122,7 @@ fn messages(rt: &Inner, steers: Vec<String>) -> Vec<Arc<Message>> {
     steers.into_iter().map(message).collect()
 }
 
-/// The event that tells a client of a run that a crash cut off.
+/// The event that reports an interrupted run.
 pub(crate) fn interruption(cut: &RunRecord) -> AgentEvent {
     let reason = match cut.error.as_str() {
         "" => CUT_OFF,
@@ -135,8 +135,8 @@ pub(crate) fn interruption(cut: &RunRecord) -> AgentEvent {
 }
 
 impl Open {
-    /// Makes what the log holds valid, on disk too. Answers with the run, too,
-    /// that the log says from now on was cut off.
+    /// Repairs the log's content, on disk too. Also returns the run that is
+    /// closed as interrupted by this.
     pub(crate) async fn take(
         rt: &Inner,
         shared: &Shared,
@@ -156,7 +156,7 @@ impl Open {
         let mut records: Vec<Record> = added.map(Record::Message).collect();
         let closed = cut.closed(rt.now());
         records.extend(closed.clone().map(Record::Run));
-        // A run that is carried on takes them itself.
+        // A resumed run takes them itself.
         let (steers, late) = match &cut {
             Cut::CarriedOn(_) => (opened.steers, Vec::new()),
             Cut::Nothing | Cut::Over(..) | Cut::Failed(_) => {
@@ -169,8 +169,8 @@ impl Open {
         }
         let cut_off = closed.clone().filter(|_| !panicked);
         let last_end = closed.or(opened.last_end);
-        // One that nobody has been told of since is told to whoever comes next,
-        // whatever came between.
+        // An interruption without a later run is reported to the next
+        // client.
         let interrupted = last_end
             .clone()
             .filter(|end| end.phase == RunPhase::Interrupted && end.id == opened.last_run);
@@ -199,7 +199,7 @@ impl Open {
         Ok((open, cut_off))
     }
 
-    /// Keeps what was accepted for a run that is not carried on after all.
+    /// Appends the steering messages of a run that is not resumed after all.
     pub(crate) async fn keep_late_steers(
         &mut self,
         rt: &Inner,
@@ -219,11 +219,10 @@ impl Open {
         known.map(|(_, run)| *run)
     }
 
-    /// Begins the working history with a summary, if there is one, and what is
-    /// kept.
+    /// Restarts the working history with a summary, if any, and the kept tail.
     pub(crate) fn begin_anew(&mut self, summary: &str, keep: usize) {
         let archived = self.history.len() - keep;
-        // An earlier summary is no message of its own.
+        // An earlier summary does not count as a message.
         self.archived_messages += (archived - usize::from(self.has_summary)) as u64;
         let kept = self.history[archived..].iter().cloned();
         self.has_summary = !summary.is_empty();
@@ -233,14 +232,14 @@ impl Open {
         self.has_guests = framing::has_guests(&self.history);
     }
 
-    /// The summary that the history begins with, if nothing was said since.
+    /// The summary at the beginning, if no message followed it.
     pub(crate) fn fresh_summary(&self) -> Option<&str> {
         let is_fresh = self.has_summary && self.history.len() <= 1 + self.kept;
         let summary = self.history.first().filter(|_| is_fresh)?;
         Some(&summary.content)
     }
 
-    /// Whether it began anew at least once.
+    /// Whether it was compacted at least once.
     pub(crate) fn has_archives(&self) -> bool {
         self.has_summary || self.archived_messages > 0
     }

@@ -1,13 +1,12 @@
-//! Where the events of a run go.
+//! Sends the events of a run to hooks, watchers and readers.
 
 use crate::events::{Hub, HubEvent, RunLog};
 use crate::turns::CommandTurns;
-use crabtalk_domain::storage::Position;
 use crabtalk_domain::{AgentEvent, Clock, ConversationKey, Hook, stamp};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Where a run's events go: hooks, watchers of the daemon, the run's readers.
+/// The destinations of a run's events: hooks, watchers of the daemon, readers of the run.
 pub(crate) struct Publisher {
     hook: Arc<dyn Hook>,
     hub: Arc<Hub>,
@@ -49,24 +48,19 @@ impl Publisher {
         &self.commands
     }
 
-    /// The run that it tells of, for its readers.
+    /// The log that the run's readers read.
     pub(crate) fn log(&self) -> &Arc<RunLog> {
         &self.log
     }
 
-    /// Whose conversation it tells of.
+    /// The conversation of the run.
     pub(crate) fn key(&self) -> &ConversationKey {
         &self.key
     }
 
-    /// What was streamed last is in the log.
-    pub(crate) fn answer_stored(&self, at: Position) {
-        self.log.answer_stored(at);
-    }
-
-    /// A result is in the log, to be announced later.
-    pub(crate) fn result_stored(&self, call_id: &str, at: Position) {
-        self.log.result_stored(call_id, at);
+    /// Notes that the streamed answer is in the history.
+    pub(crate) fn answer_stored(&self) {
+        self.log.answer_stored();
     }
 
     pub(crate) fn publish(&self, event: AgentEvent) {
@@ -74,14 +68,14 @@ impl Publisher {
         self.log.publish(event);
     }
 
-    /// Tells the run's own readers alone.
+    /// Publishes to the readers of the run only.
     pub(crate) fn publish_to_readers(&self, event: AgentEvent) {
         self.log.publish(event);
     }
 
-    /// Tells hooks and watchers alone, not the run's own readers (GATE-4).
+    /// Publishes to hooks and watchers, not to the readers of the run (GATE-4).
     pub(crate) fn publish_to_watchers(&self, event: &AgentEvent) {
-        // A hook that fails to look on harms nobody else.
+        // A panic in a hook must not end the run.
         let hook = || self.hook.on_event(&self.key, event);
         if catch_unwind(AssertUnwindSafe(hook)).is_err() {
             tracing::error!(conversation = %self.key, "a hook panicked at an event");

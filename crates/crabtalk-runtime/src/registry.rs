@@ -1,8 +1,8 @@
-//! Who has work: the conversations that are in memory.
+//! The conversations in memory.
 //!
-//! Invariants: at most one task per pair; submissions and retirement happen
-//! under one lock, so a command is either taken by the living task or starts
-//! a new one; an idle conversation is not here at all.
+//! Invariants: at most one task per pair; submission and retirement use one lock,
+//! so a command reaches the living task or starts a new one; idle conversations are
+//! not listed.
 
 mod steers;
 
@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 pub struct LiveInfo {
     /// The conversation.
     pub key: ConversationKey,
-    /// What it is called and where it works.
+    /// Title, folder and other metadata.
     pub meta: Meta,
     /// Messages, archived ones included.
     pub message_count: u64,
@@ -39,7 +39,7 @@ pub(crate) struct Current {
     pub(crate) log: Arc<RunLog>,
     pub(crate) cancel: CancellationToken,
     pub(crate) request_id: String,
-    /// What is told of it to those that wait.
+    /// Reported to the queued runs.
     origin: String,
     guest: String,
 }
@@ -61,7 +61,7 @@ impl Current {
     }
 }
 
-/// What others may see of a conversation and touch without its task.
+/// The part of a conversation that other tasks may read and change.
 pub(crate) struct Shared {
     pub(crate) key: Arc<ConversationKey>,
     mailbox: mpsc::Sender<Command>,
@@ -76,7 +76,7 @@ pub(crate) struct Live {
     pub(crate) last: Option<Arc<RunLog>>,
     /// Runs in the mailbox, in order, with their request ids.
     pub(crate) queued: VecDeque<(String, Arc<RunLog>)>,
-    /// A compaction on demand that goes on, to be cancelled.
+    /// Cancels the compaction on demand in progress.
     pub(crate) compacting: Option<CancellationToken>,
     /// Steering messages for the next step; `None` while no run takes any.
     pub(crate) steers: Option<Steers>,
@@ -86,7 +86,7 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// Tells the runs that wait what comes before them.
+    /// Reports to the queued runs what precedes them.
     fn tell_waiting(&self) {
         let (in_front, origin, guest) = match (&self.current, &self.compacting) {
             (Some(current), _) => (1, current.origin.as_str(), current.guest.as_str()),
@@ -204,8 +204,7 @@ impl Shared {
         }
     }
 
-    /// A run's turn has come: from now on it is what is in flight, whatever its
-    /// log or its beginning take.
+    /// Makes a run the one in flight.
     pub(crate) fn begin(&self, job: &Job) {
         let mut live = self.live();
         live.queued.pop_front();
@@ -220,14 +219,14 @@ impl Shared {
         live.tell_waiting();
     }
 
-    /// A compaction on demand begins, which this cancels.
+    /// Registers a compaction on demand and its cancellation.
     pub(crate) fn begin_compaction(&self, cancel: CancellationToken) {
         let mut live = self.live();
         live.compacting = Some(cancel);
         live.tell_waiting();
     }
 
-    /// Another run goes first.
+    /// Puts a run back to the front of the queue.
     pub(crate) fn step_back(&self, job: &Job) {
         let id = job.request.request_id.clone().unwrap_or_default();
         let mut live = self.live();
@@ -235,15 +234,14 @@ impl Shared {
         live.queued.push_front((id, Arc::clone(&job.log)));
     }
 
-    /// Takes a run out of flight; whoever attaches from now on reads how it
-    /// ended.
+    /// Ends the flight of a run; clients that attach later get its end.
     pub(crate) fn release(&self, log: &Arc<RunLog>) {
         self.forget_current();
         self.live().last = Some(Arc::clone(log));
     }
 
-    /// Takes out of flight what was no run of its own: a refused message, or a
-    /// run told once more. The last run stays what it was (WIRE-7).
+    /// Ends the flight of a refused message or a replay. The last run stays the
+    /// last (WIRE-7).
     pub(crate) fn forget_current(&self) {
         let mut live = self.live();
         live.current = None;
@@ -336,7 +334,7 @@ impl Shared {
     fn enqueue(&self, bound: usize, command: Command) -> Result<(), Error> {
         let mut live = self.live();
         let is_busy = live.current.is_some() || live.compacting.is_some();
-        // Under the lock, so that no run slips in between and is removed.
+        // Under the lock, so that no run starts in between.
         if matches!(command, Command::Remove { .. }) && (is_busy || !live.queued.is_empty()) {
             return Err(Error::Busy((*self.key).clone()));
         }

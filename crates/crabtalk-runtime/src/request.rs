@@ -1,18 +1,18 @@
-//! What somebody wants run.
+//! The request for a run.
 
 use crabtalk_domain::model::ToolChoice;
 use crabtalk_domain::{ConversationKey, Image, Mode, Origin};
 use crabtalk_gate::Standing;
 use std::path::PathBuf;
 
-/// What somebody wants run.
+/// A request for a run.
 #[derive(Debug, Clone)]
 pub struct RunRequest {
-    /// On which conversation.
+    /// The conversation.
     pub key: ConversationKey,
-    /// What the sender says.
+    /// The text of the message.
     pub content: String,
-    /// What the sender shows with it.
+    /// The images of the message.
     pub images: Vec<Image>,
     /// The agent that answers in the conversation's own agent's place (RUN-2).
     pub guest: Option<String>,

@@ -1,7 +1,6 @@
-//! The way of a tool call: scope, then permission, then dispatch (GATE-6).
+//! Handles a tool call: scope, permission, dispatch (GATE-6).
 //!
-//! Invariant: [`execute`] is the only place from which a tool is
-//! called, whoever asked for the call.
+//! Invariant: only [`execute`] calls tools.
 
 mod approve;
 mod builtin;
@@ -32,16 +31,16 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-/// Longest result of a call, in bytes: more than any model reads at once, far
-/// less than a frame or a history can bear.
+/// Longest result of a call in bytes: more than a model reads at once, far less
+/// than a frame carries.
 const MAX_OUTPUT_BYTES: usize = 1024 * 1024;
 
-/// What a call does to the conversation itself; applied by its run.
+/// A change of the conversation by a call, applied by the run.
 pub(crate) enum Effect {
     Title(String),
 }
 
-/// What came of a call.
+/// The result of a call.
 pub(crate) struct Outcome {
     pub(crate) output: ToolOutput,
     pub(crate) effect: Option<Effect>,
@@ -64,23 +63,23 @@ pub(crate) struct CallContext {
     pub(crate) run: u64,
     pub(crate) agent: Arc<AgentConfig>,
     pub(crate) cwd: PathBuf,
-    /// The authority it acts with.
+    /// The authority of the run.
     pub(crate) standing: Standing,
     /// How much it may do without asking.
     pub(crate) mode: Mode,
-    /// Where its asks are shown.
+    /// The stream that shows its asks.
     pub(crate) audience: Arc<Publisher>,
     /// Its calls that wait for an approval, by id.
     pub(crate) waiting: Mutex<Vec<String>>,
-    /// What there is for the step.
+    /// The tools of the step.
     pub(crate) tools: Arc<Toolset>,
 }
 
-/// Characters of a refusal that the account of a run keeps.
+/// Characters kept of a refusal.
 const MAX_DENIED_CHARS: usize = 300;
 
 impl CallContext {
-    /// A call as its tool takes it.
+    /// The call for its tool.
     fn invocation(&self, call: &ToolCall, arguments: Value) -> Invocation {
         Invocation {
             key: self.key.clone(),
@@ -95,8 +94,8 @@ impl CallContext {
         }
     }
 
-    /// Tells the log of a call that a tool did not take. Most are honest mistakes;
-    /// what touches the closed home is not.
+    /// Logs a call that its tool refused. Most are honest mistakes; access to
+    /// the closed home is not.
     fn tell_turned_away(&self, tool: &str, reason: &str) {
         tracing::info!(
             target: "security",
@@ -109,19 +108,19 @@ impl CallContext {
         );
     }
 
-    /// Notes a refusal for whoever reads the run at the top.
+    /// Notes a refusal for the readers of the root run.
     fn note_denied(&self, tool: &str, why: &str) {
         let why: String = why.chars().take(MAX_DENIED_CHARS).collect();
         self.audience.log().note_denied(format!("{tool}: {why}"));
     }
 
-    /// The run at the top, where people see what its members do.
+    /// The root run, whose stream people read.
     fn root(&self) -> (ConversationKey, u64) {
         let audience = &self.audience;
         (audience.key().clone(), audience.log().run())
     }
 
-    /// Counts and logs that the run tried to reach what is out of scope.
+    /// Counts and logs an attempt to use something out of scope.
     fn violation(&self, kind: Kind, name: String) -> Violation {
         let violation = Violation {
             agent: self.agent.name.clone(),
@@ -134,14 +133,14 @@ impl CallContext {
     }
 }
 
-/// The tools in an agent's scope, in a stable order: the runtime's, the
-/// providers', and the hook's; those of servers by name if they are many.
+/// The tools in an agent's scope in a stable order: the runtime's, the providers',
+/// the hook's. Tools of servers are deferred if they are many.
 pub(crate) fn tools(rt: &Inner, agent: &AgentConfig, catalog: &Catalog) -> Arc<Toolset> {
     let specs = specs(agent, catalog, &rt.toolbox.offered());
     Arc::new(Toolset::new(specs, catalog.limits.tool_schema_bytes))
 }
 
-/// Those of them that are in scope; of two by one name the runtime's.
+/// The specs in scope; a runtime's tool wins over another of the same name.
 fn specs(agent: &AgentConfig, catalog: &Catalog, offered: &[Arc<ToolSpec>]) -> Vec<Arc<ToolSpec>> {
     let mut specs: Vec<Arc<ToolSpec>> = builtin::specs();
     specs.push(delegate::spec(agent, catalog));
@@ -151,7 +150,7 @@ fn specs(agent: &AgentConfig, catalog: &Catalog, offered: &[Arc<ToolSpec>]) -> V
     specs
 }
 
-/// Judges a call and executes it if it may.
+/// Judges a call and executes it if allowed.
 pub(crate) async fn execute(context: &CallContext, call: &ToolCall) -> Outcome {
     let mut outcome = judge_and_call(context, call).await;
     cap(&mut outcome.output.content);
@@ -229,8 +228,7 @@ fn provider<'a>(context: &'a CallContext, name: &str) -> Option<&'a Arc<dyn Tool
     }
 }
 
-/// A call of something that was not on offer: out of scope, or nothing at
-/// all (GATE-1).
+/// Refuses a call to a tool that is out of scope or does not exist (GATE-1).
 fn refuse_unknown(context: &CallContext, call: &ToolCall) -> ToolOutput {
     let exists = builtin::is_builtin(&call.name) || provider(context, &call.name).is_some();
     let names: Vec<&str> = context
@@ -254,7 +252,7 @@ fn refuse_unknown(context: &CallContext, call: &ToolCall) -> ToolOutput {
     ))
 }
 
-/// The run that waits for a call.
+/// The calling run, for progress and questions.
 struct Waiting<'a> {
     context: &'a CallContext,
     call_id: &'a str,
@@ -273,7 +271,7 @@ impl Caller for Waiting<'_> {
     }
 }
 
-/// Cuts what no model could read, and says so.
+/// Truncates an oversized result with a note.
 fn cap(content: &mut String) {
     if content.len() <= MAX_OUTPUT_BYTES {
         return;
@@ -285,7 +283,7 @@ fn cap(content: &mut String) {
     ));
 }
 
-/// Arguments are an object; models leave them out where there are none.
+/// Parses the arguments, an object; models may leave out an empty one.
 fn parse_arguments(text: &str) -> Result<Value, String> {
     if text.trim().is_empty() {
         return Ok(Value::Object(serde_json::Map::new()));

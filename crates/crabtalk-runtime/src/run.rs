@@ -1,9 +1,8 @@
 //! One run: an agent executed on a conversation, step by step (RUN-1).
 //!
-//! Invariants: what a model is told and what a client is told is on disk
-//! before; a tool call executes only after it is on disk; whatever happens, a
-//! run that sent Start ends with one End, and leaves a history that is valid
-//! for every provider (CONV-5).
+//! Invariants: messages to the model and events to clients are on disk first; a
+//! tool call executes only after it is on disk; a run that sent Start ends with one
+//! End and leaves a history that is valid for every provider (CONV-5).
 
 mod announce;
 mod answer;
@@ -37,13 +36,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Why a run stops before the model has said everything.
+/// Why a run stops early.
 #[derive(Debug)]
 enum Stop {
     Model(model::Error),
     Storage(storage::Error),
     MaxIterations(u32),
-    /// The tool that the caller named is not there: what is said of it.
+    /// The tool that the caller named is missing; holds the message.
     NoSuchTool(String),
     /// A guest gave nothing but a tool call (RUN-2).
     OnlyToolCalls(String),
@@ -69,7 +68,7 @@ impl From<model::Error> for Stop {
     }
 }
 
-/// Calls of the current step and the results that are there.
+/// Calls of the current step and their results so far.
 struct Calls {
     calls: Vec<ToolCall>,
     results: Vec<Option<Arc<Message>>>,
@@ -86,17 +85,18 @@ struct Run<'a> {
     primary: Arc<AgentConfig>,
     /// When to compact.
     budget: compaction::Budget,
-    /// What was written at the start; repeated behind a marker.
+    /// The record at the start; repeated after a marker.
     started_as: RunRecord,
     number: u64,
     cwd: PathBuf,
     standing: Standing,
     mode: Mode,
     facts: Arc<Facts>,
-    /// Whether it goes on where a crash cut it off, and nobody waits for it.
+    /// Whether it resumes a run that a crash interrupted; no client waits for
+    /// it.
     carried_on: bool,
     publisher: Arc<Publisher>,
-    /// Where its asks are shown: its own stream, or that of the root of a
+    /// The stream that shows its asks: its own, or that of the root of a
     /// delegation (RUN-9).
     audience: Arc<Publisher>,
     announcer: Announcer,
@@ -107,7 +107,7 @@ struct Run<'a> {
     repeats: Repeats,
     /// Whether the run has said anything yet.
     has_text: bool,
-    /// Of its calls, each of which has one of its own.
+    /// Ids of its calls, which are unique.
     call_ids: Vec<String>,
     /// Steering messages that were taken and are not in the log.
     unkept: Vec<String>,
@@ -133,13 +133,13 @@ pub(crate) struct Work {
     pub(crate) cut: Option<Box<RunRecord>>,
 }
 
-/// What a run leaves.
+/// The state that a run leaves.
 pub(crate) enum Outcome {
     /// Memory and disk agree.
     Intact,
     /// They may differ: the disk is right.
     Unsure,
-    /// A panic: nothing in memory is to be trusted, and nobody has been told.
+    /// A panic: the memory is not trusted, and the end was not reported.
     Panicked(Arc<Ending>),
 }
 
@@ -154,7 +154,7 @@ pub(crate) async fn execute(
     let own = request.key.agent.as_str();
     let speaker = request.guest.as_deref().unwrap_or(own);
     let ending = Arc::new(Ending::new(rt, shared, open.last_run + 1, speaker, &work));
-    // Boxed, lest every future around it has room for it, some of them twice.
+    // Boxed to keep the futures around it small.
     let work = Box::pin(run(rt, shared, open, work, Arc::clone(&ending)));
     let outcome = AssertUnwindSafe(work).catch_unwind().await;
     rt.running.fetch_sub(1, Ordering::Relaxed);
@@ -172,7 +172,7 @@ async fn run(
     ending: Arc<Ending>,
 ) -> Outcome {
     let (log, cancel) = (Arc::clone(&work.job.log), work.job.cancel.clone());
-    // Boxed, lest a run that waits for its model has room for its beginning and its end.
+    // Boxed to keep a run that waits for its model small.
     let mut run = match Box::pin(start::start(rt, shared, open, work, ending)).await {
         Ok(run) => run,
         Err(error) => {
@@ -196,20 +196,4 @@ async fn run(
         }
     };
     Box::pin(run.finish(outcome)).await
-}
-
-/// Bytes that a run needs for itself while it is executed.
-#[cfg(test)]
-pub(crate) fn size_of_future() -> usize {
-    type Given<'a> = (
-        &'a Arc<Inner>,
-        &'a Arc<Shared>,
-        &'a mut Open,
-        Work,
-        Arc<Ending>,
-    );
-    fn size_of<A, F: Future>(_: impl FnOnce(A) -> F) -> usize {
-        std::mem::size_of::<F>()
-    }
-    size_of(|(rt, shared, open, work, ending): Given<'_>| run(rt, shared, open, work, ending))
 }

@@ -14,7 +14,6 @@ use crate::ends::Ends;
 use crate::events::{Hub, RunLog, Subscription};
 use crate::grants::HostGrants;
 use crate::inner::Inner;
-use crate::interned::Interned;
 use crate::registry::{Registry, Steers};
 use crate::request::RunRequest;
 use crate::toolbox::Toolbox;
@@ -32,7 +31,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// What a runtime is made of: one implementation of each port.
+/// The ports of a runtime.
 pub struct Parts {
     /// Language models.
     pub model: Arc<dyn Model>,
@@ -48,7 +47,7 @@ pub struct Parts {
     pub ends: Vec<Arc<dyn RunEnds>>,
     /// The wall clock.
     pub clock: Arc<dyn Clock>,
-    /// Calls that were approved for good.
+    /// Permanent approvals.
     pub approvals: Arc<dyn ApprovalBook>,
     /// Follows links, for files that a command names.
     pub disk: Arc<dyn Disk>,
@@ -61,7 +60,7 @@ pub struct Parts {
 pub struct Runtime(Arc<Inner>);
 
 impl Runtime {
-    /// Puts the parts together. Nothing happens until somebody asks.
+    /// Creates a runtime; no task starts before the first request.
     pub fn new(parts: Parts, catalog: Catalog) -> Self {
         let era_ms = parts.clock.now().as_millisecond();
         Self(Arc::new(Inner {
@@ -81,8 +80,6 @@ impl Runtime {
             violations: AtomicU64::new(0),
             running: AtomicU64::new(0),
             delegates: parts.delegates,
-            composed: Interned::default(),
-            prompts: Interned::default(),
             tasks: TaskTracker::new(),
             start: conversation::start,
         }))
@@ -93,14 +90,13 @@ impl Runtime {
         self.0.catalog.store(Arc::new(catalog));
     }
 
-    /// Submits a run and reads it from its first event. The run goes on when
-    /// the reader goes away (CONV-4). A request id that is known attaches to
-    /// the first run of that id (CONV-9).
+    /// Submits a run and subscribes to it. The run continues without its reader
+    /// (CONV-4). A known request id attaches to its first run (CONV-9).
     ///
     /// # Errors
-    /// What is refused at once: an agent that is not there, content that is empty, a
-    /// full queue ([`Error::QueueFull`]), a runtime that goes down. What fails later is
-    /// told by the subscription.
+    ///
+    /// An unknown agent, empty content, a full queue ([`Error::QueueFull`]), a
+    /// shutdown. The subscription reports later errors.
     pub fn submit(&self, request: RunRequest) -> Result<Subscription, Error> {
         let catalog = self.0.catalog.load();
         catalog.agent(request.key.agent.as_str())?;
@@ -142,7 +138,7 @@ impl Runtime {
         let (reply, answer) = oneshot::channel();
         self.0.command(key, command(reply))?;
         answer.await.unwrap_or_else(|_| {
-            // Whoever had to answer is gone.
+            // The task is gone.
             Err(if self.0.shutdown.is_cancelled() {
                 Error::ShuttingDown
             } else {
@@ -167,9 +163,8 @@ impl Runtime {
         Ok(())
     }
 
-    /// Puts a user message into the run in flight at its next step (RUN-8). It is safe
-    /// when this returns, whatever becomes of the run.
-    /// Hooks rewrite it as they do what begins a run, or refuse it.
+    /// Adds a user message to the run in flight at its next step (RUN-8). It is
+    /// durable when this returns. Hooks may rewrite or refuse it.
     pub async fn steer(&self, key: &ConversationKey, content: String) -> Result<(), Error> {
         if content.trim().is_empty() {
             return Err(Error::EmptyContent);
@@ -183,7 +178,7 @@ impl Runtime {
             Arc::clone(&steers.facts)
         };
         let content = self.0.preprocess(&facts, content).await?;
-        // The run may have ended meanwhile, and another one begun.
+        // Another run may have started.
         let is_same = |steers: &&mut Steers| Arc::ptr_eq(&steers.facts, &facts);
         let appended = {
             let mut live = shared.live();

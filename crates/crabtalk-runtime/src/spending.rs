@@ -1,8 +1,8 @@
-//! Model calls that are allowed beforehand and booked afterwards (MODEL-7).
+//! Model calls are reserved before and booked after (MODEL-7).
 //!
-//! Invariants: no call is made that the ledger did not allow; whatever a
-//! provider began to answer is booked once, also when the call is cancelled or
-//! cut, and estimated where the provider gives no figures.
+//! Invariants: every call was reserved in the ledger; every answer that began is
+//! booked once, also when cancelled or cut off, with an estimate where the provider
+//! reports no usage.
 
 use crate::inner::Inner;
 use crabtalk_domain::model::{Chunk, Error, ErrorKind, Request, Response};
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Tokens that a call reserves for its answer: longer than most.
 const RESERVED_COMPLETION: u64 = 2_048;
 
-/// What a run's calls have come to so far.
+/// The total of a run's calls so far.
 #[derive(Debug, Default)]
 pub(crate) struct Tally(Mutex<CallTotal>);
 
@@ -59,7 +59,7 @@ impl<'a> Account<'a> {
     }
 }
 
-/// An answer in the making. It is booked when it is taken or dropped.
+/// An answer that is being read; booked when taken or dropped.
 pub(crate) struct Bill<'a> {
     account: Account<'a>,
     /// Taken when the call is booked or given back.
@@ -133,7 +133,7 @@ impl Drop for Bill<'_> {
     }
 }
 
-/// A whole answer that nobody watches.
+/// A whole answer without streaming.
 pub(crate) async fn send(
     rt: &Inner,
     account: Account<'_>,

@@ -1,6 +1,6 @@
-//! Every tool there is beside the runtime's own, and what was approved for good.
+//! All tools but the runtime's own, and the permanent approvals.
 //!
-//! Absent on purpose: calling a tool. Only [`execute`](crate::router::execute) does.
+//! Only [`execute`](crate::router::execute) calls a tool.
 
 use crabtalk_domain::tool::{ToolProvider, ToolSpec};
 use crabtalk_domain::{AskRule, Hook, Principal, ToolRegistry};
@@ -9,10 +9,10 @@ use crabtalk_gate::{Approval, Disk};
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 
-/// Every tool there is beside the runtime's own, and what the gate before them knows.
+/// The tools of providers, and what the gate needs to judge calls.
 pub(crate) struct Toolbox {
     providers: Vec<Arc<dyn ToolProvider>>,
-    /// What the hook brought, once it was asked (HOOK-1).
+    /// The providers of the hook (HOOK-1).
     of_hook: OnceCell<Vec<Arc<dyn ToolProvider>>>,
     pub(crate) approvals: Arc<dyn ApprovalBook>,
     disk: Arc<dyn Disk>,
@@ -42,7 +42,7 @@ impl Toolbox {
         self.of_hook.get_or_init(|| ask).await;
     }
 
-    /// Who has tools, in the order in which they are asked for one.
+    /// The providers in order of precedence.
     fn providers(&self) -> impl Iterator<Item = &Arc<dyn ToolProvider>> {
         let of_hook = self.of_hook.get().map(Vec::as_slice).unwrap_or_default();
         self.providers.iter().chain(of_hook)
@@ -60,7 +60,7 @@ impl Toolbox {
         offered
     }
 
-    /// Who has a tool of this name.
+    /// The provider of a tool.
     pub(crate) fn provider(&self, name: &str) -> Option<&Arc<dyn ToolProvider>> {
         let has =
             |provider: &&Arc<dyn ToolProvider>| provider.specs().iter().any(|s| s.name == name);
@@ -71,7 +71,7 @@ impl Toolbox {
         Arc::clone(&self.disk)
     }
 
-    /// Keeps what was allowed for good; it is on disk when this returns.
+    /// Stores a permanent approval; it is on disk when this returns.
     pub(crate) async fn keep(
         &self,
         rule: &AskRule,

@@ -6,8 +6,11 @@
 
 mod logs;
 mod passages;
+mod terms;
+mod turns;
 
 pub(crate) use logs::{Changed, LogRow, LogTable, Looked};
+pub(crate) use turns::{Found, Indexed, Turn, Unindexed};
 
 use crate::db::{Contents, Database, Definition};
 use crabtalk_domain::records::Passages;
@@ -17,6 +20,7 @@ use std::sync::Arc;
 /// The statements that make the tables. A file that others made is made again.
 pub(crate) const MIGRATIONS: &[&str] = &[concat!(
     include_str!("derived/logs.sql"),
+    include_str!("derived/turns.sql"),
     include_str!("derived/passages.sql"),
 )];
 

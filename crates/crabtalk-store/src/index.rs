@@ -7,6 +7,7 @@
 //! listed instead.
 
 mod change;
+mod fill;
 mod latest;
 
 pub(crate) use change::{name_beside, numbered};
@@ -34,6 +35,8 @@ pub(crate) struct Index {
     table: LogTable,
     /// Logs that the table has as changed.
     touched: Mutex<HashSet<String>>,
+    /// Held over a step of the search index.
+    filling: Mutex<()>,
 }
 
 pub(crate) struct Names {
@@ -42,8 +45,10 @@ pub(crate) struct Names {
     table: LogTable,
     /// State of the folder that the table shows.
     seen: Option<SystemTime>,
-    /// Logs behind this name may have changed while no daemon was there.
+    /// Logs behind this name were not looked at in this pass over all of them.
     unchecked: Option<String>,
+    /// Whether all logs were looked at in this life of the daemon.
+    was_checked: bool,
 }
 
 /// A file of a pair.
@@ -90,11 +95,13 @@ impl Index {
             table: table.clone(),
             seen: None,
             unchecked: Some(String::new()),
+            was_checked: false,
         };
         Self {
             names: Mutex::new(names),
             table,
             touched: Mutex::default(),
+            filling: Mutex::default(),
         }
     }
 
@@ -118,6 +125,17 @@ impl Index {
         }
         touched.insert(name.to_owned());
         self.table.touch(name);
+    }
+
+    /// Has each log noted again that is touched from here on.
+    fn forget_touched(&self) {
+        let mut touched = self.touched.lock().unwrap_or_else(PoisonError::into_inner);
+        touched.clear();
+    }
+
+    /// The rows of logs.
+    pub(crate) fn table(&self) -> &LogTable {
+        &self.table
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod check;
 mod read;
+mod search;
 mod trash;
 
 use crate::Indexes;
@@ -19,8 +20,8 @@ use crate::state::{Shared, State, SyncState};
 use crate::summary::Digests;
 use crate::sync::Syncer;
 use crabtalk_domain::storage::{
-    ArchiveInfo, BrokenLog, Error, LogEntry, LogPart, MetaRecord, NewConversation, Opened, Page,
-    Record, RunTrace, Storage, Summary, SyncPolicy,
+    ArchiveInfo, BrokenLog, Error, Hits, LogEntry, LogPart, MetaRecord, NewConversation, Opened,
+    Page, Record, RunTrace, Search, Storage, Summary, SyncPolicy,
 };
 use crabtalk_domain::{BoxFuture, ConversationKey};
 use std::path::{Path, PathBuf};
@@ -184,6 +185,14 @@ impl Storage for FileStore {
     ) -> BoxFuture<'a, Result<Vec<LogEntry>, Error>> {
         let (key, indexes) = (key.clone(), indexes.to_owned());
         self.blocking(&self.0.reads, move |inner| inner.entries(&key, &indexes))
+    }
+
+    fn search(&self, search: Search) -> BoxFuture<'_, Result<Hits, Error>> {
+        self.blocking(&self.0.reads, move |inner| inner.search(&search))
+    }
+
+    fn maintain(&self) -> BoxFuture<'_, Result<bool, Error>> {
+        self.blocking(&self.0.reads, |inner| inner.index.maintain())
     }
 
     fn trace<'a>(

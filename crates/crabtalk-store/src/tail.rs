@@ -3,7 +3,7 @@
 
 use crate::fs::{LogFile, read_exact};
 use crate::line::{Head, OVERLONG, parse_head};
-use memchr::{memchr, memchr2, memrchr2};
+use memchr::{memchr, memchr2, memrchr, memrchr2};
 use std::io;
 
 /// First block read from the end: a short conversation in one go, little
@@ -208,6 +208,30 @@ pub(crate) fn line_at(file: &dyn LogFile, offset: u64, end: u64) -> io::Result<O
         block = (block * 2).min(MAX_BLOCK);
     }
     Ok(Some(line))
+}
+
+/// The whole lines behind the beginning of a line: about `most` bytes, more where a line
+/// is longer. None where the rest is no whole line.
+pub(crate) fn whole_lines(
+    file: &dyn LogFile,
+    from: u64,
+    end: u64,
+    most: u64,
+) -> io::Result<Vec<u8>> {
+    let mut size = most.max(FIRST_BLOCK);
+    loop {
+        let n = usize::try_from(size.min(end.saturating_sub(from))).expect("a block fits memory");
+        let mut block = vec![0; n];
+        read_exact(file, &mut block, from)?;
+        if let Some(at) = memrchr(END, &block) {
+            block.truncate(at + 1);
+            return Ok(block);
+        }
+        if from + n as u64 >= end || n > MAX_LINE {
+            return Ok(Vec::new());
+        }
+        size *= 2;
+    }
 }
 
 /// Where a file ends but for what the disk never got at its end.

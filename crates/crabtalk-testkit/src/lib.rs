@@ -4,6 +4,7 @@
 //! stands for. Absent on purpose: anything that a released binary needs.
 
 pub mod buffer;
+pub mod changes;
 pub mod clock;
 pub mod ends;
 pub mod fake_agent;
@@ -16,6 +17,7 @@ pub mod terminal;
 pub mod tools;
 
 pub use buffer::Buffer;
+pub use changes::MemoryChanges;
 pub use clock::ManualClock;
 pub use ends::HeardEnds;
 pub use fuzz::fuzz;

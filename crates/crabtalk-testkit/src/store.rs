@@ -83,21 +83,6 @@ impl MemoryStore {
         log.map(|log| log.records.clone()).unwrap_or_default()
     }
 
-    /// Gives the last run of a log another number, as somebody's edit might.
-    pub fn renumber_last_run(&self, key: &ConversationKey, id: u64) {
-        let mut state = self.state();
-        let Some(log) = state.logs.get_mut(key) else {
-            return;
-        };
-        let runs = log.records.iter_mut().filter_map(|record| match record {
-            Record::Run(run) => Some(run),
-            Record::Message(_) | Record::Compact { .. } | Record::Meta(_) => None,
-        });
-        if let Some(last) = runs.last() {
-            last.id = id;
-        }
-    }
-
     /// Another store that holds what this one holds now: a daemon killed at
     /// this instant and started again.
     pub fn snapshot(&self) -> Self {

@@ -20,7 +20,7 @@ use crabtalk_domain::{BoxFuture, ConversationKey};
 use crabtalk_guardian::{Guardian, PolicyBuilder, SandboxConfig, SandboxPolicy, Walls};
 use files::{EditLocks, change};
 use serde::de::DeserializeOwned;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -59,6 +59,7 @@ impl OsTools {
             Shelves::new(config.output_dir.clone()),
         );
         let changes = Changes::new(
+            Arc::clone(&config.changes),
             &config.home,
             user_home.clone(),
             config.environment.clone(),
@@ -92,6 +93,12 @@ impl OsTools {
                 environment: &self.config.environment,
             })
             .await
+    }
+
+    /// Whether `PATH` finds this program where sandboxed commands of a folder may
+    /// have put it.
+    pub fn is_replaceable(&self, program: &str, cwd: &Path) -> bool {
+        crate::bash::is_replaceable(&self.config.environment, program, cwd)
     }
 
     /// Ends every command and waits until nothing of them is left. Calls

@@ -241,20 +241,38 @@ async fn nothing_is_put_back_through_a_link() {
 }
 
 #[tokio::test]
-async fn an_undo_that_was_cut_off_is_finished_by_the_next() {
+async fn repeated_undo_finishes_one_that_was_killed() {
     let it = Undoing::new();
     fs::write(it.at("a"), "a").unwrap();
     fs::write(it.at("b"), "b").unwrap();
     it.write(1, "a", "A").await;
     it.write(1, "b", "B").await;
-    // One file was put back when it was killed, and one was half written: the
-    // name is the first 16 digits of the SHA-256 of `b`.
+    // One file was put back already. Names of unfinished files begin with 16
+    // digits of the SHA-256 of the file's name: here of `a` and `b`.
     fs::write(it.at("a"), "a").unwrap();
-    let left = it.at(".crabtalk-undo-3e23e8160039594a");
-    fs::write(&left, "hal").unwrap();
+    for left in ["ca978112ca1bbdca", "3e23e8160039594a"] {
+        let left = format!(".crabtalk-{left}-0123456789abcdef");
+        fs::write(it.at(&left), "hal").unwrap();
+    }
     it.undone(1).await;
     assert_eq!((it.text("a"), it.text("b")), ("a".into(), "b".into()));
-    assert!(!left.exists());
+    assert_eq!(fs::read_dir(&it.world.cwd).unwrap().count(), 2);
+}
+
+#[tokio::test]
+async fn changes_of_a_removed_conversation_are_forgotten() {
+    let it = Undoing::new();
+    it.write(1, "a", "A").await;
+    it.write(2, "b", "B").await;
+    // Removing a conversation moves its folder away.
+    fs::remove_dir_all(it.world.home.join("state/changes")).unwrap();
+    assert_eq!(
+        it.undo(Some(1), false).await.unwrap_err(),
+        UndoRefused::NoRun(1)
+    );
+    it.write(2, "c", "C").await;
+    it.undone(2).await;
+    assert!(it.at("b").exists() && !it.at("c").exists());
 }
 
 #[tokio::test]

@@ -1,11 +1,7 @@
-//! Events of a node: who subscribed to which sources, and which events have not
-//! fired yet (BUS-1).
+//! Subscriptions of a node, and events whose runs have not started (BUS-1).
 //!
-//! This crate starts no run and knows no clock. It reads and edits
-//! `subscriptions.toml`, and says which subscriptions an event fires.
-//!
-//! Invariants: what is pending is bounded in number and bytes; a subscription's
-//! number is never given to another one.
+//! Invariants: number and bytes of pending events are bounded; the id of a
+//! subscription is never reused.
 
 mod event;
 mod file;

@@ -1,25 +1,21 @@
-//! Schedules: when entries are due, what becomes of each due time, and the
-//! books of it (CRON-1).
+//! Schedules: due times of entries, and the books of their outcomes (CRON-1).
 //!
 //! ```text
-//! expression  five fields and @names: which local minutes
-//! times       local minutes into instants, through changes of the clock
+//! expression  five fields and @names: local minutes
+//! times       local minutes to instants, across changes of the clock
 //! zone        names of time zones
-//! when        an expression, or one time only
-//! quiet       hours in which nothing fires
-//! words       a time as a person says it
-//! entry       one entry, checked
-//! file        `crons.toml`, read by hand and edited with comments kept
-//! account     what the books say of one entry
-//! engine      decides what becomes of each due time, and when to look again
-//! books       the lines of that, in the records
+//! when        an expression, or a single time
+//! quiet       quiet hours
+//! words       times in words
+//! entry       one checked entry
+//! file        `crons.toml`
+//! account     the state of one entry
+//! engine      decides each due time, and when to check again
+//! books       the lines of the engine in the records
 //! ```
 //!
-//! Invariants: nothing here looks at a clock or waits; a due time has one line
-//! in the books, whatever the clock does.
-//!
-//! Absent: the daemon, runs, tasks, the protocol. What fires is the caller's
-//! to start.
+//! Invariants: no code here reads a clock or waits; each due time has one line in
+//! the books, even if the clock is changed.
 
 mod account;
 mod books;

@@ -1,11 +1,12 @@
-//! What starts runs besides people.
+//! Starts of runs by schedules and events.
 //!
 //! ```text
-//! cron  schedules: when entries are due, and what becomes of each due time
-//! bus   subscriptions: which runs an event starts
+//! cron  schedules: due times of entries and their outcomes
+//! bus   subscriptions: the runs that an event starts
 //! ```
 //!
-//! Nothing here looks at a clock, spawns a task, starts a run or knows the protocol.
+//! This crate reads no clock, spawns no task, starts no run and does not know the
+//! protocol.
 
 pub mod bus;
 pub mod cron;

@@ -1,11 +1,9 @@
-//! What is measured, one function each, with its bound.
+//! The measures, one function each, with their bounds.
 
 mod conversations;
 mod crowds;
-mod nexus;
 mod relay;
-mod remote;
-mod screen;
+mod sandbox;
 mod starting;
 
 use super::server::{ModelServer, Plan};
@@ -19,17 +17,11 @@ pub(crate) const CASES: &[Case] = &[
     ("start", starting::start),
     ("memory", starting::memory),
     ("first-chunk", relay::first_chunk),
-    ("instructions", relay::instructions),
     ("cpu", relay::cpu),
     ("throughput", relay::throughput),
-    ("users", crowds::users),
     ("crowd", crowds::crowd),
-    ("remote", remote::added),
-    ("remote-crowd", remote::crowd),
-    ("archive", conversations::archive),
     ("history", conversations::history),
-    ("screen", screen::markdown),
-    ("nexus", nexus::idle_and_bell),
+    ("sandbox", sandbox::start),
 ];
 
 /// One short answer at once.

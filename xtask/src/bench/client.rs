@@ -4,74 +4,34 @@ use super::direct::Timing;
 use anyhow::{bail, ensure};
 use bytes::BytesMut;
 use crabtalk_proto::{
-    ClientMessage, CreateTokenMsg, HelloMsg, ListConversationsMsg, NewToken, PROTOCOL_VERSION,
-    Ping, SearchMsg, ServerMessage, StreamEvent, StreamMsg, codec, server_message, stream_event,
+    ClientMessage, ListConversationsMsg, Ping, ServerMessage, StreamEvent, StreamMsg, codec,
+    server_message, stream_event,
 };
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The bytes' way to the daemon.
-pub(crate) trait Way: Read + Write + Send {}
-
-impl<W: Read + Write + Send> Way for W {}
-
 /// A connection to the daemon.
 pub(crate) struct Client {
-    stream: Box<dyn Way>,
+    stream: UnixStream,
     chunk: Vec<u8>,
     input: BytesMut,
 }
 
 impl Client {
     pub(crate) fn connect(socket: &Path) -> std::io::Result<Self> {
-        Ok(Self::over(UnixStream::connect(socket)?))
-    }
-
-    /// Over a stream that leads there.
-    pub(crate) fn over(stream: impl Way + 'static) -> Self {
-        Self {
-            stream: Box::new(stream),
+        Ok(Self {
+            stream: UnixStream::connect(socket)?,
             chunk: vec![0; 64 * 1024],
             input: BytesMut::new(),
-        }
-    }
-
-    /// Says who this is.
-    pub(crate) fn hello(&mut self, token: &str) -> anyhow::Result<()> {
-        self.send(HelloMsg {
-            protocol_version: PROTOCOL_VERSION,
-            token: token.to_owned(),
-            client: "bench".into(),
-            ..HelloMsg::default()
-        })?;
-        match self.receive()?.msg {
-            Some(server_message::Msg::Welcome(_)) => Ok(()),
-            other => bail!("no Welcome: {other:?}"),
-        }
-    }
-
-    /// Makes a token for this name.
-    pub(crate) fn new_token(&mut self, name: &str) -> anyhow::Result<NewToken> {
-        self.send(CreateTokenMsg {
-            name: name.to_owned(),
-            role: "talk".into(),
-            senders: vec!["*".into()],
-            ..CreateTokenMsg::default()
-        })?;
-        match self.receive()?.msg {
-            Some(server_message::Msg::NewToken(made)) => Ok(made),
-            other => bail!("no token: {other:?}"),
-        }
+        })
     }
 
     fn send(&mut self, message: impl Into<ClientMessage>) -> anyhow::Result<()> {
         let mut frame = BytesMut::new();
         codec::encode(&message.into(), &mut frame)?;
         self.stream.write_all(&frame)?;
-        // What encrypts may hold it back.
-        self.stream.flush()?;
         Ok(())
     }
 
@@ -111,30 +71,20 @@ impl Client {
         }
     }
 
-    /// Whether a search looks through all archives already. It indexes for some
-    /// seconds what is not.
-    pub(crate) fn searches_all(&mut self, agent: &str, sender: &str) -> anyhow::Result<bool> {
-        self.send(SearchMsg {
-            agent: agent.into(),
-            sender: sender.into(),
-            query: "length".into(),
-            limit: 1,
-        })?;
-        match self.receive()?.msg {
-            Some(server_message::Msg::SearchResults(found)) => Ok(!found.incomplete),
-            other => bail!("no results: {other:?}"),
-        }
-    }
-
     /// One turn, read to its end.
     pub(crate) fn turn(&mut self, agent: &str, sender: &str) -> anyhow::Result<Timing> {
-        let begun = Instant::now();
-        self.send(StreamMsg {
+        self.say(StreamMsg {
             agent: agent.into(),
             content: "Say something.".into(),
             sender: Some(sender.into()),
             ..StreamMsg::default()
-        })?;
+        })
+    }
+
+    /// One turn with this message, read to its end.
+    pub(crate) fn say(&mut self, message: StreamMsg) -> anyhow::Result<Timing> {
+        let begun = Instant::now();
+        self.send(message)?;
         let mut first = None;
         loop {
             match self.receive()?.msg {

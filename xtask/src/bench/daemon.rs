@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a daemon may take to start, under valgrind too.
+/// How long a daemon may take to start.
 const START_DEADLINE: Duration = Duration::from_secs(60);
 
 /// Between two looks for the socket while nothing appears in the home.
@@ -98,20 +98,8 @@ impl Home {
 
     /// Starts the daemon and waits for its first Pong.
     pub(crate) fn start(&self) -> anyhow::Result<Daemon> {
-        self.start_below(&[])
-    }
-
-    /// The same below another program, with its arguments.
-    pub(crate) fn start_below(&self, wrapper: &[String]) -> anyhow::Result<Daemon> {
         let socket = self.path().join("daemon.sock");
-        let mut command = match wrapper.split_first() {
-            Some((wrapper, rest)) => {
-                let mut command = Command::new(wrapper);
-                command.args(rest).arg(&self.program);
-                command
-            }
-            None => Command::new(&self.program),
-        };
+        let mut command = Command::new(&self.program);
         command
             .args(["daemon", "run"])
             .env("CRABTALK_HOME", self.path())

@@ -49,53 +49,6 @@ const WORDS: [&str; 16] = [
     " weiter",
 ];
 
-/// In the path behind the plan: pieces of Markdown instead.
-pub(crate) const MARKDOWN: &str = "/markdown";
-
-/// The same with what a screen has to lay out.
-const PIECES: [&str; 40] = [
-    "\\n\\n## A head",
-    "ing\\n\\n",
-    "some **wo",
-    "rds** ",
-    "and `co",
-    "de`, ",
-    "a [link](http",
-    "://example.com) ",
-    "that go on ",
-    "and on, ",
-    "until *they* ",
-    "end.\\n\\n",
-    "- an item\\n",
-    "- another ",
-    "item\\n",
-    "  - below ",
-    "it\\n\\n",
-    "| a | b |\\n",
-    "|---|---|\\n",
-    "| one ",
-    "| `two` |\\n",
-    "| three | four |\\n\\n",
-    "```rust\\n",
-    "fn main() {\\n",
-    "    let x = 1;\\n",
-    "    println!(",
-    "\\\"{x}\\\");\\n",
-    "}\\n",
-    "```\\n\\n",
-    "> what was ",
-    "said\\n\\n",
-    "\u{65e5}\u{672c} ",
-    "\u{1f980} ",
-    "more words ",
-    "that fill ",
-    "a line and ",
-    "are wrapped ",
-    "where it ",
-    "ends",
-    ".",
-];
-
 const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
     cache-control: no-cache\r\ntransfer-encoding: chunked\r\n\r\n";
 
@@ -208,10 +161,7 @@ pub(crate) fn serve() -> anyhow::Result<()> {
 
 fn serve_one(stream: &TcpStream, last: &Mutex<Vec<u8>>) -> anyhow::Result<()> {
     stream.set_nodelay(true)?;
-    let framed_all = |words: &[&str]| -> Vec<Vec<u8>> {
-        words.iter().map(|word| framed(&event(word))).collect()
-    };
-    let (events, pieces) = (framed_all(&WORDS), framed_all(&PIECES));
+    let events: Vec<Vec<u8>> = WORDS.iter().map(|word| framed(&event(word))).collect();
     let mut reader = BufReader::new(stream);
     let mut writer = stream;
     loop {
@@ -229,8 +179,7 @@ fn serve_one(stream: &TcpStream, last: &Mutex<Vec<u8>>) -> anyhow::Result<()> {
         reader.read_exact(&mut body)?;
         *last.lock().unwrap_or_else(PoisonError::into_inner) = body;
         let plan = Plan::parse(&path).with_context(|| format!("a strange path: {path}"))?;
-        let is_markdown = path.contains(MARKDOWN);
-        play(writer, plan, if is_markdown { &pieces } else { &events })?;
+        play(writer, plan, &events)?;
     }
 }
 

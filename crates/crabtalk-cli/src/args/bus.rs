@@ -1,22 +1,20 @@
-//! Events, and who runs when they come.
+//! Arguments of `subscriptions` and `publish`.
 
-use super::number::at_least;
 use clap::{Args, Subcommand};
 
-/// `subscriptions`
 #[derive(Debug, Default, Subcommand)]
 pub(crate) enum Subscriptions {
-    /// List them, with what became of their events since the daemon started.
+    /// List subscriptions with the results of their events.
     #[default]
     List,
-    /// Run an agent when an event comes from a source.
+    /// Run an agent on events from a source.
     Add {
-        /// The source; `*` and `?` stand for others, as in `build:*`.
+        /// Source of the events; `*` and `?` are wildcards, as in `build:*`.
         source: String,
-        /// Only the next event.
+        /// Run on the next event only.
         #[arg(long)]
         once: bool,
-        /// What the agent is told before the payload.
+        /// Text before the payload.
         #[arg(
             long,
             value_name = "TEXT",
@@ -25,20 +23,18 @@ pub(crate) enum Subscriptions {
         )]
         prompt: String,
     },
-    /// Remove one; what it started goes on.
+    /// Remove a subscription; active runs continue.
     Rm {
-        /// Its number.
-        #[arg(value_parser = at_least::<u64>(0))]
+        /// Number of the subscription.
         id: u64,
     },
 }
 
-/// `publish`
 #[derive(Debug, Args)]
 pub(crate) struct Publish {
-    /// Where the event comes from, one word, as in `build:failed`.
+    /// Source of the event, one word, such as `build:failed`.
     pub(crate) source: String,
-    /// What agents are told; what is piped in is appended.
+    /// Text of the event; standard input is appended.
     #[arg(trailing_var_arg = true)]
     pub(crate) payload: Vec<String>,
     /// Do not read standard input.

@@ -1,83 +1,79 @@
-//! The configuration file, and what shells need to know of the command line.
+//! Arguments of `config`, `init`, `completions` and `man`.
 
 use clap::Subcommand;
 use clap::builder::NonEmptyStringValueParser;
 use clap_complete::Shell;
 use std::path::PathBuf;
 
-/// `config`
 #[derive(Debug, Subcommand)]
 pub(crate) enum Config {
-    /// Say what is in force; secrets are masked.
+    /// Show the effective configuration; secrets are masked.
     Get {
-        /// One place, with dots, such as `limits.queued_runs`.
+        /// Key, such as `limits.queued_runs`.
         key: Option<String>,
     },
-    /// Set one value; comments of the file stay.
+    /// Set a value; comments in the file stay.
     Set {
-        /// Where, with dots, such as `limits.queued_runs`.
+        /// Key, such as `limits.queued_runs`.
         #[arg(value_parser = NonEmptyStringValueParser::new())]
         key: String,
-        /// What, as TOML has it; what is none is taken for a text.
+        /// TOML value, or plain text.
         value: String,
     },
-    /// Remove one value, so that its default holds.
+    /// Remove a value, which restores its default.
     Unset {
-        /// Where, with dots.
+        /// Key, such as `limits.queued_runs`.
         #[arg(value_parser = NonEmptyStringValueParser::new())]
         key: String,
     },
-    /// Change the file in the editor; it counts if it works.
+    /// Edit the file; only a valid file is saved.
     Edit {
-        /// The text instead, of a file. `-` is standard input.
+        /// Replace it with this file; `-` is standard input.
         #[arg(long, value_name = "FILE")]
         file: Option<PathBuf>,
     },
-    /// Say where the file is.
+    /// Print the path of the file.
     Path,
 }
 
-/// `init`; the model is the `--model` of every command.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "`--model NAME` is the model that agents use which name none.")]
+#[command(after_help = "`--model NAME` sets the default model.")]
 pub(crate) struct Init {
-    /// The provider's name; one that was found, or a new one.
+    /// Name of the provider, detected or new.
     #[arg(long, value_name = "NAME")]
     pub(crate) provider: Option<String>,
-    /// Its kind: openai, anthropic, google, bedrock, azure, ollama, offline.
+    /// Kind: openai, anthropic, google, bedrock, azure, ollama, offline.
     #[arg(long)]
     pub(crate) kind: Option<String>,
-    /// Where it listens, if not where its kind does.
+    /// Address of its API [default: by kind].
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
-    /// The variable of the daemon's environment that holds the key.
+    /// Variable with the key, in the daemon's environment.
     #[arg(long, value_name = "VARIABLE", conflicts_with = "key_file")]
     pub(crate) key_env: Option<String>,
-    /// The file that holds the key.
+    /// File with the key.
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: Option<PathBuf>,
-    /// Add a provider, or replace one, where one is configured already.
+    /// Add or replace a provider even if one is configured.
     #[arg(long)]
     pub(crate) force: bool,
-    /// Take what was found first, and ask nothing.
+    /// Use the first detected provider without asking.
     #[arg(long)]
     pub(crate) yes: bool,
-    /// Do not try it with a request.
+    /// Do not send a test request.
     #[arg(long)]
     pub(crate) no_test: bool,
 }
 
-/// `completions`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Completions {
-    /// For which shell.
+    /// Name of the shell.
     pub(crate) shell: Shell,
 }
 
-/// `man`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Man {
-    /// Write a page of each command there; else the first page is printed.
+    /// Write one page per command to this folder [default: print the main page].
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
 }

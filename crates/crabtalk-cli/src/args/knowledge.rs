@@ -1,83 +1,77 @@
-//! What an agent knows: archives, memory, skills, trust.
+//! Arguments of `archives`, `search`, `memory`, `skills` and `trust`.
 
 use super::Named;
-use super::number::{at_least, between};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
-/// `archives`
 #[derive(Debug, Subcommand)]
 pub(crate) enum Archives {
-    /// Show an archive's summary and messages.
+    /// Show the summary and messages of an archive.
     Show {
-        /// Which one (see `archives`).
+        /// Number of the archive (see `archives`).
         #[arg(value_name = "N")]
-        #[arg(value_parser = at_least::<u32>(0))]
         index: u32,
-        /// Messages from the end.
+        /// Number of messages from the end.
         #[arg(short = 'n', long, default_value_t = 50, value_name = "N")]
-        #[arg(value_parser = at_least::<u32>(1))]
+        #[arg(value_parser = clap::value_parser!(u32).range(1..))]
         limit: u32,
-        /// Only those before this index (the `index` of --json).
+        /// Show only messages before this index (`index` in --json).
         #[arg(long, value_name = "INDEX")]
-        #[arg(value_parser = at_least::<u64>(0))]
         before: Option<u64>,
     },
 }
 
-/// `search` and `memory recall`
 #[derive(Debug, Args)]
 pub(crate) struct Search {
-    /// Words to look for.
+    /// Words to search for.
     #[arg(required = true, num_args = 1.., value_name = "QUERY")]
     pub(crate) query: Vec<String>,
-    /// Hits at most.
+    /// Maximum number of hits.
     #[arg(short = 'n', long, default_value_t = 10, value_name = "N")]
-    #[arg(value_parser = between::<u32>(1, 50))]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=50))]
     pub(crate) limit: u32,
 }
 
-/// `memory`
 #[derive(Debug, Default, Subcommand)]
 pub(crate) enum Memory {
-    /// List the entries that the sender sees.
+    /// List the entries visible to the sender.
     #[default]
     List,
     /// Show an entry.
     Show {
-        /// Its name.
+        /// Name of the entry.
         #[arg(required = true, num_args = 1.., value_name = "NAME")]
         name: Vec<String>,
     },
-    /// Find what is remembered, as an agent's recall does.
+    /// Search entries like an agent's recall.
     Recall(Search),
-    /// Write an entry, or over one's own of that name.
+    /// Add an entry, or replace your own.
     Add {
-        /// Its name; in quotes when it has spaces.
+        /// Name of the entry; quote spaces.
         name: String,
-        /// What it says; what is piped in is appended.
+        /// Content; standard input is appended.
         #[arg(value_name = "TEXT")]
         text: Vec<String>,
-        /// One line that helps to find it.
+        /// One line that helps to find the entry.
         #[arg(long, value_name = "TEXT", default_value = "")]
         description: String,
-        /// Let other senders see it; owners only.
+        /// Share with other senders; owners only.
         #[arg(long, conflicts_with = "private")]
         shared: bool,
-        /// Let other senders not see it any more.
+        /// Stop sharing.
         #[arg(long)]
         private: bool,
-        /// Do not read standard input, even if it is a pipe.
+        /// Do not read standard input.
         #[arg(long)]
         no_stdin: bool,
     },
     /// Delete an entry.
     Rm {
-        /// Its name.
+        /// Name of the entry.
         #[arg(required = true, num_args = 1.., value_name = "NAME")]
         name: Vec<String>,
     },
-    /// Take the Markdown notes below a folder over, as copies.
+    /// Copy the Markdown notes below a folder into memory.
     Import {
         /// The folder.
         #[arg(value_name = "DIR")]
@@ -85,47 +79,45 @@ pub(crate) enum Memory {
     },
 }
 
-/// `skills`
 #[derive(Debug, Default, Subcommand)]
 pub(crate) enum Skills {
-    /// List the skills of the daemon.
+    /// List skills.
     #[default]
     List,
     /// Show a skill.
     Show(Named),
-    /// Switch a skill on.
+    /// Enable a skill.
     Enable(Named),
-    /// Switch one off, and keep it.
+    /// Disable a skill and keep it.
     Disable(Named),
-    /// Judge the skill in a folder, or all skills below it, by the format.
+    /// Check the skills in or below a folder.
     Check {
         /// The folder.
         #[arg(value_name = "DIR")]
         folder: PathBuf,
     },
-    /// Copy the skill in a folder, or all skills below it, into config/skills.
+    /// Copy the skills in or below a folder to config/skills.
     Import {
         /// The folder.
         #[arg(value_name = "DIR")]
         folder: PathBuf,
-        /// Put them in the place of those that are there.
+        /// Replace existing skills.
         #[arg(long)]
         replace: bool,
     },
 }
 
-/// `trust`
 #[derive(Debug, Default, Subcommand)]
 pub(crate) enum Trust {
-    /// List what is trusted.
+    /// List trusted folders and skills.
     #[default]
     List,
-    /// Trust a folder's instructions, or a skill as it is now.
+    /// Trust a folder's instructions, or the current version of a skill.
     Add {
-        /// The folder; a skill's has a SKILL.md in it.
+        /// The folder; that of a skill contains SKILL.md.
         path: PathBuf,
     },
-    /// Trust a folder or a skill no longer.
+    /// Stop trusting a folder or skill.
     Rm {
         /// The folder.
         path: PathBuf,

@@ -1,61 +1,58 @@
-//! Servers of the Model Context Protocol.
+//! Arguments of `mcps`.
 
 use super::Named;
 use clap::Subcommand;
 use std::path::PathBuf;
 
-/// `mcps`
 #[derive(Debug, Default, Subcommand)]
 pub(crate) enum Mcps {
-    /// List servers and components, and how they fare.
+    /// List servers and components with their state.
     #[default]
     List,
-    /// Add a server, or replace it: a program behind `--`, or an address.
+    /// Add or replace a server: `-- PROGRAM ARGS` or `--url`.
     Add {
-        /// Its name; tools are called NAME__TOOL.
+        /// Name of the server; its tools are named NAME__TOOL.
         name: String,
-        /// The address of one that is reached over HTTP.
+        /// Address of an HTTP server.
         #[arg(long, value_name = "URL", conflicts_with = "command")]
         url: Option<String>,
-        /// A header of every request, as NAME=VALUE; `${VARIABLE}` stands for one
-        /// of the daemon's environment.
+        /// Header of every request; `${VARIABLE}` reads the daemon's environment.
         #[arg(long, value_name = "NAME=VALUE", requires = "url")]
         header: Vec<String>,
-        /// A variable of the program, as NAME=VALUE.
+        /// Environment variable of the program.
         #[arg(long, value_name = "NAME=VALUE", requires = "command")]
         env: Vec<String>,
-        /// Let tools that say they only read be called without asking.
+        /// Allow tools marked as read-only without approval.
         #[arg(long)]
         trust_annotations: bool,
-        /// The program and its arguments.
+        /// Program and arguments.
         #[arg(last = true, value_name = "PROGRAM")]
         command: Vec<String>,
     },
-    /// Remove a server of the configuration.
+    /// Remove a server.
     Rm(Named),
-    /// Connect to a server and say what comes of it.
+    /// Connect to a server and report the result.
     Test(Named),
-    /// Log in to a server at an address, with a browser.
+    /// Log in to an HTTP server with the browser.
     Login {
-        /// Its name.
+        /// Name of the server.
         name: String,
-        /// Do not open a browser; say the address alone.
+        /// Print the address instead of opening a browser.
         #[arg(long)]
         no_browser: bool,
     },
-    /// Forget the login to a server.
+    /// Delete the login of a server.
     Logout(Named),
-    /// Switch a server of the configuration on.
+    /// Enable a server.
     Enable(Named),
-    /// Switch one off, and keep it.
+    /// Disable a server and keep its settings.
     Disable(Named),
-    /// Take over servers that other programs have in their configuration.
+    /// Import servers from the configuration of other programs.
     Import {
-        /// A JSON file with `mcpServers`; without one the usual places are looked
-        /// at. Nothing is taken that was not agreed to.
+        /// JSON file with `mcpServers` [default: search the usual places].
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
-        /// Take what is found without asking.
+        /// Import all servers without asking.
         #[arg(long)]
         yes: bool,
     },

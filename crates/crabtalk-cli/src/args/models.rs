@@ -1,82 +1,77 @@
-//! What models there are and what they cost.
+//! Arguments of `models`, `providers` and `stats`.
 
 use super::Named;
-use super::number::between;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
-/// `models`
 #[derive(Debug, Default, Subcommand)]
 pub(crate) enum Models {
-    /// List them.
+    /// List models.
     #[default]
     List,
-    /// Make one the active one, for agents that name none.
+    /// Set the default model.
     Use {
-        /// Its name (see `models`).
+        /// Name of the model (see `models`).
         name: String,
     },
-    /// Ask one for a word, to see whether it answers.
+    /// Send a short request to a model.
     Test {
-        /// Its name; default: the active one.
+        /// Name of the model [default: the default model].
         name: Option<String>,
     },
 }
 
-/// `providers`
 #[derive(Debug, Default, Subcommand)]
 pub(crate) enum Providers {
-    /// List them.
+    /// List providers.
     #[default]
     List,
-    /// Show one's table, secrets masked.
+    /// Show the settings of a provider, with masked secrets.
     Show(Named),
-    /// Add one, or replace it; its table comes from a file or standard input.
+    /// Add or replace a provider.
     Set {
-        /// Its name.
+        /// Name of the provider.
         name: String,
-        /// The table: kind, api_key, models and so on, as TOML, JSON or YAML.
-        /// `-` is standard input. A masked secret stays as it is.
+        /// File with kind, api_key, models and so on as TOML, JSON or YAML; `-` is
+        /// standard input. Masked secrets stay unchanged.
         #[arg(long, value_name = "FILE", default_value = "-")]
         file: PathBuf,
     },
-    /// Remove one.
+    /// Remove a provider.
     Rm(Named),
-    /// Switch one on.
+    /// Enable a provider.
     Enable(Named),
-    /// Switch one off, and keep it.
+    /// Disable a provider and keep its settings.
     Disable(Named),
 }
 
-/// `stats`
 #[derive(Debug, Args)]
 pub(crate) struct Stats {
-    /// What was spent, row by row, instead of the figures.
+    /// Show spending in groups.
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) by: Option<By>,
-    /// Days that count, today included.
+    /// Number of days, including today.
     #[arg(long, default_value_t = 1, value_name = "N")]
-    #[arg(value_parser = between::<u32>(1, 400))]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=400))]
     pub(crate) days: u32,
 }
 
-/// What spending is told apart by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum By {
-    /// Days.
+    /// By day.
     Day,
-    /// Agents.
+    /// By agent.
     Agent,
-    /// Models.
+    /// By model.
     Model,
-    /// Conversations.
+    /// By conversation.
     Conversation,
-    /// The last runs of these days.
+    /// The most recent runs.
     Run,
 }
 
 impl By {
-    /// As the protocol has it.
+    /// The name on the wire.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Day => "day",

@@ -1,55 +1,52 @@
-//! What agents are and may do.
+//! Arguments of `agents` and `approvals`.
 
 use super::Named;
-use super::number::at_least;
 use clap::Subcommand;
 use clap::builder::NonEmptyStringValueParser;
 use std::path::PathBuf;
 
-/// `agents`
 #[derive(Debug, Default, Subcommand)]
 pub(crate) enum Agents {
-    /// List them.
+    /// List agents.
     #[default]
     List,
-    /// Show one, with what it may do in effect.
+    /// Show an agent and its effective permissions.
     Show {
-        /// Its name; default: the default agent.
+        /// Name of the agent [default: the default agent].
         name: Option<String>,
     },
-    /// Create one from the text of its file; without one, in the editor.
+    /// Create an agent from a file, or in the editor.
     New {
-        /// Its name.
+        /// Name of the agent.
         #[arg(value_parser = NonEmptyStringValueParser::new())]
         name: String,
-        /// The text: frontmatter and prompt. `-` is standard input.
+        /// File with frontmatter and prompt; `-` is standard input.
         #[arg(long, value_name = "FILE")]
         file: Option<PathBuf>,
     },
-    /// Change one, in the editor or by the text of its file.
+    /// Edit an agent in the editor, or replace its file.
     Edit {
-        /// Its name.
+        /// Name of the agent.
         #[arg(value_parser = NonEmptyStringValueParser::new())]
         name: String,
-        /// The text: frontmatter and prompt. `-` is standard input.
+        /// File with frontmatter and prompt; `-` is standard input.
         #[arg(long, value_name = "FILE")]
         file: Option<PathBuf>,
     },
-    /// Remove one; its conversations stay.
+    /// Remove an agent; its conversations stay.
     Rm(Named),
 }
 
-/// `approvals`
 #[derive(Debug, Default, Subcommand)]
 pub(crate) enum Approvals {
-    /// List them, of everybody unless --agent or --as narrow it.
+    /// List permanent approvals; --agent and --as filter.
     #[default]
     List,
-    /// Take one back.
+    /// Revoke an approval.
     Rm {
-        /// Which one (see `approvals`).
+        /// Number of the approval (see `approvals`).
         #[arg(value_name = "N")]
-        #[arg(value_parser = at_least::<u32>(1))]
+        #[arg(value_parser = clap::value_parser!(u32).range(1..))]
         index: u32,
     },
 }

@@ -1,28 +1,28 @@
-//! The chat at a terminal: one screen, on which what is said scrolls up and
-//! stays, with the composer always at hand below it.
+//! The chat at a terminal: output scrolls above a composer that stays at the bottom.
 //!
 //! ```text
-//! transcript  a run's events as lines
+//! transcript  events of a run as lines
 //! ask         questions and approvals
-//! steers      words to a run that goes on
+//! steers      messages to an active run
 //! slash       commands and completion
-//! picker      conversations to switch to
-//! image       images that are shown to the agent
-//! runs        the runs that are followed
-//! join        what was said before what runs, and while nobody listened
-//! gone        a daemon that is gone, and what is said meanwhile
-//! changes     what runs changed among files
-//! calls       what is asked of the daemon meanwhile
-//! coming      a message that is typed, announced
-//! marks       histories that are put away
-//! turn        to another conversation
-//! keys, say   what keys and messages do
-//! draw        where all of it stands
+//! picker      list of conversations to switch to
+//! image       images of the clipboard
+//! runs        the followed runs
+//! join        history from before the chat and from lost connections
+//! outage      lost connections
+//! gone        messages written while no daemon runs
+//! changes     file changes of runs
+//! calls       concurrent requests to the daemon
+//! coming      announces a message while it is typed
+//! turn        switches conversations
+//! keys, say   handling of keys and messages
+//! hear        handling of events and answers
+//! draw        layout of the screen
 //! ```
 //!
-//! Invariants: typing never mixes with output; nothing waits for a call; what
-//! was typed before a question appeared never answers it; other clients' turns
-//! are shown as the person's own; a connection that is lost is taken up.
+//! Invariants: typing never mixes with output; the loop never waits for a call; keys
+//! typed before a question appeared never answer it; turns of other clients are shown;
+//! lost connections are restored.
 
 mod ask;
 mod calls;
@@ -34,7 +34,6 @@ mod hear;
 mod image;
 mod join;
 mod keys;
-mod marks;
 mod outage;
 mod picker;
 mod runs;
@@ -59,7 +58,6 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use gone::Gone;
 use join::Joining;
-use marks::Marks;
 use outage::Outage;
 use picker::Picker;
 use reedline::{FileBackedHistory, History, HistoryItem, SearchDirection, SearchQuery};
@@ -72,24 +70,20 @@ use std::time::{Duration, Instant};
 use steers::Steers;
 use transcript::Transcript;
 
-/// Lines that the editor remembers.
+/// Maximum number of lines in the input history.
 const REMEMBERED_LINES: usize = 1_000;
 
-/// The shortest time between two drawings: smooth to the eye, and a fraction of
-/// a core however fast an answer comes.
+/// Minimum time between two frames, which bounds the CPU time of fast answers.
 const FRAME: Duration = Duration::from_millis(40);
 
-/// How long a run that began may be one's own, whose Start is on its way.
-const OWN_START: Duration = Duration::from_millis(200);
-
-/// What completes the word at the cursor.
+/// Completions of the word at the cursor.
 struct Popup {
     from: usize,
     candidates: Vec<Candidate>,
     chosen: usize,
 }
 
-/// Whether the chat goes on.
+/// Whether the chat continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Go {
     On,
@@ -112,18 +106,16 @@ struct Live<'a> {
     runs: Runs,
     steers: Steers,
     asks: VecDeque<Asking>,
-    /// Asks that were answered here: their end is no news.
+    /// Ids of asks answered here, whose settlement is not reported.
     answered: HashSet<String>,
     /// Asks of other conversations.
     others: Vec<PendingAsk>,
     calls: FuturesUnordered<Call>,
-    /// The person's own command that runs.
+    /// The active `!` command.
     shell: Option<(String, futures_util::future::AbortHandle)>,
-    /// What such commands said, for the next message.
+    /// Output of `!` commands for the next message.
     shown: Vec<String>,
     learned: Learned,
-    /// A run of somebody that began, and since when.
-    begun_elsewhere: Option<(u64, Instant)>,
     model: String,
     mode: RunMode,
     tokens: u64,
@@ -133,12 +125,11 @@ struct Live<'a> {
     outage: Outage,
     gone: Gone,
     coming: Coming,
-    marks: Marks,
     joining: Joining,
     killing: bool,
-    /// Whether Ctrl-Z stopped it, which is put right by itself.
+    /// Whether Ctrl-Z suspended the chat.
     suspended: bool,
-    /// Until when another Ctrl-C leaves.
+    /// Deadline for a second Ctrl-C to leave.
     leaving: Option<Instant>,
     cwd: PathBuf,
     user_home: PathBuf,
@@ -150,12 +141,11 @@ struct Live<'a> {
     dirty: bool,
 }
 
-/// Talks at a terminal until the person leaves.
+/// Runs the chat until the user leaves.
 pub(super) async fn live(context: &mut Context, bell: bool) -> Result<(), Error> {
     let client = patient(context.client().await?);
     let mut live = Live::open(context, client, bell)?;
     let outcome = live.run().await;
-    // What was said stays; what was drawn goes.
     let cleared = live.finish();
     outcome?;
     cleared.map_err(|e| Error::io("write to the terminal", &e))
@@ -170,7 +160,7 @@ impl<'a> Live<'a> {
             }
         };
         let file = context.home.state_dir().join("chat_history");
-        // What a person wrote is theirs alone; whoever opens it next keeps its mode.
+        // Creates the file with a private mode, which reedline keeps.
         drop(crabtalk_files::open_to_append(&file));
         let history = FileBackedHistory::with_file(REMEMBERED_LINES, file).ok();
         let size = size();
@@ -216,7 +206,6 @@ impl<'a> Live<'a> {
                 sender: pair.sender.clone(),
                 ..Learned::default()
             },
-            begun_elsewhere: None,
             model: String::new(),
             mode: RunMode::new(context.global.mode),
             tokens: 0,
@@ -226,7 +215,6 @@ impl<'a> Live<'a> {
             outage: Outage::default(),
             gone: Gone::default(),
             coming: Coming::default(),
-            marks: Marks::default(),
             joining: Joining::default(),
             killing: false,
             suspended: false,
@@ -254,7 +242,7 @@ impl<'a> Live<'a> {
         }
         if self.runs.is_running() && !self.killing && self.outage.why().is_none() {
             self.transcript
-                .note("the run goes on: `crabtalk` shows it again, `crabtalk kill` ends it");
+                .note("the run continues: `crabtalk` shows it again, `crabtalk kill` ends it");
         }
         self.fit();
         let above = self.transcript.take();
@@ -263,7 +251,7 @@ impl<'a> Live<'a> {
     }
 
     async fn run(&mut self) -> Result<(), Error> {
-        let told = |e: io::Error| Error::io("hear signals", &e);
+        let told = |e: io::Error| Error::io("listen for signals", &e);
         let mut ended = Ending::listen().map_err(told)?;
         let mut continued = Continued::listen().map_err(told)?;
         let mut watch = self.watch();
@@ -296,7 +284,7 @@ impl<'a> Live<'a> {
                 news = next(&mut watch) => {
                     match news {
                         Some(Ok(news)) => self.happened(news),
-                        // Runs and calls say by themselves what fails.
+                        // Runs and calls report their own errors.
                         Some(Err(_)) | None => watch = None,
                     }
                     Go::On
@@ -310,7 +298,7 @@ impl<'a> Live<'a> {
                 return Ok(());
             }
             let now = Instant::now();
-            // What was typed meanwhile is read first, however late that is.
+            // Pending keys are read before questions settle.
             if !typed {
                 self.settle_asks(now);
             }
@@ -321,7 +309,7 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// The latest time at which something has to be drawn.
+    /// The time of the next frame.
     fn wakes_at(&self) -> Instant {
         let now = Instant::now();
         if self.dirty {
@@ -330,15 +318,14 @@ impl<'a> Live<'a> {
         let spinning = !self.runs.is_empty() || self.shell.is_some();
         let spin = Duration::from_millis(draw::SPIN_MS as u64);
         let settles = self.asks.front().and_then(Asking::settles_at);
-        let own = self.begun_elsewhere.map(|(_, since)| since + OWN_START);
         let spins = spinning.then(|| self.drawn + spin);
-        let all = [settles, own, spins, self.leaving].into_iter().flatten();
-        // A clock that nobody waits for ticks once a minute.
+        let all = [settles, spins, self.leaving].into_iter().flatten();
+        // The clock in the status line ticks once a minute.
         all.min().unwrap_or(now + Duration::from_secs(60))
     }
 
-    /// A question that has stood long enough takes keys. Called only when none wait
-    /// to be read: they were typed before this.
+    /// Lets a question take keys after it has been visible long enough. Called only when
+    /// no keys are pending, since those were typed earlier.
     fn settle_asks(&mut self, now: Instant) {
         if let Some(asking) = self.asks.front_mut()
             && asking.settles_at().is_some_and(|at| at <= now)
@@ -348,26 +335,18 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// What happens by itself as time goes by.
+    /// Handles expired deadlines.
     fn turn_by_time(&mut self) {
         let now = Instant::now();
         if self.leaving.is_some_and(|until| until <= now) {
             self.leaving = None;
             self.dirty = true;
         }
-        if let Some((run, since)) = self.begun_elsewhere
-            && since + OWN_START <= now
-        {
-            self.begun_elsewhere = None;
-            if !self.runs.knows(run) {
-                self.attach(Some(run));
-            }
-        }
     }
 
-    /// Takes what the keyboard says.
+    /// Handles input of the terminal.
     fn typed(&mut self, heard: Option<Heard>) -> Result<Go, Error> {
-        // Nobody sits there any more.
+        // The terminal is closed.
         let Some(Heard { events, ground }) = heard else {
             return Ok(Go::Leave);
         };
@@ -379,7 +358,7 @@ impl<'a> Live<'a> {
                 return Ok(Go::Leave);
             }
         }
-        // A person sees at once what was typed.
+        // Typed characters appear at once.
         self.draw()
             .map_err(|e| Error::io("write to the terminal", &e))?;
         Ok(Go::On)
@@ -398,13 +377,13 @@ impl<'a> Live<'a> {
         self.call(calls::learn(self.client.clone(), self.pair.clone(), cwd));
     }
 
-    /// Shows the conversation, and what runs in it.
+    /// Shows the conversation and its active run.
     fn begin(&mut self) {
         self.joining.begin();
         self.attach(None);
     }
 
-    /// Follows somebody else's run, or whatever runs now.
+    /// Follows a run of another client, or the active run.
     fn attach(&mut self, run: Option<u64>) {
         let request = AttachMsg {
             agent: self.pair.agent.clone(),
@@ -420,18 +399,17 @@ impl<'a> Live<'a> {
         self.calls.push(Box::pin(call));
     }
 
-    /// Keeps a line for the next chats.
+    /// Saves a line to the input history.
     fn remember(&mut self, line: &str) {
         if let Some(history) = &mut self.history {
-            // A history that cannot be written is shorter.
+            // An unwritable history only loses lines.
             let _ = history.save(HistoryItem::from_command_line(line));
             let _ = history.sync();
         }
     }
 }
 
-/// A client for as long as a person stays: a daemon that is gone may come back after
-/// a night, and nobody should have to type for that to be seen.
+/// A client that reconnects without a time limit.
 fn patient(client: Client) -> Client {
     client.with_patience(Duration::MAX)
 }

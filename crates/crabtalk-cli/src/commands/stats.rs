@@ -1,9 +1,9 @@
-//! `stats`: the daemon's figures, and what was spent.
+//! `stats`: the daemon's figures and spending.
 
 use super::Context;
 use crate::args::{By, Stats};
 use crate::error::Error;
-use crate::text::{duration, money};
+use crate::text::{duration, local, money};
 use crate::{json, table};
 use crabtalk_proto::{DaemonStats, GetStats, Spending};
 
@@ -14,7 +14,7 @@ pub(super) async fn stats(context: &mut Context, args: Stats) -> Result<(), Erro
         return Ok(context.console.screen.json(&json::stats(&stats))?);
     }
     if let Some(by) = args.by {
-        return spent(context, &stats, by, "nothing was spent");
+        return spent(context, &stats, by, "no spending");
     }
     context.line(&table::pairs(&rows(&stats)))?;
     let by = if args.days > 1 { By::Day } else { By::Agent };
@@ -27,7 +27,10 @@ pub(super) async fn stats(context: &mut Context, args: Stats) -> Result<(), Erro
 
 fn rows(stats: &DaemonStats) -> Vec<(&'static str, String)> {
     let of = |used: String, limit: Option<String>| match limit {
-        Some(limit) => format!("{used} of {limit}, anew at {}", stats.budgets_open_at),
+        Some(limit) => format!(
+            "{used} of {limit}, resets {}",
+            local(&stats.budgets_open_at)
+        ),
         None => used,
     };
     vec![
@@ -53,7 +56,7 @@ fn rows(stats: &DaemonStats) -> Vec<(&'static str, String)> {
             "money today",
             of(
                 money(stats.money_today),
-                stats.money_per_day.map(|limit| limit.to_string()),
+                stats.money_per_day.map(|limit| format!("${limit}")),
             ),
         ),
         ("scope violations", stats.scope_violations.to_string()),
@@ -69,17 +72,10 @@ fn spent(context: &mut Context, stats: &DaemonStats, by: By, none: &str) -> Resu
         By::Run => &["at", "agent", "sender", "run", "code"],
     };
     let mut header = name.to_vec();
-    header.extend([
-        "calls",
-        "read",
-        "cached",
-        "written",
-        "money",
-        "without price",
-    ]);
+    header.extend(["calls", "read", "cached", "written", "money", "unpriced"]);
     let budgets = by == By::Agent && stats.spending.iter().any(has_budget);
     if budgets {
-        header.push("budget a day");
+        header.push("budget");
     }
     let rows = stats.spending.iter().filter(|row| row.by == by.as_str());
     let rows = rows.map(|row| {
@@ -119,8 +115,10 @@ fn has_budget(row: &Spending) -> bool {
 }
 
 fn budget(row: &Spending) -> String {
-    let tokens = row.tokens_per_day.map(|limit| format!("{limit} tokens"));
-    let money = row.money_per_day.map(|limit| format!("{limit} in money"));
+    let tokens = row
+        .tokens_per_day
+        .map(|limit| format!("{limit} tokens a day"));
+    let money = row.money_per_day.map(|limit| format!("${limit} a day"));
     let limits: Vec<String> = tokens.into_iter().chain(money).collect();
     limits.join(", ")
 }

@@ -1,3 +1,4 @@
+mod cron;
 mod knowledge;
 mod models;
 

@@ -1,13 +1,12 @@
-//! `top`: what goes on in the daemon, live.
+//! `top`: active runs and the daemon's figures, live.
 //!
-//! Invariants: at a terminal one page is drawn again and again, and is gone
-//! afterwards; elsewhere, and on a terminal that cannot do that, each look is
-//! lines of text, without an escape sequence.
+//! Invariant: a terminal shows one page that is redrawn and removed at the end; without
+//! a terminal, each update is printed without escape sequences.
 
 use super::Context;
 use crate::args::Top;
 use crate::error::Error;
-use crate::text::{duration, instant, money, summary};
+use crate::text::{duration, money, summary};
 use crate::{json, table};
 use crabtalk_proto::{ActiveConversationInfo, DaemonStats, GetStats, ListActiveConversationsMsg};
 use crabtalk_render::Line;
@@ -19,13 +18,16 @@ use std::io;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Conversations that are looked at: those that run are the latest ones.
+/// Maximum number of conversations; active ones come first.
 const MAX_CONVERSATIONS: u32 = 200;
+
+/// Width of pages that are printed as lines.
+const LINE_COLUMNS: usize = 100;
 
 struct Look {
     at: Timestamp,
     stats: DaemonStats,
-    /// Conversations that run, wait or ask.
+    /// Conversations with runs, queued messages or asks.
     busy: Vec<ActiveConversationInfo>,
 }
 
@@ -55,7 +57,7 @@ async fn look(context: &Context) -> Result<Look, Error> {
     })
 }
 
-/// Each look in lines, until it is interrupted.
+/// Prints each update until interrupted.
 async fn lines(context: &mut Context, every: Duration, looks: Option<u64>) -> Result<(), Error> {
     let mut left = looks;
     loop {
@@ -64,11 +66,7 @@ async fn lines(context: &mut Context, every: Duration, looks: Option<u64>) -> Re
         if context.global.json {
             screen.json(&for_script(&look))?;
         } else {
-            let at = instant(&look.at.to_string());
-            screen.line(&format!("{at}  {}", figures(&look).join("  ")))?;
-            for info in &look.busy {
-                screen.line(&format!("  {}", run(info).join("  ").trim_end()))?;
-            }
+            screen.line(&page(&look, LINE_COLUMNS).join("\n"))?;
         }
         left = left.map(|left| left - 1);
         if left == Some(0) {
@@ -89,7 +87,7 @@ fn for_script(look: &Look) -> serde_json::Value {
     value
 }
 
-/// The daemon in short.
+/// The daemon's figures.
 fn figures(look: &Look) -> Vec<String> {
     let stats = &look.stats;
     let of = |used: String, limit: Option<String>| match limit {
@@ -104,7 +102,7 @@ fn figures(look: &Look) -> Vec<String> {
     );
     let spent = of(
         money(stats.money_today),
-        stats.money_per_day.map(|limit| limit.to_string()),
+        stats.money_per_day.map(|limit| format!("${limit}")),
     );
     vec![
         format!("up {}", duration(stats.uptime_secs)),
@@ -119,7 +117,7 @@ fn figures(look: &Look) -> Vec<String> {
     ]
 }
 
-/// A conversation that is busy.
+/// The row of a conversation.
 fn run(info: &ActiveConversationInfo) -> Vec<String> {
     let state = match (info.asks.is_empty(), info.running) {
         (false, _) => "asks",
@@ -140,11 +138,11 @@ fn run(info: &ActiveConversationInfo) -> Vec<String> {
     ]
 }
 
-/// What stands on the page.
+/// The rows of the page.
 fn page(look: &Look, columns: usize) -> Vec<String> {
     let width = u16::try_from(columns).unwrap_or(u16::MAX);
     let mut rows = vec![format!("crabtalk {}", look.stats.version)];
-    // As many figures beside each other as fit.
+    // Figures wrap at the width.
     let mut row = String::new();
     for figure in figures(look) {
         if !row.is_empty() && row.len() + 2 + figure.len() > columns {
@@ -157,7 +155,7 @@ fn page(look: &Look, columns: usize) -> Vec<String> {
     }
     rows.extend([row, String::new()]);
     if look.busy.is_empty() {
-        rows.push("nothing runs".to_owned());
+        rows.push("no active runs".to_owned());
     } else {
         let header = ["agent", "sender", "state", "queue", "context", "title"];
         let busy = look.busy.iter().map(run).collect();
@@ -185,7 +183,7 @@ fn page(look: &Look, columns: usize) -> Vec<String> {
     rows
 }
 
-/// One page that is drawn again and again, until a key says that it is enough.
+/// Redraws the page until a key ends it.
 async fn live(context: &mut Context, every: Duration, looks: Option<u64>) -> Result<(), Error> {
     let failed = |e| Error::io("use the terminal", &e);
     let mut rows = page(&look(context).await?, size().0);
@@ -199,7 +197,7 @@ async fn live(context: &mut Context, every: Duration, looks: Option<u64>) -> Res
         let mut shown: Vec<Line> = rows.iter().map(Line::plain).collect();
         shown.truncate(height.saturating_sub(2));
         shown.push(Line::plain(""));
-        shown.push(Line::plain("q leaves"));
+        shown.push(Line::plain("q quits"));
         let drawing = Drawing {
             rows: shown,
             cursor: None,
@@ -224,7 +222,7 @@ async fn live(context: &mut Context, every: Duration, looks: Option<u64>) -> Res
                 }
                 rows = match look(context).await {
                     Ok(look) => page(&look, size().0),
-                    // It may come back.
+                    // The daemon may come back.
                     Err(error) => vec![format!("crabtalk: {error}")],
                 };
                 again = Instant::now() + every;
@@ -233,7 +231,7 @@ async fn live(context: &mut Context, every: Duration, looks: Option<u64>) -> Res
     }
 }
 
-/// Whether that is a key to leave by.
+/// Whether the key ends the page.
 fn leaves(event: &Event) -> bool {
     let Event::Key(KeyEvent {
         code, modifiers, ..
@@ -253,7 +251,7 @@ mod tests {
     use crabtalk_proto::{AskUserEvent, Spending};
 
     #[test]
-    fn a_page_fits_the_terminal_and_says_what_runs_and_who_spent_what() {
+    fn page_fits_the_terminal_and_shows_runs_and_spending() {
         let info = ActiveConversationInfo {
             agent: "crab".into(),
             sender: "user/house".into(),
@@ -309,6 +307,6 @@ mod tests {
             busy: Vec::new(),
             ..look
         };
-        assert!(page(&idle, 80).contains(&"nothing runs".to_owned()));
+        assert!(page(&idle, 80).contains(&"no active runs".to_owned()));
     }
 }

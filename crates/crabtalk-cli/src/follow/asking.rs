@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::prompt::{self, NOBODY, Prompt, Step};
 use crate::view::{self, Style};
 use crabtalk_client::Replied;
-use crabtalk_proto::{AskSettledEvent, AskUserEvent, GetAgentMsg, ReplyToAsk, StreamEvent};
+use crabtalk_proto::{AskSettledEvent, AskUserEvent, ReplyToAsk, StreamEvent};
 use tokio::time::Instant;
 
 impl Following<'_> {
@@ -56,7 +56,7 @@ impl Following<'_> {
         if !self.asks.is_empty() {
             self.asks.clear();
             self.settling = None;
-            self.show("\n(settled elsewhere)\n");
+            self.show("\n(already settled)\n");
         }
         self.show_held()
     }
@@ -99,7 +99,7 @@ impl Following<'_> {
             return Ok(());
         }
         let content = if approval {
-            "Deny: nobody is at a terminal to approve it"
+            "Deny: no terminal to approve it on"
         } else {
             NOBODY
         };
@@ -107,10 +107,12 @@ impl Following<'_> {
         self.done.insert(ask.ask_id.clone());
         if approval {
             let wanted = prompt::wanted(&ask, self.agent());
-            let advice = self.advice(&ask).await;
+            // A member's call is denied under the member's name.
+            let asking = ask.always.as_ref().map(|rule| rule.agent.as_str());
+            let advice = advice::advice(&ask, asking.unwrap_or_else(|| self.agent()));
             self.screen.problem(&format!(
-                "crabtalk: denied, because there is no terminal to ask on: {wanted}\n{advice}\n\
-                 crabtalk: or leave the answer to another client with --wait"
+                "crabtalk: denied, since there is no terminal to ask on: {wanted}\n{advice}\n\
+                 crabtalk: or let another client answer with --wait"
             ))?;
         } else {
             self.screen.note(&format!(
@@ -118,20 +120,6 @@ impl Following<'_> {
             ))?;
         }
         Ok(())
-    }
-
-    /// What to write so that a call that was denied is allowed.
-    async fn advice(&self, ask: &AskUserEvent) -> String {
-        // A member asks at the top, and under its own name.
-        let asking = ask.always.as_ref().map(|rule| rule.agent.as_str());
-        let name = asking.unwrap_or_else(|| self.agent()).to_owned();
-        let file = self.how.agents_dir.join(format!("{name}.md"));
-        // For an agent without a file: its prompt must not get lost.
-        let agent = async {
-            let agent = self.how.client.call(GetAgentMsg { name }).await;
-            agent.map_or_else(|_| String::new(), |agent| agent.prompt)
-        };
-        advice::advice(ask, &file, &agent.await)
     }
 
     pub(super) async fn line(&mut self, line: Option<&str>) -> Result<(), Error> {
@@ -152,7 +140,7 @@ impl Following<'_> {
         let id = prompt.id().to_owned();
         match self.reply(&id, &content).await {
             Ok(Replied::Taken) => {}
-            Ok(Replied::TooLate) => self.show("(it was answered elsewhere already)\n"),
+            Ok(Replied::TooLate) => self.show("(already answered by another client)\n"),
             Err(crabtalk_client::Error::Refused(status)) if line.is_some() => {
                 self.show(&format!("{}\n", status.message));
                 self.show_prompt();

@@ -178,7 +178,7 @@ async fn an_answer_goes_to_stdout_and_the_rest_to_stderr() {
     assert_eq!(at.out.text(), "I look.\ndone\n");
     assert_eq!(
         at.err.text(),
-        "crab answers with m\n> bash ls\n< bash failed after 1.5 s: no such\n> bash ls\n< bash 1.5 s\n  [image/png, 34 KB]\np/m: 3 tokens read, 4 written, 0.2500 in money (2 tokens without price)\n"
+        "crab answers with m\n> bash ls\n< bash failed after 1.5 s: no such\n> bash ls\n< bash 1.5 s\n  [image/png, 34 KB]\np/m: 3 tokens read, 4 written, $0.2500 (2 tokens without price)\n"
     );
 }
 

@@ -1,8 +1,8 @@
 //! What the scripted server knows: one or two of everything.
 
 use crabtalk_proto::{
-    ArchiveInfo, ConversationInfo, DaemonStats, MemoryEntry, ModelInfo, ProviderInfo, ProviderKind,
-    SearchHit, SearchMsg, Spending,
+    ArchiveInfo, ConversationInfo, CronInfo, CronRun, DaemonStats, MemoryEntry, ModelInfo,
+    ProviderInfo, ProviderKind, SearchHit, SearchMsg, Spending,
 };
 
 /// A conversation whose title would write over the screen.
@@ -101,4 +101,49 @@ pub(super) fn stats(days: u32) -> DaemonStats {
         uptime_secs: 61,
         ..DaemonStats::default()
     }
+}
+
+/// A daily entry of another sender, with quiet hours and a folder of its own.
+pub(super) fn cron() -> CronInfo {
+    CronInfo {
+        id: 3,
+        schedule: "0 9 * * *".into(),
+        skill: "review".into(),
+        content: "the branches".into(),
+        agent: "crab".into(),
+        sender: "user/house".into(),
+        quiet_start: "23:00".into(),
+        quiet_end: "07:00".into(),
+        cwd: "/src/house".into(),
+        next_fire: "2026-11-22T08:00:00Z".into(),
+        next_in_words: "tomorrow at 09:00".into(),
+        last_outcome: "ok".into(),
+        fired: 2,
+        tokens: 30,
+        money: Some(0.0068),
+        ..CronInfo::default()
+    }
+}
+
+/// A run on time, and due times that were skipped.
+pub(super) fn cron_runs() -> Vec<CronRun> {
+    vec![
+        CronRun {
+            id: 3,
+            due: "2026-11-21T08:00:00Z".into(),
+            fired: "2026-11-21T08:00:01Z".into(),
+            outcome: "ok".into(),
+            duration_ms: 1500,
+            ..CronRun::default()
+        },
+        CronRun {
+            id: 3,
+            due: "2026-11-19T08:00:00Z".into(),
+            last_due: "2026-11-20T08:00:00Z".into(),
+            outcome: "skipped".into(),
+            count: 2,
+            reason: "quiet hours".into(),
+            ..CronRun::default()
+        },
+    ]
 }

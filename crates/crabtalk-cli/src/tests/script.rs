@@ -3,13 +3,14 @@
 use super::answers;
 use crabtalk_proto::{
     ActiveConversationList, ArchiveContent, ArchiveList, AskList, AttachMsg, ConversationList,
-    DaemonStats, DeleteProviderMsg, ForgetMsg, GetArchiveMsg, GetHistoryMsg, GetMemoryMsg,
-    GetStats, HelloMsg, HistoryEntry, HistoryPage, ImportMemoryMsg, ImportedMemory, KillMsg,
-    ListActiveConversationsMsg, ListArchivesMsg, ListAsksMsg, ListConversationsMsg, ListMemoryMsg,
-    ListModelsMsg, ListProvidersMsg, ListSkillsMsg, MemoryEntry, MemoryImport, MemoryList,
-    ModelList, PendingAsk, ProviderList, ReloadConfigMsg, ReloadMsg, ReloadReport, RememberMsg,
-    ReplyToAsk, Role, SearchMsg, SearchResults, Server, SetActiveModelMsg, SetEnabledMsg,
-    SetProviderMsg, SkillInfo, SkillList, Status, StreamEvent, StreamMsg, WelcomeMsg,
+    CronInfo, CronList, CronRunList, DaemonStats, DeleteProviderMsg, ForgetMsg, GetArchiveMsg,
+    GetHistoryMsg, GetMemoryMsg, GetStats, HelloMsg, HistoryEntry, HistoryPage, ImportMemoryMsg,
+    ImportedMemory, KillMsg, ListActiveConversationsMsg, ListArchivesMsg, ListAsksMsg,
+    ListConversationsMsg, ListCronRunsMsg, ListCronsMsg, ListMemoryMsg, ListModelsMsg,
+    ListProvidersMsg, ListSkillsMsg, MemoryEntry, MemoryImport, MemoryList, ModelList, PendingAsk,
+    ProviderList, ReloadConfigMsg, ReloadMsg, ReloadReport, RememberMsg, ReplyToAsk, Role,
+    SearchMsg, SearchResults, Server, SetActiveModelMsg, SetCronMsg, SetEnabledMsg, SetProviderMsg,
+    SkillInfo, SkillList, Status, StreamEvent, StreamMsg, WelcomeMsg,
 };
 use futures_core::Stream;
 use futures_util::StreamExt;
@@ -297,6 +298,25 @@ impl Server for Script {
         } = request;
         self.told(format!("switch {kind} {name} {enabled}")).await;
         Ok(())
+    }
+
+    async fn list_crons(&self, _: ListCronsMsg) -> Result<CronList, Status> {
+        Ok(CronList {
+            crons: vec![answers::cron()],
+            ..CronList::default()
+        })
+    }
+
+    async fn list_cron_runs(&self, _: ListCronRunsMsg) -> Result<CronRunList, Status> {
+        Ok(CronRunList {
+            runs: answers::cron_runs(),
+        })
+    }
+
+    async fn set_cron(&self, request: SetCronMsg) -> Result<CronInfo, Status> {
+        self.told(format!("set {} {:?}", request.id, request.args))
+            .await;
+        Ok(answers::cron())
     }
 
     async fn get_stats(&self, request: GetStats) -> Result<DaemonStats, Status> {

@@ -51,6 +51,18 @@ async fn a_program_that_is_not_there_is_named() {
     assert!(error.advice().is_some());
 }
 
+#[tokio::test]
+async fn start_runs_the_command_that_knows_the_service() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("crabtalk");
+    let script = "#!/bin/sh\necho \"crabtalk: no room for $*\" >&2\nexit 1\n";
+    fs::write(&program, script).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&program, mode).unwrap();
+    let error = Starter::new(&program, "/home/x").start().await.unwrap_err();
+    assert_eq!(error.to_string(), "no room for daemon start --home /home/x");
+}
+
 #[test]
 fn the_log_of_this_start_explains() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,30 +1,35 @@
 //! What an agent's frontmatter says.
 
-use crate::error::Error;
-use crate::reader::Section;
-use crate::tree::Value;
+use crate::error::{Diagnostic, Error, Warning};
+use crate::tree::Node;
+use crate::tree::reader::read;
+use crate::values::{list, nonempty, positive};
 use crabtalk_domain::{Budget, Mode, Permission, PermissionRule};
+use serde::de::{self, MapAccess, Visitor};
 use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+use std::path::Path;
 
 /// An agent's settings; what a file does not say is absent or empty here, and
 /// the daemon's defaults apply.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct AgentSettings {
     /// One line for people and for delegating agents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Model name; absent means the node's active model.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "nonempty")]
     pub model: Option<String>,
     /// Models to try when that one fails, in order.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "list")]
     pub fallback: Vec<String>,
     /// Whether to ask the model for reasoning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking: Option<bool>,
     /// Steps after which a run ends with 508.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "positive")]
     pub max_iterations: Option<u32>,
     /// When the history is compacted.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,25 +38,29 @@ pub struct AgentSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compact_prompt: Option<String>,
     /// Tools in scope (GATE-1).
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "list")]
     pub tools: Vec<String>,
     /// Skills in scope.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "list")]
     pub skills: Vec<String>,
     /// MCP servers in scope.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "list")]
     pub mcps: Vec<String>,
     /// Agents it may delegate to.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "list")]
     pub members: Vec<String>,
     /// Rules of the gate, in the file's order (GATE-2).
-    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "as_map")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        serialize_with = "write_rules",
+        deserialize_with = "read_rules"
+    )]
     pub permissions: Vec<PermissionRule>,
     /// The mode of its runs; absent for the node's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
     /// Where its conversations work, as written; `~` is the user's home.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "nonempty")]
     pub cwd: Option<String>,
     /// What it may spend in a day.
     #[serde(skip_serializing_if = "is_unlimited")]
@@ -76,38 +85,58 @@ impl Serialize for CompactThreshold {
     }
 }
 
-/// The words for what the gate says of a call.
-const PERMISSIONS: [(&str, Permission); 3] = [
-    ("allow", Permission::Allow),
-    ("ask", Permission::Ask),
-    ("deny", Permission::Deny),
-];
+impl<'de> Deserialize<'de> for CompactThreshold {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        struct Threshold;
+
+        impl Visitor<'_> for Threshold {
+            type Value = CompactThreshold;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number of tokens or none")
+            }
+
+            fn visit_str<E: de::Error>(self, word: &str) -> Result<CompactThreshold, E> {
+                match word {
+                    "none" => Ok(CompactThreshold::Off),
+                    _ => Err(E::invalid_type(de::Unexpected::Str(word), &self)),
+                }
+            }
+
+            fn visit_i64<E: de::Error>(self, tokens: i64) -> Result<CompactThreshold, E> {
+                match u64::try_from(tokens) {
+                    Ok(tokens) if tokens > 0 => Ok(CompactThreshold::Tokens(tokens)),
+                    _ => Err(E::invalid_type(de::Unexpected::Signed(tokens), &self)),
+                }
+            }
+        }
+
+        reader.deserialize_any(Threshold)
+    }
+}
 
 fn is_unlimited(budget: &Budget) -> bool {
     *budget == Budget::default()
 }
 
 impl AgentSettings {
-    pub(super) fn read(mut section: Section<'_>) -> Result<Self, Error> {
-        let settings = Self {
-            description: section.string("description")?,
-            model: section.string("model")?.filter(|model| !model.is_empty()),
-            fallback: section.strings("fallback")?.unwrap_or_default(),
-            thinking: section.boolean("thinking")?,
-            max_iterations: section.count("max_iterations", 1)?,
-            compact_threshold: compact_threshold(&mut section)?,
-            compact_prompt: section.string("compact_prompt")?,
-            tools: section.strings("tools")?.unwrap_or_default(),
-            skills: section.strings("skills")?.unwrap_or_default(),
-            mcps: section.strings("mcps")?.unwrap_or_default(),
-            members: section.strings("members")?.unwrap_or_default(),
-            permissions: permissions(&mut section)?,
-            mode: section.mode("mode", &Mode::ALL)?,
-            cwd: section.string("cwd")?.filter(|cwd| !cwd.is_empty()),
-            budget: budget(&mut section)?,
-        };
-        section.finish();
-        Ok(settings)
+    pub(super) fn read(tree: &Node, file: &Path) -> Result<(Self, Vec<Warning>), Error> {
+        let (settings, mut warnings) = read::<Self>(tree, file)?;
+        let table = tree.field("permissions").map(|table| &table.node);
+        for rule in &settings.permissions {
+            let name = rule_name(rule);
+            if rule.tool == "bash" && rule.pattern.as_deref().is_some_and(has_inner_wildcard) {
+                let field = table.and_then(|table| table.field(&name));
+                let at = field.map_or(tree.at, |field| field.at);
+                let message = format!(
+                    "{name}: a command rule matches whole words and ends in ` *` or nothing; this one \
+                     allows no command"
+                );
+                warnings.push(Diagnostic::new(file, at, message));
+            }
+        }
+        warnings.sort_by_key(|w| (w.line, w.column));
+        Ok((settings, warnings))
     }
 
     /// The settings as YAML, without what they do not say.
@@ -119,53 +148,42 @@ impl AgentSettings {
     }
 }
 
-fn compact_threshold(section: &mut Section<'_>) -> Result<Option<CompactThreshold>, Error> {
-    let Some(entry) = section.take("compact_threshold") else {
-        return Ok(None);
-    };
-    let found = match &entry.node.value {
-        Value::String(word) if word == "none" => return Ok(Some(CompactThreshold::Off)),
-        Value::Integer(tokens) => match u64::try_from(*tokens) {
-            Ok(tokens) if tokens > 0 => return Ok(Some(CompactThreshold::Tokens(tokens))),
-            _ => tokens.to_string(),
-        },
-        Value::String(word) => format!("{word:?}"),
-        Value::Null
-        | Value::Bool(_)
-        | Value::Float(_)
-        | Value::Date(_)
-        | Value::List(_)
-        | Value::Table(_) => entry.node.value.describe().to_owned(),
-    };
-    let message = format!("expected a number of tokens or none, found {found}");
-    section.fail(entry.node.at, "compact_threshold", &message)
+fn read_rules<'de, D: Deserializer<'de>>(reader: D) -> Result<Vec<PermissionRule>, D::Error> {
+    struct Rules;
+
+    impl<'de> Visitor<'de> for Rules {
+        type Value = Vec<PermissionRule>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a table of rules")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut rules = Vec::new();
+            while let Some((rule, permission)) = map.next_entry::<String, Permission>()? {
+                let Some((tool, pattern)) = split_rule(&rule) else {
+                    let example = "expected a tool or tool(pattern), as in bash(git status *)";
+                    return Err(de::Error::custom(format_args!("{rule:?}: {example}")));
+                };
+                rules.push(PermissionRule {
+                    tool: tool.to_owned(),
+                    pattern: pattern.map(str::to_owned),
+                    permission,
+                });
+            }
+            Ok(rules)
+        }
+    }
+
+    reader.deserialize_map(Rules)
 }
 
-fn permissions(section: &mut Section<'_>) -> Result<Vec<PermissionRule>, Error> {
-    let Some(table) = section.section("permissions")? else {
-        return Ok(Vec::new());
-    };
-    let rules = table.entries().iter().map(|entry| {
-        let Some((tool, pattern)) = split_rule(&entry.key) else {
-            let message = "expected a tool or tool(pattern), as in bash(git status *)";
-            return table.fail(entry.at, &entry.key, message);
-        };
-        let permission = table.choose(&entry.key, &entry.node, &PERMISSIONS)?;
-        if tool == "bash" && pattern.is_some_and(has_inner_wildcard) {
-            let message = format!(
-                "{}: a command rule matches whole words and ends in ` *` or nothing; this one \
-                 allows no command",
-                entry.key
-            );
-            table.warn(entry.at, message);
-        }
-        Ok(PermissionRule {
-            tool: tool.to_owned(),
-            pattern: pattern.map(str::to_owned),
-            permission,
-        })
-    });
-    rules.collect()
+/// A rule as the file writes it.
+fn rule_name(rule: &PermissionRule) -> String {
+    match &rule.pattern {
+        Some(pattern) => format!("{}({pattern})", rule.tool),
+        None => rule.tool.clone(),
+    }
 }
 
 /// Whether a command pattern has a wildcard that does not end it.
@@ -185,26 +203,11 @@ fn split_rule(rule: &str) -> Option<(&str, Option<&str>)> {
     is_tool.then_some((tool, pattern))
 }
 
-fn budget(section: &mut Section<'_>) -> Result<Budget, Error> {
-    let Some(mut table) = section.section("budget")? else {
-        return Ok(Budget::default());
-    };
-    let budget = Budget {
-        tokens_per_day: table.whole("tokens_per_day", 0, u64::MAX)?,
-        money_per_day: table.amount("money_per_day")?,
-    };
-    table.finish();
-    Ok(budget)
-}
-
 /// Rules as the map that the file has.
-fn as_map<S: Serializer>(rules: &[PermissionRule], serializer: S) -> Result<S::Ok, S::Error> {
+fn write_rules<S: Serializer>(rules: &[PermissionRule], serializer: S) -> Result<S::Ok, S::Error> {
     let mut map = serializer.serialize_map(Some(rules.len()))?;
     for rule in rules {
-        let key = match &rule.pattern {
-            Some(pattern) => format!("{}({pattern})", rule.tool),
-            None => rule.tool.clone(),
-        };
+        let key = rule_name(rule);
         map.serialize_entry(&key, &rule.permission)?;
     }
     map.end()

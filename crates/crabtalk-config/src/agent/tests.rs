@@ -37,7 +37,7 @@ fn fails(frontmatter: &str, want: &str) {
 }
 
 #[test]
-fn the_whole_file_is_read() {
+fn every_setting_is_read() {
     let (file, warnings) = parse(WHOLE).unwrap();
     assert_eq!(warnings, []);
     let settings = &file.settings;
@@ -64,7 +64,7 @@ fn the_whole_file_is_read() {
 }
 
 #[test]
-fn what_is_written_reads_the_same() {
+fn written_text_reads_the_same() {
     let (file, _) = parse(WHOLE).unwrap();
     assert_eq!(parse(&file.to_text()).unwrap().0, file);
     let yaml = file.settings.to_yaml();
@@ -76,7 +76,7 @@ fn what_is_written_reads_the_same() {
 }
 
 #[test]
-fn a_file_may_be_all_prompt_or_come_from_elsewhere() {
+fn file_may_lack_frontmatter_or_have_a_bom() {
     assert_eq!(parse("You are.\n").unwrap().0.prompt, "You are.");
     assert_eq!(
         parse("---\n---\n").unwrap().0.settings,
@@ -90,7 +90,7 @@ fn a_file_may_be_all_prompt_or_come_from_elsewhere() {
 }
 
 #[test]
-fn what_a_crash_leaves_of_a_file_makes_no_agent() {
+fn empty_file_and_nul_bytes_are_refused() {
     for (text, part) in [
         ("", "is empty"),
         ("\u{feff}\n \n", "is empty"),
@@ -103,7 +103,7 @@ fn what_a_crash_leaves_of_a_file_makes_no_agent() {
 }
 
 #[test]
-fn settings_come_in_three_languages() {
+fn settings_are_read_in_three_languages() {
     for text in [
         r#"{"model": "m", "permissions": {"bash(ls *)": "allow"}, "compact_threshold": 5}"#,
         "model = 'm'\ncompact_threshold = 5\n[permissions]\n\"bash(ls *)\" = 'allow'\n",
@@ -129,7 +129,7 @@ fn settings_come_in_three_languages() {
 }
 
 #[test]
-fn wrong_values_say_what_would_be_right() {
+fn wrong_values_name_position_key_and_remedy() {
     fails(
         "thinking: yes",
         "rev.md:2:11: thinking: expected a boolean (true or false), found a string",
@@ -140,15 +140,15 @@ fn wrong_values_say_what_would_be_right() {
     );
     fails(
         "a: 1\nmax_iterations: 0",
-        "rev.md:3:17: max_iterations: expected a whole number from 1 to 4294967295, found 0",
+        "rev.md:3:17: max_iterations: expected a whole number of at least 1, found 0",
     );
     fails(
         "compact_threshold: off",
-        "rev.md:2:20: compact_threshold: expected a number of tokens or none, found \"off\"",
+        "rev.md:2:20: compact_threshold: expected a number of tokens or none, found string \"off\"",
     );
     fails(
         "tools: {a: b}",
-        "rev.md:2:8: tools: expected a list of strings, found a table",
+        "rev.md:2:8: tools: expected a list of strings, found map",
     );
     fails(
         "- a\n- b",
@@ -160,7 +160,7 @@ fn wrong_values_say_what_would_be_right() {
     );
     fails(
         "permissions:\n  \"bash(git\": allow",
-        "rev.md:3:3: permissions.\"bash(git\": expected a tool or tool(pattern), as in bash(git status *)",
+        "rev.md:3:3: permissions: \"bash(git\": expected a tool or tool(pattern), as in bash(git status *)",
     );
     fails(
         "model: [a",
@@ -192,7 +192,7 @@ fn wrong_values_say_what_would_be_right() {
 }
 
 #[test]
-fn unknown_keys_warn_with_line_and_nearest() {
+fn unknown_keys_warn_with_the_nearest() {
     let (_, warnings) = parse("---\nmodel: m\ntols: [a]\nbudget: {x: 1}\n---\n").unwrap();
     assert_eq!(
         warnings.iter().map(Warning::to_string).collect::<Vec<_>>(),
@@ -204,7 +204,7 @@ fn unknown_keys_warn_with_line_and_nearest() {
 }
 
 #[test]
-fn a_broken_file_breaks_its_own_agent_only() {
+fn broken_file_breaks_only_its_own_agent() {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in [
         ("a.md", "---\nmodel: m\n---\nA"),
@@ -243,7 +243,7 @@ fn a_broken_file_breaks_its_own_agent_only() {
 }
 
 #[test]
-fn settings_that_are_sent_as_a_document_are_what_the_file_says() {
+fn document_markers_in_sent_settings_are_kept_out() {
     for sent in [
         "---\ntools: [read]\npermissions: { bash: deny }\n",
         "---\r\ntools: [read]\r\npermissions: { bash: deny }\r\n",
@@ -264,7 +264,7 @@ fn settings_that_are_sent_as_a_document_are_what_the_file_says() {
 }
 
 #[test]
-fn wildcards_inside_command_rules_warn() {
+fn inner_wildcards_of_command_rules_warn() {
     for (rule, warns) in [
         ("bash(git * --stat)", true),
         ("bash(l? x)", true),

@@ -1,187 +1,290 @@
 //! The sections with a fixed set of keys, and their defaults.
 
-use super::{
-    Cli, Cron, Keys, Limits, Memory, ProjectMode, RecallScope, Resume, Runs, Skills, Storage,
-    SyncPolicy, Theme,
-};
-use crate::Error;
-use crate::reader::Section;
+use crate::Secret;
+use crate::values::{list, within};
 use crabtalk_domain::Mode;
+use crabtalk_domain::storage::{RecallScope, SyncPolicy};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
-/// A day: long enough for a person to come back, short enough to end.
-const ASK_TIMEOUT_SECS: u64 = 86_400;
+/// Settings of the command line.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Cli {
+    /// Whether the folder selects the conversation (CONV-11).
+    pub project: ProjectMode,
+    /// The chat's colours.
+    pub theme: Theme,
+    /// The chat's editing keys.
+    pub keys: Keys,
+}
 
-/// A person rarely has more than a few waiting; a gateway's burst fits.
-const QUEUED_RUNS: u32 = 32;
+/// Whether the folder selects the conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProjectMode {
+    /// In a git work tree the sender is `user/FOLDER`.
+    #[default]
+    Auto,
+    /// The sender is `user` everywhere.
+    Off,
+}
 
-/// More than anybody writes by hand; a program that adds entries in a loop stops.
-const CRONS: u32 = 1_000;
+/// The chat's colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Theme {
+    /// As the terminal reports its background.
+    #[default]
+    Auto,
+    /// For a light background.
+    Light,
+    /// For a dark background.
+    Dark,
+    /// The terminal's own colours.
+    Plain,
+}
 
-/// As for cron entries.
-const SUBSCRIPTIONS: u32 = 1_000;
+/// The chat's editing keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Keys {
+    /// As in most shells.
+    #[default]
+    Emacs,
+    /// Commands of vi behind Esc.
+    Vi,
+}
 
-/// One for each conversation that somebody looks at; each costs a descriptor.
-const CONNECTIONS: u32 = 4_096;
+/// How cron entries run (CRON-1).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Cron {
+    /// Concurrent runs of entries; further due entries wait.
+    #[serde(deserialize_with = "within::<1, { u32::MAX as u64 }, _, _>")]
+    pub at_once: u32,
+    /// Failures in a row that pause an entry; 0 is never.
+    pub pause_after: u32,
+    /// Entries that one agent may make for itself.
+    pub per_agent: u32,
+}
 
-/// Real chains of events have two or three links; two agents that wake each
-/// other end here.
-const CHAIN_DEPTH: u32 = 8;
+impl Default for Cron {
+    fn default() -> Self {
+        Self {
+            // Spreads a storm at midnight over the minutes that its runs take.
+            at_once: 4,
+            pause_after: 3,
+            // Stops an agent that makes an entry with each run.
+            per_agent: 10,
+        }
+    }
+}
 
-/// A team, its members and theirs; beyond that nobody can follow.
-const DELEGATE_DEPTH: u32 = 3;
+/// Notifications about events that wait for a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Notify {
+    /// A shell command that gets the notification as JSON.
+    pub command: Option<String>,
+    /// An address that gets the same; it may hold a secret.
+    pub url: Option<Secret>,
+    /// Timeout of either, in seconds.
+    #[serde(deserialize_with = "within::<1, { u32::MAX as u64 }, _, _>")]
+    pub timeout_secs: u32,
+}
 
-/// Three times what a model writes that uses all of its 128,000 tokens; ten
-/// that never stop still leave the daemon small.
-const ANSWER_BYTES: u32 = 2 * 1024 * 1024;
+impl Default for Notify {
+    fn default() -> Self {
+        Self {
+            command: None,
+            url: None,
+            // A command that hangs delays the notifications behind it.
+            timeout_secs: 30,
+        }
+    }
+}
 
-/// An answer is told in one frame and kept in one line; half a frame leaves
-/// room for what escaping adds.
+/// Memory and recall (MEM-1, MEM-2).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Memory {
+    /// Whether there is a memory at all.
+    pub enabled: bool,
+    /// Entries of one recall.
+    pub recall_limit: u32,
+    /// Whether agents may edit `Crab.md`.
+    pub soul_editable: bool,
+    /// Whose archives are recalled.
+    pub recall_scope: RecallScope,
+    /// The component or MCP server that replaces the built-in memory; its tools are `recall`, `remember`
+    /// and `forget`.
+    pub provider: Option<String>,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            // Entries that fit beside a question without drowning it.
+            recall_limit: 5,
+            soul_editable: false,
+            recall_scope: RecallScope::default(),
+            provider: None,
+        }
+    }
+}
+
+/// How conversations are kept (STORE-4).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Storage {
+    /// When writes are synced to the disk.
+    pub sync: SyncPolicy,
+    /// Days after which removed conversations and old outputs of tools are swept; 0 is never.
+    pub trash_days: u32,
+}
+
+impl Default for Storage {
+    fn default() -> Self {
+        Self {
+            sync: SyncPolicy::default(),
+            // A month: long enough to notice that something is missing.
+            trash_days: 30,
+        }
+    }
+}
+
+/// How runs behave.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Runs {
+    /// Whether to look for local model servers (MODEL-6).
+    pub detect: bool,
+    /// Treatment of runs that a crash interrupted (STORE-7).
+    pub resume: Resume,
+    /// Seconds until an ask in the owner's inbox is denied (GATE-4).
+    #[serde(deserialize_with = "within::<1, { u64::MAX }, _, _>")]
+    pub ask_timeout_secs: u64,
+    /// The mode of agents whose files name none; never `full` (GATE-2).
+    pub mode: Option<Mode>,
+    /// Whether to connect to providers while a message is typed (MODEL-8).
+    pub prewarm: bool,
+}
+
+impl Default for Runs {
+    fn default() -> Self {
+        Self {
+            detect: true,
+            resume: Resume::default(),
+            // A day: long enough for a person to come back.
+            ask_timeout_secs: 86_400,
+            mode: None,
+            prewarm: true,
+        }
+    }
+}
+
+/// Access of sandboxed commands beside their working folder (GATE-5).
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Sandbox {
+    /// Whether they may use the network.
+    pub network: bool,
+    /// Opened for reading; absolute.
+    pub read: Vec<PathBuf>,
+    /// Opened for changes; absolute.
+    pub write: Vec<PathBuf>,
+}
+
+/// Treatment of runs that a crash interrupted (STORE-7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Resume {
+    /// They are recorded and reported to the returning client.
+    #[default]
+    Report,
+    /// The daemon continues them.
+    Auto,
+}
+
+/// An answer travels in one frame and is kept in one line; half a frame leaves room for escaping.
 const MAX_ANSWER_BYTES: u64 = 8 * 1024 * 1024;
 
-/// What providers allow at once; each is a task, an ask and a line.
-const ANSWER_CALLS: u32 = 128;
-
-/// An hour: a slow model on a slow machine writes a long answer in less.
-const ANSWER_SECS: u64 = 3_600;
-
-/// A week: beyond it nobody waits for an answer.
+/// A week.
 const MAX_ANSWER_SECS: u64 = 7 * 86_400;
 
-/// Entries that fit beside a question without drowning it.
-const RECALL_LIMIT: u32 = 5;
-
-pub(super) fn memory(mut section: Section<'_>) -> Result<Memory, Error> {
-    let scopes = [
-        ("conversation", RecallScope::Conversation),
-        ("agent", RecallScope::Agent),
-    ];
-    let memory = Memory {
-        enabled: section.boolean("enabled")?.unwrap_or(true),
-        recall_limit: section.count("recall_limit", 0)?.unwrap_or(RECALL_LIMIT),
-        soul_editable: section.boolean("soul_editable")?.unwrap_or(false),
-        recall_scope: section
-            .choice("recall_scope", &scopes)?
-            .unwrap_or(RecallScope::Conversation),
-        provider: section.string("provider")?,
-    };
-    section.finish();
-    Ok(memory)
+/// Limits of the node.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Limits {
+    /// Runs that wait in one conversation (CONV-3).
+    pub queued_runs: u32,
+    /// Cron entries (CRON-1).
+    pub crons: u32,
+    /// Event subscriptions (BUS-1).
+    pub subscriptions: u32,
+    /// Client connections at once (WIRE-9).
+    #[serde(deserialize_with = "within::<1, { u32::MAX as u64 }, _, _>")]
+    pub connections: u32,
+    /// Events that cause events (BUS-1).
+    pub chain_depth: u32,
+    /// Delegations within delegations (RUN-9).
+    pub delegate_depth: u32,
+    /// Bytes of one answer of a model: text, thinking and arguments together (MODEL-9).
+    #[serde(deserialize_with = "within::<1, MAX_ANSWER_BYTES, _, _>")]
+    pub answer_bytes: u32,
+    /// Tool calls of one answer (MODEL-9).
+    #[serde(deserialize_with = "within::<1, { u32::MAX as u64 }, _, _>")]
+    pub answer_calls: u32,
+    /// Seconds from a request to the end of its answer (MODEL-9).
+    #[serde(deserialize_with = "within::<1, MAX_ANSWER_SECS, _, _>")]
+    pub answer_secs: u64,
+    /// Bytes of MCP tool schemas above which a model gets names only and searches for the rest.
+    pub tool_schema_bytes: u32,
+    /// Tokens of the node in a day (MODEL-7).
+    pub tokens_per_day: Option<u64>,
+    /// Money of the node in a day, in the unit of the prices (MODEL-7).
+    pub money_per_day: Option<f64>,
 }
 
-/// A month: long enough to notice that something is missing.
-const TRASH_DAYS: u32 = 30;
-
-pub(super) fn storage(mut section: Section<'_>) -> Result<Storage, Error> {
-    let policies = [
-        ("step", SyncPolicy::Step),
-        ("run", SyncPolicy::Run),
-        ("never", SyncPolicy::Never),
-    ];
-    let sync = section
-        .choice("sync", &policies)?
-        .unwrap_or(SyncPolicy::Step);
-    let trash_days = section.count("trash_days", 0)?.unwrap_or(TRASH_DAYS);
-    section.finish();
-    Ok(Storage { sync, trash_days })
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            // A person rarely has more than a few waiting; a gateway's burst fits.
+            queued_runs: 32,
+            // More than anybody writes by hand; stops a program that adds entries in a loop.
+            crons: 1_000,
+            subscriptions: 1_000,
+            // One for each conversation that somebody watches; each costs a descriptor.
+            connections: 4_096,
+            // Real chains of events have two or three links.
+            chain_depth: 8,
+            delegate_depth: 3,
+            // Three times the output of a model that uses all of its 128,000 tokens.
+            answer_bytes: 2 * 1024 * 1024,
+            // The limit of the providers.
+            answer_calls: 128,
+            // A slow model on a slow machine writes a long answer in less.
+            answer_secs: 3_600,
+            // About eight thousand tokens, read again with every request.
+            tool_schema_bytes: 32 * 1024,
+            tokens_per_day: None,
+            money_per_day: None,
+        }
+    }
 }
 
-pub(super) fn cli(mut section: Section<'_>) -> Result<Cli, Error> {
-    let modes = [("auto", ProjectMode::Auto), ("off", ProjectMode::Off)];
-    let themes = [
-        ("auto", Theme::Auto),
-        ("light", Theme::Light),
-        ("dark", Theme::Dark),
-        ("plain", Theme::Plain),
-    ];
-    let keys = [("emacs", Keys::Emacs), ("vi", Keys::Vi)];
-    let cli = Cli {
-        project: section
-            .choice("project", &modes)?
-            .unwrap_or(ProjectMode::Auto),
-        theme: section.choice("theme", &themes)?.unwrap_or(Theme::Auto),
-        keys: section.choice("keys", &keys)?.unwrap_or(Keys::Emacs),
-    };
-    section.finish();
-    Ok(cli)
-}
-
-pub(super) fn runs(mut section: Section<'_>) -> Result<Runs, Error> {
-    let resumes = [("report", Resume::Report), ("auto", Resume::Auto)];
-    let runs = Runs {
-        detect: section.boolean("detect")?.unwrap_or(true),
-        resume: section
-            .choice("resume", &resumes)?
-            .unwrap_or(Resume::Report),
-        ask_timeout_secs: section
-            .whole("ask_timeout_secs", 1, u64::MAX)?
-            .unwrap_or(ASK_TIMEOUT_SECS),
-        mode: section.mode("mode", &Mode::ALL[..3])?,
-        prewarm: section.boolean("prewarm")?.unwrap_or(true),
-    };
-    section.finish();
-    Ok(runs)
-}
-
-/// Some eight thousand tokens: what a few servers need. With every request that
-/// much is read again, and a model that has more to choose from chooses worse.
-const TOOL_SCHEMA_BYTES: u32 = 32 * 1024;
-
-pub(super) fn limits(mut section: Section<'_>) -> Result<Limits, Error> {
-    let limits = Limits {
-        queued_runs: section.count("queued_runs", 0)?.unwrap_or(QUEUED_RUNS),
-        crons: section.count("crons", 0)?.unwrap_or(CRONS),
-        subscriptions: section.count("subscriptions", 0)?.unwrap_or(SUBSCRIPTIONS),
-        connections: section.count("connections", 1)?.unwrap_or(CONNECTIONS),
-        chain_depth: section.count("chain_depth", 0)?.unwrap_or(CHAIN_DEPTH),
-        delegate_depth: section
-            .count("delegate_depth", 0)?
-            .unwrap_or(DELEGATE_DEPTH),
-        answer_bytes: section
-            .whole("answer_bytes", 1, MAX_ANSWER_BYTES)?
-            .map_or(ANSWER_BYTES, |n| {
-                u32::try_from(n).expect("within the range")
-            }),
-        answer_calls: section.count("answer_calls", 1)?.unwrap_or(ANSWER_CALLS),
-        answer_secs: section
-            .whole("answer_secs", 1, MAX_ANSWER_SECS)?
-            .unwrap_or(ANSWER_SECS),
-        tool_schema_bytes: section
-            .count("tool_schema_bytes", 0)?
-            .unwrap_or(TOOL_SCHEMA_BYTES),
-        tokens_per_day: section.whole("tokens_per_day", 0, u64::MAX)?,
-        money_per_day: section.amount("money_per_day")?,
-    };
-    section.finish();
-    Ok(limits)
-}
-
-pub(super) fn skills(mut section: Section<'_>) -> Result<Skills, Error> {
-    let skills = Skills {
-        import: section.boolean("import")?.unwrap_or(false),
-        paths: section.strings("paths")?.unwrap_or_default(),
-        disabled: section.strings("disabled")?.unwrap_or_default(),
-    };
-    section.finish();
-    Ok(skills)
-}
-
-/// Enough for a machine with a few agents; a storm at midnight is spread by it
-/// over the minutes that its runs take.
-const CRONS_AT_ONCE: u32 = 4;
-
-/// One failure is bad luck, two are a pattern, the third was the last.
-const PAUSE_AFTER: u32 = 3;
-
-/// What an agent has in mind at a time; one that makes an entry with each run
-/// ends here.
-const CRONS_PER_AGENT: u32 = 10;
-
-pub(super) fn cron(mut section: Section<'_>) -> Result<Cron, Error> {
-    let cron = Cron {
-        at_once: section.count("at_once", 1)?.unwrap_or(CRONS_AT_ONCE),
-        pause_after: section.count("pause_after", 0)?.unwrap_or(PAUSE_AFTER),
-        per_agent: section.count("per_agent", 0)?.unwrap_or(CRONS_PER_AGENT),
-    };
-    section.finish();
-    Ok(cron)
+/// Which skills there are (SKILL-1).
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Skills {
+    /// Whether `~/.claude/skills` is read too.
+    pub import: bool,
+    /// Further folders of skills, in their order; absolute or from `~`.
+    #[serde(deserialize_with = "list")]
+    pub paths: Vec<String>,
+    /// Skills that are switched off.
+    #[serde(deserialize_with = "list")]
+    pub disabled: Vec<String>,
 }

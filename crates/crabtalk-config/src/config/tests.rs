@@ -3,7 +3,9 @@ mod page;
 mod remote;
 
 use super::*;
+use crabtalk_domain::storage::{RecallScope, SyncPolicy};
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 fn env(name: &str) -> Option<OsString> {
     match name {
@@ -24,15 +26,15 @@ fn config(text: &str) -> Config {
     config
 }
 
-/// The error that a text gets.
+/// Checks the error of a text, without the file's name.
 fn fails(text: &str, want: &str) {
     match parse(text) {
         Ok(_) => panic!("accepted: {text}"),
-        Err(error) => assert_eq!(error.to_string(), want, "{text}"),
+        Err(error) => assert_eq!(error.to_string(), format!("config.toml:{want}"), "{text}"),
     }
 }
 
-/// The warnings that a text gets, one per line.
+/// Checks the warnings of a text.
 fn warns(text: &str, want: &[&str]) {
     let (_, warnings) = parse(text).unwrap();
     assert_eq!(
@@ -43,7 +45,7 @@ fn warns(text: &str, want: &[&str]) {
 }
 
 #[test]
-fn nothing_said_means_the_defaults() {
+fn empty_file_means_the_defaults() {
     let config = config("");
     assert_eq!(config.default_agent, "crab");
     assert_eq!(config.owners, ["user", "user/*", "ann", "ann/*"]);
@@ -55,7 +57,7 @@ fn nothing_said_means_the_defaults() {
 }
 
 #[test]
-fn the_whole_file_is_read() {
+fn every_section_is_read() {
     let config = config(
         r#"
 default_agent = "rev"
@@ -148,160 +150,142 @@ disabled = ["x"]
 }
 
 #[test]
-fn wrong_types_say_what_would_be_right() {
-    fails(
-        "[runs]\ndetect = \"yes\"\n",
-        "config.toml:2:10: runs.detect: expected a boolean (true or false), found a string",
-    );
-    fails(
-        "model = 4\n",
-        "config.toml:1:9: model: expected a string (put it in quotes), found a whole number",
-    );
-    fails(
-        "memory = 1\n",
-        "config.toml:1:10: memory: expected a table of keys, found a whole number",
-    );
-    fails(
-        "[limits]\ncrons = -1\n",
-        "config.toml:2:9: limits.crons: expected a whole number from 0 to 4294967295, found -1",
-    );
-    fails(
-        "[limits]\ntokens_per_day = 1.5\n",
-        "config.toml:2:18: limits.tokens_per_day: expected a whole number of at least 0, found a number",
-    );
-    fails(
-        "[limits]\nanswer_bytes = 0\n",
-        "config.toml:2:16: limits.answer_bytes: expected a whole number from 1 to 8388608, found 0",
-    );
-    fails(
-        "[limits]\nmoney_per_day = -2\n",
-        "config.toml:2:17: limits.money_per_day: expected a number of at least 0, found -2",
-    );
-    fails(
-        "[storage]\nsync = \"stp\"\n",
-        "config.toml:2:8: storage.sync: expected one of step, run, never, found \"stp\" (did you mean step?)",
-    );
-    fails(
-        "owners = [\"a\", 1]\n",
-        "config.toml:1:16: owners[1]: expected a string, found a whole number",
-    );
-    fails(
-        "default_agent = \"../x\"\n",
-        "config.toml:1:17: default_agent: \"../x\" is not a name: use 1 to 64 letters, digits, `_` or `-`, beginning with a letter or digit",
-    );
+fn wrong_values_name_position_key_and_remedy() {
+    for (text, want) in [
+        (
+            "[runs]\ndetect = \"yes\"\n",
+            "2:10: runs.detect: expected a boolean (true or false), found a string",
+        ),
+        (
+            "model = 4\n",
+            "1:9: model: expected a string (put it in quotes), found a whole number",
+        ),
+        (
+            "memory = 1\n",
+            "1:10: memory: expected a table of keys, found a whole number",
+        ),
+        (
+            "[limits]\ncrons = -1\n",
+            "2:9: limits.crons: expected a whole number from 0 to 4294967295, found -1",
+        ),
+        (
+            "[limits]\ntokens_per_day = 1.5\n",
+            "2:18: limits.tokens_per_day: expected a whole number of at least 0, found a number",
+        ),
+        (
+            "[limits]\nanswer_bytes = 0\n",
+            "2:16: limits.answer_bytes: expected a whole number from 1 to 8388608, found 0",
+        ),
+        (
+            "[limits]\nmoney_per_day = -2\n",
+            "2:17: limits.money_per_day: expected a number of at least 0, found -2",
+        ),
+        (
+            "[storage]\nsync = \"stp\"\n",
+            "2:8: storage.sync: expected one of step, run, never, found \"stp\" (did you mean step?)",
+        ),
+        (
+            "owners = [\"a\", 1]\n",
+            "1:16: owners[1]: expected a string (put it in quotes), found a whole number",
+        ),
+        (
+            "default_agent = \"../x\"\n",
+            "1:17: default_agent: \"../x\" is not a valid name: use 1 to 64 letters, digits, `_` or `-`, beginning with a letter or digit",
+        ),
+        (
+            "[runs]\nmode = \"full\"\n",
+            "2:8: runs.mode: expected one of read-only, ask, auto, found \"full\"",
+        ),
+        (
+            "[sandbox]\nread = [\"notes\"]\n",
+            "2:8: sandbox.read: \"notes\" is not absolute: begin it with / or ~/",
+        ),
+        (
+            "a = 1\nb = \n",
+            "2:5: not valid TOML: string values must be quoted, expected literal string",
+        ),
+        (
+            "model = \"a\"\nmodel = \"b\"\n",
+            "2:1: not valid TOML: duplicate key",
+        ),
+    ] {
+        fails(text, want);
+    }
 }
 
 #[test]
-fn providers_say_what_would_be_right() {
-    fails(
-        "[provider.a]\nkind = \"opnai\"\n",
-        "config.toml:2:8: provider.a.kind: expected one of openai, anthropic, google, bedrock, azure, ollama, offline, found \"opnai\" (did you mean openai?)",
-    );
-    fails(
-        "\n[provider.a]\nmodels = []\n",
-        "config.toml:2:1: provider.a.kind: missing, expected one of openai, anthropic, google, bedrock, azure, ollama, offline",
-    );
-    fails(
-        "[provider.a]\nkind = \"openai\"\n[provider.A]\nkind = \"openai\"\n",
-        "config.toml:3:11: provider.A: provider.a has that name already, in other case",
-    );
-    fails(
-        "[provider.\"a b\"]\nkind = \"openai\"\n",
-        "config.toml:1:11: provider.\"a b\": \"a b\" is not a name: use 1 to 64 letters, digits, `_` or `-`, beginning with a letter or digit",
-    );
-    fails(
-        "[provider.a]\nkind = \"openai\"\nmodels = [\"m\"]\n[provider.b]\nkind = \"openai\"\nmodels = [{ name = \"m\" }]\n",
-        "config.toml:6:11: provider.b.models: \"m\" is a model of provider.a already",
-    );
-    fails(
-        "[provider.a]\nkind = \"openai\"\nmodels = \"m\"\n",
-        "config.toml:3:10: provider.a.models: expected a list of names, or of tables such as { name = \"x\" }, found a string",
-    );
-    fails(
-        "[provider.a]\nkind = \"openai\"\nbase_url = \"host:1\"\n",
-        "config.toml:3:12: provider.a.base_url: expected a URL that begins with http:// or https://",
-    );
-    fails(
-        "[provider.a]\nkind = \"openai\"\napi_key = \"x\"\napi_key_file = \"y\"\n",
-        "config.toml:4:1: provider.a.api_key_file: there is an api_key already: keep one of the two",
-    );
-    fails(
-        "[provider.a]\nkind = \"openai\"\nmodels = [{ name = \"m\", price = { input = 1 } }]\n",
-        "config.toml:3:33: provider.a.models.price.output: missing, expected the price of a million tokens",
-    );
-    fails(
-        "[mcp.m]\nargs = []\n",
-        "config.toml:1:1: mcp.m.command: missing, expected command (a program) or url (a server)",
-    );
-    fails(
-        "[mcp.m]\ncommand = \"m\"\nargs = \"a b\"\n",
-        "config.toml:3:8: mcp.m.args: expected a list of strings, as in [\"one\", \"two\"], found a string",
-    );
-}
-
-#[test]
-fn mode_is_read_and_full_is_refused() {
-    assert_eq!(
-        config("[runs]\nmode = \"read-only\"\n").runs.mode,
-        Some(Mode::ReadOnly)
-    );
-    warns(
-        "[runs]\nsandbox = \"strict\"\n",
-        &[
-            "config.toml:2:1: runs.sandbox has no effect: commands always run in the sandbox; \
-           use `mode` to say what asks",
-        ],
-    );
-    fails(
-        "[runs]\nmode = \"full\"\n",
-        "config.toml:2:8: runs.mode: expected one of read-only, ask, auto, found \"full\"",
-    );
-}
-
-#[test]
-fn the_sandbox_opens_whole_paths_only() {
-    assert_eq!(config("").sandbox, Sandbox::default());
-    fails(
-        "[sandbox]\nread = [\"notes\"]\n",
-        "config.toml:1:1: sandbox.read: \"notes\" is not absolute: begin it with / or ~/",
-    );
-    fails(
-        "[sandbox]\nnetwork = \"yes\"\n",
-        "config.toml:2:11: sandbox.network: expected a boolean (true or false), found a string",
-    );
-    warns(
-        "[sandbox]\nreads = [\"/x\"]\n",
-        &["config.toml:2:1: sandbox.reads: unknown key, ignored; did you mean read?"],
-    );
-}
-
-#[test]
-fn syntax_errors_name_the_place() {
-    fails(
-        "a = 1\nb = \n",
-        "config.toml:2:5: not valid TOML: string values must be quoted, expected literal string",
-    );
-    fails(
-        "model = \"a\"\nmodel = \"b\"\n",
-        "config.toml:2:1: not valid TOML: duplicate key",
-    );
+fn wrong_providers_name_position_key_and_remedy() {
+    for (text, want) in [
+        (
+            "[provider.a]\nkind = \"opnai\"\n",
+            "2:8: provider.a.kind: expected one of openai, anthropic, google, bedrock, azure, ollama, offline, found \"opnai\" (did you mean openai?)",
+        ),
+        (
+            "\n[provider.a]\nmodels = []\n",
+            "2:1: provider.a.kind: missing: this key is required",
+        ),
+        (
+            "[provider.a]\nkind = \"openai\"\n[provider.A]\nkind = \"openai\"\n",
+            "3:11: provider.A: provider.a has the same name in other case: rename one of them",
+        ),
+        (
+            "[provider.\"a b\"]\nkind = \"openai\"\n",
+            "1:11: provider.\"a b\": \"a b\" is not a valid name: use 1 to 64 letters, digits, `_` or `-`, beginning with a letter or digit",
+        ),
+        (
+            "[provider.a]\nkind = \"openai\"\nmodels = [\"m\"]\n[provider.b]\nkind = \"openai\"\nmodels = [{ name = \"m\" }]\n",
+            "6:10: provider.b.models: \"m\" is already a model of provider.a",
+        ),
+        (
+            "[provider.a]\nkind = \"openai\"\nmodels = \"m\"\n",
+            "3:10: provider.a.models: expected a list, found a string",
+        ),
+        (
+            "[provider.a]\nkind = \"openai\"\nbase_url = \"host:1\"\n",
+            "3:12: provider.a.base_url: expected a URL that begins with http:// or https://",
+        ),
+        (
+            "[provider.a]\nkind = \"openai\"\napi_key = \"x\"\napi_key_file = \"y\"\n",
+            "4:16: provider.a.api_key_file: api_key is set as well: keep one of the two",
+        ),
+        (
+            "[provider.a]\nkind = \"openai\"\nmodels = [{ name = \"m\", price = { input = 1 } }]\n",
+            "3:33: provider.a.models[0].price.output: missing: this key is required",
+        ),
+        (
+            "[mcp.m]\nargs = []\n",
+            "1:1: mcp.m: expected command (a program) or url (a server)",
+        ),
+        (
+            "[mcp.m]\ncommand = \"m\"\nargs = \"a b\"\n",
+            "3:8: mcp.m.args: expected a list, found a string",
+        ),
+        (
+            "[mcp.m]\ncommand = \"m\"\nheaders = { a = \"b\" }\n",
+            "1:1: mcp.m: headers belong to a url: a program takes env",
+        ),
+    ] {
+        fails(text, want);
+    }
 }
 
 #[test]
 fn unknown_keys_warn_with_the_nearest() {
     warns(
-        "modle = \"x\"\n[runs]\ndetcet = true\nfrobnicate = 1\n[provider.a]\nkind = \"openai\"\napikey = \"x\"\n",
+        "modle = \"x\"\n[runs]\ndetcet = true\nfrobnicate = 1\n[provider.a]\nkind = \"openai\"\napikey = \"x\"\n\
+         models = [{ name = \"m\", contxt = 1 }]\n",
         &[
             "config.toml:1:1: modle: unknown key, ignored; did you mean model?",
             "config.toml:3:1: runs.detcet: unknown key, ignored; did you mean detect?",
             "config.toml:4:1: runs.frobnicate: unknown key, ignored",
             "config.toml:7:1: provider.a.apikey: unknown key, ignored; did you mean api_key?",
+            "config.toml:8:25: provider.a.models[0].contxt: unknown key, ignored; did you mean context?",
         ],
     );
 }
 
 #[test]
-fn a_file_that_is_not_there_means_the_defaults() {
+fn missing_file_means_the_defaults() {
     let folder = tempfile::tempdir().unwrap();
     let (config, _) = Config::load(&folder.path().join("config.toml"), &env).unwrap();
     assert_eq!(config.default_agent, "crab");

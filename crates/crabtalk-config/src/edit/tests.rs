@@ -45,7 +45,7 @@ fn no_env(_: &str) -> Option<std::ffi::OsString> {
 }
 
 #[test]
-fn an_edit_keeps_comments_and_masked_secrets() {
+fn edit_keeps_comments_and_masked_secrets() {
     let folder = Folder::with(TEXT);
     let mut file = folder.open();
     file.set(&["model"], &json!("b")).unwrap();
@@ -77,7 +77,7 @@ enabled = true
 }
 
 #[test]
-fn a_new_table_goes_behind_and_a_removed_one_goes_away() {
+fn tables_are_added_at_the_end_and_removed() {
     let folder = Folder::with("[memory]\nenabled = true\n");
     let mut file = folder.open();
     file.set(
@@ -97,7 +97,7 @@ fn a_new_table_goes_behind_and_a_removed_one_goes_away() {
 }
 
 #[test]
-fn a_file_that_somebody_else_changed_is_a_conflict() {
+fn concurrent_change_is_a_conflict() {
     let folder = Folder::with(TEXT);
     let mut file = folder.open();
     file.set(&["model"], &json!("b")).unwrap();
@@ -112,7 +112,7 @@ fn a_file_that_somebody_else_changed_is_a_conflict() {
 }
 
 #[test]
-fn an_unparsable_file_is_never_written_over() {
+fn invalid_file_is_never_overwritten() {
     let folder = Folder::with("model = \n");
     let error = ConfigFile::open(&folder.path()).unwrap_err().to_string();
     assert!(error.contains("config.toml:1:"), "{error}");
@@ -120,7 +120,7 @@ fn an_unparsable_file_is_never_written_over() {
 }
 
 #[test]
-fn an_edit_that_makes_no_configuration_is_not_saved() {
+fn edit_to_invalid_configuration_is_not_saved() {
     let folder = Folder::with(TEXT);
     let mut file = folder.open();
     file.set(&["provider", "x", "kind"], &json!("opnai"))
@@ -134,7 +134,7 @@ fn an_edit_that_makes_no_configuration_is_not_saved() {
 }
 
 #[test]
-fn senseless_edits_say_why() {
+fn senseless_edits_are_refused() {
     let folder = Folder::with(TEXT);
     for (path, value, want) in [
         (&["model", "x"][..], json!(1), "model is not a table"),
@@ -157,14 +157,14 @@ fn senseless_edits_say_why() {
 }
 
 #[test]
-fn sections_come_in_three_languages() {
+fn sections_are_read_in_three_languages() {
     for text in ["{\"kind\": \"openai\"}", "kind = 'openai'", "kind: openai"] {
         assert_eq!(parse_section(text).unwrap(), json!({"kind": "openai"}));
     }
 }
 
 #[test]
-fn a_file_that_is_not_there_is_made() {
+fn missing_file_is_created() {
     let folder = Folder::with("");
     fs::remove_file(folder.path()).unwrap();
     let mut file = folder.open();

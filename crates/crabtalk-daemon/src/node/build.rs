@@ -69,7 +69,7 @@ impl Node {
         let approvals = ground.approvals(approvals, &mut report);
         report.log();
         let store: Arc<dyn Storage> = Arc::new(ground.store());
-        let tools = Arc::new(ground.os_tools()?);
+        let tools = Arc::new(ground.os_tools(records)?);
         let ledger = ground.ledger(&models, records);
         let (bus, remote) = (ground.bus(records), ground.remote());
         let context = Arc::new(ground.context(&store, records, &tools)?);
@@ -172,11 +172,13 @@ impl Ground {
             })
     }
 
-    fn os_tools(&self) -> anyhow::Result<OsTools> {
+    fn os_tools(&self, records: &Records) -> anyhow::Result<OsTools> {
         let guardian = GuardianCommand::own()?;
         let outputs = self.home.state_dir().join("outputs");
         let environment = child_environment(std::env::vars_os());
-        let mut config = OsToolsConfig::new(guardian, self.home.root(), outputs, environment);
+        let changes = Arc::new(records.clone());
+        let home = self.home.root();
+        let mut config = OsToolsConfig::new(guardian, home, outputs, environment, changes);
         config.children = self.children.clone();
         config.open_files = self.open_files;
         config.files = self.skills.files().clone();

@@ -11,12 +11,19 @@ use tokio::signal::unix::{SignalKind, signal};
 /// Interval between removals of old events.
 const TIDY_EVERY: Duration = Duration::from_secs(3);
 
+/// Pause between two passes over all conversations.
+const MAINTAIN_EVERY: Duration = Duration::from_secs(3600);
+
+/// Pause between two steps of a pass, for concurrent runs.
+const MAINTAIN_PAUSE: Duration = Duration::from_millis(50);
+
 /// Starts the services.
 pub(crate) fn start_services(node: &Arc<Node>) {
     let services = &node.services;
     for service in [
         interrupted_runs(Arc::clone(node)),
         archive_index(Arc::clone(node)),
+        conversation_index(Arc::clone(node)),
         skill_findings(Arc::clone(node)),
         trash(Arc::clone(node)),
         event_logs(Arc::clone(node)),
@@ -62,6 +69,21 @@ fn archive_index(node: Arc<Node>) -> Service {
         async move {
             index_archives(&archives).await;
             Ok(())
+        }
+    })
+}
+
+/// Indexes conversations for lists and searches.
+fn conversation_index(node: Arc<Node>) -> Service {
+    Service::restarted("conversation-index", "store", move |_| {
+        let storage = Arc::clone(node.runtime.storage());
+        async move {
+            loop {
+                while storage.maintain().await? {
+                    tokio::time::sleep(MAINTAIN_PAUSE).await;
+                }
+                tokio::time::sleep(MAINTAIN_EVERY).await;
+            }
         }
     })
 }

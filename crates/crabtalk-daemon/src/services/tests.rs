@@ -117,7 +117,7 @@ async fn a_vital_service_that_returns_or_panics_ends_the_daemon_too() {
         let broken = services.broken().await;
         let why = match panics {
             true => "it panicked: out of beat",
-            false => "it returned, although it runs as long as the daemon",
+            false => "it returned before the daemon's end",
         };
         assert_eq!(broken, format!("the service \"heart\" failed: {why}"));
     }

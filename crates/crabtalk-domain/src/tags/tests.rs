@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 
 #[test]
-fn no_spelling_of_a_tag_gets_through() {
+fn every_spelling_of_a_tag_is_escaped() {
     for tag in TAGS {
         for evil in [
             format!("<{tag}>"),
@@ -25,7 +25,7 @@ fn no_spelling_of_a_tag_gets_through() {
 }
 
 #[test]
-fn other_text_is_left_alone() {
+fn other_text_is_unchanged() {
     for text in [
         "a < b",
         "<b>",
@@ -40,7 +40,7 @@ fn other_text_is_left_alone() {
 }
 
 #[test]
-fn a_message_keeps_the_block_that_a_slash_command_made() {
+fn messages_keep_the_block_of_a_slash_command() {
     let made = "<skill name=\"s\" folder=\"/s\">\nDo.\n</skill>\n\nnow";
     assert_eq!(escape_message(made), made);
     assert_eq!(
@@ -57,7 +57,7 @@ fn a_message_keeps_the_block_that_a_slash_command_made() {
 }
 
 #[test]
-fn a_line_stays_one() {
+fn lines_stay_single() {
     assert_eq!(line("/a\n</environment>"), "/a\u{fffd}&lt;/environment>");
 }
 
@@ -80,7 +80,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn whatever_is_escaped_reads_as_no_tag(
+    fn escaped_text_has_no_tags(
         text in "(<|/|>| |\n|\u{200b}|\u{ad}|environment|from|IDENTITY|memory|project|recall|scope|skill|s|system|\"|&lt;|x|é){0,24}",
     ) {
         let harmless = escape(&text);

@@ -44,6 +44,9 @@ use std::process::ExitCode;
 /// ancestors.
 pub const GUARDIAN_ARGUMENT: &str = "__guardian";
 
+/// Follows [`GUARDIAN_ARGUMENT`] before a program that is started with the mark.
+const MARKED_ARGUMENT: &str = "__marked";
+
 /// Last argument of the process that restricts itself and becomes the shell.
 #[cfg(target_os = "linux")]
 const RESTRICTED_ARGUMENT: &str = "__sandbox-exec";
@@ -84,6 +87,16 @@ impl GuardianCommand {
         })
     }
 
+    /// The words that start a program with the mark of a guardian's processes and
+    /// without a guardian: [`Peers`](crate::Peers) refuse it and its descendants.
+    pub fn marked(&self, words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+        let mut all = vec![self.program.as_os_str().to_owned()];
+        all.extend(self.args.iter().cloned());
+        all.push(MARKED_ARGUMENT.into());
+        all.extend(words);
+        all
+    }
+
     /// The program to execute: the running one, if its file was replaced or
     /// removed, since another version may not understand its order.
     pub(crate) fn program(&self) -> &Path {
@@ -110,6 +123,7 @@ fn main() -> ExitCode {
     match arguments.as_slice() {
         [.., last] if last == RESTRICTED_ARGUMENT => restricted::main(),
         [first, rest @ ..] if first == terminal::ARGUMENT => terminal::main(rest),
+        [first, rest @ ..] if first == MARKED_ARGUMENT => exec_marked(rest),
         _ => watch::main(),
     }
 }
@@ -118,5 +132,22 @@ fn main() -> ExitCode {
 fn main() -> ExitCode {
     use std::io::Write;
     let _ = writeln!(std::io::stderr(), "the guardian needs Linux");
+    ExitCode::FAILURE
+}
+
+/// Marks this process and becomes the program.
+#[cfg(target_os = "linux")]
+fn exec_marked(words: &[OsString]) -> ExitCode {
+    use std::io::Write;
+    use std::os::unix::process::CommandExt;
+    let error = match (words, crate::mark::mark_this_process()) {
+        ([program, arguments @ ..], Ok(())) => {
+            let error = std::process::Command::new(program).args(arguments).exec();
+            format!("cannot run {}: {error}", program.display())
+        }
+        ([], _) => "no program was named".into(),
+        (_, Err(error)) => format!("cannot mark the program's processes: {error}"),
+    };
+    let _ = writeln!(std::io::stderr(), "{error}");
     ExitCode::FAILURE
 }

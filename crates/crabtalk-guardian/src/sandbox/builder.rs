@@ -51,7 +51,8 @@ impl PolicyBuilder<'_> {
     ///
     /// # Errors
     /// The machine lacks the namespaces that hosts need; a granted or configured
-    /// path is too wide; git's configuration cannot be protected.
+    /// path is too wide; git's configuration cannot be protected, or secret
+    /// files cannot all be hidden from a command with network.
     pub fn build(&self) -> Result<SandboxPolicy, String> {
         if !self.hosts.is_empty() && !self.namespaces {
             return Err("the command was not run: `hosts` needs network namespaces, which this machine does not allow (`crabtalk doctor` says what helps). Ask for outside the sandbox with `escalate` and a reason".into());
@@ -81,7 +82,7 @@ impl PolicyBuilder<'_> {
             if !hosts.is_empty() {
                 let cwd = std::iter::once(self.cwd.path.as_path());
                 for folder in cwd.chain(searched.iter().map(PathBuf::as_path)) {
-                    let found = secrets::in_project(folder);
+                    let found = secrets::in_project(folder)?;
                     places.add(found.iter().map(PathBuf::as_path), Right::Hidden);
                 }
             }

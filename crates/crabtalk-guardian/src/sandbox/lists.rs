@@ -60,10 +60,10 @@ pub(super) const SECRETS: &str = "
     .bash_history .zsh_history .python_history .local/share/fish/fish_history
 ";
 
-/// Files of a project that are hidden while a command reaches the network: a
-/// whole name, or one that begins (`x*`) or ends (`*x`) so.
+/// Files of a project that are hidden while a command reaches the network, in
+/// lower case: a whole name, or one that begins (`x*`) or ends (`*x`) so.
 pub(super) const SECRET_FILES: &str = "
-    .env .env.* *.pem *.key *.p12 *.pfx id_rsa* id_ed25519* id_ecdsa*
+    .env .env.* *.env .envrc *.pem *.key *.p8 *.p12 *.pfx *.jks id_rsa* id_ed25519* id_ecdsa*
     .npmrc .pypirc .netrc credentials.json service-account*.json
 ";
 

@@ -6,13 +6,17 @@ use std::fs::DirEntry;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Entries per search, upper folders first.
-const MAX_ENTRIES: usize = 20_000;
+/// Entries that one search reads, upper folders first: some hundred
+/// milliseconds.
+const MAX_ENTRIES: usize = 200_000;
 
 /// Files below a folder that look like secrets.
-pub(super) fn in_project(folder: &Path) -> Vec<PathBuf> {
+///
+/// # Errors
+/// The folder has too many entries to search them all.
+pub(super) fn in_project(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let mut found = Vec::new();
-    search(folder, |entry, is_folder| {
+    let unsearched = search(folder, MAX_ENTRIES, |entry, is_folder| {
         let name = entry.file_name();
         let name = name.to_string_lossy();
         if is_folder {
@@ -23,7 +27,13 @@ pub(super) fn in_project(folder: &Path) -> Vec<PathBuf> {
         }
         false
     });
-    found
+    if unsearched.is_empty() {
+        return Ok(found);
+    }
+    Err(format!(
+        "the command was not run: {} has more than {MAX_ENTRIES} files and folders, so that its secret files cannot all be hidden from a command with network. Run it in a folder below, or ask for outside the sandbox with `escalate` and a reason",
+        folder.display()
+    ))
 }
 
 /// Files and folders of the system that other users may not read. As root a
@@ -34,7 +44,7 @@ pub(super) fn of_root() -> Vec<PathBuf> {
         .filter(|path| path.exists())
         .collect();
     for folder in words(ROOT_ONLY) {
-        search(Path::new(folder), |entry, is_folder| {
+        let unsearched = search(Path::new(folder), MAX_ENTRIES, |entry, is_folder| {
             let readable = if is_folder { 0o5 } else { 0o4 };
             let closed = entry
                 .metadata()
@@ -44,20 +54,27 @@ pub(super) fn of_root() -> Vec<PathBuf> {
             }
             is_folder && !closed
         });
+        found.extend(unsearched);
     }
     found
 }
 
 /// Shows every file and folder below one to `look`, which says whether a
-/// folder is entered. Links are left out.
-fn search(folder: &Path, mut look: impl FnMut(&DirEntry, bool) -> bool) {
+/// folder is entered. Links are left out. Returns the folders that were not
+/// read, or not wholly, because there are more than `most` entries.
+fn search(
+    folder: &Path,
+    most: usize,
+    mut look: impl FnMut(&DirEntry, bool) -> bool,
+) -> Vec<PathBuf> {
     let mut ahead = VecDeque::from([folder.to_path_buf()]);
     let mut entries = 0;
     while let Some(folder) = ahead.pop_front() {
-        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
             entries += 1;
-            if entries > MAX_ENTRIES {
-                return;
+            if entries > most {
+                ahead.push_front(folder);
+                return ahead.into();
             }
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() => {
@@ -72,9 +89,11 @@ fn search(folder: &Path, mut look: impl FnMut(&DirEntry, bool) -> bool) {
             }
         }
     }
+    Vec::new()
 }
 
 fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
     let is = |pattern: &'static str| match pattern.split_once('*') {
         Some((begin, end)) => {
             name.len() >= begin.len() + end.len() && name.starts_with(begin) && name.ends_with(end)
@@ -94,6 +113,9 @@ mod tests {
             (".env", true),
             (".env.production", true),
             (".env.example", false),
+            ("prod.ENV", true),
+            (".envrc", true),
+            ("AuthKey_1.P8", true),
             ("tls.key", true),
             ("key", false),
             ("id_rsa.pub", true),
@@ -102,5 +124,18 @@ mod tests {
         ] {
             assert_eq!(is_secret(name), secret, "{name}");
         }
+    }
+
+    #[test]
+    fn search_names_the_folders_that_it_did_not_read() {
+        let dir = tempfile::tempdir().expect("creates");
+        for folder in ["a/b", "c"] {
+            std::fs::create_dir_all(dir.path().join(folder)).expect("creates");
+        }
+        std::fs::write(dir.path().join("a/b/.env"), "").expect("writes");
+        let unsearched = |most| search(dir.path(), most, |_, is_folder| is_folder);
+        assert_eq!(unsearched(4), [] as [PathBuf; 0]);
+        assert!(unsearched(3).contains(&dir.path().join("a/b")));
+        assert_eq!(in_project(dir.path()).map(|found| found.len()), Ok(1));
     }
 }

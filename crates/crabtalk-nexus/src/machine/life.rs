@@ -31,6 +31,7 @@ impl Turning<'_> {
         agent.adopting = false;
         agent.held = false;
         agent.waiting.clear();
+        agent.denied = 0;
         agent.quiet = Quiet::default();
         agent.plan = None;
         let flight = agent.flight.take();
@@ -174,6 +175,7 @@ impl Turning<'_> {
             (State::Offline | State::Failed, _) => Vec::new(),
             (_, Step::Launching | Step::Backoff) => {
                 agent.meters.form.clear();
+                agent.corrections = 0;
                 self.bootstrap(agent)
             }
             _ if !adopted => Vec::new(),
@@ -262,6 +264,7 @@ impl Turning<'_> {
         for waiting in std::mem::take(&mut agent.waiting) {
             agent.is_over(&waiting.prompt.id);
         }
+        agent.denied = 0;
         agent.quiet = Quiet::default();
         agent.flight = None;
         match (agent.state, agent.step) {

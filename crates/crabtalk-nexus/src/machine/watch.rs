@@ -1,6 +1,6 @@
 //! Prompts, bells, silence, and times that are up.
 
-use super::{Act, Finding, SAME_PROBES, SECOND_LOOK_MS, Turning, Verdict};
+use super::{Act, DENIALS, Finding, SAME_PROBES, SECOND_LOOK_MS, Turning, Verdict};
 use crate::agent::{Agent, Quiet, Standing, State, Step, Waiting};
 use crate::backend::Prompt;
 
@@ -62,8 +62,11 @@ impl Turning<'_> {
         agent.note = format!("it asks: {} {}", prompt.tool, first_line(&prompt.subject));
         let (standing, reason) = match verdict {
             Verdict::Allow => (Standing::Allow, String::new()),
-            Verdict::Deny(reason) => (Standing::Deny, reason),
-            Verdict::Ask => (Standing::Asked, String::new()),
+            Verdict::Deny(reason) if agent.denied < DENIALS => {
+                agent.denied += 1;
+                (Standing::Deny, reason)
+            }
+            Verdict::Deny(_) | Verdict::Ask => (Standing::Asked, String::new()),
         };
         let asked = standing == Standing::Asked;
         agent.waiting.push(Waiting {

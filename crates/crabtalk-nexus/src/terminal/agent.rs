@@ -31,6 +31,7 @@ use crate::terminal::kind::Kind;
 use crate::terminal::server::Server;
 use crate::terminal::tmux::Tmux;
 use crate::terminal::tmux::control::{Window, Windows};
+use crabtalk_guardian::GuardianCommand;
 use futures_core::Stream;
 pub use sandbox::Sandbox;
 use session::Session;
@@ -62,6 +63,9 @@ pub struct Spec {
     pub silent: Duration,
     /// The sandbox of its program, if it has one.
     pub sandbox: Option<Sandbox>,
+    /// Starts a program outside the sandbox with the guardian's mark, so that the
+    /// sockets of NEXUS and of the daemon refuse its processes.
+    pub marker: Option<GuardianCommand>,
 }
 
 /// A name of lower-case letters, digits and dashes, as logs of conversations have it.

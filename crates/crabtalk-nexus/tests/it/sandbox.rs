@@ -35,8 +35,39 @@ impl Drop for Server<'_> {
 #[cfg(target_os = "linux")]
 #[test]
 fn sandboxed_agent_cannot_reach_nexus() {
-    if !has_tools("sandboxed_agent_cannot_reach_nexus", &["tmux", "git"]) {
+    let settings = "sandbox = true\nwritable = [\"~/.probe\"]";
+    let Some((folder, answers)) = answers("sandboxed_agent", settings, PROGRAM) else {
         return;
+    };
+    let expected = "terminal\nstatus: 3\nno socket\nown configuration\nprivate home\nhooks\n\
+                    hooks stay\nno secrets\n";
+    assert_eq!(answers, expected);
+    let home = folder.path();
+    assert!(home.join(".probe/key").exists() && !home.join("outside").exists());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn unsandboxed_agent_cannot_command_nexus() {
+    let program = r#"
+{
+  test -t 0 && echo terminal
+  "$NEXUS" status >/dev/null 2>&1; echo "status: $?"
+  setsid -w "$NEXUS" approve probe >/dev/null 2>&1; echo "approve: $?"
+} >answers.new
+mv answers.new answers
+exec sleep 1000
+"#;
+    if let Some((_folder, answers)) = answers("unsandboxed_agent", "", program) {
+        assert_eq!(answers, "terminal\nstatus: 1\napprove: 1\n");
+    }
+}
+
+/// Runs NEXUS with an agent of these settings, and waits for what its program
+/// writes into the team's folder.
+fn answers(test: &str, settings: &str, agent: &str) -> Option<(tempfile::TempDir, String)> {
+    if !has_tools(test, &["tmux", "git"]) {
+        return None;
     }
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().canonicalize().unwrap();
@@ -45,12 +76,15 @@ fn sandboxed_agent_cannot_reach_nexus() {
     for folder in [&config, &home.join(".probe")] {
         std::fs::create_dir_all(folder).unwrap();
     }
+    let readable = match settings {
+        "" => String::new(),
+        _ => format!("readable = [{:?}]\n", program.parent().unwrap()),
+    };
     let team = format!(
-        "root = \"~/team\"\n[agent.PROBE]\nkind = \"probe\"\nsandbox = true\nreadable = [{:?}]\n\
+        "root = \"~/team\"\n[agent.PROBE]\nkind = \"probe\"\n{settings}\n{readable}\
          env = {{ NEXUS = {program:?} }}\n[tmux]\nsocket = {socket:?}\n[kind.probe]\n\
-         command = [\"sh\", \"-c\", '''{PROGRAM}''']\nwritable = [\"{{home}}/.probe\"]\n\
+         command = [\"sh\", \"-c\", '''{agent}''']\n\
          [kind.probe.ready]\nshows = \"never\"\n",
-        program.parent().unwrap(),
     );
     std::fs::write(config.join("nexus.toml"), team).unwrap();
     let (code, text) = said(&home, &["init"]);
@@ -70,11 +104,8 @@ fn sandboxed_agent_cannot_reach_nexus() {
         assert!(running.0.try_wait().unwrap().is_none(), "NEXUS ended");
         std::thread::sleep(Duration::from_millis(50));
     };
-    let expected = "terminal\nstatus: 3\nno socket\nown configuration\nprivate home\nhooks\n\
-                    hooks stay\nno secrets\n";
-    assert_eq!(answers, expected);
-    assert!(home.join(".probe/key").exists() && !home.join("outside").exists());
-    // The same command outside reaches it.
+    // A command from elsewhere is answered.
     let (code, text) = said(&home, &["status"]);
     assert_eq!(code, 0, "{text}");
+    Some((folder, answers))
 }

@@ -1,18 +1,18 @@
-//! Reads what a person answered (RUN-7).
+//! Parses the answers of people (RUN-7).
 
 use super::{Answer, FOR_CONVERSATION};
 use crabtalk_domain::{Ask, AskKind, AskQuestion};
 use serde_json::{Map, Value};
 
-/// Said of "Allow always" where nothing could be kept that was shown.
+/// The refusal of "Allow always" where it is not offered.
 const NOT_OFFERED: &str = "\"Allow always\" is not offered here; \"Allow once\" allows this call, and \
      a rule in the agent's file allows more; the question still waits";
 
-/// Said of "Allow prefix" where there is none to be allowed.
+/// The refusal of "Allow prefix" where it is not offered.
 const NO_PREFIX: &str = "\"Allow prefix\" is not offered here, since nobody could say what else would be \
      allowed; \"Allow once\" allows this call; the question still waits";
 
-/// Makes an answer of a reply, or says what would be one.
+/// Parses a reply, or says which replies are valid.
 pub(super) fn parse(ask: &Ask, content: &str) -> Result<Answer, String> {
     let content = content.trim();
     if content.is_empty() {
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn one_question_takes_label_number_or_free_text() {
+    fn questions_take_labels_numbers_or_text() {
         let colours = || vec![question("Which?", &["Red", "2", "Blue"], false)];
         for (reply, want) in [
             ("red", r#"{"Which?":"Red"}"#),
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn approvals_take_only_the_listed_words() {
+    fn approvals_take_only_listed_words() {
         let offered = Ask {
             always: Some(AskRule {
                 agent: "crab".into(),

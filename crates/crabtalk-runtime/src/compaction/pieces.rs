@@ -15,7 +15,7 @@ const PIECE_PERCENT: u64 = 50;
 /// Smallest piece, in tokens, so that a tiny window still gets on.
 const MIN_PIECE_TOKENS: u64 = 256;
 
-/// Everything that somebody may take for the end of a line.
+/// Characters that may be read as the end of a line.
 const BREAKS: [char; 7] = [
     '\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}',
 ];
@@ -76,13 +76,13 @@ pub(super) fn pieces(history: &[Arc<Message>], limit: u64) -> Vec<String> {
     pieces
 }
 
-/// A text of which no line looks like an entry of its own.
+/// Indents a text, so that none of its lines looks like the start of an entry.
 fn one_entry(text: &str) -> String {
     tags::escape(text).replace(BREAKS, &format!("\n{CONTINUED}"))
 }
 
-/// A message of the transcript. Only who speaks stands at the beginning of a
-/// line, so that no content can speak for somebody else.
+/// A message of the transcript. Only speakers begin a line, so that no content can
+/// imitate another speaker.
 fn line(message: &Message) -> String {
     let who = match message.role {
         Role::User => "user".to_owned(),

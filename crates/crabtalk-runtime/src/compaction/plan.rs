@@ -62,7 +62,7 @@ impl Budget {
     }
 }
 
-/// What a compaction archives and what it keeps.
+/// The archived and the kept part of a compaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Plan {
     /// Messages at the end that follow the summary verbatim.
@@ -72,7 +72,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Everything is archived: nobody waits for anything.
+    /// Archives everything, for a history without an open question.
     pub(crate) fn all() -> Self {
         Self {
             keep: 0,
@@ -113,7 +113,7 @@ impl Plan {
     /// The open question's text, if it is not among what is kept.
     pub(crate) fn open_question(&self, history: &[Arc<Message>]) -> Option<String> {
         let at = self.question.filter(|at| *at < history.len() - self.keep)?;
-        // What was shown with it is in the archive.
+        // The archive has the images.
         Some(history[at].with_notes(|image| Some(image.note())).content)
     }
 }

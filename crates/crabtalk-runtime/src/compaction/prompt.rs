@@ -1,4 +1,4 @@
-//! What a model is told to summarise (0000).
+//! The request for a summary.
 
 /// Longest open question that is repeated after a summary, in bytes. Beyond
 /// it the middle is left out; the whole is in the archive.

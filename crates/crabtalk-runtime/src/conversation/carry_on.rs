@@ -22,7 +22,7 @@ impl Conversation {
         self.ensure_open(None).await?;
         while self.has_resumable() {
             self.resume().await?;
-            // What was carried on may have taken the memory with it.
+            // The resumed run may have dropped the memory.
             self.ensure_open(None).await?;
         }
         Ok(())
@@ -34,7 +34,8 @@ impl Conversation {
     async fn resume(&mut self) -> Result<(), Error> {
         let resumed = self.try_to_resume().await;
         if resumed.is_err() {
-            // The log still says that it is open; whoever reads it next tries.
+            // The log still has the run open; the next reader tries
+            // again.
             self.forget();
         }
         resumed
@@ -57,8 +58,8 @@ impl Conversation {
             .await?;
         let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let Some(origin) = Origin::parse(&cut.origin) else {
-            // Nothing is carried on with more authority than it began with.
-            let unknown = format!("nobody knows any more who {:?} is", cut.origin);
+            // A run is never resumed with more authority than it had.
+            let unknown = format!("the origin {:?} is unknown", cut.origin);
             return self.give_up(cut, &Error::BadRequest(unknown)).await;
         };
         let request = RunRequest {
@@ -102,7 +103,7 @@ impl Conversation {
         if let Some(end) = &open.last_end {
             return Ok(end.clone());
         }
-        // It may lie before a compaction.
+        // The end may precede a compaction.
         let last = self.rt.storage.trace(&self.shared.key, open.last_run);
         let last = last.await?.and_then(|trace| trace.end);
         last.ok_or_else(nothing)
@@ -119,7 +120,7 @@ impl Conversation {
         };
         let trace = self.rt.storage.trace(&self.shared.key, run).await?;
         let end = trace.and_then(|trace| trace.end);
-        // A log that somebody mended by hand may have lost how it ended.
+        // A log repaired by hand may lack the end.
         let end = end.unwrap_or_else(|| {
             let run = RunRecord {
                 id: run,

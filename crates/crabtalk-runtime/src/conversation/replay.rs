@@ -1,5 +1,4 @@
-//! Tells a run that is over once more, to whoever retries its request
-//! (CONV-9).
+//! Replays a finished run to a client that retries its request (CONV-9).
 
 use crate::command::Job;
 use crabtalk_domain::storage::{RunPhase, RunTrace};

@@ -1,4 +1,4 @@
-//! A run's answer, for readers who want nothing else.
+//! The answer of a run, for readers that need nothing else.
 
 use super::Subscription;
 use crate::Error;
@@ -10,11 +10,11 @@ use std::sync::Arc;
 pub struct RunAnswer {
     /// The End.
     pub end: End,
-    /// What the agent said last.
+    /// The last text of the agent.
     pub text: String,
-    /// What whoever reads the run should know beside.
+    /// Notices of the run.
     pub notices: Vec<String>,
-    /// What the gate refused, the first ones.
+    /// The first refusals of the gate.
     pub denied: Vec<String>,
     /// Why the run did nothing, if the gate refused every call that it made.
     pub refusal: Option<String>,
@@ -22,7 +22,7 @@ pub struct RunAnswer {
     pub run: u64,
 }
 
-/// What became of a run's calls.
+/// How many calls were made, and whether one succeeded.
 #[derive(Default)]
 struct Calls {
     made: usize,
@@ -32,7 +32,7 @@ struct Calls {
 impl Subscription {
     /// Reads the run to its end.
     pub async fn answer(mut self) -> Result<RunAnswer, Arc<Error>> {
-        self.close_eyes();
+        self.stop_viewing();
         let (mut text, mut notices, mut calls) = (String::new(), Vec::new(), Calls::default());
         while let Some(next) = self.next().await? {
             match next.event {
@@ -64,7 +64,7 @@ impl Subscription {
         }
         let end = End {
             code: 500,
-            error: "the run's end had been read before".into(),
+            error: "the end of the run was read before".into(),
             ..End::default()
         };
         Ok(self.answered(end, text, notices, calls))
@@ -72,7 +72,7 @@ impl Subscription {
 
     fn answered(&self, end: End, text: String, notices: Vec<String>, calls: Calls) -> RunAnswer {
         let denied = self.log().denied();
-        // Refusals of members are among them, whose results are not.
+        // Refusals include those of members, results do not.
         let refused = !calls.has_worked && calls.made <= denied.len();
         let first = denied.first().filter(|_| refused);
         RunAnswer {

@@ -1,89 +1,68 @@
-//! What a run's log keeps of an event.
+//! One event of a run's log, or consecutive pieces of one text.
 
-use crabtalk_domain::storage::Position;
-use crabtalk_domain::{AgentEvent, Message, Role, ToolCallInfo};
+use crabtalk_domain::AgentEvent;
 
 /// One event, or consecutive pieces of one text.
 #[derive(Debug)]
 pub(super) struct Entry {
     first: u64,
-    pub(super) body: Body,
-    /// Up to where the conversation's log has to be read to find it there.
-    pub(super) stored: Option<Position>,
+    body: Body,
 }
 
 #[derive(Debug)]
-pub(super) enum Body {
+enum Body {
     Event(AgentEvent),
     Deltas(Deltas),
-    /// Tool calls, let go.
-    Calls,
-    /// A tool's result, let go.
-    Result {
-        call_id: String,
-        duration_ms: u64,
-    },
+    /// Dropped to bound the memory of a long run.
+    Dropped,
 }
 
-/// Consecutive pieces of one text, kept as the whole text and the place where
-/// each piece ends.
+/// Consecutive pieces of one text: the whole text, and the offset where each
+/// piece ends.
 #[derive(Debug)]
-pub(super) struct Deltas {
-    pub(super) thinking: bool,
-    /// `None` once it was let go.
-    text: Option<String>,
+struct Deltas {
+    thinking: bool,
+    text: String,
     ends: Vec<u32>,
-    /// Where the text begins within the stored message's text.
-    pub(super) offset: usize,
-}
-
-impl Deltas {
-    pub(super) fn len(&self) -> usize {
-        self.ends.last().map_or(0, |end| *end as usize)
-    }
 }
 
 impl Entry {
-    pub(super) fn one(seq: u64, event: AgentEvent, stored: Option<Position>) -> Self {
+    pub(super) fn one(seq: u64, event: AgentEvent) -> Self {
         Self {
             first: seq,
             body: Body::Event(event),
-            stored,
         }
     }
 
     pub(super) fn delta(seq: u64, thinking: bool, text: &str) -> Self {
-        let deltas = Deltas {
-            thinking,
-            text: Some(text.to_owned()),
-            ends: vec![text.len() as u32],
-            offset: 0,
-        };
         Self {
             first: seq,
-            body: Body::Deltas(deltas),
-            stored: None,
+            body: Body::Deltas(Deltas {
+                thinking,
+                text: text.to_owned(),
+                ends: vec![text.len() as u32],
+            }),
         }
     }
 
-    /// Takes the next piece of the same text; `false` if it is none.
+    /// Appends the next piece of the same text; `false` for any other.
     pub(super) fn append(&mut self, thinking: bool, piece: &str) -> bool {
         let Body::Deltas(deltas) = &mut self.body else {
             return false;
         };
-        let Some(text) = deltas.text.as_mut().filter(|_| deltas.thinking == thinking) else {
+        // Offsets do not fit beyond 4 GiB of one text.
+        let Ok(end) = u32::try_from(deltas.text.len() + piece.len()) else {
             return false;
         };
-        // Past 4 GiB of one text the offsets would not fit: begin anew.
-        let Ok(end) = u32::try_from(text.len() + piece.len()) else {
+        if deltas.thinking != thinking {
             return false;
-        };
-        text.push_str(piece);
+        }
+        deltas.text.push_str(piece);
         deltas.ends.push(end);
         true
     }
 
-    /// Bytes that an event is counted with.
+    /// Bytes of the texts in an event.
     pub(super) fn weight(event: &AgentEvent) -> usize {
         if let AgentEvent::Text(text) | AgentEvent::Thinking(text) = event {
             text.len()
@@ -100,109 +79,50 @@ impl Entry {
     pub(super) fn last(&self) -> u64 {
         match &self.body {
             Body::Deltas(deltas) => self.first + deltas.ends.len() as u64 - 1,
-            Body::Event(_) | Body::Calls | Body::Result { .. } => self.first,
+            Body::Event(_) | Body::Dropped => self.first,
         }
     }
 
-    /// The number under which a reader that has `seen` so much gets what is
-    /// next here: one piece, or all of a replay.
+    /// Whether it is the ask with this id.
+    pub(super) fn is_ask(&self, id: &str) -> bool {
+        matches!(&self.body, Body::Event(AgentEvent::AskUser(ask)) if ask.id == id)
+    }
+
+    /// The number of the next event here for a reader that has `seen` so many:
+    /// one piece, or all pieces of a replay.
     pub(super) fn upto(&self, seen: u64, replay_upto: u64) -> u64 {
         self.last().min(replay_upto).max(seen + 1).max(self.first)
     }
 
-    /// The event, unless it was let go.
+    /// The event after `seen` up to `upto`; `None` once dropped.
     pub(super) fn event(&self, seen: u64, upto: u64) -> Option<AgentEvent> {
-        match &self.body {
-            Body::Event(event) => Some(event.clone()),
-            Body::Deltas(deltas) => {
-                let text = deltas.text.as_ref()?;
-                self.piece(deltas, text, seen, upto)
-            }
-            Body::Calls | Body::Result { .. } => None,
-        }
-    }
-
-    /// Whether a stored message is the one that this entry tells of.
-    pub(super) fn is_of(&self, message: &Message) -> bool {
-        match &self.body {
-            Body::Result { call_id, .. } => message.tool_call_id == *call_id,
-            Body::Deltas(_) | Body::Calls | Body::Event(_) => message.role == Role::Assistant,
-        }
-    }
-
-    /// The event as the stored message has it.
-    pub(super) fn event_of(&self, message: &Message, seen: u64, upto: u64) -> Option<AgentEvent> {
-        match &self.body {
-            Body::Event(event) => Some(event.clone()),
-            Body::Deltas(deltas) if deltas.thinking => {
-                let whole: String = message.thinking.iter().map(|t| t.text.as_str()).collect();
-                self.piece(deltas, whole.get(deltas.offset..)?, seen, upto)
-            }
-            Body::Deltas(deltas) => {
-                self.piece(deltas, message.content.get(deltas.offset..)?, seen, upto)
-            }
-            Body::Calls => {
-                let info = |call: &crabtalk_domain::ToolCall| ToolCallInfo {
-                    call_id: call.id.clone(),
-                    name: call.name.clone(),
-                    arguments: call.arguments.clone(),
-                };
-                Some(AgentEvent::ToolStart(
-                    message.tool_calls.iter().map(info).collect(),
-                ))
-            }
-            Body::Result { duration_ms, .. } => Some(AgentEvent::ToolResult {
-                call_id: message.tool_call_id.clone(),
-                output: message.content.clone(),
-                duration_ms: *duration_ms,
-                is_error: message.is_error,
-                images: message.images.clone(),
-            }),
-        }
-    }
-
-    /// The pieces after `seen` up to `upto`, merged.
-    fn piece(&self, deltas: &Deltas, text: &str, seen: u64, upto: u64) -> Option<AgentEvent> {
+        let deltas = match &self.body {
+            Body::Event(event) => return Some(event.clone()),
+            Body::Deltas(deltas) => deltas,
+            Body::Dropped => return None,
+        };
         let offset = |seq: u64| match seq.checked_sub(self.first) {
             Some(at) => deltas.ends.get(at as usize).map(|end| *end as usize),
             None => Some(0),
         };
-        let text = text.get(offset(seen)?..offset(upto)?)?.to_owned();
-        Some(if deltas.thinking {
-            AgentEvent::Thinking(text)
-        } else {
-            AgentEvent::Text(text)
+        let text = deltas.text.get(offset(seen)?..offset(upto)?)?.to_owned();
+        Some(match deltas.thinking {
+            true => AgentEvent::Thinking(text),
+            false => AgentEvent::Text(text),
         })
     }
 
-    /// Forgets what the conversation's log has; answers how many bytes.
-    pub(super) fn let_go(&mut self) -> usize {
-        if self.stored.is_none() {
-            return 0;
-        }
-        match &mut self.body {
-            Body::Deltas(deltas) => deltas.text.take().map_or(0, |text| text.len()),
-            Body::Event(event) => {
-                let bytes = Self::weight(event);
-                if let AgentEvent::ToolStart(_) = event {
-                    self.body = Body::Calls;
-                } else if let AgentEvent::ToolResult {
-                    call_id,
-                    duration_ms,
-                    ..
-                } = event
-                {
-                    let (call_id, duration_ms) = (std::mem::take(call_id), *duration_ms);
-                    self.body = Body::Result {
-                        call_id,
-                        duration_ms,
-                    };
-                } else {
-                    return 0;
-                }
-                bytes
-            }
-            Body::Calls | Body::Result { .. } => 0,
-        }
+    /// Drops the event unless it says how the run began; answers how many bytes
+    /// of texts it had.
+    pub(super) fn drop_event(&mut self) -> usize {
+        let bytes = match &self.body {
+            Body::Deltas(deltas) => deltas.text.len(),
+            Body::Event(AgentEvent::Start { .. } | AgentEvent::UserMessage { .. }) => return 0,
+            Body::Event(event) => Self::weight(event),
+            Body::Dropped => 0,
+        };
+        self.first = self.last();
+        self.body = Body::Dropped;
+        bytes
     }
 }

@@ -1,12 +1,11 @@
-//! Events of all runs, for those who watch the whole daemon (WIRE-8).
+//! Events of all runs, for watchers of the daemon (WIRE-8).
 //!
-//! Invariants: every event has a number within the runtime's life, whether or
-//! not anybody watches; an event is held once, however many watch; so many
-//! bytes are held at most, the latest; a watcher is a place among them, and is
-//! told how many it lost when its place is gone; nobody waits for a watcher.
+//! Invariants: every event has a number within the runtime's life; an event is
+//! stored once for all watchers; at most [`MAX_BYTES`] of the latest are kept; a
+//! watcher that falls behind learns how many it lost; nothing waits for a watcher.
 //!
-//! Events are kept from the first watcher on, and for a while after the last
-//! one has gone, so that one who lost the connection finds what came meanwhile.
+//! Events are kept while a watcher exists and [`LINGER`] longer, so that a client
+//! that reconnects gets the events in between.
 
 use super::entry::Entry;
 use crabtalk_domain::{AgentEvent, AskOutcome, ConversationKey};
@@ -17,12 +16,10 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// Bytes of events that are kept, for all watchers together: some seconds of
-/// many fast streams, and little enough for a daemon that one forgot.
+/// Bytes of kept events for all watchers: some seconds of many fast streams.
 const MAX_BYTES: usize = 4 << 20;
 
-/// How long events are kept for watchers who have gone: a machine that slept
-/// for a moment, a network that was away, a client that was replaced.
+/// How long events are kept for disconnected watchers.
 const LINGER: Duration = Duration::from_secs(300);
 
 /// An event with its conversation.
@@ -30,11 +27,11 @@ const LINGER: Duration = Duration::from_secs(300);
 pub struct HubEvent {
     /// Its number within the runtime's life, from 1; given by the hub.
     pub seq: u64,
-    /// The conversation in which it happened; `None` for what belongs to none.
+    /// The conversation; `None` for events of no conversation.
     pub key: Option<Arc<ConversationKey>>,
     /// The run's number.
     pub run: u64,
-    /// Who speaks in it: the conversation's own agent, or a guest.
+    /// The agent that answers: the conversation's own, or a guest.
     pub speaker: Arc<str>,
     /// The client's id of the request that started the run; empty if it gave none.
     pub request_id: Arc<str>,
@@ -44,7 +41,7 @@ pub struct HubEvent {
     pub at: String,
 }
 
-/// How many events a subscriber lost: it was slow, or away for too long.
+/// How many events a slow or disconnected subscriber lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Missed(pub u64);
 
@@ -53,7 +50,7 @@ pub struct Missed(pub u64);
 struct Ring {
     events: VecDeque<(usize, Arc<HubEvent>)>,
     bytes: usize,
-    /// Number of the latest event, kept or not; 0 before the first.
+    /// Number of the latest event; 0 before the first.
     last: u64,
     watchers: usize,
     /// When the last watcher went; `None` before the first one.
@@ -62,12 +59,12 @@ struct Ring {
 }
 
 impl Ring {
-    /// Number of the last event that is not kept any more.
+    /// Number of the last dropped event.
     fn lost(&self) -> u64 {
         self.last - self.events.len() as u64
     }
 
-    /// Whether there may be anybody to keep events for.
+    /// Whether events are kept.
     fn is_wanted(&self) -> bool {
         self.watchers > 0 || self.left.is_some_and(|left| left.elapsed() < LINGER)
     }
@@ -89,7 +86,7 @@ impl Ring {
     }
 }
 
-/// Bytes that an event is counted with: its texts, and its own place.
+/// Bytes of an event, its texts included.
 fn weight(event: &HubEvent) -> usize {
     let texts = if let AgentEvent::UserMessage { content, .. } = &event.event {
         content.len()
@@ -119,12 +116,12 @@ struct Shared {
 
 impl Shared {
     fn ring(&self) -> MutexGuard<'_, Ring> {
-        // It is whole after every line, so a panic spoils nothing.
+        // Each change is one statement, so a panic leaves it consistent.
         self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Gives events to subscribers; costs a number while there are none.
+/// Sends events to subscribers; only counts them while there are none.
 #[derive(Debug)]
 pub(crate) struct Hub {
     shared: Arc<Shared>,
@@ -132,8 +129,8 @@ pub(crate) struct Hub {
 }
 
 impl Hub {
-    /// A hub whose life differs from every other one's, also where the clock
-    /// begins anew with the machine.
+    /// Creates a hub with a unique life, even if the clock restarts with the
+    /// machine.
     pub(crate) fn new(era_ms: i64) -> Self {
         let differs = RandomState::new().hash_one(era_ms) as u32;
         Self {
@@ -146,7 +143,7 @@ impl Hub {
         &self.life
     }
 
-    /// Numbers an event, and keeps it if there may be anybody to read it.
+    /// Numbers an event, and keeps it if a watcher may read it.
     pub(crate) fn publish(&self, event: impl FnOnce() -> HubEvent) {
         {
             let mut ring = self.shared.ring();
@@ -156,14 +153,14 @@ impl Hub {
                 return;
             }
         }
-        // Made without the lock: its text is copied.
+        // Created without the lock, since its text is copied.
         let event = event();
         let weight = weight(&event);
         self.shared.ring().push(weight, event);
         self.shared.changed.notify_waiters();
     }
 
-    /// Lets events go that nobody will come back for.
+    /// Drops events once no watcher can return.
     pub(crate) fn tidy(&self) {
         let mut ring = self.shared.ring();
         if !ring.is_wanted() {
@@ -180,7 +177,7 @@ impl Hub {
         self.subscribe_after(u64::MAX)
     }
 
-    /// Reads on behind an event; from now on, if that is yet to come.
+    /// Continues after an event; a number in the future means from now on.
     pub(crate) fn subscribe_after(&self, seq: u64) -> HubSubscription {
         let mut ring = self.shared.ring();
         ring.watchers += 1;
@@ -207,13 +204,13 @@ pub struct HubSubscription {
 }
 
 impl HubSubscription {
-    /// The number of the event behind which it reads on.
+    /// The number of the event after which it continues.
     pub fn position(&self) -> u64 {
         self.seen
     }
 
-    /// How many of the next events are lost already; they are passed over, and
-    /// `next` does not tell of them again.
+    /// How many of the next events were dropped. Skips them, and `next` does
+    /// not report them again.
     pub fn take_missed(&mut self) -> Option<Missed> {
         let lost = self.shared.ring().lost();
         let missed = lost.checked_sub(self.seen).filter(|missed| *missed > 0)?;
@@ -226,7 +223,7 @@ impl HubSubscription {
         let shared = Arc::clone(&self.shared);
         loop {
             let mut changed = std::pin::pin!(shared.changed.notified());
-            // Registered before the look, so that no event falls between.
+            // Registered before the check, so that no event is missed.
             changed.as_mut().enable();
             if let Some(missed) = self.take_missed() {
                 return Some(Err(missed));

@@ -1,8 +1,8 @@
-//! Messages that are put into a run in flight (RUN-8).
+//! Steering messages to a run in flight (RUN-8).
 //!
-//! Invariants: what was accepted is in the log before that is said, and enters the history
-//! once: at the next step, with the run's end, or when the log is next opened after whatever
-//! came between; what waits is bounded in number and in bytes.
+//! Invariants: an accepted message is in the log before it is acknowledged, and
+//! enters the history once: at the next step, with the run's end, or when the log
+//! is opened next; number and bytes of waiting messages are bounded.
 
 use super::Shared;
 use crate::Error;
@@ -19,20 +19,19 @@ pub(crate) const MAX_STEERS: usize = 64;
 /// Their bytes together: all of them enter one request.
 pub(crate) const MAX_STEER_BYTES: usize = 4 << 20;
 
-/// How much is shown of one that was not taken: enough to know it again.
+/// Bytes shown of a message that was not taken.
 const MAX_SHOWN_BYTES: usize = 200;
 
-/// What a run takes while it goes on.
+/// The steering messages that wait for the next step of a run.
 pub(crate) struct Steers {
-    /// The run, for hooks that rewrite what is put in.
+    /// The run, for hooks that rewrite messages.
     pub(crate) facts: Arc<Facts>,
     waiting: Vec<String>,
     bytes: usize,
 }
 
-/// Tells of messages that the run did not take, since its log failed; those that
-/// wait still are among them. The log says that they wait, and whoever opens it next
-/// takes them into the history.
+/// Reports messages that a run with a failed log did not take, waiting ones
+/// included. The log has them, and its next reader adds them to the history.
 pub(crate) fn tell_untaken(shared: &Shared, publisher: &Publisher, mut untaken: Vec<String>) {
     let waiting = shared.live().steers.take();
     untaken.extend(waiting.map(|mut steers| steers.take()).unwrap_or_default());
@@ -45,7 +44,7 @@ pub(crate) fn tell_untaken(shared: &Shared, publisher: &Publisher, mut untaken: 
 }
 
 impl Steers {
-    /// With what was accepted for a run that this one carries on.
+    /// Starts with the messages accepted for a resumed run.
     pub(crate) fn new(facts: Arc<Facts>, waiting: Vec<String>) -> Self {
         Self {
             facts,
@@ -54,7 +53,7 @@ impl Steers {
         }
     }
 
-    /// Whether there is room for one of so many bytes.
+    /// Checks the bounds for a message of so many bytes.
     pub(crate) fn check(&self, key: &ConversationKey, bytes: usize) -> Result<(), Error> {
         let full = |bound: String| {
             Err(Error::SteersFull {
@@ -71,8 +70,8 @@ impl Steers {
         Ok(())
     }
 
-    /// Puts one in, and into the log in the same breath, so that they wait in the
-    /// order in which the log has them. Without the log it has to be taken back.
+    /// Adds a message here and to the log under one lock, so that both have the
+    /// same order. If the log fails, call [`Steers::take_back`].
     pub(crate) fn push(
         &mut self,
         shared: &Shared,
@@ -88,7 +87,7 @@ impl Steers {
         Ok(appended)
     }
 
-    /// Takes one back that is not in the log.
+    /// Removes a message that is not in the log.
     pub(crate) fn take_back(&mut self, content: &str) {
         if let Some(at) = self.waiting.iter().rposition(|one| one == content) {
             self.bytes -= self.waiting.remove(at).len();

@@ -9,13 +9,12 @@ use crabtalk_domain::storage::{self, MetaRecord, Record};
 use crabtalk_domain::tool::{Preview, Subject};
 use crabtalk_domain::{AgentEvent, Ask, AskOutcome, AskRule, BoxFuture};
 use crabtalk_gate::Verdict;
-use crabtalk_gate::approvals::Wanted;
 use std::sync::{Arc, MutexGuard};
 
-/// For whom the run of somebody who is no owner waits.
+/// Whom a stranger's run waits for.
 const WAITS_FOR: &str = "an owner";
 
-/// Asks whoever may answer; gives what they were shown.
+/// Asks the people who may answer; returns the preview that they saw.
 pub(super) async fn ask(
     context: &CallContext,
     case: &Case<'_>,
@@ -27,8 +26,8 @@ pub(super) async fn ask(
     };
     let (preview, failed) = match preview {
         Ok(preview) => (preview, None),
-        // What may be read may be told of; of the rest nobody learns
-        // anything before it was allowed.
+        // The reason may reveal the file, so only readers of the file get
+        // it.
         Err(why) if may_read(context, case).await => return Err(why),
         Err(why) => (None, Some(why)),
     };
@@ -69,7 +68,7 @@ pub(super) async fn ask(
 /// Shows an ask, and waits for the answer.
 async fn answer(context: &CallContext, case: &Case<'_>, ask: &Arc<Ask>) -> Result<Answer, String> {
     let rt = &context.rt;
-    // Strangers must not answer for the owner: their streams do not show it.
+    // Strangers' streams do not show the ask, so that only owners answer.
     let inbox = !context.standing.is_owner;
     let pending = PendingAsk {
         key: context.audience.key().clone(),
@@ -84,7 +83,7 @@ async fn answer(context: &CallContext, case: &Case<'_>, ask: &Arc<Ask>) -> Resul
     let answered = if inbox {
         let timeout = rt.catalog.load().limits.ask_timeout;
         wait.show(move |event| audience.publish_to_watchers(&event));
-        // They know that it waits, not for what.
+        // Their own stream says that the run waits, not for what.
         context.audience.publish_to_readers(AgentEvent::Waiting {
             whom: WAITS_FOR.into(),
             timeout_secs: timeout.as_secs(),
@@ -97,7 +96,7 @@ async fn answer(context: &CallContext, case: &Case<'_>, ask: &Arc<Ask>) -> Resul
             Err(AskOutcome::Withdrawn | AskOutcome::Answered { .. }) => None,
         }
     } else {
-        // An owner's own question waits as long as the owner does.
+        // An owner's ask has no time limit.
         wait.show(move |event| audience.publish(event));
         wait.answered().await
     };
@@ -117,26 +116,14 @@ async fn answer(context: &CallContext, case: &Case<'_>, ask: &Arc<Ask>) -> Resul
     Ok(answer)
 }
 
-/// Whether exactly this was allowed for good.
+/// Whether a permanent approval covers this call.
 fn is_kept(context: &CallContext, rule: &AskRule) -> bool {
-    let wanted = Wanted {
-        agent: &rule.agent,
-        sender: &rule.sender,
-        tool: &rule.tool,
-        exact: &rule.exact,
-        cwd: &rule.cwd,
-    };
-    context
-        .rt
-        .toolbox
-        .approvals
-        .list()
-        .iter()
-        .any(|kept| kept.covers(&wanted))
+    let kept = context.rt.toolbox.approvals.list();
+    kept.iter().any(|kept| kept.covers(rule))
 }
 
-/// What "Allow always" would keep: exactly this call, or exactly this outcome
-/// of a change. `None` where no text names it.
+/// The rule that "Allow always" stores: exactly this call, or exactly this result
+/// of a change. `None` where no text describes it.
 fn rule(
     context: &CallContext,
     case: &Case<'_>,
@@ -148,7 +135,7 @@ fn rule(
             path.to_str()?;
             preview.exact.clone()
         }
-        // What would be written there is not known.
+        // The resulting file is unknown.
         (Subject::Path { write: true, .. }, None) => return None,
         (Subject::Path { path, .. }, _) => path.to_str()?.to_owned(),
         (Subject::Command(command), _) if command.access.is_wide() => return None,
@@ -164,7 +151,7 @@ fn rule(
     })
 }
 
-/// Lets the log say that a call has not begun, so that a restart can tell.
+/// Records that a call has not begun, so that a restart knows.
 async fn note_waiting(context: &CallContext, call_id: &str) -> Result<(), String> {
     let waiting = {
         let mut waiting = waiting(context);
@@ -174,8 +161,8 @@ async fn note_waiting(context: &CallContext, call_id: &str) -> Result<(), String
     append_waiting(context, waiting).await.map(drop)
 }
 
-/// Takes that back: from here on nobody knows how far the call got. It is on
-/// disk before the call begins.
+/// Withdraws that note on disk before the call begins: from here on its effect is
+/// unknown after a crash.
 async fn note_begun(context: &CallContext, call_id: &str) -> Result<(), String> {
     let waiting = {
         let mut waiting = waiting(context);

@@ -1,9 +1,8 @@
 //! Tools of the runtime itself: `set_title`, `ask_user` and `delegate`.
 
 use super::{CallContext, Effect, Outcome, deferred, delegate};
-use crate::asks::{Answer, PendingAsk};
 use crabtalk_domain::tool::{Invocation, ToolOutput, ToolSpec};
-use crabtalk_domain::{Ask, AskKind, AskOption, AskQuestion, Permission};
+use crabtalk_domain::{AskOption, AskQuestion, Permission};
 use serde_json::{Value, json};
 use std::sync::{Arc, LazyLock};
 
@@ -13,7 +12,7 @@ pub(crate) const ASK_USER: &str = "ask_user";
 /// Longest title, in characters: one line of a list.
 const MAX_TITLE_CHARS: usize = 100;
 
-/// Questions in one ask, and options in one question: what fits a screen.
+/// Questions in one ask and options in one question: one screen.
 const MAX_QUESTIONS: usize = 10;
 const MAX_OPTIONS: usize = 20;
 
@@ -123,39 +122,13 @@ async fn ask_user(context: &CallContext, arguments: &Value) -> ToolOutput {
     }
 }
 
-/// Puts questions to whoever is behind the run, in its stream; `None` where
-/// nobody can answer, or nobody has to any more.
+/// Asks the people behind the run, in its stream; `None` for an unattended run
+/// or a withdrawn question.
 pub(super) async fn ask(context: &CallContext, questions: Vec<AskQuestion>) -> Option<Value> {
     if context.standing.unattended {
         return None;
     }
-    let ask = Arc::new(Ask {
-        id: context.rt.asks.new_id(),
-        kind: AskKind::Question,
-        questions,
-        ..Ask::default()
-    });
-    let pending = PendingAsk {
-        key: context.audience.key().clone(),
-        ask,
-        asked_at: context.rt.now(),
-        inbox: false,
-    };
-    let log = Arc::clone(context.audience.log());
-    let mut wait = context.rt.asks.open(pending, Some(log));
-    let audience = Arc::clone(&context.audience);
-    wait.show(move |event| audience.publish(event));
-    match wait.answer().await {
-        Some(Answer::Questions(answers)) => Some(answers),
-        Some(
-            Answer::AllowOnce
-            | Answer::AllowAlways
-            | Answer::AllowPrefix
-            | Answer::AllowConversation
-            | Answer::Deny(_),
-        )
-        | None => None,
-    }
+    context.rt.ask(&context.audience, questions).await
 }
 
 /// Reads the arguments leniently: models also send one question alone.

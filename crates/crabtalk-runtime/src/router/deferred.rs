@@ -1,12 +1,12 @@
-//! Many tools for few tokens: names first, schemas on demand.
+//! Deferred schemas for large sets of tools.
 //!
-//! Above a budget the tools of MCP servers are not told with their schemas. The
-//! model is told their names, with a line each, and two tools: one that looks for
-//! schemas, one that calls by name. What a search finds stands in the history and
-//! changes nothing of what a provider has cached: neither the tools nor the prompt.
+//! Above a budget, the model gets the tools of MCP servers by name with a short
+//! line each, and two tools: one that searches schemas, one that calls by name.
+//! Found schemas are in the history, so the provider's cache of tools and prompt
+//! stays valid.
 //!
-//! Invariants: what is out of scope is neither named nor found; a call by name is
-//! judged as the call that it is; the list depends on the tools alone.
+//! Invariants: tools out of scope are neither listed nor found; a call by name is
+//! judged as the call to that tool; the list depends on the tools only.
 
 use crabtalk_domain::tool::{ToolOutput, ToolSpec};
 use crabtalk_domain::{Permission, ToolCall};
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// Looks for tools and gives their schemas.
+/// Searches tools and returns their schemas.
 pub(crate) const SEARCH: &str = "tool_search";
 
 /// Calls a tool by its name.
@@ -24,25 +24,25 @@ pub(crate) const CALL: &str = "tool_call";
 /// Characters of a tool's line beside its name.
 const MAX_LINE: usize = 60;
 
-/// Bytes of all lines: what goes beyond it is named without words, and beyond
-/// that by server.
+/// Bytes of the list: beyond it tools are listed without descriptions, then by
+/// server.
 const MAX_LISTED: usize = 24 << 10;
 
-/// Tools that one search gives, and bytes of their schemas.
+/// Tools in one search result, and bytes of their schemas.
 const MAX_FOUND: usize = 10;
 const MAX_FOUND_BYTES: usize = 48 << 10;
 
 /// The tools of a step.
 #[derive(Debug, Default)]
 pub(crate) struct Toolset {
-    /// What the model is told, with schemas.
+    /// The tools in the request, with schemas.
     pub(crate) offered: Arc<Vec<Arc<ToolSpec>>>,
-    /// All that is in scope.
+    /// All tools in scope.
     pub(crate) all: Arc<Vec<Arc<ToolSpec>>>,
 }
 
 impl Toolset {
-    /// Defers the tools of servers if their schemas take more than `budget` bytes.
+    /// Defers the tools of servers if their schemas exceed `budget` bytes.
     pub(crate) fn new(all: Vec<Arc<ToolSpec>>, budget: usize) -> Self {
         let all = Arc::new(all);
         let foreign = || all.iter().filter(|spec| is_deferrable(spec));
@@ -72,7 +72,7 @@ impl Toolset {
         own.or_else(|| self.all.iter().find(|spec| spec.name == name))
     }
 
-    /// The call that a call by name means; `None` for any other.
+    /// The call that a call by name stands for; `None` for any other call.
     pub(crate) fn meant(&self, call: &ToolCall) -> Option<Result<ToolCall, String>> {
         if call.name != CALL || !self.is_deferred() {
             return None;
@@ -102,7 +102,7 @@ impl Toolset {
         }))
     }
 
-    /// Looks for tools among those that are in scope.
+    /// Searches the tools in scope.
     pub(crate) fn search(&self, arguments: &Value) -> ToolOutput {
         let query = arguments["query"].as_str().unwrap_or_default();
         let words = words(query);
@@ -144,7 +144,7 @@ impl Toolset {
     }
 }
 
-/// Whether a tool may be told of without its schema.
+/// Whether a tool may be listed without its schema.
 fn is_deferrable(spec: &ToolSpec) -> bool {
     scope::mcp_server(&spec.name).is_some()
 }
@@ -160,7 +160,7 @@ fn words(text: &str) -> Vec<String> {
     words.map(str::to_lowercase).collect()
 }
 
-/// How well a tool fits: its name counts more than what it says of itself.
+/// The rank of a tool for a query: matches in the name count more.
 fn score(spec: &ToolSpec, query: &str, wanted: &[String]) -> usize {
     if spec.name == query.trim() {
         return usize::MAX;
@@ -176,7 +176,7 @@ fn score(spec: &ToolSpec, query: &str, wanted: &[String]) -> usize {
         .sum()
 }
 
-/// What a tool does, in one short line.
+/// The short description of a tool.
 fn line(spec: &ToolSpec) -> String {
     let first = spec
         .description
@@ -349,7 +349,7 @@ mod tests {
         }
     }
 
-    /// What a provider has cached is what comes first: tools, then the prompt.
+    /// The provider caches tools and prompt.
     #[test]
     fn what_is_offered_depends_on_the_tools_alone() {
         let (one, other) = (

@@ -1,10 +1,8 @@
-//! `delegate`: members work in conversations of their own, all at once
-//! (RUN-9).
+//! `delegate`: members work in separate conversations, all at once (RUN-9).
 //!
-//! Invariants: a member is in the delegating agent's scope; a member's run
-//! lives at most as long as the call, so that whatever ends the call ends
-//! everything below it; what goes wrong with one is its result, no failure of
-//! the others.
+//! Invariants: a member is in the delegating agent's scope; a member's run lives at
+//! most as long as the call; a failure of one member is its result and does not
+//! affect the others.
 
 use super::CallContext;
 use crate::Error;
@@ -33,7 +31,7 @@ const MAX_LISTED: usize = 50;
 /// Longest description of a member there, in characters.
 const MAX_DESCRIPTION_CHARS: usize = 200;
 
-/// What the tool takes, made once: only the list of members differs.
+/// The parameters without the list of members.
 static PARAMETERS: LazyLock<Schema> = LazyLock::new(|| {
     Schema::from(json!({
         "type": "object",

@@ -8,7 +8,7 @@ use crabtalk_domain::tool::{Preview, Subject};
 use crabtalk_domain::{Mode, Permission};
 use crabtalk_gate::Verdict;
 
-/// A call that may pass.
+/// An allowed call.
 pub(super) struct Permitted {
     /// The judged subject, which is opened or run.
     pub(super) subject: Subject,
@@ -16,7 +16,7 @@ pub(super) struct Permitted {
     pub(super) shown: Option<Preview>,
 }
 
-/// Lets a call pass with the judged subject, or says why not.
+/// Allows a call with the judged subject, or returns the refusal.
 pub(super) async fn permit(context: &CallContext, case: Case<'_>) -> Result<Permitted, String> {
     let call = case.call;
     let standing = context.standing;
@@ -99,9 +99,9 @@ async fn decide(
     }
 }
 
-/// What a call would do, short enough for a line of the log.
+/// The detail of a call, shortened for the log.
 fn logged(detail: &str) -> String {
-    /// The whole stands in the conversation.
+    /// The conversation has the whole text.
     const MAX_CHARS: usize = 200;
     detail.chars().take(MAX_CHARS).collect()
 }

@@ -1,6 +1,6 @@
-//! What an approval shows: all that it allows (GATE-4).
+//! The content of an approval: everything that it allows (GATE-4).
 //!
-//! Invariant: what cannot be shown whole is not asked for.
+//! Invariant: a call that cannot be shown whole is denied without asking.
 
 use super::CallContext;
 use super::case::Case;
@@ -10,11 +10,11 @@ use crabtalk_domain::{Ask, AskKind, AskOption, AskQuestion, AskRule};
 use crabtalk_gate::Verdict;
 use std::fmt::Write as _;
 
-/// Bytes that somebody can be shown before they answer: ten thousand lines,
-/// more than anybody reads, and far below what a message carries.
+/// Bytes that an approval may show: ten thousand lines, far below the size of a
+/// message.
 const MAX_SHOWN_BYTES: usize = 512 * 1024;
 
-/// Makes the ask of a call, or says why nobody could judge it.
+/// Makes the ask for a call, or refuses one that is too large to show.
 pub(super) fn approval(
     context: &CallContext,
     case: &Case<'_>,
@@ -60,7 +60,7 @@ pub(super) fn approval(
     })
 }
 
-/// All of it as one text, for clients that show nothing else.
+/// The whole ask as one text, for clients that show nothing else.
 fn question(agent: &str, tool: &str, detail: &str, preview: Option<&Preview>) -> String {
     let mut text = match detail.lines().count() {
         0 | 1 => format!("Allow {agent} to run {tool}: {detail}"),

@@ -1,4 +1,4 @@
-//! What the rules say of a call, by itself and by what was allowed for good (GATE-2).
+//! Verdicts by the rules and by permanent approvals (GATE-2).
 
 use super::CallContext;
 use super::case::Case;
@@ -7,8 +7,8 @@ use crabtalk_domain::{Origin, Permission, PermissionRule, Sender};
 use crabtalk_gate::{Disk, Question, Standing, Verdict, approvals, disk, judge, words};
 use std::sync::Arc;
 
-/// Asks the rules. Off this thread, since links on a slow disk may have
-/// to be followed.
+/// Judges a call on a blocking thread, since links on a slow disk may have to be
+/// followed.
 pub(super) async fn judged_by(
     context: &CallContext,
     case: &Case<'_>,
@@ -16,7 +16,7 @@ pub(super) async fn judged_by(
     standing: Standing,
 ) -> Verdict {
     let user_home = context.rt.catalog.load().user_home.clone();
-    // What is there for whoever can be asked counts for nobody else.
+    // Approvals hold only for runs in which a person can be asked.
     let approvals = if context.standing.unattended {
         Arc::default()
     } else {
@@ -62,8 +62,8 @@ pub(super) async fn judged_by(
     })
 }
 
-/// What rules of beginnings say beside those of the agent's file: where that
-/// asks for such a command by a pattern, it still asks.
+/// The verdict with prefix rules added to those of the agent's file, whose patterns
+/// still ask.
 pub(super) async fn by_prefix(
     context: &CallContext,
     case: &Case<'_>,

@@ -1,4 +1,4 @@
-//! Tells clients what happens, never before it is safe (STORE-4).
+//! Publishes events once their records are durable (STORE-4).
 
 use crate::publisher::Publisher;
 use crabtalk_domain::{AgentEvent, BoxFuture, storage};
@@ -45,7 +45,8 @@ impl Announcer {
                     *synced = None;
                 }
                 if outcome.is_err() {
-                    // Nobody is told of what may not be there.
+                    // Events are not published if their records
+                    // may be lost.
                     self.waiting.clear();
                 }
                 outcome?;

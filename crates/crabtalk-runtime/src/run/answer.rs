@@ -1,4 +1,4 @@
-//! Takes in a model's stream and publishes it as it comes.
+//! Reads a model's stream and publishes it.
 
 use super::Stop;
 use super::announce::Announcer;
@@ -8,7 +8,7 @@ use crate::spending::Bill;
 use crabtalk_domain::AgentEvent;
 use crabtalk_domain::model::{Chunk, Error, ErrorKind, Response};
 
-/// What is being streamed at the moment.
+/// The open block of the stream.
 #[derive(PartialEq, Eq, Clone, Copy)]
 enum Block {
     None,
@@ -16,7 +16,7 @@ enum Block {
     Thinking,
 }
 
-/// An answer in the making.
+/// An answer that is being streamed.
 pub(super) struct AnswerStream<'a> {
     publisher: &'a Publisher,
     speaker: &'a str,

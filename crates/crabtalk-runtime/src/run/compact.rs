@@ -19,7 +19,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Compacts now; `false` if the history stays as it is.
+    /// Compacts now; `false` if that failed and the history is unchanged.
     pub(super) async fn compact(&mut self) -> Result<bool, Stop> {
         self.announcer.flush().await?;
         let answered =
@@ -49,7 +49,7 @@ impl Run<'_> {
         self.publisher.publish(compaction::event(&done));
         match done {
             Ok(_) => {
-                // What was injected stands behind the summary now.
+                // The injected context now follows the summary.
                 self.injected_at = 1;
                 self.context = self.shared.live().meta.context;
                 Ok(true)

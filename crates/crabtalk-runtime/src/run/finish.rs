@@ -1,4 +1,4 @@
-//! However a run stops, what it leaves is valid and its readers are told.
+//! Ends a run: closes open calls, writes the end, reports it.
 
 use super::repeats::REPEATS;
 use super::{Outcome, Publisher, Run, Stop, Work};
@@ -16,17 +16,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
-/// Longest reason that a log keeps of a failed run: what providers answer may
-/// be a page of HTML, and its beginning says what happened.
+/// Longest reason of a failed run in the log; providers may answer with a page of
+/// HTML.
 const MAX_REASON_BYTES: usize = 2048;
 
-/// Longest answer that is told with a run's end: agents that wait for it want a result,
-/// and the conversation has the rest.
+/// Longest answer reported with a run's end; the conversation has the rest.
 const MAX_ANSWER_BYTES: usize = 8 * 1024;
 
-/// How long a run's readers wait for its End while whoever keeps account of runs
-/// hears of it: such work takes milliseconds, and a disk that hangs is nothing
-/// that a client should have to wait for.
+/// How long the End waits for the listeners, which take milliseconds unless a disk
+/// hangs.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Stop {
@@ -68,8 +66,8 @@ impl Stop {
     }
 }
 
-/// What is left to say of a run: its end, once, to everybody. It outlives the
-/// run, so that a panic is told as well.
+/// Reports the end of a run once. It outlives the run, so that a panic is reported
+/// too.
 pub(crate) struct Ending {
     rt: Arc<Inner>,
     publisher: Arc<Publisher>,
@@ -123,8 +121,8 @@ impl Ending {
         self.began.elapsed()
     }
 
-    /// The run is over: it leaves flight, whoever keeps account of runs hears of
-    /// it, its readers are told.
+    /// Ends the run: takes it out of flight, then reports its end to the
+    /// listeners and readers.
     async fn tell(&self, shared: &Shared, end: End, answer: String) {
         shared.release(self.publisher.log());
         let total = self.tally.total();
@@ -162,7 +160,7 @@ impl Ending {
         }
     }
 
-    /// The run panicked. One that nobody has heard of yet is refused.
+    /// Ends a run that panicked, or refuses it if it had not started.
     pub(crate) async fn tell_of_panic(&self, shared: &Shared) {
         let log = self.publisher.log();
         if log.run() == 0 {
@@ -288,7 +286,7 @@ impl Run<'_> {
         self.announcer.flush().await
     }
 
-    /// What the agent said last in this run, as whoever waits for its end is told.
+    /// The last text of the run, for the listeners.
     fn last_words(&self) -> String {
         let said = self.open.history.iter().skip(self.injected_at).rev();
         let mut said = said.filter(|message| message.role == Role::Assistant);
@@ -305,7 +303,7 @@ impl Run<'_> {
         let secs = (self.started.elapsed().as_millis() as u64 + 500) / 1000;
         let mut live = self.shared.live();
         live.meta.uptime_secs = live.meta.uptime_secs.saturating_add(secs);
-        // A guest reads with a window of its own.
+        // A guest's model has another context window.
         if !self.is_guest() {
             live.meta.context = self.context.or(live.meta.context);
         }

@@ -6,25 +6,37 @@ use crabtalk_domain::{AgentConfig, Mode, Origin};
 use crabtalk_gate::Standing;
 use std::path::Path;
 
-/// The mode that a run has: the agent's or the folder's, lowered or raised by
-/// what was asked for. Only an owner on the local socket raises it. A delegate
-/// has at most the mode of the run above.
-pub(super) async fn mode_of(
+/// The mode that the agent gives the run; `None` if the folder decides.
+fn of_agent(request: &RunRequest, agent: &AgentConfig) -> Option<Mode> {
+    match &request.origin {
+        Origin::Delegate { .. } => agent.mode.or(request.mode),
+        Origin::Client { .. } | Origin::Cron { .. } | Origin::Event { .. } => agent.mode,
+    }
+}
+
+/// Whether the folder allows mode `auto`, if the folder decides the mode.
+pub(super) async fn is_contained(
     rt: &Inner,
     request: &RunRequest,
     agent: &AgentConfig,
     standing: Standing,
     cwd: &Path,
+) -> bool {
+    let is_asked = of_agent(request, agent).is_none() && standing.is_owner && !standing.unattended;
+    is_asked && rt.toolbox.disk().is_contained(cwd).await
+}
+
+/// The mode that a run has: the agent's or the folder's, lowered or raised by
+/// what was asked for. Only an owner on the local socket raises it. A delegate
+/// has at most the mode of the run above.
+pub(super) fn mode_of(
+    request: &RunRequest,
+    agent: &AgentConfig,
+    standing: Standing,
+    is_contained: bool,
 ) -> Mode {
     let is_attended_owner = standing.is_owner && !standing.unattended;
-    let of_agent = match &request.origin {
-        Origin::Delegate { .. } => agent.mode.or(request.mode),
-        Origin::Client { .. } | Origin::Cron { .. } | Origin::Event { .. } => agent.mode,
-    };
-    let is_contained = match of_agent {
-        None if is_attended_owner => rt.toolbox.disk().is_contained(cwd).await,
-        None | Some(_) => false,
-    };
+    let of_agent = of_agent(request, agent);
     let own = crabtalk_gate::mode_of(of_agent, is_attended_owner, is_contained);
     let may_raise = request.may_raise_mode && is_attended_owner;
     let mode = match request.mode {

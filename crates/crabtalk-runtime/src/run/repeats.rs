@@ -1,8 +1,7 @@
-//! Notices that a run turns in circles (MODEL-7).
+//! Detects a run that repeats the same call (MODEL-7).
 //!
-//! Invariant: a call counts as repeated only while nothing new happens: one
-//! with other arguments or another result begins the count anew, so that
-//! looking at the same thing between changes is no circle.
+//! Invariant: a call with other arguments or another result resets the count, so
+//! that checking the same thing between changes is not a loop.
 
 use super::Calls;
 use std::collections::{HashMap, HashSet};
@@ -15,7 +14,7 @@ pub(super) const REPEATS: u32 = 5;
 /// Different calls that are remembered; with more than that a run gets on.
 const MAX_KNOWN: usize = 4096;
 
-/// What a run has called so far.
+/// The calls of a run so far.
 #[derive(Default)]
 pub(super) struct Repeats {
     known: HashSet<u64>,
@@ -24,8 +23,7 @@ pub(super) struct Repeats {
 }
 
 impl Repeats {
-    /// Takes in the calls of a step, and answers with the tool that is called
-    /// over and over.
+    /// Adds the calls of a step; returns the tool that is called repeatedly.
     pub(super) fn find(&mut self, step: &Calls) -> Option<String> {
         let mut found = None;
         let mut seen = HashSet::new();
@@ -33,7 +31,7 @@ impl Repeats {
             let Some(result) = result else { continue };
             let mut hasher = DefaultHasher::new();
             call.name.hash(&mut hasher);
-            // White space and the order of keys make no other call.
+            // White space and the order of keys are ignored.
             match serde_json::from_str::<serde_json::Value>(&call.arguments) {
                 Ok(arguments) => arguments.to_string().hash(&mut hasher),
                 Err(_) => call.arguments.hash(&mut hasher),
@@ -48,7 +46,7 @@ impl Repeats {
                 self.counts.clear();
                 found = None;
             }
-            // Twice at once is no circle.
+            // The same call twice in one step counts once.
             if !seen.insert(signature) {
                 continue;
             }
@@ -93,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fifth_equal_call_with_an_equal_result_ends_it() {
+    fn fifth_equal_call_is_a_loop() {
         let same: &[&str] = &["read {\"a\":1,\"b\":2} x"];
         let spaced: &[&str] = &["read {\"b\":2,\"a\":1} x"];
         assert_eq!(
@@ -104,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn another_result_or_another_argument_is_no_circle() {
+    fn different_results_are_not_a_loop() {
         let results: Vec<String> = (0..20).map(|i| format!("poll {{}} {i}")).collect();
         let steps: Vec<[&str; 1]> = results.iter().map(|r| [r.as_str()]).collect();
         let steps: Vec<&[&str]> = steps.iter().map(|s| s.as_slice()).collect();
@@ -112,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn looking_again_between_changes_is_no_circle() {
+    fn checks_between_changes_are_not_a_loop() {
         let edits: Vec<String> = (0..10).map(|i| format!("edit {{\"n\":{i}}} ok")).collect();
         let mut steps: Vec<[&str; 1]> = Vec::new();
         for edit in &edits {
@@ -124,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn two_calls_in_turn_are_a_circle_and_many_at_once_are_not() {
+    fn alternating_calls_are_a_loop() {
         let turn: Vec<&[&str]> = (0..12)
             .map(|i| -> &[&str] {
                 if i % 2 == 0 { &["a {} x"] } else { &["b {} y"] }

@@ -1,7 +1,7 @@
-//! From a request to a started run: what was said is on disk, then Start.
+//! Starts a run: the message is on disk, then Start is published.
 
 use super::announce::Synced;
-use super::mode::mode_of;
+use super::mode::{is_contained, mode_of};
 use super::repeats::Repeats;
 use super::{Announcer, Ending, Facts, Publisher, Run, RunRequest, Work};
 use crate::catalog::Catalog;
@@ -25,24 +25,21 @@ pub(super) async fn start<'a>(
 ) -> Result<Run<'a>, Error> {
     let Work { job, cut } = work;
     let catalog = rt.catalog.load_full();
-    let (speakers, facts) = composed(rt, shared, open, &catalog, &job).await?;
+    let (speakers, facts, is_contained) = composed(rt, shared, open, &catalog, &job).await?;
     let Speakers {
         guest,
         primary,
         speaker,
     } = speakers;
     let standing = standing_of(&catalog, &job.request);
-    let mode = mode_of(rt, &job.request, &speaker, standing, &facts.cwd).await;
+    let mode = mode_of(&job.request, &speaker, standing, is_contained);
     let is_carried_on = cut.is_some();
     let said = match &cut {
         Some(_) => None,
         None => Some(said(rt, &job, &facts).await?),
     };
     let Job {
-        request,
-        log,
-        audience,
-        ..
+        request, audience, ..
     } = *job;
     let number = facts.run;
     let request = RunRequest {
@@ -57,7 +54,6 @@ pub(super) async fn start<'a>(
         .keep(shared, open, &request, &facts, said.as_ref())
         .await?;
 
-    log.set_store(Arc::clone(&rt.storage), Arc::clone(&shared.key));
     let publisher = Arc::clone(ending.publisher());
     let model = rt.model_named(&speaker.model);
     let interrupted = open.interrupted.take();
@@ -69,7 +65,7 @@ pub(super) async fn start<'a>(
 
     let name = request.key.agent.as_str();
     let system = framing::system_prompt(&speaker.prompt, guest.as_deref(), name, open.has_guests);
-    let system = rt.prompts.share(&speaker.name, system);
+    let system = system.into();
     Ok(Run {
         cwd: facts.cwd.clone(),
         standing,
@@ -106,27 +102,35 @@ pub(super) async fn start<'a>(
     })
 }
 
-/// Who takes part, as hooks have it, and the run as they are told of it. Whatever
-/// hooks wait for, a kill goes on without them: the model is not asked, and what
-/// was said stays (CONV-5).
+/// The agents as hooks composed them, the facts for hooks, and whether the folder
+/// allows mode `auto`. A kill does not wait for hooks: the model is not called, and
+/// the message is kept (CONV-5).
 async fn composed(
     rt: &Inner,
     shared: &Shared,
     open: &Open,
     catalog: &Catalog,
     job: &Job,
-) -> Result<(Speakers, Arc<Facts>), Error> {
+) -> Result<(Speakers, Arc<Facts>, bool), Error> {
     let configured = Speakers::as_configured(catalog, &job.request)?;
     let mut facts = facts(rt, shared, open, catalog, &job.request, &configured);
-    let (speakers, hook) = tokio::select! {
+    let standing = standing_of(catalog, &job.request);
+    // Both wait for the disk, so they wait at the same time.
+    let both = async {
+        futures_util::join!(
+            configured.composed(rt, &facts, &job.request.content),
+            is_contained(rt, &job.request, &facts.agent, standing, &facts.cwd)
+        )
+    };
+    let ((speakers, hook), is_contained) = tokio::select! {
         biased;
         () = rt.shutdown.cancelled() => return Err(Error::ShuttingDown),
-        () = job.cancel.cancelled() => (configured, None),
-        composed = configured.composed(rt, &facts, &job.request.content) => composed,
+        () = job.cancel.cancelled() => ((configured, None), false),
+        both = both => both,
     };
     facts.agent = Arc::clone(&speakers.speaker);
     facts.hook = hook.unwrap_or(facts.hook);
-    Ok((speakers, Arc::new(facts)))
+    Ok((speakers, Arc::new(facts), is_contained))
 }
 
 fn standing_of(catalog: &Catalog, request: &RunRequest) -> Standing {
@@ -134,7 +138,7 @@ fn standing_of(catalog: &Catalog, request: &RunRequest) -> Standing {
     standing(&request.origin, sender, &catalog.owners, request.root)
 }
 
-/// The run as hooks are told of it.
+/// The facts of the run for hooks.
 fn facts(
     rt: &Inner,
     shared: &Shared,
@@ -159,17 +163,18 @@ fn facts(
     }
 }
 
-/// Who takes part in a turn.
+/// The agents of a turn.
 struct Speakers {
     guest: Option<String>,
     /// The conversation's own agent.
     primary: Arc<AgentConfig>,
-    /// Who answers: the guest, or the primary.
+    /// The agent that answers: the guest or the primary.
     speaker: Arc<AgentConfig>,
 }
 
 impl Speakers {
-    /// As hooks compose them, and the hook of this run if it has one of its own.
+    /// Composes the agents with the hooks; also returns the hook of this run,
+    /// if any.
     async fn composed(
         &self,
         rt: &Inner,
@@ -180,7 +185,8 @@ impl Speakers {
         let hook = own.as_deref().unwrap_or(&*rt.hook);
         let primary = rt.build_agent(hook, &self.primary).await;
         let speaker = match &self.guest {
-            // Without tools, and without a word of them (RUN-2).
+            // A guest has no tools, nor instructions about them
+            // (RUN-2).
             Some(_) => {
                 let mut guest = (*self.speaker).clone();
                 guest.as_guest = true;
@@ -216,8 +222,7 @@ impl Speakers {
     }
 }
 
-/// An agent with the model that was asked for. Another one answers for none that a
-/// person chose.
+/// The agent with the requested model, without its fallbacks.
 fn with_model(agent: &Arc<AgentConfig>, request: &RunRequest) -> Arc<AgentConfig> {
     match &request.model {
         None => Arc::clone(agent),
@@ -229,20 +234,20 @@ fn with_model(agent: &Arc<AgentConfig>, request: &RunRequest) -> Arc<AgentConfig
     }
 }
 
-/// What other clients are told of the message that a run answers.
+/// The user's message as other clients see it.
 fn said_event(started_as: &RunRecord, said: &Message) -> AgentEvent {
     AgentEvent::UserMessage {
-        // They find what was shown in the history.
+        // The history has the images.
         content: said.with_notes(|image| Some(image.note())).content,
         guest: started_as.guest.clone(),
         origin: started_as.origin.clone(),
     }
 }
 
-/// What the log says when a run begins.
+/// The records at the start of a run.
 struct Begun {
     started_as: RunRecord,
-    /// The run that it carries on, which is over with this.
+    /// The interrupted run that it resumes, closed by this.
     cut: Option<RunRecord>,
 }
 
@@ -269,7 +274,7 @@ impl Begun {
         cut.chain(start).chain(said).collect()
     }
 
-    /// Puts it into the log, and takes it into the working state.
+    /// Appends the records and updates the working state.
     async fn keep(
         &self,
         shared: &Shared,
@@ -289,8 +294,7 @@ impl Begun {
         })
     }
 
-    /// Tells of the run that begins: that it does, what it answers, and of one that
-    /// a crash cut off.
+    /// Publishes the start, the message, and an interrupted run.
     fn publish(
         &self,
         publisher: &Publisher,
@@ -312,8 +316,8 @@ impl Begun {
         }
     }
 
-    /// Tells whoever keeps account of runs that this one carries on another, and
-    /// answers with how it was started.
+    /// Reports the interrupted run that this one resumes; returns the start
+    /// record.
     async fn tell_of_cut(self, rt: &Inner, shared: &Shared) -> RunRecord {
         if let Some(cut) = self.cut {
             let carried_on_as = Some(self.started_as.id);
@@ -324,9 +328,9 @@ impl Begun {
     }
 }
 
-/// The beginning of a run that is in the log.
+/// A start that was appended to the log.
 struct Kept {
-    /// Resolves when it is safe there.
+    /// Resolves once it is durable.
     synced: Synced,
     /// Where context for the run is injected.
     injected_at: usize,
@@ -354,7 +358,7 @@ fn start_record(
     }
 }
 
-/// What the sender says, as hooks rewrite it.
+/// The user's message as hooks rewrite it.
 async fn said(rt: &Inner, job: &Job, facts: &Facts) -> Result<Arc<Message>, Error> {
     let content = job.request.content.clone();
     let content = tokio::select! {
@@ -369,8 +373,8 @@ async fn said(rt: &Inner, job: &Job, facts: &Facts) -> Result<Arc<Message>, Erro
 }
 
 impl Open {
-    /// Takes a run's beginning into the working state, and answers with the
-    /// index at which context for it is injected.
+    /// Adds the start of a run to the working state; returns the index for
+    /// injected context.
     fn begin_run(
         &mut self,
         shared: &Shared,
@@ -382,7 +386,7 @@ impl Open {
         self.remember_request(request, number);
         let at = match &said {
             Some(_) => self.history.len(),
-            // A run that is carried on answers the last thing that was said.
+            // A resumed run answers the last user message.
             None => self
                 .history
                 .iter()

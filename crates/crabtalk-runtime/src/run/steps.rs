@@ -15,16 +15,16 @@ use crabtalk_domain::{AgentEvent, ContextUse, Message, Role, ToolCallInfo};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Tools with their schemas, as a model is told of them.
+/// The tools in a request.
 type Offered = Arc<Vec<Arc<ToolSpec>>>;
 
 impl Run<'_> {
-    /// Steps until the model wants no more tools.
+    /// Runs steps until the model calls no more tools.
     pub(super) async fn steps(&mut self) -> Result<(), Stop> {
-        // What was accepted before a crash, if this carries a run on.
+        // Steering messages accepted before a crash.
         self.take_steers(false).await?;
         if self.is_answered() {
-            // The crash that cut it off came between its answer and its end.
+            // The crash came between the answer and the end.
             return Ok(());
         }
         self.inject().await;
@@ -55,8 +55,8 @@ impl Run<'_> {
         Err(Stop::MaxIterations(limit))
     }
 
-    /// Gets the context of this run from the hooks. They may ask somebody, so
-    /// it is part of what a kill cuts short.
+    /// Gets the context of this run from the hooks, which may ask people; a
+    /// kill cancels this.
     async fn inject(&mut self) {
         let people = Owner {
             rt: Arc::clone(self.rt),
@@ -74,14 +74,13 @@ impl Run<'_> {
         self.injected = Arc::new(injected);
     }
 
-    /// Whether the last word of the history is the answer already.
+    /// Whether the history ends with an answer.
     fn is_answered(&self) -> bool {
         let last = self.open.history.last();
         last.is_some_and(|m| m.role == Role::Assistant && m.tool_calls.is_empty())
     }
 
-    /// A request that the model finds too long compacts once and is sent
-    /// again (RUN-4).
+    /// Compacts once and asks again if the request is too long (RUN-4).
     async fn ask_model_or_make_room(
         &mut self,
         step: u32,
@@ -89,7 +88,7 @@ impl Run<'_> {
     ) -> Result<Response, Stop> {
         match self.ask_model(step, tools).await {
             Err(Stop::Model(error)) if error.kind == ErrorKind::TooLong => {
-                // Boxed, as what hardly any run needs.
+                // Boxed, since few runs need it.
                 if Box::pin(self.compact()).await? {
                     Box::pin(self.ask_model(step, tools)).await
                 } else {
@@ -108,8 +107,8 @@ impl Run<'_> {
         router::tools(self.rt, &self.speaker, &self.rt.catalog.load_full())
     }
 
-    /// What the caller said of tools, and the tools for it: one that was named has to
-    /// be in scope, and comes with its schema.
+    /// The tool choice of the caller and the tools for it: a named tool must be
+    /// in scope, and is offered with its schema.
     fn chosen(&self, tools: &Toolset) -> Result<(ToolChoice, Offered), Stop> {
         let choice = self.request.tool_choice.clone();
         let offered = Arc::clone(&tools.offered);
@@ -177,7 +176,7 @@ impl Run<'_> {
     /// How full the context is with this answer.
     fn context_of(&self, response: &Response) -> ContextUse {
         let used = response.usage.map_or(0, |usage| usage.total_tokens());
-        // Some providers say nothing of it.
+        // Some providers report no usage.
         let estimated = || {
             let answer = Message::assistant(response.content.as_str());
             self.open.history.estimated_tokens() + answer.estimated_tokens()
@@ -199,7 +198,8 @@ impl Run<'_> {
         let history = &self.open.history;
         let taken: HashSet<&str> = match message.tool_calls.is_empty() {
             true => HashSet::new(),
-            // Those of the run too: it may have been compacted meanwhile.
+            // Compaction may have removed earlier calls of this run
+            // from the history.
             false => history
                 .iter()
                 .flat_map(|m| ids(m))
@@ -238,13 +238,13 @@ impl Run<'_> {
         }
         let is_answer = !response.content.is_empty() || self.has_text || self.is_after_tools();
         let message = self.message(response);
-        let position = self.append(message).await?;
-        self.publisher.answer_stored(position);
+        self.append(message).await?;
+        self.publisher.answer_stored();
         match stop {
             Some(StopReason::ContentFilter) => Err(Stop::filtered(&self.model)),
-            // What was thought is kept, so that it can be gone on from.
+            // The reasoning is kept, so that the model can continue.
             _ if !is_answer => Err(Stop::OnlyThoughts(self.model.clone())),
-            // It reads as if it were whole.
+            // A truncated answer is not obvious to the reader.
             Some(StopReason::Length) => {
                 self.publisher.publish(AgentEvent::Notice(format!(
                     "the answer ends at {}'s limit of output; say \"go on\" to continue",
@@ -273,7 +273,7 @@ impl Run<'_> {
         self.keep_answer(response).await
     }
 
-    /// Puts the calls on disk, then announces them: nothing executes before.
+    /// Writes the calls to disk, then announces them; execution follows.
     async fn keep_calls(&mut self, response: Response) -> Result<(), Stop> {
         let message = self.message(response);
         let calls = message.tool_calls.clone();
@@ -284,7 +284,7 @@ impl Run<'_> {
         });
         let announced = AgentEvent::ToolStart(infos.collect());
         let position = self.append(message).await?;
-        self.publisher.answer_stored(position);
+        self.publisher.answer_stored();
         self.calls = Some(super::Calls {
             results: vec![None; calls.len()],
             calls,
@@ -294,9 +294,9 @@ impl Run<'_> {
         Ok(self.announcer.flush().await?)
     }
 
-    /// Takes steering messages into the history (RUN-8). At the last step the
-    /// door is closed in the same breath as it is found that nobody waits, so
-    /// that no accepted message is lost.
+    /// Adds steering messages to the history (RUN-8). At the last step,
+    /// steering is closed under the lock that finds none waiting, so that no
+    /// accepted message is lost.
     async fn take_steers(&mut self, last: bool) -> Result<bool, Stop> {
         let steers = {
             let mut live = self.shared.live();

@@ -90,15 +90,13 @@ impl Run<'_> {
             is_error: message.is_error,
             images: message.images.clone(),
         };
-        self.publisher
-            .result_stored(&message.tool_call_id, position);
         calls.results[index] = Some(message);
         self.announcer
             .after(self.shared.synced(position), vec![event]);
         Ok(())
     }
 
-    /// What a call changes about the conversation itself.
+    /// Applies a call's change of the conversation.
     async fn apply(&mut self, effect: Effect, output: ToolOutput) -> ToolOutput {
         let Effect::Title(title) = effect;
         let record = MetaRecord {

@@ -6,9 +6,9 @@ use crate::asks::PendingAsk;
 use crabtalk_domain::{ConversationKey, Principal};
 
 impl Runtime {
-    /// Answers a pending ask (RUN-7), for the owner. It bypasses the queue. What is allowed
-    /// for good is on disk when this returns; if it cannot be kept, the ask
-    /// stays as it was.
+    /// Answers a pending ask (RUN-7) for the owner, bypassing the queue. A
+    /// permanent approval is on disk when this returns; if it cannot be stored,
+    /// the ask stays pending.
     pub async fn reply(
         &self,
         key: &ConversationKey,
@@ -19,8 +19,8 @@ impl Runtime {
             .await
     }
 
-    /// [`Runtime::reply`] by a client of this principal, who is kept beside
-    /// what is allowed for good.
+    /// [`Runtime::reply`] by another principal, which is stored with a
+    /// permanent approval.
     pub async fn reply_from(
         &self,
         key: &ConversationKey,

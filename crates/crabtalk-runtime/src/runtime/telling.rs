@@ -1,4 +1,4 @@
-//! What a runtime tells of what it has and does.
+//! Read access to a runtime.
 
 use super::Runtime;
 use crate::Error;
@@ -42,7 +42,7 @@ impl Runtime {
         self.0.hub.life()
     }
 
-    /// What is in memory of a conversation.
+    /// The live state of a conversation, if it is in memory.
     pub fn live(&self, key: &ConversationKey) -> Option<LiveInfo> {
         self.0
             .registry
@@ -75,13 +75,12 @@ impl Runtime {
         self.ask_task(key, |reply| Command::LastEnd { reply }).await
     }
 
-    /// How the run of a request came out (CONV-9), as its log says: for whoever
-    /// waited for its end when the daemon was killed. Waits for what goes on in
-    /// the conversation. `None`: no run of this id ever began, or so many others
-    /// did that it is forgotten.
+    /// How the run of a request ended (CONV-9), by its log; waits for the run
+    /// in flight. `None` for an unknown or forgotten id.
     ///
     /// # Errors
-    /// What reading the log may fail with.
+    ///
+    /// A log that cannot be read.
     pub async fn outcome(
         &self,
         key: &ConversationKey,
@@ -92,8 +91,7 @@ impl Runtime {
             .await
     }
 
-    /// What an agent may do, in effect: its tools in scope, and what the gate
-    /// says of each.
+    /// An agent's tools in scope with the gate's verdicts on each.
     pub fn rights(&self, agent: &str) -> Result<(Arc<AgentConfig>, Vec<ToolRights>), Error> {
         let catalog = self.0.catalog.load_full();
         let agent = catalog.agent(agent)?;
@@ -102,7 +100,7 @@ impl Runtime {
         Ok((Arc::clone(agent), tools.collect()))
     }
 
-    /// Tells whoever watches everything how a component fares.
+    /// Publishes the state of a component to watchers.
     pub fn tell_of_component(&self, news: ComponentNews) {
         self.0.hub.publish(|| HubEvent {
             seq: 0,

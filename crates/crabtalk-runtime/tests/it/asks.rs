@@ -30,7 +30,7 @@ async fn asked(watch: &mut HubSubscription) -> (ConversationKey, String) {
 }
 
 #[tokio::test]
-async fn a_strangers_approval_goes_to_the_inbox_and_is_answered_by_id() {
+async fn strangers_approvals_go_to_the_inbox() {
     let rig = rig(danger());
     let mut watch = rig.runtime.watch();
     let run = rig
@@ -60,7 +60,7 @@ async fn a_strangers_approval_goes_to_the_inbox_and_is_answered_by_id() {
 }
 
 #[tokio::test]
-async fn an_answer_without_an_id_counts_only_once_the_ask_was_shown() {
+async fn answers_without_id_need_a_shown_ask() {
     let rig = rig(danger());
     let mut watch = rig.runtime.watch();
     let mut run = rig.submit("go");
@@ -83,7 +83,7 @@ async fn an_answer_without_an_id_counts_only_once_the_ask_was_shown() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_kept_for_good_allows_nothing() {
+async fn failed_storage_of_an_approval_allows_nothing() {
     let rig = rig(danger());
     rig.approvals.is_full.store(true, Ordering::SeqCst);
     let mut run = rig.submit("go");
@@ -102,7 +102,7 @@ async fn what_cannot_be_kept_for_good_allows_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_inbox_nobody_looks_into_denies_in_the_end() {
+async fn inbox_asks_are_denied_after_the_timeout() {
     let rig = rig(danger());
     let started = tokio::time::Instant::now();
     let run = rig
@@ -119,7 +119,7 @@ async fn an_inbox_nobody_looks_into_denies_in_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_owners_question_waits_for_days() {
+async fn owners_asks_have_no_timeout() {
     let rig = rig(danger());
     let mut run = rig.submit("go");
     read_until(&mut run, "ask").await;
@@ -136,7 +136,7 @@ async fn an_owners_question_waits_for_days() {
 }
 
 #[tokio::test]
-async fn a_strangers_own_question_is_shown_to_the_stranger() {
+async fn strangers_see_their_own_questions() {
     let question = json!({"questions": [{"question": "Colour?"}]});
     let rig = rig(vec![Reply::tool("ask_user", question), Reply::text("ok")]);
     let mut run = rig
@@ -152,7 +152,7 @@ async fn a_strangers_own_question_is_shown_to_the_stranger() {
 }
 
 #[tokio::test]
-async fn several_asks_wait_at_once_and_the_oldest_is_meant() {
+async fn answers_without_id_reach_the_oldest_ask() {
     let rig = rig(vec![
         Reply::tools([("danger", json!({"n": 1})), ("danger", json!({"n": 2}))]),
         Reply::text("ok"),
@@ -184,7 +184,7 @@ async fn several_asks_wait_at_once_and_the_oldest_is_meant() {
 }
 
 #[tokio::test]
-async fn what_is_allowed_always_is_kept_with_who_and_where() {
+async fn allow_always_stores_the_call_and_who_gave_it() {
     let rig = rig([danger(), danger(), danger()].concat());
     let mut run = rig.submit("go");
     read_until(&mut run, "ask").await;
@@ -223,7 +223,7 @@ async fn what_is_allowed_always_is_kept_with_who_and_where() {
 }
 
 #[tokio::test]
-async fn a_huge_result_is_cut_and_says_so() {
+async fn oversized_results_are_truncated_with_a_note() {
     let text = "é".repeat(600 * 1024);
     let rig = rig(vec![
         Reply::tool("echo", json!({"text": text})),
@@ -243,7 +243,7 @@ async fn a_huge_result_is_cut_and_says_so() {
 }
 
 #[tokio::test]
-async fn what_is_out_of_scope_is_neither_offered_nor_called_after_reload_too() {
+async fn out_of_scope_tools_are_hidden_and_refused_after_reload() {
     let rig = rig(vec![
         Reply::tools([("danger", json!({})), ("echo", json!({"text": "x"}))]),
         Reply::text("ok"),
@@ -288,7 +288,7 @@ async fn results_after_a_restart(rig: &Rig) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_restart_says_what_became_of_what_was_waiting() {
+async fn restart_reports_the_fate_of_waiting_calls() {
     let rig = rig(vec![Reply::tools([
         ("danger", json!({})),
         ("wait", json!({})),
@@ -323,7 +323,7 @@ async fn a_restart_says_what_became_of_what_was_waiting() {
 }
 
 #[tokio::test]
-async fn an_allowed_call_begins_only_when_the_disk_knows() {
+async fn allowed_calls_begin_after_the_sync() {
     let rig = rig(danger());
     let mut run = rig.submit("go");
     read_until(&mut run, "ask").await;

@@ -21,7 +21,7 @@ async fn outcome(tasks: &mut JoinSet<Result<String, Error>>) -> Result<String, E
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_compaction_can_be_killed_and_what_waits_behind_it_goes_on() {
+async fn killed_compactions_release_the_queue() {
     let rig = rig(vec![Reply::text("hi"), Reply::hang(), Reply::text("next")]);
     rig.run("hello").await;
     let mut compacting = compacting(&rig);
@@ -47,7 +47,7 @@ async fn a_compaction_can_be_killed_and_what_waits_behind_it_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_compaction_does_not_hold_the_queue_for_ever_nor_the_shutdown() {
+async fn compactions_have_a_timeout_and_end_at_shutdown() {
     let rig = rig(vec![
         Reply::text("hi"),
         Reply::hang(),
@@ -69,7 +69,7 @@ async fn a_compaction_does_not_hold_the_queue_for_ever_nor_the_shutdown() {
 }
 
 #[tokio::test]
-async fn a_second_compaction_with_nothing_said_since_calls_nobody() {
+async fn repeated_compaction_calls_no_model() {
     let replies = ["hi", "They greeted.", "bye", "They parted."].map(Reply::text);
     let rig = rig(replies.to_vec());
     rig.run("hello").await;
@@ -88,7 +88,7 @@ async fn a_second_compaction_with_nothing_said_since_calls_nobody() {
 }
 
 #[tokio::test]
-async fn the_state_stands_on_both_sides_of_a_marker_so_that_no_crash_parts_them() {
+async fn markers_have_the_state_on_both_sides() {
     let rig = rig(vec![Reply::text("hi"), Reply::text("They met.")]);
     rig.run("hello").await;
     let done = rig.runtime.compact(&key(), None).await;

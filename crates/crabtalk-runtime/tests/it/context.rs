@@ -33,7 +33,7 @@ fn listed(rig: &Rig) -> Option<ContextUse> {
 }
 
 #[tokio::test]
-async fn an_end_tells_the_last_request_and_not_their_sum() {
+async fn end_has_the_context_of_the_last_request() {
     let replies = vec![
         Reply::tool("echo", json!({"text": "a"})).usage(used(1_000, 10)),
         Reply::text("done").usage(used(1_200, 20)),
@@ -52,7 +52,7 @@ async fn an_end_tells_the_last_request_and_not_their_sum() {
 }
 
 #[tokio::test]
-async fn a_compaction_makes_it_small_and_a_restart_knows_it() {
+async fn context_shrinks_with_compaction_and_survives_restarts() {
     let replies = vec![
         Reply::text("a long answer").usage(used(3_000, 10)),
         Reply::text("Short.").usage(used(3_100, 5)),
@@ -74,7 +74,7 @@ async fn a_compaction_makes_it_small_and_a_restart_knows_it() {
 }
 
 #[tokio::test]
-async fn a_provider_that_says_nothing_of_it_is_estimated() {
+async fn missing_usage_is_estimated_for_the_context() {
     let model = ScriptedModel::new(vec![Reply::text("fine")]).with_context_limit(4_000);
     let rig = rig_on(model, MemoryStore::default(), catalog());
     let told = end(rig.submit(&"word ".repeat(400))).await;

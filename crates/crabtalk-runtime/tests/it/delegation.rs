@@ -59,7 +59,7 @@ fn result(events: &[String]) -> Value {
 }
 
 #[tokio::test]
-async fn members_work_at_once_in_conversations_of_their_own() {
+async fn members_work_concurrently_in_own_conversations() {
     let rig = team_rig(|last| match last {
         "go" => send(&[("ada", "one"), ("bob", "two")]),
         "one" | "two" => Reply::hang(),
@@ -93,7 +93,7 @@ async fn members_work_at_once_in_conversations_of_their_own() {
 }
 
 #[tokio::test]
-async fn the_tool_names_the_members_and_only_agents_with_members_have_it() {
+async fn only_agents_with_members_have_delegate() {
     let rig = team_rig(|_| Reply::text("hi"));
     rig.run("hi").await;
     let bob = ConversationKey::new("bob", "user").expect("valid");
@@ -147,7 +147,7 @@ async fn failures_are_results_of_their_members() {
 }
 
 #[tokio::test]
-async fn all_members_failing_is_an_error_and_an_unknown_member_is_named() {
+async fn all_failures_are_an_error_and_unknown_members_are_named() {
     let mut catalog = team();
     let mut crab = agent("crab");
     crab.scope.members = vec!["*".into()];
@@ -163,7 +163,7 @@ async fn all_members_failing_is_an_error_and_an_unknown_member_is_named() {
 }
 
 #[tokio::test]
-async fn a_kill_at_the_top_ends_everything_below() {
+async fn kill_of_the_root_ends_all_members() {
     let rig = team_rig(|last| match last {
         "go" => send(&[("ada", "mid"), ("ada", "mid"), ("ada", "mid")]),
         "mid" => send(&[("bob", "leaf"), ("bob", "leaf"), ("bob", "leaf")]),
@@ -197,7 +197,7 @@ async fn a_kill_at_the_top_ends_everything_below() {
 }
 
 #[tokio::test]
-async fn a_killed_member_is_a_failure_of_its_parent_alone() {
+async fn killed_members_fail_only_their_call() {
     let rig = team_rig(|last| match last {
         "go" => send(&[("ada", "one"), ("bob", "two")]),
         "one" => Reply::hang(),
@@ -218,7 +218,7 @@ async fn a_killed_member_is_a_failure_of_its_parent_alone() {
 }
 
 #[tokio::test]
-async fn delegation_has_a_depth() {
+async fn delegation_depth_is_bounded() {
     let mut catalog = team();
     catalog.limits.delegate_depth = 1;
     let model = ScriptedModel::answering(|request| {
@@ -244,7 +244,7 @@ async fn delegation_has_a_depth() {
 }
 
 #[tokio::test]
-async fn what_a_member_asks_is_shown_at_the_root() {
+async fn members_asks_appear_at_the_root() {
     let rig = team_rig(|last| match last {
         "go" => send(&[("ada", "middle")]),
         "middle" => send(&[("bob", "leaf")]),
@@ -280,7 +280,7 @@ async fn what_a_member_asks_is_shown_at_the_root() {
 }
 
 #[tokio::test]
-async fn a_members_authority_is_that_of_the_root() {
+async fn members_have_the_authority_of_the_root() {
     let model = || {
         ScriptedModel::answering(|request| {
             match request.messages().last().map(|m| m.content.as_str()) {
@@ -339,7 +339,7 @@ async fn a_members_authority_is_that_of_the_root() {
 }
 
 #[tokio::test]
-async fn a_member_gets_no_folder_that_its_parent_has_not() {
+async fn members_get_no_folder_beyond_the_parents() {
     let cases = [
         ("sub", None, Some("/w/sub")),
         (".", None, Some("/w")),
@@ -386,7 +386,7 @@ async fn a_member_gets_no_folder_that_its_parent_has_not() {
 }
 
 #[tokio::test]
-async fn a_folder_that_became_a_link_moves_no_member() {
+async fn replaced_folders_do_not_move_members() {
     let tasks = json!({"tasks": [{"agent": "bob", "task": "leaf", "cwd": "."}]});
     let model = ScriptedModel::new(vec![Reply::tool("delegate", tasks), Reply::text("done")]);
     // The run was given /w, in whose place somebody has put a link since.
@@ -406,7 +406,7 @@ async fn a_folder_that_became_a_link_moves_no_member() {
 }
 
 #[tokio::test]
-async fn a_member_is_steered_while_its_parent_waits() {
+async fn members_can_be_steered() {
     let rig = team_rig(|last| match last {
         "go" => send(&[("bob", "leaf")]),
         "leaf" => Reply::tool("wait", json!({})),
@@ -429,7 +429,7 @@ async fn a_member_is_steered_while_its_parent_waits() {
 }
 
 #[tokio::test]
-async fn rules_apply_to_delegate_as_to_any_tool() {
+async fn rules_apply_to_delegate() {
     let mut catalog = team();
     let mut crab = (**catalog.agent("crab").expect("there")).clone();
     crab.permissions = vec![rule("delegate", Permission::Deny)];

@@ -4,7 +4,7 @@ use crate::rig::*;
 use crabtalk_testkit::Reply;
 
 #[tokio::test]
-async fn a_title_that_was_acknowledged_survives_a_power_cut() {
+async fn acknowledged_titles_survive_power_cuts() {
     let rig = rig(vec![Reply::text("hello")]);
     rig.run("hi").await;
     let title = |title: &str| Some(title.to_owned());
@@ -26,7 +26,7 @@ async fn a_title_that_was_acknowledged_survives_a_power_cut() {
 }
 
 #[tokio::test]
-async fn a_summary_that_was_acknowledged_survives_a_power_cut() {
+async fn acknowledged_summaries_survive_power_cuts() {
     let rig = rig(vec![Reply::text("hello"), Reply::text("They greeted.")]);
     rig.run("hi").await;
     let summary = rig.runtime.compact(&key(), None).await.expect("compacts");

@@ -44,7 +44,7 @@ fn after_a_crash(rig: &Rig, replies: Vec<Reply>, catalog: Catalog) -> Rig {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_end_says_whose_it_is_and_what_came_of_it() {
+async fn ends_have_key_origin_and_outcome() {
     let usage = Usage {
         prompt_tokens: 10,
         completion_tokens: 2,
@@ -73,7 +73,7 @@ async fn an_end_says_whose_it_is_and_what_came_of_it() {
 }
 
 #[tokio::test]
-async fn a_failed_and_a_killed_run_are_told_with_their_reasons() {
+async fn ends_have_the_reason_of_failures_and_kills() {
     let rig = rig(vec![
         Reply::Error(Error::new(ErrorKind::Invalid, "no key")),
         Reply::hang(),
@@ -92,14 +92,14 @@ async fn a_failed_and_a_killed_run_are_told_with_their_reasons() {
 }
 
 #[tokio::test]
-async fn a_shutdown_is_an_end_too() {
+async fn shutdown_ends_runs_with_a_report() {
     let rig = in_flight().await;
     rig.runtime.shutdown().await;
     assert_eq!(rig.ends.lines(), ["(crab, user) 1 503"]);
 }
 
 #[tokio::test]
-async fn what_is_refused_before_its_start_has_no_end() {
+async fn refused_requests_have_no_end() {
     let rig = rig(vec![Reply::text("hello")]);
     rig.store.panic_in_opens(true);
     let events = rig.run("go").await;
@@ -111,7 +111,7 @@ async fn what_is_refused_before_its_start_has_no_end() {
 }
 
 #[tokio::test]
-async fn a_run_that_a_crash_cut_off_is_told_when_somebody_asks_for_it() {
+async fn interrupted_runs_are_reported_on_request() {
     let killed = in_flight().await;
     assert_eq!(killed.ends.lines(), Vec::<String>::new());
 
@@ -142,7 +142,7 @@ async fn a_run_that_a_crash_cut_off_is_told_when_somebody_asks_for_it() {
 }
 
 #[tokio::test]
-async fn a_run_that_a_crash_cut_off_is_told_at_the_next_message() {
+async fn interrupted_runs_are_reported_at_the_next_message() {
     let killed = in_flight().await;
     let rig = after_a_crash(&killed, vec![Reply::text("hello")], catalog());
     rig.run("hi").await;
@@ -153,7 +153,7 @@ async fn a_run_that_a_crash_cut_off_is_told_at_the_next_message() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_carried_on_says_as_which() {
+async fn resumed_runs_report_their_new_number() {
     let killed = in_flight().await;
     let rig = after_a_crash(&killed, vec![Reply::text("hello")], resuming());
     rig.runtime.resume(&key()).expect("there");
@@ -173,7 +173,7 @@ async fn a_run_that_is_carried_on_says_as_which() {
 }
 
 #[tokio::test]
-async fn nobody_asks_for_a_request_that_never_began_in_vain() {
+async fn outcome_of_unknown_requests_is_none() {
     let rig = rig(vec![]);
     let absent = ConversationKey::new("crab", "nobody").expect("valid");
     let outcome = rig.runtime.outcome(&absent, "r1").await;
@@ -183,7 +183,7 @@ async fn nobody_asks_for_a_request_that_never_began_in_vain() {
 
 /// The log says later that the run was cut off; that was told already.
 #[tokio::test]
-async fn an_end_that_could_not_be_written_is_told_once() {
+async fn unwritten_ends_are_reported_once() {
     let rig = rig(vec![
         Reply::tool("wait", json!({})),
         Reply::text("done"),
@@ -209,7 +209,7 @@ async fn an_end_that_could_not_be_written_is_told_once() {
 
 /// Its answer had room.
 #[tokio::test]
-async fn a_run_whose_end_finds_no_room_is_no_success() {
+async fn runs_fail_if_their_end_cannot_be_written() {
     let rig = rig(vec![Reply::text("hello")]);
     // What was said and the answer fit, the end does not.
     rig.store.fail_after(Some(2));
@@ -223,7 +223,7 @@ async fn a_run_whose_end_finds_no_room_is_no_success() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_hangs_at_an_end_withholds_it_for_a_moment_only_and_loses_nothing() {
+async fn slow_listeners_delay_the_end_briefly() {
     let rig = rig(vec![Reply::text("hello"), Reply::text("again")]);
     rig.ends.hang(true);
     let events = rig.run("go").await;
@@ -237,7 +237,7 @@ async fn what_hangs_at_an_end_withholds_it_for_a_moment_only_and_loses_nothing()
 }
 
 #[tokio::test]
-async fn a_listener_that_panics_harms_nobody_else() {
+async fn panicking_listeners_do_not_affect_others() {
     struct Panics;
     impl RunEnds for Panics {
         fn on_run_end<'a>(&'a self, _: &'a RunEnded) -> BoxFuture<'a, ()> {
@@ -261,7 +261,7 @@ async fn a_listener_that_panics_harms_nobody_else() {
 
 /// Members' runs have ends of their own, with where they come from.
 #[tokio::test]
-async fn the_end_of_a_member_names_who_delegated() {
+async fn ends_of_members_name_the_parent() {
     let mut catalog = catalog();
     let mut crab = agent("crab");
     crab.scope.members = vec!["ada".into()];

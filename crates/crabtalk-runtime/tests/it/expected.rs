@@ -23,7 +23,7 @@ fn with_own_model(catalog: &mut Catalog) {
 }
 
 #[tokio::test]
-async fn a_message_that_is_coming_is_told_to_the_model_that_its_run_would_ask() {
+async fn expected_messages_warm_the_model_of_the_run() {
     let rig = rig_of(with_own_model);
     rig.runtime.expect("", None).expect("the default agent");
     rig.runtime.expect("crab", None).expect("an agent");
@@ -34,7 +34,7 @@ async fn a_message_that_is_coming_is_told_to_the_model_that_its_run_would_ask() 
 }
 
 #[tokio::test]
-async fn a_message_that_is_coming_asks_no_model_and_makes_no_conversation() {
+async fn expected_messages_create_nothing() {
     let rig = rig_of(|_| ());
     rig.runtime.expect("crab", None).expect("an agent");
     assert_eq!(rig.model.expected(), ["scripted"]);
@@ -44,7 +44,7 @@ async fn a_message_that_is_coming_asks_no_model_and_makes_no_conversation() {
 }
 
 #[tokio::test]
-async fn nobody_is_told_of_a_message_where_that_is_off_also_after_a_reload() {
+async fn expected_messages_can_be_switched_off() {
     let off = |catalog: &mut Catalog| catalog.prewarm = false;
     let rig = rig_of(off);
     rig.runtime.expect("crab", None).expect("an agent");
@@ -62,7 +62,7 @@ async fn nobody_is_told_of_a_message_where_that_is_off_also_after_a_reload() {
 }
 
 #[tokio::test]
-async fn a_message_to_an_agent_that_is_not_there_is_refused_whether_or_not_anybody_is_told() {
+async fn expected_messages_to_unknown_agents_are_refused() {
     for prewarm in [true, false] {
         let rig = rig_of(|catalog| catalog.prewarm = prewarm);
         let refused = rig.runtime.expect("nobody", None);

@@ -12,7 +12,7 @@ fn guest(content: &str) -> RunRequest {
 }
 
 #[tokio::test]
-async fn a_guest_speaks_with_its_own_prompt_on_the_primarys_history() {
+async fn guests_answer_with_their_prompt_on_the_history() {
     let rig = rig(vec![
         Reply::text("I am crab"),
         Reply::text("I am ada"),
@@ -48,7 +48,7 @@ async fn a_guest_speaks_with_its_own_prompt_on_the_primarys_history() {
 }
 
 #[tokio::test]
-async fn a_guests_tool_call_is_rejected() {
+async fn tool_calls_of_guests_are_rejected() {
     let rig = rig(vec![
         Reply::tool("echo", json!({"text": "x"})).saying("let me"),
         Reply::tool("echo", json!({"text": "x"})),
@@ -65,7 +65,7 @@ async fn a_guests_tool_call_is_rejected() {
 }
 
 #[tokio::test]
-async fn the_primary_as_its_own_guest_is_a_normal_turn() {
+async fn primary_as_its_own_guest_is_a_normal_turn() {
     let rig = rig(vec![Reply::text("me")]);
     let mut request = RunRequest::new(key(), "hi");
     request.guest = Some("crab".into());

@@ -89,7 +89,7 @@ impl ToolProvider for Brought {
 }
 
 #[tokio::test]
-async fn what_a_hook_brings_runs_behind_the_gate() {
+async fn tools_of_hooks_pass_the_gate() {
     let model = ScriptedModel::new(vec![
         Reply::tool("hooked", json!({})),
         Reply::tool("closed", json!({})),
@@ -107,7 +107,7 @@ async fn what_a_hook_brings_runs_behind_the_gate() {
 }
 
 #[tokio::test]
-async fn every_method_of_the_hook_is_called() {
+async fn every_method_of_a_hook_is_called() {
     let hook = Arc::new(Everything::default());
     let model = ScriptedModel::new(vec![
         Reply::tool("hooked", json!({})),
@@ -162,7 +162,7 @@ impl Hook for ForEach {
 }
 
 #[tokio::test]
-async fn a_run_may_have_a_hook_of_its_own() {
+async fn runs_may_have_their_own_hook() {
     let hook = Arc::new(ForEach::default());
     let model = ScriptedModel::new(vec![Reply::text("one"), Reply::text("two")]);
     let rig = rig_with_hook(model, Arc::clone(&hook) as Arc<dyn Hook>);
@@ -233,7 +233,7 @@ impl Hook for Turns {
 }
 
 #[tokio::test]
-async fn an_agent_is_composed_for_each_run_and_summary_from_what_is_configured_then() {
+async fn agents_are_composed_for_each_run_and_summary() {
     let hook = Arc::new(Turns::default());
     let model = ScriptedModel::new(vec![
         Reply::tool("echo", json!({"text": "x"})),
@@ -287,7 +287,7 @@ async fn an_agent_is_composed_for_each_run_and_summary_from_what_is_configured_t
 }
 
 #[tokio::test]
-async fn what_is_put_into_a_run_goes_through_the_hook_as_well() {
+async fn steering_messages_pass_the_hook() {
     let model = ScriptedModel::new(vec![Reply::hang(), Reply::text("done")]);
     let rig = rig_with_hook(model, Arc::new(Everything::default()));
     let mut run = rig.submit("go");
@@ -321,7 +321,7 @@ impl Hook for Places {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agents_folder_acts_unless_the_conversation_has_one_of_its_own() {
+async fn conversation_folder_beats_agent_folder() {
     let places = Arc::new(Places::default());
     let model = ScriptedModel::new((0..6).map(|_| Reply::text("ok")).collect());
     let rig = rig_with_hook(model, Arc::clone(&places) as Arc<dyn Hook>);
@@ -355,15 +355,4 @@ async fn an_agents_folder_acts_unless_the_conversation_has_one_of_its_own() {
         *places,
         ["/first", "/first", "/agent", "/moved", "/own", "/once"]
     );
-}
-
-#[tokio::test]
-async fn runs_of_an_agent_hold_what_hooks_made_of_its_prompt_once() {
-    let model = ScriptedModel::new(vec![Reply::text("a"), Reply::text("b")]);
-    let rig = rig_with_hook(model, Arc::new(Everything::default()));
-    rig.run("one").await;
-    rig.run("two").await;
-    let requests = rig.model.requests();
-    assert!(requests[0].system.ends_with(" Built."));
-    assert!(Arc::ptr_eq(&requests[0].system, &requests[1].system));
 }

@@ -28,7 +28,7 @@ async fn ended(rig: &Rig) -> (String, Vec<String>) {
 }
 
 #[tokio::test]
-async fn an_answer_beyond_the_limit_of_bytes_ends_the_run_and_is_not_kept() {
+async fn answers_beyond_the_byte_limit_are_dropped() {
     let piece = "word ".repeat(20);
     let endless = || Reply::pieces(vec![piece.clone(); 11]);
     let rig = rig_with(of_bytes(1000), vec![endless(), Reply::text("in short")]);
@@ -45,7 +45,7 @@ async fn an_answer_beyond_the_limit_of_bytes_ends_the_run_and_is_not_kept() {
 }
 
 #[tokio::test]
-async fn text_thinking_and_arguments_count_together() {
+async fn byte_limit_counts_text_reasoning_and_arguments() {
     let third = "x".repeat(400);
     let thought = || Step::Send(Chunk::Thinking(third.clone()));
     let said = || Step::Send(Chunk::Text(third.clone()));
@@ -72,7 +72,7 @@ async fn text_thinking_and_arguments_count_together() {
 /// The provider's own limit: what was said is kept, and that it is not whole is
 /// told.
 #[tokio::test]
-async fn an_answer_that_the_model_had_to_end_is_kept_and_told() {
+async fn truncated_answers_are_kept_with_a_notice() {
     let cut = Reply::Steps(vec![
         Step::Send(Chunk::Text("half of".into())),
         Step::Send(Chunk::Stop(StopReason::Length)),
@@ -89,7 +89,7 @@ async fn an_answer_that_the_model_had_to_end_is_kept_and_told() {
 }
 
 #[tokio::test]
-async fn a_call_more_than_the_limit_and_none_runs() {
+async fn too_many_calls_run_none() {
     let limits = Limits {
         answer_calls: 3,
         ..Limits::default()
@@ -107,7 +107,7 @@ async fn a_call_more_than_the_limit_and_none_runs() {
 }
 
 #[tokio::test]
-async fn a_call_far_out_of_order_costs_no_memory() {
+async fn sparse_call_indexes_cost_no_memory() {
     let far = Step::Send(Chunk::ToolCallStart {
         index: u32::MAX - 1,
         id: "far".into(),
@@ -119,7 +119,7 @@ async fn a_call_far_out_of_order_costs_no_memory() {
 }
 
 #[tokio::test]
-async fn pieces_of_reasoning_have_an_end() {
+async fn pieces_of_reasoning_are_bounded() {
     let proof = |n: usize| Step::Send(Chunk::ThinkingSignature(n.to_string()));
     let rig = rig_with(
         Limits::default(),
@@ -133,7 +133,7 @@ async fn pieces_of_reasoning_have_an_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_beyond_the_limit_of_time_ends_the_run() {
+async fn answers_beyond_the_time_limit_end_the_run() {
     let limits = Limits {
         answer_time: Duration::from_secs(60),
         ..Limits::default()
@@ -155,7 +155,7 @@ async fn an_answer_beyond_the_limit_of_time_ends_the_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_never_begins_has_the_same_time() {
+async fn silent_models_have_the_same_time_limit() {
     let limits = Limits {
         answer_time: Duration::from_secs(60),
         ..Limits::default()
@@ -169,7 +169,7 @@ async fn one_that_never_begins_has_the_same_time() {
 }
 
 #[tokio::test]
-async fn a_summary_is_an_answer_too() {
+async fn limits_apply_to_summaries() {
     let rig = rig_with(
         of_bytes(1000),
         vec![
@@ -186,7 +186,7 @@ async fn a_summary_is_an_answer_too() {
 
 /// Everything else of the runtime goes on while a model never pauses.
 #[tokio::test]
-async fn a_model_that_never_pauses_leaves_others_their_turn() {
+async fn fast_models_yield_to_other_tasks() {
     let endless = Reply::pieces(vec!["x"; 100_000]);
     let rig = rig_with(Limits::default(), vec![endless]);
     let run = rig.submit("go");
@@ -203,7 +203,7 @@ async fn a_model_that_never_pauses_leaves_others_their_turn() {
 
 /// What is said all at once is told before it is kept: a disk may take long.
 #[tokio::test]
-async fn words_are_told_before_the_answer_is_put_away() {
+async fn text_is_published_before_it_is_stored() {
     let rig = rig(vec![Reply::text("all at once")]);
     let mut run = rig.submit("go");
     read_until(&mut run, "all at once").await;

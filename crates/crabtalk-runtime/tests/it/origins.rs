@@ -26,7 +26,7 @@ fn written(rig: &Rig) -> String {
 }
 
 #[tokio::test]
-async fn the_owner_is_written_as_ever_and_no_token_reads_as_the_owner() {
+async fn tokens_are_not_logged_as_the_owner() {
     for (origin, want) in [
         (Origin::local(), "client:local"),
         (token(), "client:token/local"),
@@ -91,7 +91,7 @@ async fn carried_on(origin: &str) -> (RunRecord, Vec<(u64, bool)>) {
 
 /// A golden line: what earlier versions wrote is the owner still.
 #[tokio::test]
-async fn what_old_logs_call_local_is_carried_on_as_the_owners() {
+async fn old_local_origins_resume_as_owner() {
     let (end, for_whom) = carried_on("client:local").await;
     assert_eq!((end.id, end.code), (2, 0));
     assert_eq!(for_whom, [(2, true)]);
@@ -101,7 +101,7 @@ async fn what_old_logs_call_local_is_carried_on_as_the_owners() {
 }
 
 #[tokio::test]
-async fn nothing_is_carried_on_for_whom_nobody_knows() {
+async fn unknown_origins_are_not_resumed() {
     for origin in ["client:laptop", "client:Local", "client:", "someone", ""] {
         let (end, for_whom) = carried_on(origin).await;
         assert_eq!((end.id, end.code), (1, 500), "{origin:?}");

@@ -17,7 +17,7 @@ fn under(content: &str, id: &str) -> RunRequest {
 }
 
 #[tokio::test]
-async fn a_retry_attaches_to_the_run_in_flight() {
+async fn retries_attach_to_the_run_in_flight() {
     let rig = rig(vec![Reply::hang()]);
     let mut first = rig.try_submit(with_id("hi")).expect("accepted");
     read_until(&mut first, "user hi").await;
@@ -29,7 +29,7 @@ async fn a_retry_attaches_to_the_run_in_flight() {
 }
 
 #[tokio::test]
-async fn a_retry_of_a_waiting_run_attaches_to_it() {
+async fn retries_attach_to_queued_runs() {
     let rig = rig(vec![Reply::hang(), Reply::text("second")]);
     let mut first = rig.submit("one");
     read_until(&mut first, "user one").await;
@@ -42,7 +42,7 @@ async fn a_retry_of_a_waiting_run_attaches_to_it() {
 }
 
 #[tokio::test]
-async fn a_retry_after_the_end_and_after_a_restart_gets_the_first_answer() {
+async fn retries_get_the_first_answer_after_a_restart() {
     let rig1 = rig(vec![Reply::text("the answer"), Reply::text("another")]);
     read(rig1.try_submit(with_id("hi")).expect("accepted")).await;
     rig1.run("something else").await;
@@ -60,7 +60,7 @@ async fn a_retry_after_the_end_and_after_a_restart_gets_the_first_answer() {
 }
 
 #[tokio::test]
-async fn a_retry_after_a_compaction_still_does_not_run_again() {
+async fn retries_after_compaction_do_not_run_again() {
     let rig = rig(vec![Reply::text("the answer"), Reply::text("Summary.")]);
     read(rig.try_submit(with_id("hi")).expect("accepted")).await;
     rig.runtime.compact(&key(), None).await.expect("compacted");
@@ -70,7 +70,7 @@ async fn a_retry_after_a_compaction_still_does_not_run_again() {
 }
 
 #[tokio::test]
-async fn a_retry_gets_its_own_answer_wherever_that_is_by_now() {
+async fn retries_find_answers_in_archives() {
     let answers = ["a", "b", "c", "Summary.", "d", "e"].map(Reply::text);
     let rig1 = rig(answers.to_vec());
     for id in ["1", "2", "3"] {
@@ -92,7 +92,7 @@ async fn a_retry_gets_its_own_answer_wherever_that_is_by_now() {
 }
 
 #[tokio::test]
-async fn a_retry_after_a_compaction_within_the_run_gets_the_answer() {
+async fn retries_find_answers_of_compacted_runs() {
     let mut small = catalog();
     let mut crab = agent("crab");
     crab.compact_threshold = Some(100);
@@ -115,7 +115,7 @@ async fn a_retry_after_a_compaction_within_the_run_gets_the_answer() {
 }
 
 #[tokio::test]
-async fn an_interrupted_run_is_carried_on_when_that_is_wanted() {
+async fn interrupted_runs_resume_if_configured() {
     let rig1 = rig(vec![Reply::tools([
         ("echo", json!({"text": "kept"})),
         ("wait", json!({})),
@@ -146,7 +146,7 @@ async fn an_interrupted_run_is_carried_on_when_that_is_wanted() {
 }
 
 #[tokio::test]
-async fn without_resume_a_retry_of_an_interrupted_run_says_so() {
+async fn retries_of_interrupted_runs_report_the_interruption() {
     let rig1 = rig(vec![Reply::hang()]);
     let mut run = rig1.try_submit(with_id("go")).expect("accepted");
     read_until(&mut run, "user go").await;

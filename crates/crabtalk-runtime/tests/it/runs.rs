@@ -11,7 +11,7 @@ use serde_json::json;
 use std::sync::Arc;
 
 #[tokio::test]
-async fn an_answer_streams_and_lands_in_the_log() {
+async fn answers_stream_and_are_logged() {
     let rig = rig(vec![Reply::pieces(["hi ", "there"]).thinking("hm", "sig")]);
     assert_eq!(
         rig.run("hello").await,
@@ -41,7 +41,7 @@ async fn an_answer_streams_and_lands_in_the_log() {
 }
 
 #[tokio::test]
-async fn tools_run_at_once_and_history_keeps_the_order_of_calls() {
+async fn tools_run_concurrently_with_results_in_call_order() {
     let rig = rig(vec![
         Reply::tools([("wait", json!({})), ("echo", json!({"text": "fast"}))]),
         Reply::text("done"),
@@ -80,7 +80,7 @@ async fn tools_run_at_once_and_history_keeps_the_order_of_calls() {
 }
 
 #[tokio::test]
-async fn everything_announced_survives_a_power_cut() {
+async fn announced_events_survive_power_cuts() {
     let rig = rig(vec![
         Reply::tool("echo", json!({"text": "x"})),
         Reply::text("done"),
@@ -99,7 +99,7 @@ async fn everything_announced_survives_a_power_cut() {
 }
 
 #[tokio::test]
-async fn a_call_is_on_disk_before_it_executes_and_not_announced_before_the_sync() {
+async fn calls_are_on_disk_before_they_execute() {
     let rig = rig(vec![
         Reply::tool("echo", json!({"text": "x"})),
         Reply::text("done"),
@@ -115,7 +115,7 @@ async fn a_call_is_on_disk_before_it_executes_and_not_announced_before_the_sync(
 }
 
 #[tokio::test]
-async fn kill_discards_the_partial_answer_and_keeps_the_question() {
+async fn kill_drops_the_partial_answer() {
     let rig = rig(vec![
         Reply::hang_after("half an ans"),
         Reply::text("hello again"),
@@ -138,7 +138,7 @@ async fn kill_discards_the_partial_answer_and_keeps_the_question() {
 }
 
 #[tokio::test]
-async fn kill_closes_open_calls_so_that_the_next_request_is_valid() {
+async fn kill_closes_open_calls() {
     let rig = rig(vec![
         Reply::tools([("wait", json!({})), ("echo", json!({"text": "kept"}))]),
         Reply::text("next"),
@@ -160,7 +160,7 @@ async fn kill_closes_open_calls_so_that_the_next_request_is_valid() {
 }
 
 #[tokio::test]
-async fn a_crash_leaves_a_valid_conversation_and_the_next_client_is_told() {
+async fn crashes_leave_a_valid_history_and_are_reported() {
     let rig1 = rig(vec![Reply::tools([
         ("wait", json!({})),
         ("echo", json!({"text": "kept"})),
@@ -201,7 +201,7 @@ async fn a_crash_leaves_a_valid_conversation_and_the_next_client_is_told() {
 }
 
 #[tokio::test]
-async fn runs_of_a_conversation_queue_and_others_do_not_wait() {
+async fn runs_queue_per_conversation() {
     let rig = rig(vec![
         Reply::hang(),
         Reply::text("other"),
@@ -226,7 +226,7 @@ async fn runs_of_a_conversation_queue_and_others_do_not_wait() {
 }
 
 #[tokio::test]
-async fn a_run_that_waits_is_told_its_place_whenever_it_changes() {
+async fn queued_runs_report_changes_of_their_place() {
     let rig = rig(vec![Reply::hang(), Reply::hang(), Reply::text("third")]);
     let mut first = rig.submit("one");
     assert_eq!(first.waits().await, None, "nothing is in front");
@@ -255,7 +255,7 @@ async fn a_run_that_waits_is_told_its_place_whenever_it_changes() {
 }
 
 #[tokio::test]
-async fn a_full_queue_is_429_and_names_the_bound() {
+async fn full_queues_refuse_with_429() {
     let mut catalog = catalog();
     catalog.limits.queued_runs = 1;
     let rig = rig_on(
@@ -277,7 +277,7 @@ async fn a_full_queue_is_429_and_names_the_bound() {
 }
 
 #[tokio::test]
-async fn the_answer_lands_when_the_client_is_gone() {
+async fn runs_finish_without_their_client() {
     let rig = rig(vec![Reply::hang(), Reply::text("later")]);
     drop(rig.submit("one"));
     rig.model.until(|p| p.hung == 1).await;
@@ -287,7 +287,7 @@ async fn the_answer_lands_when_the_client_is_gone() {
 }
 
 #[tokio::test]
-async fn bad_requests_are_refused_before_anything_is_kept() {
+async fn bad_requests_leave_no_trace() {
     let rig = rig(vec![]);
     let refused = |request| rig.try_submit(request).expect_err("refused");
     assert_eq!(refused(RunRequest::new(key(), "  ")).code(), 400);
@@ -305,7 +305,7 @@ async fn bad_requests_are_refused_before_anything_is_kept() {
 }
 
 #[tokio::test]
-async fn a_model_error_ends_the_run_and_keeps_the_question() {
+async fn model_errors_end_the_run_and_keep_the_question() {
     let error = ModelError::new(ErrorKind::Stalled, "the stream went silent");
     let rig = rig(vec![
         Reply::Error(error),
@@ -321,7 +321,7 @@ async fn a_model_error_ends_the_run_and_keeps_the_question() {
 }
 
 #[tokio::test]
-async fn a_run_that_never_stops_calling_ends_with_508() {
+async fn endless_calls_end_with_508() {
     let mut catalog = catalog();
     let mut crab = agent("crab");
     crab.max_iterations = 2;
@@ -337,7 +337,7 @@ async fn a_run_that_never_stops_calling_ends_with_508() {
 }
 
 #[tokio::test]
-async fn a_full_disk_stops_the_run_clearly_and_room_mends_it() {
+async fn full_disks_fail_runs_until_there_is_room() {
     let rig = rig(vec![
         Reply::tool("echo", json!({"text": "x"})),
         Reply::text("never kept"),
@@ -358,7 +358,7 @@ async fn a_full_disk_stops_the_run_clearly_and_room_mends_it() {
 }
 
 #[tokio::test]
-async fn steering_enters_at_the_next_step_and_opens_one_if_it_was_the_last() {
+async fn steering_enters_at_the_next_step() {
     let rig = rig(vec![
         Reply::tool("wait", json!({})),
         Reply::hang_after("almost"),
@@ -410,7 +410,7 @@ async fn shutdown_ends_runs_with_503_and_refuses_new_ones() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_idle_conversation_leaves_memory_and_comes_back_whole() {
+async fn idle_conversations_are_unloaded_and_reloaded() {
     let rig = rig(vec![Reply::text("one"), Reply::text("two")]);
     rig.run("a").await;
     assert_eq!(rig.runtime.load().0, 1);

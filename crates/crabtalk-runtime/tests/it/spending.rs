@@ -22,7 +22,7 @@ fn booked(rig: &Rig) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn every_call_is_booked_once_for_the_agent_that_spoke() {
+async fn calls_are_booked_once_for_the_speaker() {
     let rig = rig(vec![
         Reply::tool("echo", json!({"text": "a"})).usage(used(10, 1)),
         Reply::text("done").usage(used(20, 2)),
@@ -46,7 +46,7 @@ async fn every_call_is_booked_once_for_the_agent_that_spoke() {
 }
 
 #[tokio::test]
-async fn a_spent_budget_ends_the_run_before_the_next_call() {
+async fn spent_budgets_end_the_run_before_the_next_call() {
     let rig = rig(vec![
         Reply::tool("echo", json!({"text": "a"})),
         Reply::text("never asked for"),
@@ -73,7 +73,7 @@ async fn a_spent_budget_ends_the_run_before_the_next_call() {
 }
 
 #[tokio::test]
-async fn a_killed_or_cut_answer_costs_what_it_cost() {
+async fn cancelled_answers_are_booked() {
     let rig = rig(vec![
         Reply::hang_after("half an answer").usage(used(10, 1)),
         Reply::cut("half").usage(used(20, 2)),
@@ -103,7 +103,7 @@ async fn cost(mut run: Subscription) -> (Option<f64>, u64) {
 }
 
 #[tokio::test]
-async fn the_end_says_what_all_calls_of_a_run_cost() {
+async fn end_has_the_cost_of_all_calls() {
     let mut catalog = catalog();
     let mut crab = agent("crab");
     crab.compact_threshold = Some(1000);
@@ -154,7 +154,7 @@ async fn the_end_says_what_all_calls_of_a_run_cost() {
 }
 
 #[tokio::test]
-async fn a_server_without_figures_is_booked_by_estimate() {
+async fn missing_usage_is_booked_by_estimate() {
     let rig = rig(vec![Reply::Steps(vec![
         Step::Send(Chunk::Text("x".repeat(400))),
         Step::Send(Chunk::Stop(StopReason::Done)),
@@ -175,7 +175,7 @@ async fn a_server_without_figures_is_booked_by_estimate() {
 }
 
 #[tokio::test]
-async fn the_same_call_over_and_over_ends_the_run() {
+async fn repeated_calls_end_the_run() {
     let model = ScriptedModel::answering(|_| Reply::tool("echo", json!({"text": "again"})));
     let rig = rig_on(model, MemoryStore::default(), catalog());
     let events = rig.run("go").await;

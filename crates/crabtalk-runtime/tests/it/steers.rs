@@ -7,7 +7,7 @@ use crabtalk_testkit::{Reply, ScriptedModel};
 use serde_json::json;
 
 #[tokio::test]
-async fn steers_that_wait_are_bounded_in_number_and_in_bytes() {
+async fn waiting_steers_are_bounded_in_number() {
     let rig = rig(vec![Reply::hang()]);
     let mut run = rig.submit("go");
     read_until(&mut run, "user go").await;
@@ -39,7 +39,7 @@ async fn large_steers_are_bounded_by_their_bytes() {
 }
 
 #[tokio::test]
-async fn what_comes_too_late_for_a_step_is_told_when_it_is_safe() {
+async fn late_steers_are_published_once_durable() {
     let rig = rig(vec![Reply::hang()]);
     let mut run = rig.submit("go");
     rig.model.until(|p| p.hung == 1).await;
@@ -53,7 +53,7 @@ async fn what_comes_too_late_for_a_step_is_told_when_it_is_safe() {
 }
 
 #[tokio::test]
-async fn what_was_put_into_a_run_that_panics_is_kept() {
+async fn steers_survive_a_panic() {
     let rig = rig(vec![Reply::tools([
         ("wait", json!({})),
         ("boom", json!({})),
@@ -87,7 +87,7 @@ async fn cut_off_with_steers(resume: bool, replies: Vec<Reply>, power: bool) -> 
 }
 
 #[tokio::test]
-async fn what_was_put_in_before_a_crash_is_put_into_the_run_that_is_carried_on() {
+async fn steers_survive_a_crash_in_the_resumed_run() {
     for power in [false, true] {
         let again = cut_off_with_steers(true, vec![Reply::text("turning")], power).await;
         again.runtime.resume(&key()).expect("there");
@@ -109,7 +109,7 @@ async fn what_was_put_in_before_a_crash_is_put_into_the_run_that_is_carried_on()
 }
 
 #[tokio::test]
-async fn what_was_put_in_before_a_crash_is_shown_and_reaches_the_next_run_once() {
+async fn steers_survive_a_crash_for_the_next_run() {
     let again =
         cut_off_with_steers(false, vec![Reply::text("fine"), Reply::text("yes")], true).await;
     let source = LogPart::Conversation(key());
@@ -143,7 +143,7 @@ async fn what_was_put_in_before_a_crash_is_shown_and_reaches_the_next_run_once()
 }
 
 #[tokio::test]
-async fn a_steer_is_refused_where_it_cannot_be_kept() {
+async fn steers_are_refused_if_the_log_fails() {
     let rig = rig(vec![Reply::hang()]);
     let mut run = rig.submit("go");
     read_until(&mut run, "user go").await;
@@ -158,7 +158,7 @@ async fn a_steer_is_refused_where_it_cannot_be_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_steer_that_a_failing_log_does_not_take_is_told_and_kept() {
+async fn untaken_steers_are_reported_and_kept() {
     for (left, taken_before) in [(0, false), (1, true)] {
         let rig = rig(vec![Reply::tool("wait", json!({})), Reply::text("done")]);
         let mut run = rig.submit("go");

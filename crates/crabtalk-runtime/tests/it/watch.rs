@@ -24,7 +24,7 @@ async fn numbers(watch: &mut HubSubscription) -> (Vec<u64>, u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_are_numbered_without_a_gap() {
+async fn events_are_numbered_without_gaps() {
     let rig = rig(replies(2));
     let mut watch = rig.runtime.watch();
     assert_eq!(watch.position(), 0);
@@ -37,7 +37,7 @@ async fn events_are_numbered_without_a_gap() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_who_comes_back_gets_what_came_meanwhile_once() {
+async fn reconnecting_watchers_get_missed_events_once() {
     let rig = rig(replies(3));
     let mut watch = rig.runtime.watch();
     rig.run("one").await;
@@ -57,7 +57,7 @@ async fn one_who_comes_back_gets_what_came_meanwhile_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_who_was_away_for_too_long_is_told_how_many_are_missing() {
+async fn late_watchers_learn_how_many_events_are_lost() {
     let rig = rig(replies(3));
     let mut watch = rig.runtime.watch();
     rig.run("one").await;
@@ -77,7 +77,7 @@ async fn one_who_was_away_for_too_long_is_told_how_many_are_missing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_happens_before_anybody_watches_is_counted_and_not_kept() {
+async fn events_without_watchers_are_only_counted() {
     let rig = rig(replies(2));
     rig.run("one").await;
     let mut late = rig.runtime.watch_after(0);
@@ -90,7 +90,7 @@ async fn what_happens_before_anybody_watches_is_counted_and_not_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_are_kept_by_their_bytes_and_one_who_lags_is_told_what_went() {
+async fn slow_watchers_learn_how_many_events_are_lost() {
     let model = ScriptedModel::new(vec![Reply::text("x".repeat(1 << 20)); 16]);
     let mut catalog = catalog();
     let mut crab = agent("crab");
@@ -110,7 +110,7 @@ async fn events_are_kept_by_their_bytes_and_one_who_lags_is_told_what_went() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_kept_for_ever_for_watchers_who_have_gone() {
+async fn events_are_dropped_after_the_last_watcher() {
     let rig = rig(replies(1));
     let watch = rig.runtime.watch();
     rig.run("one").await;
@@ -123,7 +123,7 @@ async fn nothing_is_kept_for_ever_for_watchers_who_have_gone() {
 }
 
 #[tokio::test]
-async fn two_lives_differ() {
+async fn lives_are_unique() {
     let (one, two) = (rig(Vec::new()), rig(Vec::new()));
     assert_ne!(one.runtime.life(), two.runtime.life());
     assert_eq!(one.runtime.life(), one.runtime.life());

@@ -3,6 +3,7 @@
 //! Operations wait for the database's threads and belong into the blocking
 //! pool, but for [`LogTable::touch`].
 
+use super::turns;
 use crate::db::Database;
 use crate::name;
 use crabtalk_domain::ConversationKey;
@@ -39,6 +40,8 @@ pub(crate) struct Looked {
     pub(crate) log: Changed,
     /// `None`: the log is gone.
     pub(crate) modified: Option<SystemTime>,
+    /// Whether somebody else changed it, so that all of it is indexed anew.
+    pub(crate) is_foreign: bool,
     /// Where line 1 was read: agent and sender, if it names them.
     pub(crate) read: Option<Option<(String, String)>>,
 }
@@ -141,10 +144,23 @@ impl LogTable {
         state: Option<SystemTime>,
     ) -> Result<(), Error> {
         let (old, new, pair) = (old.to_owned(), new.to_owned(), pair_of(key));
-        // Together: between the two the folder would have a log that no row shows.
         self.0.write_now(move |c| {
-            remove(c, &old)?;
-            add(c, &new, Some(&pair))?;
+            remove(c, &new)?;
+            let mut row = c.prepare_cached(
+                "UPDATE log SET name = ?2, sort_key = ?3, follows_rule = ?4, agent = ?5,
+                 sender = ?6 WHERE name = ?1",
+            )?;
+            let renamed = row.execute(params![
+                old,
+                new,
+                name::sort_key(&new),
+                name::follows_rule(&new),
+                pair.0,
+                pair.1
+            ])?;
+            if renamed == 0 {
+                add(c, &new, Some(&pair))?;
+            }
             set_folder(c, state)
         })
     }
@@ -199,11 +215,13 @@ impl LogTable {
         self.0.write_now(move |c| {
             let mut row = c.prepare_cached(
                 "UPDATE log SET modified = ?3, agent = iif(?4, ?5, agent),
-                 sender = iif(?4, ?6, sender) WHERE name = ?1 AND touched = ?2",
+                 sender = iif(?4, ?6, sender), indexed = iif(?7, 0, indexed)
+                 WHERE name = ?1 AND touched = ?2",
             )?;
             for Looked {
                 log,
                 modified,
+                is_foreign,
                 read,
             } in found
             {
@@ -219,7 +237,8 @@ impl LogTable {
                     nanos(modified),
                     was_read,
                     agent,
-                    sender
+                    sender,
+                    is_foreign
                 ])?;
             }
             Ok(())
@@ -257,8 +276,9 @@ fn names_of(c: &Connection) -> rusqlite::Result<Vec<String>> {
 }
 
 fn add(c: &Connection, name: &str, pair: Option<&(String, String)>) -> rusqlite::Result<()> {
+    remove(c, name)?;
     let mut row = c.prepare_cached(
-        "INSERT OR REPLACE INTO log (name, sort_key, follows_rule, agent, sender)
+        "INSERT INTO log (name, sort_key, follows_rule, agent, sender)
          VALUES (?1, ?2, ?3, ?4, ?5)",
     )?;
     row.execute(params![
@@ -272,9 +292,12 @@ fn add(c: &Connection, name: &str, pair: Option<&(String, String)>) -> rusqlite:
 }
 
 fn remove(c: &Connection, name: &str) -> rusqlite::Result<()> {
-    let mut row = c.prepare_cached("DELETE FROM log WHERE name = ?1")?;
-    row.execute([name])?;
-    Ok(())
+    let mut row = c.prepare_cached("DELETE FROM log WHERE name = ?1 RETURNING id")?;
+    let id: Option<i64> = row.query_row([name], |row| row.get(0)).optional()?;
+    match id {
+        Some(id) => turns::clear(c, id),
+        None => Ok(()),
+    }
 }
 
 fn set_folder(c: &Connection, state: Option<SystemTime>) -> rusqlite::Result<()> {
@@ -301,11 +324,11 @@ fn changed_row(row: &Row<'_>) -> rusqlite::Result<Changed> {
     })
 }
 
-fn nanos(time: SystemTime) -> i64 {
+pub(super) fn nanos(time: SystemTime) -> i64 {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }
 
-fn time(nanos: i64) -> SystemTime {
+pub(super) fn time(nanos: i64) -> SystemTime {
     UNIX_EPOCH + Duration::from_nanos(nanos.max(0).unsigned_abs())
 }

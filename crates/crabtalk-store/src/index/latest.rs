@@ -10,7 +10,6 @@ use crate::fs::Access;
 use crate::tail::{HeadRead, read_head};
 use crabtalk_domain::records;
 use crabtalk_domain::storage::Error;
-use std::sync::PoisonError;
 use std::time::UNIX_EPOCH;
 
 /// Logs that are looked at before others get their turn at the names: a few
@@ -29,10 +28,7 @@ impl Index {
         let mut names = self.lock();
         names.refresh()?;
         drop(names);
-        // What is touched from here on is noted anew.
-        let mut touched = self.touched.lock().unwrap_or_else(PoisonError::into_inner);
-        touched.clear();
-        drop(touched);
+        self.forget_touched();
         let latest = self
             .look_at_changed()
             .and_then(|()| self.lock().check_some())
@@ -58,7 +54,7 @@ impl Index {
 
 impl Names {
     /// Looks at some logs that were not looked at in this life.
-    fn check_some(&mut self) -> Result<(), records::Error> {
+    pub(super) fn check_some(&mut self) -> Result<(), records::Error> {
         let Some(from) = &self.unchecked else {
             return Ok(());
         };
@@ -89,6 +85,7 @@ impl Names {
         Looked {
             log,
             modified,
+            is_foreign,
             read: read.map(|key| key.map(|key| (key.agent.to_string(), key.sender.to_string()))),
         }
     }

@@ -33,8 +33,8 @@ const LATEST_TRIES: usize = 3;
 
 /// A log opened for reading.
 pub(super) struct ReadLog {
-    file: Arc<dyn LogFile>,
-    path: PathBuf,
+    pub(super) file: Arc<dyn LogFile>,
+    pub(super) path: PathBuf,
     /// Offset behind line 1.
     floor: u64,
 }
@@ -285,7 +285,7 @@ impl Inner {
         self.open_to_read(file)
     }
 
-    fn open_to_read(&self, name: &str) -> Result<ReadLog, Error> {
+    pub(super) fn open_to_read(&self, name: &str) -> Result<ReadLog, Error> {
         let path = self.dir.join(name);
         let file = match self.fs.open(&path, Access::Read) {
             Ok(file) => file,

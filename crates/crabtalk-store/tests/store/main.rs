@@ -10,6 +10,7 @@ mod pages;
 mod removal;
 mod roundtrip;
 mod runs;
+mod search;
 mod support;
 mod syncs;
 mod torn;

@@ -3,8 +3,8 @@
 use super::MemoryStore;
 use super::log::Log;
 use crabtalk_domain::storage::{
-    ArchiveInfo, Error, LogEntry, LogPart, NewConversation, Opened, Page, Record, RunTrace,
-    Storage, Summary, Tracing,
+    ArchiveInfo, Error, Hit, Hits, LogEntry, LogPart, NewConversation, Opened, Page, Record,
+    RunTrace, Search, Storage, Summary, Tracing,
 };
 use crabtalk_domain::{BoxFuture, ConversationKey, Message};
 use std::future::ready;
@@ -133,6 +133,42 @@ impl Storage for MemoryStore {
             Record::Compact { .. } | Record::Meta(_) | Record::Run(_) => None,
         };
         Box::pin(ready(Ok(indexes.iter().filter_map(entry).collect())))
+    }
+
+    fn search(&self, search: Search) -> BoxFuture<'_, Result<Hits, Error>> {
+        let state = self.state();
+        let is_wanted = |key: &ConversationKey| {
+            let fits = |wanted: &Option<String>, name: &str| {
+                wanted.as_ref().is_none_or(|wanted| wanted == name)
+            };
+            fits(&search.agent, key.agent.as_str())
+                && fits(&search.sender, key.sender.as_str())
+                && (search.reach)(key)
+        };
+        let mut hits = Vec::new();
+        for (key, log) in state.logs.iter().filter(|(key, _)| is_wanted(key)) {
+            let meta = log.current_meta();
+            let hit = |message, at: &str, text: &str| {
+                Some(Hit {
+                    key: key.clone(),
+                    title: meta.title.clone(),
+                    message,
+                    at: at.to_owned(),
+                    snippet: search.snippet(text)?,
+                })
+            };
+            hits.extend(hit(None, &meta.created_at, &meta.title));
+            for (at, record) in log.records.iter().enumerate() {
+                if let Record::Message(message) = record {
+                    let index = Some((at as u64, message.role));
+                    hits.extend(hit(index, &message.at, &message.content));
+                }
+            }
+        }
+        hits.sort_by(|a, b| b.at.cmp(&a.at));
+        let incomplete = hits.len() > search.limit;
+        hits.truncate(search.limit);
+        Box::pin(ready(Ok(Hits { hits, incomplete })))
     }
 
     fn trace<'a>(

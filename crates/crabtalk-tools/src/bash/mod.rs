@@ -13,6 +13,7 @@ mod supervise;
 mod tail;
 mod workplace;
 
+pub(crate) use outside::is_replaceable;
 pub(crate) use probe::Probe;
 pub(crate) use tail::{Tail, told};
 pub(crate) use workplace::Workplace;

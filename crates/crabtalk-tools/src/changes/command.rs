@@ -162,7 +162,7 @@ impl Seen {
             .changed(&self.inner.git, self.journal.objects())
             .await;
         let running = self.inner.end(self.id);
-        let mut lines = match changed {
+        let mut lines: Vec<Line> = match changed {
             Ok(changed) => changed
                 .into_iter()
                 .filter_map(|file| self.line(file, running.as_ref()))
@@ -175,6 +175,19 @@ impl Seen {
             }],
         };
         lines.push(Line::Ended { id: self.id });
+        if let Some(running) = running {
+            let (inner, changed) = (Arc::clone(&self.inner), lines.clone());
+            let counted = tokio::task::spawn_blocking(move || {
+                for line in &changed {
+                    if let Line::Changed { before, after, .. } = line {
+                        inner.count(before, &running.run);
+                        inner.count(after, &running.run);
+                    }
+                }
+            });
+            // A panic there is none of the command's.
+            let _ = counted.await;
+        }
         if let Err(why) = written(&self.journal, lines).await {
             tracing::warn!(why, "what a command changed cannot be taken back");
         }
@@ -186,10 +199,6 @@ impl Seen {
         let wrote = running.and_then(|running| running.foreign.get(&file.path));
         if wrote.is_some_and(|wrote| wrote.is(&file.after)) {
             return None;
-        }
-        if let Some(running) = running {
-            self.inner.count(&file.before, &running.run);
-            self.inner.count(&file.after, &running.run);
         }
         let doubt = match wrote {
             Some(_) => "another run changed it at the same time",

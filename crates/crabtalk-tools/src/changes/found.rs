@@ -6,15 +6,13 @@
 //! stamp and never read.
 
 use super::name::Name;
-use crate::files::open_folder;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use crate::files::{Spot, give, open_folder};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 /// Largest file whose content is kept: what is larger is data, and comes from
@@ -91,32 +89,35 @@ pub(super) fn is_program(mode: u32) -> bool {
 }
 
 /// A path whose folder is held open.
-pub(super) struct Place<'a> {
-    folder: OwnedFd,
-    name: &'a OsStr,
-    path: &'a Path,
-}
+pub(super) struct Place<'a>(Spot<'a>);
 
 impl<'a> Place<'a> {
-    /// Walks to a path; `None` where a folder on the way is missing, and is to be.
+    /// Walks to a path; `None` where a folder on the way is missing, and is not
+    /// to be made.
     pub(super) fn reach(path: &'a Path, make: bool) -> Result<Option<Self>, String> {
-        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-            return Err(format!("{} is no path of a file", path.display()));
-        };
-        match open_folder(folder, make) {
-            Ok(folder) => Ok(Some(Self { folder, name, path })),
+        match Spot::reach(path, make) {
+            Ok(spot) => Ok(Some(Self(spot))),
             Err(crate::files::Error::NotFound(_)) => Ok(None),
             Err(error) => Err(error.to_string()),
         }
     }
 
+    /// Removes the unfinished files that a crash left beside this one.
+    pub(super) fn sweep(&self) {
+        self.0.sweep();
+    }
+
     fn failed(&self, what: &str, error: impl Into<io::Error>) -> String {
-        format!("cannot {what} {}: {}", self.path.display(), error.into())
+        format!("cannot {what} {}: {}", self.0.path.display(), error.into())
+    }
+
+    fn stat(&self) -> Result<Stat, Errno> {
+        rustix::fs::statat(&self.0.folder, self.0.name, AtFlags::SYMLINK_NOFOLLOW)
     }
 
     /// Looks, and gives the content of a file to `keep`.
     pub(super) fn look(&self, keep: &mut Keep<'_>) -> Result<Found, String> {
-        let stat = match rustix::fs::statat(&self.folder, self.name, AtFlags::SYMLINK_NOFOLLOW) {
+        let stat = match self.stat() {
             Ok(stat) => stat,
             Err(Errno::NOENT) => return Ok(Found::Nothing),
             Err(error) => return Err(self.failed("look at", error)),
@@ -124,7 +125,7 @@ impl<'a> Place<'a> {
         let stamp = stamp(&stat);
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Symlink => {
-                let target = rustix::fs::readlinkat(&self.folder, self.name, Vec::new())
+                let target = rustix::fs::readlinkat(&self.0.folder, self.0.name, Vec::new())
                     .map_err(|e| self.failed("read the link", e))?;
                 Ok(Found::Link {
                     target: Name::from_bytes(target.into_bytes()),
@@ -136,7 +137,7 @@ impl<'a> Place<'a> {
                     return Ok(Found::Unkept { why, stamp });
                 }
                 let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-                let file = rustix::fs::openat(&self.folder, self.name, flags, Mode::empty());
+                let file = rustix::fs::openat(&self.0.folder, self.0.name, flags, Mode::empty());
                 let file = match file {
                     Ok(file) => File::from(file),
                     Err(error) => {
@@ -175,93 +176,44 @@ impl<'a> Place<'a> {
     pub(super) fn put(&self, found: &Found, content: &[u8], now: &Found) -> Result<(), String> {
         let check = || match self.look(&mut Keep::Nowhere)? {
             there if there.is(now) => Ok(()),
-            _ => Err(format!("{} changed meanwhile", self.path.display())),
+            _ => Err(format!("{} changed meanwhile", self.0.path.display())),
+        };
+        let name = |temporary: &str| {
+            check()?;
+            rustix::fs::renameat(&self.0.folder, temporary, &self.0.folder, self.0.name)
+                .map_err(|e| self.failed("put back", e))
         };
         match found {
             Found::Nothing => {
                 check()?;
-                rustix::fs::unlinkat(&self.folder, self.name, AtFlags::empty())
+                rustix::fs::unlinkat(&self.0.folder, self.0.name, AtFlags::empty())
                     .map_err(|e| self.failed("remove", e))
             }
             Found::Link { target } => {
-                let temporary = self.temporary();
-                rustix::fs::symlinkat(target.as_os_str(), &self.folder, &*temporary)
+                let temporary = self.0.temporary();
+                rustix::fs::symlinkat(target.as_os_str(), &self.0.folder, &*temporary)
                     .map_err(|e| self.failed("make the link", e))?;
-                self.name_it(&temporary, check)
+                let named = name(&temporary);
+                if named.is_err() {
+                    self.0.discard(&temporary);
+                }
+                named
             }
             Found::File { mode, exact, .. } => {
                 let mode = match (exact, now) {
                     (false, Found::File { mode: there, .. }) => with_program(*there, *mode),
                     _ => *mode,
                 };
-                let temporary = self.temporary();
-                let flags = OFlags::WRONLY
-                    | OFlags::CREATE
-                    | OFlags::EXCL
-                    | OFlags::NOFOLLOW
-                    | OFlags::CLOEXEC;
-                let made = Mode::from_raw_mode(0o600);
-                let file = rustix::fs::openat(&self.folder, &*temporary, flags, made)
-                    .map_err(|e| self.failed("write beside", e))?;
-                let mut file = File::from(file);
-                let filled = file
-                    .write_all(content)
-                    .and_then(|()| {
-                        self.give(&file);
-                        Ok(rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?)
-                    })
-                    // A name for a content that a power cut takes is worse than none.
-                    .and_then(|()| file.sync_data())
-                    .map_err(|e| self.failed("write", e));
-                if let Err(error) = filled {
-                    self.discard(&temporary);
-                    return Err(error);
-                }
-                self.name_it(&temporary, check)
+                let adopt = |file: &File| {
+                    if let Ok(old) = self.stat() {
+                        give(file, old.st_uid, old.st_gid);
+                    }
+                    Ok(rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?)
+                };
+                self.0.write(content, false, adopt, name)
             }
-            Found::Unkept { why, .. } => Err(format!("{}: {why}", self.path.display())),
+            Found::Unkept { why, .. } => Err(format!("{}: {why}", self.0.path.display())),
         }
-    }
-
-    fn name_it(
-        &self,
-        temporary: &str,
-        check: impl Fn() -> Result<(), String>,
-    ) -> Result<(), String> {
-        let named = check().and_then(|()| {
-            rustix::fs::renameat(&self.folder, temporary, &self.folder, self.name)
-                .map_err(|e| self.failed("put back", e))
-        });
-        if named.is_err() {
-            self.discard(temporary);
-        }
-        named
-    }
-
-    /// Gives a file to the owner of the one that it replaces, where that may be.
-    fn give(&self, file: &File) {
-        use rustix::fs::{Gid, Uid, fchown};
-        if let Ok(old) = rustix::fs::statat(&self.folder, self.name, AtFlags::SYMLINK_NOFOLLOW) {
-            let (uid, gid) = (Uid::from_raw(old.st_uid), Gid::from_raw(old.st_gid));
-            if fchown(file, Some(uid), Some(gid)).is_err() {
-                // Only root gives files away; the group may be kept still.
-                let _ = fchown(file, None, Some(gid));
-            }
-        }
-    }
-
-    /// The name of the unfinished file, always the same for one target: what a
-    /// killed undo left is removed by the next one.
-    fn temporary(&self) -> String {
-        let hash = sha256(self.name.as_encoded_bytes());
-        let name = format!(".crabtalk-undo-{}", &hash[..16]);
-        self.discard(&name);
-        name
-    }
-
-    fn discard(&self, temporary: &str) {
-        // The error that is told is the first one.
-        let _ = rustix::fs::unlinkat(&self.folder, temporary, AtFlags::empty());
     }
 }
 

@@ -1,26 +1,25 @@
-//! What a run changed, line by line, in the run's own folder.
+//! The journal of the changes that a run made, and their sum.
 //!
-//! ```text
-//! state/changes/CONVERSATION/RUN/changes.jsonl
-//! state/changes/CONVERSATION/RUN/objects/SHA256
-//! ```
-//!
-//! Invariants: that a change is about to be made is written before it is made; a
-//! line that a crash cut off hides no other; nothing is ever rewritten.
+//! Contents lie beside it, in `state/changes/CONVERSATION/RUN/objects/SHA256`.
+//! Invariants: a change is noted before it is made; entries are never changed;
+//! entries without a folder belong to a removed conversation and are dropped.
 
 use super::found::Found;
 use super::name::Name;
+use crabtalk_domain::ConversationKey;
+use crabtalk_domain::records::ChangeJournal;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::runtime::Handle;
 
-/// Largest journal that is read: some ten thousand changes.
-const MAX_JOURNAL_BYTES: u64 = 16 << 20;
-
-/// The journal of a run, and what lies beside it.
-#[derive(Debug, Clone)]
+/// The journal of a run. Its methods block, and need a thread of the runtime's
+/// blocking pool.
+#[derive(Clone)]
 pub(super) struct Journal {
+    port: Arc<dyn ChangeJournal>,
+    run: (ConversationKey, u64),
     folder: PathBuf,
 }
 
@@ -74,8 +73,12 @@ pub(super) enum Line {
 }
 
 impl Journal {
-    pub(super) fn at(folder: PathBuf) -> Self {
-        Self { folder }
+    pub(super) fn new(
+        port: Arc<dyn ChangeJournal>,
+        run: (ConversationKey, u64),
+        folder: PathBuf,
+    ) -> Self {
+        Self { port, run, folder }
     }
 
     pub(super) fn folder(&self) -> &Path {
@@ -86,36 +89,39 @@ impl Journal {
         self.folder.join("objects")
     }
 
-    fn file(&self) -> PathBuf {
-        self.folder.join("changes.jsonl")
-    }
-
     pub(super) fn write(&self, lines: &[Line]) -> Result<(), String> {
-        let mut text = String::new();
-        for line in lines {
-            // What a crash cut off ends here.
-            text.push('\n');
-            text.push_str(&serde_json::to_string(line).map_err(|e| e.to_string())?);
-        }
-        text.push('\n');
         let failed = |e: &dyn std::fmt::Display| {
-            format!("cannot note what changes in {}: {e}", self.folder.display())
+            format!("cannot note changes in {}: {e}", self.folder.display())
         };
-        crabtalk_files::create_folder(&self.folder).map_err(|e| failed(&e))?;
-        let mut file = crabtalk_files::open_to_append(&self.file()).map_err(|e| failed(&e))?;
-        file.write_all(text.as_bytes()).map_err(|e| failed(&e))
+        let entries: Result<Vec<String>, _> = lines.iter().map(serde_json::to_string).collect();
+        let entries = entries.map_err(|e| failed(&e))?;
+        if !self.folder.is_dir() {
+            // Entries of a removed conversation of the same name.
+            self.remove().map_err(|e| failed(&e))?;
+            crabtalk_files::create_folder(&self.folder).map_err(|e| failed(&e))?;
+        }
+        let (key, run) = &self.run;
+        let appended = Handle::current().block_on(self.port.append(key, *run, entries));
+        appended.map_err(|e| failed(&e))
     }
 
-    /// All lines that can be read.
+    /// All entries that this version understands.
     pub(super) fn read(&self) -> Result<Vec<Line>, String> {
-        let read = crabtalk_files::read(&self.file(), MAX_JOURNAL_BYTES);
-        let bytes = crabtalk_files::if_there(read)
-            .map_err(|e| format!("cannot read {}: {e}", self.file().display()))?;
-        let bytes = bytes.unwrap_or_default();
-        let lines = bytes.split(|byte| *byte == b'\n');
-        Ok(lines
-            .filter_map(|line| serde_json::from_slice(line).ok())
-            .collect())
+        if !self.folder.is_dir() {
+            return Ok(Vec::new());
+        }
+        let (key, run) = &self.run;
+        let entries = Handle::current().block_on(self.port.entries(key, *run));
+        let entries = entries.map_err(|e| e.to_string())?;
+        let lines = entries.iter().map(|entry| serde_json::from_str(entry));
+        Ok(lines.filter_map(Result::ok).collect())
+    }
+
+    /// Removes the entries.
+    pub(super) fn remove(&self) -> Result<(), String> {
+        let (key, run) = &self.run;
+        let removed = Handle::current().block_on(self.port.remove(key, Some(*run)));
+        removed.map_err(|e| e.to_string())
     }
 }
 

@@ -31,6 +31,7 @@ pub use undo::{FileChange, Kind, RunChanges, UndoRefused, Undone};
 use crate::outputs::outputs_of;
 use command::Running;
 use crabtalk_domain::ConversationKey;
+use crabtalk_domain::records::ChangeJournal;
 use crabtalk_domain::tool::Invocation;
 use crabtalk_guardian::Children;
 use found::{Keep, look};
@@ -47,6 +48,7 @@ use tree::Git;
 pub(crate) struct Changes(Arc<Inner>);
 
 struct Inner {
+    port: Arc<dyn ChangeJournal>,
     /// Below `state/`, a folder for each conversation.
     root: PathBuf,
     /// Closed to undoing as it is to tools (GATE-3).
@@ -74,6 +76,7 @@ pub(crate) struct Pending {
 
 impl Changes {
     pub(crate) fn new(
+        port: Arc<dyn ChangeJournal>,
         home: &Path,
         user_home: Option<PathBuf>,
         environment: Vec<(OsString, OsString)>,
@@ -82,6 +85,7 @@ impl Changes {
         let root = home.join("state/changes");
         let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
         Self(Arc::new(Inner {
+            port,
             home: home.to_owned(),
             user_home,
             git: Git {
@@ -174,12 +178,9 @@ impl Inner {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn folder(&self, key: &ConversationKey) -> PathBuf {
-        outputs_of(&self.root, key)
-    }
-
-    fn journal(&self, (key, run): &(ConversationKey, u64)) -> Journal {
-        Journal::at(self.folder(key).join(run.to_string()))
+    fn journal(&self, run: &(ConversationKey, u64)) -> Journal {
+        let folder = outputs_of(&self.root, &run.0).join(run.1.to_string());
+        Journal::new(Arc::clone(&self.port), run.clone(), folder)
     }
 }
 

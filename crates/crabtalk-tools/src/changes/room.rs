@@ -1,10 +1,11 @@
-//! Keeps what is kept of changes within a budget; the oldest run goes first.
+//! The budget of kept contents; the least recently changed run goes first.
 
 use super::Inner;
 use super::found::Found;
 use crabtalk_domain::ConversationKey;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::Ordering;
+use tokio::runtime::Handle;
 
 /// Bytes of all that is kept: weeks of ordinary work.
 const MAX_BYTES: u64 = 512 << 20;
@@ -28,57 +29,55 @@ impl Inner {
         }
     }
 
-    /// Counts what was kept, and makes room once there is much of it.
+    /// Counts a kept content, and makes room once there is much of it. Blocks.
     pub(super) fn count(&self, found: &Found, run: &(ConversationKey, u64)) {
         let size = match found {
             Found::File { size, .. } => *size,
             Found::Nothing | Found::Link { .. } | Found::Unkept { .. } => 0,
         };
         let written = self.written.fetch_add(size, Ordering::Relaxed) + size;
-        if written >= COUNT_EVERY {
-            self.written.store(0, Ordering::Relaxed);
-            let own = self.journal(run);
-            let in_use: Vec<PathBuf> = self
-                .running()
-                .iter()
-                .map(|running| self.journal(&running.run).folder().to_owned())
-                .chain([own.folder().to_owned()])
-                .collect();
-            make_room(&self.root, MAX_BYTES, &in_use);
-        }
-    }
-}
-
-/// Removes the oldest runs until what is kept takes three quarters of what it
-/// may; nothing if it takes less than that.
-pub(super) fn make_room(root: &Path, most: u64, in_use: &[PathBuf]) {
-    let entries = |folder: &Path| {
-        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        entries.map(|entry| entry.path()).collect::<Vec<_>>()
-    };
-    let mut runs = Vec::new();
-    for run in entries(root).iter().flat_map(|folder| entries(folder)) {
-        let Ok(changed) = run
-            .join("changes.jsonl")
-            .metadata()
-            .and_then(|m| m.modified())
-        else {
-            continue;
-        };
-        runs.push((changed, bytes(&run), run));
-    }
-    let mut total: u64 = runs.iter().map(|(_, bytes, _)| bytes).sum();
-    if total <= most {
-        return;
-    }
-    runs.sort();
-    for (_, bytes, run) in runs {
-        if total <= most / 4 * 3 {
+        if written < COUNT_EVERY {
             return;
         }
-        if !in_use.contains(&run) && std::fs::remove_dir_all(&run).is_ok() {
-            total -= bytes;
+        self.written.store(0, Ordering::Relaxed);
+        let mut in_use: Vec<_> = self.running().iter().map(|r| r.run.clone()).collect();
+        in_use.push(run.clone());
+        if let Err(why) = self.make_room(MAX_BYTES, &in_use) {
+            tracing::warn!(why, "old changes of runs cannot be removed");
         }
+    }
+
+    /// Removes the oldest runs until what is kept takes three quarters of what
+    /// it may; nothing if it takes less than that.
+    pub(super) fn make_room(
+        &self,
+        most: u64,
+        in_use: &[(ConversationKey, u64)],
+    ) -> Result<(), String> {
+        let runs = Handle::current().block_on(self.port.by_age());
+        let mut sized = Vec::new();
+        for run in runs.map_err(|e| e.to_string())? {
+            let journal = self.journal(&run);
+            if journal.folder().is_dir() {
+                sized.push((bytes(journal.folder()), run, journal));
+            } else {
+                journal.remove()?;
+            }
+        }
+        let mut total: u64 = sized.iter().map(|(bytes, ..)| bytes).sum();
+        if total <= most {
+            return Ok(());
+        }
+        for (bytes, run, journal) in sized {
+            if total <= most / 4 * 3 {
+                break;
+            }
+            if !in_use.contains(&run) && std::fs::remove_dir_all(journal.folder()).is_ok() {
+                journal.remove()?;
+                total -= bytes;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -11,6 +11,7 @@ use crate::files::{Closed, Intent};
 use crabtalk_domain::ConversationKey;
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
+use tokio::runtime::Handle;
 
 /// Bytes of a difference that is shown; a longer one is counted.
 const MAX_DIFF_BYTES: usize = 256 << 10;
@@ -102,11 +103,14 @@ impl Changes {
         let inner = &*self.0;
         let mut room = if diffs { MAX_DIFFS_BYTES } else { 0 };
         let mut listed = Vec::new();
-        for number in inner.runs(key) {
+        for number in inner.runs(key)? {
             if listed.len() >= most || run.is_some_and(|run| run != number) {
                 continue;
             }
             let journal = inner.journal(&(key.clone(), number));
+            if !journal.folder().is_dir() {
+                continue;
+            }
             let summed = sum(&journal.read().map_err(UndoRefused::Failed)?);
             if run.is_none() && summed.files.is_empty() && summed.notes.is_empty() {
                 continue;
@@ -167,6 +171,9 @@ impl Changes {
             let came = match (plan, may) {
                 (Ok(step), true) => {
                     let _no_tool_meanwhile = lock(&net.path);
+                    if let Ok(Some(place)) = Place::reach(&net.path, false) {
+                        place.sweep();
+                    }
                     take_back(net, step, &journal)
                 }
                 (plan, _) => plan.map(drop),
@@ -201,7 +208,11 @@ impl Inner {
         key: &ConversationKey,
         run: Option<u64>,
     ) -> Result<Option<(u64, Journal, journal::Changes)>, UndoRefused> {
-        for number in run.map_or_else(|| self.runs(key), |run| vec![run]) {
+        let numbers = match run {
+            Some(run) => vec![run],
+            None => self.runs(key)?,
+        };
+        for number in numbers {
             let journal = self.journal(&(key.clone(), number));
             let summed = journal.read().map(|lines| sum(&lines));
             let summed = summed.map_err(UndoRefused::Failed)?;
@@ -237,15 +248,10 @@ enum Step {
 }
 
 impl Inner {
-    /// Runs that changed something, the newest first.
-    fn runs(&self, key: &ConversationKey) -> Vec<u64> {
-        let entries = std::fs::read_dir(self.folder(key));
-        let names = entries.into_iter().flatten().flatten();
-        let mut runs: Vec<u64> = names
-            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-            .collect();
-        runs.sort_unstable_by(|a, b| b.cmp(a));
-        runs
+    /// Numbers of the runs that changed something, the newest first.
+    fn runs(&self, key: &ConversationKey) -> Result<Vec<u64>, String> {
+        let runs = Handle::current().block_on(self.port.runs(key));
+        runs.map_err(|e| e.to_string())
     }
 
     /// Whether a file may be put back, by how it is now.

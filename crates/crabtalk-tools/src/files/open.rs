@@ -7,6 +7,7 @@ use super::Error;
 use super::resolve::{Intent, check_kind};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
+use sha2::{Digest, Sha256};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Write};
@@ -101,17 +102,20 @@ impl Stamp {
     }
 }
 
+/// How unfinished files begin that a crash may leave beside a file.
+const TEMPORARY: &str = ".crabtalk-";
+
 /// A place in a folder that holds, or will hold, one file.
-pub(super) struct Spot<'a> {
-    folder: OwnedFd,
-    name: &'a OsStr,
-    path: &'a Path,
+pub(crate) struct Spot<'a> {
+    pub(crate) folder: OwnedFd,
+    pub(crate) name: &'a OsStr,
+    pub(crate) path: &'a Path,
 }
 
 impl<'a> Spot<'a> {
     /// Walks to the folder of a judged path, creating what is missing of it
     /// when asked.
-    pub(super) fn reach(path: &'a Path, create: bool) -> Result<Self, Error> {
+    pub(crate) fn reach(path: &'a Path, create: bool) -> Result<Self, Error> {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(Error::Folder(path.to_path_buf()));
         };
@@ -151,16 +155,74 @@ impl<'a> Spot<'a> {
         old: Option<&File>,
         unless: &Unless,
     ) -> Result<(), Error> {
-        let (temporary, mut file) = self.create_temporary(old.is_none())?;
-        let filled = self.fill(&mut file, content, old);
+        let adopt = |file: &File| match old {
+            Some(old) => {
+                let was = old.metadata()?;
+                give(file, was.uid(), was.gid());
+                file.set_permissions(was.permissions())
+            }
+            None => Ok(()),
+        };
+        self.write(content, old.is_none(), adopt, |name| self.put(name, unless))
+    }
+
+    /// Writes a file beside the place and has `name` give it its name. `adopt`
+    /// sets its owner and mode.
+    pub(crate) fn write<E: From<Error>>(
+        &self,
+        content: &[u8],
+        is_new: bool,
+        adopt: impl FnOnce(&File) -> io::Result<()>,
+        name: impl FnOnce(&str) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (temporary, mut file) = self.create_temporary(is_new)?;
+        let filled = file
+            .write_all(content)
+            .and_then(|()| adopt(&file))
+            // Renaming before the content is on disk could leave an empty file
+            // after a power cut.
+            .and_then(|()| file.sync_data());
         let done = filled
-            .map_err(|e| Error::io("write", self.path, e))
-            .and_then(|()| self.put(&temporary, unless));
+            .map_err(|e| Error::io("write", self.path, e).into())
+            .and_then(|()| name(&temporary));
         if done.is_err() {
-            // Best effort: the error that is reported is the first one.
-            let _ = rustix::fs::unlinkat(&self.folder, &temporary, AtFlags::empty());
+            self.discard(&temporary);
         }
         done
+    }
+
+    pub(crate) fn discard(&self, temporary: &str) {
+        // The error that is reported is the first one.
+        let _ = rustix::fs::unlinkat(&self.folder, temporary, AtFlags::empty());
+    }
+
+    /// Removes the unfinished files that crashes left beside this one.
+    pub(crate) fn sweep(&self) {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = rustix::fs::openat(&self.folder, ".", flags, Mode::empty());
+        let Ok(entries) = folder.and_then(rustix::fs::Dir::new) else {
+            // It cannot be listed.
+            return;
+        };
+        let prefix = self.temporary_prefix();
+        for entry in entries.flatten() {
+            if let Ok(name) = entry.file_name().to_str()
+                && name.starts_with(&prefix)
+            {
+                self.discard(name);
+            }
+        }
+    }
+
+    /// A new name for an unfinished file, which tells for which file it is.
+    pub(crate) fn temporary(&self) -> String {
+        format!("{}{:016x}", self.temporary_prefix(), random())
+    }
+
+    fn temporary_prefix(&self) -> String {
+        let hash = Sha256::digest(self.name.as_encoded_bytes());
+        let hash: String = hash[..8].iter().map(|b| format!("{b:02x}")).collect();
+        format!("{TEMPORARY}{hash}-")
     }
 
     /// Gives a file its name, unless something else has got it meanwhile.
@@ -203,27 +265,6 @@ impl<'a> Spot<'a> {
         Err(Errno::NOSYS)
     }
 
-    fn fill(&self, file: &mut File, content: &[u8], old: Option<&File>) -> io::Result<()> {
-        file.write_all(content)?;
-        if let Some(old) = old {
-            let was = old.metadata()?;
-            let now = file.metadata()?;
-            if (was.uid(), was.gid()) != (now.uid(), now.gid()) {
-                // Only root may give files away; for others the group may
-                // still be kept. Failing that, the content matters more.
-                let gid = rustix::fs::Gid::from_raw(was.gid());
-                let uid = rustix::fs::Uid::from_raw(was.uid());
-                if rustix::fs::fchown(&*file, Some(uid), Some(gid)).is_err() {
-                    let _ = rustix::fs::fchown(&*file, None, Some(gid));
-                }
-            }
-            file.set_permissions(was.permissions())?;
-        }
-        // Renaming before the content is on disk could leave an empty file
-        // after a power cut.
-        file.sync_data()
-    }
-
     fn create_temporary(&self, is_new: bool) -> Result<(String, File), Error> {
         // A new file gets what the umask leaves; a replacement stays private
         // until it has the old one's mode.
@@ -232,7 +273,7 @@ impl<'a> Spot<'a> {
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut last = Errno::EXIST;
         for _ in 0..NAME_ATTEMPTS {
-            let name = format!(".crabtalk-{:016x}", random());
+            let name = self.temporary();
             match rustix::fs::openat(&self.folder, &name, flags, mode) {
                 Ok(fd) => return Ok((name, File::from(fd))),
                 Err(Errno::EXIST) => {}
@@ -243,6 +284,16 @@ impl<'a> Spot<'a> {
             }
         }
         Err(Error::io("write in the folder of", self.path, last))
+    }
+}
+
+/// Gives a file to an owner, where that is allowed: only root gives files away,
+/// and for others the group may still be kept. The content matters more.
+pub(crate) fn give(file: &File, user: u32, group: u32) {
+    use rustix::fs::{Gid, Uid, fchown};
+    let group = Some(Gid::from_raw(group));
+    if fchown(file, Some(Uid::from_raw(user)), group).is_err() {
+        let _ = fchown(file, None, group);
     }
 }
 

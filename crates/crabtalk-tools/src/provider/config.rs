@@ -1,6 +1,7 @@
 //! What the tools are told of the world.
 
 use crate::file_work::FileWork;
+use crabtalk_domain::records::ChangeJournal;
 use crabtalk_domain::tool::Invocation;
 use crabtalk_guardian::{Children, GuardianCommand, SandboxConfig};
 use std::ffi::OsString;
@@ -50,6 +51,8 @@ pub struct OsToolsConfig {
     /// How many files a command may have open at first; `None` leaves it what
     /// this process has. Below this process's, which may need far more.
     pub open_files: Option<u64>,
+    /// The journal from which changes of runs are undone.
+    pub changes: Arc<dyn ChangeJournal>,
     /// Turns at the files, shared with whatever else may wait for the same disks.
     pub files: FileWork,
 }
@@ -62,6 +65,7 @@ impl OsToolsConfig {
         home: impl Into<PathBuf>,
         output_dir: impl Into<PathBuf>,
         environment: Vec<(OsString, OsString)>,
+        changes: Arc<dyn ChangeJournal>,
     ) -> Self {
         Self {
             guardian,
@@ -76,6 +80,7 @@ impl OsToolsConfig {
             sandbox: SandboxConfig::default(),
             children: Children::default(),
             open_files: None,
+            changes,
             files: FileWork::default(),
         }
     }

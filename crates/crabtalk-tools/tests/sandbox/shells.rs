@@ -65,6 +65,37 @@ async fn toolchains_of_the_person_work_inside() {
             "1\n",
         ),
         ("node", "node -e 'console.log(1)'", "1\n"),
+        (
+            "npm",
+            "printf '{\"scripts\":{\"say\":\"echo 1\"}}' > package.json; npm run -s say; rm package.json",
+            "1\n",
+        ),
+        (
+            "make",
+            "printf 'say:\n\t@echo 1\n' > Makefile; make -s say",
+            "1\n",
+        ),
+        (
+            "pip",
+            "mkdir x-1.dist-info && echo 'n = 1' > x.py && touch x-1.dist-info/RECORD && \
+             printf 'Metadata-Version: 2.1\nName: x\nVersion: 1\n' > x-1.dist-info/METADATA && \
+             printf 'Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n' > x-1.dist-info/WHEEL && \
+             python3 -m zipfile -c x-1-py3-none-any.whl x.py x-1.dist-info && rm -r x.py x-1.dist-info && \
+             python3 -m pip install -q --no-index --target made x-1-py3-none-any.whl 2>/dev/null; \
+             PYTHONPATH=made python3 -c 'import x; print(x.n)'; rm -rf made *.whl",
+            "1\n",
+        ),
+        (
+            "go",
+            "mkdir go && cd go && printf 'module x\n' > go.mod && \
+             printf 'package main\nfunc main() { println(1) }\n' > x.go && go run . 2>&1; cd .. && rm -rf go",
+            "1\n",
+        ),
+        (
+            "pytest",
+            "echo 'def test_x(): assert True' > test_x.py; pytest -q 2>/dev/null | grep -o '1 passed'; rm test_x.py",
+            "1 passed\n",
+        ),
     ] {
         // Another user has other toolchains, and a machine need not have all.
         let path = std::env::var_os("PATH").unwrap_or_default();

@@ -1,9 +1,11 @@
 //! A world of its own for every test: folders, tools, calls, processes.
 #![allow(dead_code, reason = "every test program uses a part of it")]
 
+use crabtalk_domain::records::ChangeJournal;
 use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider};
 use crabtalk_domain::{AgentConfig, AgentName, ConversationKey, Origin};
 use crabtalk_guardian::{GuardianCommand, child_environment};
+use crabtalk_testkit::MemoryChanges;
 use crabtalk_tools::{OsTools, OsToolsConfig};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -14,6 +16,7 @@ use std::sync::Arc;
 
 pub(crate) struct World {
     _dir: tempfile::TempDir,
+    changes: Arc<MemoryChanges>,
     pub(crate) root: PathBuf,
     pub(crate) cwd: PathBuf,
     pub(crate) home: PathBuf,
@@ -30,6 +33,7 @@ impl World {
             user_home: root.join("user"),
             root,
             _dir: dir,
+            changes: Arc::default(),
         };
         for folder in [&world.cwd, &world.home] {
             std::fs::create_dir_all(folder).unwrap();
@@ -48,6 +52,7 @@ impl World {
             &self.home,
             self.home.join("state/outputs"),
             child_environment(own.map(|(n, v)| (n.into(), v.into()))),
+            Arc::clone(&self.changes) as Arc<dyn ChangeJournal>,
         )
     }
 

@@ -1,29 +1,29 @@
-//! What is published.
+//! Published events.
 
 /// Longest source; it becomes a sender (`event:SOURCE`).
 pub const MAX_SOURCE_BYTES: usize = 256;
 
-/// Longest payload: it is what an agent reads, and a model can take no more of.
+/// Longest payload: an agent reads it whole.
 pub const MAX_PAYLOAD_BYTES: usize = 256 * 1024;
 
-/// A text that is no source.
+/// An invalid source.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSource {
-    /// Nothing was written where the source belongs.
+    /// The source is empty.
     #[error("a source is needed, for instance `build:failed`")]
     Empty,
-    /// A source only names what happened; the rest belongs into the payload. It holds the bytes.
+    /// The source is too long; details belong in the payload. Holds the bytes.
     #[error("a source has {MAX_SOURCE_BYTES} bytes at most, this one has {0}")]
     TooLong(usize),
-    /// A character that would break a table or a log: write `-` or `_` instead.
+    /// A character that would break a table or a log.
     #[error("a source holds no blanks and no control characters")]
     Odd,
-    /// A published event holds a sign that only subscriptions may.
-    #[error("`*` and `?` stand for others in subscriptions; an event names its source whole")]
+    /// A wildcard, which only subscriptions may have.
+    #[error("`*` and `?` are wildcards of subscriptions; give the whole source of an event")]
     Pattern,
 }
 
-/// A payload that no agent could read.
+/// A payload above the limit. Holds the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the payload has {0} bytes, the limit is {MAX_PAYLOAD_BYTES}")]
 pub struct TooLong(pub usize);
@@ -35,10 +35,11 @@ pub fn is_of_daemon(source: &str) -> bool {
     source.starts_with("agent:")
 }
 
-/// Whether a payload is short enough, whether it fires anything or not.
+/// Checks the length of a payload.
 ///
 /// # Errors
-/// Its length, where that is beyond the limit.
+///
+/// Its length, if above the limit.
 pub fn check_payload(payload: &str) -> Result<(), TooLong> {
     match payload.len() > MAX_PAYLOAD_BYTES {
         true => Err(TooLong(payload.len())),
@@ -69,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_source_is_one_word() {
+    fn sources_are_one_word() {
         for source in ["build:failed", "agent:crab:done", "tg/1", "é"] {
             assert_eq!(check_source(source, false), Ok(()), "{source}");
         }

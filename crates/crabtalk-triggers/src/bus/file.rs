@@ -1,22 +1,22 @@
-//! `subscriptions.toml`: read as people write it, edited with their comments kept.
+//! Reads and edits `subscriptions.toml`, keeping comments.
 //!
-//! Invariants: a broken subscription costs no other; a text that cannot be read is
-//! never written over; a file that changed since it was taken is a conflict.
+//! Invariants: a broken subscription does not affect others; an unreadable file is
+//! never overwritten; a concurrent change is a conflict.
 
 use crate::bus::Subscription;
 use crabtalk_files::tables::{Kind, TablesEdit, TablesError, id_of};
 use std::path::Path;
 use toml_edit::Table;
 
-/// Largest file: as many subscriptions as there may be, with remarks.
+/// Largest file: all subscriptions with comments.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// Subscriptions that are taken: each event is compared with all of them.
+/// Most subscriptions: each event is compared with all of them.
 const MAX_SUBSCRIPTIONS: usize = 1000;
 
 const ENTRIES: &str = "subscription";
 
-/// What the file begins with when the daemon makes it.
+/// The head of a file that the daemon creates.
 const HEAD: &str = "# Which agents run when an event comes. `crabtalk subscriptions` lists and changes them;\n\
      # they may be edited by hand too, and count after `crabtalk daemon reload`.\n";
 
@@ -38,23 +38,23 @@ pub enum FileError {
     TooMany,
 }
 
-/// Something in the file that is not taken.
+/// An invalid part of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// Where, from 1.
     pub line: usize,
-    /// What is wrong, and what would be right.
+    /// The error and the remedy.
     pub why: String,
 }
 
-/// What the file says.
+/// The content of the file.
 #[derive(Debug, Default)]
 pub struct Read {
-    /// Subscriptions that hold.
+    /// Valid subscriptions.
     pub subscriptions: Vec<Subscription>,
-    /// What is not taken.
+    /// Invalid parts.
     pub findings: Vec<Finding>,
-    /// The text; `None` if there is no file.
+    /// The text; `None` without a file.
     pub text: Option<String>,
 }
 
@@ -63,10 +63,11 @@ pub struct Read {
 pub struct SubscriptionFile(TablesEdit);
 
 impl SubscriptionFile {
-    /// Reads the whole file. One that does not exist is empty.
+    /// Reads the file; a missing one is empty.
     ///
     /// # Errors
-    /// A file that is no TOML, or no text at all.
+    ///
+    /// A file that cannot be read or is not TOML.
     pub fn read(path: &Path) -> Result<Read, FileError> {
         let tables = KIND.read(path)?;
         let line_of = |span| tables.line_of(span);
@@ -106,18 +107,20 @@ impl SubscriptionFile {
         Ok(read)
     }
 
-    /// Opens the file for a change. `taken` is the text that is in force.
+    /// Opens the file for a change. `taken` is the text in force.
     ///
     /// # Errors
-    /// [`FileError::Tables`] if that is not what the file says.
+    ///
+    /// [`FileError::Tables`] if the file has another text.
     pub fn open(path: &Path, taken: Option<&str>) -> Result<Self, FileError> {
         Ok(Self(KIND.edit(path, taken)?))
     }
 
-    /// Adds a subscription behind the others.
+    /// Appends a subscription.
     ///
     /// # Errors
-    /// The limit, and subscriptions that are written otherwise than as
+    ///
+    /// The limit is reached, or subscriptions are not written as
     /// `[[subscription]]`.
     pub fn add(&mut self, subscription: &Subscription) -> Result<(), FileError> {
         if self.0.count() >= MAX_SUBSCRIPTIONS {
@@ -145,10 +148,11 @@ impl SubscriptionFile {
         self.0.remove(id)
     }
 
-    /// Replaces the file, if it is as it was when it was opened.
+    /// Writes the file if it is unchanged since it was opened.
     ///
     /// # Errors
-    /// [`TablesError::Conflict`] if somebody was faster.
+    ///
+    /// [`TablesError::Conflict`] if it was changed.
     pub fn save(self) -> Result<(), FileError> {
         self.0.save()?;
         Ok(())
@@ -161,12 +165,12 @@ fn subscription(table: &Table) -> Result<Subscription, String> {
     for (key, item) in table.iter() {
         match key {
             "id" => {}
-            "once" => once = item.as_bool().ok_or("once is neither true nor false")?,
+            "once" => once = item.as_bool().ok_or("once must be true or false")?,
             _ => {
                 let known = texts.iter_mut().find(|(name, _)| *name == key);
                 let (_, to) = known.ok_or_else(|| format!("the key {key:.64?} is unknown"))?;
                 let text = item.as_str();
-                *to = text.ok_or_else(|| format!("{key} is no text: put it into quotes"))?;
+                *to = text.ok_or_else(|| format!("{key} must be a string in quotes"))?;
             }
         }
     }
@@ -195,7 +199,7 @@ mod tests {
         target_agent = \"crab\"\n\n[[subscription]]\nid = 4\nsource = \"x\"\ntarget_agent = \"crab\"\nonce = true\n";
 
     #[test]
-    fn what_a_person_wrote_stays_when_the_daemon_edits() {
+    fn edits_keep_comments() {
         let (_folder, path) = file(TWO);
         let read = SubscriptionFile::read(&path).expect("read");
         assert_eq!(read.findings, []);
@@ -219,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_file_says_what_it_is() {
+    fn new_files_have_a_head() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("subscriptions.toml");
         let mut edit = SubscriptionFile::open(&path, None).expect("none yet");
@@ -235,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_elses_edit_is_a_conflict() {
+    fn concurrent_edits_are_conflicts() {
         let (_folder, path) = file(TWO);
         let taken = SubscriptionFile::read(&path).expect("read").text;
         std::fs::write(&path, format!("{TWO}# later\n")).expect("edited");
@@ -247,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_is_named_by_its_line_and_costs_no_other() {
+    fn broken_subscriptions_are_reported_by_line() {
         let (_folder, path) = file(
             "[[subscription]]\nsource = \"x\"\ntarget_agent = \"crab\"\n\
              [[subscription]]\nid = 1\nsource = \"a b\"\ntarget_agent = \"crab\"\n\

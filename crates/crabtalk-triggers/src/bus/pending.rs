@@ -1,12 +1,11 @@
-//! Events that have not fired yet, as many as may wait.
+//! Events whose runs have not started yet.
 
 use crate::bus::event::{TooLong, check_payload};
 use crabtalk_domain::records::{self, Event};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Events that may wait. More are refused: whoever publishes faster than agents
-/// run has to be told.
+/// Most waiting events; more are refused, so that the publisher slows down.
 pub const MAX_PENDING: usize = 1000;
 
 /// Bytes of their payloads together.
@@ -15,10 +14,10 @@ pub const MAX_PENDING_BYTES: usize = 16 * 1024 * 1024;
 /// Why an event is not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
-    /// The payload has more bytes than an event may; nothing was kept of it.
+    /// The payload is too long.
     #[error(transparent)]
     TooLong(#[from] TooLong),
-    /// Agents are slower than what is published; it passes as they catch up.
+    /// Too many events wait; retry later.
     #[error(
         "{MAX_PENDING} events, or {} MiB of them, wait for agents to run: publish again later",
         MAX_PENDING_BYTES / 1024 / 1024
@@ -37,7 +36,7 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// These wait.
+    /// Starts with these events.
     pub fn new(events: Vec<Event>) -> Self {
         let mut pending = Self::default();
         for event in events {
@@ -46,12 +45,12 @@ impl Pending {
         pending
     }
 
-    /// All of them, in the order in which they came.
+    /// All events, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Event>> {
         self.events.values()
     }
 
-    /// Whether something about this waits already.
+    /// Whether an event about this is waiting.
     pub fn has(&self, about: &str) -> bool {
         self.events.values().any(|event| event.about == about)
     }
@@ -89,7 +88,7 @@ mod tests {
     use crate::bus::event::MAX_PAYLOAD_BYTES;
 
     #[test]
-    fn too_much_is_refused() {
+    fn pending_events_are_bounded() {
         let mut long = Event {
             payload: "x".repeat(MAX_PAYLOAD_BYTES + 1),
             ..Event::default()

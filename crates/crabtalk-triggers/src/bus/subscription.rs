@@ -1,4 +1,4 @@
-//! Who is told of what.
+//! Subscriptions to events.
 
 use crate::bus::event::{InvalidSource, check_source};
 use crabtalk_domain::{AgentName, glob_matches};
@@ -10,32 +10,32 @@ pub struct Subscription {
     pub id: u64,
     /// The source, or a pattern of sources.
     pub source: String,
-    /// Who runs.
+    /// The agent that runs.
     pub agent: AgentName,
     /// Whether the first run that starts uses it up.
     pub once: bool,
-    /// The sender who made it; empty if that is not known.
+    /// The sender who made it; empty if unknown.
     pub by: String,
-    /// What the agent is told before the payload; may be empty.
+    /// The prompt before the payload; may be empty.
     pub prompt: String,
 }
 
-/// Why something is no subscription.
+/// An invalid subscription.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SubscriptionError {
-    /// What it listens to is no source, and no pattern of sources.
+    /// The source is not valid.
     #[error(transparent)]
     Source(#[from] InvalidSource),
-    /// What it would start has a name that no agent can have; it says why.
+    /// The name of the agent is not valid; holds the reason.
     #[error("target_agent: {0}")]
     Agent(String),
-    /// A table written by hand lacks the number by which it would be removed.
+    /// The id is missing.
     #[error("it has no id: give it a number that no subscription has had")]
     NoId,
 }
 
 impl Subscription {
-    /// Checks what somebody wrote.
+    /// Creates a checked subscription.
     pub fn new(
         id: u64,
         source: &str,
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_is_matched_exactly_or_by_a_pattern() {
+    fn sources_match_exactly_or_by_pattern() {
         for (pattern, source, want) in [
             ("build:failed", "build:failed", true),
             ("build:failed", "build:failed2", false),
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_says_why() {
+    fn invalid_subscriptions_have_clear_errors() {
         let wrong = |id, source, agent| {
             let made = Subscription::new(id, source, agent, false, "");
             made.expect_err("none").to_string()

@@ -1,22 +1,20 @@
-//! What the books say of one entry, folded from their lines.
+//! The account of one entry: a state that each line of the books updates.
 //!
-//! Invariant: an account is what its lines make of it, in their order, so that
-//! a restart knows what the daemon knew.
+//! Invariant: the account depends only on its lines in order, so that a restart
+//! continues with the same state.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// How far a clock may be set back while its old times count: a day and the
-/// hour of a change. By less, what was due is not due again when the clock
-/// comes there for the second time. By more, the clock was wrong before or is
-/// wrong now, and keeping silent until it has caught up would silence entries
-/// for days or years.
+/// How far a clock may be set back without deciding due times again: a day and the
+/// hour of a change. After a larger step the clock was or is wrong, and waiting
+/// until it catches up could silence entries for years.
 pub(crate) const SET_BACK: SignedDuration = SignedDuration::from_hours(25);
 
 /// One line of the books.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Line {
-    /// An entry is new, or is due otherwise than before.
+    /// An entry is new or has other due times.
     Known {
         /// The entry.
         id: u64,
@@ -43,7 +41,7 @@ pub enum Line {
     Fired(Fired),
     /// A run is over.
     Ended(Ended),
-    /// Due times that no run came of.
+    /// Skipped due times.
     Skipped(Skipped),
 }
 
@@ -54,7 +52,7 @@ pub struct Fired {
     pub id: u64,
     /// The run's number in the books.
     pub seq: u64,
-    /// The due time; `None` for one that somebody wanted now.
+    /// The due time; `None` for a run on demand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<Timestamp>,
     /// When it began.
@@ -69,7 +67,7 @@ pub struct Fired {
     pub agent: String,
     /// In whose conversation.
     pub sender: String,
-    /// What was said, shortened.
+    /// The beginning of the prompt.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub words: String,
 }
@@ -78,11 +76,11 @@ pub struct Fired {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It did what it could.
+    /// It succeeded.
     Ok,
     /// It ended with an error, or never began.
     Failed,
-    /// Somebody ended it.
+    /// It was killed.
     Killed,
     /// The daemon ended first.
     Interrupted,
@@ -100,7 +98,7 @@ impl Outcome {
     }
 }
 
-/// What a run used.
+/// The usage of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
     /// Tokens in and out.
@@ -128,16 +126,16 @@ pub struct Ended {
     /// Why it failed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub error: String,
-    /// How long it took, by a clock that nobody sets.
+    /// Its duration by a monotonic clock.
     #[serde(default)]
     pub ms: u64,
-    /// What it used.
+    /// Its usage.
     #[serde(default)]
     pub usage: Usage,
     /// The conversation's number of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<u64>,
-    /// What it wanted and was refused.
+    /// Its refused calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
     /// Whether it never began.
@@ -145,11 +143,11 @@ pub struct Ended {
     pub unstarted: bool,
 }
 
-/// Why no run came of a due time.
+/// Why a due time was skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
-    /// The last run still went, or waited for its turn.
+    /// The last run was still running or queued.
     Overlap,
     /// Quiet hours.
     Quiet,
@@ -168,7 +166,7 @@ impl Why {
     }
 }
 
-/// Due times that no run came of, from the first to the last.
+/// Skipped due times, from the first to the last.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Skipped {
     /// The entry.
@@ -179,21 +177,21 @@ pub struct Skipped {
     pub last: Timestamp,
     /// How many; the engine counts no further than it says.
     pub count: u64,
-    /// Why the run was started.
+    /// The reason.
     pub why: Why,
     /// When that was decided.
     pub at: Timestamp,
 }
 
-/// What the books say of an entry.
+/// The state of an entry.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Account {
-    /// What its due times were made from.
+    /// The fingerprint of its schedule.
     pub print: String,
-    /// Up to here, each due time is decided.
+    /// All due times up to here are decided.
     pub mark: Timestamp,
-    /// As `mark`, before somebody put the clock back far.
+    /// The former `mark`, before the clock was set back far.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub high: Option<Timestamp>,
     /// Whether it was paused by hand or by failures.
@@ -209,7 +207,7 @@ pub struct Account {
     /// The last run that began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<Fired>,
-    /// How the last one to end did.
+    /// The last end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<Ended>,
     /// What its runs used in all.
@@ -220,7 +218,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Takes what a line says of this entry.
+    /// Updates the account by a line.
     pub fn take(&mut self, line: &Line) {
         match line {
             Line::Known { print, at, .. } => {
@@ -259,7 +257,7 @@ impl Account {
         }
     }
 
-    /// A run that the daemon's end kept from beginning goes on: it was no failure.
+    /// Reverts the failure of a run that now begins after all.
     fn begun_again(&mut self) {
         let known = self.ended.as_ref().map(|ended| ended.outcome);
         if known == Some(Outcome::Interrupted) {
@@ -276,15 +274,15 @@ impl Account {
         if ended.unstarted {
             self.used = false;
         }
-        // What a crash left open was closed as interrupted, until the
-        // conversation's own log told how it ended.
+        // A run that a crash left open was closed as interrupted; this is
+        // its true end.
         let known = self.ended.as_ref().filter(|known| known.seq == ended.seq);
         if known.is_some_and(|known| known.outcome == Outcome::Interrupted) {
             self.failures = self.failures.saturating_sub(1);
         }
         match ended.outcome {
             Outcome::Ok => self.failures = 0,
-            // A person's own doing says nothing about the entry.
+            // A kill by a person is not a failure of the entry.
             Outcome::Killed => {}
             Outcome::Failed | Outcome::Interrupted => {
                 self.failures = self.failures.saturating_add(1);
@@ -297,16 +295,16 @@ impl Account {
         self.ended = Some(ended.clone());
     }
 
-    /// Moves the mark. A due time far behind it was decided by a clock that had
-    /// been put back.
+    /// Moves the mark. A due time far before it was decided after the clock was
+    /// set back.
     fn decided(&mut self, due: Timestamp) {
         self.set_back(due);
         self.mark = self.mark.max(due);
         self.passed(due);
     }
 
-    /// The clock shows `now`: whether that is so far behind the mark that due
-    /// times count anew.
+    /// Handles a clock that shows `now`; `true` if it was set back so far that
+    /// due times count again.
     pub(crate) fn set_back(&mut self, now: Timestamp) -> bool {
         let far = self.mark.duration_since(now) > SET_BACK;
         if far {
@@ -316,8 +314,8 @@ impl Account {
         far
     }
 
-    /// The clock shows `now`: whether that is beyond what was decided before it
-    /// was put back, which counts again then.
+    /// Handles a clock that shows `now`; `true` if it passed the mark from
+    /// before it was set back.
     pub(crate) fn passed(&mut self, now: Timestamp) -> bool {
         let Some(high) = self.high.filter(|high| *high <= now) else {
             return false;
@@ -329,7 +327,7 @@ impl Account {
 }
 
 impl Line {
-    /// Of which entry it is.
+    /// The entry of the line.
     pub fn id(&self) -> u64 {
         match self {
             Self::Known { id, .. } | Self::Paused { id, .. } | Self::Removed { id } => *id,

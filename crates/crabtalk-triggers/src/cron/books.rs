@@ -1,9 +1,8 @@
-//! What became of each due time, in the records.
+//! The books of cron in the records.
 //!
-//! Invariants: what happened and the account that it changed are written
-//! together or not at all; a run that has begun and not ended is closed as
-//! interrupted when the books are opened again, until somebody knows better: how
-//! it ended, or that it never began and goes on.
+//! Invariants: a fact and the changed account are written together; a run without
+//! an end is closed as interrupted when the books are opened, and corrected once
+//! its true end is known.
 
 use crate::cron::account::{Account, Ended, Fired, Line, Outcome, Skipped, Usage};
 use crabtalk_domain::records::{CronBooks, CronBooksChange, CronFact, CronRow, Error};
@@ -14,10 +13,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
-/// Lines that wait for a disk that takes none: an end for each run, for long.
+/// Most unwritten lines.
 const MAX_UNWRITTEN: usize = 10_000;
 
-/// What the books say when they are opened.
+/// The content of the books at start.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Loaded {
     /// By entry.
@@ -32,7 +31,7 @@ pub struct Loaded {
     pub broken: u64,
 }
 
-/// What became of a due time, or of a run that somebody wanted.
+/// The outcome of a due time or of a run on demand.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Row {
     /// A run, and how it ended if it has.
@@ -44,7 +43,7 @@ pub enum Row {
 /// The books, open for more.
 pub struct Books {
     records: Arc<dyn CronBooks>,
-    /// Lines that the disk did not take yet.
+    /// Lines that could not be written yet.
     unwritten: VecDeque<Line>,
 }
 
@@ -85,14 +84,14 @@ impl Books {
         };
         let account = |id| loaded.accounts.get(&id);
         if books.append(&closed, account).await.is_err() {
-            // A disk that takes nothing now: they are written with what comes.
+            // On a full disk they are written with the next lines.
             books.unwritten.extend(closed);
         }
         Ok((books, loaded))
     }
 
-    /// Writes lines down, all or none, and lines before them that could not be
-    /// written when their time was. `account` is that of an entry as it is now.
+    /// Writes all lines or none, with earlier lines that could not be written.
+    /// `account` returns the current account of an entry.
     pub async fn append<'a>(
         &mut self,
         lines: &[Line],
@@ -113,8 +112,8 @@ impl Books {
         Ok(())
     }
 
-    /// Keeps a line for when the disk takes it again: that a run is over is
-    /// true whatever the disk says.
+    /// Keeps a line for the next write: the end of a run is a fact even if the
+    /// disk is full.
     pub fn keep(&mut self, line: Line) {
         if self.unwritten.len() < MAX_UNWRITTEN {
             self.unwritten.push_back(line);

@@ -1,13 +1,11 @@
-//! Decides what becomes of each due time, and when to look again.
+//! Decides each due time, and when to check again.
 //!
-//! A state machine without a clock: whoever drives it says what the wall clock
-//! shows and how much time has really passed, writes down the lines that come
-//! out, and then starts the runs.
+//! A state machine without a clock: the caller passes the wall clock and elapsed
+//! time, writes the returned lines, then starts the runs.
 //!
-//! Invariants: each due time is decided once, in order; what is decided is a
-//! line; one run of an entry goes at a time, and one of a conversation; at most
-//! [`Settings::at_once`] go in all, the others wait in the order of their due
-//! times.
+//! Invariants: each due time is decided once, in order, with a line; at most one
+//! run of an entry and one of a conversation at a time; at most
+//! [`Settings::at_once`] in all, others wait in the order of their due times.
 
 mod slot;
 
@@ -22,22 +20,21 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How late a due time may be seen and still be in time: a restart of the
-/// daemon, or a machine that is busy, costs no run.
+/// How late a due time may be decided and still be in time, so that a restart or a
+/// busy machine skips no run.
 pub(crate) const GRACE: SignedDuration = SignedDuration::from_secs(60);
 
-/// Longest sleep while anything is scheduled. A timer stands still while the
-/// machine sleeps and knows nothing of a clock that was set: looking twice a
-/// minute costs nothing and sees both within the grace.
+/// Longest sleep while entries are scheduled. Timers stop while the machine sleeps
+/// and ignore a changed clock; two checks a minute notice both within the grace.
 const MAX_NAP: Duration = Duration::from_secs(30);
 
-/// By how much the clocks may disagree before it is called a jump.
+/// The difference between the clocks that counts as a jump.
 const JUMP: SignedDuration = SignedDuration::from_secs(2);
 
-/// Characters of what was said that the books keep.
+/// Characters of the prompt in the books.
 const MAX_WORDS: usize = 200;
 
-/// What may be chosen.
+/// The settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
     /// Runs at a time.
@@ -51,7 +48,7 @@ pub struct Settings {
 pub struct Fire {
     /// Its number in the books.
     pub seq: u64,
-    /// The due time; `None` for one that somebody wanted now.
+    /// The due time; `None` for a run on demand.
     pub due: Option<Timestamp>,
     /// When it began.
     pub at: Timestamp,
@@ -59,38 +56,37 @@ pub struct Fire {
     pub entry: Arc<entry::CronEntry>,
 }
 
-/// What came of a look.
+/// The result of a check.
 #[derive(Debug, Default)]
 pub struct Tick {
-    /// To be written down first, in this order.
+    /// Lines to write first, in order.
     pub lines: Vec<Line>,
-    /// To be started then.
+    /// Runs to start afterwards.
     pub fires: Vec<Fire>,
-    /// When to look again at the latest; `None` when nothing is scheduled.
+    /// When to check again; `None` when nothing is scheduled.
     pub wake: Option<Duration>,
-    /// By how much the wall clock was put forward, or back.
+    /// By how much the wall clock jumped.
     pub jump: Option<SignedDuration>,
 }
 
-/// All entries and what is known of them.
+/// All entries and their state.
 #[derive(Debug)]
 pub struct Engine {
     settings: Settings,
     slots: BTreeMap<u64, Slot>,
     due: BTreeSet<(Timestamp, u64)>,
     waiting: BTreeSet<(Timestamp, u64)>,
-    /// Conversations in which runs go, and how many: one, but for what somebody
-    /// wanted now.
+    /// Conversations with runs and their number: one, plus runs on demand.
     busy: HashMap<ConversationKey, usize>,
     running: usize,
-    /// What both clocks showed last.
+    /// The last time of both clocks.
     seen: Option<(Timestamp, Duration)>,
     last_id: u64,
     last_seq: u64,
 }
 
 impl Engine {
-    /// An engine that knows what the books say. Nothing is scheduled yet.
+    /// Creates an engine from the books. Nothing is scheduled yet.
     pub fn new(known: Loaded, settings: Settings) -> Self {
         let slots = known.accounts.into_iter();
         Self {
@@ -118,8 +114,7 @@ impl Engine {
         self.last_id + 1
     }
 
-    /// Takes these entries in place of those that were there, and answers what
-    /// is to be written down. Runs go on.
+    /// Replaces the entries; returns the lines to write. Running runs continue.
     pub fn load(&mut self, entries: Vec<entry::CronEntry>, now: Timestamp) -> Vec<Line> {
         let mut lines = Vec::new();
         let kept: HashSet<u64> = entries.iter().map(|entry| entry.id).collect();
@@ -143,7 +138,7 @@ impl Engine {
         lines
     }
 
-    /// Finds each next due time anew.
+    /// Recomputes the next due times.
     fn reschedule(&mut self, now: Timestamp) {
         self.due.clear();
         for (id, slot) in &mut self.slots {
@@ -168,7 +163,7 @@ impl Engine {
         }
     }
 
-    /// Decides what is due. `passed` is what a clock shows that nobody sets.
+    /// Decides all that is due. `passed` is the time of a monotonic clock.
     pub fn tick(&mut self, now: Timestamp, passed: Duration) -> Tick {
         let mut tick = Tick {
             jump: self.jump(now, passed),
@@ -184,7 +179,7 @@ impl Engine {
             if let Some(waiting) = slot.waiting {
                 self.waiting.insert((waiting, id));
             }
-            // While it waits, later times are not looked at.
+            // While it waits, later times are not decided.
             self.due.extend(slot.next.map(|next| (next, id)));
         }
         self.start(now, &mut tick);
@@ -202,21 +197,8 @@ impl Engine {
         (jump.abs() > JUMP).then_some(jump)
     }
 
-    /// Gives up what came into quiet hours while it waited for its turn.
-    fn skip_quiet(&mut self, now: Timestamp, tick: &mut Tick) {
-        let is_quiet = |(_, id): &&(Timestamp, u64)| self.slots[id].came_into_quiet(now);
-        let gone: Vec<_> = self.waiting.iter().filter(is_quiet).copied().collect();
-        for (due, id) in gone {
-            self.waiting.remove(&(due, id));
-            let slot = self.slots.get_mut(&id).expect("what waits is there");
-            slot.give_up(due, now, &mut tick.lines);
-            self.due.extend(slot.next.map(|next| (next, id)));
-        }
-    }
-
-    /// Starts what waits, as far as there is room.
+    /// Starts waiting runs while there is room.
     fn start(&mut self, now: Timestamp, tick: &mut Tick) {
-        self.skip_quiet(now, tick);
         let room = self.settings.at_once.saturating_sub(self.running);
         if room == 0 {
             return;
@@ -264,7 +246,7 @@ impl Engine {
             due,
             at: now,
             late: due.is_some() && slot.late,
-            // One that somebody wanted now is beside those that are due.
+            // A run on demand does not use up the entry.
             once: due.is_some() && entry.is_once(),
             agent: entry.key.agent.to_string(),
             sender: entry.key.sender.to_string(),
@@ -281,14 +263,14 @@ impl Engine {
         })
     }
 
-    /// Starts an entry's run now, beside its due times. `None` if there is no
-    /// such entry, or its last run still goes.
+    /// Starts a run of an entry on demand. `None` if the entry does not exist
+    /// or is running.
     pub fn run_now(&mut self, id: u64, now: Timestamp) -> Option<(Vec<Line>, Fire)> {
         let slot = self.slots.get(&id)?;
         if slot.running.is_some() {
             return None;
         }
-        // One that waits for its turn has it now.
+        // A waiting due time is used.
         let due = slot.waiting;
         if let Some(due) = due {
             self.waiting.remove(&(due, id));
@@ -303,9 +285,9 @@ impl Engine {
         Some((lines, fire))
     }
 
-    /// Goes on with a run that was closed as interrupted and never began: its line, and
-    /// the run to start. `None` if its entry is gone, is paused or is another's now, or
-    /// something newer of it goes or waits.
+    /// Starts a run that was closed as interrupted and never began: its line,
+    /// and the run. `None` if its entry is gone, paused or replaced, or has a
+    /// newer run.
     pub fn begin_again(&mut self, fired: &Fired) -> Option<(Line, Fire)> {
         let slot = self.slots.get_mut(&fired.id)?;
         let entry = Arc::clone(slot.entry.as_ref()?);
@@ -340,8 +322,8 @@ impl Engine {
         Some((line, fire))
     }
 
-    /// A run is over. Answers its line, and whether its entry is to be paused
-    /// because of it.
+    /// Records the end of a run; returns its lines, and whether its entry is
+    /// paused because of it.
     pub fn ended(&mut self, ended: Ended) -> (Vec<Line>, bool) {
         let Some(slot) = self.slots.get_mut(&ended.id) else {
             return (Vec::new(), false);
@@ -373,14 +355,15 @@ impl Engine {
         if pause {
             lines.extend(self.pause(id, true, at));
         } else if slot.next.is_none() && slot.waiting.is_none() {
-            // One that never began has used nothing up.
+            // A run that never began did not use up the entry.
             slot.next = slot.after(slot.account.mark);
             self.due.extend(slot.next.map(|next| (next, id)));
         }
         (lines, pause)
     }
 
-    /// How a run ended that was closed as interrupted: its line, if that is news.
+    /// Corrects the end of a run that was closed as interrupted; returns its
+    /// line.
     pub fn corrected(&mut self, ended: Ended) -> Option<Line> {
         let slot = self.slots.get_mut(&ended.id)?;
         let known = slot.account.ended.as_ref()?;
@@ -392,8 +375,7 @@ impl Engine {
         Some(line)
     }
 
-    /// Pauses an entry, or lets it go on. What was due meanwhile is not made up
-    /// for.
+    /// Pauses or resumes an entry. Due times in between are not made up for.
     pub fn pause(&mut self, id: u64, paused: bool, now: Timestamp) -> Option<Line> {
         self.unschedule(id);
         let slot = self.slots.get_mut(&id)?;
@@ -413,14 +395,14 @@ impl Engine {
         self.slots.values().filter_map(|slot| slot.entry.as_ref())
     }
 
-    /// An entry, what is known of it, and when it is due next.
+    /// An entry, its account, and its next due time.
     pub fn entry(&self, id: u64) -> Option<(&Arc<entry::CronEntry>, &Account, Option<Timestamp>)> {
         let slot = self.slots.get(&id)?;
         let next = slot.waiting.or(slot.next);
         Some((slot.entry.as_ref()?, &slot.account, next))
     }
 
-    /// Runs that go on, of entries that are still there.
+    /// Running runs of existing entries.
     pub fn running(&self) -> Vec<Fire> {
         let running = self.slots.values().filter_map(|slot| {
             let ((seq, at), entry) = slot.running.zip(slot.entry.clone())?;
@@ -434,7 +416,7 @@ impl Engine {
         running.collect()
     }
 
-    /// Entries that are used up, and may go: their run is over.
+    /// Used-up entries without a running run, which may be removed.
     pub fn spent(&self) -> Vec<u64> {
         let spent = self.slots.iter().filter(|(_, slot)| {
             slot.entry.is_some() && slot.account.used && slot.running.is_none()
@@ -449,7 +431,7 @@ impl Engine {
             .is_some_and(|slot| slot.running.is_some())
     }
 
-    /// What the books say of an entry, also of one that the file has no more.
+    /// The account of an entry, also of a removed one.
     pub fn account(&self, id: u64) -> Option<&Account> {
         self.slots.get(&id).map(|slot| &slot.account)
     }

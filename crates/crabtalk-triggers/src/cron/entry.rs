@@ -1,6 +1,6 @@
-//! One entry: what is due when, and for whom it acts.
+//! One entry of cron.
 //!
-//! Invariant: a [`CronEntry`] was checked; a [`Draft`] is what somebody wrote.
+//! Invariant: a [`CronEntry`] was checked; a [`Draft`] was not.
 
 use crate::cron::when::ahead;
 use crate::cron::{BadTime, Expression, Quiet, UnknownZone, When, parse_at, zone};
@@ -8,34 +8,34 @@ use crabtalk_domain::{ConversationKey, NameError, check_name};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// Whom an entry speaks as, if it does not say.
+/// The default sender of entries.
 const SENDER: &str = "cron";
 
-/// Longest prompt and arguments: as much as anybody writes into a command line.
+/// Longest prompt and arguments.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
 
 /// Longest name of a folder that the system takes.
 const MAX_CWD_BYTES: usize = 4096;
 
-/// What becomes of times at which the daemon was down or the machine asleep.
+/// The policy for due times while the daemon was down or the machine asleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missed {
-    /// They are noted and gone.
+    /// They are skipped.
     Skip,
     /// One run makes up for all of them.
     Once,
 }
 
-/// What becomes of what a run would have to ask for.
+/// The policy for asks of its runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asks {
-    /// It is refused, unless the agent's file allows it.
+    /// They are denied.
     Refuse,
-    /// It waits in the owner's inbox.
+    /// They wait in the owner's inbox.
     Inbox,
 }
 
-/// What the owner is told of beside the books.
+/// When the owner is notified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Notify {
     /// Nothing.
@@ -46,7 +46,7 @@ pub enum Notify {
     Results,
 }
 
-/// What somebody wrote. Empty texts are as good as none.
+/// An unchecked entry. Empty texts mean absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[expect(
     missing_docs,
@@ -77,13 +77,13 @@ pub struct Draft {
     pub chain: u32,
 }
 
-/// Why a draft is no entry.
+/// An invalid draft.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {
     /// Both `schedule` and `at`, or neither, are given: keep one of them.
     #[error("an entry needs a schedule or a time (`at`), not both")]
     When,
-    /// A run of it would have nothing to say: give it a skill or a content.
+    /// It has neither a skill nor a content.
     #[error("an entry has something to say: a skill or a content, or both")]
     Nothing,
     /// A single time within quiet hours would never fire, and outside of them needs none.
@@ -109,9 +109,9 @@ pub enum Invalid {
     Choice {
         /// Which key.
         key: &'static str,
-        /// What it was given.
+        /// Its value.
         value: String,
-        /// What may stand there, in words.
+        /// The allowed values.
         allowed: String,
     },
     /// A text is longer than an entry may hold: say it in a skill or a file.
@@ -139,15 +139,15 @@ pub struct CronEntry {
     pub when: When,
     /// In which zone.
     pub zone: TimeZone,
-    /// In which conversation it speaks.
+    /// The conversation of its runs.
     pub key: ConversationKey,
-    /// When it keeps silent.
+    /// Its quiet hours.
     pub quiet: Option<Quiet>,
-    /// What becomes of missed times.
+    /// The policy for missed times.
     pub missed: Missed,
-    /// What becomes of its asks.
+    /// The policy for asks.
     pub asks: Asks,
-    /// What the owner is told.
+    /// When the owner is notified.
     pub notify: Notify,
     /// As it was written, each text trimmed and each default left out.
     pub draft: Draft,
@@ -189,7 +189,7 @@ impl Draft {
             (schedule, "") if !schedule.is_empty() => {
                 When::Schedule(Expression::parse(schedule).map_err(BadTime::from)?)
             }
-            // Without a date it would be another one with each start.
+            // Without a date it would change with each start.
             ("", at) if at.get(4..5) == Some("-") => When::At(parse_at(at, now, &zone)?),
             ("", at) if !at.is_empty() => return Err(Invalid::Undated(at.to_owned())),
             _ => return Err(Invalid::When),
@@ -206,7 +206,7 @@ impl Draft {
         if is_single && quiet.is_some() {
             return Err(Invalid::QuietAt);
         }
-        // Who asks for one time means that one, be it late.
+        // A single time is run even if late.
         let missed = match is_single {
             true => Missed::Once,
             false => Missed::Skip,
@@ -243,8 +243,8 @@ impl Draft {
         })
     }
 
-    /// Checks what somebody wants to add now: a single time has to lie ahead,
-    /// and is kept as an instant.
+    /// Checks a new entry: a single time must be in the future, and is stored
+    /// as an instant.
     pub fn check_new(
         mut self,
         default_agent: &str,
@@ -328,8 +328,7 @@ fn choice<T: Copy>(
 }
 
 impl CronEntry {
-    /// What is said when it fires: the skill with its arguments, then the
-    /// prompt.
+    /// The message of its runs: the skill with its arguments, then the prompt.
     pub fn words(&self) -> String {
         let Draft {
             skill,
@@ -362,8 +361,8 @@ impl CronEntry {
         self.draft.once || matches!(self.when, When::At(_))
     }
 
-    /// What makes its due times what they are. The books of an entry begin
-    /// anew when somebody changes this.
+    /// The fingerprint of its schedule. A change restarts the account of the
+    /// entry.
     pub fn print(&self) -> String {
         let zone = self.zone.iana_name().unwrap_or("local");
         let once = self.is_once();

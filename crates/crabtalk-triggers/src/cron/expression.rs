@@ -1,7 +1,7 @@
-//! Five fields and @names: which local minutes an expression names.
+//! Cron expressions: five fields and @names.
 //!
-//! Invariants: an expression that was taken names at least one minute that
-//! exists; one that was refused says which field and what is allowed there.
+//! Invariants: a valid expression names at least one existing minute; an error
+//! names the field and the allowed values.
 
 mod field;
 
@@ -33,15 +33,15 @@ pub enum BadExpression {
     Name {
         /// The name with its `@`, or its beginning.
         name: String,
-        /// What was probably meant, or all names.
+        /// A suggestion, or all names.
         hint: String,
     },
-    /// A single field cannot be read; the others were not all looked at.
+    /// A field is not valid.
     #[error("the {field} field: {problem}; allowed are {allowed}")]
     Field {
         /// Which one.
         field: &'static str,
-        /// What is wrong in it.
+        /// The error.
         problem: String,
         /// Which values it takes, in words.
         allowed: &'static str,
@@ -56,7 +56,7 @@ pub enum BadExpression {
 
 const NAMES: &str = "@yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly";
 
-/// A schedule that was read. The text is as it was written.
+/// A parsed schedule with its text.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Expression {
     text: String,
@@ -68,10 +68,11 @@ pub struct Expression {
 }
 
 impl Expression {
-    /// Reads five fields or an @name.
+    /// Parses five fields or an @name.
     ///
     /// # Errors
-    /// What is wrong, and what is allowed in its place.
+    ///
+    /// The error and the allowed values.
     pub fn parse(text: &str) -> Result<Self, BadExpression> {
         if text.len() > MAX_BYTES {
             return Err(BadExpression::TooLong);
@@ -110,8 +111,7 @@ impl Expression {
         Ok(expression)
     }
 
-    /// Whether it names every hour, so that it follows time as it passes and
-    /// not the hands of a clock.
+    /// Whether it names every hour, and so follows elapsed time.
     pub(crate) fn is_hourly(&self) -> bool {
         self.hours.is_full(&HOURS)
     }
@@ -213,7 +213,7 @@ impl Expression {
     }
 }
 
-/// What an @name stands for.
+/// The expression of an @name.
 fn spelled_out(name: &str) -> Result<&'static str, BadExpression> {
     let lower = name.to_ascii_lowercase();
     let hint = match lower.as_str() {
@@ -222,7 +222,7 @@ fn spelled_out(name: &str) -> Result<&'static str, BadExpression> {
         "@weekly" => return Ok("0 0 * * 0"),
         "@daily" | "@midnight" => return Ok("0 0 * * *"),
         "@hourly" => return Ok("0 * * * *"),
-        "@reboot" => "a start of the daemon is no time".to_owned(),
+        "@reboot" => "entries cannot fire at the start of the daemon".to_owned(),
         every if every.starts_with("@every") => {
             "write */10 * * * * for every ten minutes, 0 */2 * * * for every two hours".to_owned()
         }

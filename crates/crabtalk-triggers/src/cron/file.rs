@@ -1,8 +1,7 @@
-//! `crons.toml`: read as people write it, edited with their comments kept.
+//! Reads and edits `crons.toml`, keeping comments.
 //!
-//! Invariants: a broken entry costs no other; a text that cannot be read is
-//! never written over; a file that changed since it was taken is a conflict,
-//! not a casualty.
+//! Invariants: a broken entry does not affect others; an unreadable file is never
+//! overwritten; a concurrent change is a conflict.
 
 use crate::cron::entry::{CronEntry, Draft};
 use crabtalk_files::tables::{Kind, TablesEdit};
@@ -17,7 +16,7 @@ const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 const ENTRIES: &str = "cron";
 
-/// What the file begins with when the daemon makes it.
+/// The head of a file that the daemon creates.
 const HEAD: &str = "# Entries that start runs on a schedule. `crabtalk cron` lists and changes them;\n\
      # they may be edited by hand too, and count after `crabtalk daemon reload`.\n";
 
@@ -31,31 +30,31 @@ const KIND: Kind = Kind {
     limit: MAX_BYTES,
 };
 
-/// Something in the file that is not taken.
+/// An invalid part of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// Where, from 1.
     pub line: usize,
     /// Which entry, if it has a number.
     pub id: Option<u64>,
-    /// What is wrong, and what would be right.
+    /// The error and the remedy.
     pub why: String,
-    /// What it says, as far as that can be told.
+    /// Its content as far as it can be read.
     pub draft: Draft,
 }
 
-/// What the file says.
+/// The content of the file.
 #[derive(Debug, Default)]
 pub struct Read {
-    /// Entries that may be scheduled.
+    /// Valid entries.
     pub entries: Vec<CronEntry>,
-    /// What is not taken.
+    /// Invalid parts.
     pub findings: Vec<Finding>,
-    /// The text; `None` if there is no file.
+    /// The text; `None` without a file.
     pub text: Option<String>,
 }
 
-/// What entries are checked against.
+/// The context for checking entries.
 #[derive(Debug, Clone, Copy)]
 pub struct Surroundings<'a> {
     /// The agent of entries that name none.
@@ -97,10 +96,11 @@ macro_rules! texts {
 pub struct CronFile(TablesEdit);
 
 impl CronFile {
-    /// Reads the whole file. One that does not exist is empty.
+    /// Reads the file; a missing one is empty.
     ///
     /// # Errors
-    /// A file that is no TOML, or no text at all.
+    ///
+    /// A file that cannot be read or is not TOML.
     pub fn read(path: &Path, around: Surroundings<'_>) -> Result<Read, FileError> {
         let tables = KIND.read(path)?;
         let line_of = |span| tables.line_of(span);
@@ -152,29 +152,30 @@ impl CronFile {
         Ok(read)
     }
 
-    /// Opens the file for a change. `taken` is the text that is in force.
+    /// Opens the file for a change. `taken` is the text in force.
     ///
     /// # Errors
-    /// [`FileError::Conflict`] if that is not what the file says.
+    ///
+    /// [`FileError::Conflict`] if the file has another text.
     pub fn open(path: &Path, taken: Option<&str>) -> Result<Self, FileError> {
         KIND.edit(path, taken).map(Self)
     }
 
-    /// Adds an entry behind the others.
+    /// Appends an entry.
     ///
     /// # Errors
-    /// Entries that are written otherwise than as `[[cron]]`.
+    ///
+    /// Entries are not written as `[[cron]]`.
     pub fn add(&mut self, entry: &CronEntry) -> Result<(), FileError> {
         self.0.add(table(&entry.draft))
     }
 
-    /// Removes every entry of a number; whether there was one.
+    /// Removes every entry with this id; `false` if there is none.
     pub fn remove(&mut self, id: u64) -> bool {
         self.0.remove(id)
     }
 
-    /// Pauses every entry of a number, or lets them go on; whether there was
-    /// one.
+    /// Pauses or resumes every entry with this id; `false` if there is none.
     pub fn pause(&mut self, id: u64, paused: bool) -> bool {
         let mut any = false;
         for table in self.0.numbered(id) {
@@ -186,7 +187,7 @@ impl CronFile {
         any
     }
 
-    /// Writes what differs of an entry of that number; whether there is one.
+    /// Writes the changed keys of an entry; `false` if there is none.
     pub fn replace(&mut self, entry: &CronEntry) -> bool {
         let mut draft = entry.draft.clone();
         let (once, by_agent, id) = (draft.once, draft.by_agent, draft.id);
@@ -207,17 +208,18 @@ impl CronFile {
         any
     }
 
-    /// Replaces the file, if it is as it was when it was opened; answers what
-    /// it says now.
+    /// Writes the file if it is unchanged since it was opened; returns its
+    /// text.
     ///
     /// # Errors
-    /// [`FileError::Conflict`] if somebody was faster.
+    ///
+    /// [`FileError::Conflict`] if it was changed.
     pub fn save(self) -> Result<String, FileError> {
         self.0.save()
     }
 }
 
-/// Writes a value in the place of the one before, with its comment.
+/// Replaces a value and keeps its comment.
 fn set(table: &mut Table, key: &str, value: Option<Value>) {
     let Some(mut new) = value else {
         table.remove(key);
@@ -232,7 +234,7 @@ fn set(table: &mut Table, key: &str, value: Option<Value>) {
     }
 }
 
-/// What a table says, and the first thing in it that means nothing.
+/// The draft of a table and its first error.
 fn draft(table: &Table) -> (Draft, Result<(), String>) {
     let mut draft = Draft::default();
     let mut problem = Ok(());
@@ -243,14 +245,14 @@ fn draft(table: &Table) -> (Draft, Result<(), String>) {
                     draft.id = id;
                     Ok(())
                 }
-                _ => Err("id is no number from 1 on".to_owned()),
+                _ => Err("id must be a number from 1".to_owned()),
             },
             "chain" => match item.as_integer().map(u32::try_from) {
                 Some(Ok(chain)) => {
                     draft.chain = chain;
                     Ok(())
                 }
-                _ => Err("chain is no number".to_owned()),
+                _ => Err("chain must be a number".to_owned()),
             },
             "once" | "paused" | "by_agent" => {
                 let flag = match key {
@@ -263,13 +265,13 @@ fn draft(table: &Table) -> (Draft, Result<(), String>) {
                         *flag = value;
                         Ok(())
                     }
-                    None => Err(format!("{key} is neither true nor false")),
+                    None => Err(format!("{key} must be true or false")),
                 }
             }
             _ => {
                 let mut texts = texts!(draft);
                 let known = texts.iter_mut().find(|(name, _)| *name == key);
-                // A date and time of TOML is as good as its text.
+                // TOML's dates are accepted as text.
                 let text = item.as_str().map(str::to_owned);
                 let text = text.or_else(|| item.as_datetime().map(ToString::to_string));
                 match (known, text) {
@@ -277,7 +279,7 @@ fn draft(table: &Table) -> (Draft, Result<(), String>) {
                         **to = text;
                         Ok(())
                     }
-                    (Some(_), None) => Err(format!("{key} is no text: put it into quotes")),
+                    (Some(_), None) => Err(format!("{key} must be a string in quotes")),
                     (None, _) => Err(format!("the key {key:.64?} is unknown")),
                 }
             }

@@ -1,4 +1,4 @@
-//! Hours of a day in which nothing fires.
+//! Quiet hours, in which no entry fires.
 
 use jiff::Timestamp;
 use jiff::civil::Time;
@@ -12,10 +12,11 @@ pub struct Quiet {
 }
 
 impl Quiet {
-    /// Reads both ends. One of them alone means nothing, but has to be a time.
+    /// Parses both ends; one alone has no effect but must be valid.
     ///
     /// # Errors
-    /// What is no `HH:MM`, and a window without an inside or an outside.
+    ///
+    /// An end is not `HH:MM`, or both are equal.
     pub fn parse(start: Option<&str>, end: Option<&str>) -> Result<Option<Self>, String> {
         let read = |text: Option<&str>| {
             let text = text.map(str::trim).filter(|text| !text.is_empty());
@@ -42,23 +43,12 @@ impl Quiet {
             self.start <= time || time < self.end
         }
     }
-
-    /// Whether it begins after one instant and no later than another.
-    pub(crate) fn begins_within(&self, from: Timestamp, to: Timestamp, zone: &TimeZone) -> bool {
-        let day = zone.to_datetime(from).date();
-        let days = [Some(day), day.tomorrow().ok()].into_iter().flatten();
-        let begins = days.filter_map(|day| {
-            let begin = zone.to_ambiguous_timestamp(day.to_datetime(self.start));
-            begin.compatible().ok()
-        });
-        begins.into_iter().any(|begin| from < begin && begin <= to)
-    }
 }
 
 fn time(text: &str) -> Result<Time, String> {
     let bad = || {
         format!(
-            "{:.20?} is no time of day: write HH:MM, such as 23:00",
+            "{:.20?} is not a time of day: write HH:MM, such as 23:00",
             text
         )
     };
@@ -101,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_the_two_is_ignored_and_what_is_no_time_is_not() {
+    fn single_ends_are_ignored_but_checked() {
         assert_eq!(Quiet::parse(Some("23:00"), None), Ok(None));
         assert_eq!(Quiet::parse(Some("23:00"), Some("")), Ok(None));
         assert_eq!(Quiet::parse(None, None), Ok(None));

@@ -1,23 +1,22 @@
-//! Local minutes into instants, through changes of the clock.
+//! Converts local minutes into instants across changes of the clock.
 //!
-//! An expression that names every hour follows time as it passes: when the
-//! clock is put forward it names what there is, when it is put back both
-//! passes. Any other names times of day: one that the clock leaps over is the
-//! moment of the leap, one that comes twice is the first.
+//! An expression that names every hour follows elapsed time: it skips the hour that
+//! does not exist and fires in both passes of a repeated one. Any other names times
+//! of day: a time that the clock skips is the moment of the change, a repeated one
+//! is the first.
 //!
-//! Invariant: instants come in order and each once.
+//! Invariant: instants are in order and unique.
 
 use crate::cron::Expression;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 
-/// Tries within one change of the clock: twice the minutes of a day, which is
-/// the longest that any clock was put back.
+/// Attempts within one change of the clock: twice the minutes of a day.
 const TRIES: usize = 3000;
 
 impl Expression {
-    /// The first instant that it names after another.
+    /// The first instant after another.
     pub fn next_after(&self, after: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         if self.is_hourly() {
             return self.next_as_time_passes(after, zone);
@@ -34,7 +33,7 @@ impl Expression {
         None
     }
 
-    /// The last instant that it names at another or before it.
+    /// The last instant at another or before it.
     pub fn last_until(&self, until: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         if self.is_hourly() {
             return self.last_as_time_passes(until, zone);
@@ -105,8 +104,8 @@ impl Expression {
     }
 }
 
-/// The instant of a time of day: the first if it comes twice, the leap if it
-/// does not come at all.
+/// The instant of a time of day: the first if repeated, the moment of the change if
+/// skipped.
 pub(crate) fn first_pass(local: DateTime, zone: &TimeZone) -> Option<Timestamp> {
     match zone.to_ambiguous_timestamp(local).offset() {
         AmbiguousOffset::Unambiguous { offset } => offset.to_timestamp(local).ok(),

@@ -1,4 +1,4 @@
-//! When an entry is due: by an expression, or at one time only.
+//! The due times of an entry: by an expression, or once.
 
 use crate::cron::times::first_pass;
 use crate::cron::{BadExpression, Expression};
@@ -33,7 +33,7 @@ impl When {
     }
 }
 
-/// Farthest time of a single run: beyond it nobody remembers why.
+/// Farthest single time.
 const MAX_AHEAD: SignedDuration = SignedDuration::from_hours(10 * 366 * 24);
 
 /// Longest text of a time.
@@ -42,12 +42,12 @@ const MAX_BYTES: usize = 80;
 /// Why a time was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadTime {
-    /// It is not in any form that is known.
+    /// The format is unknown.
     #[error(
-        "{0:?} is no time: write 17:30, 2026-12-24 17:30, 2026-12-24T17:30:00+01:00, or `in 20m`"
+        "{0:?} is not a time: write 17:30, 2026-12-24 17:30, 2026-12-24T17:30:00+01:00, or `in 20m`"
     )]
     Unreadable(String),
-    /// It has been.
+    /// It is in the past.
     #[error("{0} has passed")]
     Past(String),
     /// It is too far away.
@@ -58,8 +58,8 @@ pub enum BadTime {
     Expression(#[from] BadExpression),
 }
 
-/// Reads a single time: `in 20m`, `17:30` (the next one), a local date and time,
-/// or an instant with its offset. Which must lie ahead is for the caller.
+/// Parses a single time: `in 20m`, `17:30` (the next one), a local date and time,
+/// or an instant with its offset. The caller checks that it is in the future.
 pub fn parse_at(text: &str, now: Timestamp, zone: &TimeZone) -> Result<Timestamp, BadTime> {
     let text = text.trim();
     let unreadable = || BadTime::Unreadable(text.chars().take(MAX_BYTES).collect());
@@ -85,7 +85,7 @@ pub fn parse_at(text: &str, now: Timestamp, zone: &TimeZone) -> Result<Timestamp
     if let Ok(instant) = text.parse::<Timestamp>() {
         return Ok(instant);
     }
-    // `17:30` is a date and time to nobody.
+    // `17:30` does not parse as a date and time.
     let time = text
         .parse::<Time>()
         .ok()
@@ -106,7 +106,7 @@ pub fn parse_at(text: &str, now: Timestamp, zone: &TimeZone) -> Result<Timestamp
     first_pass(local, zone).ok_or_else(unreadable)
 }
 
-/// Refuses a single time that has been, or is years away.
+/// Refuses a single time in the past or years away.
 pub(crate) fn ahead(text: &str, at: Timestamp, now: Timestamp) -> Result<(), BadTime> {
     if at <= now {
         return Err(BadTime::Past(text.to_owned()));
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_time_is_written_as_people_write_it() {
+    fn single_times_are_parsed() {
         for (text, want) in [
             ("in 20m", "2026-11-22T10:20:00Z"),
             ("+1h30m", "2026-11-22T11:30:00Z"),
@@ -152,16 +152,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_ahead_is_refused_in_words() {
+    fn invalid_single_times_have_clear_errors() {
         for (text, want) in [
-            ("", "is no time"),
-            ("soon", "is no time"),
-            ("in 20", "is no time"),
+            ("", "is not a time"),
+            ("soon", "is not a time"),
+            ("in 20", "is not a time"),
             ("in -20m", "has passed"),
             ("in 0s", "has passed"),
-            ("25:00", "is no time"),
-            ("2026-02-30 10:00", "is no time"),
-            ("2026-12-24", "is no time"),
+            ("25:00", "is not a time"),
+            ("2026-02-30 10:00", "is not a time"),
+            ("2026-12-24", "is not a time"),
             ("2026-11-22T09:59:00Z", "has passed"),
             ("in 99999 years", "is"),
             ("2099-01-01 10:00", "more than ten years away"),

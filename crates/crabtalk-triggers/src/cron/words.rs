@@ -39,7 +39,7 @@ fn distance(seconds: i64) -> Option<String> {
     ];
     let size = seconds.unsigned_abs();
     let (unit, name) = units.into_iter().find(|(unit, _)| size >= *unit)?;
-    // The nearest, so that 59.9 minutes are no 59.
+    // Rounded: 59.9 minutes are an hour.
     let count = (size + unit / 2) / unit;
     let plural = if count == 1 { "" } else { "s" };
     Some(if seconds < 0 {
@@ -55,7 +55,7 @@ mod tests {
     use crate::cron::zone;
 
     #[test]
-    fn times_are_said_as_people_say_them() {
+    fn times_are_in_plain_words() {
         let berlin = zone("Europe/Berlin").unwrap();
         // A Sunday, eleven in Berlin.
         let now: Timestamp = "2026-11-22T10:00:00Z".parse().unwrap();

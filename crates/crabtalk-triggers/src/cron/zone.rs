@@ -1,19 +1,16 @@
 //! Names of time zones.
 //!
-//! Invariant: a zone is known on every machine: the system's database comes
-//! first, since it is kept up to date, and one that is built in stands behind
-//! it.
+//! Invariant: a zone is known on every machine: the system's database is used
+//! first, since it is kept up to date, then the built-in one.
 
 use jiff::tz::TimeZone;
 
 /// Longest name: the database's longest has some thirty letters.
 const MAX_BYTES: usize = 64;
 
-/// A zone that there is not.
+/// An unknown zone.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "there is no time zone {0:?}: write a name of the tz database, such as Europe/Berlin or UTC"
-)]
+#[error("unknown time zone {0:?}: write a name of the tz database, such as Europe/Berlin or UTC")]
 pub struct UnknownZone(pub String);
 
 /// The zone of a name.

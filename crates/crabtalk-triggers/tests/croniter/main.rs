@@ -4,10 +4,9 @@
 //! `CRABTALK_CRONITER` names a Python that has it. Without one the test is
 //! skipped by name; `CRABTALK_REQUIRE_TOOLS=1` forbids that.
 //!
-//! What is the same: everything that lies more than a day from a change of the
-//! clock. What differs, on purpose: on the days of a change, as
-//! `docs/spec/cron.md` says. There, the times are held against a walk through
-//! every minute instead.
+//! Both agree on all times more than a day from a change of the clock. On the days
+//! of a change the rules of `docs/spec/cron.md` differ on purpose, and a walk through
+//! every minute is the oracle.
 
 use crabtalk_testkit::tools::installed;
 use crabtalk_triggers::cron::{Expression, zone};
@@ -91,8 +90,8 @@ fn near_a_change(at: Timestamp, zone: &TimeZone) -> bool {
 }
 
 #[test]
-fn times_are_those_of_croniter_but_on_days_on_which_a_clock_changes() {
-    let test = "times_are_those_of_croniter_but_on_days_on_which_a_clock_changes";
+fn times_agree_with_croniter_away_from_changes() {
+    let test = "times_agree_with_croniter_away_from_changes";
     let Some(python) = installed(test, VARIABLE) else {
         return;
     };
@@ -168,7 +167,7 @@ fn walk(text: &str, zone: &TimeZone, from: Timestamp, minutes: i64) -> Vec<Times
             found.extend(named.then_some(at));
             continue;
         }
-        // What was leapt over falls on the moment of the leap.
+        // Skipped times fall on the moment of the change.
         let mut passed = zone.to_datetime(at - minute_long);
         passed = passed.saturating_add(minute_long);
         while passed < local {
@@ -182,7 +181,7 @@ fn walk(text: &str, zone: &TimeZone, from: Timestamp, minutes: i64) -> Vec<Times
 }
 
 #[test]
-fn on_days_on_which_a_clock_changes_times_are_those_of_a_walk_through_every_minute() {
+fn times_on_days_of_a_change_agree_with_a_walk() {
     let mut dice = Dice(7);
     for name in ZONES {
         let zone = zone(name).unwrap();

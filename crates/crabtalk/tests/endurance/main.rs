@@ -1,7 +1,6 @@
-//! What only time and violence show: kills at random instants and at every
-//! call that changes a file, clients that come, go, stall and misbehave, and
-//! components that die, hang and are replaced.
-//! `cargo xtask torture`, `crash` and `soak` run the same for longer.
+//! Faults over time: the daemon is killed at every call that changes a file,
+//! clients stall and misbehave, components die, hang and are replaced.
+//! `cargo xtask crash`, `soak` and `chaos` run the same for longer.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -12,5 +11,4 @@ mod chaos;
 mod crash;
 mod soak;
 mod told;
-mod torture;
 mod world;

@@ -1,6 +1,6 @@
-//! Several clients on one conversation, and the end of a run by a third.
+//! Several clients on one conversation; kills, failures and resumed streams.
 
-use crate::rig::{ModelServer, TestEnv, chunks, end_of, kinds, within};
+use crate::rig::{ModelServer, TestEnv, chunks, end_of, kinds, stream_to_end, within};
 use crabtalk_proto::stream_event::Event;
 use crabtalk_proto::{
     AttachMsg, Client, ClientError, KillMsg, ListActiveConversationsMsg, Ping, StreamEvent,
@@ -49,11 +49,9 @@ async fn two_clients_see_the_same_run() {
     let (mut asking, mut attached) = (env.connect().await, env.connect().await);
     let mut asked = std::pin::pin!(asking.stream(hello()));
     let mut begun = to_text(&mut asked).await;
-    // The other one comes late, and sees it from the beginning.
     let mut other = std::pin::pin!(attached.attach(AttachMsg::default()));
     let mut seen = to_text(&mut other).await;
 
-    // Nothing waits for a run of somebody else.
     let mut third = env.connect().await;
     third.ping(Ping {}).await.unwrap();
     let active = third
@@ -77,14 +75,14 @@ async fn two_clients_see_the_same_run() {
         _ => None,
     });
     assert_eq!(block.map(|block| block.agent.as_str()), Some("crab"));
-    // Whoever did not send it is told what was said.
+    // Readers other than the sender get the user's message.
     assert_eq!(
         kinds(&seen),
         "Start UserMessage TextStart Chunk TextEnd End"
     );
     let starts = |events: &[StreamEvent]| events.first().cloned();
     assert_eq!(starts(&begun), starts(&seen));
-    // Over: what is left to tell is its end.
+    // Attaching to a finished run gives its end.
     let mut late = env.connect().await;
     let late: Vec<_> = late
         .attach(AttachMsg::default())
@@ -95,7 +93,7 @@ async fn two_clients_see_the_same_run() {
 }
 
 #[tokio::test]
-async fn a_run_goes_on_without_the_client_that_began_it() {
+async fn runs_outlive_the_client_that_began_them() {
     let model = halting().await;
     let env = TestEnv::with_model(&model);
     let _daemon = env.daemon().await;
@@ -116,7 +114,7 @@ async fn a_run_goes_on_without_the_client_that_began_it() {
 }
 
 #[tokio::test]
-async fn a_kill_from_another_connection_ends_the_run_with_499() {
+async fn kill_from_another_connection_ends_the_run() {
     let model = halting().await;
     let env = TestEnv::with_model(&model);
     let _daemon = env.daemon().await;
@@ -136,25 +134,48 @@ async fn a_kill_from_another_connection_ends_the_run_with_499() {
 }
 
 #[tokio::test]
-async fn a_failed_run_says_why_in_the_history_and_after_a_restart() {
-    let refusal = Reply::error(400, "invalid_request_error", "no such temperature");
-    let model = ModelServer::start(Script::openai([refusal])).await;
-    let env = TestEnv::with_model(&model);
+async fn attach_resumes_a_run_after_an_event_and_after_its_end() {
+    let env = TestEnv::new();
     let daemon = env.daemon().await;
-    let mut connection = env.connect().await;
-    let events: Vec<_> = connection.stream(hello()).collect().await;
-    let events: Vec<StreamEvent> = events.into_iter().map(Result::unwrap).collect();
-    let end = end_of(&events);
-    assert!(end.error.contains("no such temperature"), "{end:?}");
-    drop(connection);
+    let events = stream_to_end(&env, hello()).await;
+    let (first, last) = (&events[0], events.last().unwrap());
+    let Some(Event::End(end)) = &last.event else {
+        panic!("{last:?}")
+    };
+    assert_eq!(end.run, 1);
+    let attach = |run, after| AttachMsg {
+        run: Some(run),
+        after: Some(after),
+        only_run: true,
+        ..AttachMsg::default()
+    };
+    let told = async |request| {
+        let mut connection = env.connect().await;
+        connection.attach(request).collect::<Vec<_>>().await
+    };
+    let rest = told(attach(1, first.seq + 1)).await;
+    let rest: Vec<_> = rest.into_iter().map(Result::unwrap).collect();
+    assert!(rest[0].seq > first.seq + 1 && rest.len() > 2, "{rest:?}");
+    assert_eq!(rest.last(), Some(last));
+    let none = told(attach(7, 1)).await;
+    assert_eq!(none[0].as_ref().unwrap_err().code(), Some(404), "{none:?}");
+    // After a restart only the end is left.
     daemon.terminate().await;
     let _daemon = env.daemon().await;
-    let history = env.run(&["history"]).await.ok();
-    assert!(history.contains("--- run 1: "), "{history}");
-    assert!(history.contains("no such temperature"), "{history}");
-    let mut connection = env.connect().await;
-    let told: Vec<_> = connection.attach(AttachMsg::default()).collect().await;
-    let told: Vec<StreamEvent> = told.into_iter().map(Result::unwrap).collect();
-    let again = end_of(&told);
-    assert_eq!((again.code, again.error), (end.code, end.error));
+    let rest = told(attach(1, first.seq)).await;
+    assert_eq!(rest.len(), 1, "{rest:?}");
+    let Some(Event::End(again)) = &rest[0].as_ref().unwrap().event else {
+        panic!("{rest:?}")
+    };
+    assert_eq!((again.run, again.code), (1, 0));
+    // Later runs do not change that.
+    stream_to_end(&env, hello()).await;
+    assert_eq!(told(attach(1, first.seq)).await.len(), 1);
+    let runs = crate::rig::entries(&env, "", "").await;
+    let runs: Vec<u64> = runs.iter().map(|entry| entry.run).collect();
+    assert_eq!(runs, [1, 1, 2, 2]);
+    let mut bad = attach(1, 1);
+    bad.run = None;
+    let refused = told(bad).await;
+    assert_eq!(refused[0].as_ref().unwrap_err().code(), Some(400));
 }

@@ -56,27 +56,25 @@ async fn without_a_terminal_approvals_are_denied_with_advice_that_works() {
     let question = "/tool bash {\"command\":\"touch proof\"}";
     let denied = env.run(&["ask", question]).await;
     for says in [
-        "denied, because there is no terminal to ask on: crab wants to use bash:",
+        "denied, since there is no terminal to ask on: crab wants to use bash:",
         "touch proof",
-        "agents/crab.md",
+        "crabtalk agents edit crab",
         "--wait",
     ] {
         assert!(denied.stderr.contains(says), "{says}: {denied:?}");
     }
     let answer = denied.stdout;
     assert!(answer.contains("bash failed:"), "{answer}");
-    assert!(
-        answer.contains("nobody is at a terminal to approve it"),
-        "{answer}"
-    );
+    assert!(answer.contains("no terminal to approve it on"), "{answer}");
     assert!(!env.work.join("proof").exists());
 
     let advice = denied
         .stderr
         .lines()
-        .find_map(|line| line.trim().strip_prefix("permissions: "))
-        .unwrap();
-    env.agent("crab", &format!("permissions: {advice}"));
+        .find_map(|line| line.split_once('`')?.1.split_once("` to `permissions`"))
+        .unwrap()
+        .0;
+    env.agent("crab", &format!("permissions: {{ {advice} }}"));
     env.run(&["daemon", "reload"]).await.ok();
     let allowed = env.run(&["ask", question]).await.ok();
     assert!(allowed.contains("bash answered:"), "{allowed}");

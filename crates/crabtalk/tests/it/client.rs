@@ -1,4 +1,4 @@
-//! The client's crate at a real daemon, and what the command line makes of it.
+//! The client crate with a real daemon.
 
 #[path = "../../../crabtalk-client/examples/ask.rs"]
 #[expect(dead_code, reason = "its `main` is for people")]
@@ -11,9 +11,6 @@ use crabtalk_client::{
 };
 use crabtalk_testkit::scripted::{Reply, Script, openai};
 use futures_util::{Stream, StreamExt};
-use serde_json::Value;
-use std::process::Stdio;
-use tokio::io::{AsyncBufReadExt, BufReader};
 
 fn say(content: &str) -> StreamMsg {
     StreamMsg {
@@ -27,7 +24,7 @@ fn client(home: impl AsRef<std::path::Path>) -> Client {
 }
 
 #[tokio::test]
-async fn the_example_answers() {
+async fn example_prints_the_answer() {
     let env = TestEnv::new();
     let _daemon = env.daemon().await;
     let mut out = Vec::new();
@@ -38,7 +35,7 @@ async fn the_example_answers() {
 }
 
 #[tokio::test]
-async fn a_daemon_is_started_once_and_says_why_it_does_not_start() {
+async fn daemon_starts_once_and_reports_startup_errors() {
     let env = TestEnv::new();
     let client = client(&env.home);
     let error = client.call(GetStats::default()).await.unwrap_err();
@@ -62,7 +59,7 @@ async fn a_daemon_is_started_once_and_says_why_it_does_not_start() {
 }
 
 #[tokio::test]
-async fn errors_have_a_code_a_message_and_what_to_do() {
+async fn errors_have_codes() {
     let env = TestEnv::new();
     let _daemon = env.daemon().await;
     let client = client(&env.home);
@@ -80,7 +77,7 @@ async fn errors_have_a_code_a_message_and_what_to_do() {
     assert!(refused.next().await.is_none());
 }
 
-/// Reads on until something is heard.
+/// Reads until an item matches.
 async fn until<N, E: std::fmt::Debug>(
     news: &mut (impl Stream<Item = Result<N, E>> + Unpin),
     what: &str,
@@ -117,7 +114,7 @@ fn is_end(news: &RunNews) -> bool {
 }
 
 #[tokio::test]
-async fn an_answer_goes_on_over_lost_connections_with_nothing_twice_and_nothing_missing() {
+async fn streams_resume_after_lost_connections() {
     let words = ["one ", "two ", "three ", "four "];
     let reply = [4, 3, 2]
         .into_iter()
@@ -153,7 +150,7 @@ async fn an_answer_goes_on_over_lost_connections_with_nothing_twice_and_nothing_
 }
 
 #[tokio::test]
-async fn a_run_that_a_crash_cut_off_says_so_and_what_is_missing() {
+async fn streams_report_runs_interrupted_by_a_crash() {
     let env = TestEnv::new();
     let daemon = env.daemon().await;
     let client = client(&env.home);
@@ -179,17 +176,17 @@ async fn a_run_that_a_crash_cut_off_says_so_and_what_is_missing() {
     };
     assert_eq!(end.run, 1);
     assert_ne!(end.code, 0, "{end:?}");
-    // Who attaches by themselves hears of no other run.
+    // A new attachment gets the end of that run.
     let over = client.attach(AttachMsg::default()).next().await;
     assert!(is_end(&over.unwrap().unwrap()));
 }
 
 #[tokio::test]
-async fn a_watcher_goes_on_over_lost_connections_and_notices_a_new_daemon() {
+async fn watches_resume_and_report_a_new_daemon() {
     let env = TestEnv::new();
     let daemon = env.daemon().await;
     let relay = Relay::start(&env);
-    // Who comes from another life is told so, which is when the subscription stands.
+    // The restart notice shows that the subscription has begun.
     let mut watch = client(relay.home()).watch(SubscribeEvents {
         life: "another".into(),
         ..SubscribeEvents::default()
@@ -222,50 +219,4 @@ async fn a_watcher_goes_on_over_lost_connections_and_notices_a_new_daemon() {
     daemon.terminate().await;
     let _daemon = env.daemon().await;
     until(&mut watch, "the new daemon", is_new).await;
-}
-
-#[tokio::test]
-async fn the_events_command_follows_over_a_lost_connection() {
-    let env = TestEnv::new();
-    let _daemon = env.daemon().await;
-    let relay = Relay::start(&env);
-    let mut command = env.program(CRABTALK);
-    command
-        .args(["events", "--json", "--home"])
-        .arg(relay.home());
-    command.stdout(Stdio::piped());
-    let mut events = command.spawn().unwrap();
-    let mut lines = BufReader::new(events.stdout.take().unwrap()).lines();
-    let mut until = async |kind: &str, run: Option<u64>| {
-        within(kind, async {
-            loop {
-                let line = lines.next_line().await.unwrap().expect("it goes on");
-                let said: Value = serde_json::from_str(&line).unwrap();
-                if said["type"] == kind && run.is_none_or(|run| said["run"] == run) {
-                    return said;
-                }
-            }
-        })
-        .await
-    };
-    // Nobody says when a watch has begun: there are runs until it sees the end of one.
-    let asking = async {
-        loop {
-            env.run(&["ask", "one"]).await.ok();
-        }
-    };
-    tokio::select! {
-        _ = until("done", None) => {}
-        () = asking => {}
-    }
-    relay.cut();
-    let events = env.run(&["ask", "--json", "two"]).await.ok();
-    let start: Value = serde_json::from_str(events.lines().next().unwrap()).unwrap();
-    let run = start["run"].as_u64();
-    assert!(run.is_some(), "{start}");
-    until("lost", None).await;
-    let back = until("back", None).await;
-    assert_eq!(back["missed"], 0, "{back}");
-    until("run_started", run).await;
-    until("done", run).await;
 }

@@ -51,16 +51,37 @@ async fn installed_daemon_is_restarted_by_the_service_manager() {
     env.run(&["daemon", "stop"]).await.ok();
     env.run(&["ask", "again"]).await.ok();
     env.run(&["daemon", "stop"]).await.ok();
+    // Other clients start the daemon through the same command.
+    let program = format!(
+        "#!/bin/sh\nHOME='{}' PATH='{path}' CRABTALK_HOME='{}' CRABTALK='{bin}' exec '{bin}' \"$@\"\n",
+        env.user_home.display(),
+        env.home.display(),
+        bin = env!("CARGO_BIN_EXE_crabtalk"),
+    );
+    env.write("bin/crabtalk", &program);
+    let program = env.user_home.join("bin/crabtalk");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&program, mode).unwrap();
+    let starter = crabtalk_client::Starter::new(program, &env.home);
+    starter.start().await.unwrap();
+    env.run(&["daemon", "stop"]).await.ok();
     let told = std::fs::read_to_string(env.user_home.join("told")).unwrap();
     let told: Vec<&str> = told.lines().collect();
     let unit = "ai.crabtalk.daemon.service";
     let start = format!("--user start {unit}");
     let restart = format!("--user restart {unit}");
     let enable = format!("--user enable {unit}");
-    let want = ["--user daemon-reload", &enable, &restart, &start, &start];
+    let want = [
+        "--user daemon-reload",
+        &enable,
+        &restart,
+        &start,
+        &start,
+        &start,
+    ];
     assert_eq!(told, want);
     let log = std::fs::read_to_string(env.home.join("logs/daemon.log")).unwrap();
-    assert_eq!(log.matches("ready version").count(), 3, "{log}");
+    assert_eq!(log.matches("ready version").count(), 4, "{log}");
 }
 
 #[tokio::test]

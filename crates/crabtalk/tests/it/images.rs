@@ -193,7 +193,7 @@ async fn who_shows_an_image_to_a_model_that_takes_none_is_told() {
     let answer = env
         .run(&["ask", "what is this?", "--image", "shot.png"])
         .await;
-    let told = "the model eyes takes no images: it is told in words what was shown";
+    let told = "the model eyes takes no images: it gets a description instead";
     assert!(answer.stderr.contains(told), "{answer:?}");
     answer.ok();
     let content = asked(&server.requests().await[0]);

@@ -46,7 +46,6 @@ mod senders;
 mod settled;
 mod shelf;
 mod switch;
-mod take_up;
 mod team;
 mod telemetry;
 mod terminal;

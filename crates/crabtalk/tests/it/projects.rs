@@ -1,5 +1,4 @@
-//! Projects and fresh starts, as people meet them on the command line
-//! (CONV-11).
+//! Projects and fresh starts on the command line (CONV-11).
 
 use crate::rig::TestEnv;
 use serde_json::Value;
@@ -24,7 +23,7 @@ async fn senders(env: &TestEnv) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_is_said_in_one_repository_does_not_mix_with_another() {
+async fn repositories_have_separate_conversations() {
     let env = TestEnv::new();
     let _daemon = env.daemon().await;
     let house = repository(&env, "a/house");
@@ -45,7 +44,7 @@ async fn what_is_said_in_one_repository_does_not_mix_with_another() {
     assert!(history(&["--cwd", &house]).await.contains("paint the door"));
     let there = history(&["--cwd", &other]).await;
     assert!(there.contains("mend the roof") && !there.contains("paint"));
-    // From anywhere by name, and out of a project by an empty one.
+    // By name from anywhere; an empty name leaves the project.
     let named = history(&["--project", "house-2"]).await;
     assert!(named.contains("mend the roof"), "{named}");
     let none = history(&["--cwd", &house, "--project", ""]).await;
@@ -53,7 +52,7 @@ async fn what_is_said_in_one_repository_does_not_mix_with_another() {
     let spoken = history(&["--cwd", &house, "--as", "user"]).await;
     assert!(spoken.contains("outside"), "{spoken}");
 
-    // The list is of all of them, says where each lies, and can be narrowed.
+    // The list has all of them with their folders, and can be narrowed.
     let list = env.run(&["conversations"]).await.ok();
     assert!(
         list.contains("a/house") && list.contains("b/house"),
@@ -76,7 +75,7 @@ async fn what_is_said_in_one_repository_does_not_mix_with_another() {
 }
 
 #[tokio::test]
-async fn in_a_project_the_owner_is_still_the_owner() {
+async fn owners_stay_owners_in_projects() {
     let env = TestEnv::new();
     let _daemon = env.daemon().await;
     let house = repository(&env, "house");
@@ -84,11 +83,10 @@ async fn in_a_project_the_owner_is_still_the_owner() {
     let read = "/tool read {\"path\":\"plan.txt\"}";
     let own = env.run(&["--cwd", &house, "ask", read]).await.ok();
     assert!(own.contains("a red door"), "{own}");
-    // Two segments are a stranger, for whom an owner would have to allow it.
+    // A sender with two segments is not an owner.
     let words = ["--cwd", &house, "--as", "user/house/x", "ask", read];
     let stranger = env.run(&words).await;
     assert!(!stranger.stdout.contains("a red door"), "{stranger:?}");
-    // Who the owners are is the configuration's to say.
     env.config("owners = [\"user\"]\n");
     env.run(&["daemon", "reload"]).await.ok();
     let narrowed = env.run(&["--cwd", &house, "ask", read]).await;
@@ -100,7 +98,7 @@ async fn in_a_project_the_owner_is_still_the_owner() {
 }
 
 #[tokio::test]
-async fn a_fresh_start_is_an_archive_and_forgets_nothing() {
+async fn new_archives_the_conversation() {
     let env = TestEnv::new();
     let daemon = env.daemon().await;
     env.run(&["ask", "the passport lies in the blue tin"])
@@ -116,7 +114,7 @@ async fn a_fresh_start_is_an_archive_and_forgets_nothing() {
     let _daemon = env.daemon().await;
     let again = env.run(&["new", "--json"]).await.ok();
     assert_eq!(again.trim(), "{\"archive\":\"\"}");
-    // The model is shown nothing of before.
+    // The model sees nothing of the archive.
     let answer = env.run(&["ask", "what do you see?"]).await.ok();
     assert!(answer.contains("1 message"), "{answer}");
     let archives = env.run(&["archives"]).await.ok();

@@ -1,4 +1,4 @@
-//! Messages that wait behind another run, and what is said of it (CONV-3).
+//! Messages queued behind another run (CONV-3).
 
 use crate::rig::{CHAT, IDLE, ModelServer, Output, TestEnv, Tmux, eventually, has_tools, within};
 use crabtalk_testkit::scripted::{Reply, Script, openai};
@@ -19,8 +19,7 @@ async fn holds(env: &TestEnv, file: &str, text: &str) -> String {
     .await
 }
 
-/// Asks one thing, another once the first is being answered, and goes on once that
-/// one waits; how both ended, and what came of the rest.
+/// Asks twice, runs `rest` once the second message is queued, and returns both ends.
 async fn two_in_a_row<T>(env: &TestEnv, rest: impl AsyncFnOnce() -> T) -> ([Output; 2], T) {
     let first = env.shell("exec \"$CRABTALK\" ask one > out1 2> err1");
     let others = async {
@@ -38,7 +37,7 @@ async fn two_in_a_row<T>(env: &TestEnv, rest: impl AsyncFnOnce() -> T) -> ([Outp
 }
 
 #[tokio::test]
-async fn a_message_behind_another_run_says_so_at_once_and_when_it_begins() {
+async fn queued_messages_report_their_place_and_start() {
     let model = ModelServer::start(Script::openai([
         held("and ends."),
         openai::text("The second."),
@@ -87,8 +86,8 @@ async fn a_message_behind_another_run_says_so_at_once_and_when_it_begins() {
 }
 
 #[tokio::test]
-async fn the_chat_shows_the_place_of_a_message_in_the_queue() {
-    if !has_tools("the_chat_shows_the_place_of_a_message", &["tmux"]) {
+async fn chat_shows_the_place_in_the_queue() {
+    if !has_tools("chat_shows_the_place_in_the_queue", &["tmux"]) {
         return;
     }
     let model = ModelServer::start(Script::openai([

@@ -17,7 +17,7 @@ async fn say(env: &TestEnv, agent: &str, sender: &str, content: &str) {
 }
 
 #[tokio::test]
-async fn senders_that_collide_keep_their_own_histories() {
+async fn similar_senders_keep_separate_histories() {
     let env = TestEnv::new();
     for agent in ["crab", "a", "a_b"] {
         env.agent(agent, "description: x");
@@ -76,7 +76,7 @@ async fn senders_that_collide_keep_their_own_histories() {
 }
 
 #[tokio::test]
-async fn file_paths_of_clients_are_bare_names_of_conversations() {
+async fn file_paths_must_be_names_of_conversation_files() {
     let env = TestEnv::new();
     env.config("# nothing\n");
     let _daemon = env.daemon().await;

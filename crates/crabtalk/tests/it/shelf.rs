@@ -242,7 +242,7 @@ async fn top_shows_a_run_live_and_leaves_the_terminal_as_it_was() {
     let env = TestEnv::new();
     let _daemon = env.daemon().await;
     let tmux = Tmux::sized(&env, "echo before; \"$CRABTALK\" top", 60, 20);
-    tmux.shows("nothing runs", 1).await;
+    tmux.shows("no active runs", 1).await;
     // The demonstration asks, and waits for as long as nobody answers.
     let ask = ["--as", "me", "ask", "--wait", "/ask Which door?"];
     let asking = env.run(&ask);
@@ -252,11 +252,11 @@ async fn top_shows_a_run_live_and_leaves_the_terminal_as_it_was() {
         tmux.resize(40, 20);
         tmux.shows("nothing", 0).await;
         env.run(&["--as", "me", "reply", "green"]).await.ok();
-        tmux.shows("nothing runs", 1).await;
+        tmux.shows("no active runs", 1).await;
         tmux.key("q");
         let screen = tmux.shows("ended with 0", 1).await;
         assert!(
-            screen.contains("before") && !screen.contains("nothing runs"),
+            screen.contains("before") && !screen.contains("no active runs"),
             "{screen}"
         );
     };

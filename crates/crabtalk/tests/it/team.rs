@@ -52,6 +52,7 @@ impl Chat {
             env: variables.into_iter().map(own).collect::<BTreeMap<_, _>>(),
             silent: Duration::from_secs(60),
             sandbox: None,
+            marker: None,
         });
         Self {
             events: port.events(),

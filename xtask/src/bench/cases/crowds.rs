@@ -10,18 +10,6 @@ use std::sync::{Arc, Barrier};
 use std::thread::{Builder, sleep};
 use std::time::{Duration, Instant};
 
-const USERS: u32 = 30;
-const TURNS: u32 = 4;
-const ARRIVAL: Duration = Duration::from_millis(30);
-
-/// Half a second: ten chunks, one each 50 ms.
-const TURN: Plan = Plan {
-    latency_us: 50_000,
-    chunks: 10,
-    gap_us: 50_000,
-    group: 1,
-};
-
 /// Conversations of the crowd.
 const CROWD: usize = 1_000;
 
@@ -47,11 +35,11 @@ const ROUNDS: usize = 5;
 const STACK_BYTES: usize = 128 * 1024;
 
 /// After which a daemon that has nothing to do has given its memory back.
-pub(super) const IDLE: Duration = Duration::from_secs(10);
+const IDLE: Duration = Duration::from_secs(10);
 
 /// Runs `work` for each of so many clients in a thread of its own, all at
 /// once, and tells how long all took together.
-pub(super) fn together(
+fn together(
     clients: usize,
     work: impl Fn(usize) -> anyhow::Result<()> + Send + Sync + 'static,
 ) -> anyhow::Result<Duration> {
@@ -71,48 +59,6 @@ pub(super) fn together(
         thread.join().map_err(|_| anyhow!("a client panicked"))??;
     }
     Ok(begun.elapsed())
-}
-
-pub(super) fn users(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
-    let turn = Duration::from_micros(TURN.latency_us + TURN.gap_us * (TURN.chunks as u64 - 1));
-    let ideal = ARRIVAL * (USERS - 1) + turn * TURNS;
-    let mut rows = Vec::new();
-    for sync in ["step", "never"] {
-        let home = Home::new(server, sync, &[("crab", TURN)])?;
-        let daemon = Arc::new(home.start()?);
-        daemon.client()?.turn("crab", "warm")?;
-        let request = Arc::new(request(TURN, &server.last_body()?));
-        let address = server.address.clone();
-        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-        for round in 0..ROUNDS {
-            let (address, request) = (address.clone(), Arc::clone(&request));
-            let direct = together(USERS as usize, move |user| {
-                sleep(ARRIVAL * user as u32);
-                let mut direct = Direct::connect(&address)?;
-                (0..TURNS).try_for_each(|_| direct.turn(&request).map(drop))
-            })?;
-            let daemon = Arc::clone(&daemon);
-            let through = together(USERS as usize, move |user| {
-                sleep(ARRIVAL * user as u32);
-                let mut client = daemon.client()?;
-                let sender = format!("user-{round}-{user}");
-                (0..TURNS).try_for_each(|_| client.turn("crab", &sender).map(drop))
-            })?;
-            theirs.push(direct.as_secs_f64() / ideal.as_secs_f64());
-            ours.push(through.as_secs_f64() / ideal.as_secs_f64());
-        }
-        let what = "30 users × 4 turns of 0.5 s, 30 ms apart, to the ideal";
-        rows.push(Row::at_most(
-            format!("{what}, sync = {sync}"),
-            "",
-            1.05,
-            ours,
-        ));
-        if sync == "step" {
-            rows.push(Row::beside(format!("{what}, direct"), "", theirs));
-        }
-    }
-    Ok(rows)
 }
 
 /// Times of one crowd through the daemon and without it.

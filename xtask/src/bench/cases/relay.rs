@@ -6,9 +6,6 @@ use crate::bench::direct::{Direct, request};
 use crate::bench::floor::Floor;
 use crate::bench::server::{ModelServer, Plan};
 use crate::bench::stats::Row;
-use anyhow::{Context, ensure};
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
 
 /// Pairs of first chunks; the added time is small beside the noise of one.
 const FIRST_PAIRS: usize = 400;
@@ -177,49 +174,4 @@ pub(super) fn throughput(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
         });
     }
     Ok(rows)
-}
-
-/// Where profiles are left for `callgrind_annotate`.
-fn profile(chunks: usize) -> PathBuf {
-    std::env::temp_dir().join(format!("crabtalk-callgrind-{chunks}.out"))
-}
-
-/// Instructions of the whole daemon, from start to end, for one answer.
-fn counted(server: &ModelServer, chunks: usize) -> anyhow::Result<f64> {
-    let plan = Plan { chunks, ..BACKLOG };
-    let home = Home::new(server, "step", &[("crab", plan)])?;
-    let out = profile(chunks);
-    let valgrind = [
-        "valgrind".into(),
-        "--tool=callgrind".into(),
-        format!("--callgrind-out-file={}", out.display()),
-    ];
-    let daemon = home.start_below(&valgrind)?;
-    daemon.client()?.turn("crab", "user")?;
-    daemon.stop()?;
-    let text = std::fs::read_to_string(&out)?;
-    let total = text.lines().find_map(|line| {
-        let total = line
-            .strip_prefix("summary: ")
-            .or_else(|| line.strip_prefix("totals: "));
-        total?.trim().parse().ok()
-    });
-    total.context("callgrind gave no total")
-}
-
-pub(super) fn instructions(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
-    let valgrind = Command::new("valgrind")
-        .arg("--version")
-        .stdout(Stdio::null())
-        .status();
-    ensure!(valgrind.is_ok(), "there is no valgrind on PATH");
-    let (few, many) = (2_000, 22_000);
-    // What start and end cost is in both.
-    let difference = counted(server, many)? - counted(server, few)?;
-    Ok(vec![Row::at_most(
-        "instructions per relayed chunk, whole daemon",
-        "",
-        12_000.0,
-        [difference / (many - few) as f64],
-    )])
 }

@@ -1,7 +1,6 @@
-//! What is asked of the daemon while the chat goes on.
+//! Concurrent requests of the chat to the daemon.
 //!
-//! Invariant: a call that hangs or fails holds up nothing else; what it came to
-//! is one [`Done`].
+//! Invariant: a call blocks nothing else; its result is one [`Done`].
 
 use super::slash::Known;
 use crate::history::markdown;
@@ -18,53 +17,52 @@ use crabtalk_render::tokens;
 use futures_util::future::BoxFuture;
 use std::path::PathBuf;
 
-/// Entries of a history that are written to a file at most.
+/// Maximum number of exported messages.
 const MAX_EXPORTED: usize = 100_000;
 
-/// Bytes of a command's output that the agent is shown.
+/// Maximum bytes of a command's output for the agent.
 const MAX_OUTPUT: usize = 30 * 1024;
 
-/// A call on its way.
+/// A pending call.
 pub(super) type Call = BoxFuture<'static, Done>;
 
-/// What a call came to.
+/// Result of a call.
 pub(super) enum Done {
-    /// The steering message was taken, or why not.
+    /// A steering message was accepted or refused.
     Steered(String, Result<(), Error>),
-    /// A question was answered.
+    /// An answer was sent.
     Replied(String, Result<Replied, Error>),
-    /// The run was told to end.
+    /// The run was cancelled.
     Killed(Result<(), Error>),
-    /// Something to show, as Markdown.
+    /// Markdown to show.
     Shown(Result<String, Error>),
-    /// The history was put away: behind a summary, or for a fresh start.
+    /// `/compact` or `/new` finished.
     PutAway(Result<CompactResponse, Error>),
-    /// Something was done.
+    /// A note to show.
     Noted(Result<String, Error>),
-    /// What there is to complete with, and to tell in the status; nothing, where no
-    /// daemon said it.
+    /// Data for completion and the status line; `None` without a daemon.
     Learned(Option<Box<Learned>>),
-    /// The last messages, which the person asked for.
+    /// The messages of `/history`.
     History(Result<HistoryPage, Error>),
-    /// Those that are shown before the next news of a run, for the wait of this number.
+    /// Messages before the next event of a run, for the request of this number.
     Before(u64, Result<HistoryPage, Error>),
-    /// What a run changed among files.
+    /// File changes of a run.
     Changes(Result<ChangeList, Error>),
-    /// What was put back.
+    /// Result of an undo.
     Undone(Result<UndoReport, Error>),
-    /// Where a person may switch to.
+    /// Conversations for `/switch`.
     Places(Result<Vec<Place>, Error>),
-    /// An archive, to be read.
+    /// An archive to show.
     Archive(Result<ArchiveContent, Error>),
-    /// An image of the clipboard, in a file.
+    /// File with the image of the clipboard.
     Clipboard(Result<PathBuf, String>),
-    /// A daemon answers, or why none could be started.
+    /// A daemon was started, or failed to start.
     Started(Result<(), Error>),
-    /// Asks that wait now.
+    /// Pending asks.
     Asks(Vec<PendingAsk>),
-    /// A message was announced, or could not be, which nobody has to know.
+    /// A message was announced, or refused.
     Announced,
-    /// The person's own command ended.
+    /// A `!` command ended.
     Shell {
         command: String,
         status: String,
@@ -72,26 +70,26 @@ pub(super) enum Done {
     },
 }
 
-/// What the chat knows of the daemon.
+/// Data of the daemon for completion and the status line.
 #[derive(Default)]
 pub(super) struct Learned {
     pub(super) known: Known,
     pub(super) agent: String,
     pub(super) sender: String,
     pub(super) models: Vec<ModelInfo>,
-    /// Whether the daemon would lose images of a message.
+    /// Whether the daemon cannot take images.
     pub(super) is_older: bool,
 }
 
-/// Whose conversation it is.
+/// Agent and sender of a conversation.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pair {
     pub(super) agent: String,
     pub(super) sender: String,
 }
 
-/// Asks for what completes and what the status tells. What is refused stays
-/// empty: the chat does without. What nobody answers changes nothing of what is known.
+/// Reads the data for completion and the status line. Refused parts stay empty; without
+/// a daemon nothing changes.
 pub(super) async fn learn(client: Client, pair: Pair, cwd: Option<String>) -> Done {
     let agent = pair.agent.clone();
     let rights = client.call(GetRightsMsg { agent });
@@ -158,7 +156,7 @@ pub(super) async fn history(client: Client, pair: Pair, limit: u32) -> Done {
     Done::History(client.call(last_messages(pair, limit)).await)
 }
 
-/// The same, for the wait of this number.
+/// The same for a request with a number.
 pub(super) async fn before(client: Client, pair: Pair, limit: u32, wait: u64) -> Done {
     Done::Before(wait, client.call(last_messages(pair, limit)).await)
 }
@@ -194,7 +192,7 @@ pub(super) async fn asks(client: Client) -> Done {
     Done::Asks(list.map(|list| list.asks).unwrap_or_default())
 }
 
-/// Says that a message is coming. An older daemon does not know what that is.
+/// Announces a message; a refusal has no effect.
 pub(super) async fn expect(client: Client, message: ExpectMessageMsg) -> Done {
     let _ = client.call(message).await;
     Done::Announced
@@ -211,7 +209,7 @@ pub(super) async fn compact(client: Client, pair: Pair, focus: String) -> Done {
     Done::PutAway(client.call(request).await)
 }
 
-/// Puts the history away; no model is asked.
+/// Archives the history without a summary.
 pub(super) async fn start_fresh(client: Client, pair: Pair) -> Done {
     let Pair { agent, sender } = pair;
     let request = CompactMsg {
@@ -224,7 +222,7 @@ pub(super) async fn start_fresh(client: Client, pair: Pair) -> Done {
 }
 
 pub(super) async fn use_model(client: Client, model: String) -> Done {
-    let said = format!("{model} answers from now on, wherever an agent names no other");
+    let said = format!("Default model: {model}");
     Done::Noted(
         client
             .call(SetActiveModelMsg { model })
@@ -234,7 +232,7 @@ pub(super) async fn use_model(client: Client, model: String) -> Done {
 }
 
 pub(super) async fn title(client: Client, pair: Pair, title: String) -> Done {
-    let said = format!("the conversation is called \"{title}\"");
+    let said = format!("title set to \"{title}\"");
     let Pair { agent, sender } = pair;
     let request = SetConversationMsg {
         agent,
@@ -245,7 +243,7 @@ pub(super) async fn title(client: Client, pair: Pair, title: String) -> Done {
     Done::Noted(client.call(request).await.map(|()| said))
 }
 
-/// What the agent may do; `rules`, or the names of its tools alone.
+/// Permissions of the agent with `rules`, else the names of its tools.
 pub(super) async fn rights(client: Client, agent: String, rules: bool) -> Done {
     let answer = client.call(GetRightsMsg { agent }).await;
     Done::Shown(answer.map(|rights| {
@@ -258,7 +256,7 @@ pub(super) async fn rights(client: Client, agent: String, rules: bool) -> Done {
             mode => mode,
         };
         let mut text = format!(
-            "What **{}** may do here (mode: {mode}):\n\n| tool | for you | rules |\n|---|---|---|\n",
+            "Permissions of **{}** (mode: {mode}):\n\n| tool | for you | rules |\n|---|---|---|\n",
             rights.agent
         );
         for tool in &rights.tools {
@@ -269,7 +267,7 @@ pub(super) async fn rights(client: Client, agent: String, rules: bool) -> Done {
                 cell(&tool.owner)
             ));
         }
-        text + "\n`crabtalk approvals` lists what you allowed for good."
+        text + "\n`crabtalk approvals` lists permanent approvals."
     }))
 }
 
@@ -277,7 +275,7 @@ pub(super) async fn skills(client: Client, cwd: Option<String>) -> Done {
     let answer = client.call(ListSkillsMsg { cwd }).await;
     Done::Shown(answer.map(|list| {
         if list.skills.is_empty() {
-            return "There are no skills.".to_owned();
+            return "No skills.".to_owned();
         }
         let row = |skill: &crabtalk_proto::SkillInfo| {
             let state = if skill.enabled { "on" } else { "off" };
@@ -308,7 +306,7 @@ pub(super) async fn memory(client: Client, pair: Pair, name: String) -> Done {
     let answer = client.call(request).await;
     Done::Shown(answer.map(|list| {
         if list.entries.is_empty() {
-            return "Nothing is remembered yet.".to_owned();
+            return "No memory entries.".to_owned();
         }
         let row = |entry: &crabtalk_proto::MemoryEntry| {
             format!("| {} | {} |\n", cell(&entry.name), cell(&entry.description))
@@ -323,12 +321,12 @@ pub(super) async fn memory(client: Client, pair: Pair, name: String) -> Done {
     }))
 }
 
-/// The servers of tools.
+/// State of the MCP servers.
 pub(super) async fn mcps(client: Client) -> Done {
     let answer = client.call(ListMcpsMsg {}).await;
     Done::Shown(answer.map(|list| {
         if list.mcps.is_empty() {
-            return "There are no servers of tools; `crabtalk mcps add` adds one.".to_owned();
+            return "No MCP servers; `crabtalk mcps add` adds one.".to_owned();
         }
         let row = |mcp: &McpInfo| {
             let off = match mcp.enabled {
@@ -364,7 +362,7 @@ pub(super) async fn cost(client: Client, session: (u64, f64)) -> Done {
             in_money(stats.money_today),
             stats
                 .money_per_day
-                .map_or_else(String::new, |limit| format!(" of {limit}")),
+                .map_or_else(String::new, |limit| format!(" of ${limit}")),
         );
         let rows = stats
             .spending
@@ -386,21 +384,21 @@ pub(super) async fn cost(client: Client, session: (u64, f64)) -> Done {
             text.push_str(&rows);
         }
         text + &format!(
-            "\nThe daemon has been up for {}.",
+            "\nThe daemon has been running for {}.",
             duration(stats.uptime_secs)
         )
     }))
 }
 
-/// Money that was spent, where any was.
+/// Spending, unless it is zero.
 fn in_money(spent: f64) -> String {
     match spent > 0.0 {
-        true => format!(", {} in money", money(spent)),
+        true => format!(", {}", money(spent)),
         false => String::new(),
     }
 }
 
-/// Writes the working history to a file that does not exist yet.
+/// Writes the working history to a new file.
 pub(super) async fn export(client: Client, pair: Pair, file: PathBuf) -> Done {
     Done::Noted(
         export_to(client, pair, &file)
@@ -462,7 +460,7 @@ pub(super) async fn shell(command: String, cwd: PathBuf) -> Done {
     let cut = output.ceil_char_boundary(output.len().saturating_sub(MAX_OUTPUT));
     let output = match cut {
         0 => output,
-        cut => format!("(the first {cut} bytes are left out)\n{}", &output[cut..]),
+        cut => format!("({cut} bytes omitted)\n{}", &output[cut..]),
     };
     Done::Shell {
         command,
@@ -479,7 +477,7 @@ fn code_list(names: &[&str]) -> String {
         .join(", ")
 }
 
-/// A text in a cell of a table.
+/// Escapes a cell of a Markdown table.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }

@@ -1,51 +1,50 @@
-//! A daemon that is gone, and what a person says meanwhile.
+//! Messages written while no daemon runs.
 //!
-//! Invariants: nothing that a person said is lost: it is held until a daemon
-//! answers, or stands in the composer again; the daemon is started when the person
-//! says something, or presses Enter for what waits, never before, since somebody may
-//! have stopped it on purpose.
+//! Invariants: a message is held until a daemon answers, or returns to the composer;
+//! the daemon is started when a message is sent or Enter is pressed for held ones, never
+//! by itself, since it may have been stopped on purpose.
 
 use super::calls::Done;
 use super::{Live, Runs};
 use crabtalk_client::{Client, Error, Starter};
 use crabtalk_proto::StreamMsg;
 
-/// A message that waits for a daemon.
+/// A message held for the daemon.
 pub(super) struct Held {
     request: StreamMsg,
     said: String,
 }
 
-/// What is held until a daemon answers.
+/// The held messages.
 #[derive(Default)]
 pub(super) struct Gone {
     held: Vec<Held>,
-    /// Whether one is being started.
+    /// Whether a daemon is being started.
     starts: bool,
 }
 
 impl Gone {
-    /// What is held, as it was said.
+    /// The texts of held messages.
     pub(super) fn waiting(&self) -> impl Iterator<Item = &str> {
         self.held.iter().map(|held| held.said.as_str())
     }
 
-    /// Sends what was held, in its order.
+    /// Sends the held messages in order.
     fn send(&mut self, client: &Client, runs: &mut Runs) {
         for Held { request, said } in self.held.drain(..) {
-            runs.push(client.stream(request), said);
+            runs.send(client, request, said);
         }
     }
 }
 
 impl Live<'_> {
-    /// Whether no daemon of this machine is heard, and one has to be started.
+    /// Whether the local daemon is gone and has to be started.
     pub(super) fn is_gone(&self) -> bool {
         let is_here = self.client.endpoint().is_local();
         is_here && (self.gone.starts || self.outage.why().is_some())
     }
 
-    /// For what a message waits that no daemon has now.
+    /// What unsent messages wait for, if the daemon is away.
     pub(super) fn awaits(&self) -> Option<&'static str> {
         let is_gone = self.is_gone();
         if !is_gone && self.outage.why().is_none() {
@@ -58,20 +57,20 @@ impl Live<'_> {
         })
     }
 
-    /// What waits for a daemon, as it was said.
+    /// The texts of messages that no daemon has.
     pub(super) fn unsent(&self) -> Vec<String> {
         let away = self.awaits().is_some();
         let sent = self.runs.waiting().filter(|_| away).map(|(said, _)| said);
         sent.chain(self.gone.waiting()).map(str::to_owned).collect()
     }
 
-    /// Holds a message, and sees to it that there is a daemon.
+    /// Holds a message and starts a daemon.
     pub(super) fn hold(&mut self, request: StreamMsg, said: String) {
         self.gone.held.push(Held { request, said });
         self.start();
     }
 
-    /// Starts a daemon for what waits.
+    /// Starts a daemon for the held messages.
     pub(super) fn start(&mut self) {
         if self.gone.starts {
             return;
@@ -79,18 +78,18 @@ impl Live<'_> {
         let starter = match (self.context.global.no_start, std::env::current_exe()) {
             (true, _) => Err("no daemon runs, and --no-start forbids starting one".to_owned()),
             (false, Ok(program)) => Ok(Starter::new(program, self.context.home.root())),
-            (false, Err(error)) => Err(format!("this program is not found any more: {error}")),
+            (false, Err(error)) => Err(format!("cannot find this program: {error}")),
         };
         match starter {
             Ok(starter) => {
                 self.gone.starts = true;
-                self.call(start(starter, self.client.clone()));
+                self.call(start(starter));
             }
             Err(why) => self.not_started(&why),
         }
     }
 
-    /// A daemon answers, or none could be started.
+    /// Handles the result of starting a daemon.
     pub(super) fn started(&mut self, outcome: Result<(), Error>) {
         self.gone.starts = false;
         match outcome {
@@ -110,7 +109,7 @@ impl Live<'_> {
         }
     }
 
-    /// What was not sent stands in the composer again, before what is there.
+    /// Returns unsent text to the composer, before its present text.
     pub(super) fn put_back(&mut self, said: &str) {
         let text = match self.composer.is_empty() {
             true => said.to_owned(),
@@ -120,7 +119,6 @@ impl Live<'_> {
     }
 }
 
-/// What starting came to.
-async fn start(starter: Starter, client: Client) -> Done {
-    Done::Started(starter.start(&client).await)
+async fn start(starter: Starter) -> Done {
+    Done::Started(starter.start().await)
 }

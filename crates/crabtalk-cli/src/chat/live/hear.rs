@@ -1,9 +1,8 @@
-//! What the daemon says: of runs, of all else that happens, and of calls.
+//! Handling of run events, other events and answers to calls.
 
 use super::Live;
 use super::ask::Asking;
 use super::calls::{self, Done, Learned};
-use super::marks::Marks;
 use super::outage::Heard;
 use super::runs::Next;
 use super::steers::Known;
@@ -13,20 +12,20 @@ use crate::shown::Shown;
 use crate::text::{call_summary, counted, summary};
 use crabtalk_client::{Error, Replied, RunNews, WatchNews};
 use crabtalk_proto::{
-    AgentEventKind, AgentEventMsg, AskSettledEvent, HistoryEntry, HistoryPage, PendingAsk,
-    StreamEvent, code, stream_event,
+    AgentEventKind, AgentEventMsg, AskSettledEvent, CompactResponse, HistoryEntry, HistoryPage,
+    PendingAsk, StreamEvent, code, stream_event,
 };
 use crabtalk_render::{Line, theme};
 use std::time::Instant;
 
-/// Lines of the output of the person's own command that are shown.
+/// Maximum number of output lines shown of a `!` command.
 const SHELL_LINES: usize = 30;
 
-/// What is left on the screen of a connection that was lost.
-const BACK: &str = "the connection was lost; here it goes on";
+/// Shown when a lost connection is restored.
+const BACK: &str = "Reconnected";
 
 impl Live<'_> {
-    /// Takes news of the run in front.
+    /// Handles an event of the front run.
     pub(super) fn news(&mut self, next: Next) {
         self.dirty = true;
         if let Some(next) = self.read_before(next) {
@@ -34,7 +33,7 @@ impl Live<'_> {
         }
     }
 
-    /// Takes news before which everything is shown.
+    /// Handles an event whose preceding history is shown.
     pub(super) fn take_news(&mut self, next: Next) {
         match next {
             Some(Ok(RunNews::Event(event))) => self.run_event(&event),
@@ -46,31 +45,32 @@ impl Live<'_> {
         }
     }
 
-    /// A connection that was lost is taken up where it was.
+    /// Reports a restored connection.
     fn back(&mut self, heard: Heard) {
         if self.outage.back(heard) {
             self.transcript.note(BACK);
         }
     }
 
-    /// The run in front can be followed no further.
+    /// Handles a front run that cannot be followed further.
     fn failed(&mut self, error: &Error) {
         let front = self.runs.front();
         let (attached, unheard) = front.map_or((false, None), |run| {
             let unheard = run.said.clone().filter(|_| run.number.is_none());
             (run.said.is_none(), unheard)
         });
-        // Whether a message arrived is not known where the connection broke behind it.
+        // The message may have arrived even if the connection broke.
         if let (Error::NoDaemon(_) | Error::Broken(_), Some(said)) = (error, unheard) {
             self.put_back(&said);
         }
         self.transcript.cut_off(Instant::now());
         if let (Error::RunGone { run, .. }, false) = (error, attached) {
-            let said = format!("the end of run {run} was not heard; /history has what it did");
+            let said =
+                format!("connection lost before run {run} finished; /history shows its result");
             self.transcript.problem(&said);
             return self.over();
         }
-        // Nobody has said anything yet, or it is over already.
+        // A refused attach means that no run is active.
         if !(attached && error.code().is_some()) {
             self.transcript.problem(&error.to_string());
             if let Some(advice) = error.advice() {
@@ -80,25 +80,25 @@ impl Live<'_> {
         self.over();
     }
 
-    /// The run in front is over: the next one comes.
+    /// Removes the front run, which is over.
     fn over(&mut self) {
         let number = self.runs.pop();
         self.killing = false;
         self.outage.over(Heard::Run);
         self.since = Instant::now();
-        // Another run may have come in front meanwhile, and asks.
+        // Asks of other runs stay.
         self.asks
             .retain(|asking| asking.run.is_none() || asking.run != number);
         let lost = self.steers.over();
         if !lost.is_empty() {
             self.transcript
-                .note("what no run read is in the composer again");
+                .note("the run ended before it read this message; it is back in the composer");
             self.put_back(&lost.join("\n"));
         }
         self.catch_up();
     }
 
-    /// Shows what began while something else was followed, or nothing was heard.
+    /// Attaches to a run that began unseen.
     fn catch_up(&mut self) {
         if self.runs.catches_up() {
             self.attach(None);
@@ -112,7 +112,7 @@ impl Live<'_> {
     fn run_event(&mut self, event: &StreamEvent) {
         use stream_event::Event;
         let now = Instant::now();
-        // How the last run ended is in the history.
+        // The history shows the end of earlier runs.
         let fresh = self.runs.front().is_some_and(|run| run.number.is_none());
         let attached = self.runs.front().is_some_and(|run| run.said.is_none());
         match &event.event {
@@ -142,9 +142,7 @@ impl Live<'_> {
                 self.spent(end);
                 self.ring();
             }
-            Some(Event::UserSteered(steered)) => {
-                self.read(&steered.content);
-            }
+            Some(Event::UserSteered(steered)) => self.steers.remove(&steered.content),
             Some(Event::AskUser(ask)) => {
                 self.ring();
                 if ask.preview_kind == "diff" {
@@ -156,13 +154,13 @@ impl Live<'_> {
                 let number = self.runs.number();
                 self.asks
                     .push_back(Asking::new((**ask).clone(), &speaker, &agent, &sender).of(number));
-                // It begins to settle when it is on the screen.
+                // It settles once it is drawn.
                 self.dirty = true;
             }
             Some(Event::AskSettled(settled)) => return self.settled(event, settled, now),
-            // Of any run that is followed.
+            // Handled for all followed runs.
             Some(Event::Queued(_)) => return,
-            // Its end stands on the screen.
+            // Its failure is on the screen.
             Some(Event::Interrupted(cut)) if cut.run <= self.runs.failed() => return,
             Some(_) | None => {}
         }
@@ -172,17 +170,9 @@ impl Live<'_> {
         }
     }
 
-    /// The run in front read what was put into it.
-    fn read(&mut self, text: &str) {
-        self.steers.remove(text);
-        if let Some(front) = self.runs.front() {
-            front.read.push(text.to_owned());
-        }
-    }
-
     fn settled(&mut self, event: &StreamEvent, settled: &AskSettledEvent, now: Instant) {
         self.asks.retain(|asking| asking.id() != settled.ask_id);
-        // What was answered here is no news, and its result follows.
+        // Answers given here are followed by their results.
         if !self.answered.remove(&settled.ask_id) {
             self.transcript.event(event, now);
         }
@@ -206,12 +196,12 @@ impl Live<'_> {
 
     pub(super) fn ring(&mut self) {
         if self.bell {
-            // Nobody is told of a bell that cannot ring.
+            // A missing bell is not reported.
             let _ = self.canvas.send("\x07");
         }
     }
 
-    /// Takes what happened in any conversation.
+    /// Handles an event of any conversation.
     pub(super) fn happened(&mut self, news: WatchNews) {
         match news {
             WatchNews::Event(event) => self.agent_event(&event),
@@ -226,8 +216,7 @@ impl Live<'_> {
                 self.runs.fall_behind();
                 self.catch_up();
                 self.others.clear();
-                self.marks = Marks::default();
-                self.transcript.note("the daemon was started again");
+                self.transcript.note("the daemon was restarted");
                 self.call(calls::asks(self.client.clone()));
                 self.learn();
             }
@@ -237,18 +226,23 @@ impl Live<'_> {
 
     fn agent_event(&mut self, event: &AgentEventMsg) {
         let own = event.agent == self.learned.agent && event.sender == self.learned.sender;
-        if own {
-            self.marked(event);
-        }
         match (event.kind(), own) {
-            (AgentEventKind::RunStarted, true) if !self.runs.knows(event.run) => {
-                if self.runs.is_empty() {
-                    self.attach(Some(event.run));
-                } else if !self.runs.is_running() {
-                    self.begun_elsewhere = Some((event.run, Instant::now()));
-                } else {
+            (AgentEventKind::RunStarted, true)
+                if !self.runs.knows(event.run) && !self.runs.is_own(&event.request_id) =>
+            {
+                if self.runs.is_running() {
                     self.runs.fall_behind();
+                } else {
+                    self.attach(Some(event.run));
                 }
+            }
+            // Compactions within a run are events of the run.
+            (AgentEventKind::Compacted, true)
+                if !event.tool_is_error && self.runs.number() != Some(event.run) =>
+            {
+                let title = summary(&event.content);
+                self.transcript
+                    .note(&format!("history archived as \"{title}\""));
             }
             (AgentEventKind::Ask, false) => {
                 if let Some(ask) = &event.ask {
@@ -277,7 +271,7 @@ impl Live<'_> {
             return;
         }
         let what = match ask.tool.as_str() {
-            "" => "asks something".to_owned(),
+            "" => "asks a question".to_owned(),
             tool => format!("wants to use {tool}"),
         };
         let said = format!(
@@ -295,13 +289,13 @@ impl Live<'_> {
         self.asks.retain(|asking| asking.id() != id);
     }
 
-    /// Turns to a question that waits: one's own first, then others'.
+    /// Shows a pending question: first of this conversation, then of others.
     pub(super) fn next_ask(&mut self) {
         if let Some(asking) = self.asks.front_mut() {
             return asking.focus();
         }
         let Some(pending) = self.others.first() else {
-            return self.transcript.note("nothing is asked anywhere");
+            return self.transcript.note("no questions are pending");
         };
         let Some(ask) = pending.ask.clone() else {
             return;
@@ -312,7 +306,7 @@ impl Live<'_> {
             .push_back(Asking::new(ask, &speaker, &agent, &sender));
     }
 
-    /// Takes what a call came to.
+    /// Handles the result of a call.
     pub(super) fn done(&mut self, done: Done) {
         self.dirty = true;
         match done {
@@ -323,7 +317,7 @@ impl Live<'_> {
             Done::Killed(Ok(())) => {}
             Done::Killed(Err(error)) => {
                 self.killing = false;
-                // It ended by itself meanwhile.
+                // The run ended on its own.
                 if error.code() != Some(code::NOT_FOUND) {
                     self.transcript.problem(&error.to_string());
                 }
@@ -331,7 +325,7 @@ impl Live<'_> {
             Done::Replied(id, Ok(Replied::Taken)) => self.forget_ask(&id),
             Done::Replied(id, Ok(Replied::TooLate)) => {
                 self.forget_ask(&id);
-                self.transcript.note("it was answered elsewhere already");
+                self.transcript.note("already answered by another client");
             }
             Done::Replied(id, Err(error)) => {
                 self.answered.remove(&id);
@@ -344,12 +338,15 @@ impl Live<'_> {
                 let lines = crabtalk_render::render(&text, self.transcript.width());
                 self.transcript.lines(lines);
             }
-            Done::PutAway(answer) => self.put_away(answer),
+            Done::PutAway(Ok(answer)) => self.put_away(&answer),
             Done::Noted(Ok(text)) => {
                 self.transcript.note(&text);
                 self.learn();
             }
-            Done::History(Err(error)) | Done::Shown(Err(error)) | Done::Noted(Err(error)) => {
+            Done::PutAway(Err(error))
+            | Done::History(Err(error))
+            | Done::Shown(Err(error))
+            | Done::Noted(Err(error)) => {
                 self.transcript.problem(&error.to_string());
             }
             Done::Learned(Some(learned)) => self.learned(*learned),
@@ -363,7 +360,7 @@ impl Live<'_> {
             Done::Archive(archive) => self.show_archive(archive),
             Done::Clipboard(Ok(path)) => self.composer.paste(&format!("@{} ", path.display())),
             Done::Clipboard(Err(why)) => self.transcript.problem(&why),
-            Done::Announced => self.coming.arrived(),
+            Done::Announced => {}
             Done::Asks(asks) => asks.into_iter().for_each(|pending| self.other_ask(pending)),
             Done::Shell {
                 command,
@@ -373,9 +370,9 @@ impl Live<'_> {
         }
     }
 
-    /// The run ended before it could hear: then it is a message of its own.
+    /// Sends a refused steering message as a message of its own.
     fn not_steered(&mut self, text: &str, error: &Error) {
-        // The run tells whether it arrived, or its history does.
+        // An event or the history shows whether it arrived.
         if matches!(error, Error::Broken(_)) && self.steers.answered(text, Known::Unsure) {
             return;
         }
@@ -385,12 +382,26 @@ impl Live<'_> {
             Some(code::NOT_FOUND) => {
                 self.send(text.to_owned(), None, Shown::default(), text.to_owned());
             }
-            // It is held until there is one.
+            // Held until a daemon runs.
             None if gone => self.send(text.to_owned(), None, Shown::default(), text.to_owned()),
             _ => {
                 self.transcript.problem(&error.to_string());
                 self.put_back(text);
             }
+        }
+    }
+
+    /// Shows the result of `/new` or `/compact`; an event reports the archive.
+    fn put_away(&mut self, answer: &CompactResponse) {
+        if !answer.summary.is_empty() {
+            let text = format!("The history is now:\n\n{}", answer.summary);
+            let lines = crabtalk_render::render(&text, self.transcript.width());
+            self.transcript.lines(lines);
+        } else if answer.title.is_empty() {
+            self.transcript
+                .note("nothing to archive: the history is empty");
+        } else {
+            self.learn();
         }
     }
 
@@ -419,10 +430,10 @@ impl Live<'_> {
             match entry.role.as_str() {
                 _ if entry.compact && entry.content.trim().is_empty() => {
                     self.transcript
-                        .note("a fresh start; what was said is an archive");
+                        .note("new conversation; older messages are archived");
                 }
                 _ if entry.compact => {
-                    let said = format!("older messages, in short: {}", summary(&entry.content));
+                    let said = format!("summary of older messages: {}", summary(&entry.content));
                     self.transcript.note(&said);
                 }
                 "user" => {
@@ -460,7 +471,7 @@ impl Live<'_> {
         let mut lines = crabtalk_render::cut(&first_line, width);
         if first > 0 {
             lines.push(Line::styled(
-                format!("\u{2026} {} before", counted(first, "line")),
+                format!("\u{2026} {} above", counted(first, "line")),
                 theme::DIM,
             ));
         }

@@ -1,52 +1,53 @@
-//! The runs that a chat follows: the one in front, and those that wait.
+//! The runs that a chat follows: the front run, which is shown, and queued ones.
 //!
-//! Invariants: news of a run that waits are held until it is in front, one of
-//! them at most, so that nothing is read that nobody shows; a message is sent when the
-//! daemon has those before it, also after a connection was lost, so that it takes them
-//! in their order; a run that was shown, and each before it, is known from then on, since
-//! word of its begin comes on another connection and may come later.
+//! Invariants: at most one event of a queued run is read ahead and held until the run
+//! is in front; a message is sent once the daemon has those before it, also after a lost
+//! connection, which keeps their order; runs up to the last shown one are known, since
+//! their start events may arrive later on another connection.
 
-use crabtalk_client::{Error, QueuedEvent, Run, RunNews, stream_event::Event};
+use crabtalk_client::{
+    Client, Error, QueuedEvent, Run, RunNews, StreamMsg, new_request_id, stream_event::Event,
+};
 use futures_core::Stream;
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// What comes next of a run; `None` behind its end.
+/// The next event of a run; `None` after its end.
 pub(super) type Next = Option<Result<RunNews, Error>>;
 
 /// A run that is followed.
 pub(super) struct Followed {
     run: Run,
-    /// What the person said to begin it; `None` for somebody else's.
+    /// The message that began it; `None` for runs of other clients.
     pub(super) said: Option<String>,
-    /// Its number, from its Start on.
+    /// Its number, known from its start event.
     pub(super) number: Option<u64>,
-    /// Its place in the queue, as the daemon said last.
+    /// Its last known place in the queue.
     place: Option<QueuedEvent>,
+    /// The event that is read ahead.
     held: Option<Next>,
-    /// What was put into it and stands on the screen.
-    pub(super) read: Vec<String>,
-    /// Whether the daemon has it, as far as one knows.
+    /// Whether the daemon is known to have the message.
     is_taken: bool,
+    /// Id of the request, which events of the run carry.
+    request_id: String,
 }
 
 impl Followed {
-    fn new(run: Run, said: Option<String>) -> Self {
+    fn new(run: Run, said: Option<String>, request_id: String) -> Self {
         Self {
             run,
             said,
             number: None,
             place: None,
             held: None,
-            read: Vec::new(),
             is_taken: false,
+            request_id,
         }
     }
 
-    /// Its next news, where it is not in front: a place in the queue, or what is held
-    /// until it is. That its connection was lost and is back is nobody's news yet.
+    /// The next event. Lost and restored connections of queued runs are not reported.
     fn poll(&mut self, context: &mut Context<'_>, is_front: bool) -> Poll<Next> {
         loop {
             let next = std::task::ready!(Pin::new(&mut self.run).poll_next(context));
@@ -69,76 +70,80 @@ impl Followed {
         }
     }
 
-    /// Whether what was said behind it may be sent: the daemon has this one, so that
-    /// it takes the other one behind it.
+    /// Whether the next message may be sent: the daemon has this one.
     fn lets_others_on(&self) -> bool {
         self.said.is_none() || self.number.is_some() || self.is_taken
     }
 }
 
-/// Runs in the order in which the daemon takes them.
+/// Runs in the order of the queue.
 #[derive(Default)]
 pub(super) struct Runs {
     followed: VecDeque<Followed>,
-    /// The number of the last run that is shown, or stands in a history that is.
+    /// Number of the last run that is shown, live or from the history.
     told: u64,
-    /// The number of the last run that is shown to have failed.
+    /// Number of the last run that is shown as failed.
     failed: u64,
-    /// Whether another run may have begun that is neither followed nor shown.
+    /// Whether a run may have begun that is neither followed nor shown.
     is_behind: bool,
 }
 
 impl Runs {
-    /// A run that the person began, behind all others.
-    pub(super) fn push(&mut self, run: Run, said: String) {
-        self.followed.push_back(Followed::new(run, Some(said)));
+    /// Sends a message; its run is followed behind all others.
+    pub(super) fn send(&mut self, client: &Client, mut request: StreamMsg, said: String) {
+        let request_id = new_request_id();
+        request.request_id = Some(request_id.clone());
+        let run = client.stream(request);
+        self.followed
+            .push_back(Followed::new(run, Some(said), request_id));
     }
 
-    /// Somebody else's run, which is in flight.
+    /// Follows an active run of another client.
     pub(super) fn push_front(&mut self, run: Run) {
-        self.followed.push_front(Followed::new(run, None));
+        self.followed
+            .push_front(Followed::new(run, None, String::new()));
     }
 
     pub(super) fn front(&mut self) -> Option<&mut Followed> {
         self.followed.front_mut()
     }
 
-    /// The run in front is over; its number, if it had begun.
+    /// Removes the front run; returns its number if it had begun.
     pub(super) fn pop(&mut self) -> Option<u64> {
         self.followed.pop_front()?.number
     }
 
-    /// Another conversation comes, with numbers of its own.
+    /// Forgets all runs, for another conversation.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// The number of the last run that is shown.
+    /// Number of the last run that is shown.
     pub(super) fn told(&self) -> u64 {
         self.told
     }
 
-    /// Everything up to that run is shown.
+    /// Records that all runs up to this one are shown.
     pub(super) fn tell(&mut self, number: u64) {
         self.told = self.told.max(number);
     }
 
-    /// The number of the last run that is shown to have failed.
+    /// Number of the last run that is shown as failed.
     pub(super) fn failed(&self) -> u64 {
         self.failed
     }
 
-    /// A run is shown to have failed.
+    /// Records that a run is shown as failed.
     pub(super) fn fail(&mut self, number: u64) {
         self.failed = self.failed.max(number);
     }
 
-    /// Another run may have begun.
+    /// Records that a run may have begun unseen.
     pub(super) fn fall_behind(&mut self) {
         self.is_behind = true;
     }
 
-    /// Whether that has to be looked at now, since nothing is followed.
+    /// Whether to look for such a run now, since none is followed.
     pub(super) fn catches_up(&mut self) -> bool {
         self.is_empty() && std::mem::take(&mut self.is_behind)
     }
@@ -147,38 +152,41 @@ impl Runs {
         self.followed.is_empty()
     }
 
-    /// Whether the run in front has begun.
+    /// Whether the front run has begun.
     pub(super) fn is_running(&self) -> bool {
         self.followed
             .front()
             .is_some_and(|run| run.number.is_some())
     }
 
-    /// Whether a run is shown, or was.
+    /// Whether a run is or was shown.
     pub(super) fn knows(&self, number: u64) -> bool {
         number <= self.told
     }
 
-    /// The number of the run in front.
+    /// Whether a message of this chat began the run.
+    pub(super) fn is_own(&self, request_id: &str) -> bool {
+        !request_id.is_empty() && self.followed.iter().any(|run| run.request_id == request_id)
+    }
+
+    /// Number of the front run.
     pub(super) fn number(&self) -> Option<u64> {
         self.followed.front()?.number
     }
 
-    /// What waits for its turn, each with its place in the queue where that is
-    /// known.
+    /// Queued messages, each with its place in the queue if known.
     pub(super) fn waiting(&self) -> impl Iterator<Item = (&str, Option<&QueuedEvent>)> {
         let own = self.followed.iter().filter(|run| run.number.is_none());
         own.filter_map(|run| Some((run.said.as_deref()?, run.place.as_ref())))
     }
 
-    /// The place in the queue of the run in front, if what comes before it is not
-    /// followed here.
+    /// Place in the queue of the front run, if runs of others come before it.
     pub(super) fn place(&self) -> Option<&QueuedEvent> {
         let front = self.followed.front()?;
         front.place.as_ref().filter(|_| front.number.is_none())
     }
 
-    /// The next news of the run in front; never, if there is none.
+    /// The next event of the front run; pending without one.
     pub(super) async fn next(&mut self) -> Next {
         poll_fn(|context| {
             let mut front = None;
@@ -186,7 +194,7 @@ impl Runs {
                 if followed.held.is_none()
                     && let Poll::Ready(next) = followed.poll(context, index == 0)
                 {
-                    // A place is no news of the run, and held up by none.
+                    // A place in the queue is reported at once.
                     if let Some(Ok(RunNews::Event(event))) = &next
                         && let Some(Event::Queued(place)) = &event.event
                     {
@@ -214,29 +222,31 @@ impl Runs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crabtalk_client::{Client, Endpoint};
+    use crabtalk_client::Endpoint;
 
     #[test]
-    fn late_word_of_a_run_that_is_over_is_no_news() {
+    fn shown_and_own_runs_are_known() {
         let home = tempfile::tempdir().unwrap();
         let client = Client::new(Endpoint::of_home(home.path()), "test");
         let mut runs = Runs::default();
         for number in 1..=3 {
-            runs.push(client.stream(Default::default()), "hello".into());
+            runs.send(&client, Default::default(), "hello".into());
+            let id = runs.front().unwrap().request_id.clone();
+            assert!(runs.is_own(&id) && !runs.is_own(""));
             assert!(!runs.knows(number));
             runs.front().unwrap().number = Some(number);
             runs.tell(number);
-            assert!(runs.knows(number), "it is shown");
+            assert!(runs.knows(number), "shown");
             assert_eq!(runs.pop(), Some(number));
-            assert!(runs.knows(number), "it was followed to its end");
+            assert!(runs.knows(number), "ended");
         }
         assert!(!runs.knows(4));
         runs.clear();
-        assert!(!runs.knows(3), "it is another conversation's");
+        assert!(!runs.knows(3), "another conversation");
     }
 
     #[tokio::test]
-    async fn a_message_is_not_sent_before_the_daemon_has_the_one_before_it() {
+    async fn messages_are_sent_in_order() {
         let home = tempfile::tempdir().unwrap();
         let daemon = std::os::unix::net::UnixListener::bind(home.path().join("daemon.sock"));
         let daemon = daemon.unwrap();
@@ -244,7 +254,7 @@ mod tests {
         let client = Client::new(Endpoint::of_home(home.path()), "test");
         let mut runs = Runs::default();
         for said in ["one", "two"] {
-            runs.push(client.stream(Default::default()), said.into());
+            runs.send(&client, Default::default(), said.into());
         }
         let mut next = std::pin::pin!(runs.next());
         for _ in 0..100 {
@@ -252,6 +262,6 @@ mod tests {
             tokio::task::yield_now().await;
         }
         daemon.accept().unwrap();
-        assert!(daemon.accept().is_err(), "another one came");
+        assert!(daemon.accept().is_err(), "the second one was sent");
     }
 }

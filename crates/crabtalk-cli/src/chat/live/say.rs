@@ -132,7 +132,7 @@ impl Live<'_> {
         if self.is_gone() {
             return self.hold(request, said);
         }
-        self.runs.push(self.client.stream(request), said);
+        self.runs.send(&self.client, request, said);
     }
 
     fn shell(&mut self, command: &str) {
@@ -170,13 +170,9 @@ impl Live<'_> {
             "compact" => {
                 self.transcript
                     .note("compacting; the history stays as an archive");
-                self.marks.asked();
                 self.call(calls::compact(client, pair, arguments.to_owned()));
             }
-            "new" => {
-                self.marks.asked();
-                self.call(calls::start_fresh(client, pair));
-            }
+            "new" => self.call(calls::start_fresh(client, pair)),
             "switch" => self.switch_command(arguments),
             "diff" | "undo" => self.changes_command(name, arguments),
             "context" => self.context_command(),

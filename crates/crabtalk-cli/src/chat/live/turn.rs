@@ -94,8 +94,6 @@ impl Live<'_> {
         self.runs.clear();
         self.asks.clear();
         self.steers = super::Steers::default();
-        self.begun_elsewhere = None;
-        self.marks = super::Marks::default();
         self.killing = false;
         self.mode.forget();
         self.learned.agent.clone_from(&pair.agent);

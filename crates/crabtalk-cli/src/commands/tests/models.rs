@@ -67,20 +67,18 @@ async fn stats_say_what_was_spent_on_what() {
     let fake = Fake::start().await;
     let stats = output(&fake, "stats").await;
     assert!(
-        stats.contains(
-            "money today              0.5000 of 2.5, anew at 2026-11-22T00:00:00+01:00\n"
-        ),
+        stats.contains("money today              $0.5000 of $2.5, resets "),
         "{stats}"
     );
-    let agents = "AGENT  CALLS  READ  CACHED  WRITTEN  MONEY   WITHOUT PRICE  BUDGET A DAY\n\
-                  crab   2      30    0       4        0.5000  0              100 tokens\n";
+    let agents = "AGENT  CALLS  READ  CACHED  WRITTEN  MONEY    UNPRICED  BUDGET\n\
+                  crab   2      30    0       4        $0.5000  0         100 tokens a day\n";
     assert!(stats.ends_with(agents), "{stats}");
     assert_eq!(output(&fake, "stats --by agent").await, agents);
     let days = output(&fake, "stats --by day --days 7").await;
     assert!(days.contains("\nof 7  2      30 "), "{days}");
     let mut at = fake.at("stats --by run");
     at.run().await.unwrap();
-    assert_eq!(at.err.text(), "nothing was spent\n");
+    assert_eq!(at.err.text(), "no spending\n");
     let all = json(&output(&fake, "stats --json").await);
     assert_eq!(all["spending"][1]["tokens_per_day"], 100);
     assert_eq!(all["spending"][1]["agent"], "crab");

@@ -119,7 +119,7 @@ async fn an_answer_that_comes_too_late_or_is_refused_is_said() {
     done.unwrap();
     assert_eq!(
         shown.text(),
-        "\ncrab asks: Which?\n> one of Red, Blue\n\ncrab asks: Which?\n> (it was answered elsewhere already)\n"
+        "\ncrab asks: Which?\n> one of Red, Blue\n\ncrab asks: Which?\n> (already answered by another client)\n"
     );
 }
 
@@ -194,7 +194,7 @@ async fn a_prompt_is_withdrawn_when_the_step_went_on() {
     };
     let (done, ()) = tokio::join!(at.run(), drive);
     done.unwrap();
-    assert!(shown.text().ends_with("> \n(settled elsewhere)\n"));
+    assert!(shown.text().ends_with("> \n(already settled)\n"));
     assert!(at.err.text().contains("< tool 1.5 s\n"));
 }
 
@@ -207,12 +207,12 @@ async fn without_a_terminal_approvals_are_denied_with_advice() {
     at.run().await.unwrap();
     fake.next_told().await;
     let told = fake.next_told().await;
-    assert_eq!(told, "reply a1 Deny: nobody is at a terminal to approve it");
+    assert_eq!(told, "reply a1 Deny: no terminal to approve it on");
     assert_eq!(fake.next_told().await, "reply q1 nobody is here");
     let err = at.err.text();
     assert!(err.contains("there is no terminal to ask on: crab wants to use bash:\n    ls\n"));
-    let pasted = "agents/crab.md, and run `crabtalk daemon reload`:\n---\npermissions: { \"bash(ls)\": allow }\n---\n";
-    assert!(err.contains(pasted), "{err}");
+    let advice = "add `\"bash(ls)\": allow` to `permissions` with `crabtalk agents edit crab`";
+    assert!(err.contains(advice), "{err}");
 }
 
 #[tokio::test]

@@ -130,8 +130,10 @@ fn agents_recover_when_the_daemon_is_back() {
 fn restart_forgets_old_invalid_outputs() {
     let mut driven = Driven::idle();
     (0..3).for_each(|_| driven.agent.meters.turn(true));
+    driven.agent.corrections = 3;
     driven.on(Trigger::Restart);
     driven.on(Trigger::Stopped);
     driven.on(ready());
     assert!(driven.agent.meters.form.is_empty());
+    assert_eq!(driven.agent.corrections, 0);
 }

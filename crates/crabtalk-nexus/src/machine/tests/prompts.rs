@@ -24,6 +24,25 @@ fn check_7_a_denied_command_is_refused() {
 }
 
 #[test]
+fn repeated_denials_in_one_turn_reach_admin() {
+    let mut driven = Driven::active();
+    let deny = |driven: &mut Driven, n: u32| {
+        let asked = Trigger::Prompted(prompt(&format!("p{n}")), Verdict::Deny("no".into()));
+        let act = driven.on(asked).first().cloned();
+        driven.on(Trigger::Pressed(format!("p{n}"), true));
+        act
+    };
+    for n in 0..DENIALS {
+        assert!(matches!(deny(&mut driven, n), Some(Act::Deny(..))), "{n}");
+    }
+    let asked = Trigger::Prompted(prompt("again"), Verdict::Deny("no".into()));
+    assert_eq!(driven.on(asked), [Act::AskAdmin(prompt("again"))]);
+    driven.on(ended(false, false));
+    driven.on(Trigger::Offered(Offer::Letter(2)));
+    assert!(matches!(deny(&mut driven, 99), Some(Act::Deny(..))));
+}
+
+#[test]
 fn check_8_without_a_rule_admin_is_asked_and_no_key_pressed() {
     let mut driven = Driven::approval(Verdict::Ask);
     assert_eq!(driven.acts, [Act::AskAdmin(prompt("p1"))]);

@@ -34,7 +34,7 @@ impl Shared {
     /// The program as the window runs it. Touches the disk.
     pub(super) fn boxed(&self, program: Program) -> Result<Program, Error> {
         let Some(sandbox) = &self.spec.sandbox else {
-            return Ok(program);
+            return Ok(self.marked(program));
         };
         let failed = |said: String| Error::Sandbox {
             agent: self.spec.name.clone(),
@@ -87,10 +87,25 @@ impl Shared {
         let words = command
             .write(&file, &sandbox.guardian)
             .map_err(|source| Error::Write { path: file, source })?;
-        let words = words.iter().map(|word| word.display().to_string());
         Ok(Program {
-            words: words.collect(),
+            words: displayed(&words),
             ..program
         })
     }
+
+    fn marked(&self, program: Program) -> Program {
+        let Some(marker) = &self.spec.marker else {
+            return program;
+        };
+        let words = marker.marked(program.words.iter().map(OsString::from));
+        Program {
+            words: displayed(&words),
+            ..program
+        }
+    }
+}
+
+fn displayed(words: &[OsString]) -> Vec<String> {
+    let words = words.iter().map(|word| word.display().to_string());
+    words.collect()
 }

@@ -131,6 +131,7 @@ impl Agent {
                 .collect(),
             silent: Duration::from_secs(1),
             sandbox: None,
+            marker: None,
         });
         Self {
             events: port.events(),

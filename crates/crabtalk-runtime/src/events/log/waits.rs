@@ -1,28 +1,28 @@
-//! What a run waits behind, for whoever waits for its first event.
+//! The place of a queued run, for readers that wait for its first event.
 //!
-//! Invariants: nothing is told once the run has begun or was refused; whoever
-//! reads late hears the latest place, and no older one.
+//! Invariants: no place is reported once the run has begun or was refused; a
+//! late reader gets the latest place only.
 
 use super::{RunLog, Subscription};
 use std::sync::Arc;
 
-/// What is in flight where it is no run but a compaction on demand.
+/// The origin of a compaction on demand.
 pub const COMPACTION: &str = "compaction";
 
 /// The place of a run in its conversation's queue (CONV-3).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Waits {
-    /// What comes before it: what is in flight, and the runs that wait in front.
+    /// The run in flight and the runs queued before this one.
     pub ahead: usize,
-    /// Who caused what is in flight, as [`Origin`](crabtalk_domain::Origin) writes
-    /// it, or [`COMPACTION`]; empty while that is not known.
+    /// The origin of the run in flight, as [`Origin`](crabtalk_domain::Origin)
+    /// writes it, or [`COMPACTION`]; empty while unknown.
     pub origin: String,
-    /// The agent that answers there as a guest; empty for the primary.
+    /// The guest that answers in it; empty for the primary.
     pub guest: String,
 }
 
 impl RunLog {
-    /// The run waits, at this place.
+    /// Sets the place of the queued run.
     pub(crate) fn wait_behind(&self, waits: Waits) {
         let mut state = self.state();
         if state.waits.as_deref() == Some(&waits) {
@@ -35,14 +35,14 @@ impl RunLog {
 }
 
 impl Subscription {
-    /// The run's place in the queue, whenever that is news; `None` once it has
-    /// begun, or was refused.
+    /// The next change of the run's place; `None` once it has begun or was
+    /// refused.
     pub async fn waits(&mut self) -> Option<Arc<Waits>> {
         loop {
             let log = Arc::clone(&self.log);
             let changed = log.changed.notified();
             tokio::pin!(changed);
-            // Registered before the look, so that nothing falls between.
+            // Registered before the check, so that no change is missed.
             changed.as_mut().enable();
             {
                 let state = log.state();

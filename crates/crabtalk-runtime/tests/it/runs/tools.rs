@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn a_tool_that_panics_costs_its_run_and_nothing_else() {
+async fn panicking_tools_fail_only_their_run() {
     let rig = rig(vec![Reply::tool("boom", json!({})), Reply::text("fine")]);
     let events = rig.run("go").await;
     assert!(
@@ -18,7 +18,7 @@ async fn a_tool_that_panics_costs_its_run_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn broken_arguments_and_unknown_tools_are_results_not_failures() {
+async fn broken_calls_are_error_results() {
     let rig = rig(vec![
         Reply::tools([("nonsense", json!({})), ("echo", json!("text"))]),
         Reply::text("ok"),
@@ -38,7 +38,7 @@ async fn broken_arguments_and_unknown_tools_are_results_not_failures() {
 }
 
 #[tokio::test]
-async fn an_approval_is_asked_and_answered_from_elsewhere() {
+async fn approvals_can_be_given_by_other_clients() {
     for (reply, outcome) in [
         ("Allow once", "result done"),
         ("y", "result done"),
@@ -105,7 +105,7 @@ async fn rules_allow_and_deny_without_a_question() {
 }
 
 #[tokio::test]
-async fn ask_user_gives_the_model_a_json_object() {
+async fn ask_user_returns_a_json_object() {
     let question = json!({"questions": [{"question": "Colour?", "options": [{"label": "Red"}]}]});
     let rig = rig(vec![Reply::tool("ask_user", question), Reply::text("ok")]);
     let mut run = rig.submit("go");
@@ -116,7 +116,7 @@ async fn ask_user_gives_the_model_a_json_object() {
 }
 
 #[tokio::test]
-async fn a_title_is_set_by_the_tool_and_by_hand() {
+async fn titles_are_set_by_tool_and_client() {
     let rig = rig(vec![
         Reply::tool("set_title", json!({"title": " Fix  it "})),
         Reply::text("ok"),
@@ -148,7 +148,7 @@ fn choosing(tool: &str) -> RunRequest {
 }
 
 #[tokio::test]
-async fn a_tool_that_is_asked_for_by_name_has_to_be_there() {
+async fn named_tool_choices_must_exist() {
     let rig = rig(vec![Reply::text("done")]);
     let events = read(rig.try_submit(choosing("no_such_tool")).expect("accepted")).await;
     let end = events.last().expect("an end");

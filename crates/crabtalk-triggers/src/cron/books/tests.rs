@@ -34,9 +34,7 @@ impl MemoryBooks {
 
 /// What an operation on them answers at once.
 pub(crate) fn done<T>(operation: impl Future<Output = T>) -> T {
-    operation
-        .now_or_never()
-        .expect("memory keeps nobody waiting")
+    operation.now_or_never().expect("memory answers at once")
 }
 
 impl CronBooks for MemoryBooks {
@@ -140,7 +138,7 @@ fn write(books: &mut Books, account: &mut Account, lines: &[Line]) -> Result<(),
 }
 
 #[test]
-fn a_run_without_an_end_was_interrupted_and_never_ok() {
+fn runs_without_an_end_are_interrupted() {
     let memory = Arc::new(MemoryBooks::default());
     let (mut books, loaded) = memory.open(now());
     assert_eq!(loaded, Loaded::default());
@@ -170,7 +168,7 @@ fn a_run_without_an_end_was_interrupted_and_never_ok() {
 }
 
 #[test]
-fn an_account_that_cannot_be_read_is_told_and_costs_no_other() {
+fn broken_accounts_do_not_affect_others() {
     let memory = Arc::new(MemoryBooks::default());
     let (mut books, _) = memory.open(now());
     let mut account = Account::default();
@@ -182,7 +180,7 @@ fn an_account_that_cannot_be_read_is_told_and_costs_no_other() {
 }
 
 #[test]
-fn a_full_disk_keeps_the_end_of_a_run_for_later() {
+fn ends_are_kept_while_the_disk_is_full() {
     let memory = Arc::new(MemoryBooks::default());
     let (mut books, _) = memory.open(now());
     let mut account = Account::default();

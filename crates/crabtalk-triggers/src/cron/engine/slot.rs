@@ -1,4 +1,4 @@
-//! One entry as the engine holds it.
+//! The engine's state of one entry.
 
 use super::GRACE;
 use crate::cron::account::{Account, Line, Skipped, Why};
@@ -7,24 +7,22 @@ use crabtalk_domain::ConversationKey;
 use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
 
-/// How far missed times are counted: a person wants to know whether it was one
-/// or many, and ten thousand entries may have missed a year.
+/// The limit for counting missed times: ten thousand entries may have missed a
+/// year.
 const MAX_COUNT: u64 = 100;
 
 #[derive(Debug, Default)]
 pub(super) struct Slot {
-    /// `None` once it is removed, while its last run goes on.
+    /// `None` once it is removed, while its last run is running.
     pub(super) entry: Option<Arc<CronEntry>>,
     pub(super) account: Account,
-    /// The first due time that is not decided.
+    /// The first undecided due time.
     pub(super) next: Option<Timestamp>,
-    /// A due time that shall be run when there is room.
+    /// A due time whose run waits for room.
     pub(super) waiting: Option<Timestamp>,
-    /// Since when it waits.
-    pub(super) since: Timestamp,
-    /// Whether what waits makes up for what was missed.
+    /// Whether the waiting run makes up for missed times.
     pub(super) late: bool,
-    /// The run that goes on, and since when.
+    /// The running run and its start.
     pub(super) running: Option<(u64, Timestamp)>,
     /// The conversation of that run.
     pub(super) fired_key: Option<ConversationKey>,
@@ -38,7 +36,7 @@ impl Slot {
         }
     }
 
-    /// Takes what the file says of it now.
+    /// Sets the entry; returns the lines of changes.
     pub(super) fn take(&mut self, entry: Arc<CronEntry>, now: Timestamp) -> Vec<Line> {
         let (id, print) = (entry.id, entry.print());
         let mut lines = Vec::new();
@@ -59,7 +57,7 @@ impl Slot {
         lines
     }
 
-    /// The first due time after another, if it is to be due at all.
+    /// The first due time after another, unless paused or used up.
     pub(super) fn after(&self, after: Timestamp) -> Option<Timestamp> {
         let entry = self.entry.as_ref()?;
         if self.account.paused || self.account.used {
@@ -68,7 +66,7 @@ impl Slot {
         entry.when.next_after(after, &entry.zone)
     }
 
-    /// Decides everything that is due by `now`.
+    /// Decides all due times up to `now`.
     pub(super) fn decide(&mut self, now: Timestamp, lines: &mut Vec<Line>) {
         if self.account.passed(now) {
             self.next = self.after(self.account.mark);
@@ -105,27 +103,11 @@ impl Slot {
         } else if self.running.is_some() {
             self.skip(last, last, Why::Overlap, now, lines);
         } else {
-            (self.waiting, self.since, self.late) = (Some(last), now, !in_time);
+            (self.waiting, self.late) = (Some(last), !in_time);
             self.next = None;
             return;
         }
         self.next = self.after(last);
-    }
-
-    /// Whether quiet hours began while it waited, also where they are over by now.
-    pub(super) fn came_into_quiet(&self, now: Timestamp) -> bool {
-        let entry = self.entry.as_ref();
-        let quiet = entry.and_then(|entry| Some((entry.quiet?, &entry.zone)));
-        quiet.is_some_and(|(quiet, zone)| {
-            quiet.holds(now, zone) || quiet.begins_within(self.since, now, zone)
-        })
-    }
-
-    /// Skips what waits for quiet hours. It is not made up for.
-    pub(super) fn give_up(&mut self, due: Timestamp, now: Timestamp, lines: &mut Vec<Line>) {
-        self.waiting = None;
-        self.skip(due, due, Why::Quiet, now, lines);
-        self.next = self.after(self.account.mark);
     }
 
     fn skip(

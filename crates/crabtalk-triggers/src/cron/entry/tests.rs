@@ -17,7 +17,7 @@ fn draft() -> Draft {
 }
 
 #[test]
-fn a_draft_with_little_in_it_is_an_entry() {
+fn minimal_drafts_are_valid() {
     let entry = check(draft()).unwrap();
     assert_eq!(entry.key.to_string(), "(crab, cron)");
     assert_eq!(entry.missed, Missed::Skip);
@@ -32,7 +32,7 @@ fn a_draft_with_little_in_it_is_an_entry() {
 }
 
 #[test]
-fn a_single_time_is_kept_as_an_instant_and_made_up_for() {
+fn single_times_are_instants_and_made_up_for() {
     let entry = check(Draft {
         schedule: String::new(),
         at: "in 20m".into(),
@@ -46,7 +46,7 @@ fn a_single_time_is_kept_as_an_instant_and_made_up_for() {
 }
 
 #[test]
-fn what_is_no_entry_is_refused_in_words() {
+fn invalid_drafts_have_clear_errors() {
     let cases: [(&str, Draft); 11] = [
         (
             "schedule or a time",
@@ -70,7 +70,7 @@ fn what_is_no_entry_is_refused_in_words() {
             },
         ),
         (
-            "no time zone",
+            "unknown time zone",
             Draft {
                 zone: "Mars/Base".into(),
                 ..draft()

@@ -40,7 +40,7 @@ impl Set {
     }
 }
 
-/// What may stand in a field.
+/// The values of a field.
 pub(super) struct Field {
     pub(super) name: &'static str,
     pub(super) allowed: &'static str,
@@ -100,7 +100,7 @@ pub(super) const WEEKDAYS: Field = Field {
 };
 
 impl Field {
-    /// Reads a field; what is wrong is said in words.
+    /// Parses a field; the error is a text.
     pub(super) fn parse(&self, text: &str) -> Result<Set, String> {
         let mut set = Set::default();
         for part in text.split(',') {
@@ -137,7 +137,9 @@ impl Field {
                 .parse::<u8>()
                 .ok()
                 .filter(|step| (1..=self.last).contains(step) && is_number(text))
-                .ok_or_else(|| format!("the step {text:?} is no number from 1 to {}", self.last))?,
+                .ok_or_else(|| {
+                    format!("the step {text:?} must be a number from 1 to {}", self.last)
+                })?,
         };
         (first..=last)
             .step_by(step.into())

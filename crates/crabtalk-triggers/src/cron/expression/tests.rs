@@ -27,7 +27,7 @@ fn five_fields_and_names_are_read() {
 }
 
 #[test]
-fn a_bad_expression_is_told_by_its_field_and_by_what_is_allowed() {
+fn errors_name_the_field_and_allowed_values() {
     for (text, wants) in [
         ("60 * * * *", &["the minute field", "\"60\"", "0 to 59"][..]),
         ("* 24 * * *", &["the hour field", "0 to 23"]),
@@ -46,7 +46,7 @@ fn a_bad_expression_is_told_by_its_field_and_by_what_is_allowed() {
         ("", &["has 0"]),
         ("@fortnightly", &["there is no @fortnightly", "@weekly"]),
         ("@every 5m", &["write */10"]),
-        ("@reboot", &["no time"]),
+        ("@reboot", &["start of the daemon"]),
         ("é * * * *", &["the minute field"]),
     ] {
         let error = error(text);
@@ -58,7 +58,7 @@ fn a_bad_expression_is_told_by_its_field_and_by_what_is_allowed() {
 }
 
 #[test]
-fn what_never_fires_is_refused() {
+fn expressions_that_never_fire_are_refused() {
     for never in ["0 0 30 2 *", "0 0 31 2,4,6,9,11 *", "* * 30-31 feb *"] {
         assert!(error(never).contains("never fires"), "{never}");
     }

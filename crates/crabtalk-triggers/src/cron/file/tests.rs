@@ -60,7 +60,7 @@ const MINE: &str = "# mine\n[[cron]]\nid = 1 # the first\nschedule = \"0 9 * * 1
     at = 2026-12-24T17:30:00\ncontent = \"gifts\"\n";
 
 #[test]
-fn a_change_keeps_comments_and_what_it_does_not_change() {
+fn edits_keep_comments_and_other_entries() {
     let world = world(MINE);
     let read = world.read();
     assert_eq!(read.findings, []);
@@ -88,7 +88,7 @@ fn a_change_keeps_comments_and_what_it_does_not_change() {
 }
 
 #[test]
-fn the_first_entry_makes_the_file() {
+fn first_entry_creates_the_file() {
     let world = world("");
     let mut file = CronFile::open(&world.path, None).unwrap();
     file.add(&entry(1)).unwrap();
@@ -98,7 +98,7 @@ fn the_first_entry_makes_the_file() {
 }
 
 #[test]
-fn whoever_edits_meanwhile_loses_nothing() {
+fn concurrent_edits_are_conflicts() {
     let world = world(MINE);
     let taken = world.read().text;
     let file = CronFile::open(&world.path, taken.as_deref()).unwrap();
@@ -110,7 +110,7 @@ fn whoever_edits_meanwhile_loses_nothing() {
 }
 
 #[test]
-fn a_broken_entry_costs_no_other_and_is_told_by_its_line() {
+fn broken_entries_are_reported_by_line() {
     let world = world(
         "[[cron]]\nid = 1\nschedule = \"61 * * * *\"\ncontent = \"a\"\n\
          [[cron]]\nschedule = \"* * * * *\"\ncontent = \"b\"\n\
@@ -135,11 +135,11 @@ fn a_broken_entry_costs_no_other_and_is_told_by_its_line() {
         "1 Some(1) the minute field",
         "5 None it has no id",
         "12 Some(3) another entry has the id 3",
-        "16 Some(4) schedule is no text",
+        "16 Some(4) schedule must be a string in quotes",
         "20 Some(5) the key \"schedul\" is unknown",
         "24 Some(6) at = \"17:30\" needs its date",
-        "28 None id is no number",
-        "32 Some(7) there is no time zone \"Mars/X\"",
+        "28 None id must be a number",
+        "32 Some(7) unknown time zone \"Mars/X\"",
         "37 None \"crons\" is unknown",
     ]) {
         assert!(finding.starts_with(want), "{finding}");
@@ -148,7 +148,7 @@ fn a_broken_entry_costs_no_other_and_is_told_by_its_line() {
 }
 
 #[test]
-fn what_is_no_toml_is_refused_whole_and_left_alone() {
+fn invalid_toml_is_refused_and_kept() {
     for garbage in [&b"[[cron]\n"[..], b"\xff\xfe", b"id = \x00", &[b'['; 5000]] {
         let world = world("");
         std::fs::write(&world.path, garbage).unwrap();
@@ -162,7 +162,7 @@ fn what_is_no_toml_is_refused_whole_and_left_alone() {
 }
 
 #[test]
-fn entries_written_in_one_line_are_not_lost_by_a_change() {
+fn inline_entries_are_kept() {
     let inline = "cron = [{ id = 1, schedule = \"* * * * *\", content = \"x\" }]\n";
     let world = world(inline);
     let read = world.read();
@@ -172,7 +172,7 @@ fn entries_written_in_one_line_are_not_lost_by_a_change() {
 }
 
 #[test]
-fn more_entries_than_the_limit_are_told_and_not_taken() {
+fn entries_beyond_the_limit_are_reported() {
     let text: String = (1..=10)
         .map(|id| format!("[[cron]]\nid = {id}\nschedule = \"* * * * *\"\ncontent = \"x\"\n"))
         .collect();

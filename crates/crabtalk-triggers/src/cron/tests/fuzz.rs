@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 const EXPRESSIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/cron/corpus/expressions");
 const FILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/cron/corpus/files");
 
-/// What is taken fires, and each of its times is one of its times.
+/// Valid expressions fire, and searching back from a time finds it.
 #[test]
 fn fuzz_expressions() {
     let berlin = zone("Europe/Berlin").unwrap();

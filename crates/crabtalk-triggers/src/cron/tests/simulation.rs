@@ -186,7 +186,7 @@ fn restart(memory: &Arc<MemoryBooks>, now: Timestamp) -> (Engine, Books) {
 }
 
 #[test]
-fn a_month_with_restarts_at_random_instants_has_every_due_time_once() {
+fn random_restarts_decide_every_due_time_once() {
     for seed in 1..=6_u64 {
         let memory = Arc::new(MemoryBooks::default());
         let mut world = World::open(&memory, seed);
@@ -221,7 +221,7 @@ fn a_month_with_restarts_at_random_instants_has_every_due_time_once() {
                 let count = told.remove(&(entry.id, due)).unwrap_or_default();
                 assert_eq!(count, 1, "seed {seed}: {due} of entry {}", entry.id);
             }
-            // What is not told yet is what still waits or has just come.
+            // The remaining times are waiting or have just come.
             let next = entry.when.next_after(*last, &entry.zone).unwrap();
             let lag = world.now.duration_since(next).as_hours();
             assert!(

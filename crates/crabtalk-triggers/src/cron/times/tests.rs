@@ -17,7 +17,7 @@ fn times(text: &str, name: &str, after: &str, count: usize) -> Vec<String> {
 /// Berlin, 2026-03-29: 02:00 to 03:00 does not come. 2026-10-25: 02:00 to 03:00
 /// comes twice.
 #[test]
-fn a_daily_job_is_neither_skipped_nor_doubled() {
+fn daily_times_fire_once_on_days_of_a_change() {
     let berlin = "Europe/Berlin";
     let spring = "2026-03-27T12:00:00Z";
     let autumn = "2026-10-23T12:00:00Z";
@@ -58,7 +58,7 @@ fn a_daily_job_is_neither_skipped_nor_doubled() {
 }
 
 #[test]
-fn what_runs_every_hour_follows_time_as_it_passes() {
+fn hourly_times_follow_elapsed_time() {
     let berlin = "Europe/Berlin";
     assert_eq!(
         times("30 * * * *", berlin, "2026-10-24T23:00:00Z", 4),
@@ -81,7 +81,7 @@ fn what_runs_every_hour_follows_time_as_it_passes() {
 }
 
 #[test]
-fn a_midnight_that_does_not_come_is_the_first_moment_of_the_day() {
+fn skipped_midnights_fire_at_the_change() {
     // Cairo, 2026-04-24: the clock goes from 00:00 to 01:00.
     assert_eq!(
         times("0 0 * * *", "Africa/Cairo", "2026-04-22T22:30:00Z", 2),

@@ -49,7 +49,7 @@ async fn servers_of_other_programs_are_taken_on_a_yes_and_each_is_accounted_for(
     let asked = env.run(&["mcps", "import", other]).await;
     assert_ne!(asked.code, Some(0));
     assert!(asked.stderr.contains("`--yes`"), "{}", asked.stderr);
-    assert!(asked.stdout.contains("would be taken"), "{}", asked.stdout);
+    assert!(asked.stdout.contains("not imported"), "{}", asked.stdout);
     assert_eq!(config(&env), "[mcp.there]\ncommand = \"mine\"\n");
 
     let taken = env.run(&["--json", "mcps", "import", other, "--yes"]).await;
@@ -58,11 +58,11 @@ async fn servers_of_other_programs_are_taken_on_a_yes_and_each_is_accounted_for(
     assert_eq!(said.len(), 5, "{said:?}");
     assert_eq!(
         (said["files"].as_str(), said["tickets"].as_str()),
-        ("taken", "taken")
+        ("imported", "imported")
     );
-    assert!(said["older"].contains("older SSE"), "{said:?}");
-    assert!(said["typed"].contains("no text"), "{said:?}");
-    assert!(said["there"].contains("of that name already"), "{said:?}");
+    assert!(said["older"].contains("old SSE"), "{said:?}");
+    assert!(said["typed"].contains("not a string"), "{said:?}");
+    assert!(said["there"].contains("exists already"), "{said:?}");
     for output in [&asked, &taken] {
         for secret in SECRETS {
             let shown = output.stdout.contains(secret) || output.stderr.contains(secret);
@@ -83,7 +83,7 @@ async fn servers_of_other_programs_are_taken_on_a_yes_and_each_is_accounted_for(
     let around = env.run(&["mcps", "import", "--yes"]).await;
     assert_eq!(around.code, Some(0), "{}", around.stderr);
     assert!(
-        around.stderr.contains("mcp_config.json: it is no JSON"),
+        around.stderr.contains("mcp_config.json: invalid JSON"),
         "{}",
         around.stderr
     );
@@ -94,12 +94,8 @@ async fn servers_of_other_programs_are_taken_on_a_yes_and_each_is_accounted_for(
             .unwrap_or_default()
             .to_owned()
     };
-    assert!(
-        row("files").contains("of that name already"),
-        "{}",
-        around.stdout
-    );
-    assert!(row("more").contains("taken"), "{}", around.stdout);
+    assert!(row("files").contains("exists already"), "{}", around.stdout);
+    assert!(row("more").contains("imported"), "{}", around.stdout);
     assert!(
         !around.stdout.contains("settings.json"),
         "{}",
@@ -133,9 +129,9 @@ async fn files_that_are_none_name_what_is_wrong_and_secrets_stay_private() {
     let kind = rustix::fs::FileType::Fifo;
     rustix::fs::mknodat(rustix::fs::CWD, at("pipe.json"), kind, pipe, 0).unwrap();
     for (name, why) in [
-        ("cut.json", "it is no JSON"),
-        ("none.json", "it has no `mcpServers`"),
-        ("deep.json", "it has no `mcpServers`"),
+        ("cut.json", "invalid JSON"),
+        ("none.json", "no `mcpServers`"),
+        ("deep.json", "invalid JSON"),
         ("large.json", "bytes"),
         ("zero.json", "zero.json"),
         ("gone.json", "gone.json"),
@@ -154,7 +150,6 @@ async fn files_that_are_none_name_what_is_wrong_and_secrets_stay_private() {
         r#"{"mcpServers": {
             "twice": {"command": "old", "env": {"KEY": "s3cret-1"}},
             "twice": {"command": "new", "env": {"KEY": "s3cret-2"}, "cwd": "/srv"},
-            "Twice": {"command": "x"},
             "odd\u001b[2J": {"command": "x", "env": {"A\u001b[2J": "s3cret-3"}},
             "part": {"command": "x", "env": {"KEY": "${s3cret-4:-x}"}}
         }}"#,
@@ -166,10 +161,8 @@ async fn files_that_are_none_name_what_is_wrong_and_secrets_stay_private() {
     let said = format!("{}{}", taken.stdout, taken.stderr);
     assert_eq!(taken.code, Some(0), "{said}");
     for words in [
-        "once more, and the last counts",
-        "taken, without its cwd",
-        "there is one of that name already",
-        "a ${...} that has no counterpart here",
+        "imported without cwd",
+        "uses a variable of the other program",
     ] {
         assert!(said.contains(words), "{words}: {said}");
     }

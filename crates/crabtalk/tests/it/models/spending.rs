@@ -143,7 +143,7 @@ async fn ask_says_what_the_answer_cost() {
     assert!(
         asked
             .stderr
-            .ends_with("a/one: 10 tokens read, 2 written, 14.0000 in money\n"),
+            .ends_with("a/one: 10 tokens read, 2 written, $14.0000\n"),
         "{asked:?}"
     );
 }

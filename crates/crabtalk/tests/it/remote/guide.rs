@@ -71,7 +71,7 @@ async fn the_guide_lets_a_phone_in_and_out_again() {
     machine.shell(&sh(remove)).await.ok();
     let refused = phone.shell(&there(ask)).await.fails(3);
     assert!(
-        refused.contains("this token is not known here"),
+        refused.contains("this token is unknown or has expired"),
         "{refused}"
     );
     let [_, audit, verify] = &commands("When it is lost")[..] else {

@@ -7,7 +7,7 @@ use serde_json::json;
 use std::time::Duration;
 
 /// What is left on the screen of a connection that was lost.
-const BACK: &str = "the connection was lost; here it goes on";
+const BACK: &str = "Reconnected";
 
 /// A daemon, a network before it, and another machine whose owner may act as `user`.
 async fn far(model: &ModelServer, config: &str) -> (Elsewhere, Network, TestEnv) {

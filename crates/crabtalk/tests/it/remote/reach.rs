@@ -402,7 +402,7 @@ async fn a_token_names_folders_below_its_own_alone_and_learns_of_no_other() {
         said.push(error.to_string().replace(&format!("{cwd:?}"), "X"));
     }
     said.dedup();
-    assert_eq!(said, ["X is no folder within this token's reach"]);
+    assert_eq!(said, ["X is not a folder within this token's reach"]);
     let error = none.call(send(work.to_str().unwrap())).await.unwrap_err();
     assert_eq!(error.code(), Some(403));
 }

@@ -95,7 +95,7 @@ async fn say_nothing(config: &str, begins: [&str; MACHINES]) {
     let lines = || {
         let log = elsewhere.daemon.stderr();
         log.lines()
-            .filter(|line| !line.contains("came in by a token"))
+            .filter(|line| !line.contains("a client authenticated"))
             .count()
     };
     let lines_before = lines();

@@ -285,61 +285,6 @@ async fn what_pong_says_is_on_disk() {
     assert!(!results(&rest).pop().unwrap().is_error);
 }
 
-/// The text of an advice that is to be pasted: from its first fence on, up to
-/// what is said behind it.
-fn pasted(said: &str) -> String {
-    let from = said
-        .find("---\n")
-        .unwrap_or_else(|| panic!("no fence: {said}"));
-    let text = &said[from..];
-    text[..text.find("\ncrabtalk: ").expect("words behind it")].to_owned()
-}
-
-#[tokio::test]
-async fn the_advice_after_a_denial_works_when_it_is_pasted() {
-    let env = TestEnv::new();
-    let _daemon = env.daemon().await;
-    let file = env.home.join("config/agents/crab.md");
-    let prompt = async || {
-        let name = crabtalk_proto::GetAgentMsg {
-            name: "crab".into(),
-        };
-        env.connect().await.get_agent(name).await.unwrap().prompt
-    };
-    let before = prompt().await;
-    let ask = async |command: &str| {
-        let tool = tool("bash", &json!({"command": command}));
-        env.run(&["ask", "--no-stdin", &tool]).await
-    };
-    // An agent without a file.
-    let said = ask("touch first").await.stderr;
-    assert!(said.contains(file.to_str().unwrap()), "{said}");
-    fs::create_dir_all(file.parent().unwrap()).unwrap();
-    fs::write(&file, pasted(&said)).unwrap();
-    env.run(&["daemon", "reload"]).await.ok();
-    ask("touch first").await.ok();
-    assert!(env.work.join("first").exists());
-    assert_eq!(prompt().await, before, "the prompt is what it was");
-    // One whose file says something already.
-    for (number, front) in ["model: offline # mine", "permissions: { read: ask }"]
-        .iter()
-        .enumerate()
-    {
-        let body = "You are somebody else.";
-        fs::write(&file, format!("---\n{front}\n---\n{body}\n")).unwrap();
-        env.run(&["daemon", "reload"]).await.ok();
-        let command = format!("touch more{number}");
-        let said = ask(&command).await.stderr;
-        fs::write(&file, format!("{}\n{body}\n", pasted(&said))).unwrap();
-        env.run(&["daemon", "reload"]).await.ok();
-        ask(&command).await.ok();
-        assert!(env.work.join(format!("more{number}")).exists(), "{said}");
-        let text = fs::read_to_string(&file).unwrap();
-        assert!(text.contains(front.split(' ').next().unwrap()), "{text}");
-        assert_eq!(prompt().await, body);
-    }
-}
-
 #[tokio::test]
 async fn a_stranger_without_a_terminal_is_told_for_whom_the_run_waits() {
     let env = TestEnv::new();

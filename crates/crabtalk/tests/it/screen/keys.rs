@@ -69,7 +69,7 @@ async fn commands_are_the_persons_own() {
     terminal.shows("I see both.", 1).await;
     terminal.shows(OVER, 1).await;
     terminal.types("/new");
-    terminal.shows("put away as", 1).await;
+    terminal.shows("history archived as", 1).await;
     terminal.key("C-g");
     terminal.shows("\u{203a} written in an editor", 1).await;
     terminal.key("C-c");
@@ -152,7 +152,7 @@ async fn every_command_of_the_help_answers() {
         ("/title A day", "the conversation is called"),
         ("/history 1", "older messages: /history 50"),
         ("/compact", "The history is now:"),
-        ("/new", "put away as"),
+        ("/new", "history archived as"),
     ] {
         terminal.types(command);
         terminal.shows(answer, 1).await;

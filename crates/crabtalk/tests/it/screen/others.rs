@@ -1,9 +1,9 @@
-//! Other clients, guests, and a daemon that dies.
+//! Other clients, guests and a daemon that dies.
 
 use super::*;
 
 #[tokio::test]
-async fn guests_and_other_clients_are_shown_in_the_conversation() {
+async fn guests_and_other_clients_are_shown() {
     if !has_tools("guests_and_other_clients_are_shown", &["tmux"]) {
         return;
     }
@@ -15,7 +15,7 @@ async fn guests_and_other_clients_are_shown_in_the_conversation() {
     terminal.types("good day");
     terminal.shows("told me: good day", 1).await;
     terminal.shows(OVER, 1).await;
-    // The first words of a name complete it.
+    // A prefix completes the name.
     terminal.types_half("@rev");
     terminal.shows("a guest answers once", 1).await;
     terminal.key("Tab");
@@ -33,17 +33,17 @@ async fn guests_and_other_clients_are_shown_in_the_conversation() {
     assert!(screen.contains("  (from another client)"), "{screen}");
     terminal.shows("from elsewhere", 2).await;
 
-    // A daemon that is started again is found again.
+    // The chat reconnects to a restarted daemon.
     daemon.terminate().await;
     let _daemon = env.daemon().await;
-    terminal.shows("the daemon was started again", 1).await;
+    terminal.shows("the daemon was restarted", 1).await;
     terminal.types("still there?");
     terminal.shows("told me: still there?", 1).await;
 }
 
 #[tokio::test]
-async fn a_fresh_start_of_another_client_is_told_and_ones_own_is_told_once() {
-    if !has_tools("a_fresh_start_of_another_client_is_told", &["tmux"]) {
+async fn each_chat_reports_a_new_conversation_once() {
+    if !has_tools("each_chat_reports_a_new_conversation_once", &["tmux"]) {
         return;
     }
     let env = TestEnv::new();
@@ -56,28 +56,23 @@ async fn a_fresh_start_of_another_client_is_told_and_ones_own_is_told_once() {
     other.shows("told me: good day", 1).await;
 
     other.types("/new");
-    other
-        .shows("put away as \"good day\"; you begin anew", 1)
-        .await;
-    one.shows("another client put the history away as \"good day\"", 1)
-        .await;
-    // What comes behind it shows that nothing else was said of it there.
+    let archived = "history archived as \"good day\"";
+    for chat in [&one, &other] {
+        chat.shows(archived, 1).await;
+    }
     one.types("good night");
-    let screen = other.shows("told me: good night", 1).await;
-    assert!(!screen.contains("another client put"), "{screen}");
-    one.types("/new");
-    other
-        .shows("another client put the history away as \"good night\"", 1)
-        .await;
-    let screen = one
-        .shows("put away as \"good night\"; you begin anew", 1)
-        .await;
-    assert_eq!(screen.matches("another client put").count(), 1, "{screen}");
+    for chat in [&one, &other] {
+        let screen = chat.shows("told me: good night", 1).await;
+        assert_eq!(screen.matches(archived).count(), 1, "{screen}");
+    }
 }
 
 #[tokio::test]
-async fn who_joins_in_mid_run_reads_once_what_was_said() {
-    if !has_tools("who_joins_in_mid_run_reads_once", &["tmux", "mkfifo"]) {
+async fn chat_that_joins_a_run_shows_each_message_once() {
+    if !has_tools(
+        "chat_that_joins_a_run_shows_each_message_once",
+        &["tmux", "mkfifo"],
+    ) {
         return;
     }
     let model = ModelServer::start(Script::openai([
@@ -125,8 +120,8 @@ async fn who_joins_in_mid_run_reads_once_what_was_said() {
 }
 
 #[tokio::test]
-async fn what_is_said_to_a_daemon_that_died_starts_another_and_is_answered() {
-    if !has_tools("what_is_said_to_a_daemon_that_died", &["tmux"]) {
+async fn message_to_a_dead_daemon_starts_another_one() {
+    if !has_tools("message_to_a_dead_daemon_starts_another_one", &["tmux"]) {
         return;
     }
     let env = TestEnv::new();
@@ -136,13 +131,13 @@ async fn what_is_said_to_a_daemon_that_died_starts_another_and_is_answered() {
     terminal.types("good day");
     terminal.shows("told me: good day", 1).await;
     terminal.shows(OVER, 1).await;
-    // While nothing runs.
+    // Without an active run.
     daemon.kill().await;
     terminal.shows("disconnected", 1).await;
     terminal.types("are you there?");
     terminal.shows("told me: are you there?", 1).await;
     terminal.shows(IDLE, 1).await;
-    // In the middle of a run, as a word to it.
+    // During a run, as a steering message.
     terminal.types("/slow 60000 it begins");
     terminal.shows("Enter steers", 1).await;
     terminal.shows("  I", 1).await;
@@ -152,7 +147,7 @@ async fn what_is_said_to_a_daemon_that_died_starts_another_and_is_answered() {
     terminal.shows("disconnected", 1).await;
     terminal.types("and now?");
     let screen = terminal.shows("told me: and now?", 1).await;
-    // What was said by then stands where it was said, and the answer for itself.
+    // The partial answer, the message and its answer are in order.
     let places = ["  I\n", "\u{203a} and now?\n", "\n  I am the offline"];
     let places = places.map(|text| screen.rfind(text).expect(text));
     assert!(places.is_sorted(), "{screen}");

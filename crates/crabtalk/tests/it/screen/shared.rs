@@ -1,8 +1,8 @@
-//! A conversation that several chats show, over daemons and connections that are lost.
+//! One conversation in several chats, across lost daemons and connections.
 
 use super::*;
 
-/// Each of these stands on the screen once, in this order.
+/// Asserts that each text is on the screen once, in this order.
 #[track_caller]
 pub(super) fn in_order(screen: &str, all: &[&str]) {
     let mut places = Vec::new();
@@ -14,8 +14,8 @@ pub(super) fn in_order(screen: &str, all: &[&str]) {
 }
 
 #[tokio::test]
-async fn chats_of_a_daemon_that_died_in_mid_answer_show_the_same_conversation() {
-    if !has_tools("chats_of_a_daemon_that_died_in_mid_answer", &["tmux"]) {
+async fn chats_show_the_same_conversation_after_a_crash() {
+    if !has_tools("chats_show_the_same_conversation_after_a_crash", &["tmux"]) {
         return;
     }
     let model = ModelServer::start(Script::openai([
@@ -62,7 +62,7 @@ async fn chats_of_a_daemon_that_died_in_mid_answer_show_the_same_conversation() 
     for chat in [&one, &other] {
         in_order(&chat.shows("The third answer.", 1).await, &all);
     }
-    // What was half said is kept nowhere.
+    // The partial answer is not in the history.
     let kept = [
         "\u{203a} question one",
         "The first answer.",
@@ -78,8 +78,8 @@ async fn chats_of_a_daemon_that_died_in_mid_answer_show_the_same_conversation() 
 }
 
 #[tokio::test]
-async fn a_chat_whose_connection_was_lost_shows_all_that_was_said_meanwhile() {
-    if !has_tools("a_chat_whose_connection_was_lost_shows_all", &["tmux"]) {
+async fn reconnected_chat_shows_missed_messages() {
+    if !has_tools("reconnected_chat_shows_missed_messages", &["tmux"]) {
         return;
     }
     let model = ModelServer::start(Script::openai([
@@ -107,7 +107,7 @@ async fn a_chat_whose_connection_was_lost_shows_all_that_was_said_meanwhile() {
     for question in ["question three", "question four"] {
         env.run(&["ask", question]).await.ok();
     }
-    // It goes on when the connection is back.
+    // A run that continues after the reconnect.
     let mut client = env.connect().await;
     let last = StreamMsg {
         content: "question five".into(),
@@ -130,7 +130,7 @@ async fn a_chat_whose_connection_was_lost_shows_all_that_was_said_meanwhile() {
             "\u{203a} question one",
             "The first answer.",
             "\u{203a} question two",
-            "not all of it was heard",
+            "Events were lost",
             "and the rest",
             "\u{203a} question three",
             "The third answer.",
@@ -140,7 +140,7 @@ async fn a_chat_whose_connection_was_lost_shows_all_that_was_said_meanwhile() {
             "The fifth answer.",
         ],
     );
-    // While nothing runs.
+    // Without an active run.
     relay.shut();
     one.shows("disconnected", 1).await;
     env.run(&["ask", "question six"]).await.ok();

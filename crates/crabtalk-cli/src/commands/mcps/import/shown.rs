@@ -1,16 +1,14 @@
-//! A server as a person decides on it: what would run or be called, and no value
-//! that may be a credential.
+//! Shows a server for consent, without values that may be credentials.
 
 use serde_json::Value;
 
-/// What stands for a value that is not shown.
+/// Replaces a hidden value.
 const HIDDEN: &str = "...";
 
-/// A word of so many letters and digits in a row is taken for a key.
+/// Minimum length of a word that may be a key.
 const KEY_LENGTH: usize = 20;
 
-/// In one line: the program and its arguments, or the address, and the names of
-/// variables or headers.
+/// One line: program and arguments or address, and the names of variables or headers.
 pub(super) fn table(table: &Value) -> String {
     let text = |key: &str| table[key].as_str().unwrap_or_default();
     let mut shown = match table["url"].as_str() {
@@ -34,7 +32,7 @@ pub(super) fn table(table: &Value) -> String {
     shown
 }
 
-/// Without what a query or a user's part may hold.
+/// The address without user and query.
 fn address(url: &str) -> String {
     let (base, query) = match url.split_once('?') {
         Some((base, _)) => (base, "?..."),
@@ -51,7 +49,7 @@ fn address(url: &str) -> String {
     format!("{base}{query}")
 }
 
-/// Arguments, but for what an option is given and what looks like a key.
+/// The arguments; values of options and possible keys are hidden.
 fn arguments(args: &Value) -> Vec<String> {
     let args = args.as_array().into_iter().flatten();
     let mut is_value = false;
@@ -69,7 +67,7 @@ fn arguments(args: &Value) -> Vec<String> {
     args.collect()
 }
 
-/// Whether a word may be a key: long, with digits, and none that people write.
+/// Whether a word may be a key: long, plain and with digits.
 fn is_key(word: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '+');
     word.len() >= KEY_LENGTH && word.chars().all(plain) && word.chars().any(|c| c.is_ascii_digit())
@@ -81,7 +79,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_would_run_is_shown_without_what_may_be_secret() {
+    fn possible_secrets_are_hidden() {
         for (server, want) in [
             (
                 json!({"command": "npx", "args": ["-y", "@scope/files@1.2", "/home/me/notes"]}),

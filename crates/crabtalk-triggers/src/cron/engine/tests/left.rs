@@ -5,9 +5,9 @@ use crate::cron::books::Row;
 use crate::cron::books::tests::{MemoryBooks, done};
 use std::sync::Arc;
 
-/// A run that never began is begun by the next daemon, once, and was no failure.
+/// The next daemon starts a run that never began, once, and without counting a failure.
 #[test]
-fn a_run_that_was_left_waiting_goes_on_unless_its_entry_went_on() {
+fn runs_that_never_began_start_again() {
     let memory = Arc::new(MemoryBooks::default());
     let entries = || vec![entry(1, "0 9 * * *", |draft| draft.once = true)];
     let settings = Settings {
@@ -62,7 +62,7 @@ fn a_run_that_was_left_waiting_goes_on_unless_its_entry_went_on() {
 }
 
 #[test]
-fn a_run_that_was_left_waiting_stays_so_where_its_entry_went_on() {
+fn outdated_runs_do_not_start_again() {
     let now = at("2026-11-22T09:10:00Z");
     let world = |change: fn(&mut Draft)| {
         let settings = Settings {
@@ -105,7 +105,7 @@ fn a_run_that_was_left_waiting_stays_so_where_its_entry_went_on() {
 
 /// Nor where its next due time came already and waits for its turn.
 #[test]
-fn a_run_that_was_left_waiting_gives_way_to_the_next_one() {
+fn runs_that_never_began_yield_to_newer_ones() {
     let now = at("2026-11-22T09:00:00Z");
     let settings = Settings {
         at_once: 1,
@@ -122,7 +122,7 @@ fn a_run_that_was_left_waiting_gives_way_to_the_next_one() {
 /// What it does when it goes on is counted as of any other run, and nobody else's
 /// run of its conversation begins beside it.
 #[test]
-fn a_run_that_goes_on_is_counted_once_and_has_its_conversation_alone() {
+fn restarted_runs_count_once() {
     let failed = Outcome::Failed;
     let settings = Settings {
         at_once: 3,

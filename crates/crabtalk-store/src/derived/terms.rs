@@ -1,0 +1,130 @@
+//! Cuts texts and queries into the terms of the search.
+//!
+//! Scripts without spaces are cut into pairs of characters, so that a word is found
+//! wherever it stands.
+
+/// Longest term, in bytes; the rest of a longer word is left out.
+const MAX_TERM: usize = 64;
+
+/// Bytes of a text that are searched: more than anybody says in one message.
+const MAX_TEXT: usize = 64 * 1024;
+
+/// Characters from which on a word also finds longer ones that begin with it.
+const PREFIX_CHARS: usize = 3;
+
+/// The terms of a text, separated by blanks.
+pub(crate) fn of_text(text: &str) -> String {
+    let text = &text[..text.floor_char_boundary(MAX_TEXT)];
+    let mut terms = String::with_capacity(text.len());
+    cut(text, |term| {
+        if !terms.is_empty() {
+            terms.push(' ');
+        }
+        terms.push_str(term);
+    });
+    terms
+}
+
+/// An FTS5 expression for texts with all of the words; `None` without any term.
+pub(crate) fn expression(words: &[String]) -> Option<String> {
+    let mut parts = Vec::new();
+    for word in words {
+        let mut terms = Vec::new();
+        cut(word, |term| terms.push(term.to_owned()));
+        let is_pairs = word.chars().any(is_unspaced);
+        // The last character of a run is a term of its own, as it may begin a pair.
+        if is_pairs && terms.len() > 1 {
+            terms.pop_if(|last| last.chars().count() == 1);
+        }
+        let last = terms.pop();
+        parts.extend(terms.iter().map(|term| format!("\"{term}\"")));
+        parts.extend(last.map(|term| {
+            let is_prefix = is_pairs || term.chars().count() >= PREFIX_CHARS;
+            format!("\"{term}\"{}", if is_prefix { "*" } else { "" })
+        }));
+    }
+    (!parts.is_empty()).then(|| parts.join(" AND "))
+}
+
+/// A term that only texts of an agent have.
+pub(crate) fn of_agent(agent: &str) -> String {
+    scope('§', agent)
+}
+
+/// A term that only texts of conversations with a sender have.
+pub(crate) fn of_sender(sender: &str) -> String {
+    scope('¶', sender)
+}
+
+/// Begins with a sign that no word of a text has.
+fn scope(sign: char, name: &str) -> String {
+    let mut term = sign.to_string();
+    term.extend(name.bytes().map(|byte| format!("{byte:02x}")));
+    term
+}
+
+fn cut(text: &str, mut add: impl FnMut(&str)) {
+    let mut word = String::new();
+    let mut last: Option<char> = None;
+    for c in text.chars().flat_map(char::to_lowercase) {
+        let is_part = c.is_alphanumeric();
+        if is_part && !is_unspaced(c) {
+            if let Some(last) = last.take() {
+                add(last.encode_utf8(&mut [0; 4]));
+            }
+            if word.len() < MAX_TERM {
+                word.push(c);
+            }
+            continue;
+        }
+        if !word.is_empty() {
+            add(&word);
+            word.clear();
+        }
+        let before = last.take();
+        last = is_part.then_some(c);
+        if let Some(before) = before {
+            add(&before.to_string().chars().chain(last).collect::<String>());
+        }
+    }
+    if !word.is_empty() {
+        add(&word);
+    }
+    if let Some(last) = last {
+        add(&last.to_string());
+    }
+}
+
+/// Thai, Lao, Myanmar, Khmer, Han, kana and Hangul.
+fn is_unspaced(c: char) -> bool {
+    matches!(c, '\u{0e00}'..='\u{0eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}'
+        | '\u{3000}'..='\u{d7ff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..)
+        && c.is_alphanumeric()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_and_queries_are_cut_alike() {
+        for (text, terms) in [
+            ("The door's GREEN, foo_bar", "the door s green foo bar"),
+            ("東京都 and 山", "東京 京都 都 and 山"),
+            ("", ""),
+        ] {
+            assert_eq!(of_text(text), terms);
+        }
+        for (query, expression) in [
+            ("green DO", r#""green"* AND "do""#),
+            ("foo_barn", r#""foo" AND "barn"*"#),
+            ("東京", r#""東京"*"#),
+            ("京", r#""京"*"#),
+            ("\" * AND", r#""and"*"#),
+        ] {
+            let words: Vec<String> = query.split_whitespace().map(str::to_owned).collect();
+            assert_eq!(super::expression(&words).as_deref(), Some(expression));
+        }
+        assert_eq!(expression(&["->".to_owned()]), None);
+    }
+}

@@ -1,0 +1,165 @@
+//! Indexes what was said, for the search in all conversations.
+//!
+//! Invariants: a step reads a bounded part of the logs; only whole lines are indexed; a
+//! log that is shorter than what is indexed of it is indexed anew.
+
+use super::Index;
+use crate::derived::{Indexed, Turn, Unindexed};
+use crate::fs::{Access, FileLayer};
+use crate::line::{self, Line};
+use crate::tail::{HeadRead, read_head, whole_lines};
+use crabtalk_domain::records;
+use crabtalk_domain::storage::Error;
+use jiff::Timestamp;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, PoisonError};
+use std::time::UNIX_EPOCH;
+
+/// Most bytes of logs in one step: some hundredths of a second of work.
+const STEP_BYTES: u64 = 512 * 1024;
+
+/// Most logs in one step.
+const STEP_LOGS: u32 = 256;
+
+impl Index {
+    /// Does some of a pass over all logs, which begins anew when it is over: looks for
+    /// those that changed, and indexes what is not indexed. Says whether more is left.
+    pub(crate) fn maintain(&self) -> Result<bool, Error> {
+        let more = self.catch_up(true)?;
+        if !more {
+            self.lock().unchecked = Some(String::new());
+        }
+        Ok(more)
+    }
+
+    /// Indexes some of what is known not to be indexed, and says whether more is left.
+    /// Looks at logs that were not looked at in this pass, or in this life of the daemon.
+    pub(crate) fn catch_up(&self, is_pass: bool) -> Result<bool, Error> {
+        let mut names = self.lock();
+        names.refresh()?;
+        let looked = match is_pass || !names.was_checked {
+            true => names.check_some().map(|()| names.unchecked.is_some()),
+            false => Ok(false),
+        };
+        names.was_checked |= names.unchecked.is_none();
+        drop(names);
+        let more = looked.and_then(|more| Ok(self.index_some()? || more));
+        Ok(more.unwrap_or_else(|error| {
+            tracing::warn!(%error, "conversations are not indexed");
+            false
+        }))
+    }
+
+    /// Indexes some of what is not indexed, and says whether more is left.
+    fn index_some(&self) -> Result<bool, records::Error> {
+        let _one_at_a_time = self.filling.lock().unwrap_or_else(PoisonError::into_inner);
+        self.forget_touched();
+        let (fs, dir) = {
+            let names = self.lock();
+            (Arc::clone(&names.fs), names.dir.clone())
+        };
+        let logs = self.table.unindexed(STEP_LOGS)?;
+        let mut more = logs.len() == STEP_LOGS as usize;
+        let (mut parts, mut room) = (Vec::new(), STEP_BYTES);
+        for log in logs {
+            if room == 0 {
+                more = true;
+                break;
+            }
+            match part(&*fs, &dir.join(&log.name), log.clone(), &mut room) {
+                Ok(part) => {
+                    more |= part.complete_at.is_none();
+                    parts.push(part);
+                }
+                // It was renamed or removed: the folder is listed again.
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    tracing::warn!(file = log.name, %error, "a log is not indexed");
+                    let modified = fs.changed(&dir.join(&log.name)).ok().flatten();
+                    parts.push(Indexed {
+                        indexed: log.indexed,
+                        log,
+                        pair: None,
+                        anew: false,
+                        turns: Vec::new(),
+                        complete_at: Some(modified.unwrap_or(UNIX_EPOCH)),
+                    });
+                }
+            }
+        }
+        if !parts.is_empty() {
+            self.table.add_turns(parts)?;
+        }
+        Ok(more)
+    }
+}
+
+/// Reads the next part of a log that is not indexed.
+fn part(fs: &dyn FileLayer, path: &Path, log: Unindexed, room: &mut u64) -> io::Result<Indexed> {
+    let file = fs.open(path, Access::Read)?;
+    let stat = file.stat()?;
+    let mut part = Indexed {
+        indexed: log.indexed,
+        log,
+        pair: None,
+        anew: false,
+        turns: Vec::new(),
+        complete_at: Some(stat.modified),
+    };
+    let HeadRead::Good { head, end, .. } = read_head(&*file)? else {
+        (part.anew, part.indexed) = (true, 0);
+        return Ok(part);
+    };
+    part.pair = head.key().map(|key| (key.agent.into(), key.sender.into()));
+    if stat.len == part.indexed && stat.modified == part.log.indexed_at {
+        return Ok(part);
+    }
+    if part.indexed >= stat.len || part.indexed < end {
+        (part.anew, part.indexed) = (true, end);
+    }
+    let block = whole_lines(&*file, part.indexed, stat.len, (*room).min(STEP_BYTES))?;
+    *room = room.saturating_sub(block.len() as u64);
+    let mut at = seconds(&head.created_at).unwrap_or_default();
+    let mut title = Some(head.title).filter(|title| part.anew && !title.is_empty());
+    for (offset, bytes) in lines(&block) {
+        match line::parse(bytes) {
+            Ok(Line::Message(message)) => {
+                at = seconds(&message.at).unwrap_or(at);
+                part.turns.push(Turn {
+                    at,
+                    entry: Some(part.indexed + offset),
+                    text: message.content,
+                });
+            }
+            Ok(Line::Meta(meta, _)) => title = meta.title.or(title),
+            Ok(Line::Marker(_) | Line::Run(..) | Line::ForeignRole | Line::Unknown) | Err(_) => {}
+        }
+    }
+    part.turns.extend(title.map(|text| Turn {
+        at,
+        entry: None,
+        text,
+    }));
+    part.indexed += block.len() as u64;
+    if !block.is_empty() && part.indexed < stat.len {
+        part.complete_at = None;
+    }
+    Ok(part)
+}
+
+/// The lines of a block with their offsets.
+fn lines(block: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
+    let mut offset = 0;
+    block
+        .split_inclusive(|byte| *byte == b'\n')
+        .map(move |line| {
+            let at = offset;
+            offset += line.len() as u64;
+            (at, line)
+        })
+}
+
+fn seconds(at: &str) -> Option<i64> {
+    at.parse::<Timestamp>().ok().map(Timestamp::as_second)
+}
