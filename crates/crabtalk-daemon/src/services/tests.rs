@@ -166,7 +166,7 @@ async fn a_stop_drops_what_may_be_dropped_and_waits_for_what_drains() {
     until(&services, "frail", |row| row.state == State::Pausing).await;
     services.stop();
     until(&services, "plain", |row| row.state == State::Stopped).await;
-    // A pause is no reason to wait.
+    // A pause does not delay the shutdown.
     until(&services, "frail", |row| row.state == State::Stopped).await;
     assert_eq!(row(&services, "drains").state, State::Running);
     last_words.notify_one();
