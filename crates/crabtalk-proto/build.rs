@@ -1,6 +1,4 @@
-//! Compiles the schema without `protoc`, so that a fresh machine can build, and
-//! derives the messages' JSON from it, so that both have the same names, and the
-//! list of answers.
+//! Compiles the schema without `protoc`, and derives from it the messages' JSON and the list of answers.
 
 use prost_build::Config;
 use std::fmt::Write as _;
@@ -9,19 +7,19 @@ use std::path::Path;
 /// The protobuf package of the schema.
 const PACKAGE: &str = "crabtalk.protocol";
 
-/// Not derived: the envelopes, which are on the wire only, and what `json.rs`
-/// writes by hand.
+/// Not derived: the envelopes, which exist on the wire only, and the messages that `json.rs` implements by hand.
 const BY_HAND: [&str; 3] = ["ClientMessage", "ServerMessage", "StreamEvent"];
 
-/// What JSON has that the schema does not say: fields that stand beside their
-/// message's own, and one name.
+/// Messages without JSON.
+const ENVELOPES: [&str; 2] = ["ClientMessage", "ServerMessage"];
+
+/// Differences of the JSON from the schema.
 const FIELDS: [(&str, &str); 2] = [
     ("PendingAsk.ask", "flatten"),
     ("AgentEventMsg.kind", "rename = \"type\""),
 ];
 
-/// Members of an envelope that are large and rare. Without boxes every piece of an
-/// answer, of 24 bytes, would be handed on as a kilobyte.
+/// Large and rare members of the envelopes. Without boxes every delta of 24 bytes would take a kilobyte.
 const BOXED: [&str; 6] = [
     "ServerMessage.msg.agent_event",
     "ServerMessage.msg.agent_info",
@@ -45,11 +43,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     config.enum_attribute(
         format!(".{PACKAGE}.StreamEvent.event"),
-        "#[derive(serde::Serialize)] #[serde(tag = \"type\", rename_all = \"snake_case\")]",
+        "#[derive(serde::Serialize, serde::Deserialize)] #[serde(tag = \"type\", rename_all = \"snake_case\")]",
     );
-    let (mut names, mut answers) = (String::new(), String::new());
+    let (mut names, mut answers, mut messages) = (String::new(), String::new(), String::new());
     for file in &descriptors.file {
         for message in &file.message_type {
+            if !ENVELOPES.contains(&message.name()) {
+                writeln!(messages, "    {}", message.name())?;
+            }
             derive_json(&mut config, message);
             if message.name() == "ServerMessage" {
                 write_answers(&mut answers, message)?;
@@ -62,11 +63,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let out = std::env::var("OUT_DIR")?;
     std::fs::write(Path::new(&out).join("names.rs"), names)?;
     std::fs::write(Path::new(&out).join("answers.rs"), answers)?;
+    // For the tests.
+    let messages =
+        format!("macro_rules! for_all_messages {{ ($do:ident) => {{ $do! {{\n{messages}}} }} }}\n");
+    std::fs::write(Path::new(&out).join("messages.rs"), messages)?;
     config.compile_fds(descriptors)?;
     Ok(())
 }
 
-/// A message as an object with the schema's names.
+/// Derives a message as an object with the schema's names.
 fn derive_json(config: &mut Config, message: &prost_types::DescriptorProto) {
     use prost_types::field_descriptor_proto::Type;
     let name = message.name();
@@ -74,7 +79,10 @@ fn derive_json(config: &mut Config, message: &prost_types::DescriptorProto) {
         return;
     }
     let path = format!(".{PACKAGE}.{name}");
-    config.message_attribute(&path, "#[derive(serde::Serialize)]");
+    config.message_attribute(
+        &path,
+        "#[derive(serde::Serialize, serde::Deserialize)] #[serde(default)]",
+    );
     for field in &message.field {
         let kind = field.r#type();
         let with = if kind == Type::Enum {
@@ -84,12 +92,12 @@ fn derive_json(config: &mut Config, message: &prost_types::DescriptorProto) {
         } else {
             continue;
         };
-        let attribute = format!("#[serde(serialize_with = \"crate::json::{with}\")]");
+        let attribute = format!("#[serde(with = \"crate::json::{with}\")]");
         config.field_attribute(format!("{path}.{}", field.name()), attribute);
     }
 }
 
-/// The members of the envelope, for `convert.rs`, but for the error.
+/// Lists the members of the envelope but the error, for `convert.rs`.
 fn write_answers(out: &mut String, envelope: &prost_types::DescriptorProto) -> std::fmt::Result {
     writeln!(out, "wrap_responses! {{")?;
     for field in envelope
@@ -109,35 +117,21 @@ fn write_answers(out: &mut String, envelope: &prost_types::DescriptorProto) -> s
     writeln!(out, "}}")
 }
 
-/// How a value of an enum is called: without the prefix that makes it unique
-/// in the package.
+/// Writes a module with the names of an enum's values, without the prefix that makes them unique in the
+/// package.
 fn write_names(out: &mut String, of: &prost_types::EnumDescriptorProto) -> std::fmt::Result {
-    let function = snake_case(of.name());
-    let prefix = format!("{}_", function.to_ascii_uppercase());
-    writeln!(
-        out,
-        "/// The name of a `{}`; the number of one that is not known.",
-        of.name()
-    )?;
-    writeln!(
-        out,
-        "pub(crate) fn {function}<S: serde::Serializer>(value: &i32, out: S) -> Result<S::Ok, S::Error> {{"
-    )?;
-    writeln!(out, "    match *value {{")?;
+    let module = snake_case(of.name());
+    let prefix = format!("{}_", module.to_ascii_uppercase());
+    writeln!(out, "enum_names! {{ {module}")?;
     for value in &of.value {
         let name = value.name();
         let name = name
             .strip_prefix(&prefix)
             .unwrap_or(name)
             .to_ascii_lowercase();
-        writeln!(
-            out,
-            "        {} => out.serialize_str({name:?}),",
-            value.number()
-        )?;
+        writeln!(out, "    {} {name:?}", value.number())?;
     }
-    writeln!(out, "        other => out.collect_str(&other),")?;
-    writeln!(out, "    }}\n}}\n")
+    writeln!(out, "}}")
 }
 
 fn snake_case(name: &str) -> String {

@@ -89,7 +89,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("crabtalk-render", &[]),
     ("crabtalk-config", &["crabtalk-domain", "crabtalk-files"]),
     ("crabtalk-skills", &["crabtalk-domain", "crabtalk-files"]),
-    ("crabtalk-component", &[]),
+    // Its listeners refuse agents' commands as the daemon's socket does.
+    ("crabtalk-component", &["crabtalk-guardian"]),
     // Components are programs of their own: nothing of the daemon is in them.
     ("crabtalk-fetch", &["crabtalk-component"]),
     ("crabtalk-search", &["crabtalk-component"]),

@@ -62,7 +62,7 @@ pub(crate) async fn ask(context: &mut Context, args: Ask) -> Result<(), Error> {
     )
 }
 
-/// The images that go with the question: all of them, or none is asked.
+/// Reads the images of a question; one bad image is an error.
 fn shown(paths: &[PathBuf]) -> Result<Shown, Error> {
     let mut shown = Shown::default();
     for path in paths {
@@ -73,7 +73,7 @@ fn shown(paths: &[PathBuf]) -> Result<Shown, Error> {
     Ok(shown)
 }
 
-/// Follows the run in flight.
+/// Follows the active run.
 pub(crate) async fn attach(context: &mut Context, args: Attach) -> Result<(), Error> {
     let client = context.client().await?;
     let request = AttachMsg {

@@ -1,8 +1,8 @@
-//! What runs changed among files, in a person's words.
+//! Descriptions of file changes.
 
 use crabtalk_proto::{FileChange, RunChanges, UndoReport};
 
-/// What a run is, in a line.
+/// One line about a run.
 pub(crate) fn headline(run: &RunChanges) -> String {
     let files = match run.files.len() {
         0 => "no files that could be put back".to_owned(),
@@ -15,7 +15,7 @@ pub(crate) fn headline(run: &RunChanges) -> String {
     }
 }
 
-/// What became of a file, in a line.
+/// One line about a changed file.
 pub(crate) fn about(file: &FileChange) -> String {
     match file.problem.as_str() {
         "" => format!("{} {}", file.kind, file.path),
@@ -23,13 +23,13 @@ pub(crate) fn about(file: &FileChange) -> String {
     }
 }
 
-/// Files that were not put back.
+/// Lists the files that were not reverted.
 pub(crate) fn stayed(report: &UndoReport) -> usize {
     let files = report.changes.iter().flat_map(|changes| &changes.files);
     files.filter(|file| !file.problem.is_empty()).count()
 }
 
-/// What was done, or would be, in lines.
+/// The lines of an undo report.
 pub(crate) fn told(report: &UndoReport, dry_run: bool) -> Vec<String> {
     let Some(changes) = &report.changes else {
         return Vec::new();

@@ -1,5 +1,4 @@
-//! `chat`: a conversation; on a screen where there is one (`live`), else line
-//! by line.
+//! `chat`: on a screen (`live`), or line by line without one.
 //!
 //! Invariant: a failed turn ends the turn, never the chat.
 
@@ -24,12 +23,12 @@ pub(crate) use input::{Input, Typed};
 use message::Message;
 use mode::RunMode;
 
-/// Messages shown when a chat begins: enough to remember what it was about.
+/// Messages shown at the start.
 const SHOWN_AT_START: u32 = 10;
 
 const HELP: &str = "In a chat:
   /history   the last messages again
-  /switch    your conversations; /switch WORDS searches, /switch NUMBER turns to one
+  /switch    your conversations; /switch WORDS searches, /switch NUMBER switches to one
   /mode      how much runs may do without asking; /mode NAME sets it
   /kill      cancel what runs in this conversation
   /help      this
@@ -37,7 +36,7 @@ const HELP: &str = "In a chat:
 @path puts a file or an image in, @agent lets an agent answer once: where a person types.
 Ctrl-C cancels the answer. Other words that begin with / are the agent's skills.";
 
-/// What a typed line means.
+/// Meaning of an input line.
 #[derive(Debug, PartialEq, Eq)]
 enum Line<'a> {
     Nothing,
@@ -45,11 +44,11 @@ enum Line<'a> {
     Quit,
     Kill,
     History,
-    /// Turn to another conversation, or list them.
+    /// Switch to another conversation, or list them.
     Switch(&'a str),
     /// Show the mode of the next runs, or set it.
     Mode(&'a str),
-    /// For the agent, skills included.
+    /// A message, also to a skill.
     Say(&'a str),
 }
 
@@ -68,7 +67,7 @@ fn meaning(line: &str) -> Line<'_> {
     }
 }
 
-/// Talks until the person leaves.
+/// Runs the chat until the user leaves.
 pub(crate) async fn chat(context: &mut Context, args: Chat) -> Result<(), Error> {
     context.client().await?;
     let bell = args.bell || std::env::var_os("CRABTALK_BELL").is_some_and(|v| v == "1");
@@ -114,7 +113,7 @@ async fn talk(context: &mut Context, input: &mut dyn Input, bell: bool) -> Resul
     }
 }
 
-/// A turn that failed is said and over; what ends the program goes on.
+/// Reports a failed turn; only a closed output ends the chat.
 fn survive(context: &mut Context, done: Result<(), Error>) -> Result<(), Error> {
     match done {
         Ok(()) => Ok(()),
@@ -131,7 +130,7 @@ fn survive(context: &mut Context, done: Result<(), Error>) -> Result<(), Error> 
     }
 }
 
-/// Shows what was said last, and what runs now.
+/// Shows the last messages and follows the active run.
 async fn begin(context: &mut Context, bell: bool) -> Result<(), Error> {
     let shown = show_history(context).await;
     survive(context, shown)?;
@@ -155,7 +154,7 @@ async fn show_history(context: &mut Context) -> Result<(), Error> {
                 .iter()
                 .try_for_each(|entry| show_entry(screen, entry))?)
         }
-        // Nobody has said anything yet, or the daemon is older than histories.
+        // The conversation is empty, or the daemon has no histories.
         Err(ClientError::Refused(status))
             if matches!(status.code, code::NOT_FOUND | code::NOT_IMPLEMENTED) =>
         {
@@ -177,7 +176,7 @@ async fn kill(context: &mut Context) -> Result<(), Error> {
         .note("crabtalk: the run was cancelled")?)
 }
 
-/// Lists where one may turn to, or turns to one of it by its number.
+/// Lists conversations, or switches to one by number.
 async fn switch(context: &mut Context, what: &str, bell: bool) -> Result<(), Error> {
     let client = context.client().await?;
     let own = match context.sender() {
@@ -202,8 +201,8 @@ async fn switch(context: &mut Context, what: &str, bell: bool) -> Result<(), Err
             }
         }
         let said = match shown {
-            0 => "no conversation fits",
-            _ => "/switch NUMBER turns to one",
+            0 => "no matching conversation",
+            _ => "/switch NUMBER switches to one",
         };
         return Ok(context.console.screen.note(said)?);
     };
@@ -215,7 +214,7 @@ async fn switch(context: &mut Context, what: &str, bell: bool) -> Result<(), Err
             "there is no conversation {number}; /switch lists them"
         )));
     };
-    let said = format!("crabtalk: now in the conversation of {}", place.name());
+    let said = format!("crabtalk: switched to {}", place.name());
     context.turn_to(place);
     context.console.screen.note(&said)?;
     begin(context, bell).await
@@ -260,7 +259,7 @@ async fn say(
     finish(follow.run(run, &mut context.console).await?)
 }
 
-/// Follows the run in flight, if there is one.
+/// Follows the active run, if any.
 async fn attach(context: &mut Context, bell: bool) -> Result<(), Error> {
     let client = context.client().await?;
     let request = AttachMsg {
@@ -271,17 +270,17 @@ async fn attach(context: &mut Context, bell: bool) -> Result<(), Error> {
     let mut run = client.attach(request);
     let first = match run.next().await {
         Some(Ok(first)) => first,
-        // Nobody has said anything yet, or the daemon knows no attaching.
+        // The conversation is empty.
         None | Some(Err(crabtalk_client::Error::Refused(_))) => return Ok(()),
         Some(Err(error)) => return Err(error.into()),
     };
-    // How the last run ended is in the history.
+    // The history shows how the last run ended.
     if let RunNews::Event(event) = &first
         && event.is_end()
     {
         return Ok(());
     }
-    let note = "crabtalk: an answer is on its way; following it";
+    let note = "crabtalk: following the active run";
     context.console.screen.note(note)?;
     let follow = how(context, context.follow(), bell);
     let events = futures_util::stream::iter([Ok(first)]).chain(run);
@@ -302,7 +301,7 @@ fn how(context: &Context, follow: Follow, bell: bool) -> Follow {
     }
 }
 
-/// Drops a Ctrl-C that was meant for the answer before.
+/// Drops Ctrl-C keys of the previous answer.
 fn forget(interrupts: &mut Interrupts) {
     while interrupts.next().now_or_never().flatten().is_some() {}
 }

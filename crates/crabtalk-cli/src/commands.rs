@@ -1,4 +1,4 @@
-//! The commands that ask once and print, and the way to all of them.
+//! Dispatch of commands, and the commands without a module of their own.
 
 mod agents;
 mod approvals;
@@ -39,7 +39,7 @@ use crate::{ask, chat};
 use crabtalk_proto::{ResourceKind, SetEnabledMsg};
 use std::path::Path;
 
-/// A folder as the daemon is told of it: absolute, and UTF-8.
+/// An absolute UTF-8 path for the daemon.
 fn utf8_folder(folder: &Path) -> Result<String, Error> {
     let path = folder.canonicalize().map_err(|e| {
         Error::Usage(format!(
@@ -55,7 +55,7 @@ fn utf8_folder(folder: &Path) -> Result<String, Error> {
     })
 }
 
-/// Switches a resource on or off; which of them, in a word.
+/// Enables or disables a resource; returns `on` or `off`.
 async fn switch(
     context: &mut Context,
     kind: ResourceKind,
@@ -71,7 +71,8 @@ async fn switch(
     Ok(if enabled { "on" } else { "off" })
 }
 
-/// Whether a command speaks to no conversation, and mends what is broken.
+/// Whether a command uses no conversation, so that a broken project list does not block
+/// it.
 fn mends(command: &Command) -> bool {
     matches!(
         command,
@@ -164,7 +165,7 @@ pub(crate) async fn run(context: &mut Context, command: Command) -> Result<(), E
         }
         Command::Completions(args) => shell::completions(context, &args),
         Command::Man(args) => shell::man(context, &args),
-        // The command line was resolved before.
+        // `dispatch::resolve` replaces external commands.
         Command::External(_) => Err(Error::Usage("there is no such command".to_owned())),
     }
 }

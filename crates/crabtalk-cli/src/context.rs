@@ -1,5 +1,5 @@
-//! What every command has at hand: the home, the options, the person, and the
-//! daemon, which is started on demand.
+//! The context of a command: home, options, sender and the daemon, which is started on
+//! demand.
 
 mod restart;
 
@@ -21,18 +21,18 @@ use jiff::Timestamp;
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// A column of a table: its title, and what it says of an item.
+/// A column of a table: title and cell.
 pub(crate) type Column<T> = (&'static str, fn(&T) -> String);
 
-/// What every command has at hand.
+/// The context of a command.
 pub(crate) struct Context {
     pub(crate) home: Home,
     pub(crate) global: Global,
     pub(crate) console: Console,
     client: Client,
-    /// Who speaks; see [`Context::find_speaker`].
+    /// The sender; see [`Context::find_speaker`].
     speaker: String,
-    /// Whether the daemon's version was looked at.
+    /// Whether the daemon's version was checked.
     greeted: bool,
 }
 
@@ -50,13 +50,13 @@ impl Context {
         }
     }
 
-    /// With a daemon elsewhere in place of the home's.
+    /// Uses a remote daemon.
     pub(crate) fn at(mut self, endpoint: Endpoint) -> Self {
         self.client = Client::new(endpoint, concat!("crabtalk/", env!("CARGO_PKG_VERSION")));
         self
     }
 
-    /// A context whose lost connections are given up soon.
+    /// Gives up lost connections soon.
     #[cfg(test)]
     pub(crate) fn impatient(mut self) -> Self {
         let patience = std::time::Duration::from_millis(100);
@@ -64,18 +64,18 @@ impl Context {
         self
     }
 
-    /// The agent as named; empty means the daemon's default.
+    /// The agent option; empty for the default agent.
     pub(crate) fn agent(&self) -> String {
         self.global.agent.clone().unwrap_or_default()
     }
 
-    /// Who speaks: the sender as named, else the project's where the person
-    /// stands (CONV-11). Empty means the daemon's default.
+    /// The sender: the option, else that of the project (CONV-11). Empty for the
+    /// daemon's default.
     pub(crate) fn sender(&self) -> String {
         self.speaker.clone()
     }
 
-    /// Speaks in another conversation from now on.
+    /// Switches to another conversation.
     pub(crate) fn turn_to(&mut self, place: &Place) {
         self.global.agent = Some(place.agent.clone());
         let folder = PathBuf::from(&place.folder);
@@ -85,8 +85,8 @@ impl Context {
         self.speaker.clone_from(&place.sender);
     }
 
-    /// The sender that a list is narrowed to: one that was named, since a list
-    /// is of all projects. Empty means any.
+    /// The sender that filters a list; empty unless one was given, since lists cover
+    /// all projects.
     pub(crate) fn named_sender(&self) -> String {
         match (&self.global.sender, &self.global.project) {
             (None, None) => String::new(),
@@ -94,8 +94,7 @@ impl Context {
         }
     }
 
-    /// Finds out who speaks. With `keep` a new project is remembered, as
-    /// befits whoever is about to say something.
+    /// Determines the sender. With `keep` a new project is remembered.
     pub(crate) fn find_speaker(&mut self, keep: bool) -> Result<(), Error> {
         self.speaker = match (&self.global.sender, &self.global.project) {
             (Some(sender), _) => sender.clone(),
@@ -106,7 +105,7 @@ impl Context {
                     name => project::sender_of(name),
                 }
             }
-            // Elsewhere the folders of this machine say nothing.
+            // Local folders mean nothing to a remote daemon.
             (None, None) if !self.client.endpoint().is_local() => String::new(),
             (None, None) if project::is_off(&self.home) => String::new(),
             (None, None) => {
@@ -120,8 +119,7 @@ impl Context {
         Ok(())
     }
 
-    /// The folder that a run works in, absolute; `None` leaves it to the
-    /// conversation (CONV-6).
+    /// The absolute working folder; `None` keeps the conversation's (CONV-6).
     pub(crate) fn cwd(&self) -> Result<Option<String>, Error> {
         if !self.client.endpoint().is_local() {
             return self.cwd_elsewhere();
@@ -151,7 +149,7 @@ impl Context {
         })
     }
 
-    /// A folder of another machine, which is where this one's are not.
+    /// A folder of the remote machine, which is not checked here.
     fn cwd_elsewhere(&self) -> Result<Option<String>, Error> {
         let Some(cwd) = &self.global.cwd else {
             return Ok(None);
@@ -162,12 +160,12 @@ impl Context {
         Ok((!text.is_empty()).then(|| text.to_owned()))
     }
 
-    /// The daemon's place, whether or not it runs.
+    /// The client without starting the daemon.
     pub(crate) fn known_client(&self) -> &Client {
         &self.client
     }
 
-    /// The daemon, started on demand.
+    /// A client of the daemon, which is started on demand.
     pub(crate) async fn client(&mut self) -> Result<Client, Error> {
         let client = self.client.clone();
         if client.endpoint().is_local() && !client.endpoint().is_listening().await? {
@@ -192,12 +190,12 @@ impl Context {
         Ok(self.client().await?.connect().await?)
     }
 
-    /// Asks the daemon, which is started on demand, for one thing.
+    /// Sends a request to the daemon, which is started on demand.
     pub(crate) async fn call<R: Request>(&mut self, request: R) -> Result<R::Response, Error> {
         Ok(self.client().await?.call(request).await?)
     }
 
-    /// The daemon as a service of the system: this program, told to run it.
+    /// The service definition of the daemon.
     pub(crate) fn service(&self) -> Result<Definition, Error> {
         let program = std::env::current_exe().map_err(|e| Error::io("find this program", &e))?;
         let command = [program.into_os_string(), "daemon".into(), "run".into()];
@@ -210,8 +208,7 @@ impl Context {
         Ok(definition.of_daemon())
     }
 
-    /// Has the service manager start the daemon, if it is installed as a service of
-    /// this home; whether it runs then.
+    /// Starts the installed service of this home; returns whether the daemon then runs.
     async fn start_service(&mut self) -> Result<bool, Error> {
         let resumed = match Manager::of_this_system().resume(&self.service()?) {
             Ok(Some(plan)) => plan.carry_out(&mut std::io::sink()),
@@ -230,7 +227,7 @@ impl Context {
         }
     }
 
-    /// Starts the daemon; says so once.
+    /// Starts the daemon and prints a note.
     pub(crate) async fn start(&mut self) -> Result<(), Error> {
         let home = self.home.create()?;
         if self.start_service().await? {
@@ -248,7 +245,7 @@ impl Context {
         ))?)
     }
 
-    /// How this command line follows a run.
+    /// Options for following a run.
     pub(crate) fn follow(&self) -> Follow {
         Follow {
             client: self.client.clone(),
@@ -265,22 +262,22 @@ impl Context {
         }
     }
 
-    /// A line of the answer.
+    /// Prints a line.
     pub(crate) fn line(&mut self, text: &str) -> Result<(), Error> {
         Ok(self.console.screen.line(text)?)
     }
 
-    /// A remark for people, beside the answer.
+    /// Prints a note to standard error.
     pub(crate) fn note(&mut self, text: &str) -> Result<(), Error> {
         Ok(self.console.screen.note(text)?)
     }
 
-    /// What people should see to, beside the answer.
+    /// Prints a problem to standard error.
     pub(crate) fn problem(&mut self, text: &str) -> Result<(), Error> {
         Ok(self.console.screen.problem(text)?)
     }
 
-    /// With `--json`, prints these, one a line; whether that is the answer.
+    /// With `--json`, prints the items and returns true.
     pub(crate) fn for_scripts<T: Serialize>(
         &mut self,
         items: impl IntoIterator<Item = T>,
@@ -293,8 +290,7 @@ impl Context {
         Ok(self.global.json)
     }
 
-    /// With `--json` prints items, one a line, else a table of them; `none` when there
-    /// are none.
+    /// Prints items as JSON lines or as a table; `none` without items.
     pub(crate) fn list<T: Serialize>(
         &mut self,
         items: &[T],
@@ -309,8 +305,7 @@ impl Context {
         self.print_table(&header, items.iter().map(row), none)
     }
 
-    /// With `--json` prints items, one a line, else each in words; `none` when there are
-    /// none.
+    /// Prints items as JSON lines or as text; `none` without items.
     pub(crate) fn entries<T: Serialize>(
         &mut self,
         items: &[T],
@@ -328,7 +323,7 @@ impl Context {
             .try_for_each(|item| self.line(&words(self, item)))
     }
 
-    /// A table for people; `none` when it has no rows.
+    /// Prints a table; `none` without rows.
     pub(crate) fn print_table(
         &mut self,
         header: &[&str],
@@ -351,7 +346,7 @@ impl Context {
             .line(&table::table(header, rows, width))?)
     }
 
-    /// An instant for people: how long ago at a terminal, else to the second.
+    /// An instant: its age on a terminal, else to the second.
     pub(crate) fn when(&self, at: &str) -> String {
         if self.console.screen.is_terminal() {
             return text::ago(at, Timestamp::now());
@@ -359,7 +354,7 @@ impl Context {
         text::instant(at)
     }
 
-    /// Says that something was done; `what` is for scripts.
+    /// Reports success: `what` as JSON, else `said`.
     pub(crate) fn done(&mut self, what: serde_json::Value, said: &str) -> Result<(), Error> {
         if self.global.json {
             return Ok(self.console.screen.json(&what)?);

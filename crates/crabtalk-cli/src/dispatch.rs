@@ -1,4 +1,4 @@
-//! From the command line to what it means.
+//! Runs the command of a command line.
 
 use crate::args::{self, Cli, Command, Daemon, Global, Mcps, Sub};
 use crate::commands;
@@ -18,36 +18,36 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// What `daemon run` was told.
+/// Options of `daemon run`.
 #[derive(Debug, Clone)]
 pub struct DaemonOptions {
     /// The home folder; it may not exist yet.
     pub home: Home,
-    /// Whether a client started it: standard error is `logs/daemon.log` then,
-    /// and the terminal's session has been left.
+    /// Whether a client started it: standard error is `logs/daemon.log` and it has left
+    /// the terminal's session.
     pub detached: bool,
 }
 
-/// The commands that the program does without a connection to the daemon.
+/// Commands that need no connection to the daemon.
 #[derive(Debug, Clone, Copy)]
 pub struct Host {
-    /// Runs the daemon in the foreground until it is told to end.
+    /// Runs the daemon in the foreground.
     pub run_daemon: fn(DaemonOptions) -> anyhow::Result<()>,
-    /// Writes a backup of a home to a file, and says what was written.
+    /// Writes a backup of a home to a file; returns a description.
     pub backup: fn(&Home, &Path) -> anyhow::Result<String>,
-    /// Puts a backup in the place of a home, and says what was done.
+    /// Replaces a home with a backup; returns a description.
     pub restore: fn(&Home, &Path) -> anyhow::Result<String>,
 }
 
-/// Runs the program with its command line, the program's name first.
+/// Runs the program; the first argument is its name.
 pub fn main(args: impl IntoIterator<Item = OsString>, host: &Host) -> ExitCode {
     crabtalk_render::screen::settle_colors();
     let argv: Vec<OsString> = args.into_iter().collect();
     let cli = match Cli::read(&argv).map(|cli| resolve(cli, &argv)) {
         Ok(Ok(cli)) => cli,
         Ok(Err(error)) => return fail(&error, wants_json(&argv)),
-        // What was asked for, such as `--help`, is no error, and where a command is
-        // missing a person reads which there are.
+        // Help goes to standard output, or to standard error where a command is
+        // missing.
         Err(error) if error.use_stderr() && (wants_json(&argv) || !is_help(&error)) => {
             return fail(&args::usage(&error), wants_json(&argv));
         }
@@ -78,7 +78,7 @@ fn print_help(error: &clap::Error) -> std::io::Result<()> {
     }
 }
 
-/// Whether `--json` is among options that could not be read.
+/// Whether `--json` is given on an unreadable command line.
 fn wants_json(argv: &[OsString]) -> bool {
     argv.iter().any(|word| word == "--json")
 }
@@ -90,7 +90,7 @@ fn is_help(error: &clap::Error) -> bool {
 fn fail(error: &Error, json: bool) -> ExitCode {
     if !error.is_silent() {
         let mut screen = Screen::stdio();
-        // A closed standard error hears nothing.
+        // A closed standard error loses the message.
         let _ = match json {
             true => screen.json_problem(&error.to_json()),
             false => screen.problem(&format!("crabtalk: {error}")),
@@ -99,8 +99,8 @@ fn fail(error: &Error, json: bool) -> ExitCode {
     error.exit_code()
 }
 
-/// Makes a built-in command of what is none: a program beside this one or on
-/// PATH takes over, text with spaces is a question.
+/// Resolves an unknown command: a program beside this one or on PATH, or text with
+/// spaces as a question.
 fn resolve(cli: Cli, argv: &[OsString]) -> Result<Cli, Error> {
     let Some(Command::External(words)) = &cli.command else {
         return Ok(cli);
@@ -120,17 +120,17 @@ fn resolve(cli: Cli, argv: &[OsString]) -> Result<Cli, Error> {
     if !is_question(words) {
         return Err(unknown_command(&first, words.len() > 1));
     }
-    // Read again as `ask`, so that its options may follow the question.
+    // Parses again as `ask`, which allows options after the question.
     let at = argv.len() - words.len();
     let mut argv = argv.to_vec();
     argv.insert(at, "ask".into());
     Cli::read(&argv).map_err(|error| args::usage(&error))
 }
 
-/// Programs of this project that are commands of this one, once they are installed.
+/// Programs of this project that extend the commands.
 const OF_OURS: [&str; 1] = ["nexus"];
 
-/// What to do where a program of ours is not there.
+/// How to install a missing program of ours.
 fn not_installed(name: &str) -> String {
     format!(
         "`crabtalk {name}` is the program crabtalk-{name}, which lies neither beside crabtalk nor on \
@@ -138,8 +138,7 @@ fn not_installed(name: &str) -> String {
     )
 }
 
-/// Whether the words are something to ask, rather than a command misspelt: one
-/// argument with white space in it, with options behind it at most.
+/// Whether the words are a question: one argument with spaces, then only options.
 fn is_question(words: &[OsString]) -> bool {
     let text = |word: &OsString| word.to_string_lossy().into_owned();
     let is_text = |word: &OsString| text(word).trim().contains(char::is_whitespace);
@@ -172,15 +171,15 @@ fn unknown_command(word: &str, more: bool) -> Error {
     Error::Usage(format!("there is no command `{word}`{hint}{quotes}"))
 }
 
-/// Becomes another program; answers only if that fails.
+/// Replaces this process; returns only on failure.
 fn exec(program: &Path, args: &[OsString], global: &Global) -> Error {
     let mut command = with_options(program, args, global);
     let error = system::become_program(&mut command);
     Error::io(format_args!("run {}", program.display()), &error)
 }
 
-/// Another program with the options that stand before its name: it takes them or
-/// refuses them, and none is lost. The home is in its environment.
+/// The command of another program with the options before its name; the home is in its
+/// environment.
 fn with_options(program: &Path, args: &[OsString], global: &Global) -> std::process::Command {
     let Global {
         agent,
@@ -280,12 +279,12 @@ fn run(cli: Cli, host: &Host) -> Result<ExitCode, Error> {
         )
         .await
     });
-    // A thread that reads standard input may wait for ever.
+    // A thread may block on standard input forever.
     runtime.shutdown_background();
     result.map(|()| ExitCode::SUCCESS)
 }
 
-/// Whether a command works on this machine's own files and processes.
+/// Whether a command uses files and processes of this machine.
 fn is_of_here(command: Option<&Command>) -> bool {
     matches!(
         command,
@@ -306,7 +305,7 @@ fn is_of_here(command: Option<&Command>) -> bool {
     )
 }
 
-/// The terminal, for the commands that put questions.
+/// The terminal for commands that ask.
 fn terminal(command: Option<&Command>) -> Option<Box<dyn Terminal>> {
     if !matches!(
         command,
@@ -328,7 +327,7 @@ fn terminal(command: Option<&Command>) -> Option<Box<dyn Terminal>> {
     Some(Box::new(terminal))
 }
 
-/// Ctrl-C. The signal keeps its usual meaning until this is first polled.
+/// Ctrl-C. The signal keeps its default action until this is first polled.
 fn interrupts() -> Interrupts {
     Box::pin(futures_util::stream::unfold(None, async |signals| {
         let mut signals = match signals {
@@ -378,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_word_is_a_usage_error_with_the_nearest_command() {
+    fn unknown_command_is_a_usage_error_with_a_hint() {
         for (words, want) in [
             (
                 &["histroy"][..],
@@ -413,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn options_before_the_name_of_a_program_are_its_own() {
+    fn options_before_a_program_are_passed_to_it() {
         let words = [
             "--json",
             "--agent",
@@ -451,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_of_ours_that_is_not_there_says_how_it_comes() {
+    fn missing_program_of_ours_names_its_installation() {
         let said = not_installed("nexus");
         assert!(said.contains("cargo install --path crates/crabtalk-nexus"));
         let crate_of = concat!(env!("CARGO_MANIFEST_DIR"), "/../crabtalk-nexus");

@@ -1,7 +1,6 @@
-//! Text from a file, from standard input, or from the person's editor.
+//! Text from a file, standard input or an editor.
 //!
-//! Invariant: what a person wrote in the editor is not lost: if it does not
-//! come to count, it is kept and its place is said.
+//! Invariant: text from the editor is kept in a file until it is saved.
 
 use crate::error::Error;
 use crate::stdin;
@@ -9,16 +8,15 @@ use crabtalk_config::{Home, write_atomic};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A text that somebody wrote.
+/// A text from an editor or a file.
 pub(crate) struct Written {
     pub(crate) text: String,
-    /// Where the editor left it.
+    /// The draft file of the editor.
     draft: Option<PathBuf>,
 }
 
 impl Written {
-    /// The text of a file, of standard input (`-`), or of the editor, which
-    /// begins with `before`.
+    /// Reads a file, standard input (`-`) or the editor, which starts with `before`.
     pub(crate) fn get(
         home: &Home,
         file: Option<PathBuf>,
@@ -38,14 +36,14 @@ impl Written {
         Ok(Self { text, draft })
     }
 
-    /// The draft goes when the text counts; else the error says where it is.
+    /// Removes the draft on success, else names it in the error.
     pub(crate) fn settle<T>(self, outcome: Result<T, Error>) -> Result<T, Error> {
         let Some(draft) = self.draft else {
             return outcome;
         };
         match outcome {
             Ok(done) => {
-                // What was written is where it belongs.
+                // The text is saved.
                 let _ = std::fs::remove_file(&draft);
                 Ok(done)
             }
@@ -54,7 +52,7 @@ impl Written {
     }
 }
 
-/// Says where a text is that does not count.
+/// Names the draft in an error.
 fn kept(draft: &Path, error: Error) -> Error {
     error.and(&format!(
         "your text is kept in {}; mend it, and give it with --file",
@@ -62,13 +60,12 @@ fn kept(draft: &Path, error: Error) -> Error {
     ))
 }
 
-/// What becomes of a draft whose editor did not end well: it goes if nothing was
-/// written, else it is kept.
+/// Handles a failed editor: an empty draft is removed, others are kept.
 fn left(draft: &Path, before: &str, error: Error) -> Error {
     match std::fs::read(draft) {
         Ok(text) if text != before.as_bytes() && !text.is_empty() => kept(draft, error),
         Ok(_) | Err(_) => {
-            // Nothing is lost with it.
+            // The draft is empty.
             let _ = std::fs::remove_file(draft);
             error
         }
@@ -80,7 +77,7 @@ fn read(file: &Path) -> Result<String, Error> {
         .map_err(|e| Error::io(format_args!("read {}", file.display()), &e))
 }
 
-/// A name that makes a file name, whatever was typed.
+/// Makes a valid file name.
 fn safe(name: &str) -> String {
     let keep = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let name: String = name.chars().filter(keep).take(64).collect();
@@ -98,7 +95,7 @@ fn editor() -> Result<String, Error> {
 
 fn edit(editor: &str, draft: &Path, before: &str) -> Result<String, Error> {
     write_atomic(draft, before)?;
-    // A shell, since people set EDITOR to a program with options.
+    // EDITOR may contain options, which need a shell.
     let status = Command::new("sh")
         .args(["-c", &format!("{editor} \"$1\""), "sh"])
         .arg(draft)
@@ -121,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_edited_draft_is_what_comes_back_and_an_unedited_one_is_nothing() {
+    fn edited_draft_is_returned_and_unedited_one_is_not() {
         let folder = tempfile::tempdir().unwrap();
         let draft = folder.path().join("draft.md");
         let before = "---\n# why\nmodel: m\n---\nYou are.\n";
@@ -134,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_before_an_editor_failed_is_kept() {
+    fn text_of_a_failed_editor_is_kept() {
         let folder = tempfile::tempdir().unwrap();
         let draft = folder.path().join("draft.md");
         let ended = |editor: &str| {
@@ -153,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_and_does_not_count_is_kept() {
+    fn refused_text_is_kept() {
         let folder = tempfile::tempdir().unwrap();
         let draft = folder.path().join("draft.md");
         let written = || {

@@ -1,4 +1,4 @@
-//! Why a command did not succeed, and the exit code that says so.
+//! Errors of commands and their exit codes.
 
 use crabtalk_client as client;
 use crabtalk_proto::ClientError;
@@ -7,10 +7,10 @@ use std::process::ExitCode;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// The command line makes no sense.
+    /// Invalid command line.
     #[error("{0}")]
     Usage(String),
-    /// There is no daemon, or it cannot be reached.
+    /// The daemon does not run or cannot be reached.
     #[error("{0}")]
     NoDaemon(String),
     #[error("{message}")]
@@ -21,10 +21,10 @@ pub(crate) enum Error {
     },
     #[error("{0}")]
     Failed(String),
-    /// The run failed, and its events have said so.
+    /// The run failed; its events were shown.
     #[error("the run failed")]
     RunFailed,
-    /// The person at the keyboard had enough.
+    /// Ctrl-C.
     #[error("interrupted")]
     Interrupted,
     #[error("standard output was closed")]
@@ -32,7 +32,7 @@ pub(crate) enum Error {
 }
 
 impl Error {
-    /// For scripts: what happened, and the daemon's code if it was its doing.
+    /// The error as JSON, with the daemon's code if it refused.
     pub(crate) fn to_json(&self) -> serde_json::Value {
         let code = match self {
             Self::Refused { code, .. } => Some(*code),
@@ -63,7 +63,7 @@ impl Error {
         }
     }
 
-    /// Whether it has been said already, or needs no words.
+    /// Whether no message is needed.
     pub(crate) fn is_silent(&self) -> bool {
         match self {
             Self::RunFailed | Self::Interrupted | Self::Unread => true,
@@ -71,7 +71,7 @@ impl Error {
         }
     }
 
-    /// The same error with one more line.
+    /// Appends a line to the message.
     #[must_use]
     pub(crate) fn and(self, line: &str) -> Self {
         let and = |message: String| format!("{message}\n{line}");
@@ -87,7 +87,7 @@ impl Error {
         }
     }
 
-    /// An error of the operating system and what was attempted.
+    /// An operating system error of an attempt.
     pub(crate) fn io(attempt: impl std::fmt::Display, error: &io::Error) -> Self {
         Self::Failed(format!("cannot {attempt}: {error}"))
     }

@@ -1,8 +1,8 @@
-//! Follows a run: shows its events, puts its questions, cancels it on Ctrl-C.
+//! Follows a run: shows its events, asks its questions, cancels it on Ctrl-C.
 //!
-//! Invariants: the stream is read as it comes, but nothing is shown over a
-//! prompt; what was typed before a question was shown never answers it; a step that went on has no open question; a reply or kill travels
-//! on a connection of its own.
+//! Invariants: output waits while a prompt is shown; input typed before a question does
+//! not answer it; a finished step has no open question; replies and kills use
+//! connections of their own.
 
 mod advice;
 mod asking;
@@ -25,14 +25,14 @@ use std::pin::Pin;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long a question stands before an answer is taken: what is typed within
-/// it was meant for something else.
+/// Time during which a new question takes no input, since earlier keys were meant for
+/// something else.
 pub(crate) const SETTLE: Duration = Duration::from_millis(400);
 
-/// Ctrl-C, again and again.
+/// A stream of Ctrl-C keys.
 pub(crate) type Interrupts = Pin<Box<dyn Stream<Item = ()> + Send>>;
 
-/// Who sits before the program.
+/// Input and output of the user.
 pub(crate) struct Console {
     pub(crate) screen: Screen,
     pub(crate) terminal: Option<Box<dyn Terminal>>,
@@ -42,25 +42,25 @@ pub(crate) struct Console {
 /// Who answers questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answers {
-    /// The person at the terminal; without one approvals are denied.
+    /// The user at the terminal; without one approvals are denied.
     Person,
-    /// The person at the terminal; without one somebody else.
+    /// The user at the terminal, else other clients.
     PersonOrOthers,
     /// Other clients.
     Others,
 }
 
-/// What Ctrl-C does.
+/// Effect of Ctrl-C.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnInterrupt {
     Kill,
     Leave,
 }
 
-/// How a run is followed.
+/// Options for following a run.
 pub(crate) struct Follow {
     pub(crate) client: Client,
-    /// As the command line has them; empty means the daemon's defaults.
+    /// The options; empty for the defaults.
     pub(crate) agent: String,
     pub(crate) sender: String,
     pub(crate) style: Style,
@@ -69,46 +69,46 @@ pub(crate) struct Follow {
     pub(crate) bell: bool,
 }
 
-/// How following ended.
+/// Result of following.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Ended {
     Run(StreamEnd),
     Interrupted,
-    /// It waits for somebody who may answer, which this client cannot see.
+    /// The run waits for an approval that this client cannot give.
     Waiting,
 }
 
 enum Next {
     News(Option<Result<RunNews, crabtalk_client::Error>>),
     Line(Option<String>),
-    /// A question has stood long enough to be answered.
+    /// A question may be answered now.
     Settled,
     Interrupt,
-    /// A cancelled run does not end, or the daemon cannot be told.
+    /// A cancelled run did not end, or cancelling failed.
     GivenUp(Result<(), crabtalk_client::Error>),
 }
 
-/// A run while it is followed.
+/// State of a followed run.
 struct Following<'a> {
     how: Follow,
     screen: &'a mut Screen,
     terminal: Option<&'a mut Box<dyn Terminal>>,
     view: View,
-    /// Who speaks, from Start on.
+    /// The answering agent, known from Start.
     speaker: Option<String>,
     asks: VecDeque<Prompt>,
-    /// Asks that were dealt with here: their end is no news.
+    /// Ids of asks answered here, whose settlement is not reported.
     done: HashSet<String>,
-    /// Until when nothing that is typed answers the question.
+    /// Until when input does not answer the question.
     settling: Option<Instant>,
-    /// Results that came while a prompt stood.
+    /// Results received during a prompt.
     held: Vec<StreamEvent>,
-    /// Since the run was told to end.
+    /// Set once the run is being cancelled.
     cancelling: Option<Cancelling>,
 }
 
 impl Follow {
-    /// Follows the events of one run to its End.
+    /// Follows a run to its End.
     pub(crate) async fn run(
         self,
         news: impl Stream<Item = Result<RunNews, crabtalk_client::Error>> + Send,
@@ -144,7 +144,7 @@ impl Follow {
                 Some(()) = interrupts.next() => Next::Interrupt,
                 () = until(settling) => Next::Settled,
                 news = news.next() => Next::News(news),
-                // What has come already counts, however late it is.
+                // Received events come first.
                 given_up = Cancelling::given_up(&mut following.cancelling) => Next::GivenUp(given_up),
                 line = typed(&mut following.terminal), if prompting => Next::Line(line),
             };
@@ -175,7 +175,7 @@ impl Follow {
     }
 }
 
-/// A stream that ended without an End.
+/// The stream ended without an End.
 fn lost() -> Error {
     Error::Failed(
         "the daemon ended the stream before the run did; `crabtalk attach` finds the run again"
@@ -190,7 +190,7 @@ async fn until(deadline: Option<Instant>) {
     }
 }
 
-/// The next line; a terminal that fails has nobody before it any more.
+/// The next line; `None` if the terminal fails.
 async fn typed(terminal: &mut Option<&mut Box<dyn Terminal>>) -> Option<String> {
     match terminal {
         Some(terminal) => terminal.line().await.unwrap_or(None),
@@ -204,10 +204,10 @@ impl Following<'_> {
             RunNews::Event(event) => return self.event(*event).await,
             RunNews::Lost { why } => self
                 .screen
-                .note(&format!("crabtalk: {why}; connecting again"))?,
+                .note(&format!("crabtalk: {why}; reconnecting"))?,
             RunNews::Back => {
-                self.screen.note("crabtalk: connected again")?;
-                // The question still stands, further up.
+                self.screen.note("crabtalk: Reconnected")?;
+                // The question may have scrolled away.
                 self.show_prompt();
             }
             RunNews::Missing { behind } => {
@@ -215,9 +215,8 @@ impl Following<'_> {
                     let said = serde_json::json!({"type": "missing", "behind": behind});
                     self.screen.json(&said)?;
                 }
-                self.screen.problem(
-                    "crabtalk: what the run said meanwhile is missing here; `crabtalk history` has it",
-                )?;
+                self.screen
+                    .problem("crabtalk: events were lost; `crabtalk history` shows the messages")?;
             }
         }
         Ok(None)
@@ -239,7 +238,7 @@ impl Following<'_> {
                 return Ok(None);
             }
             Some(Event::ToolResult(_)) if !self.asks.is_empty() => {
-                // As many as the step has calls.
+                // Bounded by the calls of a step.
                 self.held.push(event);
                 return Ok(None);
             }
@@ -278,7 +277,7 @@ impl Following<'_> {
             return Ok(Some(Ended::Interrupted));
         }
         if self.speaker.is_none() {
-            // What runs now may be somebody else's question.
+            // The active run may belong to another message.
             self.screen.note(
                 "crabtalk: the question stays in the queue; `crabtalk kill` cancels it once it runs",
             )?;

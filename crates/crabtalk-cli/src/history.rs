@@ -1,4 +1,4 @@
-//! A message of a history on the screen.
+//! Prints messages of a history.
 
 use crate::screen::Screen;
 use crate::text::{call_summary, image_note, summary};
@@ -8,11 +8,11 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// Messages asked for at a time; the daemon may give fewer.
+/// Messages per request; the daemon may return fewer.
 const PAGE: u32 = 200;
 
-/// The last messages before an index, oldest first, and what was said beside the first of
-/// them. `ask` gives a page of so many before an index, and whether there are more.
+/// Reads the last messages before an index, oldest first, with the metadata of the
+/// first page.
 pub(crate) async fn last_entries<T, E>(
     limit: u32,
     mut before: Option<u64>,
@@ -31,7 +31,7 @@ pub(crate) async fn last_entries<T, E>(
     }
 }
 
-/// A message for people, and the run that failed behind it.
+/// Prints a message and the failed run after it.
 pub(crate) fn show_entry(screen: &mut Screen, entry: &HistoryEntry) -> io::Result<()> {
     show_message(screen, entry)?;
     match &entry.failed {
@@ -69,14 +69,13 @@ fn show_message(screen: &mut Screen, entry: &HistoryEntry) -> io::Result<()> {
     })
 }
 
-/// Writes an export into a file that does not exist yet, whole or not at all. A kill
-/// leaves it empty at worst.
+/// Writes an export to a new file, whole or not at all; a kill leaves an empty file.
 pub(crate) fn write_new(file: &Path, text: &str) -> io::Result<()> {
-    // Its name is taken first: not every file system renames without replacing.
+    // Creates the file first, since not every file system renames without replacing.
     drop(File::create_new(file)?);
     let written = crabtalk_files::write(file, text.as_bytes(), Existing::Replace);
     if written.is_err() {
-        // The next try is to find the name free. A disk that keeps it has said why.
+        // Removes the file for the next try.
         let _ = std::fs::remove_file(file);
     }
     written
@@ -94,7 +93,7 @@ pub(crate) fn markdown(entry: &HistoryEntry) -> String {
         text.push_str(&format!("<!-- {} -->\n\n", entry.timestamp));
     }
     if entry.role == "tool" {
-        // A fence that nothing within ends.
+        // A fence longer than those in the text.
         let longest = entry.content.split(|c| c != '`').map(str::len).max();
         let fence = "`".repeat(longest.unwrap_or_default().max(2) + 1);
         text.push_str(&format!("{fence}\n{}\n{fence}\n", entry.content.trim_end()));

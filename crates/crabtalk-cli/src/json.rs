@@ -1,9 +1,7 @@
 //! Messages as JSON, for scripts (`--json`).
 //!
-//! Names and values are those that `crabtalk-proto` derives from the schema.
-//! Only what a script would not want is changed here: images are told by their
-//! size, and an event that this version does not know has a `type` all the
-//! same.
+//! Names and values come from `crabtalk-proto`, except that images are shown by size
+//! and unknown events have a `type`.
 
 use crabtalk_proto::{
     ActiveConversationInfo, ConversationInfo, DaemonStats, Image, MemoryEntry, ProviderInfo,
@@ -14,7 +12,7 @@ use serde_json::{Value, json};
 
 /// A message as an object.
 pub(crate) fn of(message: &impl Serialize) -> Value {
-    // Nothing in a message can fail: its keys are names.
+    // Keys are strings, so this cannot fail.
     serde_json::to_value(message).unwrap_or_default()
 }
 
@@ -38,7 +36,7 @@ pub(crate) fn history_entry(entry: &crabtalk_proto::HistoryEntry) -> Value {
     value
 }
 
-/// What images there are; who wants their bytes speaks the protocol.
+/// Type and size of images, without their bytes.
 fn images(images: &[Image]) -> Value {
     let images = images.iter();
     images
@@ -46,7 +44,7 @@ fn images(images: &[Image]) -> Value {
         .collect()
 }
 
-/// A conversation on disk, and whether it runs.
+/// A conversation and whether it runs.
 pub(crate) fn conversation(
     info: &ConversationInfo,
     active: Option<&ActiveConversationInfo>,
@@ -59,15 +57,14 @@ pub(crate) fn conversation(
     value
 }
 
-/// An entry of a list, which is told without its content.
+/// A memory entry without its content.
 pub(crate) fn memory_info(entry: &MemoryEntry) -> Value {
     let mut value = of(entry);
     remove(&mut value, |name, _| name == "content");
     value
 }
 
-/// The daemon's figures. Of what was spent, what does not tell on what is left
-/// out.
+/// The daemon's figures; spending rows have only the fields of their group.
 pub(crate) fn stats(stats: &DaemonStats) -> Value {
     let mut value = of(stats);
     let rows = value["spending"].as_array_mut();
@@ -81,7 +78,7 @@ pub(crate) fn stats(stats: &DaemonStats) -> Value {
     value
 }
 
-/// A provider with its table as an object.
+/// A provider with its settings as an object.
 pub(crate) fn provider(provider: &ProviderInfo, config: Value) -> Value {
     let mut value = of(provider);
     value["config"] = config;

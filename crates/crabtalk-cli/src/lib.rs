@@ -1,4 +1,4 @@
-//! The commands of `crabtalk`: a client of the protocol.
+//! The command line of `crabtalk`, a client of the protocol.
 //!
 //! ```text
 //! args      the command line
@@ -17,12 +17,11 @@
 //! system    what one kind of system has of its own
 //! ```
 //!
-//! Invariants: what a model or tool said reaches a terminal without control
-//! characters; answers go to standard output and everything else to standard
-//! error; one connection carries one request, so replies and kills travel on
-//! connections of their own (WIRE-4).
+//! Invariants: text of models and tools reaches a terminal without control characters;
+//! answers go to standard output, everything else to standard error; each request uses
+//! a connection of its own, also replies and kills (WIRE-4).
 //!
-//! Absent: the daemon. `daemon run` is a function that the binary hands in.
+//! Must not contain the daemon: the binary passes `daemon run` as a function.
 
 mod args;
 mod dispatch;

@@ -1,4 +1,4 @@
-//! Programs that are commands of this one by their names.
+//! External commands: programs named `crabtalk-NAME`.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -11,14 +11,14 @@ pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
     find_in(folders_of_programs().into_iter(), OsStr::new(&file))
 }
 
-/// Where programs of that name are looked for, in this order.
+/// Folders of external programs, in order.
 pub(crate) fn folders_of_programs() -> Vec<PathBuf> {
     let beside = std::env::current_exe()
         .ok()
         .and_then(|exe| Some(exe.parent()?.to_owned()));
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = beside.into_iter().chain(std::env::split_paths(&path));
-    // A relative folder of PATH would run whatever lies in the current one.
+    // A relative folder would run programs of the current folder.
     folders.filter(|folder| folder.is_absolute()).collect()
 }
 

@@ -1,12 +1,11 @@
-//! Which project a person stands in (CONV-11).
+//! The project of a folder (CONV-11).
 //!
-//! Inside a git work tree people speak as `user/NAME`, so that what is said in
-//! one folder does not mix with another's. The name is the folder's; where two
-//! folders share one, the later gets a number. `state/projects.toml` remembers
-//! which folder has which name.
+//! In a git work tree the sender is `user/NAME`, which keeps conversations of folders
+//! apart. NAME is the folder's name, with a number if another folder has it;
+//! `state/projects.toml` maps folders to names.
 //!
-//! Invariants: a name belongs to one folder; a folder keeps its name; git is
-//! not run, since a repository may configure what git runs.
+//! Invariants: names are unique and never change; git is not run, since a repository
+//! configures what git executes.
 
 use crate::error::Error;
 use crate::system;
@@ -16,24 +15,23 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Who speaks in projects, and everywhere else.
+/// The default sender.
 const PERSON: &str = "user";
 
-/// Largest list of projects: thousands of them.
+/// Maximum size of the list.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Largest file that says where a work tree's repository lies.
+/// Maximum size of a `.git` file.
 const MAX_LINK_BYTES: u64 = 4096;
 
-/// Characters of a folder's name that make a project's: a sender's name has a
-/// limit of its own, and nobody reads more.
+/// Maximum characters of a project name; senders have a limit of their own.
 const MAX_NAME: usize = 100;
 
 const HEAD: &str = "# Which folder a project's name belongs to. The command line writes this; a
 # person may change names and remove entries.
 ";
 
-/// A line of the list.
+/// An entry of the list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Project {
     name: String,
@@ -49,7 +47,7 @@ struct List {
     project: Vec<Project>,
 }
 
-/// The projects that this home knows.
+/// The list of projects.
 #[derive(Debug)]
 pub(crate) struct Projects {
     file: PathBuf,
@@ -57,10 +55,10 @@ pub(crate) struct Projects {
 }
 
 impl Projects {
-    /// Reads the list; none is an empty one.
+    /// Reads the list; a missing file is an empty list.
     ///
     /// # Errors
-    /// A list that cannot be read or understood, with the place and what to do.
+    /// The file is unreadable or invalid.
     pub(crate) fn read(home: &Home) -> Result<Self, Error> {
         let file = home.state_dir().join("projects.toml");
         let text = files::if_there(files::read_text(&file, MAX_BYTES));
@@ -81,11 +79,10 @@ impl Projects {
         known.map(|known| known.name.as_str())
     }
 
-    /// The name that a folder gets: its own, with a number where another
-    /// folder has that.
+    /// A free name for a folder.
     fn free_name(&self, folder: &Path) -> String {
         let name = plain_name(folder);
-        // Names that differ in case alone would be taken for one another.
+        // Names differ by more than case.
         let is_free = |name: &String| {
             let mut known = self.list.project.iter();
             known.all(|known| known.name.to_lowercase() != name.to_lowercase())
@@ -111,11 +108,11 @@ fn broken(file: &Path, why: &dyn std::fmt::Display) -> Error {
     ))
 }
 
-/// The sender of somebody who stands in a folder; `None` outside of any work
-/// tree. With `keep` a new project is remembered.
+/// The sender for a folder; `None` outside of a work tree. With `keep` a new project is
+/// remembered.
 ///
 /// # Errors
-/// A list of projects that cannot be read, or written.
+/// The list is unreadable or cannot be written.
 pub(crate) fn sender_in(home: &Home, folder: &Path, keep: bool) -> Result<Option<String>, Error> {
     let Some(root) = work_tree(folder, home.user_home()) else {
         return Ok(None);
@@ -129,7 +126,7 @@ pub(crate) fn sender_in(home: &Home, folder: &Path, keep: bool) -> Result<Option
     Ok(Some(sender_of(&name)))
 }
 
-/// How the command line shall behave.
+/// Settings of the command line.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Wishes {
     project: Option<String>,
@@ -137,8 +134,7 @@ pub(crate) struct Wishes {
     pub(crate) keys: Option<String>,
 }
 
-/// What the configuration says of the command line. A file that cannot be read
-/// says nothing here; the daemon names what is wrong with it.
+/// The command line's settings in the configuration; the daemon reports a broken file.
 pub(crate) fn wishes(home: &Home) -> Wishes {
     #[derive(Deserialize)]
     struct Found {
@@ -151,7 +147,7 @@ pub(crate) fn wishes(home: &Home) -> Wishes {
     found.and_then(|found| found.cli).unwrap_or_default()
 }
 
-/// Whether the configuration wants no projects.
+/// Whether projects are disabled.
 pub(crate) fn is_off(home: &Home) -> bool {
     wishes(home).project.is_some_and(|project| project == "off")
 }
@@ -161,10 +157,10 @@ pub(crate) fn sender_of(name: &str) -> String {
     format!("{PERSON}/{name}")
 }
 
-/// A project's name as given by a person.
+/// Checks a project name from the command line.
 ///
 /// # Errors
-/// One that would be no single segment of a sender.
+/// The name is not a valid segment of a sender.
 pub(crate) fn check(name: &str) -> Result<(), Error> {
     if name.contains('/') || name.chars().any(char::is_control) {
         return Err(Error::Usage(format!(
@@ -174,8 +170,7 @@ pub(crate) fn check(name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Gives a folder its name. Two commands at once give two folders two names:
-/// the folder of the list is locked meanwhile.
+/// Assigns a name to a folder. A lock serialises concurrent commands.
 fn remember(home: &Home, folder: &Path) -> Result<String, Error> {
     let home = home.create()?;
     let state = home.state_dir();
@@ -194,16 +189,14 @@ fn remember(home: &Home, folder: &Path) -> Result<String, Error> {
     Ok(name)
 }
 
-/// The top folder of the git work tree that a folder lies in. A person's own
-/// home is none, even if its settings are kept by git: everything would be one
-/// project.
+/// The top folder of the git work tree of a folder. The user's home does not count,
+/// which dotfile repositories would turn into one project.
 fn work_tree(folder: &Path, user_home: Option<&Path>) -> Option<PathBuf> {
     let is_home = |folder: &Path| user_home.is_some_and(|home| home == folder);
     let mut folders = folder.ancestors().filter(|folder| !is_home(folder));
     let root = folders.find(|folder| {
         let git = folder.join(".git");
-        // A linked work tree and a submodule have a file that says where the
-        // repository lies.
+        // Linked work trees and submodules have a `.git` file.
         git.join("HEAD").is_file()
             || files::read_text(&git, MAX_LINK_BYTES).is_ok_and(|text| text.starts_with("gitdir:"))
     })?;

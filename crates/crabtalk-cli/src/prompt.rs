@@ -1,7 +1,7 @@
-//! A question or an approval, as people see and answer it (RUN-7, GATE-4).
+//! Prompts for questions and approvals (RUN-7, GATE-4).
 //!
-//! Invariant: an approval shows all that would be done, in pages where it is
-//! long; nothing but a clear yes allows it, given when all was shown.
+//! Invariant: an approval shows the whole call, in pages if necessary, and needs a
+//! clear yes after the last page.
 
 mod answer;
 mod shown;
@@ -11,14 +11,14 @@ use crabtalk_proto::{AskQuestion, AskUserEvent};
 pub(crate) use shown::{Size, lasting, pages, question_text, wanted};
 use std::collections::VecDeque;
 
-/// What an unattended client answers to a question.
-pub(crate) const NOBODY: &str = "nobody is here";
+/// Answer of a client without a terminal.
+pub(crate) const NOBODY: &str = "nobody is at the terminal";
 
 pub(crate) fn is_approval(ask: &AskUserEvent) -> bool {
     ask.kind == "approval"
 }
 
-/// What comes of a line that a person typed.
+/// Result of an input line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Show this and wait for another line.
@@ -29,13 +29,13 @@ pub(crate) enum Step {
     Answer(String),
 }
 
-/// An ask that is being answered.
+/// An open ask.
 #[derive(Debug)]
 pub(crate) struct Prompt {
     ask: AskUserEvent,
     /// Answers to the first questions, in order.
     answers: Vec<String>,
-    /// Pages that were not shown yet.
+    /// Pages not shown yet.
     unseen: VecDeque<String>,
 }
 
@@ -52,12 +52,12 @@ impl Prompt {
         &self.ask.ask_id
     }
 
-    /// Whether an answer may let something happen.
+    /// Whether the answer may allow a call.
     pub(crate) fn allows(&self) -> bool {
         is_approval(&self.ask)
     }
 
-    /// Begins, or begins again after an answer that was refused.
+    /// Starts the prompt, also after a refused answer.
     pub(crate) fn begin(&mut self, agent: &str, size: Option<Size>) {
         self.answers.clear();
         if is_approval(&self.ask) {
@@ -65,12 +65,12 @@ impl Prompt {
         }
     }
 
-    /// The question that is to be answered now.
+    /// The current question.
     pub(crate) fn question(&self) -> Option<&AskQuestion> {
         self.ask.questions.get(self.answers.len())
     }
 
-    /// What to show now: a page of an approval, or a question.
+    /// The current page or question.
     pub(crate) fn text(&mut self, agent: &str) -> String {
         if is_approval(&self.ask) {
             return self.unseen.pop_front().unwrap_or_default();
@@ -81,7 +81,7 @@ impl Prompt {
         }
     }
 
-    /// What stands before the line to be typed, once the text was seen.
+    /// The prompt of the input line.
     pub(crate) fn line(&self) -> String {
         if !is_approval(&self.ask) {
             return "> ".to_owned();
@@ -113,7 +113,7 @@ impl Prompt {
         Step::Answer(self.answer())
     }
 
-    /// An answer to an approval. Only a denial is taken before all was seen.
+    /// Reads an answer to an approval; before the last page only a denial counts.
     fn judge(&self, line: Option<&str>) -> Step {
         let Some(line) = line else {
             return Step::Answer("Deny".to_owned());
@@ -151,8 +151,7 @@ impl Prompt {
     }
 }
 
-/// An answer to one of several questions: numbers become labels here, so that
-/// the object reads the same whoever reads it.
+/// An answer to one of several questions; numbers become labels.
 fn chosen(question: &AskQuestion, answer: &str) -> serde_json::Value {
     let label = |word: &str| {
         let word = word.trim();
@@ -174,8 +173,7 @@ fn chosen(question: &AskQuestion, answer: &str) -> serde_json::Value {
     label(answer).into()
 }
 
-/// The answer that a person typed, and the reason of a denial; `None` if it is
-/// neither yes nor no.
+/// The answer and the reason of a denial; `None` if unclear.
 fn approval(line: &str) -> Option<(Answer, &str)> {
     let (word, reason) = line.split_once(':').unwrap_or((line, ""));
     let (word, reason) = (word.trim(), reason.trim());
@@ -253,7 +251,7 @@ mod tests {
         assert_eq!(closed, Step::Answer("Deny".into()));
     }
 
-    /// All that is shown before the last line is typed.
+    /// All text before the last line.
     fn shown(ask: AskUserEvent, size: Option<Size>) -> String {
         let mut prompt = Prompt::new(ask);
         prompt.begin("crab", size);
@@ -265,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn an_approval_shows_all_that_would_be_done() {
+    fn approval_shows_the_whole_call() {
         let head = "crab wants to use bash (2 lines):\n    cargo test\n    rm -rf x\n  in /w\n";
         let why = "  why it is asked: allowed by no rule\n";
         let rule = "  Always: allow this exact command in this folder\n";
@@ -292,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_allowed_before_its_last_page() {
+    fn allowing_needs_the_last_page() {
         let commands: String = (1..=30).map(|n| format!("echo {n}\n")).collect();
         let long = AskUserEvent {
             detail: commands + "rm -rf precious",
@@ -318,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_taken_only_where_they_are_listed() {
+    fn only_listed_answers_are_taken() {
         let labels = ["Allow once", "Allow for this conversation", "Deny"];
         let mut prompt = Prompt::new(AskUserEvent {
             questions: vec![question("Run it?", &labels, false)],

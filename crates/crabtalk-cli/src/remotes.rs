@@ -1,7 +1,7 @@
-//! Daemons elsewhere that this machine knows: `state/remotes.toml`.
+//! Remote daemons of this machine: `state/remotes.toml`.
 //!
-//! Invariants: the file is for its owner alone, since it holds tokens; a certificate
-//! changes in it only by hand or by `remote add`.
+//! Invariants: the file is private, since it holds tokens; certificates change only by
+//! hand or by `remote add`.
 
 use crate::error::Error;
 use crabtalk_client::{Address, Endpoint, Fingerprint, Remote};
@@ -10,17 +10,17 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Largest file: far more remotes than anybody has.
+/// Maximum file size.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// Where a token is looked for when no remote has one.
+/// Variable with the token of an unknown remote.
 const TOKEN_VARIABLE: &str = "CRABTALK_TOKEN";
 
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Known {
     pub(crate) address: String,
     pub(crate) token: String,
-    /// Absent for one on this machine, without TLS.
+    /// Absent for local addresses without TLS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fingerprint: Option<String>,
 }
@@ -40,7 +40,7 @@ impl Remotes {
         let path = file(home);
         let text = read_limited(&path, MAX_BYTES)?.unwrap_or_default();
         toml::from_str(&text).map_err(|error| {
-            // The text of the error would show a token's line.
+            // The parser's message would show the token.
             let at = error.span().map(|span| text[..span.start].lines().count());
             let at = at
                 .map(|line| format!(":{}", line.max(1)))
@@ -71,13 +71,12 @@ impl Known {
 pub(crate) fn fingerprint(text: &str) -> Result<Fingerprint, Error> {
     Fingerprint::parse(text).ok_or_else(|| {
         Error::Usage(format!(
-            "{text:?} is no fingerprint: expected SHA256: and 64 hexadecimal digits"
+            "{text:?} is not a fingerprint: expected SHA256: and 64 hexadecimal digits"
         ))
     })
 }
 
-/// What `--connect` means: a remote by name, or `tcp://HOST:PORT`, with
-/// `#FINGERPRINT` for one that is not known by that address.
+/// Resolves `--connect`: a name, or `tcp://HOST:PORT` with `#FINGERPRINT` if unknown.
 pub(crate) fn endpoint(home: &Home, connect: &str) -> Result<Endpoint, Error> {
     let remotes = Remotes::load(home)?;
     if let Some(known) = remotes.remote.get(connect) {
@@ -138,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_remote_is_known_by_name_and_by_address_and_kept_private() {
+    fn remote_is_found_by_name_and_address_in_a_private_file() {
         let (_folder, home) = home();
         let pin = format!("SHA256:{}", "ab".repeat(32));
         let mut remotes = Remotes::default();
@@ -153,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_pinned_or_on_this_machine() {
+    fn unknown_address_needs_a_fingerprint_or_loopback() {
         let (_folder, home) = home();
         let pin = "ab".repeat(32);
         assert!(endpoint(&home, &format!("tcp://10.0.0.1#{pin}")).is_ok());
@@ -166,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_file_is_named_without_its_tokens() {
+    fn broken_file_is_reported_without_tokens() {
         let (_folder, home) = home();
         home.create().unwrap();
         let text = "[remote.a]\naddress = \"x\"\ntoken = ctk_secret\n";

@@ -1,22 +1,21 @@
 //! Standard output and standard error.
 //!
-//! Invariants: text that is not ours is cleaned before it reaches a terminal
-//! and left alone on its way into a file; every chunk is flushed; an answer
-//! that ended in mid-line gets its newline before anything else is said.
+//! Invariants: foreign text is cleaned for terminals and unchanged in files; each chunk
+//! is flushed; an unfinished line is ended before other output.
 
 use crate::text::clean;
 use anstyle::{AnsiColor, Style};
 use std::io::{self, IsTerminal, Write};
 
-/// Where answers and remarks go.
+/// Output of a command.
 pub(crate) struct Screen {
     out: Box<dyn Write + Send>,
     err: Box<dyn Write + Send>,
     out_is_terminal: bool,
-    /// Whether both end up before the same eyes.
+    /// Whether both streams are the same terminal.
     shared: bool,
     colors: bool,
-    /// Whether the answer stands in mid-line.
+    /// Whether the answer's last line is unfinished.
     open_line: bool,
 }
 
@@ -52,7 +51,7 @@ impl Screen {
         }
     }
 
-    /// From now on all that is written is without colours.
+    /// Disables colours.
     pub(crate) fn without_colors(&mut self) {
         self.colors = false;
     }
@@ -62,7 +61,7 @@ impl Screen {
         self.out_is_terminal
     }
 
-    /// A piece of an answer.
+    /// Writes a piece of an answer.
     pub(crate) fn answer(&mut self, text: &str) -> io::Result<()> {
         if text.is_empty() {
             return Ok(());
@@ -76,7 +75,7 @@ impl Screen {
         self.out.flush()
     }
 
-    /// Ends the answer's line, if it stands in mid-line.
+    /// Ends an unfinished line.
     pub(crate) fn end_line(&mut self) -> io::Result<()> {
         if std::mem::take(&mut self.open_line) {
             self.out.write_all(b"\n")?;
@@ -91,20 +90,19 @@ impl Screen {
         self.end_line()
     }
 
-    /// One JSON value on a line of its own.
+    /// Writes a JSON value as a line.
     pub(crate) fn json(&mut self, value: &serde_json::Value) -> io::Result<()> {
         writeln!(self.out, "{value}")?;
         self.out.flush()
     }
 
-    /// Something that went wrong, for scripts: on standard error, since no
-    /// answer is an error.
+    /// Writes an error as JSON to standard error.
     pub(crate) fn json_problem(&mut self, value: &serde_json::Value) -> io::Result<()> {
         writeln!(self.err, "{value}")?;
         self.err.flush()
     }
 
-    /// A remark beside the answer, dim.
+    /// Writes a dimmed note.
     pub(crate) fn note(&mut self, text: &str) -> io::Result<()> {
         self.remark(text, Style::new().dimmed())
     }
@@ -118,7 +116,7 @@ impl Screen {
             self.end_line()?;
         }
         let text = clean(text);
-        // A closed standard error takes no remarks, and costs no answer.
+        // A closed standard error is ignored.
         let written = if self.colors {
             writeln!(self.err, "{style}{text}{style:#}")
         } else {
@@ -129,7 +127,7 @@ impl Screen {
     }
 
     pub(crate) fn bell(&mut self) {
-        // Nobody is told of a bell that cannot ring.
+        // A missing bell is not reported.
         let _ = self.err.write_all(b"\x07").and_then(|()| self.err.flush());
     }
 }
@@ -153,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_remark_begins_on_a_line_of_its_own() {
+    fn note_starts_on_a_new_line() {
         let both = Buffer::default();
         let mut screen = Screen::test(both.clone(), both.clone(), true);
         screen.answer("half").unwrap();

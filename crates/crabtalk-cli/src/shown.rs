@@ -1,24 +1,23 @@
-//! Images that a person shows with a message.
+//! Images attached to messages.
 //!
-//! Invariants: an image is told by its first bytes, never by its name; one that
-//! is too large stays out and is told, before anything is sent. The daemon looks
-//! at what is sent again, and closer.
+//! Invariants: the first bytes decide whether a file is an image; too large images are
+//! refused before sending. The daemon checks again.
 
 use crate::text::image_note;
 use crabtalk_proto::Image;
 use std::io::Read;
 use std::path::Path;
 
-/// Largest image, as the daemon takes it.
+/// Maximum size of an image, as in the daemon.
 pub(crate) const MAX_IMAGE: u64 = 3840 * 1024;
 
-/// Images of a message, as the daemon takes them.
+/// Maximum number of images, as in the daemon.
 const MAX_IMAGES: usize = 8;
 
-/// Bytes of a message's images together, as the daemon takes them.
+/// Maximum total size, as in the daemon.
 const MAX_IMAGES_BYTES: usize = 2 * MAX_IMAGE as usize;
 
-/// First bytes of images that models read.
+/// First bytes of image formats.
 const MAGIC: &[(&[u8], &str)] = &[
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -26,18 +25,18 @@ const MAGIC: &[(&[u8], &str)] = &[
     (b"RIFF", "image/webp"),
 ];
 
-/// What a daemon is told that would lose what is shown.
+/// Note for a daemon without image support.
 pub(crate) const OLDER: &str = "the daemon is older than this client and takes no images in \
     messages; `crabtalk daemon restart` starts it anew";
 
-/// What is shown with one message.
+/// Images attached to a message.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Shown {
     pub(crate) images: Vec<Image>,
 }
 
 impl Shown {
-    /// Takes an image's file in; what a person should know of it, either way.
+    /// Attaches an image; returns a note or an error.
     pub(crate) fn add(&mut self, path: &Path) -> Result<String, String> {
         if self.images.len() == MAX_IMAGES {
             return Err(format!("a message shows {MAX_IMAGES} images at most"));
@@ -45,7 +44,7 @@ impl Shown {
         let data = crabtalk_files::read(path, MAX_IMAGE)
             .map_err(|error| format!("{error}; an image may have {} KB", MAX_IMAGE / 1024))?;
         let Some(media_type) = media_type(&data) else {
-            return Err("it is no image that models read: PNG, JPEG, GIF or WebP".to_owned());
+            return Err("not a PNG, JPEG, GIF or WebP image".to_owned());
         };
         let bytes: usize = self.images.iter().map(|image| image.data.len()).sum();
         if bytes + data.len() > MAX_IMAGES_BYTES {
@@ -73,7 +72,7 @@ pub(crate) fn is_image(path: &Path) -> bool {
     begin().is_some_and(|begin| media_type(&begin).is_some())
 }
 
-/// What kind of image begins so.
+/// The image type of these first bytes.
 pub(crate) fn media_type(bytes: &[u8]) -> Option<&'static str> {
     let (magic, media_type) = MAGIC.iter().find(|(magic, _)| bytes.starts_with(magic))?;
     // Other files begin with RIFF, too.
@@ -86,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_image_is_told_by_its_first_bytes() {
+    fn images_are_recognised_by_first_bytes() {
         assert_eq!(media_type(b"\xff\xd8\xff\xe0"), Some("image/jpeg"));
         assert_eq!(media_type(b"RIFF....WEBPVP8 "), Some("image/webp"));
         assert_eq!(media_type(b"RIFF....WAVEfmt "), None);
@@ -94,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_or_too_many_stays_out_and_is_told() {
+    fn too_large_and_too_many_images_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str, size: usize| {
             let path = folder.path().join(name);

@@ -1,21 +1,20 @@
 //! Standard input as part of a question.
 //!
-//! Invariant: only a pipe or a file is read; a terminal belongs to the person,
-//! and whatever else a supervisor hands in may never end.
+//! Invariant: only a pipe or a file is read; a terminal belongs to the user, and other
+//! inputs may never end.
 
 use crate::error::Error;
 use std::io::Read;
 
 pub(crate) use crate::system::is_piped;
 
-/// Most that is read: together with the question it fits a frame (WIRE-1), and
-/// it is beyond every model's window.
+/// Maximum size, which fits a frame with the question (WIRE-1).
 const MAX_BYTES: u64 = 8 * 1024 * 1024;
 
-/// More than this costs noticeable money or does not fit: about 50,000 tokens.
+/// Size above which a note is shown, about 50,000 tokens.
 const MUCH_BYTES: usize = 200_000;
 
-/// Reads it all; what is not UTF-8 is replaced.
+/// Reads all input; invalid UTF-8 is replaced.
 pub(crate) fn read(input: impl Read) -> Result<String, Error> {
     let mut bytes = Vec::new();
     input
@@ -30,7 +29,7 @@ pub(crate) fn read(input: impl Read) -> Result<String, Error> {
     }
     if bytes.contains(&0) {
         return Err(Error::Usage(
-            "standard input is no text: a model reads text only; put it into a file and name the \
+            "standard input is binary: put it into a file and name the \
              file in the question"
                 .to_owned(),
         ));
@@ -38,7 +37,7 @@ pub(crate) fn read(input: impl Read) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A note for one who may not know how much they pipe in; `None` for less.
+/// A note about large input.
 pub(crate) fn note(piped: &str) -> Option<String> {
     (piped.len() > MUCH_BYTES).then(|| {
         format!(
@@ -48,7 +47,7 @@ pub(crate) fn note(piped: &str) -> Option<String> {
     })
 }
 
-/// A question and what was piped in behind it.
+/// Appends standard input to a question.
 pub(crate) fn append(question: &str, piped: &str) -> String {
     match (question.trim().is_empty(), piped.trim().is_empty()) {
         (_, true) => question.to_owned(),
@@ -73,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_piped_follows_the_question() {
+    fn standard_input_follows_the_question() {
         assert_eq!(append("fix", "diff\n"), "fix\n\ndiff\n");
         assert_eq!(append("fix", " \n"), "fix");
         assert_eq!(append("", "diff"), "diff");
@@ -81,7 +80,7 @@ mod tests {
         let huge = std::io::repeat(b'x').take(MAX_BYTES + 1);
         assert!(matches!(read(huge), Err(Error::Usage(_))));
         let binary = read(&b"\x7fELF\0\0"[..]).unwrap_err().to_string();
-        assert!(binary.starts_with("standard input is no text"), "{binary}");
+        assert!(binary.starts_with("standard input is binary"), "{binary}");
         assert_eq!(note(&"x".repeat(200_000)), None);
         let much = note(&"x".repeat(312_000)).unwrap();
         assert!(much.contains("312 KB"), "{much}");

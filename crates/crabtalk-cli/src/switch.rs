@@ -1,7 +1,6 @@
-//! The conversations and archives among which a person switches.
+//! Conversations and archives for `/switch`.
 //!
-//! Invariant: what cannot be learned of one conversation stays empty; the
-//! others are listed all the same.
+//! Invariant: a failed request leaves details empty, never the list.
 
 use crate::text::{ago, counted, summary};
 use crabtalk_client::{Client, Error};
@@ -12,17 +11,16 @@ use crabtalk_proto::{
 use futures_util::StreamExt;
 use jiff::Timestamp;
 
-/// Conversations that are looked at, the latest first.
+/// Maximum number of conversations, newest first.
 const MAX_CONVERSATIONS: u32 = 200;
 
-/// Conversations whose words and archives are asked for: as many as a person
-/// looks through.
+/// Conversations whose messages and archives are requested.
 const LOOKED_INTO: usize = 40;
 
-/// Calls at once.
+/// Concurrent requests.
 const AT_ONCE: usize = 8;
 
-/// Messages from an end of a conversation in which its words are looked for.
+/// Messages read from each end.
 const NEAR_AN_END: u32 = 6;
 
 /// A conversation, or an archive of one.
@@ -33,19 +31,19 @@ pub(crate) struct Place {
     /// The archive's number in its conversation.
     pub(crate) archive: Option<u32>,
     pub(crate) title: String,
-    /// Where it works; empty if that is not known.
+    /// Working folder, if known.
     pub(crate) folder: String,
     /// When it was last used.
     pub(crate) at: String,
     pub(crate) messages: u64,
     pub(crate) first: String,
     pub(crate) last: String,
-    /// What was said near both ends, for the search alone.
+    /// First and last messages, for the search.
     pub(crate) near_the_ends: String,
 }
 
 impl Place {
-    /// Whether all words of a search are in it, in any case.
+    /// Whether all words match, ignoring case.
     pub(crate) fn fits(&self, search: &str) -> bool {
         let name = self.name();
         let all = [
@@ -65,7 +63,7 @@ impl Place {
             .all(|word| all.contains(word))
     }
 
-    /// What it is called, in a few words.
+    /// A short name.
     pub(crate) fn name(&self) -> String {
         let who = match self.sender.as_str() {
             "user" => self.agent.clone(),
@@ -77,7 +75,7 @@ impl Place {
         }
     }
 
-    /// What it is about: its title, else how it begins.
+    /// The title, else the first message.
     pub(crate) fn about(&self) -> String {
         match (self.title.as_str(), self.first.as_str()) {
             ("", "") => counted(self.messages, "message"),
@@ -86,14 +84,13 @@ impl Place {
         }
     }
 
-    /// How old it is, for a person.
+    /// Its age.
     pub(crate) fn age(&self, now: Timestamp) -> String {
         ago(&self.at, now)
     }
 }
 
-/// The places of a person, the latest first: conversations, each with its
-/// archives behind it.
+/// The user's conversations, newest first, each followed by its archives.
 pub(crate) async fn places(client: &Client, own: &str) -> Result<Vec<Place>, Error> {
     let request = ListConversationsMsg {
         limit: MAX_CONVERSATIONS,
@@ -115,7 +112,7 @@ pub(crate) async fn places(client: &Client, own: &str) -> Result<Vec<Place>, Err
     Ok(places.into_iter().flatten().collect())
 }
 
-/// Whether a sender is the person: in a project, or in none.
+/// Whether a sender is the user, in any project.
 fn is_own(sender: &str, own: &str) -> bool {
     let person = |sender: &str| sender.split('/').next().unwrap_or_default().to_owned();
     sender == own
@@ -141,7 +138,7 @@ fn of(info: &ConversationInfo) -> Place {
     }
 }
 
-/// A conversation with its words, and its archives.
+/// A conversation with its messages and archives.
 async fn look_into(client: &Client, info: ConversationInfo) -> Vec<Place> {
     let page = |first: bool| {
         client.call(GetHistoryMsg {
@@ -192,7 +189,7 @@ fn of_archive(info: &ConversationInfo, archive: ArchiveInfo) -> Place {
     }
 }
 
-/// What somebody said first of some messages.
+/// The first user message.
 fn words<'a>(mut entries: impl Iterator<Item = &'a HistoryEntry>) -> String {
     let said = entries.find(|entry| {
         let speaks = matches!(entry.role.as_str(), "user" | "assistant");
@@ -206,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_found_by_all_words_of_a_search() {
+    fn search_matches_all_words() {
         let place = Place {
             agent: "crab".into(),
             sender: "user/house".into(),
@@ -223,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_persons_own_conversations_are_places() {
+    fn only_own_conversations_are_listed() {
         for (sender, own, is) in [
             ("user", "user", true),
             ("user/house", "user", true),

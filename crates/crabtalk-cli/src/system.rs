@@ -1,4 +1,4 @@
-//! Processes, signals, locks, and what a descriptor is.
+//! System calls for processes, signals, locks and files.
 
 mod process;
 mod terminal;
@@ -15,21 +15,20 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// What a disk has for us.
+/// State of a file system.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Room {
     pub(crate) read_only: bool,
     pub(crate) free: u64,
 }
 
-/// Where a person's own folder is told.
+/// Variable with the user's home.
 pub(crate) const USER_HOME: &str = "HOME";
 
-/// The fewest files that a command may have open: about a dozen are, with those that it
-/// is started with, a connection and what it waits with.
+/// Minimum limit of open files.
 const OPEN_FILES: u64 = 24;
 
-/// Says what to do where a command may have fewer files open than it needs.
+/// Fails if the limit of open files is too low.
 pub(crate) fn open_files_suffice() -> Result<(), String> {
     match getrlimit(Resource::Nofile).current {
         Some(most) if most < OPEN_FILES => Err(format!(
@@ -50,26 +49,25 @@ pub(crate) fn is_piped(input: &impl AsFd) -> bool {
     })
 }
 
-/// Waits until nobody else holds a folder; it is held until what is answered is
-/// closed.
+/// Locks a folder until the returned file is closed.
 pub(crate) fn lock_folder(folder: &Path) -> io::Result<File> {
     let lock = File::open(folder)?;
     flock(&lock, FlockOperation::LockExclusive)?;
     Ok(lock)
 }
 
-/// Whose a file is, if that is another user than this process works for.
+/// The owner of a file, if it is another user.
 pub(crate) fn another_owner(metadata: &Metadata) -> Option<u32> {
     let own = rustix::process::geteuid().as_raw();
     Some(metadata.uid()).filter(|owner| *owner != own)
 }
 
-/// The mode of what others than its owner may do something with.
+/// The mode, if others have access.
 pub(crate) fn open_to_others(metadata: &Metadata) -> Option<u32> {
     Some(metadata.mode() & 0o777).filter(|mode| mode & 0o077 != 0)
 }
 
-/// What there is on the disk of a folder.
+/// Free space of a folder's file system.
 pub(crate) fn room(folder: &Path) -> io::Result<Room> {
     let disk = rustix::fs::statvfs(folder)?;
     Ok(Room {
@@ -78,13 +76,13 @@ pub(crate) fn room(folder: &Path) -> io::Result<Room> {
     })
 }
 
-/// How wide standard output is, if it is a terminal that says so.
+/// Columns of standard output on a terminal.
 pub(crate) fn columns() -> Option<u16> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
     Some(size.ws_col).filter(|columns| *columns > 0)
 }
 
-/// Ctrl-C, from the first time that it is waited for.
+/// Ctrl-C, from the first call of `next`.
 #[derive(Debug)]
 pub(crate) struct Interrupted(Signal);
 
@@ -93,13 +91,13 @@ impl Interrupted {
         signal(SignalKind::interrupt()).map(Self)
     }
 
-    /// The next one; `None` if there will be none.
+    /// The next signal; `None` if there is none.
     pub(crate) async fn next(&mut self) -> Option<()> {
         self.0.recv().await
     }
 }
 
-/// A program that was stopped goes on, from the first time that it is waited for.
+/// SIGCONT, from the first call of `next`.
 #[derive(Debug)]
 pub(crate) struct Continued(Signal);
 
@@ -108,13 +106,13 @@ impl Continued {
         signal(SignalKind::from_raw(rustix::process::Signal::CONT.as_raw())).map(Self)
     }
 
-    /// The next time; `None` if there will be none.
+    /// The next signal; `None` if there is none.
     pub(crate) async fn next(&mut self) -> Option<()> {
         self.0.recv().await
     }
 }
 
-/// What tells a program at a terminal to end.
+/// Signals that end a program at a terminal.
 #[derive(Debug)]
 pub(crate) struct Ending {
     terminated: Signal,
@@ -129,7 +127,7 @@ impl Ending {
         })
     }
 
-    /// Resolves when it is told. May be dropped and asked for again.
+    /// Resolves on a signal. Cancel-safe.
     pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.terminated.recv() => {}

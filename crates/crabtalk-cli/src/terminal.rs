@@ -1,38 +1,37 @@
-//! The controlling terminal, where questions are put whatever standard input
-//! is (interface.md).
+//! The controlling terminal, used for questions even if standard input is a pipe.
 
 use crate::prompt::Size;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
 
-/// Longest line taken from a terminal; the line discipline's own limit is 4096.
+/// Maximum length of a line; the line discipline's limit is 4096.
 pub(crate) const MAX_LINE_BYTES: usize = 64 * 1024;
 
-/// A line that a person typed; `None` at end of input.
+/// An input line; `None` at end of input.
 pub(crate) type Line<'a> = Pin<Box<dyn Future<Output = io::Result<Option<String>>> + Send + 'a>>;
 
-/// Somebody who can be asked.
+/// A terminal that takes questions.
 pub(crate) trait Terminal: Send {
-    /// Shows text, which is cleaned.
+    /// Shows cleaned text.
     fn show(&mut self, text: &str) -> io::Result<()>;
 
-    /// The next line. May be dropped and asked for again; nothing is lost.
+    /// The next line. Cancel-safe.
     fn line(&mut self) -> Line<'_>;
 
-    /// Drops what was typed and not yet taken.
+    /// Drops pending input.
     fn forget(&mut self);
 
-    /// Whether what is typed is hidden from now on.
+    /// Hides or shows input.
     fn hide(&mut self, hide: bool) {
         let _ = hide;
     }
 
-    /// How large it is, where that is known.
+    /// The size, if known.
     fn size(&self) -> Option<Size>;
 }
 
-/// What a terminal has that does not say how large it is.
+/// The size of a terminal that reports none.
 pub(crate) const USUAL: Size = Size {
     columns: 80,
     rows: 24,

@@ -1,20 +1,20 @@
-//! Text of models, tools and other people, made safe and short for a terminal.
+//! Cleans and shortens text for terminals.
 
 use crabtalk_proto::{Image, visible, visible_prose};
 use jiff::Timestamp;
 use std::borrow::Cow;
 use std::path::Path;
 
-/// Characters of a one-line summary: fits a narrow terminal beside its label.
+/// Maximum characters of a summary.
 const SUMMARY_CHARS: usize = 100;
 
-/// `text` with what could drive a terminal or reorder a line made visible:
-/// control characters other than newline and tab, and bidirectional controls.
+/// Makes control characters, except newline and tab, and bidirectional controls
+/// visible.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     visible_prose(text)
 }
 
-/// `text` on one line, cleaned, cut to what a summary holds.
+/// One cleaned line of limited length.
 pub(crate) fn summary(text: &str) -> String {
     let line = clean(text).split_whitespace().collect::<Vec<_>>().join(" ");
     if line.chars().count() <= SUMMARY_CHARS {
@@ -24,7 +24,7 @@ pub(crate) fn summary(text: &str) -> String {
     format!("{cut}...")
 }
 
-/// What a tool call is about, from its arguments.
+/// The main argument of a tool call.
 pub(crate) fn call_summary(arguments: &str) -> String {
     let parsed: Option<serde_json::Value> = serde_json::from_str(arguments).ok();
     let telling = ["command", "path", "question", "name", "query"];
@@ -47,7 +47,7 @@ pub(crate) fn money(money: f64) -> String {
     format!("${money:.4}")
 }
 
-/// Money that was spent, beside tokens that have no price: no price is not for nothing.
+/// Spending; unpriced tokens are mentioned.
 pub(crate) fn spent(spent: f64, unpriced_tokens: u64) -> String {
     match (spent > 0.0, unpriced_tokens > 0) {
         (false, true) => "no price".to_owned(),
@@ -56,7 +56,7 @@ pub(crate) fn spent(spent: f64, unpriced_tokens: u64) -> String {
     }
 }
 
-/// What stands for an image on a terminal.
+/// Placeholder of an image.
 pub(crate) fn image_note(image: &Image) -> String {
     let size = match image.data.len() {
         bytes @ 0..1_000 => format!("{bytes} bytes"),
@@ -66,7 +66,7 @@ pub(crate) fn image_note(image: &Image) -> String {
     format!("[{}, {size}]", summary(&image.media_type))
 }
 
-/// How many there are of something whose plural has an `s`.
+/// A count with a noun whose plural ends in `s`.
 pub(crate) fn counted(count: impl TryInto<u64>, what: &str) -> String {
     match count.try_into().unwrap_or(u64::MAX) {
         1 => format!("1 {what}"),
@@ -83,7 +83,7 @@ pub(crate) fn written(messages: usize, file: &Path) -> String {
     )
 }
 
-/// A number of seconds as people say it.
+/// A duration in words.
 pub(crate) fn duration(secs: u64) -> String {
     match secs {
         0..60 => format!("{secs} s"),
@@ -93,7 +93,7 @@ pub(crate) fn duration(secs: u64) -> String {
     }
 }
 
-/// A number of large units and of small ones, which are left out where there are none.
+/// Two units; a zero second one is omitted.
 fn both((large, of): (u64, &str), small: (u64, &str)) -> String {
     match small {
         (0, _) => format!("{large} {of}"),
@@ -101,7 +101,7 @@ fn both((large, of): (u64, &str), small: (u64, &str)) -> String {
     }
 }
 
-/// A time that passed, for a clock that runs.
+/// Elapsed time for a running clock.
 pub(crate) fn ago_secs(passed: std::time::Duration) -> String {
     match passed.as_secs() {
         secs @ 0..60 => format!("{secs}s"),
@@ -109,7 +109,7 @@ pub(crate) fn ago_secs(passed: std::time::Duration) -> String {
     }
 }
 
-/// How long something took.
+/// A duration in milliseconds in words.
 pub(crate) fn ago_millis(millis: u64) -> String {
     match millis {
         0..1_000 => format!("{millis} ms"),
@@ -118,8 +118,7 @@ pub(crate) fn ago_millis(millis: u64) -> String {
     }
 }
 
-/// An instant for a line that is no table for people: to the second. What is none
-/// stays as it is.
+/// An instant to the second; other text is unchanged.
 pub(crate) fn instant(at: &str) -> String {
     let Ok(then) = at.parse::<Timestamp>() else {
         return at.to_owned();
@@ -127,7 +126,7 @@ pub(crate) fn instant(at: &str) -> String {
     then.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// An instant as local time, to the second. What is none stays as it is.
+/// An instant as local time to the second; other text is unchanged.
 pub(crate) fn local(at: &str) -> String {
     let Ok(then) = at.parse::<Timestamp>() else {
         return at.to_owned();
@@ -136,13 +135,13 @@ pub(crate) fn local(at: &str) -> String {
     then.strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-/// An instant as people say it: how long ago. What is none stays as it is.
+/// An instant as its age; other text is unchanged.
 pub(crate) fn ago(at: &str, now: Timestamp) -> String {
     let Ok(then) = at.parse::<Timestamp>() else {
         return at.to_owned();
     };
     match now.as_second() - then.as_second() {
-        // Clocks of two machines differ by a little.
+        // Clocks differ slightly.
         secs @ -60..60 if secs < 5 => "now".to_owned(),
         secs @ 0.. => format!("{} ago", duration(secs.unsigned_abs())),
         secs => format!("in {}", duration(secs.unsigned_abs())),
@@ -154,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn instants_are_told_by_how_long_ago_they_are() {
+    fn instants_are_shown_as_ages() {
         let now: Timestamp = "2026-11-22T12:00:00Z".parse().unwrap();
         for (at, want) in [
             ("2026-11-22T11:59:58.123Z", "now"),
@@ -171,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instant_in_a_line_has_no_parts_of_a_second() {
+    fn instant_has_no_fraction() {
         for (at, want) in [
             ("2026-11-23T00:34:29.083409475Z", "2026-11-23T00:34:29Z"),
             ("2026-11-23T02:34:29.5+02:00", "2026-11-23T00:34:29Z"),
@@ -193,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_is_a_line() {
+    fn image_is_one_line() {
         let notes = [999, 34_567, 2_450_000].map(|bytes| {
             image_note(&Image {
                 media_type: "image/png\x1b".into(),
@@ -211,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_drives_a_terminal_passes_and_nothing_is_hidden() {
+    fn control_characters_become_visible() {
         assert_eq!(
             clean("a\x1b[2Jb\x07\r\n\tc\u{9b}31m"),
             "a<U+001B>[2Jb<U+0007>\n\tc<U+009B>31m"
@@ -232,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn one_is_no_plural() {
+    fn counted_nouns_have_plurals() {
         let said = [0_usize, 1, 2].map(|count| counted(count, "message"));
         assert_eq!(said, ["0 messages", "1 message", "2 messages"]);
     }

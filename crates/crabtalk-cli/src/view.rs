@@ -1,5 +1,5 @@
-//! A run's events on the screen: the answer on standard output, what leads to
-//! it in short lines on standard error, or all of it as JSON.
+//! Prints the events of a run: answers to standard output, tools and notes to standard
+//! error, or all as JSON.
 
 use crate::json;
 use crate::screen::Screen;
@@ -11,25 +11,25 @@ use crabtalk_proto::{
 use std::collections::HashMap;
 use std::io;
 
-/// What to show of a run.
+/// Style of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
     /// The answer, and short lines about tools.
     Answer,
-    /// As `Answer`, and the reasoning too.
+    /// Like `Answer`, with reasoning.
     Chat,
     Json,
 }
 
 pub(crate) struct View {
     style: Style,
-    /// Tools by call, for their results.
+    /// Tool names by call id.
     calls: HashMap<String, String>,
-    /// Reasoning that is not yet a line.
+    /// Unfinished line of reasoning.
     thinking: String,
-    /// For scripts: the text of the last step, which is the answer.
+    /// Text of the last step, for JSON.
     answer: String,
-    /// Whether it was said that the run waits its turn.
+    /// Whether the queue was reported.
     waited: bool,
 }
 
@@ -157,7 +157,7 @@ impl View {
         }
         let name = self.calls.get(&event.call_id);
         let name = name.map_or("tool", String::as_str);
-        // What a command says comes with its result.
+        // The output of a command comes with its result.
         if name == "bash" {
             return Ok(());
         }
@@ -184,7 +184,7 @@ impl View {
     }
 }
 
-/// Whose message it is, in words.
+/// The author of a message.
 pub(crate) fn origin(origin: &str) -> String {
     let (kind, rest) = origin.split_once(':').unwrap_or((origin, ""));
     let rest = summary(rest);
@@ -198,13 +198,13 @@ pub(crate) fn origin(origin: &str) -> String {
             rest.split(':').next().unwrap_or_default()
         ),
         "delegate" => "from another agent".to_owned(),
-        "" => "from somebody".to_owned(),
+        "" => "from another client".to_owned(),
         _ if kind.starts_with("event") => format!("from the event {rest}"),
         _ => format!("from {}", summary(origin)),
     }
 }
 
-/// What a message waits behind, in words.
+/// The place of a message in the queue.
 pub(crate) fn queued(event: &QueuedEvent) -> String {
     let kind = event.origin.split([':', '#']).next();
     let first = match (event.guest.as_str(), kind.unwrap_or_default()) {
@@ -221,15 +221,15 @@ pub(crate) fn queued(event: &QueuedEvent) -> String {
     }
 }
 
-/// How an ask ended, in words.
+/// How an ask was settled.
 pub(crate) fn settled(event: &AskSettledEvent) -> String {
     match event.outcome() {
         AskOutcome::Answered => {
             format!("answered by {}: {}", event.by, summary(&event.answer))
         }
-        AskOutcome::Withdrawn => "nobody has to answer any more: the run ended".to_owned(),
-        AskOutcome::TimedOut => "nobody answered in time".to_owned(),
-        AskOutcome::Unknown => "nobody has to answer any more".to_owned(),
+        AskOutcome::Withdrawn => "withdrawn: the run ended".to_owned(),
+        AskOutcome::TimedOut => "not answered in time".to_owned(),
+        AskOutcome::Unknown => "withdrawn".to_owned(),
     }
 }
 
@@ -262,7 +262,7 @@ fn end(screen: &mut Screen, end: &StreamEnd) -> io::Result<()> {
     }
 }
 
-/// What a run cost, as far as there are prices.
+/// The cost of a run, if prices are known.
 fn cost(end: &StreamEnd) -> String {
     let Some(spent) = end.money else {
         return String::new();

@@ -1,23 +1,22 @@
-//! What a person can do about what went wrong.
+//! Remedies for errors.
 
 use crate::error::Error;
 use crate::system;
 use crabtalk_proto::code;
 
 impl Error {
-    /// What a person can do about it, where the message does not say so
-    /// itself.
+    /// The remedy, unless the message itself names it.
     pub fn advice(&self) -> Option<&'static str> {
         match self {
             Self::NoDaemon(_) => Some(system::NO_DAEMON),
             Self::Unsafe(_) => Some(
-                "ask its owner for the fingerprint (`crabtalk tokens` tells it there), then add it \
+                "ask its owner for the fingerprint (shown there by `crabtalk tokens`), then add it \
                  again with `crabtalk remote add`",
             ),
             Self::NotStarted(_) => Some("run `crabtalk daemon run` to see why"),
-            Self::Broken(_) => Some("a run in flight goes on: attach to it, or see the history"),
+            Self::Broken(_) => Some("a run in flight continues: attach to it, or see the history"),
             Self::Lost { .. } => {
-                Some("see `crabtalk daemon status`; a run that went on is in the history")
+                Some("see `crabtalk daemon status`; a run that continued is in the history")
             }
             Self::RunGone { .. } => Some("see the history"),
             Self::Unexpected(_) => Some("update the older of daemon and client"),
@@ -34,7 +33,7 @@ fn of_code(refusal: u32) -> Option<&'static str> {
         code::TOO_LARGE => Some("send less at a time"),
         code::TOO_MANY | code::SHUTTING_DOWN | code::TIMEOUT => Some("try again later"),
         code::NOT_IMPLEMENTED => Some("update the daemon"),
-        code::PROVIDER => Some("see whether the model's provider is well, or use another model"),
+        code::PROVIDER => Some("check the status of the model's provider, or use another model"),
         code::INTERNAL => Some("see the daemon's log"),
         code::MAX_ITERATIONS => Some("say \"go on\" to continue"),
         _ => None,

@@ -1,20 +1,17 @@
-//! The handle of a daemon: connect and call. What follows a run, watches all or
-//! starts a daemon is beside what it gives.
+//! The handle of a daemon: connect and call.
 
 use crate::endpoint::{Connection, Endpoint};
 use crate::error::Error;
 use crabtalk_proto::{Client as _, ReplyToAsk, Request, code};
 use std::time::Duration;
 
-/// How long another connection is tried for after one was lost: a daemon that
-/// is replaced needs some seconds, a person who waits has no more patience.
+/// Time of the attempts to reconnect: a daemon that is replaced needs some seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Between two looks for a daemon by whoever only wants to be known: the first
-/// pause and the longest.
+/// First and longest pause between two attempts of [`Client::stay`].
 const AWAY: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
 
-/// A daemon and who talks to it. Cheap to clone; holds no connection.
+/// A daemon's address and the client's name. Cheap to clone; holds no connection.
 #[derive(Debug, Clone)]
 pub struct Client {
     endpoint: Endpoint,
@@ -22,18 +19,17 @@ pub struct Client {
     patience: Duration,
 }
 
-/// What became of a reply.
+/// The outcome of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replied {
-    /// It counts.
+    /// It was accepted.
     Taken,
-    /// Somebody else answered before, or nobody has to any more.
+    /// The ask was already settled.
     TooLate,
 }
 
 impl Client {
-    /// A client of this name and version, such as `gateway/1.2`, which the
-    /// daemon's log tells.
+    /// A client of this name and version, such as `gateway/1.2`, for the daemon's log.
     pub fn new(endpoint: Endpoint, name: impl Into<String>) -> Self {
         Self {
             endpoint,
@@ -42,14 +38,14 @@ impl Client {
         }
     }
 
-    /// How long another connection is tried for after one was lost.
+    /// Sets the time of the attempts to reconnect.
     #[must_use]
     pub fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// Where the daemon is.
+    /// The daemon's address.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
@@ -58,17 +54,16 @@ impl Client {
         self.patience
     }
 
-    /// A connection of one's own. Fails with [`Error::NoDaemon`] if nobody
+    /// Opens a connection. Fails with [`Error::NoDaemon`] if no daemon
     /// answers, [`Error::NotWelcome`] if the daemon refuses.
     pub async fn connect(&self) -> Result<Connection, Error> {
         let link = self.endpoint.open().await?;
         Connection::greet(link, self.endpoint.token(), &self.name).await
     }
 
-    /// Lets the daemon know that this program is there, for as long as this is
-    /// polled: `crabtalk components` lists it as connected, under the client's name
-    /// without its version. For gateways; whoever announces a port is known by that.
-    /// Over lost connections, for ever, and whether or not there is a daemon.
+    /// Keeps a connection open, so that `crabtalk components` lists this program as connected, under the
+    /// client's name without its version. For gateways without a port file. Reconnects for ever, and waits
+    /// for a daemon that is not running.
     pub async fn stay(&self) -> std::convert::Infallible {
         let mut pause = AWAY.0;
         loop {
@@ -85,8 +80,7 @@ impl Client {
         }
     }
 
-    /// A connection on which nothing was said: the daemon takes its client for
-    /// one of the older generation, and sends it nothing that is newer.
+    /// A connection without a handshake: the daemon sends it no messages beyond the oldest protocol.
     pub async fn connect_without_hello(&self) -> Result<Connection, Error> {
         Ok(Connection::silent(self.endpoint.open().await?))
     }
@@ -96,8 +90,7 @@ impl Client {
         self.connect().await.is_ok()
     }
 
-    /// Asks for one thing and gives the answer, on a connection of its own, so
-    /// that nothing waits for anything else. The request says the operation:
+    /// Performs one operation on a new connection. The request type selects the operation:
     /// `client.call(GetStats::default())`.
     pub async fn call<R: Request>(&self, request: R) -> Result<R::Response, Error> {
         let mut connection = self.connect().await?;
@@ -105,8 +98,7 @@ impl Client {
         Ok(answer.try_into()?)
     }
 
-    /// Answers an ask. That somebody else was faster is no error; how an ask
-    /// ended is told by its `AskSettled` in any case.
+    /// Answers an ask. A settled ask is not an error; its outcome is in the `AskSettled` event.
     pub async fn reply(&self, reply: ReplyToAsk) -> Result<Replied, Error> {
         match self.call(reply).await {
             Ok(()) => Ok(Replied::Taken),

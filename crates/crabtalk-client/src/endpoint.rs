@@ -1,4 +1,4 @@
-//! Where the daemon is; a connection to it, and the handshake (WIRE-5).
+//! The address of a daemon, a connection to it, and the handshake (WIRE-5).
 
 use crate::error::Error;
 use crate::remote::{self, Remote};
@@ -17,17 +17,16 @@ use std::time::Duration;
 /// The socket's name in a home.
 const SOCKET: &str = "daemon.sock";
 
-/// How long a daemon may take to say welcome, which costs it microseconds: one
-/// that hangs is told from one that has much to do.
+/// Timeout of the Welcome, after which the daemon counts as hanging.
 const WELCOME_WITHIN: Duration = Duration::from_secs(30);
 
-/// Where a daemon is to be found.
+/// The address of a daemon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Endpoint {
-    /// At a Unix socket of this machine, where there are such.
+    /// A Unix socket.
     Unix(PathBuf),
-    /// Elsewhere, over TCP.
+    /// Another machine, over TCP.
     Remote(Box<Remote>),
 }
 
@@ -43,8 +42,8 @@ impl Endpoint {
         Self::Unix(home.as_ref().join(SOCKET))
     }
 
-    /// Opens a connection, without a word said on it. Fails with
-    /// [`Error::NoDaemon`] if nobody answers.
+    /// Opens a connection without a handshake. Fails with
+    /// [`Error::NoDaemon`] if no daemon answers.
     pub(crate) async fn open(&self) -> Result<Link, Error> {
         let socket = match self {
             Self::Unix(socket) => socket,
@@ -53,8 +52,7 @@ impl Endpoint {
         Ok(Link::Unix(system::connect(socket).await?))
     }
 
-    /// Whether somebody listens there. `Err` says that something is wrong that
-    /// starting a daemon would not mend.
+    /// Whether a daemon listens. An error means that starting one would not help.
     pub async fn is_listening(&self) -> Result<bool, Error> {
         let Self::Unix(socket) = self else {
             return self.open().await.map(|_| true);
@@ -62,8 +60,7 @@ impl Endpoint {
         system::is_listening(socket).await
     }
 
-    /// The daemon's process, as the kernel knows it; `None` if none answers, or
-    /// the system does not tell, or it is elsewhere.
+    /// The daemon's process as the kernel reports it; `None` if it is unknown or on another machine.
     pub async fn daemon_pid(&self) -> Option<i32> {
         let Self::Unix(socket) = self else {
             return None;
@@ -71,12 +68,12 @@ impl Endpoint {
         system::peer_pid(socket).await
     }
 
-    /// Whether it is on this machine, and may be started.
+    /// Whether the daemon is on this machine and may be started.
     pub fn is_local(&self) -> bool {
         matches!(self, Self::Unix(_))
     }
 
-    /// What shows that one may come in; empty where none is needed.
+    /// The token; empty if none is needed.
     pub(crate) fn token(&self) -> &str {
         match self {
             Self::Unix(_) => "",
@@ -99,7 +96,7 @@ async fn open_remote(remote: &Remote) -> Result<Link, Error> {
     }
 }
 
-/// The bytes' way, by kind of endpoint.
+/// The connection of each kind of endpoint.
 #[derive(Debug)]
 pub(crate) enum Link {
     Unix(LocalConnection),
@@ -121,9 +118,9 @@ macro_rules! on_link {
 /// A stream of answers that owns its connection.
 pub(crate) type Answers = Pin<Box<dyn Stream<Item = Result<ServerMessage, ClientError>> + Send>>;
 
-/// A connection to a daemon that said welcome. It carries one request at a time
-/// (WIRE-4); whoever needs two opens two. [`crabtalk_proto::Client`] has a
-/// typed method for each operation on it.
+/// A connection after the handshake. It carries one request at a time
+/// (WIRE-4). [`crabtalk_proto::Client`] has a
+/// typed method for each operation.
 #[derive(Debug)]
 pub struct Connection {
     link: Link,
@@ -131,12 +128,12 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Introduces the client. A daemon that knows no Hello needs none.
+    /// Introduces the client. A daemon before Hello is talked to without, so that it can be restarted.
     pub(crate) async fn greet(link: Link, token: &str, name: &str) -> Result<Self, Error> {
         Self::introduce(link, token, name, false).await
     }
 
-    /// The same for a component that keeps the connection.
+    /// Like [`Self::greet`], for a component that keeps the connection.
     pub(crate) async fn introduce(
         mut link: Link,
         token: &str,
@@ -162,7 +159,11 @@ impl Connection {
         };
         let welcome = match greeted {
             Ok(welcome) => Some(welcome),
-            Err(ClientError::Refused(status)) if may_do_without(status.code) => None,
+            Err(ClientError::Refused(status))
+                if matches!(status.code, code::BAD_REQUEST | code::NOT_IMPLEMENTED) =>
+            {
+                None
+            }
             Err(ClientError::Refused(status)) => return Err(Error::NotWelcome(status)),
             Err(error) => {
                 return Err(Error::NoDaemon(format!(
@@ -178,38 +179,31 @@ impl Connection {
         Self { link, welcome }
     }
 
-    /// Resolves when the daemon has gone.
+    /// Resolves when the daemon closes the connection.
     pub(crate) async fn closed(&mut self) {
         on_link!(&mut self.link, connection => connection.closed().await);
     }
 
-    /// What the daemon said in return; `None` if it is older than Hello.
+    /// The daemon's Welcome; `None` without a Hello.
     pub fn welcome(&self) -> Option<&WelcomeMsg> {
         self.welcome.as_ref()
     }
 
-    /// What a person should know of a daemon of another version; `None` if it
-    /// is of this one.
+    /// A hint about a daemon of another version.
     pub fn difference(&self) -> Option<String> {
-        let restart = "`crabtalk daemon restart` starts it anew";
-        match &self.welcome {
-            None => Some(format!(
-                "the daemon is older than {}, and knows less; {restart}",
-                crate::VERSION
-            )),
-            Some(welcome) => {
-                let daemon = welcome.daemon_version.as_str();
-                (!daemon.is_empty() && daemon != crate::VERSION).then(|| {
-                    format!(
-                        "the daemon has version {daemon}, this client {}; {restart}",
-                        crate::VERSION
-                    )
-                })
-            }
-        }
+        let own = crate::VERSION;
+        let difference = match &self.welcome {
+            None => format!("the daemon is older than {own}"),
+            Some(welcome) => match welcome.daemon_version.as_str() {
+                "" => return None,
+                daemon if daemon == own => return None,
+                daemon => format!("the daemon has version {daemon}, this client {own}"),
+            },
+        };
+        Some(format!("{difference}; run `crabtalk daemon restart`"))
     }
 
-    /// The answers to a request, on a connection that is for nothing else.
+    /// Sends the only request of the connection and returns its answers.
     pub(crate) fn into_answers(self, request: ClientMessage) -> Answers {
         match self.link {
             Link::Unix(connection) => Box::pin(connection.into_stream(request)),
@@ -217,10 +211,6 @@ impl Connection {
             Link::Tls(connection) => Box::pin(connection.into_stream(request)),
         }
     }
-}
-
-fn may_do_without(refusal: u32) -> bool {
-    matches!(refusal, code::BAD_REQUEST | code::NOT_IMPLEMENTED)
 }
 
 impl crabtalk_proto::Client for Connection {

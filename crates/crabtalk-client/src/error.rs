@@ -1,17 +1,17 @@
-//! What went wrong, its code, and what to do.
+//! Errors of the client and their codes.
 
 use crabtalk_proto::{ClientError, FrameError, Status, code};
 
-/// Why something did not come about.
+/// An error of the client.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No daemon answers there: start one, or name another address.
+    /// No daemon answers: start one, or name another address.
     #[error("{0}")]
     NoDaemon(String),
-    /// The daemon could not be started, or ended at once; it says what the log has of it.
+    /// The daemon could not be started, or ended at once; the message has the end of its log.
     #[error("{0}")]
     NotStarted(String),
-    /// The certificate is not the pinned one, or none protects the way; no token was sent.
+    /// The certificate is not the pinned one, or the connection is not encrypted; no token was sent.
     #[error("{0}")]
     Unsafe(String),
     /// The daemon refused the connection, as with a token that it does not know.
@@ -20,33 +20,32 @@ pub enum Error {
     /// The daemon refused the request; the status has its code and its reason.
     #[error("{}", .0.message)]
     Refused(Status),
-    /// The connection broke before the answer came: whether what was asked for
-    /// was done is not known.
+    /// The connection broke before the answer, so the outcome of the request is unknown.
     #[error("the connection to the daemon broke ({0})")]
     Broken(#[source] FrameError),
-    /// Attempts to find the daemon again were given up; the run may go on without this client.
-    #[error("the connection to the daemon is lost, and none came about for {secs} s: {why}")]
+    /// All attempts to reconnect failed; the run may continue without this client.
+    #[error("the connection to the daemon is lost, and no attempt succeeded for {secs} s: {why}")]
     Lost {
-        /// For how long it was tried.
+        /// The time of the attempts.
         secs: u64,
-        /// Why the last attempt failed.
+        /// The error of the last attempt.
         why: String,
     },
-    /// The daemon that was found again knows nothing of the run; the history has what it kept.
-    #[error("run {run} can be told no further: {why}")]
+    /// The daemon no longer has the events of the run; see the history.
+    #[error("the daemon no longer has run {run}: {why}")]
     RunGone {
         /// The number of the run.
         run: u64,
-        /// What the daemon said.
+        /// The daemon's reason.
         why: String,
     },
-    /// Something else came than belongs to the request: connect again.
+    /// The answer does not belong to the request: connect again.
     #[error(transparent)]
     Unexpected(ClientError),
 }
 
 impl Error {
-    /// The daemon's code, if it was the daemon that refused.
+    /// The code of the daemon's refusal.
     pub fn code(&self) -> Option<u32> {
         match self {
             Self::Refused(status) | Self::NotWelcome(status) => Some(status.code),
@@ -60,7 +59,7 @@ impl Error {
         }
     }
 
-    /// Whether another attempt may succeed although nobody did anything.
+    /// Whether another attempt may succeed.
     pub(crate) fn may_pass(&self) -> bool {
         match self {
             Self::NoDaemon(_) | Self::Broken(_) => true,

@@ -20,32 +20,25 @@
 //! ```
 //!
 //! ```text
-//! client    the handle: connect, call one operation, follow
-//! remote    a daemon elsewhere: its address, a token, the pinned certificate
-//! endpoint  where the daemon is; a connection to it, and the handshake
-//! start     the daemon, started on demand
+//! client    the handle: connect, call one operation
+//! remote    a daemon on another machine: address, token, pinned certificate
+//! endpoint  the daemon's address, a connection, and the handshake
+//! start     starts the daemon on demand
 //! run       one run, followed to its end
-//! watch     what happens in all runs
-//! news      both as streams
-//! again     pauses between attempts
-//! system    what one kind of system has of its own
-//! error     what went wrong, and its code
-//! advice    what a person can do about it
+//! watch     the events of all runs
+//! follow    the reconnect loop of both
+//! error     errors and their codes
+//! advice    remedies for errors
 //! ```
 //!
-//! Invariants: nothing panics; dropping a future or a stream cancels what it
-//! does on this side, and only there: a run goes on without its reader
-//! (CONV-4); no task is spawned and no queue grows with what a daemon sends;
-//! an event is given once.
-//!
-//! Absent on purpose: the terminal, configuration, what an answer looks like.
+//! Invariants: dropping a future or a stream has no effect on the daemon: a run continues without its
+//! reader (CONV-4); no task is spawned; memory does not grow with the daemon's events.
 
 mod advice;
-mod again;
 mod client;
 mod endpoint;
 mod error;
-mod news;
+mod follow;
 mod remote;
 mod run;
 mod start;
@@ -60,7 +53,7 @@ pub use crabtalk_proto::*;
 pub use crabtalk_transport::Fingerprint;
 pub use endpoint::{Connection, Endpoint};
 pub use error::Error;
-pub use news::News;
+pub use follow::News;
 pub use remote::{Address, Remote, fingerprint};
 pub use run::{Run, RunNews, new_request_id};
 pub use start::Starter;

@@ -1,7 +1,7 @@
-//! A daemon elsewhere: its address, a token, and the certificate that was pinned.
+//! A daemon on another machine: its address, a token, and the pinned certificate.
 //!
-//! Invariants: a token goes in clear over loopback alone; beyond it only to the
-//! daemon whose certificate was pinned; neither `Debug` nor an error shows it.
+//! Invariants: a token is sent in clear over loopback only; beyond it only to the
+//! daemon with the pinned certificate; neither `Debug` nor an error shows it.
 
 use crate::error::Error;
 use crabtalk_transport::{Fingerprint, TcpError};
@@ -11,10 +11,10 @@ use std::net::IpAddr;
 /// The port of an address that names none.
 const PORT: u16 = 6688;
 
-/// What an address begins with.
+/// The prefix of an address.
 const SCHEME: &str = "tcp://";
 
-/// `HOST:PORT` of a daemon elsewhere.
+/// `HOST:PORT` of a daemon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
     host: String,
@@ -25,11 +25,11 @@ impl Address {
     /// Reads `tcp://HOST[:PORT]`, also without what it begins with.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// An invalid address.
     pub fn parse(text: &str) -> Result<Self, String> {
         let bad = || {
             format!(
-                "{text:?} is no address of a daemon: expected {SCHEME}HOST:PORT, as in {SCHEME}192.168.1.7:{PORT}"
+                "{text:?} is not an address of a daemon: use {SCHEME}HOST:PORT, as in {SCHEME}192.168.1.7:{PORT}"
             )
         };
         let rest = match text.split_once("://") {
@@ -38,7 +38,7 @@ impl Address {
             None => text,
         };
         let rest = rest.strip_suffix('/').unwrap_or(rest);
-        // The sixth version's own colons stand in brackets.
+        // IPv6 addresses are in brackets.
         let (host, port) = match rest.strip_prefix('[') {
             Some(inner) => {
                 let (host, port) = inner.split_once(']').ok_or_else(bad)?;
@@ -71,16 +71,16 @@ impl Address {
         })
     }
 
-    /// Whether it is this machine, which needs no encryption to talk to itself.
+    /// Whether it is this machine, which needs no encryption.
     pub fn is_loopback(&self) -> bool {
         match self.host.parse::<IpAddr>() {
             Ok(ip) => ip.to_canonical().is_loopback(),
-            // A name is what somebody's resolver says.
+            // Other names depend on the resolver.
             Err(_) => self.host.eq_ignore_ascii_case("localhost"),
         }
     }
 
-    /// As it is connected to.
+    /// `HOST:PORT`.
     pub(crate) fn host_port(&self) -> String {
         match self.host.contains(':') {
             true => format!("[{}]:{}", self.host, self.port),
@@ -95,7 +95,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// A daemon elsewhere, and what shows that one may come in.
+/// A daemon on another machine, with token and pinned certificate.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Remote {
     address: Address,
@@ -113,7 +113,7 @@ impl fmt::Debug for Remote {
 }
 
 impl Remote {
-    /// A daemon with TLS, whose certificate has this fingerprint.
+    /// A daemon with TLS and a pinned fingerprint.
     pub fn pinned(address: Address, token: impl Into<String>, pin: Fingerprint) -> Self {
         Self {
             address,
@@ -125,11 +125,11 @@ impl Remote {
     /// A daemon without TLS.
     ///
     /// # Errors
-    /// If it is not on this machine: the token would be everybody's on the way.
+    /// An address beyond this machine, where the token would be sent in clear.
     pub fn plain(address: Address, token: impl Into<String>) -> Result<Self, Error> {
         if !address.is_loopback() {
             return Err(Error::Unsafe(format!(
-                "{address} is not this machine, and its certificate is not known: nothing goes \
+                "{address} is not this machine, and its certificate is not pinned: nothing goes \
                  there unencrypted"
             )));
         }
@@ -140,7 +140,7 @@ impl Remote {
         })
     }
 
-    /// Where it is.
+    /// Its address.
     pub fn address(&self) -> &Address {
         &self.address
     }
@@ -154,12 +154,11 @@ impl Remote {
     }
 }
 
-/// Asks a daemon for the fingerprint of its certificate, which a person compares
-/// with what the daemon's owner says; `None` if it has no TLS, as one on this
-/// machine may.
+/// Reads the fingerprint of a daemon's certificate, for a person to compare;
+/// `None` without TLS, which is allowed on this machine.
 ///
 /// # Errors
-/// If nobody answers, or not as a daemon does.
+/// A server that does not answer or is not a daemon.
 pub async fn fingerprint(address: &Address) -> Result<Option<Fingerprint>, Error> {
     match crabtalk_transport::fingerprint_of(&address.host_port()).await {
         Ok(fingerprint) => Ok(Some(fingerprint)),
@@ -171,10 +170,9 @@ pub async fn fingerprint(address: &Address) -> Result<Option<Fingerprint>, Error
 /// A failure of the transport.
 pub(crate) fn of(error: TcpError) -> Error {
     match error {
-        error @ (TcpError::Taken { .. } | TcpError::Listen { .. } | TcpError::Connect { .. }) => {
+        error @ (TcpError::Taken(_) | TcpError::Listen { .. } | TcpError::Connect { .. }) => {
             Error::NoDaemon(error.to_string())
         }
-        // In the middle of a connection that breaks it looks like this too.
         error @ TcpError::NoTls { .. } => Error::NoDaemon(error.to_string()),
         error @ TcpError::Changed { .. } => Error::Unsafe(error.to_string()),
     }
@@ -213,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_goes_in_clear_beyond_this_machine_and_no_token_is_shown() {
+    fn clear_text_is_refused_beyond_loopback() {
         let local = Address::parse("127.0.0.1:1").unwrap();
         let remote = Remote::plain(local, "ctk_secret").unwrap();
         assert!(!format!("{remote:?}").contains("secret"));

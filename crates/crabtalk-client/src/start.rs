@@ -1,7 +1,7 @@
 //! Starts the daemon in the background and waits until it answers.
 //!
-//! Invariant: the daemon outlives its client: a session of its own, no
-//! terminal, its standard error in the log.
+//! Invariant: the daemon outlives its client: it has a separate session, no
+//! terminal, and its standard error in the log.
 
 use crate::client::Client;
 use crate::error::Error;
@@ -14,8 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Until the daemon answers. It takes milliseconds; a loaded machine, or one
-/// that has just woken, may need seconds.
+/// Timeout of a start. It takes milliseconds; a loaded machine may need seconds.
 const READY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// First pause between two attempts to reach it, doubling up to
@@ -23,13 +22,13 @@ const READY_TIMEOUT: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
-/// For a rival daemon, started at the same moment, to become ready.
+/// Timeout of a rival daemon that was started at the same moment.
 const RIVAL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Lines of the log that explain why it did not start.
+/// Lines of the log in the error of a failed start.
 const EXPLANATION_LINES: usize = 10;
 
-/// Bytes from the log's end in which they are looked for.
+/// Bytes of the log's end that are read for them.
 const EXPLANATION_BYTES: u64 = 16 * 1024;
 
 /// How a daemon is started.
@@ -41,10 +40,10 @@ pub struct Starter {
 }
 
 impl Client {
-    /// Starts the daemon if none listens; answers whether it did.
+    /// Starts the daemon if none listens; returns whether it did.
     ///
     /// # Errors
-    /// [`Error::NotStarted`], and what keeps the endpoint from being asked.
+    /// [`Error::NotStarted`], and errors of the endpoint.
     pub async fn find_or_start(&self, starter: &Starter) -> Result<bool, Error> {
         if self.endpoint().is_listening().await? {
             return Ok(false);
@@ -70,7 +69,7 @@ impl Starter {
         }
     }
 
-    /// Where the daemon writes what it has to say.
+    /// The daemon's log.
     pub fn log(&self) -> &Path {
         &self.log
     }
@@ -97,18 +96,19 @@ impl Starter {
         }))
     }
 
-    /// Starts the daemon as a process of its own, without the service manager, and
+    /// Starts the daemon as a separate process, without the service manager, and
     /// waits until it answers the client.
     ///
     /// # Errors
     /// [`Error::NotStarted`] with the last lines of the daemon's log.
     pub async fn start_process(&self, client: &Client) -> Result<(), Error> {
-        let unheard = |error: &io::Error| format!("cannot open {}: {error}", self.log.display());
+        let cannot_open =
+            |error: &io::Error| format!("cannot open {}: {error}", self.log.display());
         let (log, begin) = match self.open_log() {
             Ok((log, begin)) => (Stdio::from(log), Ok(begin)),
-            // What is on such a disk can be read all the same (STORE-5).
-            Err(error) if has_no_room(&error) => (Stdio::null(), Err(unheard(&error))),
-            Err(error) => return Err(Error::NotStarted(unheard(&error))),
+            // The daemon also starts on a full disk (STORE-5).
+            Err(error) if has_no_room(&error) => (Stdio::null(), Err(cannot_open(&error))),
+            Err(error) => return Err(Error::NotStarted(cannot_open(&error))),
         };
         let mut child = self.spawn(log).map_err(|error| self.not_spawned(&error))?;
         let Err(what) = wait(client, &mut child).await else {
@@ -122,10 +122,10 @@ impl Starter {
                 message.push_str(&lines);
             }
             Ok(Ok(_) | Err(_)) => {
-                message.push_str(&format!("; its log {} says nothing", self.log.display()));
+                message.push_str(&format!("; its log {} is empty", self.log.display()));
             }
             Err(why) => {
-                message.push_str(&format!("; {why}; `crabtalk daemon run` says more"));
+                message.push_str(&format!("; {why}; run `crabtalk daemon run` to see why"));
             }
         }
         Err(Error::NotStarted(message))
@@ -135,7 +135,7 @@ impl Starter {
         Error::NotStarted(format!("cannot start {}: {error}", self.program.display()))
     }
 
-    /// The log, and where this daemon's words begin in it.
+    /// The log, and the offset of this daemon's lines.
     fn open_log(&self) -> io::Result<(File, u64)> {
         let log = system::open_log(&self.log)?;
         let begin = log.metadata().map_or(0, |metadata| metadata.len());
@@ -155,7 +155,7 @@ impl Starter {
     }
 }
 
-/// Whether nothing can be written where the log is, by anybody.
+/// Whether the disk is full or read-only.
 fn has_no_room(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -165,13 +165,12 @@ fn has_no_room(error: &io::Error) -> bool {
     )
 }
 
-/// Ends our own daemon if a rival answers: it is still on its way, and would
-/// take the rival's place when that one is stopped.
+/// Ends our own daemon if a rival answers: it would
+/// replace the rival when that one is stopped.
 async fn give_way(client: &Client, child: &mut Child) {
     let answers = client.endpoint().daemon_pid().await;
     let is_rival = answers.is_some_and(|pid| u32::try_from(pid).is_ok_and(|pid| pid != child.id()));
     if is_rival {
-        // It may have ended by itself; either way it is waited for at once.
         let _ = child.kill();
         let _ = child.wait();
     }
@@ -189,7 +188,7 @@ async fn wait(client: &Client, child: &mut Child) -> Result<(), String> {
         if ended.is_none()
             && let Ok(Some(status)) = child.try_wait()
         {
-            // It may have lost to a rival that is about to answer.
+            // A rival may be about to answer.
             ended = Some(status);
             deadline = deadline.min(Instant::now() + RIVAL_TIMEOUT);
         }

@@ -1,4 +1,4 @@
-//! The daemon's socket in its home, and a daemon that is started there.
+//! The daemon's socket and log.
 
 use crate::error::Error;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -9,7 +9,7 @@ use std::path::Path;
 /// A connection to the daemon of a home.
 pub(crate) type LocalConnection = crabtalk_transport::UnixConnection;
 
-/// What a person does about a daemon that does not answer.
+/// The remedy for a daemon that does not answer.
 pub(crate) const NO_DAEMON: &str = "start one with `crabtalk daemon start`";
 
 /// Connects to the socket of a home.
@@ -24,8 +24,7 @@ pub(crate) async fn connect(socket: &Path) -> Result<LocalConnection, Error> {
     }
 }
 
-/// Whether somebody listens there. `Err` says that something is wrong that
-/// starting a daemon would not mend.
+/// Whether a daemon listens. An error means that starting one would not help.
 pub(crate) async fn is_listening(socket: &Path) -> Result<bool, Error> {
     match crabtalk_transport::connect(socket).await {
         Ok(_) => Ok(true),
@@ -34,12 +33,12 @@ pub(crate) async fn is_listening(socket: &Path) -> Result<bool, Error> {
     }
 }
 
-/// Which process listens there, as the kernel knows it.
+/// The process that listens, as the kernel reports it.
 pub(crate) async fn peer_pid(socket: &Path) -> Option<i32> {
     crabtalk_transport::listener(socket).await
 }
 
-/// Opens a log to write at its end, for its owner alone, and makes its folder.
+/// Opens a log for appending, for its owner alone, and creates its folder.
 pub(crate) fn open_log(path: &Path) -> io::Result<File> {
     if let Some(folder) = path.parent() {
         let mut private = DirBuilder::new();

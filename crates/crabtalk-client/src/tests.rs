@@ -1,9 +1,9 @@
-//! A daemon that says what it is told to, frame by frame.
+//! A daemon that sends scripted frames.
 
 use crate::{Client, Endpoint};
 use bytes::BytesMut;
 use crabtalk_proto::client_message::Msg;
-use crabtalk_proto::{ClientMessage, Pong, ServerMessage, Status, WelcomeMsg, codec};
+use crabtalk_proto::{ClientMessage, Pong, ServerMessage, WelcomeMsg, codec};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
@@ -12,14 +12,14 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-/// What one connection is answered behind its Hello.
+/// The answers of one connection, after its Welcome.
 pub(crate) struct Turn {
     pub(crate) says: Vec<ServerMessage>,
-    /// Whether the connection ends then; else it stays, in silence.
+    /// Whether the connection is closed then.
     pub(crate) closes: bool,
 }
 
-/// Says this and hangs up.
+/// Sends this and closes.
 pub(crate) fn cut<M: Into<ServerMessage>>(says: impl IntoIterator<Item = M>) -> Turn {
     Turn {
         closes: true,
@@ -27,7 +27,7 @@ pub(crate) fn cut<M: Into<ServerMessage>>(says: impl IntoIterator<Item = M>) -> 
     }
 }
 
-/// Says this and no more.
+/// Sends this and keeps the connection open.
 pub(crate) fn stay<M: Into<ServerMessage>>(says: impl IntoIterator<Item = M>) -> Turn {
     Turn {
         says: says.into_iter().map(Into::into).collect(),
@@ -44,20 +44,11 @@ pub(crate) struct Fake {
 impl Fake {
     /// One that answers everything with a Pong.
     pub(crate) async fn start() -> Self {
-        Self::script([], true).await
+        Self::turns([]).await
     }
 
     /// One that answers each connection by the next turn.
     pub(crate) async fn turns(turns: impl IntoIterator<Item = Turn>) -> Self {
-        Self::script(turns, true).await
-    }
-
-    /// The same, of the generation that knows no Hello.
-    pub(crate) async fn old(turns: impl IntoIterator<Item = Turn>) -> Self {
-        Self::script(turns, false).await
-    }
-
-    async fn script(turns: impl IntoIterator<Item = Turn>, greets: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(folder.path().join("daemon.sock")).unwrap();
         let turns: VecDeque<Turn> = turns.into_iter().collect();
@@ -69,7 +60,7 @@ impl Fake {
             while let Ok((stream, _)) = listener.accept().await {
                 let (turns, heard) = (Arc::clone(&turns), heard.clone());
                 connections.spawn(async move {
-                    let _ = answer(stream, &turns, &heard, greets).await;
+                    let _ = answer(stream, &turns, &heard).await;
                 });
             }
         });
@@ -84,7 +75,7 @@ impl Fake {
         Client::new(Endpoint::of_home(self.folder.path()), "test/1")
     }
 
-    /// The next request that came, Hello apart.
+    /// The next request after the Hello.
     pub(crate) async fn heard(&mut self) -> Msg {
         self.requests.recv().await.unwrap()
     }
@@ -100,7 +91,6 @@ async fn answer(
     mut stream: UnixStream,
     turns: &Mutex<VecDeque<Turn>>,
     heard: &mpsc::Sender<Msg>,
-    greets: bool,
 ) -> Result<(), codec::FrameError> {
     let mut came = BytesMut::new();
     loop {
@@ -117,13 +107,7 @@ async fn answer(
                 daemon_version: crate::VERSION.into(),
                 ..WelcomeMsg::default()
             };
-            let unknown = Status::bad_request("daemon 0.0.20 does not know this request");
-            let said = if greets {
-                ServerMessage::from(welcome)
-            } else {
-                unknown.into()
-            };
-            say(&mut stream, &said).await?;
+            say(&mut stream, &welcome.into()).await?;
             continue;
         }
         heard.send(request).await.unwrap();

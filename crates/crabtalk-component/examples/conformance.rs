@@ -14,7 +14,7 @@ use std::time::Duration;
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const WAV: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA=";
 
-/// What lies between two messages of a tool.
+/// Delay between two messages of a tool.
 const STEP: Duration = Duration::from_millis(50);
 
 #[derive(Clone)]

@@ -1,4 +1,4 @@
-//! The commands that every component has.
+//! The commands of every component.
 
 use crate::{Home, Manager, Plan, Service, stop_signal};
 use anyhow::Context;
@@ -7,8 +7,8 @@ use std::io::Write;
 use std::process::ExitCode;
 use tokio_util::sync::CancellationToken;
 
-/// What a component can be told. A component with commands of its own flattens
-/// this into them and hands it to [`run_action`].
+/// The commands of every component. A component with further commands flattens this
+/// into them and calls [`run_action`].
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub enum Action {
     /// Runs in the foreground until SIGTERM or Ctrl-C.
@@ -19,28 +19,28 @@ pub enum Action {
     Stop(DryRun),
     /// Stops the service if it runs, and starts it.
     Restart(DryRun),
-    /// Says whether the service is installed and runs, and where it listens.
+    /// Shows whether the service runs, and its port.
     Status,
     /// Shows the end of the log.
     Logs {
-        /// Goes on as the log grows.
+        /// Follows the log.
         #[arg(short, long)]
         follow: bool,
-        /// So many lines.
+        /// Number of lines.
         #[arg(short = 'n', long, default_value_t = 100)]
         lines: u32,
     },
 }
 
-/// Whether something is done or only told.
+/// Whether to print the steps only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
 pub struct DryRun {
-    /// Prints what would be written and run, and does nothing.
+    /// Prints the files and commands without writing or running them.
     #[arg(long)]
     pub dry_run: bool,
 }
 
-/// The whole program of a component without commands of its own.
+/// Runs the program of a component without further commands.
 pub fn run<S: Service>(service: S) -> ExitCode {
     let name = format!("crabtalk-{}", service.component().name());
     let about = service.component().description().to_owned();
@@ -57,7 +57,7 @@ pub fn run<S: Service>(service: S) -> ExitCode {
     }
 }
 
-/// Does one of the commands that every component has; an error is printed.
+/// Runs a command and prints its error.
 pub fn run_action<S: Service>(service: S, action: Action) -> ExitCode {
     let done = Home::of_environment().and_then(|home| act(service, action, home));
     match done {
@@ -126,12 +126,12 @@ fn carry_out(plan: &Plan, dry_run: bool) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Starts the runtime and the log, and serves until the system says stop.
+/// Starts the runtime and the log, and serves until a stop signal.
 fn serve<S: Service>(service: S, home: Home) -> anyhow::Result<()> {
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_ansi(false)
-        // Told to a standard error that is closed, it would end the task at hand.
+        // Writing the error to a closed standard error would panic.
         .log_internal_errors(false)
         .init();
     let runtime = tokio::runtime::Builder::new_current_thread()

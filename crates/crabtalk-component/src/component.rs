@@ -1,6 +1,6 @@
-//! Who a component is: its name, and what follows from it.
+//! The identity of a component.
 
-/// Longest name; it becomes part of file names and of labels.
+/// Longest name; it is part of file names and labels.
 const MAX_NAME_BYTES: usize = 64;
 
 /// A component's identity.
@@ -19,10 +19,10 @@ pub struct Component {
 pub struct InvalidName(pub String);
 
 impl Component {
-    /// A component of this name, for which the description stands in lists.
+    /// A component with this name and this description in lists.
     ///
     /// # Panics
-    /// If the name is no component's; it is written in the program.
+    /// If the name is invalid; it is a constant of the program.
     #[must_use]
     pub fn new(name: &str, description: &str) -> Self {
         match Self::named(name, description) {
@@ -31,7 +31,7 @@ impl Component {
         }
     }
 
-    /// [`Component::new`] for a name that comes from outside.
+    /// [`Component::new`] for a name from outside the program.
     pub fn named(name: &str, description: &str) -> Result<Self, InvalidName> {
         let plain = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-';
         let fine = name.len() <= MAX_NAME_BYTES
@@ -53,13 +53,13 @@ impl Component {
         &self.name
     }
 
-    /// For a person, in one line.
+    /// One line for people.
     #[must_use]
     pub fn description(&self) -> &str {
         &self.description
     }
 
-    /// `ai.crabtalk.search`: what the system's service manager calls it.
+    /// `ai.crabtalk.search`: the name for the system's service manager.
     #[must_use]
     pub fn label(&self) -> String {
         format!("ai.crabtalk.{}", self.name)

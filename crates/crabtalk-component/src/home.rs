@@ -1,4 +1,4 @@
-//! Where a component's files lie: `$CRABTALK_HOME`, else `~/.crabtalk`.
+//! The home of a component's files: `$CRABTALK_HOME`, else `~/.crabtalk`.
 
 use anyhow::Context;
 use std::path::{Path, PathBuf};
@@ -33,13 +33,13 @@ impl Home {
         &self.0
     }
 
-    /// Where port files lie.
+    /// The folder of port files.
     #[must_use]
     pub fn run(&self) -> PathBuf {
         self.0.join("run")
     }
 
-    /// Where a component's own derived files may lie.
+    /// The folder for a component's derived files.
     #[must_use]
     pub fn state(&self, name: &str) -> PathBuf {
         self.0.join("state").join(name)
@@ -51,7 +51,7 @@ impl Home {
         self.0.join("logs").join(format!("{name}.log"))
     }
 
-    /// Makes a folder of the home, for nobody but the person.
+    /// Makes a private folder of the home.
     pub fn make(&self, folder: &Path) -> anyhow::Result<()> {
         let mut builder = std::fs::DirBuilder::new();
         crate::system::private(builder.recursive(true))

@@ -1,10 +1,9 @@
-//! What a program needs to be a component of CrabTalk.
+//! A library for components of CrabTalk.
 //!
-//! A component is a program of its own. It installs itself as a service of the
-//! system, writes the port that it listens on to the home's `run/` folder, and
-//! offers tools there by the Model Context Protocol. The daemon finds it by that
-//! file, and neither is the other's parent: a component that crashes costs its own
-//! tools and nothing else (COMP-1).
+//! A component is a separate program. It installs itself as a service of the system,
+//! writes its port to the home's `run/` folder, and offers tools there by the Model
+//! Context Protocol. The daemon finds it by that file, and neither is the other's
+//! parent: a crash of a component affects only its own tools (COMP-1).
 //!
 //! ```no_run
 //! use crabtalk_component::{Component, Mcp, rmcp};
@@ -34,30 +33,29 @@
 //! }
 //! ```
 //!
-//! Invariants: a port file is written whole and only after the listener answers; it
-//! is removed by whoever wrote it and by nobody else; what is not this machine's
-//! loopback is never listened on.
+//! Invariants: a port file is written atomically, after the listener is ready, and
+//! removed only by the process that wrote it; components with tools listen only on the
+//! loopback; listeners refuse the commands of agents.
 
 mod cli;
 mod component;
-mod gate;
 mod home;
+mod listener;
 mod mcp;
-mod peer;
 mod port;
+mod public;
 mod seen;
 mod serve;
 mod service;
-#[cfg(target_os = "linux")]
-pub mod sockets;
 mod system;
 
 pub use cli::{Action, DryRun, run, run_action};
 pub use component::{Component, InvalidName};
-pub use gate::serve_http;
 pub use home::Home;
+pub use listener::Listener;
 pub use mcp::Mcp;
 pub use port::{Announced, InvalidPort, MAX_PORT_FILE_BYTES, PortFile};
+pub use public::serve_http;
 pub use seen::Seen;
 pub use serve::{McpService, Service, run_mcp, stop_signal};
 pub use service::{Definition, Manager, Plan};

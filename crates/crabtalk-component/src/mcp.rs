@@ -8,7 +8,7 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// Serves what `make` makes: one server for each session of a client.
+/// Serves the servers that `make` makes, one for each session of a client.
 #[derive(Debug, Clone)]
 pub struct Mcp<F> {
     component: Component,
@@ -47,8 +47,8 @@ where
     S: ServerHandler + Send + 'static,
 {
     fn router(&self, stop: CancellationToken) -> axum::Router {
-        // No page in a browser has business here: whatever says from where it
-        // comes is refused. Names of other machines are refused by default.
+        // Refuses pages in a browser, which send an origin. Host names of other machines
+        // are refused by default.
         let config = StreamableHttpServerConfig::default()
             .with_cancellation_token(stop)
             .enforce_origin_validation();
@@ -61,8 +61,8 @@ where
     }
 }
 
-/// Takes the component's own address for no origin: whoever has it is no page of
-/// somebody else. That the address is this machine's is checked behind this.
+/// Removes an origin that is the component's own address, since it is not a foreign
+/// page. The library then checks that the address is this machine's.
 async fn own_page(mut request: axum::extract::Request) -> axum::extract::Request {
     let own = request.headers().get(HOST).map(|host| {
         let origin = ["http://".as_bytes(), host.as_bytes()].concat();

@@ -1,48 +1,47 @@
 //! The file by which the daemon finds a component: `run/NAME.port`.
 //!
-//! Line 1 is the decimal port, line 2, if there is one, tells one start of the
-//! component from another. It has 256 bytes at most, belongs to the person alone,
-//! and is renamed into place.
+//! Line 1 is the decimal port; the optional line 2 identifies the instance. The file has
+//! 256 bytes at most, is private, and is renamed into place.
 
 use crate::{Component, Home};
 use anyhow::Context;
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// A port file is no longer than this.
+/// Longest port file.
 pub const MAX_PORT_FILE_BYTES: u64 = 256;
 
-/// What a port file says.
+/// The contents of a port file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortFile {
     /// The port on 127.0.0.1.
     pub port: u16,
-    /// Which start of the component this is; an older form has none.
+    /// The id of the running instance; an older form lacks it.
     pub instance: Option<String>,
 }
 
-/// Why a text is no port file.
+/// Why a port file is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidPort {
-    /// It is longer than a port file may be.
+    /// It is too long.
     #[error("it is longer than {MAX_PORT_FILE_BYTES} bytes")]
     TooLong,
-    /// The first line is no port.
-    #[error("its first line is no port between 1 and 65535")]
+    /// The first line is not a port.
+    #[error("its first line is not a port between 1 and 65535")]
     NoPort,
-    /// The second line is no plain word, or more follow.
-    #[error("its second line is no instance id, which takes letters, digits and dashes")]
+    /// The second line is not a plain word, or more lines follow.
+    #[error("its second line is not an instance id of letters, digits and dashes")]
     NoInstance,
 }
 
 impl PortFile {
-    /// Where a component's port file lies.
+    /// The path of a component's port file.
     #[must_use]
     pub fn path(home: &Home, component: &Component) -> PathBuf {
         home.run().join(format!("{}.port", component.name()))
     }
 
-    /// Reads what a port file says.
+    /// Parses a port file.
     pub fn parse(bytes: &[u8]) -> Result<Self, InvalidPort> {
         if bytes.len() as u64 > MAX_PORT_FILE_BYTES {
             return Err(InvalidPort::TooLong);
@@ -63,9 +62,8 @@ impl PortFile {
         Ok(Self { port, instance })
     }
 
-    /// Writes the file for a component that listens on this port, whole.
-    /// Dropping what is returned removes it, unless another start of the
-    /// component has written its own meanwhile.
+    /// Writes the file atomically. Dropping the result removes it, unless another
+    /// instance of the component has replaced it.
     pub fn announce(home: &Home, component: &Component, port: u16) -> anyhow::Result<Announced> {
         let folder = home.run();
         home.make(&folder)?;
@@ -77,7 +75,7 @@ impl PortFile {
             port,
             instance: Some(instance),
         };
-        // Made for the person alone, as temporary files are.
+        // Temporary files are private.
         let mut file = tempfile::Builder::new()
             .prefix(".tmp")
             .tempfile_in(&folder)
@@ -99,7 +97,7 @@ impl std::fmt::Display for PortFile {
     }
 }
 
-/// A port file that stands.
+/// A port file that is in place.
 #[derive(Debug)]
 pub struct Announced {
     path: PathBuf,
@@ -112,7 +110,7 @@ impl Drop for Announced {
     }
 }
 
-/// Removes a port file, if it says this.
+/// Removes a port file, if it has these contents.
 pub(crate) fn remove(path: &Path, says: Option<&PortFile>) {
     let theirs = read(path).is_some_and(|found| says.is_some_and(|says| found != *says));
     if theirs {
@@ -121,12 +119,12 @@ pub(crate) fn remove(path: &Path, says: Option<&PortFile>) {
     if let Err(e) = std::fs::remove_file(path)
         && e.kind() != ErrorKind::NotFound
     {
-        tracing::warn!(path = %path.display(), error = %e, "the port file could not be removed");
+        tracing::warn!(path = %path.display(), error = %e, "cannot remove the port file");
     }
 }
 
 fn read(path: &Path) -> Option<PortFile> {
-    // Whatever else lies there does not make this wait.
+    // Opening a pipe would block.
     if !std::fs::symlink_metadata(path).ok()?.is_file() {
         return None;
     }
@@ -155,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_port_file_is_named() {
+    fn invalid_port_files_are_refused() {
         for (bytes, why) in [
             (&b""[..], InvalidPort::NoPort),
             (b"0", InvalidPort::NoPort),
@@ -173,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn an_announcement_is_private_and_goes_with_its_owner() {
+    fn port_file_is_private_and_removed_by_its_writer() {
         let folder = tempfile::tempdir().expect("a folder");
         let (home, search) = (Home::at(folder.path()), Component::new("search", ""));
         let path = PortFile::path(&home, &search);

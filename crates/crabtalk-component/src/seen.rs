@@ -1,9 +1,8 @@
-//! What a gateway handed on already, kept over restarts.
+//! The ids of requests that a gateway has passed on, kept over restarts.
 //!
-//! A line for each id: until when it is known, and the id. The line is on disk before
-//! [`Seen::remember`] answers. A gateway remembers what the daemon has taken, and tells
-//! its sender after that: a crash between lets the sender try again, and nothing is
-//! lost.
+//! Each line has an expiry time and an id. [`Seen::remember`] returns after the line is on
+//! disk. A gateway remembers a request after the daemon has accepted it and before it
+//! answers the sender: after a crash in between the sender tries again.
 
 use anyhow::{Context, ensure};
 use std::collections::HashMap;
@@ -12,11 +11,10 @@ use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// So many are known at a time, in some ten megabytes: what comes in a week at five
-/// hundred an hour.
+/// Most ids at a time: a week of five hundred an hour, in some ten megabytes.
 const MAX_SEEN: usize = 100_000;
 
-/// Ids that are known until a time, in seconds since 1970, and their file.
+/// Ids with their expiry times, in seconds since 1970, and their file.
 #[derive(Debug)]
 pub struct Seen {
     path: PathBuf,
@@ -25,8 +23,8 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Reads which ids a file remembers, without those whose time was over at `now`. It
-    /// is made if there is none; its folder has to be there.
+    /// Reads the ids that have not expired at `now`. Makes the file if it is missing; its
+    /// folder has to exist.
     ///
     /// # Errors
     /// If it cannot be read or written.
@@ -35,7 +33,7 @@ impl Seen {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => String::new(),
             read => read.with_context(|| format!("cannot read {}", path.display()))?,
         };
-        // A line that a crash cut off is none.
+        // A crash may have cut off the last line.
         let known = text.lines().filter_map(|line| {
             let (until, id) = line.split_once(' ')?;
             Some((id.to_owned(), until.parse().ok()?))
@@ -48,21 +46,24 @@ impl Seen {
         })
     }
 
-    /// Whether an id is remembered.
+    /// Whether an id is known.
     #[must_use]
     pub fn knows(&self, id: &str) -> bool {
         self.known.contains_key(id)
     }
 
-    /// Sees to it that one more id can be remembered, by forgetting what is past.
+    /// Makes room for one more id by removing expired ones.
     ///
     /// # Errors
-    /// If there is no room all the same, or the file cannot be written anew.
+    /// If too many have not expired, or the file cannot be rewritten.
     pub fn make_room(&mut self, now: u64) -> anyhow::Result<()> {
         if self.known.len() >= MAX_SEEN {
             self.file = written(&self.path, &mut self.known, now)?;
         }
-        ensure!(self.known.len() < MAX_SEEN, "too many are remembered");
+        ensure!(
+            self.known.len() < MAX_SEEN,
+            "too many requests are remembered"
+        );
         Ok(())
     }
 
@@ -70,7 +71,7 @@ impl Seen {
     /// returns.
     ///
     /// # Errors
-    /// If it is not one word, or cannot be written.
+    /// If it has white space or cannot be written.
     pub fn remember(&mut self, id: &str, until: u64) -> anyhow::Result<()> {
         ensure!(!id.contains(char::is_whitespace), "an id is one word");
         self.file.write_all(format!("{until} {id}\n").as_bytes())?;
@@ -80,7 +81,7 @@ impl Seen {
     }
 }
 
-/// Writes the file anew, with what is still to be known.
+/// Rewrites the file without expired ids.
 fn written(path: &Path, known: &mut HashMap<String, u64>, now: u64) -> anyhow::Result<File> {
     known.retain(|_, until| *until >= now);
     let mut text = String::new();
@@ -99,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_remembered_is_known_after_a_restart_until_its_time() {
+    fn ids_survive_a_restart_until_they_expire() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("seen");
         let mut seen = Seen::open(&path, 100).expect("made");

@@ -1,27 +1,26 @@
-//! What a component does while it runs.
+//! Serving a component until it is stopped.
 
-use crate::{Component, Home, PortFile, peer, system};
+use crate::{Component, Home, Listener, PortFile, system};
 use anyhow::Context;
 use std::ffi::OsString;
 use std::future::Future;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-/// How long requests may go on after the component was asked to stop; service
-/// managers wait longer before they kill.
+/// How long requests may go on after a stop; service managers wait longer before they
+/// kill.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// A program that runs as a service of the system. A gateway is one: it connects
-/// to the daemon as a client and offers no tools.
+/// A program that runs as a service of the system. A gateway implements only this: it is
+/// a client of the daemon and offers no tools.
 pub trait Service: Send + Sync + Sized + 'static {
-    /// Who it is.
+    /// Its identity.
     fn component(&self) -> &Component;
 
-    /// What its program is called with before the command, so that its service serves
-    /// the same: a program that is several components says which one. Nothing else
-    /// needs it.
+    /// Arguments before the command in the service's command line, for a program that
+    /// contains several components.
     fn arguments(&self) -> Vec<OsString> {
         Vec::new()
     }
@@ -37,15 +36,15 @@ pub trait Service: Send + Sync + Sized + 'static {
 
 /// A service that offers tools to agents.
 pub trait McpService: Service {
-    /// What answers: the endpoint `/mcp` by the Model Context Protocol's streamable
-    /// HTTP. It ends its streams when `stop` is cancelled.
+    /// The router with the endpoint `/mcp`, which speaks the Model Context Protocol's
+    /// streamable HTTP. It ends its streams when `stop` is cancelled.
     fn router(&self, stop: CancellationToken) -> axum::Router;
 }
 
 /// Serves on a free port of 127.0.0.1 and announces it in the home, until `stop`.
 ///
 /// # Errors
-/// If no port can be had, or the port file cannot be written.
+/// If no port is free, or the port file cannot be written.
 pub async fn run_mcp<S: McpService>(
     service: S,
     home: Home,
@@ -59,7 +58,7 @@ pub async fn run_mcp<S: McpService>(
     let announced = PortFile::announce(&home, service.component(), port)?;
     tracing::info!(name = service.component().name(), port, "ready");
     let stopped = stop.clone();
-    let serving = axum::serve(Own(listener), router)
+    let serving = axum::serve(Listener::private(listener), router)
         .with_graceful_shutdown(async move { stopped.cancelled().await });
     let serving = std::future::IntoFuture::into_future(serving);
     tokio::pin!(serving);
@@ -67,12 +66,12 @@ pub async fn run_mcp<S: McpService>(
         served = &mut serving => return served.context("cannot serve"),
         () = stop.cancelled() => {}
     }
-    // Nobody new finds it while the last requests end.
+    // No new client finds it while the last requests end.
     drop(announced);
     match tokio::time::timeout(GRACE, serving).await {
         Ok(served) => served.context("cannot serve"),
         Err(_) => {
-            tracing::warn!("requests that did not end in time were left");
+            tracing::warn!("requests that did not end in time were dropped");
             Ok(())
         }
     }
@@ -82,32 +81,7 @@ pub async fn run_mcp<S: McpService>(
 /// or Ctrl-C.
 ///
 /// # Errors
-/// What the system says if signals cannot be heard.
+/// If signal handlers cannot be installed.
 pub async fn stop_signal() -> anyhow::Result<()> {
     system::stop_signal().await
-}
-
-/// Takes connections of the same person's programs alone. A port of the loopback
-/// is open to everybody on the machine, and a component acts with the person's
-/// rights.
-struct Own(TcpListener);
-
-impl axum::serve::Listener for Own {
-    type Io = TcpStream;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (TcpStream, SocketAddr) {
-        loop {
-            let (stream, from) = axum::serve::Listener::accept(&mut self.0).await;
-            if peer::is_ours(&stream) {
-                let _ = stream.set_nodelay(true);
-                return (stream, from);
-            }
-            tracing::warn!(target: "security", %from, "another user's program tried to connect");
-        }
-    }
-
-    fn local_addr(&self) -> std::io::Result<SocketAddr> {
-        self.0.local_addr()
-    }
 }

@@ -1,7 +1,6 @@
 //! Agent files: YAML frontmatter and the body as system prompt.
 //!
-//! Invariant: the frontmatter of a file is kept as its author wrote it, so that
-//! a client that reads, edits and writes it keeps the comments.
+//! Invariant: the frontmatter is kept as its author wrote it, comments included.
 
 mod folder;
 mod settings;
@@ -15,7 +14,7 @@ use crate::tree::{self, Language, Position};
 use crabtalk_files::Frontmatter;
 use std::path::Path;
 
-/// Largest agent file: a prompt beyond it fits no model's window.
+/// Largest agent file: a longer prompt fits no model's context window.
 const MAX_AGENT_BYTES: u64 = 1024 * 1024;
 
 /// Largest frontmatter; real ones have less than a kilobyte.
@@ -27,7 +26,7 @@ const BEGIN: Position = Position { line: 1, column: 1 };
 /// An agent file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentFile {
-    /// What the frontmatter says.
+    /// The settings of the frontmatter.
     pub settings: AgentSettings,
     /// The frontmatter as written, without its fences.
     pub frontmatter: String,
@@ -68,10 +67,10 @@ impl AgentFile {
     }
 }
 
-/// An agent's settings as a protocol message brings them.
+/// An agent's settings in a protocol message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentText {
-    /// What the text says.
+    /// The settings of the text.
     pub settings: AgentSettings,
     /// The text as frontmatter: as given if it was YAML, else converted.
     pub frontmatter: String,
@@ -85,8 +84,7 @@ impl AgentText {
         let (tree, language) = tree::from_any(text, file)?;
         let (settings, warnings) = AgentSettings::read(&tree, file)?;
         let frontmatter = match language {
-            // As given, comments and all, unless a file would end within it, as
-            // at a line of a document's own.
+            // Kept with its comments, unless it has a `---` line that would end the frontmatter.
             Language::Yaml if stands_as_frontmatter(text, &settings) => {
                 text.trim_matches('\n').to_owned()
             }
@@ -101,7 +99,7 @@ impl AgentText {
         ))
     }
 
-    /// The file that these settings and a prompt make. Reading its text gives
+    /// The file with these settings and a prompt. Reading its text gives
     /// the same settings.
     pub fn with_prompt(self, prompt: &str) -> AgentFile {
         AgentFile {
@@ -112,7 +110,7 @@ impl AgentText {
     }
 }
 
-/// Whether a file with this frontmatter says what the text says by itself.
+/// Whether a file with this text as frontmatter has the same settings.
 fn stands_as_frontmatter(text: &str, settings: &AgentSettings) -> bool {
     let made = AgentFile {
         settings: settings.clone(),
@@ -123,8 +121,8 @@ fn stands_as_frontmatter(text: &str, settings: &AgentSettings) -> bool {
     read.is_ok_and(|(read, _)| read.settings == *settings && read.prompt.is_empty())
 }
 
-/// Refuses what a crash or a full disk leaves of a file. Without its rules an
-/// agent could do what its author denied it, so such a file makes none.
+/// Refuses the remains of a file after a crash or on a full disk. Without its rules an
+/// agent could do what its author denied.
 fn check_whole(text: &str, file: &Path) -> Result<(), Error> {
     let message = if text.trim().is_empty() {
         "the file is empty: write what the agent is, or remove the file"

@@ -1,8 +1,7 @@
 //! Changes to `config.toml` that keep comments (OPS-4).
 //!
-//! Invariants: a text that cannot be read is never written over; a file that
-//! changed since it was read is a conflict, not a casualty; a result that is no
-//! valid configuration is not saved; a mask that comes back keeps the secret.
+//! Invariants: an invalid file is never overwritten; a file that
+//! changed since it was read is a conflict; an invalid result is not saved; a mask keeps the secret.
 
 use crate::config::Config;
 use crate::file::{read_limited, write_atomic};
@@ -20,7 +19,7 @@ const MAX_BYTES: u64 = 1024 * 1024;
 #[derive(Debug)]
 pub struct ConfigFile {
     path: PathBuf,
-    /// The text as it was read; `None` if there was no file.
+    /// The text of the file; `None` if it did not exist.
     before: Option<String>,
     document: DocumentMut,
 }
@@ -29,7 +28,7 @@ impl ConfigFile {
     /// Reads the file. One that does not exist is empty.
     ///
     /// # Errors
-    /// A text that is not TOML: it is refused with line and column.
+    /// A text that is not TOML.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let before = read_limited(path, MAX_BYTES)?;
         let text = before.as_deref().unwrap_or_default();
@@ -43,11 +42,11 @@ impl ConfigFile {
     }
 
     /// Sets the value at a path of keys, such as `["provider", "x"]`. A table
-    /// takes the place of the one that was there, key by key, so that comments
-    /// stay; nulls mean absence.
+    /// replaces the present one key by key, so that comments
+    /// stay; null removes a key.
     ///
     /// # Errors
-    /// A mask where there is no secret to keep; a path through something that
+    /// A mask without a present secret; a path through a value that
     /// is not a table.
     pub fn set(&mut self, path: &[&str], value: &Json) -> Result<(), Error> {
         let (last, parents) = path.split_last().expect("a path has at least one key");
@@ -66,7 +65,7 @@ impl ConfigFile {
         put(table, last, value, &path.join("."), true)
     }
 
-    /// Removes what is at a path; answers whether there was anything.
+    /// Removes the value at a path; returns whether there was one.
     pub fn remove(&mut self, path: &[&str]) -> bool {
         let (last, parents) = path.split_last().expect("a path has at least one key");
         let mut table: &mut dyn TableLike = self.document.as_table_mut();
@@ -84,8 +83,7 @@ impl ConfigFile {
         self.document.to_string()
     }
 
-    /// Checks the result and replaces the file; answers the configuration that
-    /// is now on disk.
+    /// Checks the result and replaces the file; returns the new configuration.
     ///
     /// # Errors
     /// [`Error::Conflict`] when the file changed since it was read, and any
@@ -109,10 +107,10 @@ pub fn parse_section(text: &str) -> Result<Json, Error> {
     Ok(tree::reader::read(&node, file)?.0)
 }
 
-/// A configuration text that says this at a path of keys, and nothing else.
+/// A configuration text with a single value at a path of keys.
 ///
 /// # Errors
-/// What [`ConfigFile::set`] refuses.
+/// As [`ConfigFile::set`].
 pub fn section_text(path: &[&str], value: &Json) -> Result<String, Error> {
     let mut file = ConfigFile {
         path: PathBuf::new(),
@@ -123,8 +121,7 @@ pub fn section_text(path: &[&str], value: &Json) -> Result<String, Error> {
     Ok(file.text())
 }
 
-/// Puts a value under a key. `block` says whether a new table may have a header
-/// of its own.
+/// Puts a value under a key. With `block`, a new table gets a header.
 fn put(
     table: &mut dyn TableLike,
     key: &str,
@@ -160,14 +157,14 @@ fn put(
                 inner.remove(&key);
             }
             for (key, value) in map {
-                // Tables below a section are short: headers, env.
+                // Tables below a section are short, such as headers.
                 put(inner, key, value, &format!("{path}.{key}"), false)?;
             }
         }
         Json::String(text) if text == MASK => {
             if table.get(key).is_none() {
                 return Err(Error::BadEdit(format!(
-                    "{path}: {MASK} stands for a secret that is kept, and there is none: send the secret itself"
+                    "{path}: {MASK} keeps the present secret, but none is set: send the secret itself"
                 )));
             }
         }
@@ -178,7 +175,7 @@ fn put(
     Ok(())
 }
 
-/// Replaces a value and keeps what stands around it: indentation, comments.
+/// Replaces a value and keeps the indentation and comments around it.
 fn put_value(table: &mut dyn TableLike, key: &str, mut value: Value) {
     match table.get_mut(key) {
         Some(Item::Value(old)) => {
@@ -195,7 +192,7 @@ fn to_value(json: &Json, path: &str) -> Result<Value, Error> {
     Ok(match json {
         Json::Null => {
             return Err(Error::BadEdit(format!(
-                "{path}: null in a list means nothing"
+                "{path}: null is not allowed in a list"
             )));
         }
         Json::Bool(flag) => (*flag).into(),

@@ -1,41 +1,41 @@
-//! What can be wrong with a file, where, and what would be right (OPS-4).
+//! Errors in files, with position and remedy (OPS-4).
 
 use crabtalk_files::tree::Position;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A place in a file and what was found there. Line and column count from 1,
-/// the column in characters; a line of 0 means that the place is not known.
+/// A problem at a position of a file. Line and column count from 1,
+/// the column in characters; line 0 means an unknown position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// The file, or what stands for it in a message.
+    /// The file, or its substitute in a message.
     pub file: PathBuf,
     /// Its line.
     pub line: usize,
     /// Its column.
     pub column: usize,
-    /// What is wrong and what would be right.
+    /// The problem and the remedy.
     pub message: String,
-    /// The key, if what is wrong is that nobody knows it.
+    /// The key, if it is unknown.
     pub unknown: Option<UnknownKey>,
 }
 
-/// A key that nobody knows.
+/// An unknown key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownKey {
     /// With dots, from the top.
     pub name: String,
-    /// The whole name of the one that was most likely meant.
+    /// The full name of the most similar key.
     pub nearest: Option<String>,
 }
 
 impl fmt::Display for UnknownKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "there is no key {} in the configuration", self.name)?;
+        write!(f, "the configuration has no key {}", self.name)?;
         match &self.nearest {
             Some(near) => write!(f, "; did you mean {near}?"),
-            None => f.write_str("; `crabtalk config get` shows those that there are"),
+            None => f.write_str("; `crabtalk config get` lists the keys"),
         }
     }
 }
@@ -51,7 +51,7 @@ impl Diagnostic {
         }
     }
 
-    /// Of a file as a whole.
+    /// Without a position.
     pub(crate) fn of_whole(file: &Path, message: impl Into<String>) -> Self {
         Self::new(file, Position::default(), message)
     }
@@ -67,52 +67,52 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// Something that is ignored, and that its author should know of.
+/// A problem that is ignored.
 pub type Warning = Diagnostic;
 
-/// Why configuration could not be read or changed.
+/// A failure to read or change the configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A text is wrong somewhere; the diagnostic has the line and what would be right.
+    /// A text is invalid; the diagnostic has position and remedy.
     #[error("{0}")]
     Invalid(Diagnostic),
-    /// The system refuses a file or a folder, mostly for want of rights.
+    /// The system refuses a file or a folder, mostly for missing rights.
     #[error("cannot {action} {}", path.display())]
     Io {
-        /// What was attempted.
+        /// The attempted action.
         action: &'static str,
-        /// Which file or folder.
+        /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// It is too large to be configuration, and was not read: probably another file is meant.
+    /// The file is too large for a configuration: probably another file is meant.
     #[error("{} is larger than the limit of {limit} bytes", path.display())]
     TooLarge {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Bytes that it may have.
+        /// The limit in bytes.
         limit: u64,
     },
-    /// Somebody else changed the file since it was read; the wire answers 409.
+    /// The file changed since it was read; the wire answers 409.
     #[error(
-        "{} was changed by somebody else since it was read: read it again and repeat the edit",
+        "{} was changed since it was read: read it again and repeat the edit",
         .0.display()
     )]
     Conflict(PathBuf),
-    /// An edit that makes no sense; the wire answers 400.
+    /// An invalid edit; the wire answers 400.
     #[error("{0}")]
     BadEdit(String),
     /// The named file is missing, empty or blank; the provider is not called without a key.
     #[error(
-        "{at}: there is no key in {}: write the key into that file",
+        "{at}: {} has no key: write the key into that file",
         path.display()
     )]
     NoKey {
         /// `provider.NAME.api_key_file`, for instance.
         at: String,
-        /// The file that should hold it.
+        /// The key file.
         path: PathBuf,
     },
     /// A key file that cannot be read.
@@ -120,12 +120,12 @@ pub enum Error {
     KeyFile {
         /// `provider.NAME.api_key_file`, for instance.
         at: String,
-        /// Why it cannot be read.
+        /// The reason.
         #[source]
         source: Box<Error>,
     },
-    /// A key that no request can carry, such as one of several lines. It is not
-    /// shown.
+    /// A key that no request can carry, such as one of several lines. The message does not
+    /// show it.
     #[error(
         "{at}: the key holds a line break or another control character: write one key, in one line"
     )]
@@ -133,10 +133,10 @@ pub enum Error {
         /// `provider.NAME.api_key`, or `.api_key_file`.
         at: String,
     },
-    /// There is nowhere to look for a configuration, and no folder is guessed.
+    /// The home folder is unknown.
     #[error("neither CRABTALK_HOME nor HOME is set: set one, or name a folder with --home")]
     NoHome,
-    /// A value names `${..}` that is missing or empty; what needs it cannot be used.
+    /// A value names a variable that is unset or empty.
     #[error(
         "{owner}: the environment variable {variable} (named by {key}) is not set: set it where the daemon runs"
     )]
@@ -172,7 +172,7 @@ impl Error {
     }
 }
 
-/// The candidate that `word` most likely meant, if any is near.
+/// The candidate that is most similar to `word`, if any is near.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // A third of the word may differ: `detcet` is near `detect`, `foo` near nothing.
     let limit = (word.chars().count() / 3).max(1);
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_word_is_near() {
+    fn nearest_word_differs_by_a_third_at_most() {
         let words = ["detect", "resume", "sandbox", "ask_timeout_secs"];
         assert_eq!(nearest("detcet", words), Some("detect"));
         assert_eq!(nearest("Sandbx", words), Some("sandbox"));

@@ -36,7 +36,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn a_file_above_the_limit_is_refused() {
+    fn file_above_the_limit_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a");
         fs::write(&path, "12345").unwrap();

@@ -36,7 +36,7 @@ impl Home {
         Self::at(&root, user_home)
     }
 
-    /// A home at a given folder. `user_home` is what `~` stands for.
+    /// A home at a given folder. `user_home` is the value of `~`.
     pub fn at(root: &Path, user_home: Option<PathBuf>) -> Result<Self, Error> {
         let absolute = std::path::absolute(root).map_err(|e| Error::io("resolve", root, e))?;
         // Canonical as far as it exists: one home has one name (STORE-6).
@@ -48,12 +48,9 @@ impl Home {
         Ok(Self { root, user_home })
     }
 
-    /// Creates the folders that are missing, 0700, but for the trash, which
-    /// lies where the conversations are, however many; takes others' rights to the
-    /// root away, and answers with the canonical path. Something else in the
-    /// place of skills or memory is left alone: the daemon works without, and
-    /// whoever looks there says what is wrong. A disk that is full or read-only
-    /// is no reason not to go on with what is there.
+    /// Creates the missing folders except the trash, 0700, removes others' rights to existing ones,
+    /// and returns the home with its canonical path. Files in the place of skills or memory are left
+    /// alone, since the daemon works without these folders. A full or read-only disk is not an error.
     pub fn create(&self) -> Result<Self, Error> {
         let folders = [
             self.root.clone(),
@@ -66,7 +63,6 @@ impl Home {
         ];
         for folder in &folders {
             match system::create_private(folder) {
-                // What is there can be read, and whoever writes says what is not.
                 Err(e) if is_unwritable(&e) && self.root.is_dir() => {}
                 created => created.map_err(|e| Error::io("create the folder", folder, e))?,
             }
@@ -79,7 +75,7 @@ impl Home {
         }
         let own = [self.skills_dir(), self.memory_dir(), self.trash_dir()];
         for folder in folders.iter().chain(&own) {
-            // What a link leads to may be a folder that a person shares on purpose.
+            // The target of a link may be shared on purpose.
             let found = match *folder == self.root {
                 true => fs::metadata(folder),
                 false => fs::symlink_metadata(folder),
@@ -229,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn the_home_is_where_the_environment_says() {
+    fn home_is_read_from_the_environment() {
         let own = env(&[("CRABTALK_HOME", "/nowhere/h"), ("HOME", "/nowhere/me")]);
         assert_eq!(
             Home::from_env(&own).unwrap().root(),
@@ -247,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn creation_makes_private_folders_and_a_canonical_path() {
+    fn creation_makes_private_folders() {
         let folder = tempfile::tempdir().unwrap();
         let real = folder.path().join("real");
         fs::create_dir(&real).unwrap();
@@ -265,7 +261,7 @@ mod tests {
             let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
             assert_eq!(mode, 0o700, "{}", path.display());
         }
-        assert!(!home.trash_dir().exists(), "it is made when it is needed");
+        assert!(!home.trash_dir().exists(), "it is created on demand");
         assert_eq!(
             home.create().unwrap(),
             home,
@@ -274,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_that_others_may_read_are_closed_and_those_behind_links_left() {
+    fn open_folders_are_made_private_except_behind_links() {
         let folder = tempfile::tempdir().unwrap();
         let open = |path: &Path| {
             fs::create_dir_all(path).unwrap();
@@ -303,11 +299,11 @@ mod tests {
             assert_eq!(mode(path), 0o700, "{}", path.display());
         }
         assert_eq!(mode(home.root()), 0o700);
-        assert_eq!(mode(&shared), 0o755, "it is somebody's");
+        assert_eq!(mode(&shared), 0o755, "the target of a link is left alone");
     }
 
     #[test]
-    fn a_home_that_cannot_be_made_says_where() {
+    fn failed_creation_names_the_folder() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         fs::write(&file, "").unwrap();
@@ -320,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tilde_is_the_users_home() {
+    fn tilde_is_the_users_home() {
         let home = Home::at(Path::new("/nowhere"), Some("/me".into())).unwrap();
         for (path, want) in [
             ("~", "/me"),

@@ -3,10 +3,10 @@
 /// Longest name, in bytes (CONV-2).
 const MAX_NAME_BYTES: usize = 64;
 
-/// Characters of a word that is no name which are shown.
+/// Characters of an invalid name that messages show.
 const MAX_SHOWN: usize = 80;
 
-/// What a name looks like, for messages.
+/// The rule, for messages.
 pub(crate) const NAME_RULE: &str =
     "1 to 64 letters, digits, `_` or `-`, beginning with a letter or digit";
 
@@ -22,13 +22,13 @@ pub fn is_name(name: &str) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
 }
 
-/// Says what is wrong with a name that is none.
+/// Explains an invalid name.
 pub fn check_name(name: &str) -> Result<(), String> {
     if is_name(name) {
         return Ok(());
     }
     let shown: String = name.chars().take(MAX_SHOWN).collect();
-    Err(format!("{shown:?} is not a name: use {NAME_RULE}"))
+    Err(format!("{shown:?} is not a valid name: use {NAME_RULE}"))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Secrets, and texts that are shown as they are written.
+//! Secrets, and texts with variables.
 
 use crabtalk_domain::masked_url;
 use serde::{Deserialize, Serialize, Serializer};

@@ -10,9 +10,7 @@ use crate::error::{Diagnostic, Error};
 use crabtalk_files::yaml::{self, Bounds};
 use std::path::Path;
 
-/// An agent with hundreds of permission rules has a few thousand values, and a
-/// larger text is an attack or an accident. Ours needs three levels, and
-/// hardly an alias.
+/// An agent with hundreds of permission rules has a few thousand values and three levels.
 const YAML: Bounds = Bounds {
     nodes: 10_000,
     depth: 16,
@@ -73,7 +71,7 @@ pub(crate) fn json_node(value: serde_json::Value) -> Node {
     }
 }
 
-/// What language a text of a protocol message is in.
+/// The language of a text in a protocol message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Language {
     Json,
@@ -93,7 +91,7 @@ pub(crate) fn from_any(text: &str, file: &Path) -> Result<(Node, Language), Erro
     };
     match from_yaml(text, file, 0) {
         Ok(node) if matches!(node.value, Value::Table(_)) => Ok((node, Language::Yaml)),
-        // Almost any text is a YAML scalar: it was meant as TOML.
+        // Almost any text is a YAML scalar, so report the TOML error.
         Ok(_) => Err(toml_error),
         Err(error) => Err(error),
     }

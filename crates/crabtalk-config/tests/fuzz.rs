@@ -7,7 +7,7 @@ fn corpus(name: &str) -> String {
     format!("{}/tests/corpus/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// What is read of an agent's file is what its text says again.
+/// Agent files round-trip.
 #[test]
 fn fuzz_agent_files() {
     crabtalk_testkit::fuzz(corpus("agents"), |bytes| {
@@ -21,7 +21,7 @@ fn fuzz_agent_files() {
                 (agent.settings, agent.prompt)
             );
         }
-        // As a message brings it.
+        // As in a message.
         if let Ok((sent, _)) = AgentText::parse_any(&text) {
             let (settings, file_text) = (sent.settings.clone(), sent.with_prompt("p").to_text());
             if let Ok((written, _)) = AgentFile::parse(&file_text, file) {
@@ -31,7 +31,7 @@ fn fuzz_agent_files() {
     });
 }
 
-/// A configuration is whole or an error; what it shows has no secret in it.
+/// A configuration is complete or an error; its JSON has no secret.
 #[test]
 fn fuzz_configuration() {
     crabtalk_testkit::fuzz(corpus("config"), |bytes| {

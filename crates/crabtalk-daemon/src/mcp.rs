@@ -174,9 +174,6 @@ fn pace() -> Pace {
     if let Some(start) = other("CRABTALK_MCP_START_MS") {
         pace.start = start;
     }
-    if let Some(apart) = other("CRABTALK_MCP_CHANGES_MS") {
-        pace.changes = (apart, apart);
-    }
     pace
 }
 

@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub enum Kind {
     /// This machine.
     Loopback,
-    /// A network of somebody's own, shared address space included.
+    /// A private network, shared address space included.
     Private,
     /// The link, where machines of the cloud tell their secrets.
     LinkLocal,

@@ -1,11 +1,11 @@
-//! Bytes to characters.
+//! Decodes text.
 //!
-//! A mark of byte order counts first, then what the server says, then what the page
-//! says of itself, then UTF-8 if it is that, else what old pages are written in.
+//! The encoding is that of a byte order mark, else of the content type, else of the page's
+//! own declaration, else UTF-8 if the bytes are valid, else Windows-1252.
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
-/// How far into a page its own word is looked for, as browsers do.
+/// How much of a page is searched for its declaration, as in browsers.
 const LOOK_BYTES: usize = 1024;
 
 /// The text of these bytes, of which the last may have been cut off.
@@ -15,7 +15,7 @@ pub(crate) fn decode(bytes: &[u8], content_type: &str, cut: bool) -> String {
         return text.into_owned();
     }
     let said = label(content_type.as_bytes()).or_else(|| {
-        // Who writes UTF-16 and says so in ASCII does not write UTF-16.
+        // A declaration of UTF-16 that is written in ASCII is wrong.
         let own = label(&bytes[..bytes.len().min(LOOK_BYTES)])?;
         Some(own.output_encoding())
     });
@@ -34,7 +34,7 @@ fn valid(bytes: &[u8], cut: bool) -> bool {
     }
 }
 
-/// The encoding that stands behind `charset=` (or XML's `encoding=`), if it is known.
+/// The encoding named after `charset=` (or XML's `encoding=`), if it is known.
 fn label(bytes: &[u8]) -> Option<&'static Encoding> {
     let text = String::from_utf8_lossy(bytes).to_ascii_lowercase();
     ["charset", "encoding"].iter().find_map(|word| {
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_says_what_it_is_counts_in_order() {
+    fn declarations_have_precedence() {
         for (bytes, content_type, text) in [
             (&b"caf\xc3\xa9"[..], "text/plain", "café"),
             (b"caf\xe9", "text/plain", "café"),

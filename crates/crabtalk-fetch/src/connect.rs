@@ -1,8 +1,7 @@
-//! Resolves a name once, judges every address that came, and connects to one of them.
+//! Resolves a name once, judges all its addresses, and connects to one of them.
 //!
-//! Invariant: what was judged is what is connected to. The name is not looked up
-//! again, so a server of names that answers differently the second time is never
-//! asked a second time.
+//! Invariant: connections go only to judged addresses. A name is resolved once for each
+//! connection, so that a name server cannot answer differently afterwards.
 
 use crate::address::judge;
 use crate::error::Error;
@@ -21,19 +20,19 @@ use tokio::sync::OnceCell;
 use tokio_rustls::TlsConnector;
 use url::{Host, Url};
 
-/// How many addresses of a name are tried.
+/// Most addresses of a name that are tried.
 const MAX_TRIED: usize = 4;
 
-/// Addresses of a name, later.
+/// The future of a lookup.
 pub type Resolved = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
-/// Finds the addresses of a name.
+/// Resolves names.
 pub trait Resolve: Send + Sync + 'static {
     /// The addresses of this name.
     fn resolve(&self, name: &str) -> Resolved;
 }
 
-/// Asks the system.
+/// The system's resolver.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct System;
 
@@ -65,7 +64,7 @@ impl Connector {
         }
     }
 
-    /// A connection to what the address of a page names.
+    /// Connects to the server of a page.
     pub(crate) async fn open(
         &self,
         url: &Url,
@@ -89,7 +88,7 @@ impl Connector {
             Some(Host::Ipv6(v6)) => Some(ServerName::from(IpAddr::from(v6))),
             None => None,
         };
-        let name = name.ok_or_else(|| failed("it is no name of a server".into()))?;
+        let name = name.ok_or_else(|| failed("it is not a valid server name".into()))?;
         let secured = TlsConnector::from(config).connect(name, stream).await;
         secured
             .map(|stream| Box::new(stream) as Box<dyn Stream>)
@@ -110,8 +109,8 @@ impl Connector {
             }
             None => Vec::new(),
         };
-        // One address of its own network among public ones is how a page turns a
-        // name against whoever fetches it, so one is enough to refuse.
+        // One private address among public ones is enough to refuse: names that attack
+        // private networks mix them.
         for address in &addresses {
             if let Some(kind) = judge(*address)
                 && !settings.allows(*address)
@@ -134,7 +133,7 @@ impl Connector {
     }
 }
 
-/// The settings of encrypted connections, made at the first of them.
+/// Loads the configuration of TLS.
 async fn load(settings: &Settings) -> Result<Arc<ClientConfig>, String> {
     let own = settings.ca_file.clone();
     let read = tokio::task::spawn_blocking(move || {
@@ -150,7 +149,7 @@ async fn load(settings: &Settings) -> Result<Arc<ClientConfig>, String> {
     });
     let certificates = read.await.map_err(|e| e.to_string())??;
     let mut roots = RootCertStore::empty();
-    // One unreadable certificate of hundreds is the machine's business.
+    // Ignores certificates that cannot be parsed.
     let (usable, _) = roots.add_parsable_certificates(certificates);
     if usable == 0 {
         return Err(

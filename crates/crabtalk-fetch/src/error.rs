@@ -1,19 +1,19 @@
-//! Why there is no page.
+//! Errors of fetching.
 
 use crate::address::Kind;
 use std::io;
 use std::net::IpAddr;
 
-/// Why there is no page.
+/// Why a page could not be fetched.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The address, or one that it redirects to, is not one of a page; nobody was asked.
+    /// The address, or one that it redirects to, is invalid; nothing was sent.
     #[error("cannot fetch `{url}`: {why}")]
     Url {
-        /// Its beginning.
+        /// The beginning of the address.
         url: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
     /// The name has no address, or no name server answers.
@@ -21,10 +21,10 @@ pub enum Error {
     Resolve {
         /// The name.
         host: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The name leads into a private network, where a page of the web has nothing to do.
+    /// The name resolves to an address that is not public.
     #[error(
         "`{host}` is at {address}, {}, which is not fetched from; the owner may allow it in \
          config/fetch.toml: allow = [\"{address}\"]", kind.name()
@@ -37,12 +37,12 @@ pub enum Error {
         /// What kind of address that is.
         kind: Kind,
     },
-    /// None of its addresses took the connection; a later try may succeed.
+    /// None of its addresses accepted the connection; a later attempt may succeed.
     #[error("cannot connect to `{host}`: {source}")]
     Connect {
         /// The server.
         host: String,
-        /// What the system said of the last one.
+        /// The system's error for the last address.
         source: io::Error,
     },
     /// Its certificate is not one that this machine trusts for the name, or the handshake failed.
@@ -50,49 +50,49 @@ pub enum Error {
     Tls {
         /// The server.
         host: String,
-        /// What the library said.
+        /// The library's error.
         why: String,
     },
-    /// The connection ended or spoke no HTTP before the page was whole; nothing of it is kept.
+    /// The connection ended, or was not HTTP, before the page was complete.
     #[error("`{host}` broke off: {source}")]
     Http {
         /// The server.
         host: String,
-        /// What the library said.
+        /// The library's error.
         source: hyper::Error,
     },
-    /// It answered with an error, such as 404, or with a redirect to nowhere.
+    /// It answered with an error status, or with a redirect without a target.
     #[error("{url} answered {status}: {text}")]
     Status {
         /// The page.
         url: String,
         /// The answer's code.
         status: http::StatusCode,
-        /// The beginning of what it said.
+        /// The beginning of the body.
         text: String,
     },
-    /// Pages point at each other; none of them was read.
+    /// Too many redirects.
     #[error("{url} redirects more than {most} times")]
     Redirects {
-        /// Where the last of them leads.
+        /// The target of the last one.
         url: String,
-        /// How many redirects are followed.
+        /// Most redirects that are followed.
         most: u32,
     },
-    /// It is a picture, a film or packed; only what can be read as text is fetched.
-    #[error("{url} is `{content_type}`, which is no text")]
+    /// It is not text, or is compressed.
+    #[error("{url} is `{content_type}`, which is not text")]
     NotText {
         /// The page.
         url: String,
-        /// Its type, or how it is packed.
+        /// Its content type or encoding.
         content_type: String,
     },
-    /// It was given up with all of its redirects; a later try may succeed.
+    /// It timed out with all its redirects; a later attempt may succeed.
     #[error("{url} took longer than {secs} s")]
     Timeout {
-        /// The page that was asked for.
+        /// The requested page.
         url: String,
-        /// How long it may take in all.
+        /// The timeout.
         secs: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! One page: the request, its redirects, and the limits of both.
+//! Fetches one page, with its redirects and limits.
 
 use crate::connect::{Connector, Resolve, System};
 use crate::error::Error;
@@ -11,35 +11,34 @@ use http_body_util::{BodyExt, Empty};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use std::future::Future;
-use std::pin::Pin;
+use tokio::task::JoinSet;
 use url::Url;
 
-/// What the server is told of who asks.
+/// The `User-Agent` header.
 const USER_AGENT: &str = concat!("crabtalk-fetch/", env!("CARGO_PKG_VERSION"));
 
-/// Longest address of a page: what browsers and servers agree on.
+/// Longest address.
 const MAX_URL_BYTES: usize = 8 * 1024;
 
-/// How much a server may say before the page begins.
+/// Longest headers of a response.
 const MAX_HEADER_BYTES: usize = 64 * 1024;
 
-/// How much of a complaint is read, and how much of it is told.
+/// How much of an error page is read, and how much of it is in the error.
 const MAX_COMPLAINT_BYTES: usize = 16 * 1024;
 const MAX_COMPLAINT_CHARS: usize = 300;
 
 /// A page as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// Where it was found at last, after redirects.
+    /// Its address after redirects.
     pub url: String,
     /// Its type, such as `text/html`.
     pub content_type: String,
     /// Its title, if it has one.
     pub title: Option<String>,
-    /// What it says.
+    /// Its text.
     pub text: String,
-    /// Whether the server had more than is read.
+    /// Whether it was longer than the limit.
     pub cut: bool,
 }
 
@@ -58,13 +57,13 @@ impl std::fmt::Debug for Fetcher {
 }
 
 impl Fetcher {
-    /// One that asks the system for the addresses of names.
+    /// A fetcher with the system's resolver.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self::with_resolver(settings, System)
     }
 
-    /// One that asks somebody else.
+    /// A fetcher with another resolver.
     #[must_use]
     pub fn with_resolver(settings: Settings, resolve: impl Resolve) -> Self {
         let connector = Connector::new(resolve);
@@ -74,13 +73,13 @@ impl Fetcher {
         }
     }
 
-    /// The limits that hold.
+    /// The limits.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// The page at an address, as text; `raw` leaves HTML as it is.
+    /// Fetches a page as text; with `raw`, HTML is not converted.
     pub async fn fetch(&self, url: &str, raw: bool) -> Result<Page, Error> {
         let first = checked(url)?;
         let within = self.settings.timeout();
@@ -120,7 +119,7 @@ impl Fetcher {
         };
         match header(CONTENT_ENCODING).map(str::trim) {
             None | Some("" | "identity") => {}
-            // We asked for none.
+            // The request accepts only `identity`.
             Some(packed) => return Err(not_text(packed)),
         }
         if !status.is_success() {
@@ -151,15 +150,13 @@ impl Fetcher {
     }
 }
 
-/// One request and its answer, on a connection of its own.
+/// A request and its response, on a new connection.
 struct Exchange {
     head: http::response::Parts,
     body: Incoming,
-    /// What moves the bytes; `None` once it has ended.
-    connection: Option<Connection>,
+    /// Drives the connection; aborted when this is dropped.
+    _connection: JoinSet<()>,
 }
-
-type Connection = Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>;
 
 impl Exchange {
     async fn begin(connector: &Connector, settings: &Settings, url: &Url) -> Result<Self, Error> {
@@ -170,39 +167,24 @@ impl Exchange {
             .handshake(TokioIo::new(stream))
             .await
             .map_err(failed)?;
-        let mut connection: Option<Connection> = Some(Box::pin(connection));
-        let answer = sender.send_request(request(url)?);
-        tokio::pin!(answer);
-        let answer = loop {
-            tokio::select! {
-                biased;
-                answer = &mut answer => break answer.map_err(failed)?,
-                ended = driven(&mut connection) => ended.map_err(failed)?,
-            }
-        };
-        let (head, body) = answer.into_parts();
+        let mut driver = JoinSet::new();
+        driver.spawn(async move {
+            // The response has the error.
+            let _ = connection.await;
+        });
+        let response = sender.send_request(request(url)?).await.map_err(failed)?;
+        let (head, body) = response.into_parts();
         Ok(Self {
             head,
             body,
-            connection,
+            _connection: driver,
         })
     }
 
-    /// What comes, up to a limit, and whether there is more.
+    /// The body up to a limit, and whether it is longer.
     async fn body(&mut self, url: &Url, most: usize) -> Result<(Vec<u8>, bool), Error> {
         let mut bytes = Vec::new();
-        loop {
-            let frame = tokio::select! {
-                biased;
-                frame = self.body.frame() => frame,
-                ended = driven(&mut self.connection) => {
-                    ended.map_err(|source| broke_off(url, source))?;
-                    continue;
-                }
-            };
-            let Some(frame) = frame else {
-                return Ok((bytes, false));
-            };
+        while let Some(frame) = self.body.frame().await {
             let frame = frame.map_err(|source| broke_off(url, source))?;
             let Ok(data) = frame.into_data() else {
                 continue;
@@ -213,17 +195,8 @@ impl Exchange {
                 return Ok((bytes, true));
             }
         }
+        Ok((bytes, false))
     }
-}
-
-/// Moves a connection's bytes until it ends; never resolves after that.
-async fn driven(connection: &mut Option<Connection>) -> hyper::Result<()> {
-    let Some(running) = connection else {
-        return std::future::pending().await;
-    };
-    let ended = running.await;
-    *connection = None;
-    ended
 }
 
 fn broke_off(url: &Url, source: hyper::Error) -> Error {
@@ -233,14 +206,14 @@ fn broke_off(url: &Url, source: hyper::Error) -> Error {
     }
 }
 
-/// The address of a page, if it is one that is fetched.
+/// Parses an address and checks that it may be fetched.
 fn checked(text: &str) -> Result<Url, Error> {
     let failed = |why: &str| Error::Url {
         url: text.chars().take(200).collect(),
         why: why.to_owned(),
     };
     if text.len() > MAX_URL_BYTES {
-        return Err(failed("it is longer than servers read"));
+        return Err(failed("it is too long"));
     }
     let mut url = Url::parse(text.trim()).map_err(|e| failed(&e.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") {
@@ -256,7 +229,7 @@ fn checked(text: &str) -> Result<Url, Error> {
     Ok(url)
 }
 
-/// Where a redirect leads.
+/// The target of a redirect.
 fn next(from: &Url, head: &http::response::Parts) -> Result<Url, Error> {
     let target = head.headers.get(LOCATION).map(|to| to.as_bytes());
     let target = target.and_then(|to| std::str::from_utf8(to).ok());
@@ -264,7 +237,7 @@ fn next(from: &Url, head: &http::response::Parts) -> Result<Url, Error> {
         return Err(Error::Status {
             url: from.to_string(),
             status: head.status,
-            text: "it does not say where to".to_owned(),
+            text: "the redirect has no target".to_owned(),
         });
     };
     let joined = from.join(target).map_err(|e| Error::Url {
@@ -294,7 +267,7 @@ fn request(url: &Url) -> Result<Request<Empty<Bytes>>, Error> {
         })
 }
 
-/// A type without its parameters, in small letters.
+/// A content type without its parameters, in lower case.
 fn essence(content_type: &str) -> String {
     let essence = content_type.split(';').next().unwrap_or_default();
     essence.trim().to_ascii_lowercase()
@@ -304,7 +277,7 @@ fn is_html(essence: &str) -> bool {
     matches!(essence, "text/html" | "application/xhtml+xml")
 }
 
-/// Whether something of this type can be read as it is.
+/// Whether content of this type is text.
 fn is_text(essence: &str) -> bool {
     let (kind, name) = essence.split_once('/').unwrap_or((essence, ""));
     let known = [
@@ -326,7 +299,7 @@ fn is_text(essence: &str) -> bool {
     kind == "text" || known.contains(&name) || suffix.is_some_and(|s| known.contains(&s))
 }
 
-/// The beginning of what a server says is wrong, in one line.
+/// The beginning of an error page in one line.
 fn complaint(text: &str, is_html: bool, url: &Url) -> String {
     let text = match is_html {
         true => html::to_markdown(text, url).1,
@@ -340,7 +313,7 @@ fn complaint(text: &str, is_html: bool, url: &Url) -> String {
         .collect()
 }
 
-/// Whether a character is text: nothing that moves a terminal's cursor.
+/// Whether a character is text and does not control a terminal.
 fn is_shown(c: char) -> bool {
     !c.is_control() || matches!(c, '\n' | '\t')
 }

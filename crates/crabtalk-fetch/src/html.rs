@@ -1,11 +1,10 @@
-//! A page to Markdown, for a model or a person to read.
+//! Converts a page to Markdown.
 //!
-//! The page is read as a flat row of tags and texts, without a tree: nothing recurses,
-//! so nesting a hundred thousand deep costs what a hundred thousand tags cost. What a
-//! page has around its text (menus, forms, scripts) is left out, and if it says where
-//! its main part is, that is taken.
+//! The page is read as a flat sequence of tags and texts without a tree, so that deep
+//! nesting cannot overflow the stack. Menus, forms and scripts are left out; the main
+//! part is used if the page declares one.
 //!
-//! Invariant: the work grows with the page's length, whatever is in it.
+//! Invariant: the work is linear in the page's length.
 
 mod writer;
 
@@ -15,37 +14,36 @@ use std::ops::Range;
 use url::Url;
 use writer::Writer;
 
-/// Less than this in a page's main part, and the page is taken whole: many name
-/// a box of three words their article.
+/// Shortest main part; with a shorter one the whole page is used.
 const MIN_MAIN_CHARS: usize = 200;
 
-/// Longest title that is told.
+/// Longest title.
 const MAX_TITLE_CHARS: usize = 300;
 
-/// Its title, and what it says.
+/// The title and the text.
 pub(crate) fn to_markdown(html: &str, base: &Url) -> (Option<String>, String) {
     let mut page = Page::new(base, true);
     page.read(html);
     if page.left_out.is_some() {
-        // A menu that never ends would take the page with it.
+        // A menu that is never closed would hide the rest of the page.
         page = Page::new(base, false);
         page.read(html);
     }
     page.finish()
 }
 
-/// What has no text of the page.
+/// Elements without text of the page.
 const NEVER_TEXT: &str = "script style noscript template svg math iframe object canvas audio video select datalist \
     button textarea";
 
-/// What stands around it.
+/// Elements around the text.
 const AROUND: &str = "nav footer aside form dialog menu";
 
-/// What begins and ends paragraphs.
+/// Elements that are paragraphs.
 const BLOCKS: &str = "p div section article main header footer aside nav figure figcaption table dl dt dd \
     address fieldset details summary form body hgroup caption thead tbody";
 
-/// An element that never holds anything.
+/// Elements without content.
 const VOID: &str = "area base br col embed hr img input link meta source track wbr";
 
 fn is_one_of(names: &str, name: &str) -> bool {
@@ -55,17 +53,17 @@ fn is_one_of(names: &str, name: &str) -> bool {
 struct Page<'a> {
     base: &'a Url,
     writer: Writer,
-    /// Whether what stands around the text is left out.
+    /// Whether elements around the text are left out.
     skip_around: bool,
-    /// The element that is being left out, and how often it was begun within.
+    /// The element that is being left out, and its nesting depth.
     left_out: Option<(String, usize)>,
     in_title: bool,
     title: String,
-    /// Where links that are open lead.
+    /// Targets of open links.
     links: Vec<Option<String>>,
-    /// Cells so far in the row of a table.
+    /// Number of cells in the current row of a table.
     cells: usize,
-    /// The main parts, and how many of them are open.
+    /// The main parts, and the depth of the open ones.
     main: Vec<Range<usize>>,
     main_depth: usize,
 }
@@ -88,7 +86,7 @@ impl<'a> Page<'a> {
 
     fn read(&mut self, html: &str) {
         let mut emitter = DefaultEmitter::default();
-        // Else scripts would be read as tags.
+        // Otherwise scripts would be read as tags.
         emitter.naively_switch_states(true);
         for token in Tokenizer::new_with_emitter(html, emitter) {
             let Ok(token) = token;
@@ -163,7 +161,7 @@ impl<'a> Page<'a> {
             self.main_depth += 1;
         }
         match name {
-            // The title of an image would be none of the page's.
+            // Images have titles, too.
             "title" => self.in_title = self.title.is_empty(),
             "br" => self.writer.line(),
             "hr" => {
@@ -243,11 +241,11 @@ impl<'a> Page<'a> {
     }
 
     fn begin_link(&mut self, href: Option<String>) {
-        // One within another ends the other, as browsers have it.
+        // A link inside a link ends the outer one, as in browsers.
         self.end_link();
         let target = href.and_then(|href| self.base.join(href.trim()).ok());
         let target = target.filter(|to| matches!(to.scheme(), "http" | "https" | "mailto"));
-        // To the page itself: no way to anything.
+        // Leaves out links to the page itself.
         let target = target
             .filter(|to| to[..url::Position::AfterQuery] != self.base[..url::Position::AfterQuery]);
         if target.is_some() {

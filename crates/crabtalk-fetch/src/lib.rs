@@ -1,21 +1,21 @@
-//! Fetches a page over HTTP(S) as text that a model or a person can read.
+//! Fetches a page over HTTP(S) as readable text.
 //!
 //! ```text
-//! settings  config/fetch.toml: limits, and which networks are allowed
-//! address   which addresses are somebody's own network
-//! connect   resolves a name once, judges what came, connects to that
-//! get       the request, redirects and limits
-//! charset   bytes to characters
-//! html      a page to Markdown
+//! settings  config/fetch.toml: limits and allowed networks
+//! address   judges which addresses are not public
+//! connect   resolves a name, judges its addresses, connects
+//! get       requests, redirects and limits
+//! charset   decodes text
+//! html      converts HTML to Markdown
 //! server    the tool of agents
 //! ```
 //!
-//! Invariants: no byte goes to an address that was not judged, whatever named it: the
-//! person's text, a redirect, or a name that resolves to another address the next
-//! time. Size, time and the number of redirects are bounded, and what was cut says so.
+//! Invariants: every address is judged before a byte is sent to it, including targets of
+//! redirects and later lookups of a name; size, time and the number of redirects are
+//! bounded, and a page that was cut says so.
 //!
-//! Absent on purpose: cookies, credentials, scripts, a cache, a proxy. A proxy would
-//! resolve names by itself, so that nothing here could judge them.
+//! Absent on purpose: cookies, credentials, scripts, a cache, a proxy. A proxy resolves
+//! names itself, so that their addresses could not be judged here.
 
 mod address;
 mod charset;

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 #[command(arg_required_else_help = true)]
 struct Cli {
     url: Option<String>,
-    /// Leaves HTML as it is.
+    /// Prints HTML unconverted.
     #[arg(long)]
     raw: bool,
     #[command(subcommand)]

@@ -1,4 +1,4 @@
-//! `config/fetch.toml`: limits, and which networks are allowed.
+//! `config/fetch.toml`: limits and allowed networks.
 
 use ipnet::IpNet;
 use serde::Deserialize;
@@ -7,10 +7,10 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The file is no longer than this; a person wrote it.
+/// Longest file.
 const MAX_FILE_BYTES: u64 = 64 * 1024;
 
-/// What a person may set.
+/// The settings.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
@@ -18,16 +18,15 @@ pub struct Settings {
     /// `["10.1.0.0/16", "127.0.0.1"]`.
     #[serde(deserialize_with = "networks")]
     pub allow: Vec<IpNet>,
-    /// How much of an answer is read. A page of text has some hundred kilobytes.
+    /// Most bytes of a response that are read.
     pub max_bytes: usize,
-    /// How many characters one call of the tool answers; the rest is asked for by
-    /// its beginning.
+    /// Most characters that one call of the tool returns.
     pub max_chars: usize,
-    /// How long all of it may take, redirects included.
+    /// Timeout, including redirects.
     pub timeout_secs: u64,
-    /// How many redirects are followed.
+    /// Most redirects that are followed.
     pub max_redirects: u32,
-    /// Certificates in a PEM file, trusted besides the machine's.
+    /// A PEM file with certificates that are trusted in addition to the machine's.
     pub ca_file: Option<PathBuf>,
 }
 
@@ -36,17 +35,16 @@ impl Default for Settings {
         Self {
             allow: Vec::new(),
             max_bytes: 5 * 1024 * 1024,
-            // Some ten thousand tokens: what a model can read beside other things.
+            // Some ten thousand tokens.
             max_chars: 40_000,
             timeout_secs: 30,
-            // As many as browsers' users meet; loops end early.
             max_redirects: 5,
             ca_file: None,
         }
     }
 }
 
-/// Why settings cannot be used.
+/// Why the settings are invalid.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot use {}: {why}", path.display())]
 pub struct SettingsError {
@@ -55,7 +53,7 @@ pub struct SettingsError {
 }
 
 impl Settings {
-    /// What a file says; the defaults if there is none.
+    /// Reads a file; returns the defaults without one.
     pub fn read(path: &Path) -> Result<Self, SettingsError> {
         let failed = |why: String| SettingsError {
             path: path.to_owned(),
@@ -92,7 +90,7 @@ fn networks<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<IpN
         let single = || text.parse::<IpAddr>().ok().map(IpNet::from);
         network.or_else(single).ok_or_else(|| {
             serde::de::Error::custom(format!(
-                "`{text}` is no network such as 10.0.0.0/8 and no address"
+                "`{text}` is neither a network such as 10.0.0.0/8 nor an address"
             ))
         })
     };

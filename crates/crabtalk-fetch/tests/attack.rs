@@ -49,15 +49,14 @@ impl Resolve for Names {
     }
 }
 
-/// A server that answers each path with bytes as they are, and notes what it was
-/// asked.
+/// A server that answers each path with raw bytes and records the requests.
 struct Server {
     port: u16,
     heads: Arc<Mutex<Vec<String>>>,
     _tasks: JoinSet<()>,
 }
 
-/// What a path gets: bytes, and whether the connection stays open behind them.
+/// The answer of a path: bytes, and whether the connection stays open after them.
 type Script = HashMap<&'static str, (Vec<u8>, bool)>;
 
 impl Server {
@@ -388,17 +387,17 @@ async fn what_is_no_page_to_read_is_said_so() {
     assert!(
         said("/packed")
             .await
-            .ends_with("is `gzip`, which is no text")
+            .ends_with("is `gzip`, which is not text")
     );
     assert!(
         said("/image")
             .await
-            .ends_with("is `image/png`, which is no text")
+            .ends_with("is `image/png`, which is not text")
     );
     assert!(
         said("/pdf")
             .await
-            .ends_with("is `application/pdf`, which is no text")
+            .ends_with("is `application/pdf`, which is not text")
     );
     for (url, why) in [
         ("ftp://example.org/", "only http and https"),

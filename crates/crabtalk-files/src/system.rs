@@ -93,7 +93,6 @@ pub(crate) fn changed(metadata: &Metadata) -> Option<SystemTime> {
 
 /// Whether the nearest folder that exists lies on a file system that answers
 /// at once and counts finely.
-#[cfg(target_os = "linux")]
 pub(crate) fn is_local(folder: &Path) -> bool {
     /// Magic numbers of statfs(2): ext2 to ext4, XFS, Btrfs, F2FS, ZFS,
     /// bcachefs, tmpfs and overlayfs.
@@ -111,9 +110,4 @@ pub(crate) fn is_local(folder: &Path) -> bool {
         .ancestors()
         .find_map(|at| rustix::fs::statfs(at).ok());
     found.is_some_and(|stat| LOCAL.contains(&(stat.f_type as u32)))
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn is_local(_: &Path) -> bool {
-    false
 }

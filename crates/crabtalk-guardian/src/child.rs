@@ -328,7 +328,6 @@ fn wake(child: &tokio::process::Child) {
 
 /// Ends a guardian that does not do its work, and does its work.
 async fn end_guardian(child: &mut tokio::process::Child) {
-    #[cfg(target_os = "linux")]
     if let Some(pid) = child.id() {
         let below = move || crate::processes::kill_below(pid.cast_signed());
         if !matches!(tokio::task::spawn_blocking(below).await, Ok(Ok(_))) {

@@ -15,17 +15,18 @@
 //! Absent on purpose: permission, and what a process is for. Configuration and
 //! environment come as values.
 
+#[cfg(not(target_os = "linux"))]
+compile_error!("CrabTalk needs Linux: its sandbox and guardian have no equivalent elsewhere");
+
 mod child;
 mod environment;
+mod mark;
 mod peer;
+mod processes;
 mod program;
 mod reaper;
 mod sandbox;
-
-#[cfg(target_os = "linux")]
-mod mark;
-#[cfg(target_os = "linux")]
-mod processes;
+pub mod sockets;
 
 pub use child::{Child, Command, Error, ExitStatus, Guardian, Streams};
 pub use environment::child_environment;

@@ -11,27 +11,20 @@
 //! an answer is about the process that connected, which a descriptor holds,
 //! and not about whoever has its number by now.
 
+use crate::mark;
+use crate::processes::{self, Stat};
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
-#[cfg(target_os = "linux")]
-use {
-    crate::mark,
-    crate::processes::{self, Stat},
-    std::os::fd::AsFd,
-};
-
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests;
 
 /// Most ancestors of a peer that are looked at; real chains have a dozen.
-#[cfg(target_os = "linux")]
 const MAX_ANCESTORS: usize = 512;
 
 /// How often the way up is begun again because a process on it has ended. A
 /// shell that leaves its background job ends once; who ends more often is
 /// making it hard to tell.
-#[cfg(target_os = "linux")]
 const MAX_RESTARTS: usize = 8;
 
 /// Why a peer is not talked to.
@@ -62,24 +55,26 @@ pub enum Refusal {
 pub struct Peers {
     /// The limit that a peer has if it is not marked. Taken once: a command
     /// may lower the daemon's own later on.
-    #[cfg(target_os = "linux")]
     unmarked: u64,
 }
 
-#[cfg(target_os = "linux")]
 impl Default for Peers {
     fn default() -> Self {
         Self::new()
     }
 }
 
-#[cfg(target_os = "linux")]
 impl Peers {
     /// To be made before the first command starts.
     pub fn new() -> Self {
         Self {
             unmarked: mark::own(),
         }
+    }
+
+    /// The limit of a process that no guardian started.
+    pub(crate) fn unmarked(&self) -> u64 {
+        self.unmarked
     }
 
     /// Whether a peer may be talked to. `handle` is a pidfd from the socket;
@@ -131,12 +126,10 @@ impl Peers {
     }
 }
 
-#[cfg(target_os = "linux")]
 fn look(pid: i32) -> Result<Stat, Refusal> {
     Stat::of(pid).map_err(|e| refusal(pid, e))
 }
 
-#[cfg(target_os = "linux")]
 fn refusal(pid: i32, source: io::Error) -> Refusal {
     use rustix::io::Errno;
     let own_lack = [Errno::MFILE, Errno::NFILE, Errno::NOMEM].map(Errno::raw_os_error);
@@ -150,7 +143,6 @@ fn refusal(pid: i32, source: io::Error) -> Refusal {
 /// child, since whoever was given its number afterwards is younger; or else if the
 /// child still names it after it was read. So every step leads from a process to
 /// its parent; a chain that breaks is begun again.
-#[cfg(target_os = "linux")]
 fn descends(
     peer: Stat,
     me: i32,
@@ -205,28 +197,4 @@ fn descends(
         }
     }
     Err(broken.unwrap_or_else(|| refusal(pid, io::ErrorKind::NotFound.into())))
-}
-
-#[cfg(not(target_os = "linux"))]
-impl Default for Peers {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-impl Peers {
-    /// No guardian runs here.
-    pub fn new() -> Self {
-        Self {}
-    }
-
-    /// Nobody is refused.
-    pub fn judge(
-        &self,
-        _pid: i32,
-        _handle: Result<Option<BorrowedFd<'_>>, &io::Error>,
-    ) -> Result<(), Refusal> {
-        Ok(())
-    }
 }

@@ -6,32 +6,20 @@
 //! Invariant: a child that somebody here started without a guardian is left
 //! alone, as long as it stays in this process's session.
 
+use crate::mark;
+use crate::processes::{self, Process, Stat};
+use rustix::process::{Pid, Signal, WaitOptions, geteuid, kill_process_group, waitpid};
+use std::collections::HashSet;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use tokio::process::{Child, Command};
 
-#[cfg(target_os = "linux")]
-use {
-    crate::mark,
-    crate::processes::{self, Process, Stat},
-    rustix::process::{Pid, Signal, WaitOptions, geteuid, kill_process_group, waitpid},
-    std::collections::HashSet,
-    std::sync::{Mutex, MutexGuard, PoisonError},
-    std::time::{Duration, Instant},
-};
-
-/// How long a sweep goes on in which nothing ends, before it leaves the rest to the
-/// next one: what was killed ends at once, and on a busy machine a while later.
-#[cfg(target_os = "linux")]
-const SWEEP_FOR: Duration = Duration::from_secs(5);
-
-/// How long it goes on at most, where there are always more to end: some hundreds take
-/// twenty seconds on a machine that does much else.
-#[cfg(target_os = "linux")]
-const SWEEP_AT_MOST: Duration = Duration::from_secs(60);
+/// How long a sweep lasts; the next one continues it. A busy machine ends some
+/// hundred processes in that time.
+const SWEEP_FOR: Duration = Duration::from_secs(20);
 
 /// How long one killed orphan is waited for before the next is looked at.
-#[cfg(target_os = "linux")]
 const ORPHAN_WAIT: Duration = Duration::from_millis(50);
 
 /// The guardians that this process started, and thereby what fell to it when
@@ -43,24 +31,19 @@ pub struct Children(Arc<Register>);
 struct Register {
     /// Whether orphans fall to this process, so that sweeping makes sense.
     adopts: bool,
-    #[cfg(target_os = "linux")]
     known: Mutex<HashSet<Process>>,
     /// The limit that a child has if it is not marked. Taken once: a command
     /// may lower this process's own later on.
-    #[cfg(target_os = "linux")]
     unmarked: u64,
 }
 
 /// Keeps a child known; dropped after the child was waited for.
 #[derive(Debug)]
 pub struct Known {
-    #[cfg(target_os = "linux")]
     register: Arc<Register>,
-    #[cfg(target_os = "linux")]
     process: Option<Process>,
 }
 
-#[cfg(target_os = "linux")]
 impl Drop for Known {
     fn drop(&mut self) {
         if let Some(process) = self.process {
@@ -69,7 +52,6 @@ impl Drop for Known {
     }
 }
 
-#[cfg(target_os = "linux")]
 impl Register {
     fn known(&self) -> MutexGuard<'_, HashSet<Process>> {
         // Nothing under this lock can leave the set half-changed.
@@ -86,7 +68,6 @@ pub struct Swept {
     pub left: Vec<i32>,
 }
 
-#[cfg(target_os = "linux")]
 impl Children {
     /// Makes this process the one that orphans fall to. The daemon calls it
     /// once, at its start; children that exist by then stay known.
@@ -157,15 +138,13 @@ impl Children {
     }
 }
 
-#[cfg(target_os = "linux")]
 impl Register {
     /// Ends orphans in rounds, since the children of what was ended fall to us.
     /// A round looks at this process's own children, and at nothing else: what
     /// an orphan costs does not grow with what else runs.
     fn sweep(&self) -> Swept {
         let mut swept = Swept::default();
-        let mut give_up = Instant::now() + SWEEP_FOR;
-        let at_most = Instant::now() + SWEEP_AT_MOST;
+        let give_up = Instant::now() + SWEEP_FOR;
         loop {
             let orphans = self.orphans();
             let killed: Vec<bool> = orphans.iter().map(|orphan| kill(*orphan)).collect();
@@ -178,13 +157,9 @@ impl Register {
                     swept.left.push(orphan.pid);
                 }
             }
-            let now = Instant::now();
-            if swept.ended > before {
-                give_up = (now + SWEEP_FOR).min(at_most);
-            }
             // Processes that may not be killed are another user's.
             let hopeless = swept.ended == before && !killed.contains(&true);
-            if hopeless || now > give_up {
+            if hopeless || Instant::now() > give_up {
                 return swept;
             }
         }
@@ -215,7 +190,6 @@ impl Register {
 
 /// Kills an orphan, and its whole group in one step: who forks within it does
 /// not get away. Whether the orphan itself may be killed.
-#[cfg(target_os = "linux")]
 fn kill(orphan: Process) -> bool {
     let killed = orphan.signal(Signal::KILL).is_ok();
     // It is ours to wait for and was not, so it keeps its number and its group.
@@ -234,7 +208,6 @@ fn kill(orphan: Process) -> bool {
 }
 
 /// Takes a killed child off the process table; `false` if it does not end.
-#[cfg(target_os = "linux")]
 fn reap(orphan: Process, give_up: Instant) -> bool {
     let pid = Pid::from_raw(orphan.pid);
     let gone = || {
@@ -254,12 +227,10 @@ fn reap(orphan: Process, give_up: Instant) -> bool {
 }
 
 /// Unknown counts as within: nobody is ended by a guess.
-#[cfg(target_os = "linux")]
 fn is_in_own_session(child: &Stat) -> bool {
     Stat::of(own_pid()).map_or(true, |own| own.session == child.session)
 }
 
-#[cfg(target_os = "linux")]
 fn own_pid() -> i32 {
     std::process::id().cast_signed()
 }
@@ -268,37 +239,7 @@ fn own_pid() -> i32 {
 /// other processes of the same user; commands of agents are such. Root sees
 /// them all the same. The price: no core dumps, no debugger. The daemon calls
 /// it once, at its start.
-#[cfg(target_os = "linux")]
 pub fn conceal() -> io::Result<()> {
     use rustix::process::{DumpableBehavior, set_dumpable_behavior};
     Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
-}
-
-/// There is nothing to switch off here.
-#[cfg(not(target_os = "linux"))]
-pub fn conceal() -> io::Result<()> {
-    Ok(())
-}
-
-#[cfg(not(target_os = "linux"))]
-impl Children {
-    /// Orphans cannot be told apart here; nothing is adopted.
-    pub fn adopt() -> io::Result<Self> {
-        Ok(Self::default())
-    }
-
-    /// Starts a child.
-    pub fn spawn(&self, command: &mut Command) -> io::Result<(Child, Known)> {
-        Ok((command.spawn()?, Known {}))
-    }
-
-    /// Nothing is adopted, so nothing is ended.
-    pub async fn sweep(&self) -> Swept {
-        Swept::default()
-    }
-
-    /// Never ends by itself.
-    pub async fn watch(&self) -> io::Result<()> {
-        std::future::pending().await
-    }
 }

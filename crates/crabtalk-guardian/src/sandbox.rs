@@ -8,35 +8,25 @@
 
 use std::path::PathBuf;
 
+pub(crate) mod apart;
 mod builder;
+mod filter;
+mod landlocked;
 mod links;
 mod lists;
+pub(crate) mod loopback;
+mod mounts;
+mod plan;
 mod policy;
 mod repository;
+pub(crate) mod root;
 mod secrets;
 mod walls;
 
-#[cfg(target_os = "linux")]
-pub(crate) mod apart;
-#[cfg(target_os = "linux")]
-mod filter;
-#[cfg(target_os = "linux")]
-mod landlocked;
-#[cfg(target_os = "linux")]
-pub(crate) mod loopback;
-#[cfg(target_os = "linux")]
-mod mounts;
-#[cfg(target_os = "linux")]
-mod plan;
-#[cfg(target_os = "linux")]
-pub(crate) mod root;
-
 pub use builder::PolicyBuilder;
-#[cfg(target_os = "linux")]
 pub use landlocked::version as landlock_version;
 pub use policy::{Right, SandboxPolicy, Spot};
 pub use walls::Walls;
-#[cfg(target_os = "linux")]
 pub(crate) use {
     filter::filter,
     landlocked::Fence,
@@ -76,14 +66,7 @@ impl Default for SandboxConfig {
     }
 }
 
-/// The version of landlock here; there is none elsewhere.
-#[cfg(not(target_os = "linux"))]
-pub fn landlock_version() -> Option<u8> {
-    None
-}
-
 /// An error that says what is missing for a sandbox.
-#[cfg(target_os = "linux")]
 pub(crate) fn lacks(what: &str) -> String {
     format!(
         "the sandbox cannot be set up, so the command was not run: {what}. `crabtalk doctor` says what this machine lacks; `escalate` with a reason asks for outside the sandbox"

@@ -2,7 +2,6 @@
 //! them is this very test program where it has to be killed, started again to
 //! play a part.
 #![cfg(test)]
-#![cfg(target_os = "linux")]
 
 use crabtalk_guardian::{
     Child, Children, Command, ExitStatus, Guardian, GuardianCommand, PolicyBuilder, Run,

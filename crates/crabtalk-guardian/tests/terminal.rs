@@ -1,7 +1,6 @@
 //! A sandboxed program in a terminal keeps the terminal, and its walls.
 
 #![cfg(test)]
-#![cfg(target_os = "linux")]
 
 use crabtalk_guardian::{
     GuardianCommand, PolicyBuilder, Run, SandboxConfig, Spot, TerminalCommand, child_environment,

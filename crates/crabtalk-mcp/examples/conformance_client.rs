@@ -45,7 +45,7 @@ impl Http for Plain {
                 _ = &mut connection => return Err(HttpError::Broken("closed".into())),
             };
             let (parts, incoming) = answer.into_parts();
-            // The connection is moved by whoever reads.
+            // Reading the body drives the connection.
             let state = (incoming, connection, sender);
             let body = stream::unfold(state, |(mut incoming, mut connection, sender)| async move {
                 loop {
@@ -114,8 +114,7 @@ fn arguments(tool: &str) -> Value {
 /// How often a person tries another login.
 const LOGINS: usize = 2;
 
-/// Where a browser would return to; nobody listens there, since what it brings is
-/// read from where it is sent.
+/// The redirect address; the code is read from the redirect itself.
 const REDIRECT: &str = "http://127.0.0.1:3999/callback";
 
 /// The scenario in which no person is there.
@@ -134,7 +133,7 @@ fn registered_by_hand() -> OAuthClient {
     }
 }
 
-/// Waits for the server; where it wants a login, there is one.
+/// Waits for the server, and logs in if it demands that.
 async fn connected(servers: &Servers, settings: &Settings) -> Result<(), String> {
     let mut logins = 0;
     loop {

@@ -1,10 +1,9 @@
-//! What of an answer is read: so many bytes and values, and then the reason in its place.
+//! Reads answers over HTTP up to a limit.
 //!
-//! Invariants: a call whose answer is too much ends with that as its answer; of a stream
-//! whose events are no answers nothing is invented.
+//! Invariant: a call whose answer is too long fails with the reason. Nothing is added to
+//! a stream of events that answers no call.
 
 use crate::http::{Body, HttpError};
-use crate::values::{self, Values};
 use bytes::Bytes;
 use futures_core::Stream;
 use futures_util::StreamExt;
@@ -12,49 +11,44 @@ use rmcp::model::{ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_client::SseError;
 use sse_stream::Sse;
 
-/// Longest answer that is no stream: the longest frame of our own protocol.
+/// Longest answer that is not a stream: the longest frame of our own protocol.
 pub(crate) const MAX_BODY: usize = 16 << 20;
 
-/// Longest event of a stream, as for an answer that is none.
+/// Longest event of a stream.
 pub(crate) const MAX_EVENT: usize = MAX_BODY;
 
-/// How much is shown of what is no message.
+/// How much is shown of an answer that is not a message.
 const MAX_SHOWN: usize = 200;
 
 pub(crate) type Events = futures_util::stream::BoxStream<'static, Result<Sse, SseError>>;
 
-/// Ends a stream of events in which one does not end, or has more values than are read.
+/// Ends a stream at an event that is longer than the limit.
 pub(crate) fn bounded(body: Body) -> impl Stream<Item = Result<Bytes, HttpError>> + Send {
-    let (mut length, mut line) = (0usize, 0usize);
-    let mut values = Values::default();
+    let (mut event, mut line) = (0usize, 0usize);
     body.map(move |bytes| {
         let bytes = bytes?;
         for byte in bytes.iter() {
-            values.add(*byte);
             match byte {
-                b'\n' if line == 0 => (length, values) = (0, Values::default()),
+                b'\n' if line == 0 => event = 0,
                 b'\n' => line = 0,
                 b'\r' => {}
                 _ => line += 1,
             }
-            if matches!(byte, b'\n' | b'\r') {
-                values.end_line();
-            }
-            if values.are_too_many() {
-                return Err(HttpError::TooMuch(values::too_many()));
-            }
-            length += 1;
+            event += 1;
         }
-        if length > MAX_EVENT {
-            let why = format!("its answer has more than {MAX_EVENT} bytes");
-            return Err(HttpError::TooMuch(why));
+        match event > MAX_EVENT {
+            true => Err(too_long()),
+            false => Ok(bytes),
         }
-        Ok(bytes)
     })
 }
 
-/// Ends the stream of an answer that is too much with the reason, as the answer: the
-/// library would ask for the rest of it again, and say nothing of it in the end.
+fn too_long() -> HttpError {
+    HttpError::TooMuch(format!("its answer has more than {MAX_BODY} bytes"))
+}
+
+/// Ends the stream of an answer that is too long with the reason as the answer. The
+/// library would request the rest of it again and report nothing in the end.
 pub(crate) fn answered(events: Events, id: RequestId) -> Events {
     let told = events.scan(false, move |is_over, event| {
         let error = match &event {
@@ -76,47 +70,32 @@ pub(crate) fn answered(events: Events, id: RequestId) -> Events {
     told.boxed()
 }
 
-/// What stands for an answer that is too much.
+/// The error in place of an answer that is too long.
 pub(crate) fn too_much(why: String, id: RequestId) -> ServerJsonRpcMessage {
     let error = ErrorData::new(ErrorCode::INTERNAL_ERROR, why, None);
     ServerJsonRpcMessage::error(error, Some(id))
 }
 
-/// Takes an answer that is no stream, up to its bound.
+/// Reads an answer that is not a stream.
 pub(crate) async fn read(mut body: Body) -> Result<Vec<u8>, HttpError> {
     let mut whole = Vec::new();
     while let Some(bytes) = body.next().await {
         let bytes = bytes?;
         if whole.len() + bytes.len() > MAX_BODY {
-            let why = format!("its answer has more than {MAX_BODY} bytes");
-            return Err(HttpError::TooMuch(why));
+            return Err(too_long());
         }
         whole.extend_from_slice(&bytes);
     }
     Ok(whole)
 }
 
-/// What a whole answer says.
-pub(crate) enum Said {
-    Message(Box<ServerJsonRpcMessage>),
-    /// It has more values than are read.
-    TooMuch(String),
-    /// It is no message; why, and how it begins.
-    Nonsense(String),
-}
-
-/// Reads an answer that is no stream.
-pub(crate) fn said(text: &[u8]) -> Said {
-    if values::has_too_many(text) {
-        return Said::TooMuch(values::too_many());
-    }
-    match serde_json::from_slice(text) {
-        Ok(message) => Said::Message(Box::new(message)),
-        Err(why) => {
-            let shown = String::from_utf8_lossy(&text[..text.len().min(MAX_SHOWN)]);
-            Said::Nonsense(format!(
-                "its answer is no message of the protocol ({why}): {shown:?}"
-            ))
-        }
-    }
+/// Parses an answer that is not a stream.
+///
+/// # Errors
+/// The parser's error and the beginning of the answer.
+pub(crate) fn message(text: &[u8]) -> Result<ServerJsonRpcMessage, String> {
+    serde_json::from_slice(text).map_err(|why| {
+        let shown = String::from_utf8_lossy(&text[..text.len().min(MAX_SHOWN)]);
+        format!("its answer is not a message of the protocol ({why}): {shown:?}")
+    })
 }

@@ -1,8 +1,8 @@
-//! One call of a tool: it ends with an answer, in time, or with its link.
+//! One call of a tool, which ends with an answer, at its timeout, or with its link.
 //!
-//! Invariants: a call that is dropped is cancelled at the server; while a person
-//! is asked, the call's time stands still; a server has so many calls at once, and
-//! asks so many questions in each.
+//! Invariants: dropping a call cancels it at the server; the timeout is suspended while
+//! a person is asked; the number of concurrent calls of a server, and of questions in
+//! each, is bounded.
 
 use crate::elicit;
 use crate::handler::{Answered, Heard};
@@ -22,41 +22,41 @@ use tokio::sync::SemaphorePermit;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::task::TaskTracker;
 
-/// A call that shows progress may take so many times its silence, then it ends.
+/// Longest duration of a call that reports progress, in multiples of its timeout.
 const MAX_TURNS: u32 = 60;
 
-/// Signs of progress are told at most so often; a stream is read by people.
+/// Least time between two progress events, which people read.
 const TELL_EVERY: Duration = Duration::from_millis(200);
 
-/// Bytes of a message of progress that are told.
+/// Longest message of a progress event, in bytes.
 const MAX_MESSAGE: usize = 200;
 
-/// How long telling a server of a cancellation may take.
+/// Timeout for sending a cancellation.
 const CANCEL_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long it may take until it is known why a connection has ended.
+/// How long a call waits for the reason why its connection has ended.
 const TOLD_WITHIN: Duration = Duration::from_secs(5);
 
-/// Questions that a person is asked in one call; the others are declined.
+/// Questions that are put to a person in one call; others are declined.
 const MAX_QUESTIONS: usize = 16;
 
-/// What is called.
+/// The parameters of a call.
 pub(crate) struct Wanted<'a> {
     pub(crate) settings: &'a Settings,
     /// The server's own name for it.
     pub(crate) raw: &'a str,
     pub(crate) arguments: JsonObject,
-    /// Told the server beside the arguments.
+    /// Sent to the server besides the arguments.
     pub(crate) meta: Option<JsonObject>,
-    /// Whose call it is, so that nobody else is asked.
+    /// The conversation whose people are asked.
     pub(crate) conversation: String,
 }
 
-/// Tells the server when nobody waits any more.
+/// Cancels a request at the server when it is dropped.
 pub(crate) struct CancelOnDrop<'a> {
     pub(crate) peer: &'a Peer<RoleClient>,
     pub(crate) tasks: &'a TaskTracker,
-    /// `None` once there is nothing to cancel.
+    /// `None` once the request has ended.
     pub(crate) id: Option<RequestId>,
     pub(crate) why: &'static str,
 }
@@ -76,10 +76,10 @@ impl Drop for CancelOnDrop<'_> {
     }
 }
 
-/// A call that is under way, and its turn.
+/// A call in flight with its permit.
 type Begun<'a> = (SemaphorePermit<'a>, RequestHandle<RoleClient>);
 
-/// Sends a call when its turn comes, within the call's time.
+/// Sends a call when a permit is free, within the call's timeout.
 async fn begin<'a>(
     link: &'a Link,
     raw: &str,
@@ -127,7 +127,7 @@ pub(crate) async fn call(
         peer: &link.peer,
         tasks,
         id: Some(id),
-        why: "nobody waits for it any more",
+        why: "the caller is gone",
     };
     let mut until = Instant::now() + silence;
     let mut at_most = Instant::now() + silence * MAX_TURNS;
@@ -145,7 +145,7 @@ pub(crate) async fn call(
                     }
                 }
                 Heard::Question { answer, .. } if questions >= MAX_QUESTIONS => {
-                    // Its call may have ended meanwhile.
+                    // The server may have cancelled the question.
                     let _ = answer.send(Answered::Decline);
                 }
                 Heard::Question { message, schema, answer } => {
@@ -158,7 +158,7 @@ pub(crate) async fn call(
                     at_most += asked.elapsed();
                 }
             },
-            // What was heard before is told before.
+            // After the events that came before it.
             answer = &mut handle.rx => {
                 cancel.id = None;
                 return match answer {
@@ -190,18 +190,17 @@ fn gone(link: &Link) -> String {
     }
     let why = link.over.get().map(|why| format!(" ({why})"));
     let why = why.unwrap_or_default();
-    format!("the server ended before it answered{why}; nobody knows how far the call got")
+    format!("the server ended before it answered{why}; the call may have taken effect")
 }
 
-/// The library's end of a connection comes before what is known of it.
+/// The library reports the end of a connection before the reason is known.
 async fn closed(link: &Link) -> String {
-    // Whoever owns the connection notices at once, but for a program that closed its
-    // pipes and goes on.
+    // Cancelled at once, except for a program that closed its pipes and runs on.
     let _ = timeout(TOLD_WITHIN, link.gone.cancelled()).await;
     gone(link)
 }
 
-/// Asks, for as long as there is somebody to answer to.
+/// Asks a person for as long as the server can take the answer.
 async fn answered(
     link: &Link,
     server: &str,
@@ -231,22 +230,22 @@ fn progress(params: ProgressNotificationParam) -> Progress {
 
 #[expect(
     clippy::wildcard_enum_match_arm,
-    reason = "whatever else it is, it is no answer to a call"
+    reason = "any other result is an error"
 )]
 fn result(answer: ServerResult) -> Result<CallToolResult, String> {
     match answer {
         ServerResult::CallToolResult(result) => Ok(result),
-        // What has no field that is known, such as an empty answer.
+        // Results without a known field, such as an empty one.
         ServerResult::EmptyResult(_) => Ok(CallToolResult::success(Vec::new())),
         ServerResult::CustomResult(custom) => serde_json::from_value(custom.0)
-            .map_err(|e| format!("its answer is no result of a tool: {e}")),
-        _ => Err("its answer is no result of a tool".into()),
+            .map_err(|e| format!("its answer is not a tool result: {e}")),
+        _ => Err("its answer is not a tool result".into()),
     }
 }
 
 #[expect(
     clippy::wildcard_enum_match_arm,
-    reason = "the library's list is open, and its words do for the rest"
+    reason = "the library may add variants, whose text suffices"
 )]
 fn failed(error: &ServiceError, link: &Link) -> String {
     match error {
@@ -266,7 +265,7 @@ fn failed(error: &ServiceError, link: &Link) -> String {
     }
 }
 
-/// Whether the server refused whoever called, somewhere below.
+/// Whether one of the causes is a refusal for lack of authorization.
 fn wants_login(error: &(dyn std::error::Error + 'static)) -> bool {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes

@@ -1,25 +1,24 @@
-//! A server's question, as questions to a person and back (COMP-1).
+//! Puts a server's form to a person, one question for each field (COMP-1).
 //!
-//! Invariants: whoever is asked sees which server asks, and may decline before
-//! answering anything; what they answer has the type that was asked for; what
-//! they leave empty becomes the default that the server named.
+//! Invariants: the first question names the server and can be declined; answers have
+//! the type of their field; an empty answer becomes the server's default.
 
 use crate::handler::Answered;
 use crabtalk_domain::tool::Caller;
 use crabtalk_domain::{AskOption, AskQuestion};
 use serde_json::{Map, Value, json};
 
-/// How often somebody may mistype.
+/// Attempts for each field.
 const MAX_TRIES: usize = 3;
 
-/// Fields of a form, and choices of a field: what fits a screen.
+/// Most fields of a form and most choices of a field, to fit a screen.
 const MAX_FIELDS: usize = 20;
 const MAX_CHOICES: usize = 20;
 
-/// Bytes of a choice: a line.
+/// Longest choice, in bytes.
 const MAX_CHOICE: usize = 200;
 
-/// Bytes of one text of the server's: what fits a screen.
+/// Longest text of the server's, in bytes.
 const MAX_TEXT: usize = 2000;
 
 const ACCEPT: &str = "Answer";
@@ -68,7 +67,7 @@ async fn answer_to(caller: &dyn Caller, question: AskQuestion) -> Option<String>
     }
 }
 
-/// Asks for one field until the answer fits it. `None`: it stays out.
+/// Asks for one field until the answer is valid; `None` leaves the field out.
 async fn filled(
     server: &str,
     field: &Field<'_>,
@@ -112,7 +111,7 @@ fn opening(server: &str, message: &str, fields: &[Field<'_>]) -> AskQuestion {
     }
 }
 
-/// One line of it, short enough for a screen.
+/// The text as one bounded line.
 fn cut(text: &str) -> String {
     let text = &text[..text.floor_char_boundary(MAX_TEXT)];
     text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -194,7 +193,7 @@ impl Field<'_> {
             Some("boolean") => vec![option("yes", ""), option("no", "")],
             _ => {
                 let choices = self.choices();
-                // One that is cut would be no answer.
+                // A shortened choice could not be sent back.
                 let short = choices
                     .iter()
                     .filter(|(value, _)| value.len() <= MAX_CHOICE);
@@ -221,7 +220,7 @@ impl Field<'_> {
         self.schema.get("default").filter(|value| !value.is_null())
     }
 
-    /// What an answer means, or what is wrong with it.
+    /// Parses an answer; an error is shown with the next attempt.
     fn read(&self, answer: &str) -> Result<Option<Value>, String> {
         if (answer.is_empty() || answer.eq_ignore_ascii_case("default"))
             && let Some(default) = self.default()
@@ -250,7 +249,7 @@ impl Field<'_> {
         if !choices.is_empty() {
             return chosen(answer).map(Some);
         }
-        let value = match self.schema["type"].as_str() {
+        Ok(Some(match self.schema["type"].as_str() {
             Some("boolean") => match answer.to_ascii_lowercase().as_str() {
                 "yes" | "y" | "true" | "1" => json!(true),
                 "no" | "n" | "false" | "0" => json!(false),
@@ -268,26 +267,7 @@ impl Field<'_> {
                 json!(number)
             }
             _ => json!(answer),
-        };
-        self.within(&value).map(|()| Some(value))
-    }
-
-    /// Whether a value keeps to the bounds of its field.
-    fn within(&self, value: &Value) -> Result<(), String> {
-        let bound = |name: &str| self.schema[name].as_f64();
-        let measured = match value {
-            Value::Number(number) => number.as_f64().map(|n| (n, "minimum", "maximum")),
-            Value::String(text) => Some((text.chars().count() as f64, "minLength", "maxLength")),
-            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
-        };
-        let Some((measured, least, most)) = measured else {
-            return Ok(());
-        };
-        match (bound(least), bound(most)) {
-            (Some(bound), _) if measured < bound => Err(format!("{least} is {bound}")),
-            (_, Some(bound)) if measured > bound => Err(format!("{most} is {bound}")),
-            _ => Ok(()),
-        }
+        }))
     }
 }
 
@@ -324,7 +304,7 @@ mod tests {
     fn form() -> Value {
         json!({"type": "object", "required": ["age"], "order": ["age", "name", "ok", "color", "tags"], "properties": {
             "name": {"type": "string", "default": "Ann"},
-            "age": {"type": "integer", "minimum": 18},
+            "age": {"type": "integer"},
             "ok": {"type": "boolean"},
             "color": {"type": "string", "enum": ["red", "blue"], "enumNames": ["Red", "Blue"]},
             "tags": {"type": "array", "items": {"enum": ["a", "b"]}},
@@ -333,7 +313,7 @@ mod tests {
 
     #[tokio::test]
     async fn answers_have_the_types_of_their_fields() {
-        let answers = ["answer", "many", "17", "18", "", "yes", "Blue", "a, b"];
+        let answers = ["answer", "many", "18", "", "yes", "Blue", "a, b"];
         let (answered, asked) = answered(form(), &answers).await;
         let Answered::Accept(content) = answered else {
             panic!("{asked:?}")
@@ -345,7 +325,7 @@ mod tests {
             asked[0].contains("files") && asked[0].contains("Which?"),
             "{asked:?}"
         );
-        assert!(asked[2].contains("whole number") && asked[3].contains("minimum is 18"));
+        assert!(asked[2].contains("whole number"));
     }
 
     #[tokio::test]

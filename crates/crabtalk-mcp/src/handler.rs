@@ -1,7 +1,7 @@
-//! What a server says by itself: progress, questions, that its tools changed.
+//! Messages that a server sends on its own: progress, questions, changes of its tools.
 //!
-//! Invariant: a question of a server reaches the people of one conversation only,
-//! that whose call it belongs to; where that cannot be told it is declined.
+//! Invariant: a question reaches only the people of the conversation whose call caused
+//! it; it is declined if that call cannot be determined.
 
 use crate::streamable::Streamable;
 use rmcp::handler::client::ClientHandler;
@@ -17,10 +17,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, mpsc, oneshot};
 
-/// Signs of life of a call that wait to be told; more than a stream shows.
+/// Most messages of one call that wait for its caller.
 const MAX_WAITING: usize = 16;
 
-/// What a call hears of its server.
+/// A message of the server about a call.
 pub(crate) enum Heard {
     Progress(ProgressNotificationParam),
     /// A question, as the schema of a form, and where the answer goes.
@@ -31,7 +31,7 @@ pub(crate) enum Heard {
     },
 }
 
-/// What somebody answered.
+/// A person's answer to a form.
 pub(crate) enum Answered {
     Accept(Value),
     Decline,
@@ -56,7 +56,7 @@ impl Calls {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Listens for what is said of a call, until the receiver's end.
+    /// Subscribes to the messages about a call until the guard is dropped.
     pub(crate) fn listen(
         self: &Arc<Self>,
         token: NumberOrString,
@@ -81,7 +81,7 @@ impl Calls {
         self.all().len()
     }
 
-    /// Whom a question is for.
+    /// The call that a question belongs to.
     fn asked(&self, origin: Option<&InboundStreamOrigin>) -> Option<mpsc::Sender<Heard>> {
         let calls = self.all();
         if let Some(InboundStreamOrigin::OutboundRequest(id)) = origin {
@@ -120,7 +120,7 @@ impl ClientHandler for Handler {
         let capabilities = ClientCapabilities::builder().enable_elicitation().build();
         let us = Implementation::new("crabtalk", env!("CARGO_PKG_VERSION"));
         let mut config = ClientConfig::new(capabilities, us);
-        // Later ones have no handshake to name them in.
+        // Later versions have no handshake.
         config.protocol_version = ProtocolVersion::LATEST_WITH_INITIALIZE;
         config
     }
@@ -137,7 +137,7 @@ impl ClientHandler for Handler {
                 .map(|call| call.tell.clone())
         };
         if let Some(tell) = tell {
-            // One that is not taken in time is older news than the next.
+            // A later report supersedes one that finds no room.
             let _ = tell.try_send(Heard::Progress(params));
         }
     }
@@ -154,7 +154,7 @@ impl ClientHandler for Handler {
         let declined = ElicitResult::new(ElicitationAction::Decline);
         #[expect(
             clippy::wildcard_enum_match_arm,
-            reason = "what is no form was not offered by us"
+            reason = "only forms are among our capabilities"
         )]
         let (message, schema) = match request {
             ElicitRequestParams::FormElicitationParams {
@@ -171,7 +171,7 @@ impl ClientHandler for Handler {
         }
         let origin = context.extensions.get::<InboundStreamOrigin>();
         let Some(tell) = self.calls.asked(origin) else {
-            tracing::info!(server = %self.server, "a question of an MCP server is declined: it belongs to no call, or nobody can tell to which");
+            tracing::info!(server = %self.server, "declined a question of an MCP server: its call cannot be determined");
             return Ok(declined);
         };
         let (answer, answered) = oneshot::channel();
@@ -182,7 +182,7 @@ impl ClientHandler for Handler {
         };
         match tell.try_send(question) {
             Ok(()) => {}
-            // So many more than a person is asked at a time wait already.
+            // Too many are waiting.
             Err(TrySendError::Full(_)) => return Ok(declined),
             Err(TrySendError::Closed(_)) => {
                 return Ok(ElicitResult::new(ElicitationAction::Cancel));

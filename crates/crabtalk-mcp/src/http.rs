@@ -1,6 +1,6 @@
 //! The port to HTTP.
 //!
-//! Invariant: an answer is read by whoever asked, up to a limit of their own.
+//! Invariant: an answer is streamed; its reader sets the limit.
 
 use bytes::Bytes;
 use crabtalk_domain::BoxFuture;
@@ -13,26 +13,26 @@ pub type HttpRequest = http::Request<Bytes>;
 
 pub(crate) type Body = Pin<Box<dyn Stream<Item = Result<Bytes, HttpError>> + Send>>;
 
-/// An answer, whose body is still to be read. Dropping it closes its connection.
+/// An answer with an unread body. Dropping it closes its connection.
 pub struct HttpResponse {
-    /// How it went.
+    /// The status code.
     pub status: StatusCode,
-    /// What it says of itself.
+    /// The headers.
     pub headers: HeaderMap,
-    /// What follows.
+    /// The body.
     pub body: Body,
 }
 
-/// Why there was no answer, or none to its end.
+/// Why a request failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum HttpError {
-    /// Nobody listens there.
-    #[error("nobody listens there: {0}")]
+    /// The connection was refused.
+    #[error("connection refused: {0}")]
     Refused(String),
-    /// Another user's program listens there.
+    /// Another user's program listens on the port.
     #[error("{0}")]
     Foreign(String),
-    /// The answer is more than is read.
+    /// The answer is too long.
     #[error("{0}")]
     TooMuch(String),
     /// Something else went wrong.
@@ -42,7 +42,7 @@ pub enum HttpError {
 
 /// Calls addresses.
 pub trait Http: Send + Sync {
-    /// Sends a request and waits for the beginning of its answer.
+    /// Sends a request and waits for the headers of its answer.
     fn send(&self, request: HttpRequest) -> BoxFuture<'static, Result<HttpResponse, HttpError>>;
 }
 

@@ -1,10 +1,9 @@
 //! A live connection to a server.
 //!
-//! Invariant: whoever holds a [`Link`] only calls; the task that owns the server
-//! holds the [`Connection`] and ends it, and then every call of the link ends.
+//! Invariant: callers hold a [`Link`]; the task of the server holds the [`Connection`],
+//! and closing it ends every call of the link.
 
 use crate::answers::MAX_EVENT;
-use crate::bounds::{Bounded, State, Stuck};
 use crate::handler::{Calls, Handler, HttpTransport};
 use crate::http::Http;
 use crate::loopback::Loopback;
@@ -31,46 +30,45 @@ use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-/// How long a connection may take to say goodbye.
+/// Timeout for closing a connection.
 const CLOSE_WITHIN: Duration = Duration::from_secs(2);
 
-/// How long a program may take to end after its input has ended.
+/// How long a program may take to end after its input is closed.
 const END_WITHIN: Duration = Duration::from_millis(500);
 
-/// Until a stream that broke is opened again; the task of the server looks for
-/// itself meanwhile.
+/// Delay before a broken stream is reopened.
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
 
-/// Calls that one server has at once: those of a crowd of conversations, each of which
-/// may be a connection. Others wait for their turn.
+/// Most concurrent calls of one server; over HTTP each may be a connection. Others
+/// wait.
 const MAX_CALLS: usize = 128;
 
-/// Requests beside calls: pings, lists, and what is about to end.
+/// Further concurrent requests: pings and lists.
 const BESIDE_CALLS: usize = 8;
 
-/// How often that is tried; a server that is gone is connected anew.
+/// Attempts to reopen a stream; after that the server is reconnected.
 const TIMES: usize = 4;
 
-/// What callers see of a connection.
+/// The part of a connection that callers use.
 pub(crate) struct Link {
     pub(crate) peer: Peer<RoleClient>,
     pub(crate) calls: Arc<Calls>,
-    /// Whose turn it is to call.
+    /// Permits for concurrent calls.
     pub(crate) turns: Semaphore,
-    /// Cancelled when the connection is no more.
+    /// Cancelled when the connection is closed.
     pub(crate) gone: CancellationToken,
-    /// Why it is no more, if it ended by itself.
+    /// Why the server ended it, if it did.
     pub(crate) over: OnceLock<String>,
     /// Name and version.
     pub(crate) server: String,
     pub(crate) protocol: String,
-    /// It says that it has tools.
+    /// Whether it declares tools.
     pub(crate) has_tools: bool,
-    /// Where somebody may have logged in.
+    /// The tokens of a login.
     pub(crate) tokens: Option<Arc<Tokens>>,
 }
 
-/// What the owner of a connection holds.
+/// A connection and its resources, held by the server's task.
 pub(crate) struct Connection {
     pub(crate) link: Arc<Link>,
     /// Ends the library's task.
@@ -79,27 +77,25 @@ pub(crate) struct Connection {
     done: BoxFuture<'static, ()>,
     is_done: bool,
     child: Option<Child>,
-    /// Cancelled when the program takes nothing from its pipe.
-    stuck: CancellationToken,
     pub(crate) words: Words,
-    /// The list of tools changed.
+    /// Notified when the list of tools changed.
     pub(crate) changed: Arc<Notify>,
-    /// Something hints at the server's end.
+    /// Notified when the server may be gone.
     pub(crate) doubt: Arc<Notify>,
-    /// Ends what is still under way over HTTP, when this goes.
+    /// Cancels HTTP requests in flight.
     _ends: DropGuard,
 }
 
-/// What connections are made with.
+/// Resources for making connections.
 pub(crate) struct Means {
     pub(crate) programs: Programs,
     /// For addresses beyond components.
     pub(crate) http: Arc<dyn Http>,
     pub(crate) tasks: TaskTracker,
-    /// What is kept of logins.
+    /// The files of logins.
     pub(crate) logins: Arc<Logins>,
-    /// The tokens of those that are talked to, by name: all connections to one share
-    /// them, since a token may be renewed once.
+    /// Tokens by the name of the server; all connections share them, since a refresh
+    /// token can be used once.
     pub(crate) tokens: Mutex<HashMap<String, Arc<Tokens>>>,
 }
 
@@ -109,8 +105,8 @@ impl Means {
         self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The tokens of a server that has an address and no credentials of the
-    /// configuration's.
+    /// The tokens of a server at an address for which no `Authorization` header is
+    /// configured.
     pub(crate) fn tokens(&self, settings: &Settings) -> Option<Arc<Tokens>> {
         let Transport::Url { url, headers } = &settings.transport else {
             return None;
@@ -134,29 +130,28 @@ impl Means {
         Some(tokens)
     }
 
-    /// The file of a login is another one by now; the tokens of the one before.
+    /// Removes the tokens of a login that has changed, and returns them.
     pub(crate) fn forget_tokens(&self, name: &str) -> Option<Arc<Tokens>> {
         self.all_tokens().remove(name)
     }
 }
 
-/// A connection that is being made.
+/// An attempt to connect.
 struct Attempt {
     /// The program, where there is one.
     child: Option<Child>,
     words: Words,
     tokens: Option<Arc<Tokens>>,
     doubt: Arc<Notify>,
-    stuck: CancellationToken,
-    /// Ends what is under way over HTTP.
+    /// Cancels HTTP requests in flight.
     over: CancellationToken,
 }
 
-/// What the library makes of a handshake.
+/// The library's result of a handshake.
 type Served = Result<RunningService<RoleClient, Handler>, ClientInitializeError>;
 
 impl Attempt {
-    /// Reaches the server, and shakes hands.
+    /// Connects and does the handshake.
     async fn shake_hands(
         &mut self,
         means: &Means,
@@ -179,16 +174,13 @@ impl Attempt {
                 (url.clone(), sensitive(headers)?, http, self.tokens.clone())
             }
         };
-        let state = State::new();
         let client = Streamable {
             http,
-            state: Arc::clone(&state),
             doubt: Arc::clone(&self.doubt),
             tokens,
             over: self.over.clone(),
         };
         let transport = HttpTransport::with_client(client, transport(&url, headers));
-        let transport = Bounded::http(transport, state);
         Ok(serve_client_with_ct(handler, transport, stop).await)
     }
 
@@ -207,25 +199,20 @@ impl Attempt {
         self.words.complaints = started.complaints;
         let (babble, given_up) = self.words.beside();
         let pipes = Pipes::new(started.reads, started.writes, babble, given_up);
-        let stuck = Stuck {
-            after: settings.timeout,
-            tell: self.stuck.clone(),
-        };
-        let pipes = Bounded::pipes(pipes, stuck);
         let child = self.child.insert(started.child);
         let mut serving = std::pin::pin!(serve_client_with_ct(handler, pipes, stop));
         let end = tokio::select! {
             served = &mut serving => return Ok(served),
             end = child.wait() => end,
         };
-        // It may have said why it ends: that is in the pipe.
+        // The reason may be in the pipe.
         match tokio::time::timeout(END_WITHIN, serving).await {
             Ok(Err(error)) if refused(&error) => Ok(Err(error)),
             _ => Err(self.words.not_opened(ended(&end, &self.words))),
         }
     }
 
-    /// Why it came to nothing; a program is ended.
+    /// The reason of a failed handshake. Ends the program.
     async fn failed(mut self, error: &ClientInitializeError) -> NotOpened {
         let wants_login = self.tokens.is_some() && error.is_authorization_required();
         let why = match self.tokens.as_ref().filter(|_| wants_login) {
@@ -233,7 +220,7 @@ impl Attempt {
             None => handshake(error, &self.words),
         };
         let why = match self.end_program(END_WITHIN).await {
-            // One that has ended says better why.
+            // The exit status says more.
             Some(end) if !refused(error) => ended(&end, &self.words),
             _ => why,
         };
@@ -243,14 +230,14 @@ impl Attempt {
         }
     }
 
-    /// It took too long.
+    /// The reason of a handshake that timed out. Ends the program.
     async fn late(mut self, within: Duration) -> NotOpened {
         let why = format!("no handshake within {} s", seconds(within));
         self.end_program(Duration::ZERO).await;
         self.words.not_opened(self.words.with(why))
     }
 
-    /// Ends its program if it does not end by itself in this time; how it then ended.
+    /// Kills the program unless it ends within this time; then its exit status.
     async fn end_program(&mut self, within: Duration) -> Option<ExitStatus> {
         let child = self.child.as_mut()?;
         if let Ok(end) = tokio::time::timeout(within, child.wait()).await {
@@ -263,7 +250,7 @@ impl Attempt {
 }
 
 impl Connection {
-    /// Connects and shakes hands, within this time.
+    /// Connects and does the handshake, within this time.
     pub(crate) async fn open(
         means: &Means,
         settings: &Settings,
@@ -277,7 +264,7 @@ impl Connection {
             changed: Arc::clone(&changed),
         };
         let stop = CancellationToken::new();
-        // Of a handshake that is given up nothing stays.
+        // Cancels a handshake that is given up.
         let guard = stop.clone().drop_guard();
         let over = CancellationToken::new();
         let ends = over.clone().drop_guard();
@@ -286,7 +273,6 @@ impl Connection {
             words: Words::default(),
             tokens: means.tokens(settings),
             doubt: Arc::clone(&doubt),
-            stuck: CancellationToken::new(),
             over,
         };
         let shaken = attempt.shake_hands(means, settings, handler, stop);
@@ -320,7 +306,7 @@ impl Connection {
         };
         let stop = running.cancellation_token();
         let done = Box::pin(async move {
-            // How it ended is told by other means.
+            // The reason is reported elsewhere.
             let _ = running.waiting().await;
         });
         Ok(Self {
@@ -329,7 +315,6 @@ impl Connection {
             done,
             is_done: false,
             child: attempt.child,
-            stuck: attempt.stuck,
             words: attempt.words,
             changed,
             doubt,
@@ -337,7 +322,7 @@ impl Connection {
         })
     }
 
-    /// Resolves when the connection has ended by itself, and says how.
+    /// Waits until the server ends the connection; returns the reason.
     pub(crate) async fn ended(&mut self) -> String {
         if self.is_done {
             return CLOSED.into();
@@ -345,7 +330,6 @@ impl Connection {
         match &mut self.child {
             Some(child) => tokio::select! {
                 end = child.wait() => ended(&end, &self.words),
-                () = self.stuck.cancelled() => self.words.with(STUCK.into()),
                 () = &mut self.done => {
                     self.is_done = true;
                     self.words.closed()
@@ -359,12 +343,12 @@ impl Connection {
         }
     }
 
-    /// Why it answered nothing more, if it ended: asked at once, how may not be known yet.
+    /// The reason why the transport is closed, which may take a moment to be known.
     pub(crate) async fn ended_soon(&mut self) -> Option<String> {
         if !self.link.peer.is_transport_closed() {
             return None;
         }
-        // Over HTTP the error of what was asked says it better.
+        // Over HTTP the error of the request says more.
         let child = self.child.as_mut()?;
         let end = tokio::time::timeout(END_WITHIN, child.wait()).await;
         Some(end.map_or_else(|_| self.words.closed(), |end| ended(&end, &self.words)))
@@ -375,7 +359,7 @@ impl Connection {
         self.link.gone.cancel();
         self.stop.cancel();
         if !self.is_done && tokio::time::timeout(CLOSE_WITHIN, self.done).await.is_err() {
-            tracing::debug!("a connection to an MCP server did not end in time");
+            tracing::debug!("a connection to an MCP server was not closed in time");
         }
         if let Some(mut child) = self.child
             && tokio::time::timeout(END_WITHIN, child.wait())
@@ -387,8 +371,6 @@ impl Connection {
         }
     }
 }
-
-const STUCK: &str = "it reads nothing from its standard input";
 
 impl Drop for Link {
     fn drop(&mut self) {

@@ -1,7 +1,7 @@
-//! A server's tools, as agents are told of them.
+//! The tools of a server as agents see them.
 //!
-//! Invariants: what is left out is named; the order does not depend on the server's, so
-//! that a prompt stays as it was.
+//! Invariants: tools that are left out are named; the order does not depend on the
+//! server, so that prompts stay cacheable.
 
 use crate::listed::{Listed, MAX_SHOWN};
 use crate::names::{qualified, small_first};
@@ -24,22 +24,22 @@ const MAX_DESCRIPTION: usize = 16 << 10;
 /// Bytes of one tool's schema.
 const MAX_SCHEMA: usize = 64 << 10;
 
-/// What is left out of one server and told by name; the others are counted.
+/// Tools left out of one server that are named; further ones are counted.
 const MAX_TOLD: usize = 16;
 
-/// A tool as it is known.
+/// A tool of a server.
 #[derive(Debug, Clone)]
 pub(crate) struct Known {
     pub(crate) spec: Arc<ToolSpec>,
-    /// What the server calls it.
+    /// The server's name of the tool.
     pub(crate) raw: String,
     pub(crate) read_only: bool,
-    /// Names all that the server says of it.
+    /// Hash of all that the server declares about it.
     pub(crate) print: String,
 }
 
 impl Known {
-    /// All that the server says of it, for a person who compares.
+    /// All that the server declares about it, for comparison by a person.
     pub(crate) fn described(&self) -> String {
         let schema = serde_json::from_str::<Value>(self.spec.parameters.as_str());
         let schema = schema.and_then(|schema| serde_json::to_string_pretty(&schema));
@@ -57,7 +57,7 @@ impl Known {
 #[derive(Debug, Default)]
 pub(crate) struct Tools {
     pub(crate) known: Vec<Known>,
-    /// What was left out, and why.
+    /// Tools that were left out, with the reason.
     pub(crate) left_out: Vec<String>,
 }
 

@@ -1,7 +1,7 @@
-//! A server's list of tools as it comes, page by page.
+//! Fetches a server's list of tools, page by page.
 //!
-//! Invariants: it is bounded in number, pages and bytes; what is no tool costs itself
-//! alone; what is left out is named.
+//! Invariants: the number of tools, pages and bytes is bounded; an invalid tool does not
+//! affect others; tools that are left out are named.
 
 use crate::http::chain;
 use crate::link::Link;
@@ -13,32 +13,31 @@ use rmcp::model::{
 use rmcp::service::ServiceError;
 use serde::Deserialize;
 
-/// Tools of one server; the largest have a hundred or two.
+/// Most tools of one server.
 const MAX_TOOLS: usize = 512;
 
-/// Pages of a list, so that one without an end has one.
+/// Most pages of a list.
 const MAX_PAGES: usize = 64;
 
-/// Bytes of all tools together, as the server sends them; the largest lists have some
-/// hundred thousand. Lists are held for as long as their server is wanted.
+/// Most bytes of all tools together, as the server sends them.
 const MAX_BYTES: usize = 4 << 20;
 
-/// Letters of a name and of a reason that are shown of what is left out.
+/// Longest name and reason that are shown of a tool that is left out, in characters.
 pub(crate) const MAX_SHOWN: usize = 80;
 const MAX_WHY: usize = 200;
 
-/// What a server answers of its tools.
+/// A list of tools.
 #[derive(Debug, Default)]
 pub(crate) struct Listed {
     pub(crate) tools: Vec<Tool>,
-    /// What all of them take.
+    /// Their size in bytes.
     bytes: usize,
-    /// What of it cannot be taken, and why.
+    /// Tools that were left out, with the reason.
     pub(crate) left_out: Vec<String>,
 }
 
 impl Listed {
-    /// Takes a page, as far as it fits; what is beyond, if it does not.
+    /// Adds a page; returns a note about the part that does not fit.
     fn take(&mut self, page: Vec<Tool>) -> Option<String> {
         for tool in page {
             let bytes = serde_json::to_vec(&tool).map_or(usize::MAX, |written| written.len());
@@ -64,7 +63,7 @@ impl From<Vec<Tool>> for Listed {
     }
 }
 
-/// Asks a server for its tools, page by page. One that is none costs itself alone.
+/// Fetches the tools of a server, page by page.
 pub(crate) async fn fetch(link: &Link) -> Result<Listed, String> {
     let mut listed = Listed::default();
     let mut cursor = None;
@@ -73,7 +72,7 @@ pub(crate) async fn fetch(link: &Link) -> Result<Listed, String> {
         let page = match link.peer.list_tools(Some(params.clone())).await {
             Ok(page) => page,
             Err(ServiceError::UnexpectedResponse) => salvaged(link, params, &mut listed).await?,
-            // It has said that it has none, so it need not know the question.
+            // A server without tools need not know the request.
             Err(ServiceError::McpError(error))
                 if error.code == ErrorCode::METHOD_NOT_FOUND && !link.has_tools =>
             {
@@ -93,10 +92,10 @@ pub(crate) async fn fetch(link: &Link) -> Result<Listed, String> {
     Err(format!("its list of tools has more than {MAX_PAGES} pages"))
 }
 
-/// A page in which something is no tool: what is one is taken.
+/// Fetches a page that has invalid tools once more, and takes the valid ones.
 #[expect(
     clippy::wildcard_enum_match_arm,
-    reason = "whatever else it is, it is no list of tools"
+    reason = "any other result is an error"
 )]
 async fn salvaged(
     link: &Link,
@@ -137,10 +136,10 @@ async fn salvaged(
 
 const UNREADABLE: &str = "its list of tools cannot be read";
 
-/// Why there is no list, in words.
+/// The error for a list that could not be fetched.
 #[expect(
     clippy::wildcard_enum_match_arm,
-    reason = "the library's list is open, and its words do for the rest"
+    reason = "the library may add variants, whose text suffices"
 )]
 fn refused(error: &ServiceError) -> String {
     match error {

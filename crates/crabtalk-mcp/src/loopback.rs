@@ -1,8 +1,7 @@
 //! HTTP to a component on this machine.
 //!
-//! Invariants: each request has a connection of its own, so that nothing is kept
-//! that could belong to whoever came after; before the first byte is sent it is
-//! known that a program of the same user listens; no task outlives the tracker.
+//! Invariants: each request opens a new connection, whose listener is checked to be a
+//! program of the same user before the first byte is sent; no task outlives the tracker.
 
 use crate::http::{Http, HttpError, HttpRequest, HttpResponse, chain};
 use crate::owner::{self, Listener};
@@ -33,7 +32,7 @@ impl Http for Loopback {
                 .await
                 .map_err(broken)?;
             tasks.spawn(async move {
-                // Told by the answer that it cuts short.
+                // The reader of the answer sees its errors.
                 let _ = connection.await;
             });
             let (mut parts, body) = request.into_parts();
@@ -54,7 +53,7 @@ impl Http for Loopback {
     }
 }
 
-/// Connects to a component, and finds out whose it is before anything is sent.
+/// Connects to a component and checks the owner of its port.
 pub(crate) async fn connect(port: u16) -> Result<TcpStream, HttpError> {
     let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))
         .await
@@ -80,7 +79,7 @@ fn pieces(incoming: Incoming) -> impl futures_core::Stream<Item = Result<Bytes, 
                 Err(error) => return Some((Err(HttpError::Broken(chain(&error))), incoming)),
                 Ok(frame) => match frame.into_data() {
                     Ok(bytes) => return Some((Ok(bytes), incoming)),
-                    // Trailers say nothing.
+                    // Trailers are ignored.
                     Err(_) => continue,
                 },
             }

@@ -1,28 +1,28 @@
 //! Names of tools as agents call them: `server__tool`.
 //!
-//! Invariants: of such a name the server can be told, by its first separator;
-//! two tools of a server never have one name; every provider takes it.
+//! Invariants: the part before the first separator is the server; the names of a
+//! server's tools are distinct; every provider accepts them.
 
 use crate::settings::hex;
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 
-/// Longest name that every provider takes.
+/// Longest name that every provider accepts.
 const MAX_NAME: usize = 64;
 
-/// What parts a server's name from its tool's.
+/// The separator between the names of server and tool.
 const SEPARATOR: &str = "__";
 
-/// Digits that tell apart what could not keep its own name.
+/// Digits of the hash in a name that had to be changed.
 const DIGITS: usize = 6;
 
-/// Longest name of a server: it leaves room for a tool's.
+/// Longest name of a server; it leaves room for that of a tool.
 pub const MAX_SERVER_NAME: usize = 48;
 
-/// Whether a server may have this name, beside what holds for all names.
+/// Checks the name of a server.
 ///
 /// # Errors
-/// Why not.
+/// Why it is invalid.
 pub fn check_server_name(name: &str) -> Result<(), String> {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
     let first = name.bytes().next();
@@ -42,9 +42,8 @@ pub fn check_server_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Sorts by names whatever their case. Of those that differ in case only the one with
-/// small letters comes first, so that which of them counts does not depend on which
-/// came first.
+/// Sorts by name, ignoring case. Of names that differ only in case the lower-case one
+/// comes first, so that the choice between them does not depend on their order.
 pub(crate) fn small_first<T>(
     all: impl IntoIterator<Item = T>,
     name: impl Fn(&T) -> &str,
@@ -58,7 +57,7 @@ pub(crate) fn small_first<T>(
     all
 }
 
-/// What a tool is called by agents.
+/// The name by which agents call a tool.
 pub(crate) fn qualified(server: &str, raw: &str, taken: &HashSet<String>) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let tool: String = raw

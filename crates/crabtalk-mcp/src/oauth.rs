@@ -1,19 +1,18 @@
-//! Logins to servers on other machines: OAuth 2.1 as the protocol wants it.
+//! Logins to servers on other machines with OAuth 2.1.
 //!
-//! The library knows the protocol: discovery, registration, PKCE, the exchange.
-//! Ours are where it is kept, how it is sent, and when a token is renewed.
+//! The library implements the protocol: discovery, registration, PKCE, the exchange.
+//! This module stores tokens, sends them and decides when to renew them.
 //!
-//! Invariants: a token goes to the address that it was given for and to no other;
-//! it is shown nowhere; however many requests find a token too old, it is renewed
-//! once; a renewal that has begun goes on to the file, whoever waits for it.
+//! Invariants: a token is sent only to the address that it was issued for; it is never
+//! shown; concurrent requests share one renewal; a renewal is saved even if all its
+//! requests are dropped.
 //!
-//! Absent on purpose: browsers, listeners, whom to ask.
+//! Absent on purpose: browsers and listeners.
 
 mod alone;
 mod calls;
 mod kept;
 mod login;
-mod revoke;
 mod tokens;
 
 pub(crate) use kept::Logins;
@@ -22,17 +21,16 @@ pub(crate) use tokens::{NoToken, Tokens};
 
 use rmcp::transport::auth::AuthError;
 
-/// What a server or its authorization server may be asked for, where a person
-/// has registered by hand.
+/// A client that was registered by hand.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OAuthClient {
-    /// The client's name there; empty: it is registered on the fly.
+    /// The client's id; empty to register one at the login.
     pub id: String,
     /// Its secret, if it has one.
     pub secret: Secret,
-    /// What is asked for; empty: what the server says.
+    /// The requested scopes; empty for those that the server names.
     pub scopes: Vec<String>,
-    /// It logs in by itself, by its secret: no person does.
+    /// Whether the client logs in with its secret, without a person.
     pub is_alone: bool,
 }
 
@@ -50,28 +48,12 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// Which command mends that a server wants a login.
+/// The error of a server that needs a login.
 pub(crate) fn wanted(name: &str) -> String {
     format!("it wants a login: `crabtalk mcps login {name}`")
 }
 
-/// What came of a logout.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LoggedOut {
-    /// Nobody was logged in.
-    Nobody,
-    /// The login is forgotten here, and the server has taken its tokens back if it
-    /// says that it can.
-    Done,
-    /// The login is forgotten here, and the server has not taken its tokens back
-    /// though it says that it can.
-    HereAlone {
-        /// What may still count there, and why.
-        why: String,
-    },
-}
-
-/// A secret is sent over TLS, or to this machine.
+/// Checks that a secret is sent over TLS or to this machine.
 fn check_protected(endpoint: &str) -> Result<(), String> {
     let url = url::Url::parse(endpoint);
     let url = url.map_err(|_| "the address for it cannot be read".to_owned())?;
@@ -87,7 +69,7 @@ fn check_protected(endpoint: &str) -> Result<(), String> {
     }
 }
 
-/// Says what went wrong, with its causes.
+/// The error with its causes.
 fn words(error: &AuthError) -> String {
     crate::http::chain(error)
 }

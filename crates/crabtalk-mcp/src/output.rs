@@ -1,7 +1,7 @@
-//! What a model reads of a tool's result.
+//! Converts the result of a tool for a model.
 //!
-//! Invariants: nothing of a result is lost without being named, what is too long or no
-//! text is in a file beside it, up to so many of them; images reach models as images.
+//! Invariants: everything that is dropped is named; long texts and other content go to a
+//! bounded number of files; images stay images.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -11,14 +11,14 @@ use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Longest text that a model is given, as of a command.
+/// Longest text that a model is given, as for commands.
 const MAX_TEXT: usize = 30_000;
 
-/// Files that one result leaves beside it. A conversation keeps some dozens, and a result
-/// that brings more than those would take the place of all that was there before.
+/// Most files of one result: a conversation keeps some dozens, which one result must not
+/// replace.
 const MAX_KEPT: usize = 16;
 
-/// Keeps what a model is not given whole.
+/// Stores content that a model is not given whole.
 pub trait Outputs: Send + Sync {
     /// Writes a file beside the conversation's other outputs, which it may read.
     fn keep<'a>(
@@ -28,7 +28,7 @@ pub trait Outputs: Send + Sync {
     ) -> BoxFuture<'a, Result<PathBuf, String>>;
 }
 
-/// Makes a result of what a server answered.
+/// Converts the answer of a server.
 pub(crate) async fn output(
     result: CallToolResult,
     key: &ConversationKey,

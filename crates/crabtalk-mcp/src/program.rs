@@ -1,7 +1,7 @@
 //! A server as a program under a guardian, over its standard streams.
 //!
-//! Invariant: whatever becomes of this process or of the program's guardian, the
-//! program and all that it started end (RUN-10).
+//! Invariant: the program and all that it started end with this process or with the
+//! guardian, even if those are killed (RUN-10).
 
 use crate::settings::Transport;
 use crabtalk_guardian::{Child, Command, Guardian, Run, Streams};
@@ -12,10 +12,10 @@ use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio_util::task::TaskTracker;
 
-/// How much of what a program complains of is kept, to be shown with an error.
+/// How much of the end of standard error is kept, to be shown with an error.
 const MAX_COMPLAINTS: usize = 4 << 10;
 
-/// What programs are started with.
+/// Resources for starting programs.
 #[derive(Debug, Clone)]
 pub struct Programs {
     /// Starts them.
@@ -28,13 +28,12 @@ pub struct Programs {
     pub open_files: Option<u64>,
 }
 
-/// What a program last wrote to its standard error.
+/// The last output of a program besides its messages.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Complaints(Arc<Mutex<Vec<u8>>>);
 
 impl Complaints {
     pub(crate) fn add(&self, bytes: &[u8]) {
-        // Whole after each line, so a panic spoils nothing.
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.extend_from_slice(bytes);
         let excess = kept.len().saturating_sub(MAX_COMPLAINTS);
@@ -63,7 +62,7 @@ pub(crate) fn start(
     tasks: &TaskTracker,
 ) -> Result<Started, String> {
     let Transport::Program { command, args, env } = transport else {
-        return Err("it is no program".into());
+        return Err("it is not a program".into());
     };
     let mut environment = programs.environment.clone();
     environment.retain(|(known, _)| !known.to_str().is_some_and(|known| env.contains_key(known)));

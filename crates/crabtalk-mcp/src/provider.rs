@@ -1,8 +1,7 @@
 //! Tools of all servers, as the run loop calls them.
 //!
-//! Invariants: what is on offer is what the servers' tasks have found out, and
-//! asking costs no server anything; a call that comes here has passed the gate;
-//! a tool that says other things of itself than when it was allowed is news.
+//! Invariants: offering tools sends no request; calls have passed the gate; a tool whose
+//! declaration changed since it was last allowed is shown again.
 
 use crate::call::{self, Wanted};
 use crate::list::{Known, Tools};
@@ -19,8 +18,8 @@ use rmcp::model::JsonObject;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// What a model is told of a tool that has gone.
-const NO_TOOL: &str = "the tool was there when this step began, and is gone";
+/// The result for a tool that is no longer there.
+const NO_TOOL: &str = "the tool is no longer available";
 
 impl Servers {
     fn find(&self, name: &str) -> Option<(Arc<Server>, Arc<Tools>)> {
@@ -31,7 +30,7 @@ impl Servers {
         Some((server, tools))
     }
 
-    /// What has changed of a tool since it was last allowed.
+    /// The tool when it was last allowed and now, if they differ.
     fn news(&self, name: &str) -> Option<(Allowed, Known)> {
         let (_, tools) = self.find(name)?;
         let known = tools.get(name)?.clone();
@@ -39,7 +38,7 @@ impl Servers {
         (before.print != known.print).then_some((before, known))
     }
 
-    /// The call was allowed for what the tool is now.
+    /// Records that a call of the tool, as it is now, was allowed.
     async fn note_allowed(&self, known: &Known) {
         let now = Allowed {
             print: known.print.clone(),
@@ -47,7 +46,7 @@ impl Servers {
         };
         if self.0.seen.note_allowed(&known.spec.name, now) {
             let seen = Arc::clone(&self.0.seen);
-            // Not kept: whoever allowed it is asked again after a restart.
+            // If it cannot be saved, the person is asked again after a restart.
             let _ = tokio::task::spawn_blocking(move || seen.save()).await;
         }
     }
@@ -105,7 +104,7 @@ impl Servers {
     /// structured answer if it gave one, and whether it failed.
     ///
     /// # Errors
-    /// Why there is no answer.
+    /// Why the call failed.
     pub async fn call_tool(
         &self,
         server: &str,
@@ -115,7 +114,7 @@ impl Servers {
         key: &ConversationKey,
     ) -> Result<(ToolOutput, Option<Value>), String> {
         let found = self.get(server);
-        let server = found.ok_or_else(|| format!("there is no MCP server {server}"))?;
+        let server = found.ok_or_else(|| format!("MCP server {server} not found"))?;
         let object = |value: Value| match value {
             Value::Object(map) => map,
             Value::Null
@@ -177,7 +176,7 @@ impl ToolProvider for Servers {
                     .unified_diff()
                     .header("allowed before", "now")
                     .to_string(),
-                note: "the tool is described otherwise than when it was last allowed".into(),
+                note: "the tool's description changed since it was last allowed".into(),
                 exact: known.print,
                 before: before.print,
             }

@@ -1,14 +1,12 @@
-//! What a server says of itself and of its trouble, short enough for every list that
-//! shows it.
+//! Limits on the text of servers in lists, logs, events and errors.
 //!
-//! Invariant: nothing that a server says goes into a list, the log, an event or an error
-//! without having passed here or another named limit: one list is told to every
-//! client, and one server's words must not cost all of it.
+//! Invariant: every text of a server passes one of these limits or another named one,
+//! since a list goes to every client.
 
-/// Bytes of a sentence: more than a screen shows of one.
+/// Longest sentence, in bytes.
 const MAX_SAID: usize = 2000;
 
-/// Bytes of a name or a version.
+/// Longest name or version, in bytes.
 const MAX_NAME: usize = 100;
 
 const CUT: &str = " [cut]";
@@ -37,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fits_stays_and_what_does_not_is_cut_between_letters() {
+    fn long_text_is_cut_at_a_character() {
         assert_eq!(sentence("fine"), "fine");
         let long = sentence("é".repeat(MAX_SAID));
         assert_eq!(long.len(), MAX_SAID + CUT.len());

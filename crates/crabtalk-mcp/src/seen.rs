@@ -1,10 +1,9 @@
-//! What is remembered of servers from one start of the daemon to the next: which
-//! tools a program has, so that it need not run to be known, and what a tool said
-//! of itself when it was last allowed (COMP-3).
+//! Facts about servers that outlive the daemon: the tools of each program, so that
+//! it need not run to offer them, and the description of each tool when it was last
+//! allowed (COMP-3).
 //!
-//! Invariants: no credential is in it; it is bounded, so that what was written can be
-//! read again, and no server takes the place of another's; a file that cannot be read
-//! is as none, and whoever is asked is asked once more.
+//! Invariants: it holds no credential; a file that cannot be read counts as empty, so
+//! that tools are asked about again.
 
 use crabtalk_files::Existing;
 use rmcp::model::Tool;
@@ -13,23 +12,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Largest file: some thousands of tools.
-const MAX_BYTES: u64 = 16 << 20;
-
-/// Tools whose descriptions are remembered.
-const MAX_ALLOWED: usize = 4096;
-
-/// Programs whose lists are remembered.
-const MAX_LISTS: usize = 256;
-
-/// Bytes of all lists as they are written: half of the file.
-const MAX_LIST_BYTES: usize = 8 << 20;
-
-/// Bytes of all that tools said when they were allowed: a quarter of the file.
-const MAX_DESCRIBED_BYTES: usize = 4 << 20;
-
-/// Bytes that one byte of a text may take in the file.
-const LONGEST_ESCAPE: usize = 6;
+/// Largest file: the names and prints of all tools that there may be fit.
+const MAX_BYTES: usize = 32 << 20;
 
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 struct Kept {
@@ -45,79 +29,39 @@ struct Listed {
     tools: Vec<Tool>,
 }
 
-/// What a tool was when it was last allowed.
+/// A tool when it was last allowed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Allowed {
     pub(crate) print: String,
-    /// Empty if all tools together said more than is kept: then a change is shown as a
-    /// whole.
+    /// Empty if all together were too long to keep; then a change is shown without a difference.
     pub(crate) described: String,
 }
 
 impl Kept {
-    /// Forgets lists that do not fit, the longest first: their programs are started once
-    /// more to be known.
-    fn fit_lists(&mut self) {
-        let mut sizes: Vec<(usize, String)> = self
-            .tools
-            .iter()
-            .map(|(name, listed)| (written(listed), name.clone()))
-            .collect();
-        sizes.sort_unstable();
-        let mut all: usize = sizes.iter().map(|(size, _)| size).sum();
-        while (self.tools.len() > MAX_LISTS || all > MAX_LIST_BYTES)
-            && let Some((size, name)) = sizes.pop()
-        {
-            self.tools.remove(&name);
-            all -= size;
+    /// The contents of the file. What makes it too long to be read again is forgotten:
+    /// lists first, since their programs can be started again, then descriptions, but
+    /// never that a tool was another one when it was allowed.
+    fn written(&mut self) -> serde_json::Result<Vec<u8>> {
+        let bytes = serde_json::to_vec(self)?;
+        if bytes.len() <= MAX_BYTES {
+            return Ok(bytes);
         }
+        self.tools.clear();
+        let bytes = serde_json::to_vec(self)?;
+        if bytes.len() <= MAX_BYTES {
+            return Ok(bytes);
+        }
+        for allowed in self.allowed.values_mut() {
+            allowed.described.clear();
+        }
+        serde_json::to_vec(self)
     }
-
-    /// Forgets tools of the server that has most of them, and what the longest of all
-    /// said. What a tool was is never forgotten for another server's tools.
-    fn fit_allowed(&mut self) {
-        while self.allowed.len() > MAX_ALLOWED {
-            let mut of = BTreeMap::<&str, (usize, &String)>::new();
-            for name in self.allowed.keys() {
-                let server = name.split_once("__").map_or("", |(server, _)| server);
-                of.entry(server).or_insert((0, name)).0 += 1;
-            }
-            let most = of.into_values().max_by_key(|(count, _)| *count);
-            let Some(first) = most.map(|(_, name)| name.clone()) else {
-                return;
-            };
-            self.allowed.remove(&first);
-        }
-        let all = self.allowed.values().map(|allowed| allowed.described.len());
-        if all.sum::<usize>() * LONGEST_ESCAPE <= MAX_DESCRIBED_BYTES {
-            return;
-        }
-        let mut sizes: Vec<(usize, String)> = self
-            .allowed
-            .iter()
-            .map(|(name, allowed)| (written(&allowed.described), name.clone()))
-            .collect();
-        sizes.sort_unstable();
-        let mut all: usize = sizes.iter().map(|(size, _)| size).sum();
-        while all > MAX_DESCRIBED_BYTES
-            && let Some((size, name)) = sizes.pop()
-            && let Some(longest) = self.allowed.get_mut(&name)
-        {
-            longest.described = String::new();
-            all -= size;
-        }
-    }
-}
-
-/// Bytes of something in the file.
-fn written(what: &impl Serialize) -> usize {
-    serde_json::to_vec(what).map_or(usize::MAX / MAX_LISTS, |bytes| bytes.len())
 }
 
 /// The file, and what is in it.
 pub(crate) struct Seen {
     path: PathBuf,
-    /// `None` until somebody asks.
+    /// `None` until it is loaded.
     kept: Mutex<Option<Kept>>,
     writing: Mutex<()>,
 }
@@ -132,7 +76,6 @@ impl Seen {
     }
 
     fn kept(&self) -> MutexGuard<'_, Option<Kept>> {
-        // Whole after each line, so a panic spoils nothing.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -145,22 +88,22 @@ impl Seen {
         if self.kept().is_some() {
             return;
         }
-        let bytes = crabtalk_files::if_there(crabtalk_files::read(&self.path, MAX_BYTES));
+        let bytes = crabtalk_files::if_there(crabtalk_files::read(&self.path, MAX_BYTES as u64));
         let read = match bytes {
             Ok(None) => Kept::default(),
             Ok(Some(bytes)) => serde_json::from_slice(&bytes).unwrap_or_else(|error| {
-                tracing::warn!(file = %self.path.display(), %error, "what was remembered of MCP servers cannot be read, and is begun anew");
+                tracing::warn!(file = %self.path.display(), %error, "the file of MCP servers is damaged and starts empty");
                 Kept::default()
             }),
             Err(error) => {
-                tracing::warn!(file = %self.path.display(), %error, "what was remembered of MCP servers cannot be read");
+                tracing::warn!(file = %self.path.display(), %error, "the file of MCP servers cannot be read");
                 Kept::default()
             }
         };
         self.kept().get_or_insert(read);
     }
 
-    /// The tools that a program had when it last ran, if it is still the same.
+    /// The tools of a program when it last ran, if its settings are the same.
     pub(crate) fn tools(&self, server: &str, print: &str) -> Option<Vec<Tool>> {
         self.with(|kept| {
             let listed = kept.tools.get(server)?;
@@ -168,7 +111,7 @@ impl Seen {
         })
     }
 
-    /// Notes the tools of a program; whether that is news.
+    /// Records the tools of a program; whether they changed.
     pub(crate) fn note_tools(&self, server: &str, print: &str, tools: Vec<Tool>) -> bool {
         self.with(|kept| {
             let same = kept
@@ -181,17 +124,16 @@ impl Seen {
             let print = print.to_owned();
             kept.tools
                 .insert(server.to_owned(), Listed { print, tools });
-            kept.fit_lists();
             true
         })
     }
 
-    /// What a tool was when it was last allowed.
+    /// The tool when it was last allowed.
     pub(crate) fn allowed(&self, tool: &str) -> Option<Allowed> {
         self.with(|kept| kept.allowed.get(tool).cloned())
     }
 
-    /// Notes what a tool is that was allowed; whether that is news.
+    /// Records a tool that was allowed; whether it changed.
     pub(crate) fn note_allowed(&self, tool: &str, now: Allowed) -> bool {
         self.with(|kept| {
             if kept
@@ -202,7 +144,6 @@ impl Seen {
                 return false;
             }
             kept.allowed.insert(tool.to_owned(), now);
-            kept.fit_allowed();
             true
         })
     }
@@ -210,12 +151,12 @@ impl Seen {
     /// Writes all of it. Blocks.
     pub(crate) fn save(&self) {
         let _one = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = self.with(|kept| kept.clone());
-        let written = serde_json::to_vec(&kept)
+        let written = self
+            .with(|kept| kept.written())
             .map_err(std::io::Error::other)
             .and_then(|bytes| crabtalk_files::write(&self.path, &bytes, Existing::Replace));
         if let Err(error) = written {
-            tracing::warn!(file = %self.path.display(), %error, "what is known of MCP servers could not be kept");
+            tracing::warn!(file = %self.path.display(), %error, "cannot save the file of MCP servers");
         }
     }
 }
@@ -229,54 +170,35 @@ mod tests {
         Seen::new(folder.path().join("mcp.json"))
     }
 
-    fn allowed(print: &str, described: String) -> Allowed {
-        Allowed {
-            print: print.to_owned(),
-            described,
-        }
+    fn allowed(described: String) -> Allowed {
+        let print = "1".into();
+        Allowed { print, described }
     }
 
     #[test]
-    fn a_server_of_many_tools_takes_the_place_of_its_own_alone() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let seen = seen(&folder);
-        seen.note_allowed("files__read", allowed("1", "reads".into()));
-        for at in 0..MAX_ALLOWED + 100 {
-            seen.note_allowed(&format!("zoo__{at}"), allowed("2", String::new()));
-        }
-        assert!(seen.allowed("files__read").is_some());
-        assert_eq!(seen.with(|kept| kept.allowed.len()), MAX_ALLOWED);
-    }
-
-    #[test]
-    fn what_servers_say_without_end_leaves_a_file_that_can_be_read() {
+    fn tools_and_descriptions_survive_a_restart() {
         let folder = tempfile::tempdir().expect("a folder");
         let first = seen(&folder);
-        first.note_allowed("files__read", allowed("1", "reads".into()));
-        let tool = |says: String| -> Tool {
-            let tool = json!({"name": "t", "description": says, "inputSchema": {}});
-            serde_json::from_value(tool).expect("a tool")
-        };
-        first.note_tools("files", "1", vec![tool("reads".into())]);
-        for at in 0..8 {
-            // Each byte takes six in the file.
-            let says = "\u{1}".repeat(1 << 20);
-            first.note_tools(&format!("loud{at}"), "1", vec![tool(says.clone())]);
-            first.note_allowed(&format!("loud{at}__t"), allowed("2", says));
-        }
+        let tool: Tool = serde_json::from_value(json!({"name": "t", "inputSchema": {}})).unwrap();
+        assert!(first.note_tools("files", "1", vec![tool.clone()]));
+        assert!(!first.note_tools("files", "1", vec![tool]));
+        assert!(first.note_allowed("files__t", allowed("reads".into())));
         first.save();
         let second = seen(&folder);
         second.load();
-        let kept = second.allowed("files__read").expect("still known");
-        assert_eq!(
-            (kept.print.as_str(), kept.described.as_str()),
-            ("1", "reads")
-        );
         assert!(second.tools("files", "1").is_some());
-        for at in 0..8 {
-            // That a tool has changed is noticed even so.
-            let loud = second.allowed(&format!("loud{at}__t")).expect("known");
-            assert_eq!(loud.print, "2");
+        assert!(second.tools("files", "2").is_none(), "another program");
+        let kept = second.allowed("files__t").expect("kept");
+        assert_eq!(kept.described, "reads");
+        // A file that would be too long to read keeps the prints.
+        second.note_allowed("loud__t", allowed("x".repeat(MAX_BYTES)));
+        second.save();
+        let third = seen(&folder);
+        third.load();
+        assert!(third.tools("files", "1").is_none());
+        for tool in ["files__t", "loud__t"] {
+            let kept = third.allowed(tool).expect("kept");
+            assert_eq!((kept.print.as_str(), kept.described.as_str()), ("1", ""));
         }
     }
 }

@@ -1,11 +1,9 @@
-//! One server: what everybody sees of it, how they wait for it, and the task that
-//! owns it.
+//! One server: its published state, waiting for it, and the task that owns it.
 //!
-//! The task connects at once, or, a program, when somebody wants it; asks for the
-//! tools; pings; notices the end; and connects again after a pause that grows.
+//! The task connects at once, or on demand if the server is a program; lists the tools;
+//! pings; detects the end; and reconnects with growing delays.
 //!
-//! Invariants: only that task changes what is known of its server; whoever waits
-//! for the server waits for a bounded time.
+//! Invariants: only that task changes the state; waiting for a server is bounded.
 
 mod life;
 mod pace;
@@ -25,7 +23,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// What its task has found out.
+/// The state that the task publishes.
 #[derive(Clone)]
 pub(crate) struct Now {
     pub(crate) phase: Phase,
@@ -37,24 +35,23 @@ pub(crate) struct Now {
     pub(crate) server: String,
     pub(crate) protocol: String,
     pub(crate) connected: u32,
-    /// Attempts to connect that have come to an end.
+    /// Finished attempts to connect.
     pub(crate) tried: u32,
 }
 
-/// What everybody sees of a server.
+/// The shared handle of a server.
 pub(crate) struct Server {
     pub(crate) settings: Settings,
     now: watch::Sender<Now>,
     wanted: Notify,
-    /// Somebody has seen that it may be gone.
+    /// Notified when the server may be gone.
     pub(crate) doubt: Notify,
     used: Mutex<Instant>,
     pub(crate) cancel: CancellationToken,
 }
 
 impl Server {
-    /// A server that nobody has looked at. `tools` are those that it had when
-    /// it ran last.
+    /// A server before its first connection. `tools` are those of its last run.
     pub(crate) fn new(
         settings: Settings,
         tools: Tools,
@@ -93,7 +90,7 @@ impl Server {
         self.now.borrow().clone()
     }
 
-    /// Its tools, for as long as they are on offer.
+    /// The tools that are on offer.
     pub(crate) fn tools(&self) -> Arc<Tools> {
         Arc::clone(&self.now.borrow().tools)
     }
@@ -116,20 +113,20 @@ impl Server {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    /// Wants it to be connected.
+    /// Requests a connection.
     pub(crate) fn want(&self) {
         self.wanted.notify_one();
     }
 
-    /// What was wanted of a connection that is over was had.
+    /// Drops requests that a connection that has ended satisfied.
     fn forget_wishes(&self) {
         let _ = self.wanted.notified().now_or_never();
     }
 
-    /// Its link; a program is started for it. Waits for as long as that may take.
+    /// Its link; starts a program. Waits until the timeout of its start.
     pub(crate) async fn link(&self, pace: &Pace) -> Result<Arc<Link>, String> {
         let mut now = self.now.subscribe();
-        // One that hangs shall be at rest once, however many go on asking.
+        // Calls do not keep a hanging program alive.
         if now.borrow().phase != Phase::Hanging {
             self.use_now();
         }
@@ -159,14 +156,14 @@ impl Server {
         }
     }
 
-    /// Waits until it was tried once, for programs whose tools nobody knows.
+    /// Waits for the first attempt to connect if the tools are unknown.
     pub(crate) async fn first_look(&self) {
         let mut now = self.now.subscribe();
         if now.borrow().tried > 0 || !now.borrow().tools.known.is_empty() {
             return;
         }
         self.want();
-        // The sender is ours.
+        // The sender lives as long as this handle.
         let _ = now.wait_for(|now| now.tried > 0).await;
     }
 }

@@ -1,14 +1,14 @@
-//! All servers: who is wanted, and the tasks of those who are.
+//! The set of servers, and the task of each.
 //!
-//! Invariants: the configuration's server stands before a component of the same
-//! name, whatever its case; a server whose settings did not change is not
-//! touched; every task has ended when [`Servers::shut_down`] returns.
+//! Invariants: a configured server takes precedence over a component of the same name,
+//! ignoring case; a server whose settings did not change keeps its task; every task has
+//! ended when [`Servers::shut_down`] returns.
 
 use crate::http::Http;
 use crate::link::Means;
 use crate::list::Tools;
 use crate::names::{check_server_name, small_first};
-use crate::oauth::{LoggedOut, Logins, Pending};
+use crate::oauth::{Logins, Pending};
 use crate::output::Outputs;
 use crate::owner::{self, Behind};
 use crate::program::Programs;
@@ -24,13 +24,13 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Servers of a daemon. Each has a task, and may have a process.
+/// Most servers. Each has a task and may have a process.
 const MAX_SERVERS: usize = 256;
 
-/// How long the end of all servers may take, beyond what a program gets.
+/// Timeout for the end of all servers.
 const SHUT_DOWN_WITHIN: Duration = Duration::from_secs(3);
 
-/// How long a run waits for the tools of programs that were never started.
+/// How long a run waits for programs that were never started.
 const FIRST_LOOK: Duration = Duration::from_secs(10);
 
 /// A port file that was found.
@@ -38,25 +38,25 @@ const FIRST_LOOK: Duration = Duration::from_secs(10);
 pub struct Found {
     /// The component's name.
     pub name: String,
-    /// What it says, or what is wrong with it.
+    /// Its contents, or why it is invalid.
     pub says: Result<PortFile, String>,
 }
 
-/// What servers are made with.
+/// The resources of servers.
 pub struct Parts {
     /// Starts programs.
     pub programs: Programs,
     /// Calls addresses beyond components.
     pub http: Arc<dyn Http>,
-    /// Keeps what models are not given whole.
+    /// Stores content that models are not given whole.
     pub outputs: Arc<dyn Outputs>,
-    /// The file of what is remembered.
+    /// The file with tools and descriptions.
     pub seen: PathBuf,
-    /// The folder of what is kept of logins.
+    /// The folder of logins.
     pub logins: PathBuf,
-    /// Hears of servers that appear, vanish or change.
+    /// Takes events about servers.
     pub news: Arc<dyn Fn(ServerStatus, String) + Send + Sync>,
-    /// The beats of their lives.
+    /// Timeouts and intervals.
     pub pace: Pace,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct Inner {
     pub(crate) pace: Pace,
     stop: CancellationToken,
     state: Mutex<State>,
-    /// Logins that wait for their persons, by the server's name.
+    /// Logins in progress, by the server's name.
     logins: Mutex<BTreeMap<String, Arc<Pending>>>,
 }
 
@@ -82,12 +82,12 @@ struct State {
     found: Vec<Found>,
     /// By name.
     servers: BTreeMap<String, Arc<Server>>,
-    /// Port files that count for nothing, and why.
+    /// Port files that are ignored, and why.
     passed_over: BTreeMap<String, (Option<PortFile>, String)>,
 }
 
 impl Servers {
-    /// No server yet.
+    /// An empty set.
     pub fn new(parts: Parts) -> Self {
         let tasks = TaskTracker::new();
         let means = Means {
@@ -110,18 +110,17 @@ impl Servers {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Each change is one call, and a panic in one spoils nothing.
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the configuration's servers.
+    /// Sets the configured servers.
     pub async fn configure(&self, servers: Vec<Settings>) {
         self.load_seen(!servers.is_empty()).await;
         self.state().configured = servers;
         self.settle();
     }
 
-    /// Takes the port files that are there now.
+    /// Sets the port files that exist.
     pub async fn discover(&self, found: Vec<Found>) {
         self.load_seen(!found.is_empty()).await;
         if self.state().found == found {
@@ -131,16 +130,15 @@ impl Servers {
         self.settle();
     }
 
-    /// What is remembered is read when there is somebody to remember.
+    /// Loads the file once there is a server.
     async fn load_seen(&self, any: bool) {
         if any {
             let seen = Arc::clone(&self.0.seen);
-            // Without it everything is new.
             let _ = tokio::task::spawn_blocking(move || seen.load()).await;
         }
     }
 
-    /// Starts who is new, ends who is not wanted any more.
+    /// Starts new servers and ends removed ones.
     fn settle(&self) {
         let (mut gone, mut said) = (Vec::new(), Vec::new());
         {
@@ -181,10 +179,10 @@ impl Servers {
             gone.extend(before.into_values());
         }
         for (name, why) in said {
-            tracing::warn!(%name, %why, "a port file counts for nothing");
+            tracing::warn!(%name, %why, "port file ignored");
         }
         for server in gone {
-            tracing::info!(server = %server.settings.name, "an MCP server is not wanted any more");
+            tracing::info!(server = %server.settings.name, "MCP server removed");
             let mut status = status(&server, &server.now());
             (status.phase, status.tools) = (Phase::Off, 0);
             (self.0.news)(status, format!("{} is gone", server.settings.name));
@@ -223,8 +221,7 @@ impl Servers {
         self.state().servers.values().cloned().collect()
     }
 
-    /// What is known of every server, by name. Programs and components that are
-    /// passed over are among them.
+    /// The state of every server by name, including ignored port files.
     pub fn list(&self) -> Vec<ServerStatus> {
         let state = self.state();
         let mut all: Vec<ServerStatus> = state
@@ -262,20 +259,20 @@ impl Servers {
         small_first(all, |status| &status.name)
     }
 
-    /// Somebody has seen that a server may be gone: it is looked after at once.
+    /// Makes a server check at once whether it is gone.
     pub fn doubt(&self, name: &str) {
         if let Some(server) = self.get(name) {
             server.doubt.notify_one();
         }
     }
 
-    /// Who is behind these ports of the loopback, where the system says it. Blocks.
+    /// The programs behind ports of the loopback, if the system tells. Blocks.
     pub fn behind(ports: &BTreeSet<u16>) -> BTreeMap<u16, Behind> {
         owner::behind(ports)
     }
 
-    /// Lets programs whose tools nobody knows be started, and waits for them
-    /// for a moment: without that the first run would not know of its tools.
+    /// Starts programs whose tools are unknown and waits for them, so that the first run
+    /// can use them.
     pub async fn first_look(&self, is_in_reach: impl Fn(&str) -> bool) {
         let lazy = self.all().into_iter().filter(|server| {
             let settings = &server.settings;
@@ -286,12 +283,11 @@ impl Servers {
         });
         let looks: Vec<_> = lazy.collect();
         let all = futures_util::future::join_all(looks.iter().map(|server| server.first_look()));
-        // What is not there by then comes in a later step.
+        // Tools of slower programs are offered in a later step.
         let _ = tokio::time::timeout(FIRST_LOOK, all).await;
     }
 
     fn pending(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Pending>>> {
-        // Each change is one call.
         self.0.logins.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -299,7 +295,7 @@ impl Servers {
     /// goes to `redirect` in the end, with what [`Servers::finish_login`] wants.
     ///
     /// # Errors
-    /// Why nobody can log in to it.
+    /// Why the login cannot begin.
     pub async fn begin_login(&self, settings: &Settings, redirect: &str) -> Result<String, String> {
         let tokens = self.0.means.tokens(settings).ok_or_else(|| {
             match settings.transport {
@@ -329,7 +325,7 @@ impl Servers {
             .get(name)
             .filter(|login| !login.is_over())
             .cloned();
-        let login = login.ok_or("no login waits for this: begin another one")?;
+        let login = login.ok_or("no login is in progress: begin another one")?;
         login.finish(redirected).await?;
         self.pending().remove(name);
         self.0.means.forget_tokens(name);
@@ -337,27 +333,26 @@ impl Servers {
         Ok(())
     }
 
-    /// Forgets a login, and takes its tokens back at the server if it says that it
-    /// can.
+    /// Deletes a login; whether there was one. The server is not told.
     ///
     /// # Errors
-    /// Why it stays.
-    pub async fn log_out(&self, name: &str) -> Result<LoggedOut, String> {
+    /// If its file cannot be deleted.
+    pub async fn log_out(&self, name: &str) -> Result<bool, String> {
         self.pending().remove(name);
         let means = &self.0.means;
         if let Some(tokens) = means.forget_tokens(name) {
             tokens.close().await;
         }
-        let ended = means.logins.end(name, Arc::clone(&means.http)).await;
-        // Whoever called meanwhile has read what is there no more.
+        let forgotten = means.logins.forget(name).await;
+        // A request during the logout may have read the old file.
         means.forget_tokens(name);
-        if ended != Ok(LoggedOut::Nobody) {
+        if forgotten != Ok(false) {
             self.restart(name);
         }
-        ended
+        forgotten
     }
 
-    /// Lets a server begin anew, with what is known by now.
+    /// Restarts the task of a server.
     fn restart(&self, name: &str) {
         let mut state = self.state();
         let Some(old) = state.servers.remove(name) else {
@@ -374,13 +369,13 @@ impl Servers {
         self.0.means.tasks.close();
         let ended = tokio::time::timeout(SHUT_DOWN_WITHIN, self.0.means.tasks.wait()).await;
         if ended.is_err() {
-            tracing::warn!("not every MCP server said goodbye in time");
+            tracing::warn!("some MCP servers did not end in time");
         }
         self.0.means.programs.guardian.shut_down().await;
     }
 }
 
-/// Who is wanted, by name, and which port files count for nothing.
+/// The settings of servers by name, and ignored port files with the reason.
 #[expect(
     clippy::type_complexity,
     reason = "it is taken apart where it is called"
@@ -408,11 +403,11 @@ fn wanted(
             (_, Err(why), _) => why,
             (Err(why), Ok(()), None) => why.clone(),
             (_, Ok(()), Some(known)) if known == *name => {
-                format!("{known} is there already, and stands before it")
+                format!("{known} exists already and takes precedence")
             }
-            (_, Ok(()), Some(known)) => format!(
-                "its name differs from {known} in case only, which stands before it: rename it"
-            ),
+            (_, Ok(()), Some(known)) => {
+                format!("its name differs from {known} only in case; rename it")
+            }
             _ if wanted.len() >= MAX_SERVERS => format!("there are {MAX_SERVERS} servers already"),
             (Ok(port), Ok(()), None) => {
                 let settings = Settings::new(name, Source::PortFile, Transport::Port(port.clone()));

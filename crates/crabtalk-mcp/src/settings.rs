@@ -1,6 +1,6 @@
-//! What is known of a server before it is talked to: its identity.
+//! The settings of a server.
 //!
-//! Invariant: two settings that differ, be it in a credential, are two servers.
+//! Invariants: settings that differ, even in a credential, are different servers;
 //! `Debug` shows no value of an environment or a header.
 
 use crate::oauth::OAuthClient;
@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-/// A call that says nothing for so long has failed.
+/// Timeout of a call without progress.
 pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A program that nobody calls for so long is ended.
+/// Idle time after which a program is ended.
 pub(crate) const DEFAULT_IDLE: Duration = Duration::from_secs(300);
 
-/// Where a server is known from.
+/// The source of a server's settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// `[mcp.NAME]`.
@@ -26,7 +26,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// As lists have it.
+    /// The name in lists.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Config => "config",
@@ -35,31 +35,31 @@ impl Source {
     }
 }
 
-/// Whether what a server says of its tools decides anything.
+/// Whether the annotations of tools are trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Trust {
-    /// It does not.
+    /// They are ignored.
     #[default]
     None,
-    /// Tools that say they only read need no question for owners.
+    /// Read-only tools need no approval by owners.
     Annotations,
 }
 
 /// How a server is reached.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Transport {
-    /// A program of its own, over its standard streams.
+    /// A program, over its standard streams.
     Program {
         /// Its name or path.
         command: String,
         /// Its arguments.
         args: Vec<String>,
-        /// Variables beside the usual ones; they may be credentials.
+        /// Additional variables; they may be credentials.
         env: BTreeMap<String, String>,
     },
     /// An address.
     Url {
-        /// Where.
+        /// The address.
         url: String,
         /// Headers of every request; they may be credentials.
         headers: BTreeMap<String, String>,
@@ -99,28 +99,28 @@ impl Transport {
 pub struct Settings {
     /// Its name.
     pub name: String,
-    /// Where it is known from.
+    /// Its source.
     pub source: Source,
     /// How it is reached.
     pub transport: Transport,
-    /// Whether it may be used.
+    /// Whether it is enabled.
     pub enabled: bool,
-    /// Whether it is connected or started again after it has died.
+    /// Whether it is reconnected after its connection ended.
     pub auto_restart: bool,
-    /// How long a call may say nothing.
+    /// Timeout of a call without progress.
     pub timeout: Duration,
-    /// How long a program that nobody calls goes on.
+    /// Idle time after which a program is ended.
     pub idle: Duration,
-    /// Whether its annotations decide anything.
+    /// Whether its annotations are trusted.
     pub trust: Trust,
-    /// As whom a person logs in to it, where that is not found out on the fly.
+    /// The OAuth client, if one was registered by hand.
     pub oauth: OAuthClient,
-    /// Why it cannot be used as it is configured; empty if it can.
+    /// Why the settings are invalid; empty if they are valid.
     pub unusable: String,
 }
 
 impl Settings {
-    /// A server with the usual limits.
+    /// A server with default limits.
     pub fn new(name: impl Into<String>, source: Source, transport: Transport) -> Self {
         Self {
             name: name.into(),
@@ -136,12 +136,12 @@ impl Settings {
         }
     }
 
-    /// Whether it is a program that is only started when somebody calls.
+    /// Whether it is a program, which is started on demand.
     pub(crate) fn is_lazy(&self) -> bool {
         matches!(self.transport, Transport::Program { .. })
     }
 
-    /// Names what its list of tools depends on, without a credential in it.
+    /// Hash of the settings that its tools depend on, without credentials.
     pub(crate) fn print(&self) -> String {
         let mut hash = Sha256::new();
         let mut add = |text: &str| {
@@ -164,7 +164,7 @@ impl Settings {
     }
 }
 
-/// As digits.
+/// Hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn another_credential_is_another_server_and_is_shown_nowhere() {
+    fn credentials_distinguish_servers_and_are_hidden() {
         let (one, other) = (program(&[("KEY", "s3cret")]), program(&[("KEY", "other")]));
         assert_ne!(one, other);
         assert_eq!(one.print(), other.print(), "no credential is in the print");

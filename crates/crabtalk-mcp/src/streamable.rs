@@ -1,20 +1,17 @@
-//! The protocol's streamable form of HTTP, on the port to it.
+//! The protocol's streamable HTTP, on the port to HTTP.
 //!
-//! Invariants: an answer is read up to a limit; no redirect is followed, since
-//! headers may be credentials; what is refused or ends before its time wakes
-//! whoever owns the server, so that a death is noticed at once; a token is sent to
-//! the address that it is for, and what it is refused with is tried once more.
+//! Invariants: answers are bounded; no redirect is followed, since headers may be
+//! credentials; refused connections and streams that end wake the server's task; a
+//! token is sent only to its own address, and a refused one is renewed once.
 
-use crate::answers::{Events, Said, answered, bounded, read, said, too_much};
-use crate::beside;
-use crate::bounds::State;
+use crate::answers::{self, Events, answered, bounded, read, too_much};
 use crate::http::{Body, Http, HttpError, HttpRequest, HttpResponse};
 use crate::oauth::{NoToken, Tokens};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
-use rmcp::model::{ClientJsonRpcMessage, RequestId, ServerJsonRpcMessage};
+use rmcp::model::ClientJsonRpcMessage;
 use rmcp::transport::streamable_http_client::{
     AuthRequiredError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
 };
@@ -25,7 +22,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// Longest beginning of an error page that is told.
+/// Longest beginning of an error page in an error.
 const MAX_PAGE: usize = 4 << 10;
 
 const EVENTS: &str = "text/event-stream";
@@ -37,15 +34,13 @@ const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 #[derive(Clone)]
 pub(crate) struct Streamable {
     pub(crate) http: Arc<dyn Http>,
-    /// Told when something hints at the server's end.
+    /// Notified when the server may be gone.
     pub(crate) doubt: Arc<Notify>,
-    /// Where somebody may have logged in.
+    /// The tokens of a login.
     pub(crate) tokens: Option<Arc<Tokens>>,
-    /// Cancelled when nobody waits for this connection any more: the library's task
-    /// would wait for a handshake's answer for as long as the server keeps silent.
+    /// Cancelled when the connection is dropped: the library's task would wait for the
+    /// answer of a handshake without end.
     pub(crate) over: CancellationToken,
-    /// What the server has asked.
-    pub(crate) state: Arc<State>,
 }
 
 type Failure = StreamableHttpError<HttpError>;
@@ -65,7 +60,7 @@ impl Streamable {
         let broken = |why: String| StreamableHttpError::Client(HttpError::Broken(why));
         let token = match tokens.bearer().await {
             Ok(token) => token,
-            // The server says what it wants instead.
+            // The server answers with its challenge.
             Err(NoToken::Login) => None,
             Err(NoToken::Broken(why)) => return Err(broken(why)),
         };
@@ -104,7 +99,7 @@ impl Streamable {
         answered.map_err(StreamableHttpError::Client)
     }
 
-    /// Remembers what a server wants of whoever logs in.
+    /// Records a challenge of the server.
     fn noted(&self, tokens: &Tokens, answer: HttpResponse) -> HttpResponse {
         match answer.status {
             StatusCode::UNAUTHORIZED => {
@@ -118,7 +113,7 @@ impl Streamable {
         answer
     }
 
-    /// Why an answer is no success, in words.
+    /// The error for an answer with an error status.
     async fn refusal(&self, status: StatusCode, headers: &HeaderMap, body: Body) -> Failure {
         let wants_more = challenge(headers).contains("insufficient_scope");
         match &self.tokens {
@@ -130,7 +125,7 @@ impl Streamable {
         }
     }
 
-    /// Reads events, and doubts the server when they end without a word.
+    /// Reads events; the end of the common stream may be the end of the server.
     fn events(&self, body: Body, is_common: bool) -> Events {
         let doubt = is_common.then(|| Arc::clone(&self.doubt));
         let end = stream::poll_fn(move |_| {
@@ -140,16 +135,7 @@ impl Streamable {
             std::task::Poll::Ready(None)
         });
         let bytes = bounded(body).chain(end);
-        let events = SseStream::from_bytes_stream(bytes.boxed());
-        let state = Arc::clone(&self.state);
-        let when_there_is_room = stream::unfold(events, move |mut events| {
-            let state = Arc::clone(&state);
-            async move {
-                state.room().await;
-                Some((events.next().await?, events))
-            }
-        });
-        when_there_is_room.boxed()
+        SseStream::from_bytes_stream(bytes.boxed()).boxed()
     }
 }
 
@@ -180,7 +166,7 @@ fn request(
     Ok(request)
 }
 
-/// The request with a token, which no log shows.
+/// Adds a token to a request; logs do not show it.
 fn authorized(mut request: HttpRequest, token: Option<&str>) -> HttpRequest {
     let value = token.map(|token| HeaderValue::from_str(&format!("Bearer {token}")));
     if let Some(Ok(mut value)) = value {
@@ -190,7 +176,7 @@ fn authorized(mut request: HttpRequest, token: Option<&str>) -> HttpRequest {
     request
 }
 
-/// What a server wants of whoever it refused.
+/// The challenge of a refusal.
 fn challenge(headers: &HeaderMap) -> &str {
     let value = headers.get(WWW_AUTHENTICATE);
     value
@@ -206,7 +192,7 @@ fn kind(headers: &HeaderMap) -> &str {
     kind.split(';').next().unwrap_or_default().trim()
 }
 
-/// What an answer that is no success says, in words.
+/// The error for an answer with an error status.
 async fn refusal(status: StatusCode, headers: &HeaderMap, body: Body) -> Failure {
     if status == StatusCode::UNAUTHORIZED {
         let said = challenge(headers).to_owned();
@@ -287,7 +273,9 @@ impl StreamableHttpClient for Streamable {
             (_, None) => Ok(StreamableHttpPostResponse::Accepted),
             (JSON, Some(id)) => {
                 let answer = match read(body).await {
-                    Ok(text) => message_of(text, id).await?,
+                    Ok(text) => answers::message(&text).map_err(|why| {
+                        StreamableHttpError::UnexpectedServerResponse(Cow::Owned(why))
+                    })?,
                     Err(HttpError::TooMuch(why)) => too_much(why, id),
                     Err(error) => return Err(StreamableHttpError::Client(error)),
                 };
@@ -308,7 +296,7 @@ impl StreamableHttpClient for Streamable {
     ) -> Result<(), Failure> {
         let body = Bytes::new();
         let request = request(Method::DELETE, &uri, headers, Some(&session_id), body)?;
-        // A server that does not take sessions back says so, and that is all.
+        // Servers may refuse it.
         self.send(request).await.map(drop)
     }
 
@@ -342,17 +330,4 @@ impl StreamableHttpClient for Streamable {
             _ => Ok(self.events(answer.body, true)),
         }
     }
-}
-
-/// The message that a whole answer is, or what stands for it.
-async fn message_of(text: Vec<u8>, id: RequestId) -> Result<ServerJsonRpcMessage, Failure> {
-    let why = match beside::read(text, said).await {
-        Ok(Said::Message(message)) => return Ok(*message),
-        Ok(Said::TooMuch(why)) => return Ok(too_much(why, id)),
-        Ok(Said::Nonsense(why)) => why,
-        Err(_) => "its answer was not read to its end".to_owned(),
-    };
-    Err(StreamableHttpError::UnexpectedServerResponse(Cow::Owned(
-        why,
-    )))
 }

@@ -1,6 +1,6 @@
-//! Connects to a server for a person who wants to know, and tells every step.
+//! Tests the connection to a server step by step (`mcps test`).
 //!
-//! Invariant: whatever was started for it has ended when it returns.
+//! Invariant: everything started for the test has ended when it returns.
 
 use crate::link::Connection;
 use crate::list::Tools;
@@ -12,37 +12,37 @@ use rmcp::model::ProtocolVersion;
 use std::time::Instant;
 use tokio::time::timeout;
 
-/// What came of a try.
+/// The result of a test.
 #[derive(Debug, Clone, Default)]
 pub struct Tested {
-    /// What was done, in order.
+    /// The steps, in order.
     pub steps: Vec<String>,
-    /// The first thing that went wrong; empty if nothing did.
+    /// The first error; empty without one.
     pub error: String,
-    /// Name and version by its own account.
+    /// Name and version that it declares.
     pub server: String,
     /// The version of the protocol.
     pub protocol: String,
     /// Its tools.
     pub tools: Vec<TestedTool>,
-    /// How long it took.
+    /// Duration.
     pub took_ms: u64,
-    /// What it last wrote to its standard error.
+    /// The end of its standard error.
     pub stderr: String,
 }
 
-/// A tool of a server that was tried.
+/// A tool of a tested server.
 #[derive(Debug, Clone)]
 pub struct TestedTool {
-    /// As agents call it.
+    /// The name for agents.
     pub name: String,
-    /// As the server calls it.
+    /// The server's own name.
     pub raw_name: String,
-    /// What it says of itself.
+    /// Its description.
     pub description: String,
     /// The schema of its arguments.
     pub parameters: String,
-    /// Whether it says that it only reads.
+    /// Whether it declares to be read-only.
     pub read_only: bool,
 }
 
@@ -52,7 +52,7 @@ impl Servers {
         self.get(name).map(|server| server.settings.clone())
     }
 
-    /// Tries a server, on a connection of its own.
+    /// Tests a server on a new connection.
     pub async fn test(&self, settings: &Settings) -> Tested {
         let begun = Instant::now();
         let mut tested = Tested::default();
@@ -99,7 +99,7 @@ impl Servers {
             listed = Err(why);
         }
         tested.stderr = connection.words.complaints.text();
-        // Some servers shake hands with anybody.
+        // Some servers need a login only after the handshake.
         if let Some(tokens) = &connection.link.tokens
             && listed.is_err()
             && tokens.is_refused()

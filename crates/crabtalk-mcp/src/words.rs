@@ -1,6 +1,6 @@
-//! Why a server cannot be reached or is gone, in words.
+//! Error messages of servers that cannot be connected or have ended.
 //!
-//! Invariant: what a program itself said of it is told with it.
+//! Invariant: the message includes the program's own last output.
 
 use crate::pipes::GivenUp;
 use crate::program::Complaints;
@@ -12,13 +12,13 @@ use std::time::Duration;
 
 pub(crate) const CLOSED: &str = "it closed the connection";
 
-/// Why there is no connection.
+/// Why a connection could not be opened.
 #[derive(Debug)]
 pub(crate) struct NotOpened {
     pub(crate) why: String,
     /// A person has to log in first.
     pub(crate) wants_login: bool,
-    /// What its program wrote to its standard error.
+    /// The end of the program's standard error.
     pub(crate) stderr: String,
 }
 
@@ -32,7 +32,7 @@ impl From<String> for NotOpened {
     }
 }
 
-/// What a program says beside its messages.
+/// The output of a program besides its messages.
 #[derive(Default)]
 pub(crate) struct Words {
     /// To its standard error.
@@ -43,12 +43,12 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    /// Where else it may say something.
+    /// The places for other output.
     pub(crate) fn beside(&self) -> (Complaints, GivenUp) {
         (self.babble.clone(), Arc::clone(&self.given_up))
     }
 
-    /// A sentence with its last words.
+    /// A message with the last line of output.
     pub(crate) fn with(&self, how: String) -> String {
         let last = |said: &Complaints| {
             let text = said.text();
@@ -65,7 +65,7 @@ impl Words {
         }
     }
 
-    /// Why a connection is over that ended by itself.
+    /// Why the server ended the connection.
     pub(crate) fn closed(&self) -> String {
         let why = self.given_up.get().copied();
         self.with(why.unwrap_or(CLOSED).into())
@@ -79,7 +79,7 @@ impl Words {
     }
 }
 
-/// How a program ended, and what it said last.
+/// How a program ended, with its last output.
 pub(crate) fn ended(end: &ExitStatus, words: &Words) -> String {
     let how = match end {
         ExitStatus::Ended {
@@ -97,12 +97,12 @@ pub(crate) fn ended(end: &ExitStatus, words: &Words) -> String {
     words.with(how)
 }
 
-/// Whether it answered, and what it answered was a refusal: how it ended says less.
+/// Whether the server answered with an error, which says more than the exit status.
 pub(crate) fn refused(error: &ClientInitializeError) -> bool {
     matches!(error, ClientInitializeError::JsonRpcError(_))
 }
 
-/// For people, who need no fractions but where there is nothing else.
+/// Seconds, with a fraction only below one.
 pub(crate) fn seconds(time: Duration) -> String {
     match time.as_secs() {
         0 => format!("{:.1}", time.as_secs_f64()),
@@ -110,10 +110,10 @@ pub(crate) fn seconds(time: Duration) -> String {
     }
 }
 
-/// Why a handshake failed, in words.
+/// The message for a failed handshake.
 #[expect(
     clippy::wildcard_enum_match_arm,
-    reason = "the library's list is open, and its words do for the rest"
+    reason = "the library may add variants, whose text suffices"
 )]
 pub(crate) fn handshake(error: &ClientInitializeError, words: &Words) -> String {
     if error.is_authorization_required() {

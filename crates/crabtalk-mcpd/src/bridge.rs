@@ -1,9 +1,8 @@
-//! Requests from sessions to the server, and what it says to them.
+//! Forwards messages between sessions and the server.
 //!
-//! There is one server and any number of sessions. A request goes to the server as it
-//! came, and its answer back; cancelling and progress follow it. What the server tells
-//! of itself goes to all sessions; what it asks for goes to the session whose request
-//! it is at, the latest one if there are several.
+//! There is one server and any number of sessions. Requests, cancellations, responses and
+//! progress are forwarded unchanged. Notifications of the server go to all sessions; its
+//! requests go to the session with the latest request in flight.
 
 use anyhow::Context;
 use rmcp::ErrorData;
@@ -18,37 +17,37 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_util::task::TaskTracker;
 
-/// Sessions that are told of what changes; the oldest is forgotten beyond this.
+/// Most sessions that get notifications; beyond it the oldest is dropped.
 const MAX_SESSIONS: usize = 64;
 
-/// Requests that are under way at the server.
+/// Most requests in flight at the server.
 const MAX_REQUESTS: usize = 256;
 
-/// Who is to be told what.
+/// The open sessions and their requests.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
     register: Mutex<Register>,
-    /// What the server asks; each ends with its session at the latest.
+    /// Requests of the server; each ends with its session at the latest.
     questions: TaskTracker,
 }
 
 #[derive(Debug, Default)]
 struct Register {
     open: Vec<Peer<RoleServer>>,
-    /// By the token that the server got: whose request it is.
+    /// Requests in flight by the progress token that the server got.
     requests: HashMap<ProgressToken, Asked>,
     count: u64,
 }
 
-/// A request that is under way.
+/// A request in flight.
 #[derive(Debug, Clone)]
 struct Asked {
     number: u64,
     session: Peer<RoleServer>,
     id: RequestId,
-    /// What the session calls its progress, if it wants to hear of it.
+    /// The session's own progress token, if it gave one.
     token: Option<ProgressToken>,
-    /// What is being told of it, which goes before its answer.
+    /// Progress notifications being sent, which precede the response.
     told: TaskTracker,
 }
 
@@ -66,7 +65,7 @@ impl Sessions {
         register.open.push(session);
     }
 
-    /// The request that a question of the server belongs to.
+    /// The request that a request of the server belongs to.
     fn latest(&self) -> Option<Asked> {
         let register = self.register();
         register
@@ -77,7 +76,7 @@ impl Sessions {
     }
 }
 
-/// One session's way to the server.
+/// The handler of one session.
 #[derive(Debug, Clone)]
 pub(crate) struct Bridge {
     server: Peer<RoleClient>,
@@ -88,7 +87,7 @@ pub(crate) struct Bridge {
 
 impl Bridge {
     pub(crate) fn new(server: Peer<RoleClient>, sessions: Arc<Sessions>) -> anyhow::Result<Self> {
-        let told = server.peer_info().context("it did not say who it is")?;
+        let told = server.peer_info().context("it did not send its name")?;
         let mut says = InitializeResult::new(told.capabilities.clone());
         if let Some(info) = &told.server_info {
             says.server_info = info.clone();
@@ -102,7 +101,7 @@ impl Bridge {
         })
     }
 
-    /// Sends a request on, and waits for its answer or for its end.
+    /// Forwards a request and waits for its response or cancellation.
     async fn send_on(
         &self,
         request: ClientRequest,
@@ -135,13 +134,13 @@ impl Bridge {
             }
             () = context.ct.cancelled() => {}
         }
-        // The server hears of it; if it does not, it is about to end.
+        // This fails only if the server is about to end.
         let _ = handle.cancel(None).await;
         Err(ErrorData::internal_error("it was cancelled", None))
     }
 }
 
-/// A request that is noted as long as somebody waits for it.
+/// Registers a request until it is dropped.
 struct Noted<'a> {
     sessions: &'a Sessions,
     token: ProgressToken,
@@ -164,7 +163,7 @@ impl Drop for Noted<'_> {
     }
 }
 
-/// What the server said is wrong, or that it says nothing any more.
+/// The server's error, or that it does not answer.
 fn failed(error: ServiceError) -> ErrorData {
     if let ServiceError::McpError(error) = error {
         return error;
@@ -172,7 +171,7 @@ fn failed(error: ServiceError) -> ErrorData {
     ErrorData::internal_error(format!("the server does not answer: {error}"), None)
 }
 
-/// A method that sends its request on and takes the one kind of answer that there is.
+/// A method that forwards its request and expects one kind of response.
 macro_rules! sent_on {
     ($method:ident, $request:ident, Option<$params:ty>, $result:ident) => {
         sent_on!(@ $method, Option<$params>, $result, |params: Option<$params>| {
@@ -190,7 +189,7 @@ macro_rules! sent_on {
             params: $params,
             context: RequestContext<RoleServer>,
         ) -> Result<(), ErrorData> {
-            // Whatever it says, it is done.
+            // Any response is success.
             self.send_on($make(params).into(), context).await.map(|_| ())
         }
     };
@@ -214,19 +213,15 @@ macro_rules! sent_on {
     (> $result:ident, $answer:ident) => { $answer.into() };
 }
 
-/// Parameters without what the session said beside them: the request has its own word
-/// for its progress on the way to the server.
+/// Parameters without metadata: the request to the server has its own progress token.
 fn bare<P: RequestParamsMeta>(mut params: P) -> P {
     *params.meta_mut() = None;
     params
 }
 
-/// An answer of another kind than was asked for.
+/// The error for a response of another kind.
 fn unexpected() -> ErrorData {
-    ErrorData::internal_error(
-        "the server answered something else than was asked for",
-        None,
-    )
+    ErrorData::internal_error("the server's response does not match the request", None)
 }
 
 impl ServerHandler for Bridge {
@@ -234,7 +229,7 @@ impl ServerHandler for Bridge {
         self.says.clone()
     }
 
-    /// What the server speaks, which is what goes through here.
+    /// The versions of the server.
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
         Cow::Borrowed(self.versions)
     }
@@ -325,7 +320,7 @@ impl ServerHandler for Bridge {
         notification: CustomNotification,
         _: NotificationContext<RoleServer>,
     ) {
-        // A server that is gone hears nothing.
+        // The server may be gone.
         let _ = self.server.send_notification(notification.into()).await;
     }
 }
@@ -348,13 +343,13 @@ impl Service<RoleClient> for Below {
         if matches!(request, ServerRequest::PingRequest(_)) {
             return Ok(ClientResult::empty(()));
         }
-        let nobody = || ErrorData::internal_error("no session has asked for anything", None);
+        let nobody = || ErrorData::internal_error("no session has a request in flight", None);
         let asked = self.0.latest().ok_or_else(nobody)?;
-        // So that it reaches the session in the stream of its request.
+        // Sends it in the stream of the session's request.
         let origin = OriginatingRequestId(asked.id);
         request.extensions_mut().insert(origin);
-        // In a task of its own: within this one the library takes the server's request
-        // for the origin.
+        // In a separate task: within this one the library uses the server's request as
+        // the origin.
         let asking = async move { asked.session.send_request(request).await };
         match self.0.questions.spawn(asking).await {
             Ok(answer) => answer.map_err(failed),
@@ -364,7 +359,7 @@ impl Service<RoleClient> for Below {
 
     #[expect(
         clippy::wildcard_enum_match_arm,
-        reason = "what a later version of the protocol tells is told on as well"
+        reason = "notifications of later versions are forwarded, too"
     )]
     async fn handle_notification(
         &self,
@@ -387,7 +382,7 @@ impl Service<RoleClient> for Below {
             told => {
                 let open = self.0.register().open.clone();
                 for session in open {
-                    // One that is gone hears nothing.
+                    // The session may be gone.
                     let _ = session.send_notification(told.clone()).await;
                 }
             }

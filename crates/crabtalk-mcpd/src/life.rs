@@ -1,8 +1,7 @@
-//! One start of a server after another, with pauses that grow.
+//! Restarts a server with growing delays.
 //!
-//! Invariant: the port file is there while a server answers and no longer. A server
-//! that ends takes its sessions along, so that whoever had one begins anew with the
-//! next start and sees what that offers.
+//! Invariant: the port file exists only while a server answers. Sessions end with their
+//! server, so that clients connect again and list the tools of the next one.
 
 use crate::bridge::{Below, Bridge, Sessions};
 use crate::settings::Server;
@@ -19,21 +18,20 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// How long a server may take to say who it is: those that are fetched first by their
-/// starter (`npx`) take longest.
+/// Timeout of a handshake; the server may have to be downloaded first (`npx`).
 const READY_WITHIN: Duration = Duration::from_secs(120);
 
-/// Pauses between starts: from the first to the longest, each twice the one before.
+/// The first delay between starts, and the longest; each is twice the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// Who ran for this long begins with the first pause again.
+/// A server that ran for this long resets the delay.
 const STEADY: Duration = Duration::from_secs(60);
 
-/// How long a server may go on that says nothing any more.
+/// How long a server may run after it closed its output.
 const ENDS_WITHIN: Duration = Duration::from_secs(1);
 
-/// A line of what a server complains of is logged up to here.
+/// Longest logged line of a server's standard error.
 const MAX_LINE_BYTES: u64 = 4 * 1024;
 
 /// Keeps a server running until `stop`.
@@ -51,7 +49,6 @@ pub(crate) async fn run(
         let begun = Instant::now();
         let lived = tokio::select! {
             lived = live(component, server, &home, &guardian, &stop) => lived,
-            // Also while it is not ready yet.
             () = not_ready_in(&stop) => Ok(()),
         };
         if stop.is_cancelled() {
@@ -78,13 +75,13 @@ pub(crate) async fn run(
     Ok(())
 }
 
-/// A while after the stop, within which a server that serves ends by itself.
+/// Resolves a while after the stop, in case the server is not ready.
 async fn not_ready_in(stop: &CancellationToken) {
     stop.cancelled().await;
     tokio::time::sleep(Duration::from_secs(4)).await;
 }
 
-/// One start, to the server's end.
+/// Runs a server until it ends.
 async fn live(
     component: &Component,
     server: &Server,
@@ -102,14 +99,14 @@ async fn live(
     let below = Below::new(Arc::clone(&sessions));
     let complaints = async {
         log(component.name(), errors).await;
-        // A server may close this stream and go on.
+        // A server may close its standard error and run on.
         std::future::pending::<()>().await;
     };
     tokio::pin!(complaints);
     let ready = timeout(READY_WITHIN, serve_client(below, (output, input)));
     let running = tokio::select! {
         ready = ready => ready
-            .context("it does not say who it is")?
+            .context("no handshake in time")?
             .context("it does not speak the protocol")?,
         end = child.wait() => bail!("{}", told(&end)),
         () = &mut complaints => return Ok(()),
@@ -129,7 +126,7 @@ async fn live(
         () = &mut complaints => return Ok(()),
     };
     ended.cancel();
-    // Its port file goes first, and what was being answered gets an error.
+    // Removes the port file and fails requests in flight.
     serving.await?;
     bail!("{end}")
 }
@@ -155,13 +152,13 @@ fn start(server: &Server, guardian: &Guardian) -> anyhow::Result<Child> {
     Ok(guardian.spawn(command, Streams::Three)?)
 }
 
-/// Waits for the end of a server: its process's, or that of what it says.
+/// Waits until a server ends or closes its output.
 async fn ends(child: &mut Child, running: RunningService<RoleClient, Below>) -> String {
     let closed = running.waiting();
     tokio::pin!(closed);
     tokio::select! {
         end = child.wait() => told(&end),
-        // Its output closes as it ends; its end says more.
+        // The output is closed at the end of the process, too, whose status says more.
         _ = &mut closed => match timeout(ENDS_WITHIN, child.wait()).await {
             Ok(end) => told(&end),
             Err(_) => {
@@ -189,7 +186,7 @@ fn told(end: &ExitStatus) -> String {
     }
 }
 
-/// Logs what a server complains of, line by line.
+/// Logs a server's standard error line by line.
 async fn log(server: &str, errors: impl AsyncRead + Unpin) {
     let mut errors = BufReader::new(errors);
     let mut line = Vec::new();
@@ -209,7 +206,7 @@ async fn log(server: &str, errors: impl AsyncRead + Unpin) {
     }
 }
 
-/// What is served while a server runs.
+/// The component that serves a running server.
 struct Bridged {
     component: Component,
     bridge: Bridge,

@@ -1,19 +1,18 @@
-//! Gives a server of the Model Context Protocol that speaks over standard streams the
-//! life of a component: a service of the system, a port file, another start when it
-//! ends. The server need not be changed.
+//! Runs an unchanged MCP server that speaks over standard streams as a component: with a
+//! service of the system, a port file, and restarts.
 //!
 //! ```text
-//! settings  config/mcpd.toml: which servers there are
-//! life      one start of a server after another, with pauses that grow
-//! bridge    requests from sessions to the server, and what it says to them
+//! settings  config/mcpd.toml: the servers
+//! life      restarts a server with growing delays
+//! bridge    forwards messages between sessions and the server
 //! ```
 //!
-//! Invariants: no process of a server outlives this one, `kill -9` included; a server
-//! is announced only while it answers; what it writes is bounded.
+//! Invariants: the processes of a server end with this one, even on `kill -9`; a server
+//! is announced only while it answers; its log is bounded.
 
 #[expect(
     deprecated,
-    reason = "servers that people have use what the next version of the protocol drops"
+    reason = "existing servers use what the next version of the protocol drops"
 )]
 mod bridge;
 mod life;
@@ -56,7 +55,7 @@ impl Service for Mcpd {
 }
 
 fn main() -> ExitCode {
-    // A guardian is this program, too.
+    // This program is also its own guardian.
     if let Some(code) = crabtalk_guardian::enter() {
         return code;
     }

@@ -1,4 +1,4 @@
-//! `config/mcpd.toml`: which servers there are.
+//! `config/mcpd.toml`: the servers.
 
 use anyhow::Context;
 use crabtalk_component::Home;
@@ -23,10 +23,10 @@ pub(crate) struct Server {
     pub(crate) command: String,
     #[serde(default)]
     pub(crate) args: Vec<String>,
-    /// Variables that it gets besides the usual ones.
+    /// Additional variables.
     #[serde(default)]
     pub(crate) env: BTreeMap<String, String>,
-    /// Where it runs; the person's home unless said.
+    /// Its working directory; the user's home by default.
     pub(crate) cwd: Option<PathBuf>,
 }
 

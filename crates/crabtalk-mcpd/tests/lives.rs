@@ -126,7 +126,7 @@ impl Session {
         }
     }
 
-    /// What is said until the answer to a request, and the answer.
+    /// The messages up to the response to a request, and the response.
     fn listen(&mut self, message: Value, mut said: impl FnMut(&mut Self, &Value)) -> Value {
         let answer = self.send(message);
         for line in answer.lines().map_while(Result::ok) {
@@ -215,7 +215,7 @@ fn a_server_is_called_as_it_is() {
     let want = [0, 1, 2].map(|step| (json!("mine"), json!(format!("step {step}"))));
     assert_eq!(steps, want, "{}", keeper.log());
 
-    // What it asks reaches whoever asked it, and the answer reaches it.
+    // Its request reaches the session with a request in flight, and the response reaches it.
     let message =
         json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "ask"}});
     let asked = session.listen(message, |session, said| {

@@ -1,39 +1,37 @@
-//! Where a provider's requests go (MODEL-2).
-//! Invariant: whatever address of a provider a person copies from its
-//! documentation leads to the same endpoint.
+//! The endpoint of a provider's requests (MODEL-2).
+//! Invariant: all addresses in a provider's documentation lead to the same endpoint.
 
 use crate::bedrock;
 use crate::config::{Kind, without_secrets};
 use http::Uri;
 use http::uri::{Authority, PathAndQuery, Scheme};
 
-/// Tails of full endpoint addresses that people paste.
+/// Suffixes of full endpoint addresses, which are removed.
 const ENDPOINTS: [&str; 4] = ["/chat/completions", "/messages", "/completions", "/models"];
 
-/// Where Google's compatible API lives beside its own.
+/// The path of Google's OpenAI-compatible API.
 const GOOGLE_COMPATIBLE: &str = "/openai";
 
 /// An address that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{url:?} is not a base_url: {reason}; it looks like https://host/v1")]
+#[error("{url:?} is not a valid base_url: {reason}; use an address such as https://host/v1")]
 pub struct Error {
     /// The address, without anything secret.
     pub url: String,
-    /// What is wrong with it.
+    /// The problem.
     pub reason: String,
 }
 
-/// Where to connect and what to ask for.
+/// The server and the request target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Endpoint {
     pub(crate) tls: bool,
     pub(crate) host: String,
     /// The `Host` header.
     pub(crate) authority: String,
-    /// The request target of the streaming call, or what the model is appended
-    /// to where it is part of the address.
+    /// The request target of the streaming call, or its part before the model.
     pub(crate) target: String,
-    /// Appended after the model; empty where it is no part of the address.
+    /// Appended after the model; empty where the model is not part of the address.
     tail: String,
 }
 
@@ -54,9 +52,7 @@ impl Endpoint {
             reason: reason.to_owned(),
         };
         if url.is_empty() {
-            return Err(wrong(
-                "it is empty, and this kind has no address of its own",
-            ));
+            return Err(wrong("it is empty, and this kind has no default"));
         }
         let whole = if url.contains("://") {
             url.to_owned()
@@ -92,7 +88,7 @@ impl Endpoint {
         if self.tail.is_empty() {
             return self.target.clone();
         }
-        // Some name a model with the collection that it is in.
+        // Some names include the collection.
         let name = model_id.strip_prefix("models/").unwrap_or(model_id);
         format!("{}{}{}", self.target, bedrock::escape(name), self.tail)
     }
@@ -164,7 +160,7 @@ fn target(kind: Kind, given: Option<&PathAndQuery>) -> String {
             break;
         }
     }
-    // Ollama's own API lives beside the compatible one.
+    // Ollama's own API is beside the compatible one.
     if kind == Kind::Ollama {
         path = path.strip_suffix("/api").unwrap_or(path);
     }
@@ -184,7 +180,7 @@ fn target(kind: Kind, given: Option<&PathAndQuery>) -> String {
     }
 }
 
-/// Before and after a model of Google's.
+/// Google's target before and after the model.
 fn google(given: Option<&PathAndQuery>) -> (String, String) {
     let path = given.map_or("", PathAndQuery::path);
     let path = path.split("/models").next().unwrap_or_default();
@@ -199,7 +195,7 @@ fn google(given: Option<&PathAndQuery>) -> (String, String) {
     (format!("{base}/models/"), tail)
 }
 
-/// Before and after a model of Bedrock's.
+/// Bedrock's target before and after the model.
 fn bedrock(given: Option<&PathAndQuery>) -> (String, String) {
     let path = given.map_or("", PathAndQuery::path);
     let path = path.split("/model/").next().unwrap_or_default();
@@ -212,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_address_of_a_provider_leads_to_its_endpoint() {
+    fn addresses_are_normalised() {
         let openai = "https://api.openai.com/v1/chat/completions";
         let anthropic = "https://api.anthropic.com/v1/messages";
         for (kind, given, want) in [
@@ -292,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_part_of_the_address_where_it_has_to_be() {
+    fn model_is_part_of_googles_and_bedrocks_target() {
         let gemini = "/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse";
         let claude = "/model/eu.anthropic.claude-sonnet-4-5-v1%3A0/converse-stream";
         let google = "https://generativelanguage.googleapis.com";
@@ -357,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_an_address_is_refused_without_its_secrets() {
+    fn invalid_address_is_refused_without_its_secrets() {
         for (kind, url) in [
             (Kind::OpenAi, "ftp://host"),
             (Kind::OpenAi, "https://"),

@@ -1,11 +1,10 @@
-//! What Anthropic's format and Bedrock's share: messages and answers are lists
-//! of blocks.
+//! Messages and answers as lists of blocks, as in Anthropic's and Bedrock's formats.
 //! Invariants: an empty message has no blocks, since empty ones are refused;
 //! calls are numbered densely in the order they begin, though the provider
 //! numbers them among all blocks.
 
 use crate::body::{call_in_words, result_in_words, says_something};
-use crate::decode::{Broken, Chunks};
+use crate::decode::{Broken, Chunks, new_call_id};
 use crate::signature::Signature;
 use crabtalk_domain::model::{Chunk, StopReason};
 use crabtalk_domain::{Image, Message, Role, ToolCall, Usage};
@@ -14,14 +13,14 @@ use std::borrow::Cow;
 /// A block of a message as one of the formats writes it.
 pub(crate) trait Block<'a>: Sized {
     fn text(text: Cow<'a, str>) -> Self;
-    /// `None` where the format cannot prove that it was thought.
+    /// `None` where the format has no proof of it.
     fn thought(text: &'a str, signature: Signature<'a>) -> Option<Self>;
     fn image(image: &'a Image) -> Self;
     fn call(call: &'a ToolCall) -> Self;
     fn result(message: &'a Message, content: Cow<'a, str>, images: Vec<Self>) -> Self;
 }
 
-/// The blocks of a message. `as_text`: calls and results are told in words.
+/// The blocks of a message. `as_text`: calls and results become text.
 pub(crate) fn blocks<'a, B: Block<'a>>(
     message: &'a Message,
     has_guests: bool,
@@ -39,15 +38,14 @@ pub(crate) fn blocks<'a, B: Block<'a>>(
         }
         return vec![B::result(message, content, images.collect())];
     }
-    // What a guest thought is nothing that the speaker could prove.
+    // The speaker cannot prove a guest's thinking.
     let own = message.agent.is_empty();
     let shown = message.images.iter().map(B::image);
     let thoughts = message.thinking.iter().filter(|_| own);
     let mut blocks: Vec<B> = thoughts
         .filter_map(|thought| B::thought(&thought.text, Signature::read(&thought.signature)))
         .collect();
-    // What a person shows stands before the words about it, and a mark of the
-    // cache on the words.
+    // Images precede the text about them, so that the cache mark is on the text.
     blocks.extend(shown);
     if !content.trim().is_empty() {
         blocks.push(B::text(content));
@@ -88,7 +86,7 @@ impl Calls {
         }
         let index =
             u32::try_from(self.0.len()).map_err(|_| Broken::Nonsense("too many calls".into()))?;
-        let id = if id.is_empty() { out.new_call_id() } else { id };
+        let id = if id.is_empty() { new_call_id() } else { id };
         self.0.push(Begun {
             block,
             given: given.to_owned(),
@@ -98,7 +96,7 @@ impl Calls {
         Ok(())
     }
 
-    /// A piece of a call's input came.
+    /// Appends a fragment of a call's input.
     pub(crate) fn input(
         &mut self,
         block: u32,
@@ -109,7 +107,7 @@ impl Calls {
             return Ok(());
         }
         let Some((index, call)) = self.find(block) else {
-            let message = format!("input for block {block}, which is no tool call");
+            let message = format!("input for block {block}, which is not a tool call");
             return Err(Broken::Nonsense(message));
         };
         call.streamed = true;
@@ -117,7 +115,7 @@ impl Calls {
         Ok(())
     }
 
-    /// A block is complete: an input that was not streamed is the one given at
+    /// Completes a block: an input that was not streamed is the one at
     /// its beginning.
     pub(crate) fn end(&mut self, block: u32, out: &mut Chunks) {
         if let Some((index, call)) = self.find(block)
@@ -133,7 +131,7 @@ impl Calls {
         all.find(|(_, call)| call.block == block)
     }
 
-    /// Why an answer with these calls stopped.
+    /// The stop reason of an answer with these calls.
     pub(crate) fn stop(&self, reason: Option<StopReason>) -> Option<StopReason> {
         match reason {
             Some(StopReason::Done) if !self.0.is_empty() => Some(StopReason::ToolCalls),
@@ -142,14 +140,14 @@ impl Calls {
     }
 }
 
-/// Passes a text on, if there is any.
+/// Pushes a text unless it is empty.
 pub(crate) fn say(chunk: fn(String) -> Chunk, text: String, out: &mut Chunks) {
     if !text.is_empty() {
         out.push(chunk(text));
     }
 }
 
-/// The figures of an answer. `input` leaves out what the cache read or wrote.
+/// The usage of an answer. `input` excludes tokens read from or written to the cache.
 pub(crate) fn usage(input: u64, output: u64, read: Option<u64>, written: Option<u64>) -> Usage {
     let missed = input.saturating_add(written.unwrap_or(0));
     let cached = read.or(written.map(|_| 0));

@@ -1,4 +1,4 @@
-//! What a provider is, as values; where they come from is not known here.
+//! The configuration of providers, as values.
 //! Invariant: a [`Secret`] leaves this crate only in a request's header.
 
 use crate::price::Price;
@@ -101,11 +101,11 @@ impl fmt::Display for Kind {
 pub struct ModelConfig {
     /// What agents and people call it; unique on the node.
     pub name: String,
-    /// What the provider calls it.
+    /// Its name at the provider.
     pub id: String,
     /// Tokens that it reads; `None` asks the built-in table.
     pub context: Option<u64>,
-    /// What it costs; `None` asks the built-in table.
+    /// Its price; `None` uses the built-in table.
     pub price: Option<Price>,
     /// Whether it takes images; `None` asks the built-in table.
     pub images: Option<bool>,
@@ -134,10 +134,10 @@ pub struct ProviderConfig {
     pub kind: Kind,
     /// Where it is; `None` is the kind's own address.
     pub base_url: Option<String>,
-    /// Its key; for Bedrock one of its own keys, or an access key written as
+    /// Its key; for Bedrock a Bedrock key, or an access key written as
     /// `id:secret` or `id:secret:session token`.
     pub api_key: Option<Secret>,
-    /// Why there is no key although one was configured, for instance "the
+    /// The reason why the configured key is missing, for instance "the
     /// environment variable X is not set". Calls then fail with this reason.
     pub key_problem: Option<String>,
     /// Its models.
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_prints_a_key() {
+    fn debug_hides_keys() {
         let mut provider = ProviderConfig::new("p", Kind::OpenAi);
         provider.api_key = Some(Secret::new("sk-planted\n"));
         provider
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_key_is_known_where_one_is_needed() {
+    fn missing_key_depends_on_the_kind() {
         for (kind, base_url, missing) in [
             (Kind::OpenAi, None, true),
             (Kind::OpenAi, Some("http://127.0.0.1:8080"), false),

@@ -1,22 +1,19 @@
-//! What reads the events of one format: it takes them one by one, and lays chunks
-//! ready.
+//! The interface of the decoders: events in, chunks out.
 
-use crate::random::Random;
 use crabtalk_domain::model::{Chunk, StopReason};
 use serde_json::Value;
 use std::collections::VecDeque;
-use std::sync::Arc;
 
-/// What a decoder could not make sense of.
+/// A failure to decode an answer.
 #[derive(Debug)]
 pub(crate) enum Broken {
-    /// Not the JSON it should be.
+    /// Invalid JSON.
     Json(String),
-    /// Not what the format allows.
+    /// A violation of the format.
     Nonsense(String),
-    /// The provider says itself that it failed.
+    /// The provider reported an error.
     Reported(Value),
-    /// An event longer than any answer has.
+    /// An event above the size limit.
     TooLong,
 }
 
@@ -30,53 +27,49 @@ impl Broken {
     }
 }
 
-/// Where decoders put what they understood.
+/// The decoded chunks that were not taken yet.
+#[derive(Default)]
 pub(crate) struct Chunks {
     queue: VecDeque<Chunk>,
-    random: Arc<Random>,
 }
 
 impl Chunks {
-    pub(crate) fn new(random: Arc<Random>) -> Self {
-        Self {
-            queue: VecDeque::new(),
-            random,
-        }
-    }
-
     pub(crate) fn push(&mut self, chunk: Chunk) {
         self.queue.push_back(chunk);
     }
 
-    /// The first that was not taken yet.
+    /// The oldest chunk.
     pub(crate) fn pop(&mut self) -> Option<Chunk> {
         self.queue.pop_front()
-    }
-
-    pub(crate) fn last(&self) -> Option<&Chunk> {
-        self.queue.back()
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.queue.len()
     }
 
     #[cfg(test)]
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Chunk> + '_ {
         self.queue.drain(..)
     }
-
-    pub(crate) fn new_call_id(&self) -> String {
-        self.random.call_id()
-    }
 }
 
-/// What reads the events of one answer in one format.
+/// An id for a call without one, unique within a history of many answers.
+pub(crate) fn new_call_id() -> String {
+    format!("call_{:016x}", fastrand::u64(..))
+}
+
+/// Whether an id is one of [`new_call_id`].
+pub(crate) fn is_made_up(id: &str) -> bool {
+    id.strip_prefix("call_").is_some_and(|rest| {
+        rest.len() == 16
+            && rest
+                .bytes()
+                .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+    })
+}
+
+/// Decodes the events of one answer in one format.
 pub(crate) trait Decode: Send {
-    /// Takes in an event of this name.
+    /// Decodes an event.
     fn event(&mut self, name: &[u8], data: &[u8], out: &mut Chunks) -> Result<(), Broken>;
 
-    /// Takes in an answer that was not streamed.
+    /// Decodes an answer that was not streamed.
     fn whole(&mut self, data: &[u8], out: &mut Chunks) -> Result<(), Broken>;
 
     /// Whether events come in Amazon's frames.
@@ -84,17 +77,11 @@ pub(crate) trait Decode: Send {
         false
     }
 
-    /// Whether the next event may be like the last one. Of formats that do not
-    /// say so every event differs: figures here, padding there.
-    fn is_amid(&self) -> bool {
-        false
-    }
-
-    /// Whether the terminator was seen; else that is the end of the body.
+    /// Whether the terminator was seen.
     fn is_done(&self) -> bool {
         false
     }
 
-    /// How it stopped; `None` while it may go on, and when it was cut.
+    /// The stop reason; `None` while the answer is incomplete.
     fn stop(&self) -> Result<Option<StopReason>, Broken>;
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// For all probes together; nobody should notice that they happen.
+/// Timeout of all probes together.
 pub const PROBE_TIME: Duration = Duration::from_millis(200);
 
 /// Longest list of models that is read.
@@ -20,7 +20,7 @@ const MAX_LIST_BYTES: usize = 1 << 20;
 /// Models taken from a server.
 const MAX_MODELS: usize = 100;
 
-/// What a key in the environment stands for: variable, variable of another
+/// The providers of keys in the environment: variable, variable of the
 /// address, kind, and the models offered, the active one first.
 const KEYS: [(&str, &str, Kind, &[&str]); 4] = [
     (
@@ -50,7 +50,7 @@ const KEYS: [(&str, &str, Kind, &[&str]); 4] = [
     ),
 ];
 
-/// Google's names for whatever is current.
+/// Google's aliases of the current models.
 const GEMINIS: &[&str] = &["gemini-flash-latest", "gemini-pro-latest"];
 
 /// A key whose models depend on account and region. Access keys of Amazon's
@@ -89,12 +89,12 @@ pub struct Options {
     pub ports: Ports,
 }
 
-/// What was found.
+/// A provider that was found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Detected {
     /// The provider to use; its first model is meant to be active.
     pub provider: ProviderConfig,
-    /// What was chosen and why, for a person, to be said once.
+    /// The choice and its reason, for a person.
     pub why: String,
     /// The variable of the environment that holds its key; `None` for a local
     /// server.
@@ -118,7 +118,7 @@ pub struct Error {
 /// model.
 ///
 /// # Errors
-/// [`Error`] names the variable of a key that was found and is not enough by itself.
+/// [`Error`] names the variable of a key that was found and is not sufficient.
 pub async fn find(options: &Options) -> Result<Detected, Error> {
     if let Some(found) = keyed(options).next() {
         return Ok(found);
@@ -176,7 +176,7 @@ fn offline(why: String) -> Detected {
     }
 }
 
-/// What keys in the environment stand for.
+/// The providers of keys in the environment.
 fn keyed(options: &Options) -> impl Iterator<Item = Detected> {
     KEYS.into_iter()
         .filter_map(|(variable, address, kind, models)| {
@@ -201,7 +201,7 @@ fn keyed(options: &Options) -> impl Iterator<Item = Detected> {
 struct Servers {
     /// Those that have a model.
     found: Vec<Detected>,
-    /// What is to be said of those that have none.
+    /// The note about those without.
     empty: String,
 }
 
@@ -256,14 +256,13 @@ async fn local(ports: Ports) -> Servers {
 /// A model that a server lists.
 struct Listed {
     id: String,
-    /// Tokens that it reads as it was started; llama.cpp tells.
+    /// The context window, as llama.cpp reports it.
     context: Option<u64>,
-    /// Whether it takes images as it was started; llama.cpp tells.
+    /// Whether it takes images, as llama.cpp reports it.
     images: Option<bool>,
 }
 
-/// The models that a server lists; `None` when nobody is there or it is
-/// something else.
+/// The models that a server lists; `None` without such a server.
 async fn probe(port: u16, path: &str, list: &str, id: &str) -> Option<Vec<Listed>> {
     let asked = async {
         let endpoint = Endpoint::loopback(port, path);
@@ -294,8 +293,8 @@ async fn probe(port: u16, path: &str, list: &str, id: &str) -> Option<Vec<Listed
     tokio::time::timeout(PROBE_TIME, asked).await.ok().flatten()
 }
 
-/// Whether llama.cpp was started with what a model sees with. It tells that in
-/// a second list, beside the usual one.
+/// Whether llama.cpp was started with a vision projector, which a second list
+/// reports.
 fn takes_images(json: &Value, id: &str) -> Option<bool> {
     let mut models = json.get("models")?.as_array()?.iter();
     let model = models.find(|model| model.get("name").is_some_and(|name| name == id))?;
@@ -303,7 +302,7 @@ fn takes_images(json: &Value, id: &str) -> Option<bool> {
     Some(capabilities.iter().any(|found| found == "multimodal"))
 }
 
-/// Models that can talk, under names that a person can type.
+/// Chat models, under short names.
 fn models(listed: Vec<Listed>) -> Vec<ModelConfig> {
     let mut names = BTreeSet::new();
     listed
@@ -315,7 +314,7 @@ fn models(listed: Vec<Listed>) -> Vec<ModelConfig> {
                 context,
                 images,
             } = listed;
-            // llama.cpp gives the path of a file.
+            // llama.cpp lists the path of a file.
             let file = id
                 .rsplit(['/', '\\'])
                 .next()
@@ -324,7 +323,6 @@ fn models(listed: Vec<Listed>) -> Vec<ModelConfig> {
             let new = names.insert(name.clone());
             new.then_some(ModelConfig {
                 id,
-                // 0 would be a model that reads nothing.
                 context: context.filter(|tokens| *tokens > 0),
                 images,
                 ..ModelConfig::new(name)

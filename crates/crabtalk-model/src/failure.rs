@@ -35,7 +35,7 @@ impl Peer {
         Error::new(kind, self.redact(&message))
     }
 
-    /// Whatever a provider wrote, short and without secrets.
+    /// A provider's text, shortened and without secrets.
     pub(crate) fn quote(&self, text: &str) -> String {
         let text = self.redact(text);
         let mut chars = text
@@ -179,7 +179,7 @@ impl Peer {
     }
 }
 
-/// What a provider says of its error, in whatever shape.
+/// A provider's error in any of the formats.
 #[derive(Debug, Default)]
 struct Report {
     message: String,
@@ -188,7 +188,7 @@ struct Report {
     class: String,
     /// Google's word for it, where its status says too little.
     reason: String,
-    /// Told in the body where there is no header for it.
+    /// In the body, if the header is missing.
     retry_after: Option<Duration>,
 }
 

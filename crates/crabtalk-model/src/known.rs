@@ -1,4 +1,4 @@
-//! What is known of well-known models. Names are matched by their beginning,
+//! Facts about well-known models. Names are matched by their beginning,
 //! because providers append dates; configuration overrides all of it. Prices
 //! are list prices in US dollars without tiers, so they are approximate.
 
@@ -129,7 +129,7 @@ pub(crate) fn output(id: &str) -> Option<u64> {
     find(id).map(|family| family.output)
 }
 
-/// What a model costs, about.
+/// The approximate price of a model.
 pub(crate) fn price(id: &str) -> Option<Price> {
     find(id).and_then(|family| family.price)
 }
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_family_is_found_under_dates_and_makers() {
+    fn family_is_found_behind_dates_and_vendors() {
         for (id, want) in [
             ("claude-sonnet-4-5-20250929", Some(200_000)),
             ("anthropic/claude-3-haiku", Some(200_000)),

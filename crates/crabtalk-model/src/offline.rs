@@ -1,6 +1,5 @@
-//! The embedded model: a demonstration that needs no network (interface.md).
-//! Invariants: the same request gets the same answer; it says what it is and
-//! never pretends to understand.
+//! The embedded model: a demonstration without a network.
+//! Invariant: the same request gets the same answer.
 
 mod script;
 mod summary;
@@ -16,7 +15,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Sleep, sleep};
 
-/// What it says of itself.
+/// Its introduction.
 const WHO: &str = "I am the offline demonstration built into CrabTalk, not a language model.";
 
 /// An answer of the offline model.
@@ -28,7 +27,7 @@ pub(crate) struct Offline {
 }
 
 impl Offline {
-    /// Decides on the whole answer.
+    /// Computes the whole answer.
     pub(crate) fn answer(request: &Request, sight: &Sight<'_>) -> Self {
         let (acts, pause) = if request.closing.is_some() {
             let messages: Vec<&Message> = before_closing(request).collect();
@@ -67,7 +66,7 @@ fn before_closing(request: &Request) -> impl Iterator<Item = &Message> {
     request.messages().take(count)
 }
 
-/// What the last user message asks for, or the report on what it had done.
+/// Acts on the last user message, or reports the results of its calls.
 fn react(request: &Request, sight: &Sight<'_>) -> (Vec<Act>, Duration) {
     let messages: Vec<&Message> = request.messages().filter(|m| !m.auto_injected).collect();
     let asked = messages.iter().rposition(|m| m.role == Role::User);
@@ -134,7 +133,7 @@ fn counted(count: usize, what: &str) -> String {
     }
 }
 
-/// What the calls since the last user message brought.
+/// The results of the calls since the last user message.
 fn report(since: &[&Message], sight: &Sight<'_>) -> String {
     let calls: Vec<_> = since
         .iter()

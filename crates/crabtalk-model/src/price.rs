@@ -5,7 +5,7 @@ use crabtalk_domain::Usage;
 /// Prices are given per this many tokens.
 const UNIT: f64 = 1_000_000.0;
 
-/// What a million tokens cost, in whatever money the owner counts; built-in
+/// The price of a million tokens, in the owner's currency; built-in
 /// figures are US dollars.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Price {
@@ -40,7 +40,7 @@ impl Price {
     }
 }
 
-/// What a call cost. What it wrote into a cache counts as read, although some
+/// The cost of a call. Tokens written to a cache count as read, although some
 /// providers take a quarter more for it.
 pub fn cost(usage: &Usage, price: &Price) -> f64 {
     let cached = usage.cache_hit_tokens.unwrap_or(0).min(usage.prompt_tokens);
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_costs_what_it_read_from_where_and_what_it_wrote() {
+    fn cost_counts_input_cache_and_output() {
         let usage = Usage {
             prompt_tokens: 1_000_000,
             completion_tokens: 100_000,
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configured_price_takes_the_usual_rebate() {
+    fn configured_price_takes_the_usual_rebate() {
         let usual = Price {
             cached: Some(0.25),
             ..Price::new(2.5, 10.0)

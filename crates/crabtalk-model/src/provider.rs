@@ -1,15 +1,15 @@
 //! A configured provider, ready to be called.
-//! Invariant: everything that can be wrong with a configuration is found when
-//! it is built, except a missing key, which is told when it is missed.
+//! Invariant: an invalid configuration is detected when the provider is
+//! built, except a missing key, which is reported by a call.
 
 use crate::base_url::{self, Endpoint};
 use crate::config::{Kind, ModelConfig, ProviderConfig};
+use crate::decode::Decode;
 use crate::failure::Peer;
 use crate::http::{Client, RequestBody};
 use crate::offline::Offline;
-use crate::random::Random;
 use crate::sight::Sight;
-use crate::stream::{Answer, Format};
+use crate::stream::Answer;
 use crate::{anthropic, bedrock, google, openai};
 use bedrock::Credentials;
 use bytes::Bytes;
@@ -20,26 +20,26 @@ use http::header::{
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// What is read of an error page.
+/// Bytes read of an error page.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 
 /// The version of Anthropic's interface that is spoken.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
-/// What a refused request ends with that may be refused for its images: every
-/// later one of the conversation would be too.
+/// Appended to the error of a refused request with images, since every
+/// later request of the conversation would be refused too.
 const IMAGES_SENT: &str = "; if it is the images in the conversation, set images = false for the \
      model, or put them away with `crabtalk compact`";
 
-/// What is wrong with a provider's configuration.
+/// An invalid configuration of a provider.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// Its `base_url` is none that requests could be sent to, or is missing where it is needed.
+    /// Its `base_url` is invalid or missing.
     #[error("provider {provider:?}: {source}")]
     BaseUrl {
         /// The name of the provider.
         provider: String,
-        /// What is wrong with the address.
+        /// The invalid address.
         source: base_url::Error,
     },
     /// A header that HTTP does not allow. Its value is not shown.
@@ -55,10 +55,9 @@ pub enum ConfigError {
     Key(String),
 }
 
-/// What a call shares with every other call of a registry.
+/// Shared by all calls of a registry.
 pub(crate) struct Shared {
     pub(crate) client: Client,
-    pub(crate) random: Arc<Random>,
 }
 
 /// An answer that has begun.
@@ -151,22 +150,22 @@ impl Provider {
             return Ok(Opened::Offline(Offline::answer(request, &sight)));
         };
         let id = &model.id;
-        let (body, format) = match self.config.kind {
+        let (body, decoder): (_, Box<dyn Decode>) = match self.config.kind {
             Kind::Anthropic => (
                 anthropic::body(id, request, &sight),
-                Format::of::<anthropic::Decoder>(),
+                Box::<anthropic::Decoder>::default(),
             ),
             Kind::Google => (
                 google::body(id, request, &sight),
-                Format::of::<google::Decoder>(),
+                Box::<google::Decoder>::default(),
             ),
             Kind::Bedrock => (
                 bedrock::body(id, request, &sight),
-                Format::of::<bedrock::Decoder>(),
+                Box::<bedrock::Decoder>::default(),
             ),
             Kind::OpenAi | Kind::Azure | Kind::Ollama | Kind::Offline => (
                 openai::body(id, request, &sight),
-                Format::of::<openai::Decoder>(),
+                Box::<openai::Decoder>::default(),
             ),
         };
         let call = self.post(endpoint, &model.id, body)?;
@@ -186,10 +185,9 @@ impl Provider {
         let answer = Answer::new(
             response.body,
             !is_json(&response.headers),
-            format,
+            decoder,
             self.config.idle_timeout,
             self.peer.clone(),
-            shared.random.clone(),
         );
         Ok(Opened::Answer(Box::new(answer)))
     }

@@ -7,7 +7,6 @@ use crate::http::{Client, Proxies, Tls};
 use crate::known;
 use crate::price::Price;
 use crate::provider::{ConfigError, Provider, Shared};
-use crate::random::Random;
 use crate::retry::{Candidate, Plan, Reply};
 use crate::sight::takes_images;
 use arc_swap::ArcSwap;
@@ -15,7 +14,6 @@ use crabtalk_domain::BoxStream;
 use crabtalk_domain::model::{self, Chunk, ErrorKind, Model, Request};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
 
 /// Names listed in an error before the rest is counted.
 const MAX_LISTED: usize = 20;
@@ -29,7 +27,7 @@ pub enum Error {
     /// Two tables of one name: it would not be clear which is changed or removed.
     #[error("there are two providers named {0:?}; rename one")]
     DuplicateProvider(String),
-    /// A name of a model means one model of one provider, whoever asks for it.
+    /// Two providers have a model of the same name.
     #[error("the model name {model:?} is taken by providers {first:?} and {second:?}; rename one")]
     DuplicateModel {
         /// The name.
@@ -39,7 +37,7 @@ pub enum Error {
         /// The one that was to have it, too.
         second: String,
     },
-    /// No provider has a model of that name; it says which there are, and which is nearest.
+    /// No provider has the model; the message lists the models and the nearest name.
     #[error("{0}")]
     UnknownModel(String),
     /// A provider cannot be used; the cause names what is wrong with its configuration.
@@ -50,7 +48,7 @@ pub enum Error {
 /// A model as lists show it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelInfo {
-    /// What it is called here.
+    /// Its name here.
     pub name: String,
     /// What its provider calls it.
     pub id: String,
@@ -60,7 +58,7 @@ pub struct ModelInfo {
     pub kind: Kind,
     /// Tokens that it reads, where that is known.
     pub context: Option<u64>,
-    /// What it costs, where that is configured or known.
+    /// Its price, if configured or known.
     pub price: Option<Price>,
     /// Whether the price is a built-in figure, which may be out of date.
     pub price_is_approximate: bool,
@@ -138,7 +136,7 @@ impl Table {
         let nearest = nearest(name, &self.names);
         let hint = nearest.map_or(String::new(), |near| format!("; did you mean {near:?}?"));
         let message = format!(
-            "there is no model {shown:?}; there are {}{hint}",
+            "the model {shown:?} is unknown; known models: {}{hint}",
             self.known()
         );
         model::Error::new(ErrorKind::UnknownModel, message)
@@ -179,42 +177,19 @@ impl Registry {
     /// one.
     ///
     /// # Errors
-    /// What of the configuration cannot be used.
+    /// An invalid configuration.
     pub fn new(providers: Vec<ProviderConfig>, active: Option<String>) -> Result<Self, Error> {
         Self::with_proxies(providers, active, Proxies::default())
     }
 
-    /// The same through proxies.
+    /// Like [`Self::new`], through proxies.
     pub fn with_proxies(
         providers: Vec<ProviderConfig>,
         active: Option<String>,
         proxies: Proxies,
     ) -> Result<Self, Error> {
-        let since = SystemTime::now()
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .unwrap_or_default();
-        let seed = u64::try_from(since.as_nanos() & u128::from(u64::MAX)).unwrap_or_default();
-        Self::with_shared(providers, active, proxies, seed)
-    }
-
-    /// The same with a seed for jitter and made-up ids.
-    pub fn with_seed(
-        providers: Vec<ProviderConfig>,
-        active: Option<String>,
-        seed: u64,
-    ) -> Result<Self, Error> {
-        Self::with_shared(providers, active, Proxies::default(), seed)
-    }
-
-    fn with_shared(
-        providers: Vec<ProviderConfig>,
-        active: Option<String>,
-        proxies: Proxies,
-        seed: u64,
-    ) -> Result<Self, Error> {
         let shared = Arc::new(Shared {
             client: Client::new(proxies, Tls::default()),
-            random: Arc::new(Random::new(seed)),
         });
         let providers = build(providers, &[], &shared)?;
         Ok(Self {
@@ -224,7 +199,7 @@ impl Registry {
         })
     }
 
-    /// Takes a whole new configuration. Connections are kept.
+    /// Replaces the configuration. Connections are kept.
     pub fn replace(
         &self,
         providers: Vec<ProviderConfig>,
@@ -236,7 +211,7 @@ impl Registry {
         })
     }
 
-    /// Every model, in the order of the configuration.
+    /// All models, in the order of the configuration.
     pub fn models(&self) -> Vec<ModelInfo> {
         let table = self.table.load();
         let info = |name: &String| {
@@ -256,8 +231,8 @@ impl Registry {
         table.names.iter().filter_map(info).collect()
     }
 
-    /// What a model costs: as configured, else about what its provider lists.
-    /// `None` where nobody knows, and for servers on this machine.
+    /// The price of a model: as configured, else about the provider's list price.
+    /// `None` if it is unknown, and for servers on this machine.
     pub fn price(&self, model: &str) -> Option<Price> {
         let found = self.table.load().find(model).ok()?;
         price(&found.provider, &found.model)

@@ -1,4 +1,4 @@
-//! Attempts until somebody answers (MODEL-3).
+//! Retries and fallbacks (MODEL-3).
 //! Invariants: nothing is tried again after the first content; permanent
 //! errors end a model's turn at once; a model's turn precedes its fallback's.
 
@@ -22,10 +22,10 @@ const MAX_BACKOFF: Duration = Duration::from_secs(30);
 /// A provider that wants a longer pause is not waited for.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
-/// A wait that a person is told of; shorter ones are over before they are read.
+/// Shorter waits are not reported.
 const TOLD_WAIT: Duration = Duration::from_secs(1);
 
-/// What is to be told while nobody answers yet: a few lines for each attempt,
+/// Notices until an answer begins: a few lines for each attempt,
 /// whose number is bounded.
 pub(crate) type News = Arc<Mutex<VecDeque<String>>>;
 
@@ -38,13 +38,13 @@ pub(crate) struct Candidate {
 
 /// Everything an answer needs; independent of later changes of the registry.
 pub(crate) struct Plan {
-    /// In order; an error stands for a name that is not configured.
+    /// In order; an error for each name that is not configured.
     pub(crate) candidates: Vec<Result<Candidate, Error>>,
     pub(crate) request: Request,
     pub(crate) shared: Arc<Shared>,
     /// Names of the configured models, for messages.
     pub(crate) known: String,
-    /// What is told meanwhile.
+    /// Notices about the attempts.
     pub(crate) news: News,
 }
 
@@ -118,7 +118,7 @@ impl Plan {
                     return Err(Error::new(error.kind, message));
                 }
                 Wait::Exactly(asked) => asked,
-                Wait::Backoff => self.shared.random.upper_half(backoff),
+                Wait::Backoff => backoff.mul_f64(0.5 + fastrand::f64() / 2.0),
             };
             if attempt == retries {
                 let attempts = retries + 1;
@@ -200,9 +200,9 @@ fn told(news: &News) -> Option<String> {
 
 /// The stream that a caller holds.
 pub(crate) enum Reply {
-    /// Nobody has said anything yet.
+    /// No answer yet.
     Opening(BoxFuture<'static, Result<Begun, Error>>, News),
-    /// Somebody speaks.
+    /// An answer streams.
     Speaking(Begun),
     Over,
 }

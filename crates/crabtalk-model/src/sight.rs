@@ -1,4 +1,4 @@
-//! What a model sees of the images in a request.
+//! Images in a request, for models that see them or not.
 //! Invariant: what is not shown is told in words.
 
 use crate::config::{Kind, ModelConfig};
@@ -36,7 +36,7 @@ impl<'a> Sight<'a> {
         Self { kind, blind }
     }
 
-    /// What the model sees of a message.
+    /// The message as the model sees it.
     pub(crate) fn of<'m>(&self, message: &'m Message) -> Cow<'m, Message> {
         if message
             .images
@@ -48,7 +48,7 @@ impl<'a> Sight<'a> {
         Cow::Owned(message.with_notes(|image| self.note(image)))
     }
 
-    /// What it sees of all messages of a request.
+    /// All messages of a request as the model sees them.
     pub(crate) fn messages<'r>(&self, request: &'r Request) -> Vec<Cow<'r, Message>> {
         request.messages().map(|message| self.of(message)).collect()
     }
@@ -59,7 +59,7 @@ impl<'a> Sight<'a> {
         images.any(|image| self.note(image).is_none())
     }
 
-    /// What stands for an image that is not seen.
+    /// The note in place of an unseen image.
     fn note(&self, image: &Image) -> Option<String> {
         let kind = image.media_type();
         if let Some(name) = self.blind {
@@ -77,13 +77,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_sees_is_configured_or_known_or_usual() {
+    fn vision_is_configured_or_known() {
         for (kind, id, configured, want) in [
             (Kind::OpenAi, "gpt-5", None, true),
             (Kind::OpenAi, "gpt-5", Some(false), false),
             (Kind::OpenAi, "gpt-3.5-turbo", None, false),
-            (Kind::OpenAi, "somebody/else", None, false),
-            (Kind::OpenAi, "somebody/else", Some(true), true),
+            (Kind::OpenAi, "other/model", None, false),
+            (Kind::OpenAi, "other/model", Some(true), true),
             (Kind::OpenAi, "Qwen/Qwen2.5-VL-7B-Instruct", None, true),
             (Kind::Ollama, "llama3.2:3b", None, false),
             (Kind::Ollama, "llava:13b", None, true),
@@ -92,7 +92,7 @@ mod tests {
             (Kind::Azure, "my-deployment", None, false),
             (Kind::Azure, "gpt-4o", None, true),
             (Kind::Anthropic, "claude-of-tomorrow", None, true),
-            (Kind::Anthropic, "somebody-else", None, true),
+            (Kind::Anthropic, "other-model", None, true),
             (Kind::Google, "gemini-of-tomorrow", None, true),
             (Kind::Google, "gemma-3-1b-it", None, false),
             (

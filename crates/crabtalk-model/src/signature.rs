@@ -1,5 +1,5 @@
 //! Whose proof of reasoning a signature is, written into it.
-//! Invariant: a provider gets its own proofs back and nobody else's; it would
+//! Invariant: a provider gets only its own proofs back; it would
 //! refuse the whole conversation for a foreign one.
 
 /// Begins the data of a redacted block of Anthropic's.
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_is_read() {
+    fn signatures_round_trip() {
         for signature in [
             Signature::Claude("EqQB+/=="),
             Signature::Redacted("data"),

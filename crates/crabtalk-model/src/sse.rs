@@ -1,12 +1,10 @@
-//! Cuts a byte stream into server-sent events.
-//! Invariants: the result does not depend on where the network split the
-//! bytes; every byte is looked at once; no event outgrows [`MAX_EVENT_BYTES`].
+//! Splits a byte stream into server-sent events.
+//! Invariants: the result does not depend on the network's splits; every byte is scanned once; no event exceeds
+//! [`MAX_EVENT_BYTES`].
 
 use memchr::memchr2;
 
-/// Longest event accepted. A whole file in one argument fragment fits; more is
-/// not an answer, and holding it would cost the daemon its memory, as often as
-/// there are models that send it.
+/// Longest event. A whole file in one argument fragment fits.
 pub(crate) const MAX_EVENT_BYTES: usize = 4 << 20;
 
 /// Capacity kept for the next event after a large one.
@@ -25,7 +23,7 @@ pub(crate) struct Event<'a> {
     pub(crate) data: &'a [u8],
 }
 
-/// Where the data of the open event is.
+/// The data of the open event.
 #[derive(Clone, Copy)]
 enum Data {
     None,
@@ -38,18 +36,18 @@ enum Data {
 /// The decoder. Feed it with `push`, then call `next` until `None`.
 pub(crate) struct Decoder {
     buf: Vec<u8>,
-    /// Where the unfinished line begins.
+    /// The beginning of the unfinished line.
     line: usize,
-    /// How far the line's end was searched.
+    /// The end of the searched part.
     searched: usize,
     data: Data,
     joined: Vec<u8>,
     name: Vec<u8>,
     /// The last line ended in CR, so that an LF belongs to it.
     skip_lf: bool,
-    /// No line was seen yet, so that a byte order mark may come.
+    /// No line was seen yet, so that a byte order mark may follow.
     first_line: bool,
-    /// The open event was handed out and is to be forgotten.
+    /// The open event was returned.
     handed_out: bool,
 }
 
@@ -68,7 +66,7 @@ impl Decoder {
         }
     }
 
-    /// Takes in what the network gave.
+    /// Appends received bytes.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.forget_handed_out();
         if let Data::Line(from, to) = self.data {
@@ -117,7 +115,7 @@ impl Decoder {
         }
     }
 
-    /// Takes in a line; true when it completes an event.
+    /// Reads a line; true when it completes an event.
     fn take_line(&mut self, mut from: usize, to: usize) -> bool {
         if std::mem::take(&mut self.first_line) && self.buf[from..to].starts_with(b"\xef\xbb\xbf") {
             from += 3;

@@ -1,15 +1,13 @@
-//! An answer on its way in: body to events to chunks.
-//! Invariants: polling it is the only thing that moves it; it ends with one
-//! `Stop` or one error; a finished answer gives its connection back, an
+//! A streamed answer: body to events to chunks.
+//! Invariants: it advances only when polled; it ends with one
+//! `Stop` or one error; a finished answer returns its connection to the pool, an
 //! unfinished one closes it.
 
 use crate::bedrock::Frames;
 use crate::decode::{Broken, Chunks, Decode};
 use crate::failure::Peer;
 use crate::http::Body;
-use crate::random::Random;
 use crate::sse::{self, Event};
-use crate::template::Template;
 use bytes::Bytes;
 use crabtalk_domain::model::{Chunk, Error, ErrorKind, StopReason};
 use std::future::Future as _;
@@ -22,61 +20,19 @@ use tokio::time::{Instant, Sleep, sleep};
 /// Largest answer accepted from a server that does not stream.
 const MAX_WHOLE_BYTES: usize = sse::MAX_EVENT_BYTES;
 
-/// How long figures and terminator may follow the reason for which an answer
-/// stopped; some servers then neither send them nor close.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+/// Time for usage and terminator after the stop reason; some servers then neither send them nor close.
+const TRAILER_TIME: Duration = Duration::from_secs(5);
 
-/// Taken in at a time, however much has come: reading it takes a fraction of a
-/// millisecond, after which others may have their turn.
+/// Bytes decoded at a time.
 const PIECE_BYTES: usize = 16 << 10;
 
-/// Taken in at a time of a body that says nothing, before others have their
-/// turn.
+/// Bytes decoded without a chunk before the task yields.
 const TURN_BYTES: usize = 64 << 10;
 
-/// Kept of a body to tell what came instead of events.
+/// Bytes of a body that are quoted when it is not an event stream.
 const MAX_OPENING_BYTES: usize = 300;
 
-/// A format's reader.
-pub(crate) struct Format {
-    decoder: Box<dyn Decode>,
-    template: Template,
-}
-
-impl Format {
-    pub(crate) fn of<D: Decode + Default + 'static>() -> Self {
-        Self {
-            decoder: Box::new(D::default()),
-            template: Template::default(),
-        }
-    }
-
-    /// Takes in an event, on the short way if there is one.
-    pub(crate) fn read(&mut self, event: &Event<'_>, out: &mut Chunks) -> Result<(), Broken> {
-        let data = event.data;
-        if let Some(chunk) = self.template.apply(data) {
-            self.template.hit();
-            out.push(chunk);
-            return Ok(());
-        }
-        let before = out.len();
-        self.parse(event, out)?;
-        if out.len() == before + 1
-            && let Some(chunk) = out.last()
-            && self.decoder.is_amid()
-        {
-            self.template.learn(data, chunk);
-        }
-        Ok(())
-    }
-
-    /// Takes in an event by reading it.
-    pub(crate) fn parse(&mut self, event: &Event<'_>, out: &mut Chunks) -> Result<(), Broken> {
-        self.decoder.event(event.name, event.data, out)
-    }
-}
-
-/// What a body consists of.
+/// The framing of a body.
 enum Shape {
     Events(sse::Decoder),
     /// Bedrock's binary framing.
@@ -108,15 +64,15 @@ impl Shape {
 pub(crate) struct Answer {
     /// `None` once the answer ended.
     body: Option<Body>,
-    /// What has come and was not taken in yet.
+    /// Received bytes that were not decoded yet.
     ahead: Bytes,
     shape: Shape,
-    format: Format,
+    decoder: Box<dyn Decode>,
     out: Chunks,
     silence: Silence,
     peer: Arc<Peer>,
     received: u64,
-    /// How the body begins, as long as no event was understood.
+    /// The beginning of the body, until the first event.
     opening: Option<Vec<u8>>,
     error: Option<Error>,
 }
@@ -125,12 +81,11 @@ impl Answer {
     pub(crate) fn new(
         body: Body,
         streams: bool,
-        format: Format,
+        decoder: Box<dyn Decode>,
         idle_timeout: Duration,
         peer: Arc<Peer>,
-        random: Arc<Random>,
     ) -> Self {
-        let shape = match format.decoder.is_framed() {
+        let shape = match decoder.is_framed() {
             _ if !streams => Shape::Whole(Vec::new()),
             true => Shape::Frames(Frames::default()),
             false => Shape::Events(sse::Decoder::new()),
@@ -139,8 +94,8 @@ impl Answer {
             body: Some(body),
             ahead: Bytes::new(),
             shape,
-            format,
-            out: Chunks::new(random),
+            decoder,
+            out: Chunks::default(),
             silence: Silence::new(idle_timeout),
             peer,
             received: 0,
@@ -217,8 +172,8 @@ impl Answer {
                     return self.fail_with(explain(&self.peer, broken, &opening));
                 }
             };
-            if let Err(broken) = self.format.read(&event, &mut self.out) {
-                // Half an event at the end is a cut, whatever else is wrong.
+            if let Err(broken) = self.decoder.event(event.name, event.data, &mut self.out) {
+                // An invalid event at the end means that the answer was cut.
                 if at_end && matches!(broken, Broken::Json(_)) {
                     return;
                 }
@@ -226,11 +181,11 @@ impl Answer {
                 return self.fail_with(error);
             }
             self.opening = None;
-            if self.format.decoder.is_done() {
+            if self.decoder.is_done() {
                 return self.complete();
             }
         }
-        if matches!(self.format.decoder.stop(), Ok(Some(_))) {
+        if matches!(self.decoder.stop(), Ok(Some(_))) {
             self.silence.hurry();
         }
     }
@@ -239,7 +194,7 @@ impl Answer {
     fn ended(&mut self, reason: Option<&str>) {
         if let Shape::Whole(whole) = &mut self.shape {
             let whole = std::mem::take(whole);
-            if let Err(broken) = self.format.decoder.whole(&whole, &mut self.out) {
+            if let Err(broken) = self.decoder.whole(&whole, &mut self.out) {
                 let error = explain(&self.peer, broken, &whole);
                 return self.fail_with(error);
             }
@@ -252,7 +207,7 @@ impl Answer {
         if self.body.is_none() {
             return;
         }
-        match self.format.decoder.stop() {
+        match self.decoder.stop() {
             Ok(None) => {
                 let cut = self.describe_cut(reason);
                 self.fail(ErrorKind::Malformed, &cut);
@@ -270,7 +225,7 @@ impl Answer {
         );
         match &self.opening {
             Some(opening) if !opening.is_empty() => format!(
-                "{cut}; this is no event stream, is base_url right? It began: {}",
+                "{cut}; this is not an event stream, check base_url. It began: {}",
                 self.peer.quote_bytes(opening)
             ),
             Some(_) | None => cut,
@@ -278,9 +233,8 @@ impl Answer {
     }
 
     fn stalled(&mut self) {
-        match self.format.decoder.stop() {
+        match self.decoder.stop() {
             Ok(Some(_)) => {
-                // Whatever else it had to say, the connection is not waited for.
                 self.push_stop();
                 self.body = None;
             }
@@ -302,7 +256,7 @@ impl Answer {
     }
 
     fn push_stop(&mut self) {
-        match self.format.decoder.stop() {
+        match self.decoder.stop() {
             Ok(stop) => self.out.push(Chunk::Stop(stop.unwrap_or(StopReason::Done))),
             Err(broken) => self.error = Some(explain(&self.peer, broken, b"the end of the answer")),
         }
@@ -318,7 +272,7 @@ impl Answer {
     }
 }
 
-/// What a decoder did not understand, with what came.
+/// The error of a decoder, with a quote of the input.
 fn explain(peer: &Peer, broken: Broken, came: &[u8]) -> Error {
     match broken {
         Broken::Reported(error) => peer.in_stream(&error),
@@ -331,14 +285,13 @@ fn explain(peer: &Peer, broken: Broken, came: &[u8]) -> Error {
         }
         Broken::Json(reason) | Broken::Nonsense(reason) => {
             let came = peer.quote_bytes(came);
-            let message =
-                format!("sent an answer that makes no sense ({reason}); this came: {came}");
+            let message = format!("sent an invalid answer ({reason}): {came}");
             peer.error(ErrorKind::Malformed, &message)
         }
     }
 }
 
-/// Watches for silence without touching the timer at every chunk.
+/// Detects silence without resetting the timer at every chunk.
 struct Silence {
     limit: Duration,
     since: Instant,
@@ -358,11 +311,11 @@ impl Silence {
         self.since = Instant::now();
     }
 
-    /// Waits no longer than [`LAST_WORDS`] from now on.
+    /// Waits no longer than [`TRAILER_TIME`] from now on.
     fn hurry(&mut self) {
-        if self.limit > LAST_WORDS {
-            self.limit = LAST_WORDS;
-            self.timer.as_mut().reset(Instant::now() + LAST_WORDS);
+        if self.limit > TRAILER_TIME {
+            self.limit = TRAILER_TIME;
+            self.timer.as_mut().reset(Instant::now() + TRAILER_TIME);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Messages of the formats in which the two sides take turns: Anthropic's,
 //! Google's and Bedrock's.
-//! Invariant: roles alternate whatever the history is.
+//! Invariant: roles alternate for any history.
 
 use crabtalk_domain::model::Request;
 use crabtalk_domain::{Message, Role, ToolCall};
@@ -22,7 +22,7 @@ pub(crate) fn turns<'a, P>(
     parts: impl Fn(&'a Message, &'a [ToolCall]) -> Vec<P>,
     mark: impl Fn(&mut Vec<P>),
 ) -> Vec<Turn<P>> {
-    // What is injected is gone in the next turn, so that the cache ends there.
+    // Injected messages are gone in the next turn, so that the cache ends before them.
     let stable = request.injected_at.min(request.history.len());
     let mut turns: Vec<Turn<P>> = Vec::new();
     let mut calls: &[ToolCall] = &[];

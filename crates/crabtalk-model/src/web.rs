@@ -1,7 +1,4 @@
-//! Calls that are no model's: any request to any address, and its answer as it
-//! comes.
-//!
-//! Here because what calls are made with is: proxies, certificates, time-outs.
+//! Requests to other servers than models, with the same proxies, certificates and timeouts.
 
 use crate::Proxies;
 use crate::http::{Body, Client, Failure, Tls};
@@ -14,16 +11,16 @@ use std::sync::OnceLock;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// How long a server may take to begin an answer.
+/// Timeout of the beginning of an answer.
 const BEGIN_WITHIN: Duration = Duration::from_secs(60);
 
-/// Why there was no answer.
+/// A failed request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WebError {
-    /// Nobody listens there, or the way there is shut.
+    /// The connection failed.
     #[error("{0}")]
     Unreachable(String),
-    /// Something else went wrong.
+    /// Any other failure.
     #[error("{0}")]
     Broken(String),
 }

@@ -1,4 +1,4 @@
-//! What is Bedrock's own, against a scripted server.
+//! Peculiarities of Bedrock, against a scripted server.
 
 mod support;
 
@@ -29,7 +29,7 @@ async fn body_of(model_id: &str, request: &Request) -> Value {
 }
 
 #[tokio::test]
-async fn a_request_is_what_amazon_documents() {
+async fn request_follows_amazons_documentation() {
     let mut answer = calling(&[("t:1", "read", "{\"path\":1}")]);
     answer.content = "looking".into();
     let block = |text: &str, signature: &str| Thinking {
@@ -110,7 +110,7 @@ async fn models_get_only_what_they_know() {
 }
 
 #[tokio::test]
-async fn an_access_key_signs_and_is_not_sent() {
+async fn access_key_signs_and_is_not_sent() {
     let script = Script::new(
         Format::Bedrock,
         [
@@ -168,7 +168,7 @@ async fn hidden_thinking_and_calls_without_input_are_read() {
 }
 
 #[tokio::test]
-async fn a_web_site_instead_of_a_model_is_recognised() {
+async fn web_site_is_not_taken_for_a_model_server() {
     let error = bench(CLAUDE, [site()]).await.send(&request("hi")).await;
     let error = error.expect_err("a page").message;
     assert!(

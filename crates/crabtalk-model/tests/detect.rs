@@ -1,4 +1,4 @@
-//! What a node uses that configures nothing.
+//! Detection of providers without a configuration.
 //!
 //! In paused time, which stands still while anything is under way between the probes
 //! and the servers here: on a busy machine an answer may take longer than a probe.
@@ -47,7 +47,7 @@ async fn page(path: &str, body: &str) -> (Server, u16) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_decides_before_anything_else() {
+async fn key_takes_precedence_over_servers() {
     let (_server, ollama) = page("/api/tags", r#"{"models":[{"name":"x"}]}"#).await;
     for (vars, kind, model, url) in [
         (
@@ -105,7 +105,7 @@ async fn a_key_decides_before_anything_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_whose_models_are_not_known_is_an_error() {
+async fn bedrock_key_alone_is_an_error() {
     let variable = "AWS_BEARER_TOKEN_BEDROCK";
     let error = find(&with_env(&[(variable, "planted")]))
         .await
@@ -119,7 +119,7 @@ async fn a_key_whose_models_are_not_known_is_an_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_key_and_server_it_is_the_offline_model_and_says_why() {
+async fn offline_model_is_the_last_resort() {
     let found = find(&with_env(&[("OPENAI_API_KEY", " ")]))
         .await
         .expect("no key");
@@ -189,7 +189,7 @@ async fn local_servers_are_found_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_else_listens_there_is_not_a_model_server() {
+async fn other_servers_are_ignored() {
     for body in [
         "<html>",
         "{}",
@@ -209,7 +209,7 @@ async fn whatever_else_listens_there_is_not_a_model_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_without_models_is_mentioned_and_passed_over() {
+async fn server_without_models_is_skipped() {
     let (_a, ollama) = page("/api/tags", r#"{"models":[]}"#).await;
     let (_b, llama_cpp) = page("/v1/models", LIST).await;
     let found = at(Ports {
@@ -238,14 +238,14 @@ async fn silent_ports_cost_the_probe_time_once() {
     .await;
     assert_eq!(
         found.provider.name, "lm_studio",
-        "a slow neighbour hides nobody"
+        "a slow server hides no other"
     );
     let probes = begin.elapsed().as_millis() / PROBE_TIME.as_millis();
     assert_eq!(probes, 1, "both at once");
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_is_asked_where_looking_is_forbidden() {
+async fn disabled_detection_probes_no_server() {
     let (server, llama_cpp) = page("/v1/models", LIST).await;
     let mut options = with_env(&[]);
     options.probe = false;

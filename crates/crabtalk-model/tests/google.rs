@@ -1,4 +1,4 @@
-//! What is Google's own, against a scripted server.
+//! Peculiarities of Google, against a scripted server.
 
 mod support;
 
@@ -51,7 +51,7 @@ fn signed(signature: &str) -> Thinking {
 }
 
 #[tokio::test]
-async fn a_request_is_what_google_documents() {
+async fn request_follows_googles_documentation() {
     let proofs = vec![signed("gemini_text:t=="), signed("gemini_call:1:c==")];
     let mut asked = with_call(proofs);
     asked.thinking = true;
@@ -87,7 +87,7 @@ async fn a_request_is_what_google_documents() {
 }
 
 #[tokio::test]
-async fn an_older_model_gets_neither_substitutes_nor_a_wish_to_see_thoughts() {
+async fn older_model_gets_no_thought_options() {
     let mut asked = with_call(Vec::new());
     asked.thinking = true;
     let body = body_of("gemini-2.0-flash", &asked).await;
@@ -132,7 +132,7 @@ async fn proofs_are_kept_with_what_they_prove() {
 }
 
 #[tokio::test]
-async fn ends_that_are_none_are_told() {
+async fn finish_reasons_are_mapped() {
     for (reason, stop) in [
         ("STOP", Ok(StopReason::Done)),
         ("MAX_TOKENS", Ok(StopReason::Length)),
@@ -151,7 +151,7 @@ async fn ends_that_are_none_are_told() {
 }
 
 #[tokio::test]
-async fn a_list_instead_of_a_stream_is_read() {
+async fn list_instead_of_a_stream_is_read() {
     let list = [
         event(&[json!({"text": "a"})], None),
         event(&[json!({"text": "b"})], Some("STOP")),

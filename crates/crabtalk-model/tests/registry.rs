@@ -15,11 +15,11 @@ fn named(name: &str, models: &[&str]) -> ProviderConfig {
 }
 
 fn registry(providers: Vec<ProviderConfig>, active: Option<&str>) -> Result<Registry, Error> {
-    Registry::with_seed(providers, active.map(str::to_owned), 1)
+    Registry::new(providers, active.map(str::to_owned))
 }
 
 #[test]
-fn what_is_ambiguous_or_wrong_is_refused() {
+fn ambiguous_configuration_is_refused() {
     for (providers, active, part) in [
         (
             vec![named("a", &["m"]), named("a", &["n"])],
@@ -59,7 +59,7 @@ fn what_is_ambiguous_or_wrong_is_refused() {
 }
 
 #[tokio::test]
-async fn an_unknown_model_is_told_with_those_that_exist() {
+async fn unknown_model_error_lists_models() {
     let registry = registry(vec![named("a", &["sonnet", "haiku"])], None).expect("good");
     let mut asked = request("hi");
     asked.model = "haikou".into();
@@ -67,12 +67,12 @@ async fn an_unknown_model_is_told_with_those_that_exist() {
     assert_eq!(error.kind, ErrorKind::UnknownModel);
     assert_eq!(
         error.message,
-        "there is no model \"haikou\"; there are \"sonnet\", \"haiku\"; did you mean \"haiku\"?"
+        "the model \"haikou\" is unknown; known models: \"sonnet\", \"haiku\"; did you mean \"haiku\"?"
     );
 }
 
 #[tokio::test]
-async fn without_any_model_the_error_says_how_to_get_one() {
+async fn empty_registry_error_names_the_remedy() {
     let registry = registry(Vec::new(), None).expect("nothing is not wrong");
     assert_eq!(registry.active_model(), "");
     let error = registry.send(request("hi")).await.expect_err("no model");
@@ -81,7 +81,7 @@ async fn without_any_model_the_error_says_how_to_get_one() {
 }
 
 #[test]
-fn the_active_model_is_the_first_until_it_is_switched() {
+fn first_model_is_active_by_default() {
     let registry = registry(vec![named("a", &["x", "y"]), named("b", &["z"])], None).expect("good");
     assert_eq!(registry.active_model(), "x");
     let both = || vec![named("a", &["x", "y"]), named("b", &["z"])];
@@ -132,7 +132,7 @@ fn context_limits_are_configured_or_known() {
 }
 
 #[test]
-fn prices_are_configured_or_about_what_is_listed() {
+fn price_is_configured_or_known() {
     let mut known = named("a", &[]);
     known.base_url = None;
     known.models = vec![
@@ -258,7 +258,7 @@ async fn changes_disturb_no_stream() {
 }
 
 #[tokio::test]
-async fn an_unchanged_provider_keeps_its_connections_over_a_reload() {
+async fn unchanged_provider_keeps_its_connections() {
     let server = Server::start(Script::openai([openai::text("a"), openai::text("b")])).await;
     let config = provider("a", Kind::OpenAi, &server.url(), &["m"]);
     let registry = registry(vec![config.clone()], None).expect("good");
@@ -273,7 +273,7 @@ async fn an_unchanged_provider_keeps_its_connections_over_a_reload() {
 /// Nothing is asked, so that it costs nothing: the connection is there, and the request that
 /// comes finds it.
 #[tokio::test]
-async fn a_model_that_is_expected_is_connected_to_and_not_asked() {
+async fn expected_model_is_connected_without_a_request() {
     let server = Server::start(Script::new(Format::OpenAi, [openai::text("hello")])).await;
     let keyless = ProviderConfig {
         key_problem: Some("no key".into()),

@@ -1,4 +1,4 @@
-//! What is known of an agent.
+//! The state of an agent.
 
 use crate::backend::{Mark, Prompt};
 use crate::clock::Ms;
@@ -13,7 +13,7 @@ use std::fmt;
 pub enum State {
     #[default]
     Offline,
-    /// It is being started, or has to prove its identity.
+    /// It is starting, or has to confirm its identity.
     Initialization,
     /// It has nothing to do.
     Idle,
@@ -21,13 +21,13 @@ pub enum State {
     Active,
     /// It waits for an answer to a prompt.
     Approval,
-    /// It rang, then nothing moved, and nobody knows why.
+    /// It shows no activity, and the reason is unknown.
     Stuck,
-    /// It consolidates, so that its context can be compressed.
+    /// It saves its context to files before a compression.
     PreCompression,
     /// It is ready for compression.
     AwaitAdmin,
-    /// NEXUS gave up on it; `restart` begins anew.
+    /// NEXUS stopped restarting it; `restart` tries again.
     Failed,
 }
 
@@ -47,35 +47,35 @@ impl fmt::Display for State {
     }
 }
 
-/// Where it is within its state.
+/// The step within a state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
     /// Nothing special.
     #[default]
     Plain,
-    /// It is being ended, to be started again.
+    /// It is stopping before a restart.
     Stopping,
-    /// A pause before it is started again.
+    /// The pause before a restart.
     Backoff,
-    /// It was started and takes no messages yet.
+    /// It was started and is not ready for messages yet.
     Launching,
-    /// BOOTSTRAP is with it.
+    /// BOOTSTRAP was sent.
     Bootstrapping,
-    /// The notice of compression is with it.
+    /// The notice of compression was sent.
     Noticed,
-    /// What it says of its readiness is being checked.
+    /// Its claim of readiness is being checked.
     Verifying,
     /// ADMIN has to approve.
     Awaiting,
     Compressing,
 }
 
-/// The one message that is with an agent.
+/// The message in delivery to an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flight {
     pub letter: u64,
-    /// Whether it stands in the transcript.
+    /// Whether the transcript has it.
     pub seen: bool,
 }
 
@@ -83,15 +83,15 @@ pub struct Flight {
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
     Asked,
-    /// To be answered as soon as nobody holds the window.
+    /// To be allowed as soon as the window is free.
     Allow,
-    /// To be allowed for good then.
+    /// To be allowed always then.
     Always,
     /// To be answered with a text then, which is [`Waiting::reason`].
     Answer,
-    /// To be refused then.
+    /// To be denied then.
     Deny,
-    /// The answer is on its way: nothing more is pressed for it.
+    /// Its answer was sent.
     Pressed,
 }
 
@@ -99,33 +99,33 @@ pub enum Standing {
 pub struct Waiting {
     pub prompt: Prompt,
     pub standing: Standing,
-    /// What a refusal says, or the answer to a question.
+    /// The reason of a denial, or the answer to a question.
     #[serde(default)]
     pub reason: String,
 }
 
-/// What became of an investigation so far.
+/// The investigation of an agent's silence.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quiet {
-    /// What the last probe saw.
+    /// The digest of the last probe.
     pub digest: Option<String>,
-    /// Probes in a row that saw the same.
+    /// Consecutive probes with that digest.
     pub same: u32,
-    /// Whether it rang since anything moved.
+    /// Whether its bell rang since its last activity.
     pub rang: bool,
     /// Whether a probe is on its way.
     pub probing: bool,
-    /// Whether an Enter was pressed for a forgotten draft since anything moved.
+    /// Whether an Enter was sent for a forgotten draft since its last activity.
     pub nudged: bool,
-    /// Whether a look found the turn over whose end was not told.
+    /// Whether a probe found that the turn is over although no end was reported.
     #[serde(default)]
     pub over: bool,
 }
 
-/// A compression on its way.
+/// A compression in progress.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// What made it necessary.
+    /// The reason for it.
     pub why: String,
     /// When the notice was given.
     pub noticed_at: Ms,
@@ -139,72 +139,71 @@ pub struct Plan {
     pub mark: Option<Mark>,
 }
 
-/// All that is known of an agent. The log keeps it as it is after each change.
+/// The whole state of an agent, which the log stores after each change.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Agent {
     pub state: State,
     pub since: Ms,
     pub step: Step,
-    /// Whether silence is looked into.
+    /// Whether silence is investigated.
     pub monitor: bool,
     /// Whether a person is at its window.
     pub held: bool,
-    /// Whether ADMIN wants it to get nothing new.
+    /// Whether ADMIN paused it: it gets no new messages.
     pub paused: bool,
-    /// Whether it shall run.
+    /// Whether it should run.
     pub wanted: bool,
     /// Whether a turn is in flight.
     pub busy: bool,
-    /// Whether it is looked for after a restart of NEXUS.
+    /// Whether NEXUS restarted and is reconnecting to it.
     pub adopting: bool,
     pub session: Option<String>,
-    /// The message that is with it.
+    /// The message in delivery.
     pub flight: Option<Flight>,
-    /// Prompts that wait, oldest first.
+    /// Open prompts, oldest first.
     pub waiting: Vec<Waiting>,
     /// Prompts that a rule denied in this turn.
     pub denied: u32,
-    /// The ids of the last prompts that wait no more: word of one of them that
-    /// comes late is none of a new one.
+    /// The ids of recently closed prompts, so that late events do not reopen them.
     pub over: VecDeque<String>,
-    /// What is known of its silence.
+    /// The investigation of its silence.
     pub quiet: Quiet,
-    /// When the state's time is up.
+    /// The deadline of the state.
     pub deadline: Option<Ms>,
     /// How often BOOTSTRAP was repeated.
     pub bootstraps: u32,
-    /// When it was started again, as far back as it counts.
+    /// The times of recent restarts.
     pub restarts: Vec<Ms>,
-    /// Whether it did something since the last reflection.
+    /// Whether it worked since the last reflection.
     pub worked: bool,
     /// Corrections in a row.
     pub corrections: u32,
-    /// A compression on its way.
+    /// A compression in progress.
     pub plan: Option<Plan>,
-    /// Whether it has to prove its identity at the end of its turn.
+    /// Whether it has to confirm its identity at the end of its turn.
     pub unproved: bool,
     /// Whether ADMIN was told that its daemon does not answer.
     pub away: bool,
-    /// What ADMIN asked for, to be done at the end of the turn.
+    /// Whether ADMIN requested a compression at the end of the turn.
     pub compress_wanted: bool,
-    /// No compression is begun before.
+    /// The earliest time of the next compression.
     pub no_compression_before: Ms,
-    /// What is measured of it.
+    /// Its measurements.
     pub meters: Meters,
-    /// What its last checkpoint lacks, or why there is none; empty where all is there.
+    /// The files that its last checkpoint lacks, or why it failed; else empty.
     pub unsaved: String,
-    /// Why it is where it is, for a person.
+    /// The reason for its state, for people.
     pub note: String,
     /// The last message to it or from it, in a line.
     pub last: String,
 }
 
-/// Prompts that are over and still known: word of one is late by a few at most.
+/// Closed prompts that are remembered: late events lag by a few prompts.
 const OVER: usize = 16;
 
 impl Agent {
-    /// A prompt waits no more, and will not again.
+    /// Remembers that a prompt is closed.
     pub(crate) fn is_over(&mut self, id: &str) {
         if self.over.iter().any(|known| known == id) {
             return;
@@ -224,21 +223,7 @@ impl Agent {
         }
     }
 
-    /// Everything was so much earlier, and is due so much earlier.
-    pub(crate) fn go_back(&mut self, by: Ms) {
-        let plan = self.plan.iter_mut().map(|plan| &mut plan.noticed_at);
-        let times = [
-            &mut self.since,
-            &mut self.no_compression_before,
-            &mut self.meters.since,
-        ];
-        let all = times.into_iter().chain(&mut self.deadline);
-        for at in all.chain(&mut self.restarts).chain(plan) {
-            *at = at.saturating_sub(by);
-        }
-    }
-
-    /// The state of work that a prompt or a silence interrupts.
+    /// The state to which it returns after a prompt or a silence.
     pub fn working(&self) -> State {
         match self.step {
             Step::Launching | Step::Backoff | Step::Bootstrapping => State::Initialization,
@@ -248,7 +233,7 @@ impl Agent {
         }
     }
 
-    /// Whether a letter may go to it now.
+    /// Whether a letter may be delivered now.
     pub fn is_free(&self) -> bool {
         self.state == State::Idle && !self.busy && !self.held && !self.paused && !self.adopting
     }

@@ -1,19 +1,17 @@
-//! The port between NEXUS and one agent: what the agent tells, and what NEXUS
-//! may ask of it.
+//! The port between NEXUS and one agent: events from it, and calls to it.
 //!
 //! ```text
 //! backend   the port: calls in, and the stream of events out
-//! event     what an agent tells, each with its evidence
+//! event     events of an agent, each with its evidence
 //! prompt    a tool prompt that waits for an answer
-//! answer    what calls answer, and why they fail
+//! answer    results and failures of calls
 //! ```
 //!
-//! Two kinds of agent stand behind it, conversations of the daemon and programs
-//! in terminals, and one state machine drives both. It is a crate so that the
-//! terminals need not know the supervisor, nor the supervisor's states them.
+//! Conversations of the daemon and programs in terminals implement it, and one state
+//! machine drives both.
 //!
-//! Absent on purpose: states, mail, rules of approval, time. An agent tells
-//! what it saw; what that means is decided by who asked.
+//! Absent on purpose: states, mail, rules of approval, time. An agent
+//! reports observations, and the machine decides what they mean.
 
 mod answer;
 mod backend;

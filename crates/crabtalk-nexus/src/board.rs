@@ -1,17 +1,16 @@
 //! The team on a terminal, and keys for it.
 //!
 //! ```text
-//! desk   what it shows and what keys do, without a terminal
-//! rows   that as rows of a terminal
-//! aside  the board beside the supervisor, on a thread of its own
+//! desk   state and keys, without a terminal
+//! rows   the rows that are drawn
+//! aside  the board of this process, on its own thread
 //! ```
 //!
-//! It is a client like any other, also in the process that supervises: what it
-//! knows it is told over NEXUS's socket, and what keys do are commands.
+//! It is a client of NEXUS's socket, also in the process that supervises; keys send
+//! commands.
 //!
-//! Invariants: a terminal that takes nothing costs the board, and the supervisor
-//! nothing; nothing is drawn while nothing changes but times; what the terminal
-//! showed before comes back.
+//! Invariants: a blocked terminal blocks the board only; nothing is drawn while only
+//! times change; the terminal is restored at the end.
 
 mod aside;
 mod desk;
@@ -31,7 +30,7 @@ use std::time::{Duration, Instant};
 
 pub use aside::Aside;
 
-/// Until a NEXUS that is gone is looked for again.
+/// Until the next attempt to reach NEXUS.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Until times are drawn again, while one of them counts seconds; and else.
@@ -64,7 +63,7 @@ pub async fn show(folder: &Path, is_owner: bool, end: impl Future<Output = ()>) 
 fn ring(text: &str) {
     let text: String = text.chars().filter(|c| !c.is_control()).collect();
     let mut out = io::stdout();
-    // A terminal that is gone hears nothing.
+    // The terminal may be closed.
     let _ = write!(out, "\x1b]9;NEXUS: {text}\x07\x07").and_then(|()| out.flush());
 }
 
@@ -97,7 +96,7 @@ impl Board<'_> {
             tokio::select! {
                 () = &mut end => return Ok(()),
                 events = self.raw.next() => {
-                    // Nobody sits there any more.
+                    // The terminal is closed.
                     let Some(events) = events else { return Ok(()) };
                     for event in events {
                         if self.event(event)? {
@@ -143,7 +142,7 @@ impl Board<'_> {
         self.desk.lost = Some(why.to_owned());
     }
 
-    /// Whether it goes on telling.
+    /// Whether the connection continues.
     fn heard(&mut self, news: io::Result<Option<Answer>>) -> bool {
         match news {
             Ok(Some(answer)) => {
@@ -226,7 +225,7 @@ impl Board<'_> {
     /// Leaves the terminal to what shows an agent, until that ends.
     fn attach(&mut self, words: &[String]) -> io::Result<()> {
         let [program, rest @ ..] = words else {
-            self.desk.said = Some(("there is nowhere to go".into(), true));
+            self.desk.said = Some(("this agent has no terminal".into(), true));
             return Ok(());
         };
         self.page = None;

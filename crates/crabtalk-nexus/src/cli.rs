@@ -1,4 +1,4 @@
-//! The command line: `run`, and what is said to the NEXUS that runs.
+//! The command line: `run`, and commands to the NEXUS that runs.
 
 mod args;
 mod lines;
@@ -31,7 +31,7 @@ const EXAMPLE: &str = include_str!("templates/nexus.toml");
 /// A clock that runs faster from an instant on, for trials: `MILLISECONDS:RATE`.
 const CLOCK: &str = "CRABTALK_NEXUS_CLOCK";
 
-/// What went wrong, as a person reads it, and the code to exit with.
+/// The exit code and the message of a failure.
 struct Failed(u8, String);
 
 impl<E: std::error::Error> From<E> for Failed {
@@ -41,7 +41,7 @@ impl<E: std::error::Error> From<E> for Failed {
 }
 
 impl Failed {
-    /// Tells it in a line, which for scripts is an object as `crabtalk` has it.
+    /// Prints it in one line, with `--json` as the error object of `crabtalk`.
     fn told(self, json: bool) -> ExitCode {
         let Self(exit, message) = self;
         let line = match json {
@@ -51,7 +51,7 @@ impl Failed {
             .to_string(),
             false => format!("crabtalk nexus: {message}"),
         };
-        // A closed standard error hears nothing.
+        // Standard error may be closed.
         let _ = writeln!(io::stderr(), "{line}");
         ExitCode::from(exit)
     }
@@ -63,7 +63,7 @@ pub fn main() -> ExitCode {
     let json = std::env::args_os().any(|word| word == "--json");
     let args = match Args::try_parse() {
         Ok(args) => args,
-        // What was asked for is no error, and without a command a person reads which there are.
+        // Help and version are not errors; without a command a person reads the list of them.
         Err(error) if !error.use_stderr() || !json && is_help(&error) => error.exit(),
         Err(error) => return Failed(2, in_a_line(&error)).told(json),
     };
@@ -84,7 +84,7 @@ fn is_help(error: &clap::Error) -> bool {
     error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
 }
 
-/// What is wrong with a command line.
+/// An error of the command line, in one line.
 fn in_a_line(error: &clap::Error) -> String {
     if is_help(error) {
         return "a command is missing; `crabtalk nexus --help` lists them".into();
@@ -176,11 +176,11 @@ async fn obey(args: Args) -> Result<(), Failed> {
 /// Shows one task with its whole text.
 async fn show_task(places: &Places, id: u64, json: bool) -> Result<(), Failed> {
     let Answer::Tasks { mut tasks } = say(places, &Command::Tasks).await? else {
-        return Err(Failed(1, "NEXUS does not tell its tasks".into()));
+        return Err(Failed(1, "unexpected answer from NEXUS".into()));
     };
     tasks.retain(|(known, _)| *known == id);
     match tasks.first() {
-        None => Err(Failed(1, format!("there is no task t{id}"))),
+        None => Err(Failed(1, format!("no task t{id}"))),
         Some((_, task)) if !json => show::task(id, task),
         Some(_) => show::json(&Answer::Tasks { tasks }),
     }
@@ -193,8 +193,8 @@ fn told_answer(answer: Answer, json: bool) -> Result<(), Failed> {
     show::answer(answer)
 }
 
-/// Shows ADMIN's mail, which goes away once it was shown: nobody has read what a closed
-/// pipe or a full disk took.
+/// Shows ADMIN's mail, and marks it as read once it is printed: a closed pipe or a
+/// full disk leaves it unread.
 async fn inbox(places: &Places, json: bool) -> Result<(), Failed> {
     let answer = say(places, &Command::Inbox { keep: true }).await?;
     let last = match &answer {
@@ -247,14 +247,17 @@ async fn run(places: &Places, lines: bool) -> Result<(), Failed> {
         };
         start::run_saying(places, clock(), told.listener(), ready, stop).await
     } else {
-        // Lines are for whoever reads another file than the terminal.
+        // Lines are for a standard error that is not the terminal.
         let listener: Listener = match io::stderr().is_terminal() {
             true => Box::new(|_, _| {}),
             false => told.listener(),
         };
-        let board = Aside::new(places.state(), left);
-        let ran = start::run_saying(places, clock(), listener, || board.begin(), stop).await;
-        board.end();
+        let mut board = None;
+        let begin = || board = Aside::begin(places.state(), left);
+        let ran = start::run_saying(places, clock(), listener, begin, stop).await;
+        if let Some(board) = board {
+            board.end();
+        }
         if ran.is_ok() {
             told.say("NEXUS ended; the agents go on");
         }
@@ -264,12 +267,12 @@ async fn run(places: &Places, lines: bool) -> Result<(), Failed> {
     Ok(ran?)
 }
 
-/// Shows the team of a NEXUS that runs, or tells what happens where no board can
-/// be drawn.
+/// Shows the board of a NEXUS that runs, or prints entries where a board cannot be
+/// drawn.
 async fn monitor(places: &Places) -> Result<(), Failed> {
     let state = places.state();
     if !crabtalk_render::screen::is_plain() {
-        // Whether there is one at all is said without a board.
+        // Without a NEXUS the error is printed before the board begins.
         say(places, &Command::Status).await?;
         return Ok(crate::board::show(&state, false, std::future::pending()).await?);
     }
@@ -287,14 +290,14 @@ async fn monitor(places: &Places) -> Result<(), Failed> {
     Err(Failed(3, "NEXUS ended".into()))
 }
 
-/// Starts the daemon where agents of it are in the team. Without one they fail
-/// and say so, and those in terminals go on.
+/// Starts the daemon if the team has agents of it. If that fails they report it, and
+/// agents in terminals continue.
 async fn start_daemon(places: &Places) {
     let needs = |team: crate::config::Team| {
         let may = team.start_daemon.unwrap_or(true);
         may && team.agents.values().any(Member::is_of_daemon)
     };
-    // What is wrong with the team is said by who runs it.
+    // An invalid configuration is reported when NEXUS runs.
     if !places.team().is_ok_and(needs) {
         return;
     }
@@ -303,7 +306,7 @@ async fn start_daemon(places: &Places) {
     let said = match client.find_or_start(&start::starter(places)).await {
         Ok(true) => "started the daemon".to_owned(),
         Ok(false) => return,
-        Err(error) => format!("agents of the daemon have to wait: {error}"),
+        Err(error) => format!("agents of the daemon wait until it runs: {error}"),
     };
     let _ = writeln!(io::stderr(), "{said}");
 }
@@ -382,7 +385,7 @@ fn explain(places: &Places, what: &str, json: bool) -> Result<(), Failed> {
         }
     };
     if chosen.is_empty() {
-        return Err(Failed(1, format!("the log says nothing of {what}")));
+        return Err(Failed(1, format!("no log entries about {what}")));
     }
     print(chosen, json, show::explained)
 }

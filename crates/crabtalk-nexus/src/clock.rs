@@ -1,8 +1,7 @@
-//! What time it is, for everything that NEXUS decides.
+//! The clock of NEXUS.
 //!
-//! Invariant: while NEXUS runs it never goes back, whatever is done to the system's
-//! clock; what an earlier life kept from a clock that was ahead of this one is
-//! brought back to it ([`World`](crate::world::World)).
+//! Invariant: it never goes back while NEXUS runs, also when the system's clock
+//! is set.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::Instant;
@@ -43,8 +42,8 @@ impl Clock {
             .saturating_add(elapsed.saturating_mul(self.rate.into()))
     }
 
-    /// When that was in the system's time, which files bear: as long ago as by this
-    /// clock, since that one may have been set meanwhile.
+    /// The system's time of an instant, for comparison with files. It is computed from
+    /// the age, since the system's clock may have been set.
     pub fn real(&self, at: Ms) -> SystemTime {
         let ago = self.now().saturating_sub(at) / Ms::from(self.rate);
         let then = SystemTime::now().checked_sub(Duration::from_millis(ago));
@@ -63,14 +62,6 @@ impl Clock {
     }
 }
 
-/// Waits until then, or for good.
-pub(crate) async fn until(at: Option<Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at).await,
-        None => std::future::pending().await,
-    }
-}
-
 fn system_ms() -> Ms {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(0))
@@ -81,26 +72,12 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_fast_clock_makes_an_hour_short() {
+    async fn fast_clock_shortens_an_hour() {
         let clock = Clock::fast(system_ms(), 3600);
         let before = clock.now();
         let began = Instant::now();
         clock.until(Some(before + 3_600_000)).await;
         assert!(clock.now() >= before + 3_600_000);
         assert!(began.elapsed() <= Duration::from_millis(1010));
-    }
-
-    /// An hour of this clock in which the system's clock did not move, as when somebody
-    /// puts that back.
-    #[tokio::test(start_paused = true)]
-    async fn files_are_as_old_as_they_were_though_the_systems_clock_is_put_back() {
-        const HOUR: Duration = Duration::from_secs(3600);
-        let clock = Clock::system();
-        let at = clock.now();
-        tokio::time::advance(HOUR).await;
-        let hour_ago = SystemTime::now() - HOUR;
-        let (early, late) = (hour_ago - HOUR / 2, hour_ago + HOUR / 2);
-        let real = clock.real(at);
-        assert!((early..late).contains(&real), "{real:?} is no hour ago");
     }
 }

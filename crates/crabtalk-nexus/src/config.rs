@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// Longest file: thousands of agents.
 const MAX_FILE: u64 = 1024 * 1024;
 
-/// Agents at most: each has a process or a conversation of its own.
+/// Agents at most: each has its own process or conversation.
 pub const MAX_AGENTS: usize = 256;
 
 /// Why the configuration cannot be used.
@@ -29,14 +29,14 @@ pub enum Error {
     Invalid { path: PathBuf, message: String },
 }
 
-/// Who lets a context be compressed.
+/// Whether a compression needs an approval.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Compress {
-    /// ADMIN.
+    /// ADMIN approves.
     #[default]
     Ask,
-    /// Nobody has to.
+    /// No approval is needed.
     Auto,
 }
 
@@ -47,7 +47,7 @@ pub struct Team {
     pub root: PathBuf,
     /// Whether a message without a topic is taken, as `[GENERAL]`.
     pub lenient: bool,
-    /// Who lets contexts be compressed.
+    /// Whether compressions need an approval.
     pub compress: Compress,
     /// Whether NEXUS starts the daemon when it is away; yes else.
     pub start_daemon: Option<bool>,
@@ -62,8 +62,7 @@ pub struct Team {
     #[serde(rename = "agent")]
     pub agents: BTreeMap<Name, Member>,
     pub tmux: Tmux,
-    /// Kinds of terminal agents, as they are written; who drives terminals
-    /// reads them.
+    /// Tables of kinds of terminal agents, which `terminal` parses.
     #[serde(rename = "kind")]
     pub kinds: BTreeMap<String, toml::Table>,
 }
@@ -79,7 +78,7 @@ pub struct Notify {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Tmux {
-    /// The socket of a tmux server of their own; the user's own server else.
+    /// The socket of a separate tmux server; by default the user's server.
     pub socket: Option<PathBuf>,
     /// The session; `nexus` else.
     pub session: Option<String>,
@@ -95,9 +94,9 @@ pub struct Member {
     pub kind: Option<String>,
     /// Its identity, below the root; `NAME/AGENT.md` else.
     pub identity: Option<PathBuf>,
-    /// Who lets its context be compressed; as for the team else.
+    /// Whether its compression needs an approval; by default as for the team.
     pub compress: Option<Compress>,
-    /// What makes its context small.
+    /// The way of its compression.
     pub compression: Compression,
     /// Variables of its program in a terminal.
     pub env: BTreeMap<String, String>,
@@ -255,7 +254,7 @@ impl Team {
         kept
     }
 
-    /// Whether nobody has to approve its compression.
+    /// Whether its compression needs no approval.
     pub fn compresses_by_itself(&self, name: &Name) -> bool {
         let own = self.agents.get(name).and_then(|member| member.compress);
         own.unwrap_or(self.compress) == Compress::Auto
@@ -378,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_team_is_read_with_what_is_usual() {
+    fn team_is_parsed_with_defaults() {
         let team = parse(
             "root = \"~/team\"\n[rules]\nallow = [\"bash(ls)\"]\n[agent.builder]\n\
              [agent.REVIEW]\nkind = \"codex\"\nallow = [\"bash(cargo test)\"]\n\
@@ -413,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_place() {
+    fn errors_name_their_place() {
         for (text, says) in [
             ("root = 7\n", "line 1, column 8"),
             ("root = \"/a\"\n[agent.B]\nalow = []\n", "allow"),

@@ -1,13 +1,11 @@
-//! The way of commands to a NEXUS that runs: a socket of its own, one line of
-//! JSON there, one back.
+//! The socket for commands to a running NEXUS: one line of JSON each way.
 //!
-//! Who looks on keeps the connection, and is told again when something happened.
+//! A watcher keeps the connection and receives an update after each change.
 //!
-//! Invariants: only the same user is heard, and no process below a guardian: an
-//! agent's command could answer another agent's prompts; a line has a bound, and so has the
-//! number of those who wait or look on; a command is on disk before it is
-//! answered; who does not read what it is told waits for itself alone; a socket that
-//! somebody removed is made again when something happens next.
+//! Invariants: only processes of the same user that are not below a guardian are
+//! served, since an agent's command could answer another agent's prompts; lines,
+//! connections and watchers are bounded; a command is on disk before it is answered;
+//! a slow reader delays only itself.
 
 use crate::supervisor::Asked;
 use crate::world::{Answer, Command};
@@ -30,19 +28,19 @@ const SOCKET: &str = "nexus.sock";
 /// Longest command: a message with its frame.
 const MAX_LINE: u64 = 256 * 1024;
 
-/// Longest answer that is read: an inbox nobody read for long.
+/// Longest answer that is read: a full inbox.
 const MAX_ANSWER: u64 = 64 * 1024 * 1024;
 
-/// Connections at once: a person has a few.
+/// Most connections.
 const MAX_CONNECTIONS: usize = 32;
 
-/// Of them, those who look on: others have to get through.
+/// Most watchers among them, so that commands get through.
 const MAX_WATCHERS: usize = 8;
 
-/// What happens within this time is told at once: faster than anybody reads.
+/// Changes within this time are merged into one update.
 const MERGED: Duration = Duration::from_millis(50);
 
-/// Until a connection says what it wants, and until it is answered.
+/// The timeout of reading a command and of writing its answer.
 const WITHIN: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
@@ -54,13 +52,13 @@ pub struct Control {
 
 impl Drop for Control {
     fn drop(&mut self) {
-        // Whoever comes next removes it too.
+        // The next NEXUS removes it too.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
 impl Control {
-    /// Listens in NEXUS's folder. Whoever does has the lock of its log.
+    /// Listens in NEXUS's folder. The caller has the lock of its log.
     pub fn open(folder: &Path) -> io::Result<Self> {
         let path = folder.join(SOCKET);
         match std::fs::remove_file(&path) {
@@ -75,21 +73,9 @@ impl Control {
         })
     }
 
-    /// Nobody could reach this NEXUS, and no other may start in its folder. What fails
-    /// is tried again with the next change.
-    fn make_again(&mut self) {
-        let there = std::fs::symlink_metadata(&self.path);
-        if there.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
-            && let Ok(listener) = listen(&self.path)
-        {
-            self.listener = listener;
-        }
-    }
-
     /// Takes commands until it is dropped.
-    pub async fn serve(&mut self, commands: &mpsc::Sender<Asked>, changes: &watch::Receiver<u64>) {
+    pub async fn serve(&self, commands: &mpsc::Sender<Asked>, changes: &watch::Receiver<u64>) {
         let watchers = Cell::new(0);
-        let mut happened = changes.clone();
         let mut open = FuturesUnordered::new();
         loop {
             tokio::select! {
@@ -105,15 +91,14 @@ impl Control {
                         Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
                     }
                 }
-                Ok(()) = happened.changed() => self.make_again(),
-                // A connection that broke has nobody to tell.
+                // A broken connection gets no answer.
                 Some(_) = open.next(), if !open.is_empty() => {}
             }
         }
     }
 }
 
-/// Its folder is the user's alone, so nobody comes before the mode.
+/// The folder is private, so that no other user connects before the mode is set.
 fn listen(path: &Path) -> io::Result<UnixListener> {
     let listener = UnixListener::bind(path)?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
@@ -155,7 +140,7 @@ fn handle_of(_: &UnixStream) -> io::Result<Option<OwnedFd>> {
     Ok(None)
 }
 
-/// Answers one command, or tells until nobody listens.
+/// Answers one command, or sends updates until the watcher leaves.
 async fn answer(
     stream: UnixStream,
     admitted: Result<(), Refusal>,
@@ -171,10 +156,10 @@ async fn answer(
     }
     let answer = match command {
         Err(error) => Answer::Refused {
-            why: format!("NEXUS does not know this command: {error}"),
+            why: format!("unknown command: {error}"),
         },
         Ok(Command::Watch) if watchers.get() >= MAX_WATCHERS => Answer::Refused {
-            why: format!("{MAX_WATCHERS} look on already"),
+            why: format!("{MAX_WATCHERS} boards are connected already"),
         },
         Ok(Command::Watch) => {
             watchers.set(watchers.get() + 1);
@@ -212,7 +197,7 @@ fn line(said: &impl Serialize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Tells how everybody is, each time that something happened.
+/// Sends the board after each change.
 async fn tell(
     stream: &mut BufReader<UnixStream>,
     commands: &mpsc::Sender<Asked>,
@@ -225,7 +210,7 @@ async fn tell(
         if let Answer::Board { seen, .. } = &board {
             after = *seen;
         }
-        // Who does not read within that time looks at something else.
+        // A watcher that does not read in time is dropped.
         tokio::time::timeout(WITHIN, write(stream, &board)).await??;
         tokio::select! {
             changed = changes.changed() => changed.map_err(io::Error::other)?,
@@ -236,11 +221,11 @@ async fn tell(
     }
 }
 
-/// What a NEXUS tells one who looks on.
+/// The updates of a NEXUS.
 #[derive(Debug)]
 pub struct Watching {
     stream: BufReader<UnixStream>,
-    /// What was read of the next answer.
+    /// The part of the next answer that was read.
     line: Vec<u8>,
 }
 
@@ -255,7 +240,7 @@ impl Watching {
         Ok(Some(Self { stream, line }))
     }
 
-    /// What it tells next; `None` when it ended. May be dropped halfway and asked
+    /// The next update; `None` when NEXUS ended. May be dropped and called
     /// for again: nothing is lost.
     pub async fn next(&mut self) -> io::Result<Option<Answer>> {
         let room = MAX_ANSWER.saturating_sub(self.line.len() as u64);
@@ -306,36 +291,6 @@ pub async fn say(folder: &Path, command: &Command) -> io::Result<Option<Answer>>
 mod tests {
     use super::*;
 
-    #[tokio::test(start_paused = true)]
-    async fn a_socket_that_somebody_removes_is_made_again_when_something_happens() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut control = Control::open(folder.path()).unwrap();
-        let (tell, mut asked) = mpsc::channel::<Asked>(1);
-        let (happens, changes) = watch::channel(0);
-        let answers = async {
-            while let Some((_, reply)) = asked.recv().await {
-                let said = "yes".to_owned();
-                reply.send(Answer::Done { said }).unwrap();
-            }
-        };
-        let admin = async {
-            let says = || say(folder.path(), &Command::Status);
-            assert!(says().await.unwrap().is_some());
-            std::fs::remove_file(folder.path().join(SOCKET)).unwrap();
-            assert!(says().await.unwrap().is_none());
-            happens.send(1).unwrap();
-            while says().await.unwrap().is_none() {
-                tokio::task::yield_now().await;
-            }
-        };
-        tokio::select! {
-            () = control.serve(&tell, &changes) => {}
-            () = answers => {}
-            () = admin => {}
-        }
-        let mode = std::fs::metadata(folder.path().join(SOCKET)).unwrap();
-        assert_eq!(mode.permissions().mode() & 0o777, 0o600);
-    }
     const PART: &str = "CRABTALK_TEST_PART";
     const FOLDER: &str = "CRABTALK_TEST_FOLDER";
 
@@ -374,7 +329,7 @@ mod tests {
         }
         let (tell, mut asked) = mpsc::channel::<Asked>(1);
         let (_happens, changes) = watch::channel(0);
-        let mut control = Control::open(&folder).unwrap();
+        let control = Control::open(&folder).unwrap();
         let answers = async {
             while let Some((_, reply)) = asked.recv().await {
                 let said = "yes".to_owned();

@@ -1,13 +1,13 @@
 //! An agent of the daemon: the conversation (agent, `user/nexus`).
 //!
-//! Invariants: a message is a run with the letter's name as its request id, so
-//! that the daemon itself sees to it that it never runs twice; a run is followed
-//! while it goes, whoever began it, and an idle agent costs no connection; silence
-//! is told after the configured while without an event.
+//! Invariants: a message is a run with the letter's id as its request id, so that the
+//! daemon never runs it twice; every run of the conversation is followed; an idle
+//! agent has no connection; silence is reported after the configured time without
+//! an event.
 //!
 //! ```text
-//! follow   runs, followed, as events
-//! others   which runs begin, for all agents on one connection
+//! follow   runs as events
+//! others   new runs and compactions of all conversations, on one connection
 //! ```
 //!
 //! Absent: a screen, drafts, a person at the window.
@@ -102,16 +102,35 @@ impl Daemon {
         session(&self.agent)
     }
 
-    /// Whether a run is in flight. A daemon that does not say it tells of the run's
-    /// end all the same.
-    async fn has_a_run(&self) -> bool {
+    /// Prefix of the request ids of this agent's letters.
+    fn request_prefix(&self) -> String {
+        format!("nexus-{}-", self.name)
+    }
+
+    /// Reads when the daemon compacts the conversation: the agent's settings may
+    /// change between two messages.
+    async fn read_settings(&self) -> Result<(), Error> {
+        let agent = crabtalk_client::GetAgentMsg {
+            name: self.agent.clone(),
+        };
+        let known = self.client.call(agent).await?;
+        if let Ok(mut seen) = self.seen.lock() {
+            seen.compact_at = known.compact_threshold.map(u64::from);
+        }
+        Ok(())
+    }
+
+    /// The request id of the run in flight, if there is a run; its end is reported
+    /// even if this call fails.
+    async fn run_in_flight(&self) -> Option<String> {
         let list = ListActiveConversationsMsg {
             agent: self.agent.clone(),
             sender: SENDER.into(),
             limit: 1,
         };
-        let active = self.client.call(list).await;
-        active.is_ok_and(|active| active.conversations.iter().any(|one| one.running))
+        let active = self.client.call(list).await.ok()?;
+        let mut running = active.conversations.into_iter().filter(|one| one.running);
+        running.next().map(|one| one.request_id)
     }
 
     fn reply<'a>(&'a self, prompt: &'a Prompt, content: String) -> Call<'a, Answered> {
@@ -154,12 +173,12 @@ fn failure(error: Error) -> Failure {
 impl Backend for Daemon {
     fn events(&self) -> Events {
         let told = self.told.lock().ok().and_then(|mut told| told.take());
-        let begun = self.others.begun(&self.agent);
+        let news = self.others.news(&self.agent);
         let follower = Follower::new(
             self.client.clone(),
-            self.agent.clone(),
+            (self.agent.clone(), self.request_prefix()),
             told,
-            begun,
+            news,
             self.silent,
             Arc::clone(&self.seen),
         );
@@ -174,23 +193,17 @@ impl Backend for Daemon {
 
     fn launch(&self, _: Launch) -> Call<'_, ()> {
         self.call(CALL, async move {
-            // The conversation is there, or comes with its first message: what
-            // has to be there is the daemon and its agent.
-            let agent = crabtalk_client::GetAgentMsg {
-                name: self.agent.clone(),
-            };
-            let known = self.client.call(agent).await;
-            let known = known.map_err(|error| match error.code() {
+            // The conversation exists or begins with its first message; the daemon
+            // and its agent have to exist.
+            let known = self.read_settings().await;
+            known.map_err(|error| match error.code() {
                 Some(code::NOT_FOUND) => Failure::Missing(error.to_string()),
                 _ => failure(error),
             })?;
-            if let Ok(mut seen) = self.seen.lock() {
-                seen.compact_at = known.compact_threshold.map(u64::from);
-            }
-            let is_busy = self.has_a_run().await;
-            let full = |_| Failure::Failed("nobody follows its runs".into());
+            let in_flight = self.run_in_flight().await;
+            let full = |_| Failure::Failed("NEXUS is stopping".into());
             self.tell
-                .send(Follow::Ready { is_busy })
+                .send(Follow::Ready { in_flight })
                 .await
                 .map_err(full)
         })
@@ -206,18 +219,21 @@ impl Backend for Daemon {
             let (files, name, line) = (self.files.clone(), self.name.clone(), message.text.clone());
             let behind = tokio::task::spawn_blocking(move || files.behind(&name, &line));
             let behind = behind.await.map_err(|e| Failure::Failed(e.to_string()))?;
+            // The last known settings hold if this fails.
+            let _ = self.read_settings().await;
+            let request_id = format!("{}{}", self.request_prefix(), message.id);
+            let said = format!("Stream with request_id {request_id}");
             let request = StreamMsg {
                 agent: self.agent.clone(),
                 sender: Some(SENDER.into()),
                 content: format!("{}{behind}", message.text),
                 cwd: self.files.root().to_str().map(str::to_owned),
-                request_id: Some(format!("nexus-{}-{}", self.name, message.id)),
+                request_id: Some(request_id),
                 ..StreamMsg::default()
             };
             let run = Box::new(self.client.stream(request));
-            let said = format!("Stream with request_id nexus-{}-{}", self.name, message.id);
             let follow = Follow::Run(message.id, run);
-            let full = |_| Failure::Failed("nobody follows its runs".into());
+            let full = |_| Failure::Failed("NEXUS is stopping".into());
             self.tell.send(follow).await.map_err(full)?;
             Ok(Submitted::Sent(Evidence::new(Source::Wire, said)))
         })

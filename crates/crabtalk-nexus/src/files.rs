@@ -4,7 +4,7 @@
 //! git   how commits are made
 //! ```
 //!
-//! Invariants: a commit touches one agent's own paths and nothing that somebody
+//! Invariants: a commit touches one agent's own paths and nothing that another person
 //! else staged; nothing outside the root is told to an agent; a file that a person
 //! changed is not written over.
 
@@ -168,7 +168,7 @@ impl Files {
         for path in paths {
             if let Some(content) = self.content(&path) {
                 let path = path.display();
-                // Headers in a file are no messages: it stands in a fence.
+                // A fence, so that headers in the file are not parsed as messages.
                 let fence = "`".repeat(longest_fence(&content) + 1);
                 let _ = write!(
                     text,
@@ -180,7 +180,7 @@ impl Files {
         text
     }
 
-    /// What stands in a file below the root. An agent may have put a link there that
+    /// The contents of a file below the root. An agent may have put a link there that
     /// leads to what it may not read itself.
     fn content(&self, path: &Path) -> Option<String> {
         let path = self.root.join(path).canonicalize().ok()?;
@@ -192,7 +192,7 @@ impl Files {
         }
         match crabtalk_files::read_text(&path, MAX_FILE) {
             Err(error) if error.is_absent() => None,
-            // Whoever is not told that there is more takes it for lost.
+            // The reader has to know that there is more.
             Err(error) => Some(format!("(not shown: it {error}; read the file itself)")),
             Ok(text) => Some(text),
         }
@@ -223,7 +223,7 @@ impl Files {
             Ok(_) => return Err(io::ErrorKind::NotADirectory.into()),
             Err(_) => std::fs::create_dir(&folder)?,
         }
-        // What a crash left of a table before.
+        // Temporary files that a crash left.
         crabtalk_files::sweep(&folder);
         let path = folder.join("scratch.md");
         crabtalk_files::write(&path, text.as_bytes(), crabtalk_files::Existing::Replace)
@@ -235,7 +235,7 @@ fn longest_fence(text: &str) -> usize {
     text.lines().map(of).max().unwrap_or(0).max(2)
 }
 
-/// Whether there was no such file: it is written then.
+/// Writes a file unless it exists; whether it was written.
 pub(crate) fn write_new(path: &Path, text: &str) -> io::Result<bool> {
     match crabtalk_files::write(path, text.as_bytes(), crabtalk_files::Existing::Refuse) {
         Ok(()) => Ok(true),

@@ -1,6 +1,6 @@
 //! The message line: `@FROM → @TO [TOPIC]: text`.
 //!
-//! Invariants: whatever [`Message::new`] makes is read back as it was from what
+//! Invariants: every message that [`Message::new`] makes is parsed back unchanged from what
 //! it prints; no body that is passed on has a line that would be taken for a
 //! header; nothing that an output holds makes reading it fail.
 
@@ -12,7 +12,7 @@ use std::fmt;
 /// Most bytes of a message's body: more is a file, and belongs into one.
 pub const MAX_BODY: usize = 64 * 1024;
 
-/// What may stand before a header: terminals draw the beginning of an answer
+/// Characters that may precede a header: terminals draw the beginning of an answer
 /// with one of these.
 const BULLETS: [char; 12] = ['•', '●', '⏺', '○', '◦', '▪', '·', '✦', '›', '-', '*', '+'];
 
@@ -100,7 +100,7 @@ pub struct Output {
     pub messages: Vec<Message>,
     /// Lines that begin like a header and are none.
     pub malformed: Vec<String>,
-    /// Whether something stands before the first header.
+    /// Whether text precedes the first header.
     pub prose: bool,
 }
 
@@ -169,7 +169,7 @@ fn clean(text: &str) -> String {
 fn passed_on(body: &str) -> String {
     let mut fence = Fence::default();
     let mut lines = Vec::new();
-    // The first line stands behind the header, where nothing is a header.
+    // The first line follows the header, and cannot be a header itself.
     for (index, line) in body.split('\n').enumerate() {
         let inside = index > 0 && fence.takes(line);
         let is_text = index == 0 || inside || matches!(Line::of(&as_seen(line)), Line::Text);
@@ -182,7 +182,7 @@ fn passed_on(body: &str) -> String {
     lines.join("\n")
 }
 
-/// A line as whoever reads it takes it: a blank of any kind is one, and what takes no
+/// A line in its canonical form: a blank of any kind is one, and what takes no
 /// room is not there.
 fn as_seen(line: &str) -> String {
     let seen = |c: char| match (
@@ -293,7 +293,7 @@ impl Fence {
         let count = mark.map_or(0, |mark| line.chars().take_while(|c| *c == mark).count());
         match (self.0, mark) {
             (None, Some(mark)) if count >= 3 => {
-                // Code within a line is no block: "```x``` is ..".
+                // Code within a line does not begin a block: "```x``` is ..".
                 let is_block = mark == '~' || !line[count..].contains('`');
                 if is_block {
                     self.0 = Some((mark, count));

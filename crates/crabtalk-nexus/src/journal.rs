@@ -1,86 +1,67 @@
-//! The log of events, which is also what a restart begins from.
+//! The log of events in one SQLite database, from which a restart begins.
 //!
-//! ```text
-//! pages   the files of the log: the one that grows, and those before it
-//! ```
-//!
-//! Invariants: append-only; what is appended together counts together or not
-//! at all, and is on disk before anything is done about it; what could not be
-//! appended leaves no trace; a page that is not the first one begins with the
-//! whole state, so that a restart reads the last page alone; of pages there are
-//! so many at most, each of about the same size; nothing is appended to a page
-//! that somebody took away or changed, nor once the lock is another's.
-
-mod pages;
+//! Invariants: entries that are appended together are committed together, and are
+//! on disk before anything is done about them; the whole state is stored from time
+//! to time, so that a restart reads it and the few changes behind it; the log has a
+//! bounded size; one NEXUS at a time has it.
 
 use crate::clock::Ms;
 pub use crate::config::Bounds;
 use crate::world::{Entry, Patch};
-use pages::Pages;
+use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use serde_json::Value;
 use std::fs::{self, File, TryLockError};
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::io::{self, BufRead, BufReader};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use pages::EVENTS;
+/// The database in NEXUS's folder.
+const DATABASE: &str = "nexus.db";
+
+/// The log of earlier versions, which is imported once.
+const EARLIER: &str = "events.jsonl";
 
 const LOCK: &str = "lock";
 
-/// How often a lock that somebody holds is tried again.
-const LOCK_TRIES: u32 = 50;
+/// A program that an ended NEXUS was about to start has a copy of the lock for a
+/// moment: tries and the pause between them.
+const LOCK_TRIES: (u32, Duration) = (50, Duration::from_millis(10));
 
-/// Between two tries: together nobody notices them.
-const LOCK_AGAIN: Duration = Duration::from_millis(10);
+/// How long a statement waits for another process, which only reads.
+const BUSY: Duration = Duration::from_secs(5);
 
-/// Longest line of the log that is written or read: far above the whole state of a
-/// team, whose mail and tasks are bounded.
-const MAX_LINE: u64 = if cfg!(test) {
-    64 * 1024
-} else {
-    256 * 1024 * 1024
-};
+const SCHEMA: &str = "
+    CREATE TABLE IF NOT EXISTS entry (n INTEGER PRIMARY KEY, at INTEGER NOT NULL,
+        line TEXT NOT NULL, patch TEXT);
+    CREATE TABLE IF NOT EXISTS state (id INTEGER PRIMARY KEY CHECK (id = 0),
+        n INTEGER NOT NULL, at INTEGER NOT NULL, patch TEXT NOT NULL);";
 
 /// Why the log cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("another NEXUS runs in {}", .0.display())]
     Taken(PathBuf),
-    #[error("somebody removed {}, so that another NEXUS may run: this one ends", .0.display())]
-    Unlocked(PathBuf),
     #[error("cannot {what} {path}: {source}")]
     Io {
         what: &'static str,
         path: PathBuf,
         source: io::Error,
     },
-    #[error("{path}: a line of {bytes} bytes, and {MAX_LINE} can be read")]
-    TooLong { path: PathBuf, bytes: usize },
+    #[error("the log {path} cannot be used: {source}; mend that, then start NEXUS again")]
+    Database {
+        path: PathBuf,
+        source: rusqlite::Error,
+    },
     #[error(
-        "{path}: {why}; mend that line, run the NEXUS that wrote it, or move the file away and \
-         begin anew without what it holds"
+        "entry #{n} in {path}: {source}; run the NEXUS that wrote it, or move the file away and \
+         begin without what it holds"
     )]
-    Broken { path: PathBuf, why: String },
-}
-
-impl Error {
-    /// Whether it may pass by itself, or by what a person does: a disk that is
-    /// full.
-    pub fn may_pass(&self) -> bool {
-        match self {
-            Self::Taken(_) | Self::Unlocked(_) | Self::TooLong { .. } | Self::Broken { .. } => {
-                false
-            }
-            Self::Io { source, .. } => matches!(
-                source.kind(),
-                io::ErrorKind::StorageFull
-                    | io::ErrorKind::QuotaExceeded
-                    | io::ErrorKind::ReadOnlyFilesystem
-                    | io::ErrorKind::FileTooLarge
-            ),
-        }
-    }
+    Broken {
+        path: PathBuf,
+        n: u64,
+        source: serde_json::Error,
+    },
 }
 
 fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
@@ -88,309 +69,247 @@ fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     move |source| Error::Io { what, path, source }
 }
 
-/// The log, open for appending. Only one can have it.
+/// The log, open for appending.
 #[derive(Debug)]
 pub struct Journal {
-    pages: Pages,
-    file: File,
+    database: Connection,
+    path: PathBuf,
     bounds: Bounds,
-    length: u64,
-    /// How long the page has to be for the next one to begin.
-    full_at: u64,
-    /// Whether something behind `length` is left of what failed.
-    is_torn: bool,
-    /// Whether its page was put away and the next one could not begin.
-    is_between: bool,
-    /// Half of what is written arrives, and an error.
-    #[cfg(test)]
-    pub(crate) disk_is_full: std::sync::Arc<std::sync::atomic::AtomicBool>,
-    lock: (PathBuf, File),
+    /// Bytes appended since the whole state was stored.
+    appended: u64,
+    _lock: File,
 }
 
 impl Journal {
     /// Opens the log of a folder, and gives each patch in it, with its entry's
-    /// number and time, to `take`.
+    /// number, to `take`.
     pub fn open(
         folder: &Path,
         bounds: Bounds,
-        mut take: impl FnMut(u64, Ms, Patch),
+        mut take: impl FnMut(u64, Patch),
     ) -> Result<Self, Error> {
         let mut private = fs::DirBuilder::new();
         private.recursive(true).mode(0o700);
         private.create(folder).map_err(failed("create", folder))?;
         let lock = lock(folder)?;
         crabtalk_files::sweep(folder);
-        let pages = Pages::new(folder);
-        pages.mend()?;
-        // An earlier version kept the whole state there; the log has all of it.
-        let _ = fs::remove_file(folder.join("snapshot.json"));
-        let path = pages.current();
-        let file = open(&path)?;
-        let length = file.metadata().map_err(failed("look at", &path))?.len();
-        if let (0, Some(n)) = (length, pages.last()?) {
-            // Somebody took the page that grew away: numbers go on behind the others.
-            take(n, 0, Patch::default());
-        }
-        let read = read(&file, &path, &mut take)?;
-        if read.whole < length {
-            cut(&file, &path, read.whole)?;
-        }
-        Ok(Self {
-            pages,
-            file,
+        let path = folder.join(DATABASE);
+        let mut options = File::options();
+        let file = options.append(true).create(true).mode(0o600).open(&path);
+        file.map_err(failed("open", &path))?;
+        let database = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE);
+        let database = database.map_err(of(&path))?;
+        let mut journal = Self {
+            database,
+            path,
             bounds,
-            length: read.whole,
-            full_at: read.state.saturating_add(bounds.page_bytes),
-            is_torn: false,
-            is_between: false,
-            #[cfg(test)]
-            disk_is_full: std::sync::Arc::default(),
-            lock: (folder.join(LOCK), lock),
+            appended: 0,
+            _lock: lock,
+        };
+        let prepared = journal.prepare();
+        prepared.map_err(of(&journal.path))?;
+        journal.import(&folder.join(EARLIER))?;
+        journal.appended = journal.restore(&mut take)?;
+        Ok(journal)
+    }
+
+    fn prepare(&self) -> rusqlite::Result<()> {
+        self.database.pragma_update(None, "journal_mode", "WAL")?;
+        self.database.pragma_update(None, "synchronous", "FULL")?;
+        self.database.execute_batch(SCHEMA)
+    }
+
+    /// Reads the last whole state and the changes behind it; how many bytes these
+    /// have.
+    fn restore(&self, take: &mut impl FnMut(u64, Patch)) -> Result<u64, Error> {
+        let state = "SELECT n, patch FROM state";
+        let state = self.database.query_row(state, [], row).optional();
+        let state = state.map_err(of(&self.path))?;
+        let since = state.as_ref().map_or(0, |(n, ..)| *n);
+        if let Some((n, text)) = state {
+            take(n, self.parsed(n, &text)?);
+        }
+        let mut bytes = 0;
+        let changes = "SELECT n, patch FROM entry WHERE n > ?1 AND patch NOT NULL ORDER BY n";
+        let mut changes = self.database.prepare(changes).map_err(of(&self.path))?;
+        let rows = changes.query_map([signed(since)], row);
+        for change in rows.map_err(of(&self.path))? {
+            let (n, text) = change.map_err(of(&self.path))?;
+            bytes += text.len() as u64;
+            take(n, self.parsed(n, &text)?);
+        }
+        Ok(bytes)
+    }
+
+    fn parsed(&self, n: u64, text: &str) -> Result<Patch, Error> {
+        serde_json::from_str(text).map_err(|source| Error::Broken {
+            path: self.path.clone(),
+            n,
+            source,
         })
     }
 
-    /// Appends what belongs together, and waits until it is on disk. What fails
-    /// may be tried again.
+    /// Appends entries and what changed with them, and waits until they are on disk.
     pub fn append(&mut self, entries: &[Entry], patch: &Patch) -> Result<(), Error> {
-        let Some((last, rest)) = entries.split_last() else {
+        let Some(last) = entries.last().map(|last| last.n) else {
             return Ok(());
         };
-        let mut bytes = Vec::new();
-        for entry in rest {
-            line(&mut bytes, entry, None);
-        }
-        line(&mut bytes, last, Some(patch));
-        let path = self.pages.current();
-        fits(&bytes, &path)?;
-        if self.is_torn {
-            let cut = self.file.set_len(self.length);
-            cut.map_err(failed("append to", &path))?;
-        }
-        self.is_torn = true;
-        self.write(&bytes).map_err(failed("append to", &path))?;
-        self.is_torn = false;
-        self.length += bytes.len() as u64;
-        Ok(())
-    }
-
-    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        #[cfg(test)]
-        if self.disk_is_full.load(std::sync::atomic::Ordering::SeqCst) {
-            self.file.write_all(&bytes[..bytes.len() / 2])?;
-            return Err(io::ErrorKind::StorageFull.into());
-        }
-        self.file.write_all(bytes)?;
-        self.file.sync_data()
-    }
-
-    /// Whether the page is as this left it. Somebody may have taken it away, or written
-    /// into it, and what is appended then is lost with the next start.
-    pub fn is_as_left(&self) -> Result<bool, Error> {
-        let (lock, held) = &self.lock;
-        if !is_at(lock, held) {
-            return Err(Error::Unlocked(lock.clone()));
-        }
-        let length = self.file.metadata().map_or(0, |page| page.len());
-        let is_whole = length == self.length || self.is_torn && length > self.length;
-        Ok(is_whole && is_at(&self.pages.current(), &self.file))
-    }
-
-    /// Whether the next page is due.
-    pub fn is_full(&self) -> bool {
-        self.length >= self.full_at
-    }
-
-    /// Whether nothing can be appended any more: one page is put away and the
-    /// next one has no name. The next start finds the way on.
-    pub fn is_between(&self) -> bool {
-        self.is_between
-    }
-
-    /// Begins the next page, for this reason, with the whole state as of entry `n`. If
-    /// it fails this one goes on, and the next try is some way off, unless it
-    /// [is between](Self::is_between) the two.
-    pub fn turn(&mut self, why: &str, n: u64, at: Ms, state: &Patch) -> Result<(), Error> {
-        self.full_at = self
-            .length
-            .saturating_add(self.bounds.page_bytes / 8)
-            .max(1);
-        let entry = Entry {
-            n,
-            at,
-            why: why.into(),
-            ..Entry::default()
+        let patch = json(patch);
+        let append = |database: &mut Connection| {
+            let transaction = database.transaction()?;
+            for entry in entries {
+                let patch = (entry.n == last).then_some(&patch);
+                insert(&transaction, entry, patch)?;
+            }
+            transaction.commit()
         };
-        let mut bytes = Vec::new();
-        line(&mut bytes, &entry, Some(state));
-        fits(&bytes, &self.pages.current())?;
-        self.pages.write_next(&bytes)?;
-        self.pages.put_away(n)?;
-        self.is_between = true;
-        self.pages.begin_next()?;
-        self.file = open(&self.pages.current())?;
-        self.is_between = false;
-        self.is_torn = false;
-        self.length = bytes.len() as u64;
-        self.full_at = self.length.saturating_add(self.bounds.page_bytes);
-        // Those that are too many are in nobody's way until the next time.
-        let _ = self.pages.prune(self.bounds.pages);
+        append(&mut self.database).map_err(of(&self.path))?;
+        self.appended += patch.len() as u64;
         Ok(())
     }
-}
 
-/// Whether this file is what lies there.
-fn is_at(path: &Path, file: &File) -> bool {
-    let id = |of: fs::Metadata| (of.dev(), of.ino());
-    match (fs::metadata(path), file.metadata()) {
-        (Ok(there), Ok(open)) => id(there) == id(open),
-        (Err(_), _) | (_, Err(_)) => false,
+    /// Whether the whole state should be stored.
+    pub fn is_full(&self) -> bool {
+        self.appended >= self.bounds.page_bytes
+    }
+
+    /// Stores the whole state as of entry `n`, and removes the oldest entries beyond
+    /// the bounds.
+    pub fn compact(&mut self, n: u64, at: Ms, state: &Patch) -> Result<(), Error> {
+        let kept = self
+            .bounds
+            .page_bytes
+            .saturating_mul(self.bounds.pages as u64);
+        let compact = |database: &mut Connection| {
+            let transaction = database.transaction()?;
+            transaction.execute(
+                "INSERT OR REPLACE INTO state VALUES (0, ?1, ?2, ?3)",
+                params![signed(n), signed(at), json(state)],
+            )?;
+            transaction.execute("UPDATE entry SET patch = NULL WHERE patch NOT NULL", [])?;
+            transaction.execute(
+                "DELETE FROM entry WHERE n <= (SELECT max(n) FROM (SELECT n, sum(length(line))
+                    OVER (ORDER BY n DESC) AS bytes FROM entry) WHERE bytes > ?1)",
+                [signed(kept)],
+            )?;
+            transaction.commit()
+        };
+        compact(&mut self.database).map_err(of(&self.path))?;
+        self.appended = 0;
+        Ok(())
+    }
+
+    /// Takes in the log of an earlier version, and puts it away.
+    fn import(&mut self, earlier: &Path) -> Result<(), Error> {
+        let file = match File::open(earlier) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(failed("open", earlier)(error)),
+        };
+        let import = |database: &mut Connection| {
+            let transaction = database.transaction()?;
+            for line in BufReader::new(file).lines().map_while(Result::ok) {
+                // A crash may have cut the last line.
+                let Ok(mut value) = serde_json::from_str::<Value>(&line) else {
+                    break;
+                };
+                let patch = value.get_mut("set").map(|set| set.take().to_string());
+                if let Ok(entry) = serde_json::from_value(value) {
+                    insert(&transaction, &entry, patch.as_ref())?;
+                }
+            }
+            transaction.commit()
+        };
+        import(&mut self.database).map_err(of(&self.path))?;
+        let away = earlier.with_extension("imported");
+        fs::rename(earlier, &away).map_err(failed("rename", earlier))
     }
 }
 
-fn open(path: &Path) -> Result<File, Error> {
-    regular(path, File::options().append(true))
+fn of(path: &Path) -> impl FnOnce(rusqlite::Error) -> Error {
+    let path = path.to_owned();
+    move |source| Error::Database { path, source }
 }
 
-/// Opens a file of ours to read and to write, made where nothing lies.
-fn regular(path: &Path, options: &mut fs::OpenOptions) -> Result<File, Error> {
-    // Both ways, since a pipe that is opened for one waits for the other.
-    let options = options.read(true).create(true).mode(0o600);
-    let file = options.open(path).map_err(failed("open", path))?;
-    crabtalk_files::regular(file).map_err(|error| failed("open", path)(io::Error::other(error)))
+fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+    let database = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    database.busy_timeout(BUSY)?;
+    Ok(database)
 }
 
-/// Takes the lock. One that was just let go may be held for a moment yet: a program
-/// that NEXUS was about to start has a copy of it until it begins.
+fn insert(database: &Connection, entry: &Entry, patch: Option<&String>) -> rusqlite::Result<()> {
+    let mut statement =
+        database.prepare_cached("INSERT OR REPLACE INTO entry VALUES (?1, ?2, ?3, ?4)")?;
+    let done = statement.execute(params![
+        signed(entry.n),
+        signed(entry.at),
+        json(entry),
+        patch
+    ]);
+    done.map(drop)
+}
+
+fn row(row: &rusqlite::Row<'_>) -> rusqlite::Result<(u64, String)> {
+    Ok((row.get::<_, i64>(0)?.cast_unsigned(), row.get(1)?))
+}
+
+/// SQLite has signed numbers alone.
+fn signed(n: u64) -> i64 {
+    n.cast_signed()
+}
+
+fn json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).expect("plain data is JSON")
+}
+
 fn lock(folder: &Path) -> Result<File, Error> {
     let path = folder.join(LOCK);
-    let file = regular(&path, File::options().write(true).truncate(false))?;
-    let mut tries = 1..=LOCK_TRIES;
-    loop {
-        match (file.try_lock(), tries.next()) {
-            (Ok(()), _) => return Ok(file),
-            (Err(TryLockError::WouldBlock), Some(_)) => std::thread::sleep(LOCK_AGAIN),
-            (Err(TryLockError::WouldBlock), None) => return Err(Error::Taken(folder.to_owned())),
-            (Err(TryLockError::Error(error)), _) => return Err(failed("lock", &path)(error)),
+    let mut options = File::options();
+    let file = options.write(true).create(true).truncate(false).mode(0o600);
+    let file = file.open(&path).map_err(failed("open", &path))?;
+    let (tries, pause) = LOCK_TRIES;
+    for _ in 0..tries {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(pause),
+            Err(TryLockError::Error(error)) => return Err(failed("lock", &path)(error)),
         }
     }
+    Err(Error::Taken(folder.to_owned()))
 }
 
-/// How far a page was read.
-#[derive(Default)]
-struct Extent {
-    /// How far whole batches reach.
-    whole: u64,
-    /// Bytes of the first of them.
-    state: u64,
-}
-
-/// Reads the batches of a page.
-fn read(file: &File, path: &Path, take: &mut impl FnMut(u64, Ms, Patch)) -> Result<Extent, Error> {
-    let mut reader = BufReader::new(file);
-    let seek = reader.seek(SeekFrom::Start(0));
-    seek.map_err(failed("read", path))?;
-    let (mut at, mut done) = (0, Extent::default());
-    let mut bytes = Vec::new();
-    loop {
-        bytes.clear();
-        let read = (&mut reader).take(MAX_LINE).read_until(b'\n', &mut bytes);
-        let read = read.map_err(failed("read", path))?;
-        at += read as u64;
-        let broken = |why: String| Error::Broken {
-            path: path.to_owned(),
-            why: format!("the line that ends at byte {at}: {why}"),
-        };
-        if bytes.last() != Some(&b'\n') {
-            // What a crash cut short was as long as what is written at most.
-            let is_ours = (read as u64) < MAX_LINE;
-            let why = || broken(format!("it is longer than {MAX_LINE} bytes"));
-            return if is_ours { Ok(done) } else { Err(why()) };
-        }
-        let mut value: Value = serde_json::from_slice(&bytes).map_err(|e| broken(e.to_string()))?;
-        let Some(set) = value.get_mut("set").map(Value::take) else {
-            continue;
-        };
-        let patch = serde_json::from_value(set).map_err(|e| broken(e.to_string()))?;
-        let number = |key: &str| value[key].as_u64().unwrap_or_default();
-        take(number("n"), number("at"), patch);
-        done.whole = at;
-        if done.state == 0 {
-            done.state = at;
-        }
-    }
-}
-
-/// Cuts off what was not appended whole, and keeps it beside.
-fn cut(file: &File, path: &Path, whole: u64) -> Result<(), Error> {
-    let torn = path.with_extension("torn");
-    let mut rest = Vec::new();
-    let mut reader = file;
-    reader
-        .seek(SeekFrom::Start(whole))
-        .and_then(|_| reader.take(MAX_LINE).read_to_end(&mut rest))
-        .map_err(failed("read", path))?;
-    // It was never acknowledged: where there is no room for it, it goes.
-    let _ = crabtalk_files::write(&torn, &rest, crabtalk_files::Existing::Replace);
-    file.set_len(whole)
-        .and_then(|()| file.sync_all())
-        .map_err(failed("cut", path))
-}
-
-/// Whether each line of what is appended can be read again.
-fn fits(bytes: &[u8], path: &Path) -> Result<(), Error> {
-    let lengths = bytes
-        .split_inclusive(|byte| *byte == b'\n')
-        .map(<[u8]>::len);
-    match lengths.max() {
-        Some(bytes) if bytes as u64 > MAX_LINE => Err(Error::TooLong {
-            path: path.to_owned(),
-            bytes,
-        }),
-        _ => Ok(()),
-    }
-}
-
-fn line(bytes: &mut Vec<u8>, entry: &Entry, patch: Option<&Patch>) {
-    let mut value = serde_json::to_value(entry).expect("plain data is JSON");
-    value["time"] = Value::String(time(entry.at));
-    if let Some(patch) = patch {
-        value["set"] = serde_json::to_value(patch).expect("plain data is JSON");
-    }
-    serde_json::to_writer(&mut *bytes, &value).expect("memory takes all");
-    bytes.push(b'\n');
-}
-
-/// A time as people read it.
+/// A time in the form of RFC 3339.
 pub fn time(at: Ms) -> String {
     let at = i64::try_from(at).ok();
     let at = at.and_then(|at| jiff::Timestamp::from_millisecond(at).ok());
     at.map_or_else(String::new, |at| at.to_string())
 }
 
-/// Reads the entries of a log, over all its pages, whoever writes it meanwhile.
-/// What cannot be read is passed over: it is for people.
+/// Reads the entries of a log in order, also while a NEXUS appends to it.
 pub fn entries(folder: &Path, mut take: impl FnMut(Entry)) -> Result<(), Error> {
-    // A page that is put away meanwhile comes twice, the beginning of each says
-    // again what stands at the end of the one before.
-    let mut last = 0;
-    for (path, file) in Pages::new(folder).all()? {
-        let mut reader = BufReader::new(file);
-        let mut bytes = Vec::new();
-        loop {
-            bytes.clear();
-            let read = (&mut reader).take(MAX_LINE).read_until(b'\n', &mut bytes);
-            if read.map_err(failed("read", &path))? == 0 {
-                break;
-            }
-            if let Ok(entry) = serde_json::from_slice::<Entry>(&bytes)
-                && entry.n > last
-            {
-                last = entry.n;
+    let path = folder.join(DATABASE);
+    if !path.exists() {
+        return Ok(());
+    }
+    let read = |take: &mut dyn FnMut(Entry)| {
+        let database = connect(&path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        let mut statement = database.prepare("SELECT line FROM entry ORDER BY n")?;
+        for line in statement.query_map([], |row| row.get::<_, String>(0))? {
+            // An entry of another version that cannot be read is left out.
+            if let Ok(entry) = serde_json::from_str(&line?) {
                 take(entry);
             }
         }
-    }
-    Ok(())
+        Ok(())
+    };
+    read(&mut take).map_err(of(&path))
+}
+
+/// Lets the database not grow any more, as on a full disk.
+#[cfg(test)]
+pub(crate) fn fill_disk(journal: &Journal) {
+    let limited = journal.database.pragma_update(None, "max_page_count", 1);
+    limited.expect("a limit is accepted");
 }
 
 #[cfg(test)]

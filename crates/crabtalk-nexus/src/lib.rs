@@ -1,42 +1,40 @@
-//! NEXUS: keeps a team of agents working, and can say why it did what it did.
+//! NEXUS: supervises a team of agents, and logs the reason for each step.
 //!
 //! ```text
 //! backend      the port between NEXUS and an agent
-//! terminal     agents in windows of tmux, behind that port
+//! terminal     agents in tmux windows, behind that port
 //! name         names and topics
-//! grammar      the message line: read, printed, passed on
-//! texts        what NEXUS says, word for word
-//! agent        what is known of an agent
-//! meters       what is measured of it, and when compression is due
-//! machine      its states: what happened in, what is to be done out
+//! grammar      message lines: parsed and formatted
+//! texts        the exact messages of NEXUS
+//! agent        the state of an agent
+//! meters       measurements of a session, and when compression is due
+//! machine      the state machine of an agent
 //! mail         letters and mailboxes
-//! rules        which prompts are allowed, refused, or asked
-//! waits        who waits for whom, and how often two write to each other
-//! world        the whole team, pure
+//! rules        which prompts are allowed, denied or asked
+//! rates        limits on messages between agents
+//! world        the whole team, without I/O
 //! journal      the log of events, from which a restart begins
-//! clock        what time it is
+//! clock        the clock of NEXUS
 //! files        identities, contexts, protocols, and commits of them
-//! supervisor   one loop around the world: written down, then done
+//! supervisor   the loop around the world: log, then act
 //! daemon       an agent of the daemon, behind the port
-//! absent       an agent that cannot be driven here
-//! control      the way of commands to a NEXUS that runs
+//! control      the socket for commands
 //! config       config/nexus.toml
-//! start        puts it together
-//! board        the team on a terminal, and keys for it
+//! start        composes NEXUS
+//! board        the team on a terminal, with keys
 //! cli          the command line
 //! ```
 //!
-//! Invariants: what is done stands in the log first; the machine and the world
-//! do nothing themselves; which kind of agent it is shows in no state.
+//! Invariants: every action is logged before it is done; machine and world do no I/O;
+//! states do not depend on the kind of agent.
 //!
-//! Absent on purpose: what a run is (the daemon).
+//! Absent on purpose: the meaning of a run, which the daemon knows.
 
 #![expect(
     missing_docs,
     reason = "a program: what is public is so for its own tests"
 )]
 
-pub mod absent;
 pub mod agent;
 pub mod backend;
 pub mod board;
@@ -52,10 +50,10 @@ pub mod machine;
 pub mod mail;
 pub mod meters;
 pub mod name;
+pub mod rates;
 pub mod rules;
 pub mod start;
 pub mod supervisor;
 pub mod terminal;
 pub mod texts;
-pub mod waits;
 pub mod world;

@@ -1,9 +1,9 @@
-//! The states of an agent: what happened in, what is to be done out.
+//! The state machine of an agent: triggers in, acts out.
 //!
 //! Invariants: total, so every trigger in every state is answered; pure, so the
-//! same agent and trigger give the same; no prompt is answered that does not
-//! wait, and none twice; no Enter without a draft that a probe saw; nothing is
-//! sent to an agent that works; from every state a trigger leads on.
+//! same agent and trigger give the same; only open
+//! prompts are answered, and each once; an Enter is sent only for a draft that a
+//! probe saw; nothing is sent to a working agent; every state has a way out.
 //!
 //! Absent: mail, files, time but for the `now` that is handed in.
 
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Times {
-    /// Until a working agent of which nothing is heard is looked at.
+    /// Silence after which a working agent is probed.
     pub silent_secs: u64,
     /// For BOOTSTRAP to be answered, and for a launch.
     pub bootstrap_secs: u64,
@@ -84,7 +84,7 @@ const DENIALS: u32 = 10;
 /// Between two launches while the daemon does not answer.
 const AWAY_MS: Ms = 10 * 1000;
 
-/// What rules say of a prompt.
+/// The decision of rules about a prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -102,19 +102,19 @@ pub struct Ending {
     pub ready: bool,
 }
 
-/// What a probe found.
+/// The result of a probe.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Finding {
     pub alive: bool,
-    /// What was seen, in short.
+    /// A digest of the screen or the events.
     pub digest: String,
-    /// What stands in the composer.
+    /// The draft in the composer.
     pub draft: Option<String>,
     /// Whether no turn is in flight, though none was told to have ended.
     pub over: bool,
 }
 
-/// What there is to do for an idle agent.
+/// Work for an idle agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Offer {
     Letter(u64),
@@ -143,7 +143,7 @@ pub enum Trigger {
     },
     /// ADMIN: yes, to the prompt of this id, the oldest, or the compression.
     Approve(Option<String>),
-    /// ADMIN: yes, for good, to the prompt of this id or the oldest.
+    /// ADMIN: always allow the prompt of this id or the oldest.
     ApproveAlways(Option<String>),
     /// ADMIN: this, to the question of this id or the oldest.
     Answer(Option<String>, String),
@@ -155,7 +155,7 @@ pub enum Trigger {
     Recover,
     /// It could not be started.
     LaunchFailed(String),
-    /// What it needs is not there at all.
+    /// A requirement is missing.
     Impossible(String),
     /// Its daemon does not answer, and may come back.
     Unreachable(String),
@@ -168,7 +168,7 @@ pub enum Trigger {
     /// Its session has another name.
     Session(String),
     TurnBegan,
-    /// A letter stands in the transcript.
+    /// The transcript has a letter.
     Seen(u64),
     Progress,
     /// It rang, with no prompt that waits.
@@ -179,7 +179,7 @@ pub enum Trigger {
     PromptGone(String),
     /// A turn ended, and its output was read.
     Ended(Ending),
-    /// Nothing was heard of it for long.
+    /// It was silent for long.
     Silent,
     /// A person is at its window, or not any more.
     Held(bool),
@@ -206,7 +206,7 @@ pub enum Trigger {
     Due,
 }
 
-/// What is to be done.
+/// An action of NEXUS.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Act {
@@ -249,7 +249,7 @@ pub enum Act {
 }
 
 impl Agent {
-    /// Takes in what happened and says what is to be done.
+    /// Applies a trigger, and returns the actions.
     pub fn on(&mut self, now: Ms, trigger: Trigger, times: &Times) -> Vec<Act> {
         let before = self.state;
         let acts = Turning { now, times }.on(self, trigger);

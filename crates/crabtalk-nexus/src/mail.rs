@@ -1,11 +1,11 @@
-//! Letters and mailboxes: what waits for whom, and in which order it goes.
+//! Letters and mailboxes, and the order of delivery.
 //!
-//! Invariants: a letter is never lost, it is answered or dead with a reason;
+//! Invariants: a letter ends as answered, or as dead with a reason;
 //! within a priority letters between two names keep their order; a letter's
-//! text never changes; as many wait as have room.
+//! text never changes; mailboxes are bounded.
 //!
 //! ```text
-//! room   how much that is
+//! room   the bounds
 //! ```
 
 mod room;
@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use room::Whose;
 
-/// What a letter is for.
+/// The purpose of a letter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -39,8 +39,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether it is part of a flow of NEXUS that begins anew after a crash of
-    /// the agent, so that it has no sense then.
+    /// Whether it is part of a flow of NEXUS that restarts after a crash of the
+    /// agent, so that the letter is obsolete then.
     fn ends_with_its_session(self) -> bool {
         match self {
             Self::Bootstrap | Self::Reflection | Self::Compression | Self::Format => true,
@@ -89,7 +89,7 @@ impl Mail {
         self.message(&self.body).to_string()
     }
 
-    /// What is delivered instead where the session has the letter already.
+    /// The text for a session that has the letter already.
     pub fn carry_on(&self) -> String {
         let mut mail = self.message(&texts::carry_on(&self.from));
         mail.header.from = Name::nexus();
@@ -114,15 +114,15 @@ impl Mail {
     }
 }
 
-/// How far a letter is.
+/// The state of a letter.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fate {
     #[default]
     Queued,
-    /// It was typed or sent; whether it arrived is not known.
+    /// It was typed or sent, and its arrival is unknown.
     Injected,
-    /// It stands in the transcript.
+    /// The transcript has it.
     Acked,
     /// The turn that it began has ended.
     Answered,
@@ -141,7 +141,7 @@ pub struct Course {
     pub resumed: u32,
     /// The session that has it.
     pub seen_in: Option<String>,
-    /// Whether it may be in the transcript though nobody was told so.
+    /// Whether the transcript may have it without a report.
     pub unsure: bool,
     /// Tries that failed, and turns of it that did.
     pub failed: u32,
@@ -151,7 +151,7 @@ pub struct Course {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Letter {
-    /// What it says, and to whom.
+    /// Its text and addresses.
     pub mail: Mail,
     pub course: Course,
 }
@@ -167,11 +167,11 @@ impl Letter {
 
     /// What names this delivery of it.
     pub fn submission(&self, id: u64) -> String {
-        // With its time, since numbers begin anew when somebody removes the log.
+        // With its time, since numbers restart after the log was removed.
         format!("m{id}-{}-{}", self.course.resumed, self.mail.at)
     }
 
-    /// What is submitted to an agent in this session.
+    /// The text for an agent in this session.
     pub fn text_for(&self, session: Option<&str>) -> String {
         let has_it = self.course.seen_in.is_some() && self.course.seen_in.as_deref() == session;
         if has_it && self.course.resumed > 0 {
@@ -223,7 +223,7 @@ impl Mailbox {
         }
     }
 
-    /// The letter that goes next to somebody: the most urgent, then the oldest.
+    /// The next letter for a recipient: the most urgent, then the oldest.
     pub fn next_for(&self, to: &Name, now: Ms) -> Option<(u64, Priority)> {
         let waits = |letter: &Letter| {
             letter.mail.to == *to
@@ -238,13 +238,13 @@ impl Mailbox {
             .map(|(id, letter)| (*id, letter.mail.priority))
     }
 
-    /// How many wait for somebody.
+    /// The number of queued letters of a recipient.
     pub fn waiting_for(&self, to: &Name) -> usize {
         let waits = |l: &&Letter| l.mail.to == *to && l.course.fate == Fate::Queued;
         self.letters.values().filter(waits).count()
     }
 
-    /// An agent ended with the letter: it goes on afterwards, or has no sense.
+    /// Requeues a letter whose agent ended, or drops it if it is obsolete.
     pub fn requeue(&mut self, id: u64) {
         let Some(letter) = self.letters.get(&id) else {
             return;
@@ -269,8 +269,8 @@ impl Mailbox {
         });
     }
 
-    /// What changed since the last call: whole letters, and courses of known
-    /// ones. What is over is forgotten here; the log has it.
+    /// The changes since the last call: new letters, and courses of known ones. Finished
+    /// letters are dropped; the log has them.
     pub fn take_changes(&mut self) -> (BTreeMap<u64, Letter>, BTreeMap<u64, Course>) {
         let fresh = std::mem::take(&mut self.fresh);
         let changed = std::mem::take(&mut self.changed);
@@ -294,17 +294,6 @@ impl Mailbox {
             }
         }
         self.letters.retain(|_, letter| !letter.is_over());
-    }
-
-    /// What waits for a time waits for one that is so much earlier.
-    pub fn go_back(&mut self, by: Ms) {
-        for (id, letter) in &mut self.letters {
-            if letter.course.not_before > 0 {
-                // One that is due stays one that waited, which 0 is not.
-                letter.course.not_before = letter.course.not_before.saturating_sub(by).max(1);
-                self.changed.insert(*id);
-            }
-        }
     }
 
     /// The number of the last letter.
@@ -369,7 +358,7 @@ mod tests {
         assert!(letter.text_for(Some("s2")).ends_with("work"));
         assert_eq!(letter.submission(id), "m1-1-0");
         assert_eq!(letter_of("m1-1-0"), Some(1));
-        // One that was typed, and nobody knows more, is the same delivery still.
+        // A typed letter with an unknown result is the same delivery.
         mailbox.change(id, |course| {
             course.fate = Fate::Injected;
             course.mark = Some(Mark("7".into()));

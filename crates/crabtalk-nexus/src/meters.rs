@@ -1,4 +1,4 @@
-//! What is measured of an agent, and when that makes compression due.
+//! Measurements of an agent's session, and when compression is due.
 
 use crate::clock::Ms;
 use serde::{Deserialize, Serialize};
@@ -40,7 +40,7 @@ impl Default for Thresholds {
     }
 }
 
-/// What is measured since the session began or was compressed.
+/// Measurements since the session began or was compressed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Meters {
@@ -100,7 +100,7 @@ impl Meters {
 
     fn why(&self, limits: &Thresholds, now: Ms, percent: Option<u64>) -> Option<String> {
         if let Some(percent) = percent.filter(|percent| *percent >= limits.tokens_percent) {
-            return Some(format!("{percent} % of the model's window are used"));
+            return Some(format!("{percent} % of the context window is used"));
         }
         if let Some(bytes) = self
             .transcript_bytes

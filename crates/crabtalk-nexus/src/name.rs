@@ -37,7 +37,7 @@ impl Name {
         Self("ADMIN".into())
     }
 
-    /// Whoever is free, in tasks alone.
+    /// Any free agent, in tasks only.
     pub fn any() -> Self {
         Self("ANY".into())
     }
@@ -70,7 +70,7 @@ impl FromStr for Name {
         let bare = text.strip_prefix('@').unwrap_or(text);
         Self::new(bare).ok_or_else(|| {
             format!(
-                "{text:?} is no name: a letter, then at most {} letters, digits, `_` or `-`",
+                "{text:?} is not a valid name: a letter, then at most {} letters, digits, `_` or `-`",
                 MAX_NAME - 1
             )
         })
@@ -91,7 +91,7 @@ impl From<Name> for String {
     }
 }
 
-/// What a message is about, in capitals.
+/// The topic of a message, in capitals.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Topic(String);
@@ -125,7 +125,7 @@ impl TryFrom<String> for Topic {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        Self::new(&text).ok_or_else(|| format!("{text:?} is no topic"))
+        Self::new(&text).ok_or_else(|| format!("{text:?} is not a valid topic"))
     }
 }
 

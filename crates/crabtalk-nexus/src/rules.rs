@@ -55,7 +55,7 @@ impl TryFrom<String> for Rule {
         };
         if words.contains('*') {
             return Err(format!(
-                "{text:?}: a `*` stands for more words alone: `bash(cargo test *)`"
+                "{text:?}: a `*` may only replace further words: `bash(cargo test *)`"
             ));
         }
         Ok(rule)

@@ -1,6 +1,5 @@
-//! Puts NEXUS together: configuration, log, agents, and the way of commands.
+//! Composes NEXUS: configuration, log, agents and the socket.
 
-use crate::absent::Absent;
 use crate::backend::Backend;
 use crate::clock::Clock;
 use crate::config::{self, Member, Team};
@@ -9,19 +8,17 @@ use crate::daemon::{Daemon, Others};
 use crate::files::Files;
 use crate::journal::{self, Journal};
 use crate::name::Name;
-use crate::supervisor::{Listener, Supervisor};
-use crate::terminal::{Form, Kind, Kinds, Sandbox, Settings, Spec, Terminals};
+use crate::supervisor::{Backends, Listener, Supervisor};
+use crate::terminal::{Form, Kind, Kinds, Sandbox, Settings, Spec, Terminal, Terminals};
 use crate::world::World;
 use crabtalk_client::{Client, Endpoint, Starter};
 use crabtalk_guardian::GuardianCommand;
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-/// Commands that wait: each has a connection of its own, which are bounded.
+/// Queued commands: each has its own connection, and connections are bounded.
 const COMMANDS: usize = 32;
 
 /// Where things are.
@@ -54,16 +51,10 @@ pub enum Error {
     #[error(transparent)]
     Config(#[from] config::Error),
     /// The team has no place to work.
-    #[error("there is no folder {}; `crabtalk nexus init` makes it", .0.display())]
+    #[error("the folder {} does not exist; `crabtalk nexus init` creates it", .0.display())]
     Root(PathBuf),
     #[error(transparent)]
     Journal(#[from] journal::Error),
-    /// Signals, without which a full disk would end it.
-    #[error("cannot watch for signals for {path}: {source}")]
-    Signals {
-        path: PathBuf,
-        source: std::io::Error,
-    },
     #[error("cannot listen in {path}: {source}")]
     Control {
         path: PathBuf,
@@ -75,7 +66,7 @@ pub enum Error {
 pub fn restored(team: Team, folder: &Path) -> Result<(World, Journal), journal::Error> {
     let bounds = team.log;
     let mut world = World::new(team);
-    let journal = Journal::open(folder, bounds, |n, at, patch| world.restore(n, at, patch))?;
+    let journal = Journal::open(folder, bounds, |n, patch| world.restore(n, patch))?;
     Ok((world, journal))
 }
 
@@ -101,7 +92,6 @@ pub async fn run_saying(
     if !team.root.is_dir() {
         return Err(Error::Root(team.root));
     }
-    survive_file_limit(&places.state())?;
     let (world, journal) = restored(team.clone(), &places.state())?;
     tokio::pin!(stop);
     // The terminals are watched while they are held. A tmux that does not answer is no
@@ -122,18 +112,6 @@ pub async fn run_saying(
     result
 }
 
-/// A file that may not grow is an error of that write, which is waited out, and
-/// not the end of NEXUS.
-fn survive_file_limit(state: &Path) -> Result<(), Error> {
-    let number = rustix::process::Signal::XFSZ.as_raw();
-    // The handler stays when this goes.
-    let handled = signal(SignalKind::from_raw(number));
-    handled.map(drop).map_err(|source| Error::Signals {
-        path: state.to_owned(),
-        source,
-    })
-}
-
 /// Runs a supervisor, and takes commands for it.
 async fn serve(
     places: &Places,
@@ -141,7 +119,7 @@ async fn serve(
     ready: impl FnOnce(),
     stop: impl Future<Output = ()>,
 ) -> Result<(), Error> {
-    let mut control = Control::open(&places.state()).map_err(|source| Error::Control {
+    let control = Control::open(&places.state()).map_err(|source| Error::Control {
         path: places.state(),
         source,
     })?;
@@ -168,10 +146,7 @@ pub fn starter(places: &Places) -> Starter {
 }
 
 /// What drives each agent, and the terminals in which some of them are.
-pub async fn backends(
-    places: &Places,
-    team: &Team,
-) -> (BTreeMap<Name, Arc<dyn Backend>>, Option<Terminals>) {
+pub async fn backends(places: &Places, team: &Team) -> (Backends, Option<Terminals>) {
     let terminals = terminals(places, team).await;
     let files = Files::new(team);
     let name = format!("nexus/{}", crabtalk_client::VERSION);
@@ -192,33 +167,40 @@ pub async fn backends(
         Daemon::new(client, name.clone(), agent, files.clone(), silent, others)
     };
     let of = |(name, member): (&Name, &Member)| {
-        let backend: Arc<dyn Backend> = match (&member.kind, &terminals) {
-            (None, _) => Arc::new(of_daemon(name, member)),
-            (Some(kind), Ok((terminals, kinds))) => match kinds.get(kind) {
-                Some(known) => match sandbox(places, member) {
-                    Ok(sandbox) => Arc::new(terminals.agent(Spec {
-                        name: name.folder(),
-                        kind: known.clone(),
-                        folder: team.root.clone(),
-                        env: member.env.clone(),
-                        silent,
-                        sandbox,
-                        marker: marker(known),
-                    })),
-                    Err(why) => Arc::new(Absent::new(why)),
-                },
-                None => {
-                    let names: Vec<&str> = kinds.names().collect();
-                    let known = names.join(", ");
-                    Arc::new(Absent::new(format!("no kind {kind:?}; there are {known}")))
-                }
-            },
-            (Some(_), Err(why)) => Arc::new(Absent::new(why.clone())),
+        let backend: Result<Arc<dyn Backend>, String> = match &member.kind {
+            None => Ok(Arc::new(of_daemon(name, member))),
+            Some(kind) => in_terminal(places, team, name, member, kind, &terminals)
+                .map(|agent| Arc::new(agent) as Arc<dyn Backend>),
         };
         (name.clone(), backend)
     };
     let backends = team.agents.iter().map(of).collect();
     (backends, terminals.ok().map(|(terminals, _)| terminals))
+}
+
+/// An agent in a terminal.
+fn in_terminal(
+    places: &Places,
+    team: &Team,
+    name: &Name,
+    member: &Member,
+    kind: &str,
+    terminals: &Result<(Terminals, Kinds), String>,
+) -> Result<Terminal, String> {
+    let (terminals, kinds) = terminals.as_ref().map_err(Clone::clone)?;
+    let known = kinds.get(kind).ok_or_else(|| {
+        let names: Vec<&str> = kinds.names().collect();
+        format!("no kind {kind:?}; there are {}", names.join(", "))
+    })?;
+    Ok(terminals.agent(Spec {
+        name: name.folder(),
+        kind: known.clone(),
+        folder: team.root.clone(),
+        env: member.env.clone(),
+        silent: Duration::from_secs(team.times.silent_secs),
+        sandbox: sandbox(places, member)?,
+        marker: marker(known),
+    }))
 }
 
 /// Marks the processes of programs that do not need the daemon.
@@ -227,7 +209,6 @@ fn marker(kind: &Kind) -> Option<GuardianCommand> {
         .transcript
         .as_ref()
         .is_some_and(|place| place.form == Form::Crabtalk);
-    // Without its own path nothing of NEXUS starts; the launch says so.
     (!needs_daemon && cfg!(target_os = "linux"))
         .then(|| GuardianCommand::own().ok())
         .flatten()
@@ -250,11 +231,10 @@ fn sandbox(places: &Places, member: &Member) -> Result<Option<Sandbox>, String> 
     }))
 }
 
-/// The terminals, if anybody of the team is in one; why there are none else,
-/// which costs those of the daemon nothing.
+/// The terminals, or why there are none; agents of the daemon run without them.
 async fn terminals(places: &Places, team: &Team) -> Result<(Terminals, Kinds), String> {
     if team.agents.values().all(Member::is_of_daemon) {
-        return Err("nobody is in a terminal".into());
+        return Err("no agent of the team runs in a terminal".into());
     }
     let kinds = team.kinds.iter();
     let kinds = kinds.map(|(name, kind)| (name.clone(), toml::Value::Table(kind.clone())));

@@ -1,30 +1,27 @@
-//! One loop: what happens goes into the world, is written down, then done.
+//! The loop of NEXUS: feeds inputs to the world, logs what comes of them, and then
+//! carries out the orders.
 //!
 //! ```text
-//! admin   what waits for ADMIN, told
-//! held    what waits for a disk that takes nothing
-//! recent  what those who look on are told
+//! admin   notifies ADMIN of what waits
+//! recent  the latest entries, for boards
 //! ```
 //!
-//! Invariants: nothing is done that is not on disk; while the disk takes nothing,
-//! nothing more is taken in; an agent has one call at a time, but for those that
-//! may come in between; git runs for one at a time; no task is spawned but for
-//! work on files, which is waited for; nothing is looked at now and then: the
-//! loop sleeps until something happens or is due.
+//! Invariants: nothing is done that is not on disk, and a log that cannot be written
+//! ends NEXUS; an agent has one call at a time, except for calls that may overlap;
+//! one git runs at a time; tasks are spawned for work on files alone, and are awaited;
+//! the loop polls nothing and sleeps until an event or a due time.
 
 pub mod admin;
-mod held;
 mod recent;
 
 use crate::backend::{Answered, Backend, Call, Event, Failure, Prompt, What};
-use crate::clock::{self, Clock};
+use crate::clock::Clock;
 use crate::files::Files;
 use crate::journal::{self, Journal};
 use crate::name::Name;
 use crate::world::{Answer, Command, Deed, Done, Entry, Input, Order, Output, World};
 use admin::Admin;
 use futures_util::stream::{FuturesUnordered, SelectAll, StreamExt};
-use held::Held;
 use recent::Recent;
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
@@ -32,25 +29,28 @@ use std::pin::Pin;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 
+/// What drives each agent, or why nothing can.
+pub type Backends = BTreeMap<Name, Result<Arc<dyn Backend>, String>>;
+
 /// A command, and where its answer goes.
 pub type Asked = (Command, oneshot::Sender<Answer>);
 
-/// Who hears each entry as it is written, such as a person who looks on.
+/// Receives each entry after it is logged.
 pub type Listener = Box<dyn FnMut(&Entry, &World) + Send>;
 
 /// Reads the team's configuration again.
 pub type Reread = Arc<dyn Fn() -> Result<crate::config::Team, crate::config::Error> + Send + Sync>;
 
-/// Until the table of states is written again: who reads it reads it by hand.
+/// Longest delay of the table of states, which people read.
 const TABLE_MS: u64 = 2000;
 
-/// Who asked, and hears the answer once it is on disk.
+/// The receiver of a command's answer.
 type Reply = Option<oneshot::Sender<Answer>>;
 
 type Called = Pin<Box<dyn Future<Output = Came> + Send>>;
 type Events = Pin<Box<dyn futures_core::Stream<Item = (Name, Event)> + Send>>;
 
-/// What came out of the loop's futures.
+/// The result of one of the loop's futures.
 enum Came {
     Done(Name, u64, Done, Lane),
     Looked(oneshot::Sender<Answer>, Answer),
@@ -61,13 +61,13 @@ enum Came {
     Nothing,
 }
 
-/// What waits for its turn.
+/// Orders of a lane are carried out one at a time.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Lane {
     /// Calls to one agent.
     Of(Name),
     Git,
-    /// What waits for nobody.
+    /// Orders that may overlap with others.
     Free,
 }
 
@@ -75,7 +75,7 @@ enum Lane {
 pub struct Supervisor {
     world: World,
     journal: Journal,
-    backends: BTreeMap<Name, Arc<dyn Backend>>,
+    backends: Backends,
     files: Arc<Files>,
     clock: Clock,
     listener: Listener,
@@ -85,7 +85,6 @@ pub struct Supervisor {
     calls: FuturesUnordered<Called>,
     waiting: BTreeMap<Lane, VecDeque<Order>>,
     table_at: Option<u64>,
-    held: Option<Held>,
     recent: Recent,
 }
 
@@ -97,22 +96,18 @@ impl std::fmt::Debug for Supervisor {
 
 impl Drop for Supervisor {
     fn drop(&mut self) {
-        // A git that hangs would hold whoever waits for the end.
+        // A hanging git would delay the end.
         self.files.end();
     }
 }
 
 impl Supervisor {
     /// A supervisor of these agents.
-    pub fn new(
-        world: World,
-        journal: Journal,
-        backends: BTreeMap<Name, Arc<dyn Backend>>,
-        clock: Clock,
-    ) -> Self {
+    pub fn new(world: World, journal: Journal, backends: Backends, clock: Clock) -> Self {
         let files = Arc::new(Files::new(world.team()));
         let mut events = SelectAll::new();
         for (name, backend) in &backends {
+            let Ok(backend) = backend else { continue };
             let name = name.clone();
             let of = backend.events().map(move |event| (name.clone(), event));
             events.push(Box::pin(of) as Events);
@@ -130,7 +125,6 @@ impl Supervisor {
             calls: FuturesUnordered::new(),
             waiting: BTreeMap::new(),
             table_at: None,
-            held: None,
             recent: Recent::default(),
         }
     }
@@ -142,7 +136,7 @@ impl Supervisor {
         let _ = tokio::task::spawn_blocking(move || files.remember_repository()).await;
     }
 
-    /// Lets somebody hear each entry.
+    /// Sets the listener of entries.
     #[must_use]
     pub fn heard_by(mut self, listener: Listener) -> Self {
         self.listener = listener;
@@ -156,7 +150,7 @@ impl Supervisor {
         self
     }
 
-    /// Tells each time that something happened.
+    /// Counts the entries.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.recent.changes()
     }
@@ -169,17 +163,15 @@ impl Supervisor {
     ) -> Result<(), journal::Error> {
         tokio::pin!(stop);
         self.step(Input::Began, None)?;
-        // What a crash left of the table goes with the next one.
+        // The table of an earlier life is replaced.
         self.table_at = Some(self.clock.now().saturating_add(TABLE_MS));
         let mut asks = true;
         loop {
             let due = self.world.next_due();
             let due = due.into_iter().chain(self.table_at).min();
-            let goes_on = self.held.is_none();
-            let again = self.held.as_ref().map(Held::again_at);
             tokio::select! {
                 () = &mut stop => return Ok(()),
-                Some((name, event)) = self.events.next(), if goes_on && !self.events.is_empty() => {
+                Some((name, event)) = self.events.next(), if !self.events.is_empty() => {
                     self.event(name, event)?;
                 }
                 Some(result) = self.calls.next(), if !self.calls.is_empty() => {
@@ -189,47 +181,26 @@ impl Supervisor {
                     Some(asked) => self.asked(asked)?,
                     None => asks = false,
                 },
-                () = self.clock.until(due), if goes_on => self.time()?,
-                () = clock::until(again), if !goes_on => self.try_again()?,
+                () = self.clock.until(due) => self.time()?,
             }
         }
     }
 
-    /// Takes in what happened, writes it down, and does what comes of it. What
-    /// asked is answered then.
+    /// Takes an input in, logs what comes of it, and begins the orders. A command is
+    /// answered then.
     fn step(&mut self, input: Input, reply: Reply) -> Result<(), journal::Error> {
-        if let Some(held) = &mut self.held {
-            held.waits(input, reply);
-            return Ok(());
-        }
         let out = self.world.handle(self.clock.now(), input);
-        match self.write_down(&out) {
-            Ok(()) => self.written(out, reply),
-            Err(error) => self.hold(out, reply, error),
-        }
-    }
-
-    /// Appends to the log, which goes on with the whole state where somebody took it
-    /// away meanwhile.
-    fn write_down(&mut self, out: &Output) -> Result<(), journal::Error> {
-        let Some(first) = out.entries.first() else {
-            return Ok(());
-        };
-        if !self.journal.is_as_left()? {
-            let why = "somebody took the log away or wrote into it; it goes on here, with all that \
-                       is known";
-            let (_, whole) = self.world.whole();
-            self.journal.turn(why, first.n - 1, first.at, &whole)?;
-            self.remark(why.into());
-        }
-        self.journal.append(&out.entries, &out.patch)
-    }
-
-    /// What stands in the log now is done.
-    fn written(&mut self, out: Output, reply: Reply) -> Result<(), journal::Error> {
+        self.journal.append(&out.entries, &out.patch)?;
         if self.journal.is_full() {
-            self.turn_page()?;
+            let (n, whole) = self.world.whole();
+            self.journal.compact(n, self.clock.now(), &whole)?;
         }
+        self.carry_on(out, reply);
+        Ok(())
+    }
+
+    /// Does what the log has.
+    fn carry_on(&mut self, out: Output, reply: Reply) {
         for entry in &out.entries {
             (self.listener)(entry, &self.world);
             self.recent.push(entry);
@@ -243,13 +214,12 @@ impl Supervisor {
             self.order(order);
         }
         if let (Some(reply), Some(answer)) = (reply, out.answer) {
-            // Who asked may have gone.
+            // The connection may be closed.
             let _ = reply.send(answer);
         }
-        Ok(())
     }
 
-    /// Tells ADMIN what waits for the first time.
+    /// Notifies ADMIN of new requests.
     fn notify(&mut self) {
         let news = self.admin.news(&mut self.world, self.clock.now());
         let command = self.world.team().notify.command.clone();
@@ -260,30 +230,6 @@ impl Supervisor {
             admin::tell(&command, &agent, &text).await;
             Came::Nothing
         }));
-    }
-
-    fn turn_page(&mut self) -> Result<(), journal::Error> {
-        let (n, whole) = self.world.whole();
-        let why = "the log goes on here, from the page before";
-        match self.journal.turn(why, n, self.clock.now(), &whole) {
-            Err(error) if self.journal.is_between() => Err(error),
-            Err(error) => {
-                self.remark(format!("the log goes on in the same file: {error}"));
-                Ok(())
-            }
-            Ok(()) => Ok(()),
-        }
-    }
-
-    /// Tells those who look on what no log can hold.
-    fn remark(&mut self, why: String) {
-        let entry = Entry {
-            at: self.clock.now(),
-            why,
-            ..Entry::default()
-        };
-        (self.listener)(&entry, &self.world);
-        self.recent.push(&entry);
     }
 
     fn event(&mut self, name: Name, event: Event) -> Result<(), journal::Error> {
@@ -301,7 +247,7 @@ impl Supervisor {
             let (files, agents) = (Arc::clone(&self.files), self.world.agents().clone());
             let write = tokio::task::spawn_blocking(move || files.write_table(&agents, now));
             self.calls.push(Box::pin(async move {
-                // It is for people, and is written again soon.
+                // It is written again soon.
                 let _ = write.await;
                 Came::Nothing
             }));
@@ -313,18 +259,9 @@ impl Supervisor {
         if let Command::Look { agent } = &command
             && let Some(backend) = self.backends.get(agent).cloned()
         {
-            self.calls.push(Box::pin(async move {
-                let answer = match backend.look().await {
-                    Ok(look) => Answer::Look {
-                        text: look.text,
-                        attach: look.attach,
-                    },
-                    Err(failure) => Answer::Refused {
-                        why: failure.to_string(),
-                    },
-                };
-                Came::Looked(reply, answer)
-            }));
+            self.calls.push(Box::pin(
+                async move { Came::Looked(reply, look(backend).await) },
+            ));
             return Ok(());
         }
         if let Command::Board { after } = command {
@@ -338,11 +275,6 @@ impl Supervisor {
                 let read = read.await.unwrap_or_else(|e| Err(e.to_string()));
                 Came::Reread(reply, Box::new(read))
             }));
-            return Ok(());
-        }
-        if let Some(held) = &self.held {
-            let why = held.why();
-            let _ = reply.send(Answer::Refused { why });
             return Ok(());
         }
         self.step(Input::Said(command), Some(reply))
@@ -415,14 +347,31 @@ impl Supervisor {
                 let commit = move || files.checkpoint(&name, &message);
                 let commit = tokio::task::spawn_blocking(commit);
                 Done::Committed(commit.await.unwrap_or_else(|e| Err(e.to_string())))
-            } else if let Some(backend) = backend {
-                carry_out(backend.as_ref(), deed).await
             } else {
-                let why = Failure::Missing("nobody drives this agent".into());
-                Done::Launched(Err(why))
+                match backend {
+                    Some(Ok(backend)) => carry_out(backend.as_ref(), deed).await,
+                    // Nothing of it runs.
+                    Some(Err(_)) | None if deed == Deed::Stop => Done::Stopped(Ok(())),
+                    Some(Err(why)) => Done::Launched(Err(Failure::Missing(why))),
+                    None => Done::Launched(Err(Failure::Missing("it left the team".into()))),
+                }
             };
             Came::Done(agent, cause, done, lane)
         }));
+    }
+}
+
+async fn look(backend: Result<Arc<dyn Backend>, String>) -> Answer {
+    let look = match backend {
+        Ok(backend) => backend.look().await.map_err(|failure| failure.to_string()),
+        Err(why) => Err(why),
+    };
+    match look {
+        Ok(look) => Answer::Look {
+            text: look.text,
+            attach: look.attach,
+        },
+        Err(why) => Answer::Refused { why },
     }
 }
 
@@ -446,5 +395,34 @@ async fn carry_out(backend: &dyn Backend, deed: Deed) -> Done {
         Deed::Cancel => Done::Cancelled(backend.cancel().await),
         Deed::Stop => Done::Stopped(backend.stop().await),
         Deed::Verify(_) | Deed::Checkpoint(_) => Done::Measured(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Team;
+    use crate::journal::{Bounds, entries, fill_disk};
+
+    #[tokio::test(start_paused = true)]
+    async fn full_disk_ends_nexus_before_anything_unlogged_is_done() {
+        let folder = tempfile::tempdir().unwrap();
+        let team: Team = toml::from_str("root = \"/nowhere\"\n[agent.A]\n").unwrap();
+        let journal = Journal::open(folder.path(), Bounds::default(), |_, _| {}).unwrap();
+        fill_disk(&journal);
+        let absent = BTreeMap::from([(Name::new("a").unwrap(), Err("not here".into()))]);
+        let supervisor = Supervisor::new(World::new(team), journal, absent, Clock::system());
+        let (commands, asked) = mpsc::channel(8);
+        let (reply, answer) = oneshot::channel();
+        let text = format!("@A [X]: {}", "long ".repeat(10_000));
+        commands
+            .try_send((Command::AddTask { text }, reply))
+            .unwrap();
+        let ended = supervisor.run(asked, std::future::pending()).await;
+        assert!(matches!(ended, Err(journal::Error::Database { .. })));
+        assert!(answer.await.is_err(), "it is not confirmed");
+        let mut log = String::new();
+        entries(folder.path(), |entry| log.push_str(&entry.why)).unwrap();
+        assert!(!log.contains("[X]"), "{log}");
     }
 }

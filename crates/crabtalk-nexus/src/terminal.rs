@@ -1,21 +1,20 @@
 //! Agents in windows of tmux, behind the port of `crabtalk-nexus`.
 //!
 //! ```text
-//! tmux        one server: windows, looks, keys, hooks, the client in control mode
-//! kind        what is known of each kind of agent, as data
-//! transcript  what an agent writes down, read as it grows
-//! hook        what an agent's hooks write, read as it grows
-//! processes   everything that an agent started, ended
+//! tmux        one server: windows, screens, keys, hooks, the client in control mode
+//! kind        the properties of each kind of agent, as data
+//! transcript  transcripts of agents, read as they grow
+//! hook        the output of hooks, read as it grows
+//! processes   ends all processes of an agent
 //! terminals   all agents of a server
 //! agent       one agent: calls in, events out
 //! ```
 //!
 //! Whether something happened is decided by the best evidence that a kind
 //! offers: a hook, then the transcript, then the bell, then the screen; each event
-//! says which it was. Invariants: no key is typed but into a screen that was just
-//! looked at and has not changed since; a message counts as arrived when it stands
-//! in the transcript; whatever is started ends with its agent, also what left
-//! its window.
+//! names it. Invariants: keys are typed only into a screen that was just read and has
+//! not changed since; a message counts as arrived when the transcript has it; all
+//! processes of an agent end with it, also those that left its window.
 //!
 //! Absent on purpose: states, mail, rules of approval. Configuration and the home
 //! come as values; no environment is read.

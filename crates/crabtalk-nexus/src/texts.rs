@@ -1,4 +1,4 @@
-//! What NEXUS says, word for word, and what it listens for.
+//! The exact messages of NEXUS, and the answers that it recognises.
 //!
 //! Invariant: the three lines of the session flow are exactly those that the
 //! protocols in `gov/` tell agents to expect.
@@ -34,13 +34,13 @@ pub fn format_topic() -> Topic {
 
 /// Says that ADMIN's mailbox is full.
 pub fn inbox_is_full() -> (Topic, String) {
-    let text = "your mailbox is full: what comes until you read it is in the log alone, \
-                which `crabtalk nexus log` shows";
+    let text = "your mailbox is full: further messages are only in the log (`crabtalk nexus log`) \
+                until you read it";
     (Topic::own("INBOX"), text.into())
 }
 
-/// What BOOTSTRAP says. Its `@file` stands in the middle, so that no completion
-/// swallows the Enter.
+/// The text of BOOTSTRAP. Its `@file` is in the middle, so that a completion does not
+/// take the Enter.
 pub fn bootstrap(agent: &Name) -> String {
     format!(
         "@{COMPRESSION_PROTOCOL} completed for @{agent}.md agent - please reload all relevant \
@@ -55,7 +55,7 @@ pub fn reflection() -> String {
     )
 }
 
-/// What the notice of COMPRESSION says.
+/// The text of the notice of COMPRESSION.
 pub fn compression() -> String {
     format!(
         "External compression scheduled. Please consolidate per @{CONSOLIDATION_PROTOCOL} and \
@@ -72,18 +72,17 @@ pub fn reminder() -> String {
 /// Why a claim of readiness is refused.
 pub fn not_ready(why: &str) -> String {
     format!(
-        "Not ready for compression: {why}. Please mend that and confirm again: Context \
+        "Not ready for compression: {why}. Please fix that and confirm again: Context \
          consolidated. Changes committed. Ready for compression."
     )
 }
 
 /// That a compression is called off.
 pub fn called_off() -> String {
-    "The compression is called off. Please carry on. This message needs no answer beyond a line."
-        .into()
+    "The compression is cancelled. Please carry on. One line is enough as an answer.".into()
 }
 
-/// What a bad form is answered with.
+/// The correction of an invalid output.
 pub fn correction(agent: &Name, what: &str, line: &str) -> String {
     format!(
         "Your last output was not delivered: {what}. It begins: {}. Please send it again in this \
@@ -107,10 +106,10 @@ pub fn task_reminder() -> String {
         .into()
 }
 
-/// For an agent whose task ADMIN gave to somebody else, or ended.
+/// For an agent whose task ADMIN reassigned or ended.
 pub fn task_taken() -> String {
-    "This task is not yours any more. Please stop working on it. This message needs no answer \
-     beyond a line."
+    "This task was given to another agent or closed. Please stop working on it. One line is enough \
+     as an answer."
         .into()
 }
 
@@ -145,10 +144,10 @@ fn quoted(line: &str) -> String {
     format!("\"{}\"", line.trim())
 }
 
-/// That no agent has this name, and which there are.
+/// An unknown name, and the names of the team.
 pub fn nobody<'a>(name: &Name, team: impl Iterator<Item = &'a Name>) -> String {
     let names: Vec<&str> = team.map(Name::as_str).collect();
-    format!("nobody is called {name}; the team: {}", names.join(", "))
+    format!("no agent {name}; the team: {}", names.join(", "))
 }
 
 /// How ADMIN answers a prompt of an agent.
@@ -185,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn check_1_bootstrap_is_the_exact_line() {
+    fn bootstrap_is_the_exact_line() {
         let builder = Name::new("builder").unwrap();
         assert_eq!(
             line(bootstrap_topic(), &bootstrap(&builder)),
@@ -213,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn identity_and_readiness_are_heard_without_case_and_punctuation() {
+    fn identity_and_readiness_ignore_case_and_punctuation() {
         assert!(confirms_identity(
             "Identity confirmed. Context loaded. All well"
         ));

@@ -1,19 +1,19 @@
-//! The whole team: what happened in, what is to be done and to be written out.
+//! The whole team: inputs in, orders and log entries out.
 //!
-//! Invariants: pure but for what it keeps, so that the same things in the same
-//! order give the same; nothing is to be done that is not in an entry of the
-//! log; what is kept changes only in [`World::handle`], and [`Output::patch`] has
-//! all of it, so that a restart begins where the log ends.
+//! Invariants: it does no I/O, so that the same inputs in the same order give the same
+//! outputs; every order is in an entry of the log; state changes only in
+//! [`World::handle`], and [`Output::patch`] has each change, so that a restart begins
+//! where the log ends.
 //!
 //! ```text
-//! act      what the machine of an agent wants, made into letters and orders
-//! done     what orders came to
-//! event    what agents tell
-//! look     how everybody is, for people
-//! route    outputs, read and passed on
-//! say      what ADMIN says
-//! tasks    the queue, and how long what is done stays known
-//! work     what goes to whom that is free
+//! act      turns the machine's acts into letters and orders
+//! done     results of orders
+//! event    events of agents
+//! look     the state of the team, for people
+//! route    parses outputs and delivers their messages
+//! say      commands of ADMIN
+//! tasks    the queue of tasks
+//! work     gives work to free agents
 //! ```
 
 mod act;
@@ -39,7 +39,7 @@ use crate::config::Team;
 use crate::machine::Trigger;
 use crate::mail::{Course, Letter, Mailbox};
 use crate::name::Name;
-use crate::waits::{Rates, Waits};
+use crate::rates::Rates;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,42 +49,42 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Entry {
     pub n: u64,
     pub at: Ms,
-    /// Whom it is about.
+    /// The agent that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<Name>,
     pub why: String,
-    /// How that is known.
+    /// The evidence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
     /// The entry that ordered what came to this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<u64>,
-    /// Where the agent was.
+    /// The state before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<State>,
-    /// Where it is now.
+    /// The state after.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<State>,
-    /// What is done about it.
+    /// The actions that follow.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub did: Vec<String>,
 }
 
-/// Why an entry is there that only holds what changed.
+/// The reason of entries that only store changes.
 const KEPT: &str = "kept";
 
 impl Entry {
-    /// Whether it tells a person nothing.
+    /// Whether people do not need it.
     pub(crate) fn is_silent(&self) -> bool {
         self.agent.is_none() && self.did.is_empty() && self.why == KEPT
     }
 }
 
-/// What changed, to be taken in again after a restart.
+/// Changes, which a restart applies again.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Patch {
-    /// Agents as they are now.
+    /// Changed agents.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub agents: BTreeMap<Name, Agent>,
     /// New letters.
@@ -93,18 +93,15 @@ pub struct Patch {
     /// Courses of letters.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub courses: BTreeMap<u64, Course>,
-    /// Tasks as they are now.
+    /// Changed tasks.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub tasks: BTreeMap<u64, Task>,
-    /// Who waits for whom now.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub waits: Option<Waits>,
     /// The last letter's number, in whole states.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_letter: Option<u64>,
 }
 
-/// Something to do with an agent.
+/// An order about an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Order {
     pub agent: Name,
@@ -113,7 +110,7 @@ pub struct Order {
     pub deed: Deed,
 }
 
-/// What is to be done.
+/// An action on an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Deed {
     /// Bring it up.
@@ -122,7 +119,7 @@ pub enum Deed {
     Mark(u64),
     Submit(u64, Submission),
     Allow(Prompt),
-    /// Allow a prompt for good.
+    /// Allow a prompt always.
     AllowAlways(Prompt),
     Answer(Prompt, String),
     Deny(Prompt, String),
@@ -142,16 +139,16 @@ pub enum Deed {
     Checkpoint(String),
 }
 
-/// What came of a commit.
+/// The result of a commit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Commit {
-    /// Which it is, or that nothing changed.
+    /// The commit, or that nothing changed.
     pub what: String,
     /// Files that are not in it, each with the reason.
     pub left_out: Vec<String>,
 }
 
-/// What an order came to.
+/// The result of an order.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Done {
     /// It is started or found, or not.
@@ -161,7 +158,7 @@ pub enum Done {
     Submitted(u64, Result<Submitted, Failure>),
     /// A prompt was answered, or not.
     Pressed(String, Result<Answered, Failure>),
-    /// What was seen.
+    /// The result of a probe.
     Probed(Result<Box<Probe>, Failure>),
     /// A draft was entered, or not.
     Nudged(Result<Answered, Failure>),
@@ -180,7 +177,7 @@ pub enum Done {
     Measured(u64),
 }
 
-/// What happens to the team.
+/// An input of the world.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
     /// NEXUS begins.
@@ -192,20 +189,18 @@ pub enum Input {
     /// Another configuration was read.
     Reloaded(Box<Team>),
     Tick,
-    /// The log could not be written for a while, and why.
-    Wrote(String),
 }
 
-/// What came of an input.
+/// The result of an input.
 #[derive(Debug, Clone, Default)]
 pub struct Output {
-    /// What is to be written, before anything is done.
+    /// Entries to log before the orders are carried out.
     pub entries: Vec<Entry>,
-    /// What changed with it.
+    /// The changes.
     pub patch: Patch,
-    /// What is to be done then.
+    /// The orders that follow.
     pub orders: Vec<Order>,
-    /// What ADMIN is answered then.
+    /// The answer to ADMIN's command.
     pub answer: Option<Answer>,
 }
 
@@ -215,16 +210,12 @@ pub struct World {
     agents: BTreeMap<Name, Agent>,
     mail: Mailbox,
     tasks: BTreeMap<u64, Task>,
-    waits: Waits,
     rates: Rates,
     last_entry: u64,
-    /// When an earlier life wrote its last entry.
-    last_at: Ms,
     now: Ms,
     out: Output,
     changed_agents: BTreeSet<Name>,
     changed_tasks: BTreeSet<u64>,
-    waits_changed: bool,
 }
 
 impl World {
@@ -236,10 +227,9 @@ impl World {
         }
     }
 
-    /// Takes in what a log has, of an entry of this number and time.
-    pub fn restore(&mut self, n: u64, at: Ms, patch: Patch) {
+    /// Takes in what the log has of an entry of this number.
+    pub fn restore(&mut self, n: u64, patch: Patch) {
         self.last_entry = self.last_entry.max(n);
-        self.last_at = at;
         self.agents.extend(patch.agents);
         let has_tasks = !patch.tasks.is_empty();
         self.tasks.extend(patch.tasks);
@@ -249,9 +239,6 @@ impl World {
         self.mail.restore(patch.letters, patch.courses);
         self.mail
             .go_on_behind(patch.last_letter.unwrap_or_default());
-        if let Some(waits) = patch.waits {
-            self.waits = waits;
-        }
     }
 
     /// All that [`Self::restore`] needs, as one patch, and up to which entry.
@@ -261,7 +248,6 @@ impl World {
             letters: self.mail.letters().clone(),
             courses: BTreeMap::new(),
             tasks: self.tasks.clone(),
-            waits: Some(self.waits.clone()),
             last_letter: Some(self.mail.last()),
         };
         (self.last_entry, patch)
@@ -272,7 +258,7 @@ impl World {
         &self.agents
     }
 
-    /// How everybody is, as [`Answer::Board`] tells it less what happened.
+    /// The agents, the letters for ADMIN and the open tasks.
     pub fn board(&mut self, now: Ms) -> (Vec<AgentLine>, usize, usize) {
         self.now = self.now.max(now);
         self.summary()
@@ -282,7 +268,7 @@ impl World {
         &self.team
     }
 
-    /// Takes in what happened, and says what comes of it.
+    /// Applies an input, and returns the result.
     pub fn handle(&mut self, now: Ms, input: Input) -> Output {
         self.now = self.now.max(now);
         match input {
@@ -292,16 +278,11 @@ impl World {
             Input::Said(command) => self.said(command),
             Input::Reloaded(team) => self.reloaded(*team),
             Input::Tick => self.tick(),
-            Input::Wrote(why) => {
-                let why =
-                    format!("the log can be written again, {why}; nothing was done meanwhile");
-                self.note(None, why, None);
-            }
         }
         self.give_work();
         let mut out = std::mem::take(&mut self.out);
         out.patch = self.take_patch();
-        // Courses may change with nothing to say about it.
+        // Courses may change without an entry.
         if out.entries.is_empty() && out.patch != Patch::default() {
             out.entries.push(self.entry(None, KEPT.into(), None));
         }
@@ -322,15 +303,12 @@ impl World {
             tasks: tasks.into_iter().filter_map(task).collect(),
             letters,
             courses,
-            waits: std::mem::take(&mut self.waits_changed).then(|| self.waits.clone()),
             last_letter: None,
         }
     }
 
-    /// NEXUS begins: agents that are new are made, those that ran are looked
-    /// for.
+    /// NEXUS starts: adds new agents, and reconnects to those that ran.
     fn began(&mut self) {
-        self.go_back();
         let names: Vec<Name> = self.team.agents.keys().cloned().collect();
         let known: Vec<Name> = self.agents.keys().cloned().collect();
         for name in known.iter().filter(|name| !names.contains(name)) {
@@ -347,25 +325,8 @@ impl World {
             } else {
                 Trigger::Recover
             };
-            self.trigger(&name, trigger, "NEXUS begins", None, None);
+            self.trigger(&name, trigger, "NEXUS started", None, None);
         }
-    }
-
-    /// The system's clock was ahead in the last life: what waits for a time, or counts
-    /// from one, is as far from now as it was from then.
-    fn go_back(&mut self) {
-        let ahead = self.last_at.saturating_sub(self.now);
-        if ahead == 0 {
-            return;
-        }
-        for (name, agent) in &mut self.agents {
-            agent.go_back(ahead);
-            self.changed_agents.insert(name.clone());
-        }
-        self.mail.go_back(ahead);
-        let secs = ahead / 1000;
-        let why = format!("the clock was {secs} s ahead when NEXUS ended; its times are set back");
-        self.note(None, why, None);
     }
 
     fn tick(&mut self) {
@@ -378,12 +339,12 @@ impl World {
             .map(|(name, _)| name.clone())
             .collect();
         for name in due {
-            self.trigger(&name, Trigger::Due, "the time is up", None, None);
+            self.trigger(&name, Trigger::Due, "deadline passed", None, None);
         }
         self.retry();
     }
 
-    /// When something is due next though nothing happens.
+    /// The next deadline.
     pub fn next_due(&self) -> Option<Ms> {
         let agents = self.agents.values().filter_map(|agent| agent.deadline);
         let letters = self.mail.letters().values().filter_map(|letter| {

@@ -25,7 +25,7 @@ macro_rules! client_trait {
                 message: ClientMessage,
             ) -> impl Future<Output = Result<ServerMessage, ClientError>> + Send;
 
-            /// One message there, then whatever comes, up to an error message,
+            /// One message there, then all answers, up to an error message,
             /// an End, or the end of the connection.
             fn request_stream(
                 &mut self,

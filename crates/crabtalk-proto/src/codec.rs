@@ -1,41 +1,39 @@
 //! Frames: `[u32 big-endian length][payload]` (WIRE-1).
 //!
-//! Invariants: a declared length allocates nothing, memory follows the bytes
-//! that came; a message above [`MAX_FRAME`] never becomes a frame; a payload
+//! Invariants: memory follows the received bytes, not the declared length; a message above [`MAX_FRAME`] never becomes a frame; a payload
 //! that does not decode is consumed, so that the next frame can be read.
 
 use bytes::{Buf, BufMut, BytesMut};
 use prost::Message;
 use std::io;
 
-/// Longest payload in bytes. The protocol's number (WIRE-1): no peer may make
-/// the other hold more than this for one message.
+/// Longest payload in bytes (WIRE-1).
 pub const MAX_FRAME: usize = 16 * 1024 * 1024;
 
 /// Bytes of the length that precedes every payload.
 pub const HEADER: usize = 4;
 
-/// Why no message could be read or written.
+/// A failure to read or write a message.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
     /// The peer closed between frames or within a length: a clean end.
     #[error("the peer closed the connection")]
     Closed,
-    /// The peer closed or died in the midst of a frame, of which nothing was taken.
+    /// The peer closed within a frame.
     #[error("the connection ended within a frame: {declared} bytes were announced, {got} came")]
     Truncated {
-        /// How long the payload was to be.
+        /// The declared length of the payload.
         declared: usize,
-        /// How much of the payload came.
+        /// The received bytes of the payload.
         got: usize,
     },
     /// A frame above the limit; nothing after it can be read.
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
-    /// The payload is no such message. The connection remains usable.
+    /// The payload is not a valid message. The connection remains usable.
     #[error("malformed frame: {0}")]
     Malformed(#[from] prost::DecodeError),
-    /// The system lost the connection; what was sent last may or may not have arrived.
+    /// The connection failed; the last bytes may or may not have arrived.
     #[error("the connection failed")]
     Io(#[from] io::Error),
 }
@@ -101,15 +99,7 @@ pub fn decode_within<M: Message + Default>(
     }
 }
 
-/// The number of the first field of the frame at the front of `buffer`: the
-/// variant of an envelope, also of one that this side does not know.
-pub fn first_field(buffer: &[u8]) -> Option<u32> {
-    let mut payload = buffer.get(HEADER..)?;
-    let (number, _) = prost::encoding::decode_key(&mut payload).ok()?;
-    Some(number)
-}
-
-/// What the end of the file means when `rest` is what came before it.
+/// The error for an end of the file behind the unread bytes `rest`.
 pub fn end_of_file(rest: &[u8]) -> FrameError {
     match declared_length(rest) {
         None => FrameError::Closed,

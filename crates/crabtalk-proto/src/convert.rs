@@ -1,4 +1,4 @@
-//! Conversions between the envelopes and what they carry (0018).
+//! Conversions between the envelopes and their messages.
 
 use crate::error::ClientError;
 use crate::message::*;
@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 /// A request that is answered by one message.
 pub trait Request: Into<ClientMessage> + Send {
-    /// What answers it.
+    /// Its answer.
     type Response: TryFrom<ServerMessage, Error = ClientError> + Send;
 }
 
@@ -33,8 +33,7 @@ macro_rules! wrap_requests {
         })*
 
         impl ClientMessage {
-            /// The name of the operation, for logs; `None` for a variant that
-            /// this side does not know.
+            /// The name of the operation, for logs; `None` for an unknown variant.
             pub fn operation(&self) -> Option<&'static str> {
                 Some(match self.msg.as_ref()? {
                     $(client_message::Msg::$one_variant(_) => stringify!($one),)*
@@ -46,7 +45,7 @@ macro_rules! wrap_requests {
 }
 operations!(wrap_requests);
 
-/// What a member of the envelope holds, of which some are boxed.
+/// The message in a member of the envelope, some of which are boxed.
 macro_rules! held {
     ($member:ident) => {
         $member
@@ -67,7 +66,7 @@ macro_rules! wrap_responses {
         impl TryFrom<ServerMessage> for $response {
             type Error = ClientError;
 
-            #[allow(clippy::wildcard_enum_match_arm, reason = "whatever else came is not what was asked for")]
+            #[allow(clippy::wildcard_enum_match_arm, reason = "any other answer is unexpected")]
             fn try_from(message: ServerMessage) -> Result<Self, ClientError> {
                 match message.msg {
                     Some(server_message::Msg::$variant(response)) => Ok(held!(response $($boxed)?)),
@@ -82,7 +81,7 @@ macro_rules! wrap_responses {
 // One call of it, with every member of the envelope: written by `build.rs`.
 include!(concat!(env!("OUT_DIR"), "/answers.rs"));
 
-/// What was done and has no answer beyond that is answered by a Pong.
+/// An operation without a result is answered by a Pong.
 impl From<()> for ServerMessage {
     fn from((): ()) -> Self {
         Pong::default().into()

@@ -12,7 +12,7 @@ pub enum ClientError {
     /// The connection failed, or ended before the answer did.
     #[error(transparent)]
     Connection(#[from] FrameError),
-    /// The daemon is of another version, or the reply belongs to another request: connect anew.
+    /// The daemon is of another version, or the reply belongs to another request: reconnect.
     #[error("the daemon's answer is not the {0} that belongs to the request")]
     Unexpected(&'static str),
     /// An earlier reply was dropped before its end; what is left of it would

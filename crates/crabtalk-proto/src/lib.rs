@@ -10,7 +10,6 @@ mod error;
 mod json;
 mod message;
 mod operation;
-mod removed;
 mod role;
 mod server;
 mod status;

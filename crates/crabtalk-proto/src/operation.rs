@@ -10,11 +10,11 @@ macro_rules! operations {
             one {
                 /// Agrees on the protocol's version; optional (WIRE-5).
                 hello: Hello(HelloMsg) -> WelcomeMsg, Stranger;
-                /// Asks for a sign of life.
+                /// Checks that the daemon answers.
                 ping: Ping(Ping) -> (), Stranger;
                 /// Runs an agent and answers with the whole text.
                 send: Send(SendMsg) -> SendResponse, Talk;
-                /// Says that a message is coming (MODEL-8).
+                /// Announces a message, to connect to the provider early (MODEL-8).
                 expect_message: ExpectMessage(ExpectMessageMsg) -> (), Talk;
                 /// Cancels the run in flight (CONV-5).
                 kill: Kill(KillMsg) -> (), Talk;
@@ -26,11 +26,11 @@ macro_rules! operations {
                 reply_to_ask: ReplyToAsk(ReplyToAsk) -> (), Talk;
                 /// Lists pending asks.
                 list_asks: ListAsks(ListAsksMsg) -> AskList, Talk;
-                /// Lists what an owner allowed for good (GATE-4).
+                /// Lists permanent approvals (GATE-4).
                 list_approvals: ListApprovals(ListApprovalsMsg) -> ApprovalList, Operate;
-                /// Takes back what was allowed for good.
+                /// Removes a permanent approval.
                 remove_approval: RemoveApproval(RemoveApprovalMsg) -> (), Operate;
-                /// Reads what an agent may do, in effect (GATE-2).
+                /// Reads an agent's effective permissions (GATE-2).
                 get_rights: GetRights(GetRightsMsg) -> AgentRights, Talk;
                 /// Lists conversations in memory.
                 list_active_conversations:
@@ -48,12 +48,12 @@ macro_rules! operations {
                 remove_conversation: RemoveConversation(RemoveConversationMsg) -> (), Operate;
                 /// Lists conversations in the trash.
                 list_trash: ListTrash(ListTrashMsg) -> RemovedConversationList, Operate;
-                /// Takes a conversation back from the trash.
+                /// Restores a conversation from the trash.
                 restore_conversation: RestoreConversation(RestoreConversationMsg) -> (), Operate;
-                /// Looks for words in everything that was said.
+                /// Searches all conversations.
                 search_conversations:
                     SearchConversations(SearchConversationsMsg) -> FoundMessageList, Talk;
-                /// Looks for logs that cannot be read.
+                /// Finds logs that cannot be read.
                 check_conversations:
                     CheckConversations(CheckConversationsMsg) -> BrokenLogList, Operate;
                 /// Sets a conversation's title or folder.
@@ -90,9 +90,9 @@ macro_rules! operations {
                 set_provider: SetProvider(SetProviderMsg) -> (), Admin;
                 /// Deletes a provider.
                 delete_provider: DeleteProvider(DeleteProviderMsg) -> (), Admin;
-                /// Chooses the model that an empty name means.
+                /// Sets the default model.
                 set_active_model: SetActiveModel(SetActiveModelMsg) -> (), Admin;
-                /// Asks a model for a word, outside every conversation.
+                /// Tests a model outside every conversation.
                 test_model: TestModel(TestModelMsg) -> ModelTest, Admin;
                 /// Looks for keys and local model servers (MODEL-6).
                 find_providers: FindProviders(FindProvidersMsg) -> FoundProviderList, Admin;
@@ -106,11 +106,11 @@ macro_rules! operations {
                 set_mcp: SetMcp(SetMcpMsg) -> (), Admin;
                 /// Removes one MCP server.
                 delete_mcp: DeleteMcp(DeleteMcpMsg) -> (), Admin;
-                /// Connects to a server and tells what came of it.
+                /// Tests the connection to a server.
                 test_mcp: TestMcp(TestMcpMsg) -> McpTest, Admin;
                 /// Begins a login to a server.
                 login_mcp: LoginMcp(LoginMcpMsg) -> McpLogin, Admin;
-                /// Ends a login with where the person's browser arrived.
+                /// Ends a login with the browser's final address.
                 finish_mcp_login: FinishMcpLogin(FinishMcpLoginMsg) -> (), Admin;
                 /// Forgets a login.
                 logout_mcp: LogoutMcp(LogoutMcpMsg) -> (), Admin;
@@ -130,9 +130,9 @@ macro_rules! operations {
                 run_cron: RunCron(RunCronMsg) -> CronRun, Operate;
                 /// Pauses a cron entry, or lets it go on.
                 set_cron: SetCron(SetCronMsg) -> CronInfo, Operate;
-                /// Reads what became of due times.
+                /// Lists the outcomes of due times.
                 list_cron_runs: ListCronRuns(ListCronRunsMsg) -> CronRunList, Operate;
-                /// Says when an expression would be due.
+                /// Lists the next due times of an expression.
                 test_cron: TestCron(TestCronMsg) -> CronTimes, Operate;
                 /// Lets an event source start an agent (BUS-1).
                 subscribe_event: SubscribeEvent(SubscribeEventMsg) -> SubscriptionInfo, Operate;
@@ -156,7 +156,7 @@ macro_rules! operations {
                 create_token: CreateToken(CreateTokenMsg) -> NewToken, Admin;
                 /// Lists tokens, and where the daemon listens.
                 list_tokens: ListTokens(ListTokensMsg) -> TokenList, Admin;
-                /// Removes a token, and ends whatever was begun with it.
+                /// Removes a token, its connections and streams.
                 remove_token: RemoveToken(RemoveTokenMsg) -> (), Admin;
                 /// Reads the audit, and checks it (REMOTE-2).
                 list_audit: ListAudit(ListAuditMsg) -> AuditPage, Admin;
@@ -166,7 +166,7 @@ macro_rules! operations {
                 list_changes: ListChanges(ListChangesMsg) -> ChangeList, Operate;
                 /// Puts back what a run changed among files.
                 undo: Undo(UndoMsg) -> UndoReport, Admin;
-                /// Whatever an extension understands.
+                /// A message of an extension.
                 extension: Extension(Bytes) -> Bytes, Admin;
             }
             many {

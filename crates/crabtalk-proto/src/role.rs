@@ -1,27 +1,27 @@
-//! Who may do what (REMOTE-1): the table of operations, and the least role of each.
+//! The table of operations, and the least role of each (REMOTE-1).
 //!
-//! Invariants: every operation has a row, since dispatch is made of the same list;
-//! a role may all that the lesser ones may.
+//! Invariants: every operation has a row, since dispatch is generated from the same list;
+//! a role includes the lesser ones.
 
 use crate::message::client_message;
 use crate::operation::operations;
 use crate::status::Status;
 
-/// What a connection may do.
+/// The role of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
-    /// Nobody has shown yet who it is.
+    /// Not authenticated.
     Stranger,
-    /// Talks to agents, and reads what was said.
+    /// Talks to agents and reads conversations.
     Talk,
-    /// Looks after the daemon: figures, memory, removals, what runs by itself.
+    /// Looks after the daemon: statistics, memory, removals, cron and subscriptions.
     Operate,
-    /// Changes what is configured.
+    /// Changes the configuration.
     Admin,
 }
 
 impl Role {
-    /// All of them, from the least on.
+    /// All roles, from the least.
     pub const ALL: [Self; 4] = [Self::Stranger, Self::Talk, Self::Operate, Self::Admin];
 
     /// The word that [`WelcomeMsg`](crate::WelcomeMsg) and the configuration use.
@@ -52,11 +52,11 @@ impl Role {
 pub struct Operation {
     /// Its name.
     pub name: &'static str,
-    /// What it does.
+    /// Its description.
     pub about: &'static str,
     /// Whether its answer is a stream.
     pub streams: bool,
-    /// The least role that may.
+    /// The least role.
     pub role: Role,
 }
 
@@ -66,7 +66,7 @@ macro_rules! table {
         many {$($(#[doc = $many_doc:literal])* $many:ident: $many_variant:ident($many_request:ty) -> $many_item:ty, $many_role:ident;)*}
     ) => {
         impl Operation {
-            /// A request of it that says nothing.
+            /// An empty request of the operation.
             pub fn empty(&self) -> client_message::Msg {
                 $(if self.name == stringify!($one) {
                     return client_message::Msg::$one_variant(Default::default());
@@ -74,8 +74,7 @@ macro_rules! table {
                 $(if self.name == stringify!($many) {
                     return client_message::Msg::$many_variant(Default::default());
                 })*
-                // Operations are made by the table alone.
-                unreachable!("there is no operation {}", self.name)
+                unreachable!("unknown operation {}", self.name)
             }
         }
 

@@ -4,7 +4,6 @@
 
 use crate::message::*;
 use crate::operation::operations;
-use crate::removed;
 use crate::role::Role;
 use crate::status::Status;
 use bytes::Bytes;
@@ -20,27 +19,25 @@ macro_rules! server_trait {
         one {$($(#[$one_doc:meta])* $one:ident: $one_variant:ident($one_request:ty) -> $one_response:ty, $one_role:ident;)*}
         many {$($(#[$many_doc:meta])* $many:ident: $many_variant:ident($many_request:ty) -> $many_item:ty, $many_role:ident;)*}
     ) => {
-        /// Answers requests. Whatever an implementation leaves out is answered
-        /// with 501, and what its role may not do with 403. What a method returns
-        /// may be dropped at any await: the client has gone.
+        /// Answers requests. An operation without an implementation is answered
+        /// with 501, one beyond the role with 403. The future or stream of a method
+        /// is dropped when the client closes.
         pub trait Server: Send + Sync + Sized + 'static {
-            /// The daemon's version, told to clients that ask for something
-            /// unknown.
+            /// The daemon's version, for errors about unknown requests.
             fn version(&self) -> &str;
 
-            /// What the client may do.
+            /// The client's role.
             fn role(&self) -> Role;
 
-            /// Looks at a request that the client's role may make, before its
-            /// method does: whether it names anything that this client may not.
+            /// Refuses a request that its role allows but that names objects out of the
+            /// client's reach.
             fn admit(&self, request: &client_message::Msg) -> Result<(), Status> {
                 let _ = request;
                 Ok(())
             }
 
-            /// What has to come about before a request is answered that is
-            /// answered once: a number by which [`Server::failed`] knows it, or
-            /// why nothing is done.
+            /// Runs before a request with a single answer: returns a number for
+            /// [`Server::failed`], or refuses the request.
             fn before(
                 &self,
                 request: &client_message::Msg,
@@ -49,19 +46,18 @@ macro_rules! server_trait {
                 ready(Ok(0))
             }
 
-            /// Hears that a request failed that `before` had a number for.
+            /// Records the failure of a request to which `before` gave a number.
             fn failed(&self, operation: &'static str, number: u64, status: &Status) {
                 let _ = (operation, number, status);
             }
 
-            /// Hears of a request that is refused for who the client is.
+            /// Records a request that is refused for the client's role or reach.
             fn refused(&self, operation: &'static str, status: &Status) {
                 let _ = (operation, status);
             }
 
-            /// Resolves when the connection has to end whatever its client does,
-            /// with what that one is told. Asked for once, when the client has
-            /// shown who it is.
+            /// Resolves when the client's access is revoked, with the reason for the client. Called once,
+            /// after authentication.
             fn ended(&self) -> impl Future<Output = Status> + Send + 'static {
                 pending()
             }
@@ -91,25 +87,10 @@ macro_rules! server_trait {
                 }
             )*
 
-            /// Answers a request of a variant that is not known, by its number
-            /// (WIRE-5).
-            fn dispatch_unknown(&self, number: Option<u32>) -> Reply {
-                let removed = number.and_then(removed::replacement);
-                let status = match removed {
-                    Some(removed) => Status::not_implemented(format!(
-                        "daemon {} has no {removed}",
-                        self.version()
-                    )),
-                    None => unknown(self.version()),
-                };
-                Reply::one(ready(status.into()))
-            }
-
-            /// Routes a request to its method, if the client's role may. The reply
-            /// owns all that it needs, so that whoever fetches it may keep it.
+            /// Routes a request to its method, if the client's role allows it.
             fn dispatch(self: Arc<Self>, message: ClientMessage) -> Reply {
                 let Some(request) = message.msg else {
-                    return self.dispatch_unknown(None);
+                    return Reply::one(ready(unknown(self.version()).into()));
                 };
                 let (operation, least) = match &request {
                     $(client_message::Msg::$one_variant(_) => (stringify!($one), Role::$one_role),)*

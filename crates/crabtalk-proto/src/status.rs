@@ -4,7 +4,7 @@ use crate::ErrorMsg;
 
 /// The codes of WIRE-3, with the meaning that HTTP gives them.
 pub mod code {
-    /// The request makes no sense; the message says what would.
+    /// The request is invalid; the message names the remedy.
     pub const BAD_REQUEST: u32 = 400;
     /// No token, or not a known one.
     pub const UNAUTHORIZED: u32 = 401;
@@ -18,34 +18,33 @@ pub mod code {
     pub const CONFLICT: u32 = 409;
     /// Above a limit of size.
     pub const TOO_LARGE: u32 = 413;
-    /// Well-formed, yet it cannot be carried out.
+    /// Well-formed, but it cannot be performed.
     pub const UNPROCESSABLE: u32 = 422;
-    /// Above a limit of number; later it may work.
+    /// Above a limit of number; a later attempt may succeed.
     pub const TOO_MANY: u32 = 429;
-    /// Cancelled by somebody.
+    /// Cancelled.
     pub const CANCELLED: u32 = 499;
-    /// The daemon's own fault.
+    /// A fault of the daemon.
     pub const INTERNAL: u32 = 500;
-    /// Not built, or nothing registered for it.
+    /// Not implemented, or nothing is registered for it.
     pub const NOT_IMPLEMENTED: u32 = 501;
     /// The model provider failed.
     pub const PROVIDER: u32 = 502;
     /// The daemon is shutting down.
     pub const SHUTTING_DOWN: u32 = 503;
-    /// Something took too long.
+    /// A timeout.
     pub const TIMEOUT: u32 = 504;
     /// The run reached `max_iterations`.
     pub const MAX_ITERATIONS: u32 = 508;
 }
 
-/// A refusal: what a server method answers instead of a response, and what a
-/// client gets as [`ErrorMsg`].
+/// The error of a server method, which a client gets as [`ErrorMsg`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message} ({code})")]
 pub struct Status {
     /// One of [`code`].
     pub code: u32,
-    /// What happened, to what, and what to do.
+    /// The failure, its object and the remedy.
     pub message: String,
 }
 

@@ -1,20 +1,19 @@
-//! Makes visible what a screen would hide or be driven by (GATE-4).
+//! Escapes characters that a terminal hides or interprets (GATE-4).
 //!
-//! Invariants: nothing is dropped; what is shown holds no character that moves
-//! a cursor, turns a line's direction, or takes no room, but newline and tab.
+//! Invariants: no character is dropped; the output has no character that moves
+//! the cursor, changes the direction of a line or has no width, except newline and tab.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// `text` as a person can judge it: each character that a screen would not show
+/// Escapes a text that a person judges: each character that a terminal does not show
 /// as itself becomes its code, as in `<U+202E>`.
 pub fn visible(text: &str) -> Cow<'_, str> {
     escape(text, |c| is_hostile(c) || is_unseen(c))
 }
 
-/// `text` that is read and not judged: joiners and marks that scripts and emoji
-/// are written with stay, and so do spaces of all widths. Ends of lines with a
-/// carriage return become plain ones.
+/// Escapes a text that is read and not judged: joiners and marks of scripts and emoji
+/// and spaces of all widths stay. CRLF becomes a newline.
 pub fn visible_prose(text: &str) -> Cow<'_, str> {
     if text.contains("\r\n") {
         let plain = text.replace("\r\n", "\n");
@@ -77,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_hides_is_shown_by_its_code_and_nothing_is_dropped() {
+    fn hidden_characters_become_codes() {
         for (text, want) in [
             ("git status", "git status"),
             ("a\nb\tc", "a\nb\tc"),
@@ -117,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn prose_keeps_what_it_is_written_with() {
+    fn prose_keeps_joiners_and_spaces() {
         assert_eq!(visible_prose("a\r\nb\rc"), "a\nb<U+000D>c");
         let family = "\u{1f468}\u{200d}\u{1f469} \u{2764}\u{fe0f} a\u{a0}b";
         assert_eq!(visible_prose(family), family);

@@ -98,7 +98,7 @@ fn enum_line(of: &EnumDescriptorProto) -> String {
 }
 
 #[test]
-fn the_schema_has_the_fixed_numbers() {
+fn schema_keeps_its_numbers() {
     let root = env!("CARGO_MANIFEST_DIR");
     let schema = format!("{root}/proto/crabtalk.proto");
     let set = protox::compile([schema], [format!("{root}/proto")]).expect("the schema compiles");
@@ -114,7 +114,7 @@ fn the_schema_has_the_fixed_numbers() {
 }
 
 #[test]
-fn the_generated_types_write_the_schemas_bytes() {
+fn types_encode_the_schemas_bytes() {
     // Each: tag byte(s) as field << 3 | wire type, then the value.
     let stream = proto::StreamMsg {
         agent: "a".into(),

@@ -1,9 +1,8 @@
 //! Blocks of Markdown as lines of a width.
 //!
-//! Invariants: what a block becomes depends on its own source, on whether
-//! something stood before it, and on the number of a list that goes on, and on
-//! nothing else; an empty line stands between blocks, and within a list where
-//! its source has one.
+//! Invariants: the lines of a block depend only on its source, on whether a block
+//! precedes it and on the number of a continued list; an empty line separates blocks,
+//! and items of a list if its source has one.
 
 use crate::code::Code;
 use crate::line::{Line, Span};
@@ -20,15 +19,15 @@ const MIN_TEXT: usize = 10;
 /// Columns of a rule.
 const RULE: usize = 40;
 
-/// What stands before code.
+/// Indentation of code.
 const CODE_INDENT: &str = "  ";
 
-/// What is read beside CommonMark.
+/// Extensions of CommonMark.
 pub(crate) fn options() -> Options {
     Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS
 }
 
-/// What stands before the lines of a block within others.
+/// Prefix of the lines of a nested block.
 struct Prefix {
     first: Option<Span>,
     rest: Span,
@@ -48,7 +47,7 @@ pub(crate) struct Writer<'a> {
     lines: Vec<Line>,
     prefixes: Vec<Prefix>,
     lists: Vec<List>,
-    /// Whether an empty line comes before the next one.
+    /// Whether an empty line precedes the next block.
     gap: bool,
     /// How many of the prefixes go through that line.
     gap_depth: usize,
@@ -268,7 +267,7 @@ impl<'a> Writer<'a> {
 
     fn item(&mut self, range: &Range<usize>) {
         self.flush();
-        // Before the first item stands what stands before its list.
+        // The first item keeps the prefix of its list.
         if self.lists.last().is_some_and(|list| list.begun) {
             self.gap = self.blank_before(range.start);
         }

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// What stands for a tab where no columns are counted.
+/// Replacement of a tab where columns are not counted.
 pub(crate) const PLAIN_TAB: &str = "    ";
 
 /// Text with what could drive a terminal or reorder a line made visible, as in
@@ -99,7 +99,7 @@ fn is_hostile(c: char) -> bool {
     }
 }
 
-/// What stands for a character of frames.
+/// Replacement of a box-drawing character.
 fn light(c: char) -> Option<char> {
     Some(match c {
         '\u{2501}' | '\u{2505}' | '\u{2509}' | '\u{254d}' | '\u{2578}' | '\u{257a}' => '\u{2500}',
@@ -124,14 +124,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_drives_a_terminal_is_shown_by_its_code() {
+    fn control_characters_are_shown_by_code() {
         assert_eq!(clean("a\x1b[2Jb\r\nc\td"), "a<U+001B>[2Jb\nc\td");
         assert_eq!(clean("rm \u{202e}x"), "rm <U+202E>x");
         assert_eq!(clean("漢字 👩‍🚀"), "漢字 👩‍🚀");
     }
 
     #[test]
-    fn the_same_characters_are_hostile_to_who_reads_and_to_who_judges() {
+    fn hidden_characters_equal_those_of_the_protocol() {
         let shown_by_its_code = |c: &char| clean(&c.to_string()).starts_with("<U+");
         let of_protocol = |c: &char| {
             let text = c.to_string();
@@ -144,14 +144,14 @@ mod tests {
     }
 
     #[test]
-    fn no_text_has_the_lines_of_frames() {
+    fn frame_characters_are_replaced() {
         assert_eq!(clean("┏━┓┃┗┛▌█"), "┌─┐│└┘││");
         assert_eq!(clean("┌─┐"), "┌─┐");
         assert_eq!(exact("echo ┃\x1b"), "echo <U+2503><U+001B>");
     }
 
     #[test]
-    fn output_is_as_a_terminal_would_leave_it() {
+    fn output_keeps_the_last_state_of_lines() {
         let text = "\x1b[1;32mok\x1b[0m\r\n 10%\r 20%\rdone\r\n\x1b]0;title\x07end";
         assert_eq!(output(text), "ok\ndone\nend");
         assert_eq!(output("ab\u{8}c"), "ac");

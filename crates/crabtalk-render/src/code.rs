@@ -11,14 +11,13 @@ use anstyle::Style;
 use std::sync::OnceLock;
 use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxSet};
 
-/// Bytes of a line that is looked at: a grammar takes long for a line that no
-/// person wrote.
+/// Maximum bytes of a highlighted line; grammars are slow on long lines.
 const MAX_LINE_BYTES: usize = 2_000;
 
 /// Columns between two stops of a tab.
 const TAB: usize = 4;
 
-/// What the colours of a scope are; the last that fits counts.
+/// Styles of scopes; the last match counts.
 const STYLES: &[(&str, Style)] = &[
     ("comment", theme::COMMENT),
     ("string", theme::STRING),
@@ -163,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_language_has_its_colours() {
+    fn known_language_is_highlighted() {
         let mut code = Code::new("rust");
         let line = code.line("fn main() { let x = \"a\"; } // why");
         assert_eq!(line.text(), "fn main() { let x = \"a\"; } // why");
@@ -177,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_plain() {
+    fn unknown_language_is_plain() {
         let mut code = Code::new("klingon");
         assert_eq!(code.line("\tfn x\x1b"), Line::plain("    fn x<U+001B>"));
         assert!(Code::of_file("/a/b.rs").state.is_some());

@@ -1,7 +1,6 @@
 //! Changes of files, line by line, with numbers and colours.
 //!
-//! Invariant: the mark of a line, `+` or `-`, stands there in any terminal;
-//! colours only repeat it.
+//! Invariant: each changed line has its `+` or `-`; colours only repeat it.
 
 use crate::code::Code;
 use crate::line::{Line, Span};
@@ -101,8 +100,8 @@ fn starts(hunk: &str) -> (usize, usize) {
 struct DiffWriter {
     lines: Vec<Line>,
     width: usize,
-    /// Each side of its own, so that a line that goes changes nothing of one
-    /// that comes.
+    /// Both sides are highlighted separately, so that removed lines do not affect added
+    /// ones.
     old: Code,
     new: Code,
 }
@@ -162,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_has_numbers_and_marks() {
+    fn change_has_numbers_and_marks() {
         let lines = between("a\nb\nc\n", "a\nB\nc\n", "f", 10, 40);
         assert_eq!(
             texts(&lines),
@@ -172,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unified_diff_reads_the_same() {
+    fn unified_diff_is_parsed() {
         let diff =
             "--- before\n+++ after\n@@ -3,2 +3,3 @@\n x\n-y\n+z\n+\x1b[2J\n@@ -20 +21 @@\n-q\n";
         assert_eq!(

@@ -1,7 +1,7 @@
-//! A line of styled text, as wide as it says.
+//! A line of styled text with its width.
 //!
-//! Invariant: what is in a line holds no character that moves a cursor, turns
-//! a line's direction or ends it, and none that frames are drawn with.
+//! Invariant: a line has no control characters, bidirectional marks, line ends or frame
+//! characters.
 
 use crate::clean::{PLAIN_TAB, clean};
 use crate::theme::{self, Ground};
@@ -25,13 +25,12 @@ impl Span {
         }
     }
 
-    /// A piece of a frame: what no text of others can hold. Only a text of the
-    /// program itself makes one.
+    /// A piece of a frame, which foreign text cannot contain.
     pub fn frame(text: &'static str, style: Style) -> Self {
         Self::known(text, style)
     }
 
-    /// A text of a span that there is.
+    /// A cleaned text as a span.
     pub(crate) fn known(text: &str, style: Style) -> Self {
         Self {
             text: text.to_owned(),
@@ -49,7 +48,7 @@ impl Span {
         self.style
     }
 
-    /// Columns that it takes.
+    /// Its width.
     pub fn width(&self) -> usize {
         self.text.width()
     }
@@ -86,7 +85,7 @@ impl Line {
         self.spans.push(span);
     }
 
-    /// The same line with more behind it.
+    /// Appends text.
     #[must_use]
     pub fn with(mut self, text: impl AsRef<str>, style: Style) -> Self {
         self.push(Span::new(text, style));
@@ -110,7 +109,7 @@ impl Line {
         self
     }
 
-    /// Adds the line's text, with its styles as escape sequences if wanted.
+    /// Writes the text, with escape sequences if `styles`.
     pub fn write_on(&self, out: &mut String, styles: bool, ground: Ground) {
         for span in &self.spans {
             if styles && span.style != Style::new() {

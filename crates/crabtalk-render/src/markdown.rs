@@ -1,9 +1,8 @@
 //! Markdown that comes in pieces.
 //!
-//! Invariants: which lines are final depends on the whole lines that came, and
-//! never on how they were cut into pieces; a final line is as it would be had
-//! all been there at once. What a later line may still change is open: the
-//! last block, of a list its last item, of a code block nothing.
+//! Invariants: final lines depend on complete input lines, not on the chunks; a final
+//! line is as if the whole text had been there. Open is the text that a later line may
+//! change: the last block, of a list its last item, of a code block nothing.
 //!
 //! Definitions of links count within their own block: what came before them
 //! is said already.
@@ -89,7 +88,7 @@ impl Markdown {
         }
     }
 
-    /// What comes from now on, and what is open, is as wide as this.
+    /// Sets the width of open and later lines.
     pub fn set_width(&mut self, width: usize) {
         self.width = width.max(MIN_WIDTH);
     }
@@ -133,7 +132,7 @@ impl Markdown {
         writer.write().lines
     }
 
-    /// Ends the text: the lines that were open. What comes next begins anew.
+    /// Returns the open lines and starts a new text.
     pub fn finish(&mut self) -> Vec<Line> {
         let mut lines = Vec::new();
         if !self.partial.is_empty() {

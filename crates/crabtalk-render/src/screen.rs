@@ -1,5 +1,4 @@
-//! A terminal of which a few rows are drawn, and the line that a person writes
-//! there.
+//! Drawing at the bottom of a terminal, and a line editor.
 //!
 //! ```text
 //! canvas    lines that stay, rows that are drawn again
@@ -8,11 +7,10 @@
 //! composer  the text that a person writes
 //! ```
 //!
-//! Invariants: whatever ends the program, the terminal is as it was before; a
-//! line that was written stays the terminal's own text.
+//! Invariants: the terminal is restored at exit; written lines stay in the terminal's
+//! own scrollback.
 //!
-//! Absent on purpose: what is shown, the protocol, the environment but for how
-//! much a terminal can show.
+//! Must not contain the protocol, or variables beyond the terminal's abilities.
 
 mod canvas;
 mod composer;

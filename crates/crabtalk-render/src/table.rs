@@ -1,7 +1,7 @@
 //! Tables, fitted to a width.
 //!
-//! Invariant: no line is wider than the width; where columns would get too
-//! narrow to read, each row becomes a few lines of its own.
+//! Invariant: no line exceeds the width; if columns get too narrow, each row becomes
+//! several lines.
 
 use crate::line::{Line, Span};
 use crate::theme::{BOLD, DIM, PLAIN};
@@ -9,7 +9,7 @@ use crate::wrap::words;
 use anstyle::Effects;
 use pulldown_cmark::Alignment;
 
-/// What stands between two columns.
+/// Separator of columns.
 const BETWEEN: &str = " \u{2502} ";
 
 /// Its columns.
@@ -21,7 +21,7 @@ const MIN_COLUMN: usize = 6;
 /// A cell: spans without line ends.
 pub(crate) type Cell = Vec<Option<Span>>;
 
-/// A table as it was written.
+/// A parsed table.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     pub(crate) alignments: Vec<Alignment>,

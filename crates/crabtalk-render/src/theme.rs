@@ -1,13 +1,12 @@
-//! The styles of everything: of the terminal's own sixteen colours a few, which a
-//! person may have chosen; where the ground is known to be light or dark, fixed
-//! ones in place of those that most terminals show too weakly on it.
+//! Styles from the terminal's 16 colours, with fixed replacements where those are weak
+//! on a known background.
 
 use anstyle::{Ansi256Color, AnsiColor, Color, Effects, Style};
 
-/// What the terminal writes on.
+/// Background of the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ground {
-    /// Nobody said.
+    /// Not known.
     #[default]
     Unknown,
     /// Light letters on dark.
@@ -16,7 +15,7 @@ pub enum Ground {
     Light,
 }
 
-/// A style as it is shown on a ground.
+/// The style for a background.
 pub fn on(style: Style, ground: Ground) -> Style {
     let color = style.get_fg_color();
     match (ground, color) {
@@ -24,7 +23,7 @@ pub fn on(style: Style, ground: Ground) -> Style {
             Some(index) => style.fg_color(Some(Ansi256Color(index).into())),
             None => style,
         },
-        // Dimmed letters are nearer to the ground, which is white.
+        // Dimmed text on white is too light.
         (Ground::Light, None) if style.get_effects().contains(Effects::DIMMED) => style
             .effects(style.get_effects().remove(Effects::DIMMED))
             .fg_color(Some(Ansi256Color(DIM_ON_LIGHT).into())),
@@ -53,11 +52,11 @@ fn on_light(color: AnsiColor) -> Option<u8> {
     })
 }
 
-/// Without any.
+/// No style.
 pub const PLAIN: Style = Style::new();
-/// What is there and need not be read.
+/// Secondary text.
 pub const DIM: Style = Style::new().dimmed();
-/// What stands out.
+/// Emphasis.
 pub const BOLD: Style = Style::new().bold();
 /// Headings.
 pub const HEADING: Style = AnsiColor::Cyan.on_default().bold();
@@ -65,15 +64,15 @@ pub const HEADING: Style = AnsiColor::Cyan.on_default().bold();
 pub const CODE: Style = AnsiColor::Cyan.on_default();
 /// The text of a link.
 pub const LINK: Style = Style::new().underline();
-/// What came out well.
+/// Success.
 pub const GOOD: Style = AnsiColor::Green.on_default();
-/// What went wrong.
+/// Failure.
 pub const BAD: Style = AnsiColor::Red.on_default();
-/// What waits for somebody.
+/// Pending questions.
 pub const ASKS: Style = AnsiColor::Magenta.on_default();
-/// A line that comes.
+/// An added line.
 pub const ADDED: Style = AnsiColor::Green.on_default();
-/// A line that goes.
+/// A removed line.
 pub const REMOVED: Style = AnsiColor::Red.on_default();
 
 /// Comments of code.
@@ -84,7 +83,7 @@ pub(crate) const STRING: Style = AnsiColor::Green.on_default();
 pub(crate) const KEYWORD: Style = AnsiColor::Magenta.on_default();
 /// Numbers and other constants of code.
 pub(crate) const CONSTANT: Style = AnsiColor::Cyan.on_default();
-/// Names that code gives.
+/// Defined names.
 pub(crate) const NAME: Style = Style::new().bold();
 
 #[cfg(test)]
@@ -101,7 +100,7 @@ mod tests {
         [at(cube / 36), at(cube / 6 % 6), at(cube % 6)]
     }
 
-    /// As the guidelines for readable pages reckon it.
+    /// Relative luminance as in WCAG.
     fn light(color: [f64; 3]) -> f64 {
         let linear = |part: f64| match part / 255.0 {
             part if part <= 0.04045 => part / 12.92,
@@ -112,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_to_be_on_light_or_dark_has_the_contrast_of_a_readable_page() {
+    fn styles_have_readable_contrast() {
         let white = light([255.0; 3]);
         for style in [
             DIM,

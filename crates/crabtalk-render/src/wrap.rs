@@ -42,7 +42,7 @@ pub fn wrapped(line: &Line, width: usize) -> Vec<Line> {
     words(&spans, width)
 }
 
-/// Breaks a line where it is full, whatever stands there.
+/// Breaks a line at the width.
 pub fn cut(line: &Line, width: usize) -> Vec<Line> {
     let width = width.max(2);
     if line.width() <= width {
@@ -160,7 +160,7 @@ fn add(row: &mut Vec<Span>, text: &str, style: Style) {
     }
 }
 
-/// What a reader takes for one character each, with the columns that it takes.
+/// Calls `take` with each grapheme and its width.
 fn for_graphemes(text: &str, mut take: impl FnMut(&str, usize)) {
     if text.is_ascii() {
         for at in 0..text.len() {
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn words_stay_whole_where_a_line_holds_them() {
+    fn words_break_only_if_longer_than_a_line() {
         assert_eq!(
             wrapped("the quick  brown fox", 10),
             ["the quick", "brown fox"]
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_of_two_styles_is_one_word() {
+    fn styles_do_not_break_words() {
         let spans = ["see b", "ol", "d now"]
             .map(|t| Some(Span::new(t, if t == "ol" { BOLD } else { PLAIN })));
         let lines = words(&spans, 6);

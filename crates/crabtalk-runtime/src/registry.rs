@@ -29,6 +29,8 @@ pub struct LiveInfo {
     pub message_count: u64,
     /// Whether a run is in flight.
     pub running: bool,
+    /// The client's id of the request that started it; empty if it has none.
+    pub request_id: String,
     /// Runs that wait behind it.
     pub queued: usize,
 }
@@ -255,6 +257,11 @@ impl Shared {
             meta: live.meta.clone(),
             message_count: live.message_count,
             running: live.current.is_some(),
+            request_id: live
+                .current
+                .as_ref()
+                .map(|current| current.request_id.clone())
+                .unwrap_or_default(),
             queued: live.queued.len(),
         }
     }

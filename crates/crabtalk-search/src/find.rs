@@ -1,4 +1,4 @@
-//! Hits, with the lines that fit; and files, shown by lines.
+//! Hits with their lines, and lines of files.
 
 use crate::index::{Error, Index};
 use crate::open;
@@ -9,31 +9,31 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Parts that are looked at for each hit that is wanted: several of one file become one.
+/// Parts that are read for each requested hit; those of one file are merged.
 const PARTS_PER_HIT: usize = 4;
 
-/// Hits at most.
+/// Most hits.
 const MAX_HITS: usize = 50;
 
-/// Lines of a hit: the one that fits best, and one on each side.
+/// Lines around the best line of a hit.
 const HIT_LINES: usize = 3;
 
-/// A line is shown up to here; some files have but one.
+/// Longest shown line.
 const MAX_LINE_CHARS: usize = 300;
 
-/// So much of a file is shown at a time.
+/// Most bytes of a file that are shown at a time.
 const MAX_SHOWN_CHARS: usize = 40_000;
 
-/// A place that fits.
+/// A hit.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Hit {
     /// The file.
     pub path: PathBuf,
-    /// The line that fits best, from 1.
+    /// The best line, from 1.
     pub line: usize,
-    /// It, and what stands around it.
+    /// That line and its neighbours.
     pub text: String,
-    /// How well it fits, compared with other hits of the same question.
+    /// The score among hits of the same query.
     pub score: f64,
 }
 
@@ -42,15 +42,14 @@ pub struct Hit {
 pub struct Lines {
     /// The first line, from 1.
     pub first: usize,
-    /// What the lines say.
+    /// The text of the lines.
     pub lines: Vec<String>,
-    /// How many the file has.
+    /// Number of lines of the file.
     pub total: usize,
 }
 
 impl Index {
-    /// The best places for some words. Those with all words come first; if there are
-    /// none, those with any.
+    /// The best hits with all words, or with any word if there are none.
     pub fn search(&self, settings: &Settings, words: &str, most: usize) -> Result<Vec<Hit>, Error> {
         let question = Question::new(words).ok_or_else(|| Error::NoWords(words.to_owned()))?;
         let most = most.clamp(1, MAX_HITS);
@@ -67,7 +66,7 @@ impl Index {
             if hits.iter().any(|hit| hit.path == path) {
                 continue;
             }
-            // Gone, closed or changed beyond use since: the next update tells.
+            // The file changed since; the next update notices.
             let Ok(said) = read(&path, settings) else {
                 continue;
             };
@@ -134,11 +133,11 @@ fn read(path: &Path, settings: &Settings) -> Result<String, Error> {
         .ok_or_else(unknown)
 }
 
-/// The line of a part that fits best, and what stands around it.
+/// The best line of a part and its neighbours.
 fn best(said: &str, question: &Question, first: usize, count: usize) -> (usize, String) {
     let lines: Vec<&str> = said.lines().skip(first - 1).take(count).collect();
     let fits = lines.iter().map(|line| question.fits(line));
-    // The first of those that fit as well.
+    // The first of equal ones.
     let at = fits.enumerate().rev().max_by_key(|(_, fits)| *fits);
     let at = at.map_or(0, |(at, _)| at);
     let from = at.saturating_sub(HIT_LINES / 2);
@@ -151,7 +150,7 @@ fn best(said: &str, question: &Question, first: usize, count: usize) -> (usize, 
     (first + at, shown.join("\n"))
 }
 
-/// A long line around its first word that fits.
+/// A long line around its first matching word.
 fn around(line: &str, question: &Question) -> String {
     let chars: Vec<char> = line.trim_end().chars().collect();
     if chars.len() <= MAX_LINE_CHARS {

@@ -1,9 +1,9 @@
 //! The index: SQLite's full-text search, in `state/search/index.db`.
 //!
-//! A file is cut into parts of some lines, and each part is a row of words. The words
-//! are kept without their text: what a hit shows is read from the file again, so that
-//! a file that is gone or closed is not shown. Several programs may use the index at a
-//! time. One that is broken, or of another version, is thrown away and made again.
+//! Files are split into parts of some lines; each part is a row. The index does not store
+//! text: hits are read from the file, so that a deleted or unreadable file is not shown.
+//! Several programs may use the index at a time. A damaged index, or one of another
+//! version, is rebuilt.
 
 use crate::open::Stamp;
 use crate::words::prepare;
@@ -12,14 +12,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// What the tables look like; another number makes the index anew.
+/// Version of the tables; the index is rebuilt if it differs.
 const VERSION: i64 = 1;
 
-/// How long one program waits for another that is writing.
+/// How long to wait for another program that is writing.
 const BUSY: Duration = Duration::from_secs(10);
 
-/// A part of a file ends at the first line beyond one of these: about what a person
-/// sees at a time, and small enough to say where in a file something is.
+/// A part ends at the first line beyond one of these: about a screen.
 const PART_LINES: usize = 40;
 const PART_BYTES: usize = 4 * 1024;
 
@@ -27,27 +26,27 @@ const PART_BYTES: usize = 4 * 1024;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// SQLite cannot use its file, mostly for want of rights or room; a broken one is made anew.
+    /// SQLite cannot use its file, mostly for lack of rights or space.
     #[error("the index in {path}: {source}")]
     Index {
-        /// Which file.
+        /// The file.
         path: String,
-        /// What SQLite said.
+        /// SQLite's error.
         source: rusqlite::Error,
     },
-    /// A file that was found is gone or may not be read.
+    /// A file that was found cannot be read.
     #[error("cannot read {path}: {source}")]
     Read {
-        /// Which file.
+        /// The file.
         path: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// It lies in no folder that is searched, or is not shown, as what looks like a secret.
-    #[error("{0} is not among what is searched; see `crabtalk-search list`")]
+    /// The file is outside the searched folders, or looks like a secret.
+    #[error("{0} is outside the searched folders; see `crabtalk-search list`")]
     Unknown(String),
-    /// The question is of signs alone, by which nothing can be found.
-    #[error("there is no word in `{0}`")]
+    /// The query has no words.
+    #[error("`{0}` has no words to search for")]
     NoWords(String),
 }
 
@@ -58,19 +57,19 @@ pub struct Index {
     path: String,
 }
 
-/// A part of a file that fits a question.
+/// A part of a file that matches a query.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Part {
     pub(crate) path: Vec<u8>,
-    /// Its first line, from 1, and how many it has.
+    /// Its first line, from 1, and number of lines.
     pub(crate) line: usize,
     pub(crate) lines: usize,
-    /// How well it fits; more is better.
+    /// The score; more is better.
     pub(crate) score: f64,
 }
 
 impl Index {
-    /// Opens the index of a folder, which has to be there, or makes it.
+    /// Opens or makes the index in a folder, which has to exist.
     pub fn open(folder: &Path) -> Result<Self, Error> {
         let path = folder.join("index.db");
         let shown = path.display().to_string();
@@ -82,7 +81,7 @@ impl Index {
             Ok(connection) => connection,
             Err(e) if is_broken(&e) => {
                 for suffix in ["", "-wal", "-shm"] {
-                    // What cannot be removed is told by the next attempt.
+                    // The next attempt reports a file that cannot be removed.
                     let _ = std::fs::remove_file(folder.join(format!("index.db{suffix}")));
                 }
                 attempt(&path).map_err(failed)?
@@ -102,7 +101,7 @@ impl Index {
         }
     }
 
-    /// How many files are in it.
+    /// Number of files.
     pub fn files(&self) -> Result<u64, Error> {
         let count = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
         let counted = self
@@ -112,7 +111,7 @@ impl Index {
         Ok(u64::try_from(counted).unwrap_or_default())
     }
 
-    /// How many of them lie in a folder.
+    /// Number of files in a folder.
     pub fn files_in(&self, folder: &Path) -> Result<u64, Error> {
         let (from, to) = range(folder);
         let asked = self.connection.query_row(
@@ -125,7 +124,7 @@ impl Index {
             .map_err(|e| self.failed(e))
     }
 
-    /// Whether a file was taken into the index.
+    /// Whether a file is in the index.
     pub(crate) fn has(&self, path: &Path) -> Result<bool, Error> {
         let asked = self.connection.query_row(
             "SELECT 1 FROM file WHERE taken AND path = ?1",
@@ -138,7 +137,7 @@ impl Index {
             .map_err(|e| self.failed(e))
     }
 
-    /// The parts that fit best. A word in a file's name counts more than one in it.
+    /// The best parts. A word in a file's name has more weight than one in its text.
     pub(crate) fn parts(&self, asked: &str, most: usize) -> Result<Vec<Part>, Error> {
         let find = || {
             let mut statement = self.connection.prepare(
@@ -161,7 +160,7 @@ impl Index {
 }
 
 fn attempt(path: &Path) -> rusqlite::Result<Connection> {
-    // Made for the person alone; what SQLite lays beside it gets the same rights.
+    // Private; SQLite's other files get the same mode.
     let mut options = std::fs::OpenOptions::new();
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let _ = options.append(true).create(true).open(path);
@@ -196,7 +195,7 @@ fn attempt(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Whether another file in its place would help.
+/// Whether a new file would help.
 fn is_broken(error: &rusqlite::Error) -> bool {
     use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
     matches!(error, rusqlite::Error::InvalidQuery)
@@ -205,7 +204,7 @@ fn is_broken(error: &rusqlite::Error) -> bool {
             .is_some_and(|code| matches!(code, DatabaseCorrupt | NotADatabase))
 }
 
-/// Where the paths below a folder begin and end, as bytes are ordered.
+/// The range of paths below a folder, in the order of bytes.
 pub(crate) fn range(folder: &Path) -> (Vec<u8>, Vec<u8>) {
     let mut from = folder.as_os_str().as_bytes().to_vec();
     while from.last() == Some(&b'/') {
@@ -217,7 +216,7 @@ pub(crate) fn range(folder: &Path) -> (Vec<u8>, Vec<u8>) {
     (from, to)
 }
 
-/// What is known of a file: its number and its stamp.
+/// The number and stamp of a file.
 pub(crate) fn known(
     transaction: &Transaction<'_>,
     path: &Path,
@@ -238,8 +237,7 @@ pub(crate) fn known(
     asked.optional()
 }
 
-/// Takes a file into the index. One without a text is no text, and is noted so that it
-/// is not read again.
+/// Adds a file. A file without text is recorded, so that it is not read again.
 pub(crate) fn insert(
     transaction: &Transaction<'_>,
     path: &Path,
@@ -271,7 +269,7 @@ pub(crate) fn insert(
         transaction.prepare("INSERT INTO words (rowid, name, text) VALUES (?1, ?2, ?3)")?;
     let (mut line, mut lines, mut begin) = (1, 0, 0);
     let mut at = 0;
-    // An empty file is found by its name.
+    // An empty file can be found by its name.
     let ends = text.split_inclusive('\n').map(str::len).chain([0]);
     for length in ends {
         at += length;
@@ -288,7 +286,7 @@ pub(crate) fn insert(
     Ok(())
 }
 
-/// Empties the index if it was made by other rules than these.
+/// Empties the index if it was made with other rules.
 pub(crate) fn made_by(transaction: &Transaction<'_>, rules: &str) -> rusqlite::Result<()> {
     let before = transaction.query_row("SELECT rules FROM made_by", [], |row| row.get(0));
     let before: Option<String> = before.optional()?;
@@ -302,7 +300,7 @@ pub(crate) fn made_by(transaction: &Transaction<'_>, rules: &str) -> rusqlite::R
     Ok(())
 }
 
-/// Takes a file out of the index.
+/// Removes a file.
 pub(crate) fn remove(transaction: &Transaction<'_>, file: i64) -> rusqlite::Result<()> {
     transaction.execute(
         "DELETE FROM words WHERE rowid IN (SELECT id FROM part WHERE file = ?1)",

@@ -1,23 +1,21 @@
 //! Full-text search over folders that a person names: documents, notes, code.
 //!
 //! ```text
-//! settings  config/search.toml: the folders, and what is left out
-//! open      files and folders without following a link
-//! walk      the files of a folder that its ignore files leave
-//! rules     what looks like a secret
-//! words     text as the index takes it, and what is asked of it
+//! settings  config/search.toml: folders and exclusions
+//! open      opens files and folders without following links
+//! walk      lists the files of a folder, with its ignore files
+//! rules     excludes secrets and binary files
+//! words     splits text and queries into words
 //! index     the index in state/search/index.db
-//! update    brings it up to date with the folders
-//! find      hits, with the lines that fit
+//! update    updates the index
+//! find      hits with their lines
 //! server    the tools of agents
 //! ```
 //!
-//! Invariants: nothing outside the named folders is ever opened, whatever links lie in
-//! them; what was left out of the index is not shown either; the index can be thrown
-//! away at any time and holds nothing that the files do not say.
+//! Invariants: nothing outside the named folders is opened, even through links; excluded
+//! files are not shown either; the index can be deleted at any time.
 //!
-//! Absent on purpose: what files of office programs and PDFs say, and meaning: words
-//! are found, not what they are about.
+//! Absent on purpose: office documents, PDFs, and semantic search.
 
 mod find;
 mod index;

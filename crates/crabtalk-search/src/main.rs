@@ -18,27 +18,27 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Adds a folder, and reads it.
+    /// Adds a folder and indexes it.
     Add {
         /// The folder.
         folder: PathBuf,
     },
     /// Lists the folders, with the number of files in each.
     List,
-    /// Takes a folder away.
+    /// Removes a folder.
     Rm {
         /// The folder.
         folder: PathBuf,
     },
-    /// Finds words; "several in quotes" in a row.
+    /// Finds words; "words in quotes" are a phrase.
     Search {
         /// The words.
         #[arg(required = true)]
         words: Vec<String>,
-        /// How many places to name.
+        /// Most hits.
         #[arg(short = 'n', long, default_value_t = 10)]
         limit: usize,
-        /// Prints a JSON object for each.
+        /// Prints a JSON object for each hit.
         #[arg(long)]
         json: bool,
     },
@@ -49,11 +49,11 @@ enum Command {
         /// The first line.
         #[arg(short, long, default_value_t = 1)]
         line: usize,
-        /// How many lines.
+        /// Number of lines.
         #[arg(short = 'n', long, default_value_t = 40)]
         lines: usize,
     },
-    /// Reads what changed in the folders, all of it.
+    /// Updates the whole index.
     Update,
     #[command(flatten)]
     Component(Action),
@@ -87,7 +87,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
             update(&search, &mut out)?;
         }
         Command::Rm { folder } => {
-            // One that is gone is taken away by the name that it had.
+            // A deleted folder is removed by its name.
             let folder = folder
                 .canonicalize()
                 .or_else(|_| std::path::absolute(&folder))?;
@@ -124,7 +124,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
                     }
                 }
             }
-            // As grep has it.
+            // The format of grep.
             return Ok(ExitCode::from(u8::from(hits.is_empty())));
         }
         Command::Open { file, line, lines } => {
@@ -141,12 +141,12 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A folder to search, by the path that no link is in.
+/// The canonical path of a folder.
 fn named(folder: &Path, search: &Search) -> anyhow::Result<PathBuf> {
     let failed = || format!("cannot search {}", folder.display());
     let path = folder.canonicalize().with_context(failed)?;
     if !path.is_dir() {
-        bail!("{} is no folder", path.display());
+        bail!("{} is not a folder", path.display());
     }
     if path.parent().is_none() {
         bail!("the whole machine is not searched; name the folders that you mean");
@@ -177,7 +177,7 @@ fn report(updated: &crabtalk_search::Updated) {
     }
 }
 
-/// Text of a file without what moves a terminal's cursor.
+/// The text of a file without control characters.
 fn shown(line: &str) -> String {
     line.chars()
         .filter(|c| !c.is_control() || *c == '\t')

@@ -1,8 +1,8 @@
-//! Opens files and folders of a named folder without following a link.
+//! Opens files and folders of a named folder without following links.
 //!
-//! Invariant: each step of a path is opened from the folder before it, with the flag
-//! that refuses links, so that nobody can put one there between a look and a use. What
-//! is no regular file is opened without waiting and then refused.
+//! Invariant: each component of a path is opened relative to its parent with the flag
+//! that refuses links, so that none can be inserted in between. Pipes and devices are
+//! opened without blocking and then refused.
 
 use rustix::fs::{FileType, Mode, OFlags, fstat, open, openat};
 use rustix::io::Errno;
@@ -23,7 +23,7 @@ const FILE: OFlags = OFlags::NOFOLLOW
     .union(OFlags::CLOEXEC)
     .union(OFlags::RDONLY);
 
-/// What tells a file's content from what it was before.
+/// Metadata that changes with a file's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
     pub(crate) size: u64,
@@ -39,7 +39,7 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// The whole file, if it has no more than so many bytes.
+    /// The contents, unless they are longer than `most`.
     pub(crate) fn read(self, most: u64) -> io::Result<Option<Vec<u8>>> {
         let mut bytes = Vec::new();
         self.file.take(most + 1).read_to_end(&mut bytes)?;
@@ -47,7 +47,7 @@ impl Opened {
     }
 }
 
-/// A folder by its absolute path, no step of which may be a link.
+/// Opens a folder by an absolute path without links.
 pub(crate) fn folder(path: &Path) -> io::Result<OwnedFd> {
     let mut at = open("/", FOLDER, Mode::empty())?;
     for step in steps(path)? {
@@ -56,17 +56,20 @@ pub(crate) fn folder(path: &Path) -> io::Result<OwnedFd> {
     Ok(at)
 }
 
-/// A folder within another.
+/// Opens a folder in another.
 pub(crate) fn folder_at(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<OwnedFd> {
     Ok(openat(parent, name, FOLDER, Mode::empty())?)
 }
 
-/// A regular file in a folder.
+/// Opens a regular file in a folder.
 pub(crate) fn file_at(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<Opened> {
     let fd = openat(parent, name, FILE, Mode::empty())?;
     let stat = fstat(&fd)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is not a regular file",
+        ));
     }
     let nanoseconds = |secs: i64, nanos: i64| secs.saturating_mul(1_000_000_000) + nanos;
     let stamp = Stamp {
@@ -79,7 +82,7 @@ pub(crate) fn file_at(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<Opened
     Ok(Opened { file, stamp })
 }
 
-/// A regular file by its absolute path, no step of which may be a link.
+/// Opens a regular file by an absolute path without links.
 pub(crate) fn file(path: &Path) -> io::Result<Opened> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -87,7 +90,7 @@ pub(crate) fn file(path: &Path) -> io::Result<Opened> {
     file_at(folder(parent)?.as_fd(), name)
 }
 
-/// The names on the way from the root.
+/// The components of an absolute path.
 fn steps(path: &Path) -> io::Result<Vec<&OsStr>> {
     let mut steps = Vec::new();
     for component in path.components() {

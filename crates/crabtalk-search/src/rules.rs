@@ -1,12 +1,12 @@
-//! What looks like a secret, and what is no text.
+//! Excludes files that look like secrets, and binary files.
 
 use wildmatch::WildMatch;
 
-/// How much of a file is looked at to see whether it is text.
+/// How much of a file is searched for NUL bytes.
 const LOOK_BYTES: usize = 8 * 1024;
 
-/// Names of files that hold keys and passwords by habit. Names that begin with a dot
-/// are left out anyway.
+/// Common names of files with keys and passwords. Names that begin with a dot are
+/// excluded anyway.
 const SECRET_NAMES: &[&str] = &[
     "*.pem",
     "*.key",
@@ -41,15 +41,15 @@ const SECRET_NAMES: &[&str] = &[
     "*.tfvars",
 ];
 
-/// What a key begins with, wherever it stands.
+/// Text that begins a private key.
 const SECRET_MARKS: [&str; 2] = ["PRIVATE KEY-----", "PRIVATE KEY BLOCK-----"];
 
-/// Which names are left out.
+/// The names that are excluded.
 #[derive(Debug, Clone)]
 pub(crate) struct Rules(Vec<WildMatch>);
 
 impl Rules {
-    /// What a person added, and what looks like a secret if that is left out.
+    /// Excludes the names in `skip`, and unless `secrets` is set those of secrets.
     pub(crate) fn new(skip: &[String], secrets: bool) -> Self {
         let own = skip.iter().map(String::as_str);
         let known = SECRET_NAMES.iter().copied().filter(|_| !secrets);
@@ -57,19 +57,19 @@ impl Rules {
         Self(patterns.map(|pattern| WildMatch::new(&pattern)).collect())
     }
 
-    /// Whether a file or folder of this name is left out.
+    /// Whether a file or folder of this name is excluded.
     pub(crate) fn leave_out(&self, name: &str) -> bool {
         let name = name.to_lowercase();
         self.0.iter().any(|pattern| pattern.matches(&name))
     }
 }
 
-/// Whether a text holds a key.
+/// Whether a text has a private key.
 pub(crate) fn looks_secret(text: &str) -> bool {
     SECRET_MARKS.iter().any(|mark| text.contains(mark))
 }
 
-/// What a file says, if it is text.
+/// Decodes a file, if it is text.
 pub(crate) fn text(bytes: Vec<u8>) -> Option<String> {
     let wide = |from: fn([u8; 2]) -> u16| {
         let units = bytes[2..].as_chunks().0.iter().map(|pair| from(*pair));
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_looks_like_a_secret_is_left_out_unless_wished() {
+    fn secrets_are_excluded_by_default() {
         let rules = Rules::new(&["draft-*".to_owned()], false);
         for (name, out) in [
             ("server.PEM", true),
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_told_from_what_is_none() {
+    fn binary_files_are_not_text() {
         for (bytes, want) in [
             (&b"caf\xc3\xa9"[..], Some("café")),
             (b"\xef\xbb\xbfx", Some("x")),

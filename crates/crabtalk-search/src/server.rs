@@ -1,4 +1,4 @@
-//! The tools of agents, and the update that goes on beside them.
+//! The tools of agents, and the update in the background.
 
 use crate::index::{Error, Index};
 use crate::settings::Settings;
@@ -12,23 +12,21 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// How long a search waits for what changed in the folders before it answers with
-/// what is in the index.
+/// How long a search waits for an update before it uses the index as it is.
 const FRESH_WITHIN: Duration = Duration::from_secs(2);
 
-/// How long one piece of the update beside searches takes, so that stopping waits no
-/// longer.
+/// Duration of one piece of the background update, which bounds the wait at a stop.
 const PIECE: Duration = Duration::from_secs(1);
 
-/// Between two looks at the folders there are at least this, and so many times what the
-/// look took: a large folder is looked at less often.
+/// Least delay between two updates, and its multiple of the duration of an update, so
+/// that large folders are updated less often.
 const PAUSE: Duration = Duration::from_secs(30);
 const PAUSE_TIMES: u32 = 20;
 
-/// Hits of a call, unless it says.
+/// Default number of hits.
 const HITS: usize = 10;
 
-/// Lines of a file, unless the call says.
+/// Default number of lines of a file.
 const LINES: usize = 200;
 
 /// Folders, index and settings of a home.
@@ -38,7 +36,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// What a home has.
+    /// The files of a home.
     #[must_use]
     pub fn of_home(home: Home) -> Self {
         Self { home }
@@ -50,7 +48,7 @@ impl Search {
         self.home.path().join("config/search.toml")
     }
 
-    /// What is searched. Read for each call, so that a change counts at once.
+    /// The settings, read for each call.
     pub fn settings(&self) -> anyhow::Result<Settings> {
         Ok(Settings::read(&self.settings_file())?)
     }
@@ -62,14 +60,14 @@ impl Search {
         Ok(Index::open(&folder)?)
     }
 
-    /// The folder that is never searched.
+    /// The folder that is always excluded.
     #[must_use]
     pub fn except(&self) -> PathBuf {
         let home = self.home.path();
         home.canonicalize().unwrap_or_else(|_| home.to_owned())
     }
 
-    /// The index with what changed lately, and a word where that is not all.
+    /// The updated index, and a note if the update is incomplete.
     fn fresh(&self, settings: &Settings) -> anyhow::Result<(Index, Option<String>)> {
         let mut index = self.index()?;
         let until = Instant::now() + FRESH_WITHIN;
@@ -111,7 +109,7 @@ impl Search {
         let settings = self.settings()?;
         let path = Path::new(path);
         let shown = match self.index()?.show(&settings, path, line, count) {
-            // It may have come since the last look.
+            // The file may be new.
             Err(Error::Unknown(_)) => self
                 .fresh(&settings)?
                 .0
@@ -133,7 +131,7 @@ impl Search {
         Ok(out)
     }
 
-    /// Looks at the folders again and again.
+    /// Updates the index periodically.
     async fn keep_up(self, stop: CancellationToken) {
         while !stop.is_cancelled() {
             let (search, begun) = (self.clone(), Instant::now());
@@ -178,7 +176,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// One that searches the folders of the home that it is served in.
+    /// A component that searches the folders of its home.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -229,10 +227,9 @@ struct Tools(Search);
 
 #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
 struct Words {
-    /// Words to find, best first those that all stand near each other; "several in
-    /// quotes" are found in a row.
+    /// Words to find; "words in quotes" are a phrase.
     words: String,
-    /// How many places to name, 10 unless said.
+    /// Most hits, 10 by default.
     #[serde(default)]
     limit: Option<usize>,
 }
@@ -244,7 +241,7 @@ struct Open {
     /// The first line to show, from 1.
     #[serde(default)]
     line: Option<usize>,
-    /// How many lines to show, 200 unless said.
+    /// Number of lines to show, 200 by default.
     #[serde(default)]
     lines: Option<usize>,
 }

@@ -1,24 +1,24 @@
-//! `config/search.toml`: the folders, and what is left out of them.
+//! `config/search.toml`: folders and exclusions.
 
 use serde::Deserialize;
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use toml_edit::DocumentMut;
 
-/// The file is no longer than this; a person wrote it.
+/// Longest file.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
-/// What a person may set.
+/// The settings.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// Folders that are searched, by their absolute paths.
+    /// Absolute paths of the searched folders.
     pub folders: Vec<PathBuf>,
-    /// Names that are left out besides: `["*.log", "drafts"]`.
+    /// Names that are excluded: `["*.log", "drafts"]`.
     pub skip: Vec<String>,
-    /// Whether files that look like keys and passwords are taken, too.
+    /// Whether to index files that look like secrets.
     pub secrets: bool,
-    /// Files above this are left out: they are data more often than text.
+    /// Longer files are excluded: they are data more often than text.
     pub max_file_bytes: u64,
 }
 
@@ -33,7 +33,7 @@ impl Default for Settings {
     }
 }
 
-/// Why settings cannot be used or changed.
+/// Why the settings cannot be read or changed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot use {}: {why}", path.display())]
 pub struct SettingsError {
@@ -42,23 +42,25 @@ pub struct SettingsError {
 }
 
 impl Settings {
-    /// What a file says; the defaults if there is none.
+    /// Reads a file; returns the defaults without one.
     pub fn read(path: &Path) -> Result<Self, SettingsError> {
         toml::from_str(&text(path)?).map_err(|e| failed(path, e))
     }
 
-    /// Adds a folder to the file, or takes it away; whether that changed anything.
-    /// Comments stay.
+    /// Adds or removes a folder and keeps comments; whether the file changed.
     pub fn change(path: &Path, folder: &Path, add: bool) -> Result<bool, SettingsError> {
         let mut document: DocumentMut = text(path)?.parse().map_err(|e| failed(path, e))?;
-        let folder = folder
-            .to_str()
-            .ok_or_else(|| failed(path, format!("the path `{}` is no text", folder.display())))?;
+        let folder = folder.to_str().ok_or_else(|| {
+            failed(
+                path,
+                format!("the path `{}` is not UTF-8", folder.display()),
+            )
+        })?;
         let list = document
             .entry("folders")
             .or_insert(toml_edit::value(toml_edit::Array::new()));
         let list = list.as_array_mut();
-        let list = list.ok_or_else(|| failed(path, "`folders` is no list"))?;
+        let list = list.ok_or_else(|| failed(path, "`folders` is not a list"))?;
         let at = list.iter().position(|one| one.as_str() == Some(folder));
         match (at, add) {
             (Some(_), true) | (None, false) => return Ok(false),

@@ -1,8 +1,8 @@
-//! Brings the index up to date with the folders.
+//! Updates the index.
 //!
-//! A file is read again if its size, its times or its number changed. Work is done in
-//! pieces, each of which is kept, so that it can be broken off and taken up again, and
-//! a search in between finds what is there by then.
+//! A file is read again if its size, times or inode changed. The work is split into
+//! pieces that are committed one by one, so that an update can be interrupted and
+//! searches see its progress.
 
 use crate::index::{self, Error, Index};
 use crate::open::{self, Stamp};
@@ -17,35 +17,34 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// More files than this are not taken: the first of them in the order of names are.
+/// Most files, in the order of names.
 const MAX_FILES: u64 = 200_000;
 
-/// So many bytes are read between two writes, so that others wait no longer.
+/// Bytes that are read between two commits, which bounds the wait of other programs.
 const PIECE_BYTES: u64 = 8 * 1024 * 1024;
 
-/// What an update did.
+/// The result of an update.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Updated {
     /// Files that were read.
     pub read: u64,
-    /// Files that went out of the index.
+    /// Files that were removed.
     pub removed: u64,
-    /// Whether everything was looked at; else time was over.
+    /// Whether the update is complete.
     pub complete: bool,
-    /// Folders that cannot be read, or not whole, and why.
+    /// Folders that cannot be read completely, with the reason.
     pub failed: Vec<String>,
 }
 
-/// What happens to a file.
+/// A change of a file.
 enum Change {
     Same(i64),
-    /// It is new, or other than before; what it says, if it is text.
+    /// It is new or changed; its text, if it has any.
     New(Stamp, Option<String>),
 }
 
 impl Index {
-    /// Looks at the folders until a time, and takes what changed. `except` is a folder
-    /// that is left out wherever it lies.
+    /// Updates the index until a time. `except` is a folder that is always excluded.
     pub fn update(
         &mut self,
         settings: &Settings,
@@ -104,13 +103,13 @@ impl Index {
         }
         updated.read = read;
         if updated.complete {
-            // What cannot be read just now is not shown either.
+            // An unreadable file is not shown either.
             updated.removed = self.forget(seen).map_err(|e| self.failed(e))?;
         }
         Ok(updated)
     }
 
-    /// Takes out what was not seen, by this pass or by a later one of another program.
+    /// Removes files that neither this pass nor a later one of another program found.
     fn forget(&mut self, seen: i64) -> rusqlite::Result<u64> {
         let transaction = writing(self)?;
         let gone: Vec<i64> = {
@@ -132,7 +131,7 @@ fn writing(index: &mut Index) -> rusqlite::Result<Transaction<'_>> {
         .transaction_with_behavior(TransactionBehavior::Immediate)
 }
 
-/// What tells this pass from others, also of other programs.
+/// A unique number of this pass.
 fn mark() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {
@@ -140,14 +139,14 @@ fn mark() -> i64 {
     })
 }
 
-/// One way through all folders.
+/// One pass through all folders.
 struct Pass<'a> {
     index: &'a mut Index,
     settings: &'a Settings,
     until: Option<Instant>,
     seen: i64,
     files: u64,
-    /// There are more than are taken.
+    /// Whether there are too many files.
     has_more: bool,
     pending: Vec<(std::path::PathBuf, Change)>,
     pending_bytes: u64,
@@ -167,7 +166,7 @@ impl Pass<'_> {
         if let Some(change) = self.look(parent, name, path) {
             self.files += 1;
             self.pending.push((path.to_owned(), change));
-            // Each that is the same costs a line of the write, too.
+            // Unchanged files count, too.
             self.pending_bytes += 1024;
         }
         if self.pending_bytes >= PIECE_BYTES {
@@ -176,7 +175,7 @@ impl Pass<'_> {
         ControlFlow::Continue(())
     }
 
-    /// What is to be done about a file; `None` if it is not to be in the index.
+    /// The change of a file; `None` excludes it.
     fn look(&mut self, parent: BorrowedFd<'_>, name: &OsStr, path: &Path) -> Option<Change> {
         let opened = open::file_at(parent, name).ok()?;
         let stamp = opened.stamp;
@@ -217,7 +216,7 @@ impl Pass<'_> {
                     transaction.execute(mark, params![seen, file])?;
                 }
                 Change::New(stamp, text) => {
-                    // What it was before; another program may have been faster.
+                    // Another program may have been faster.
                     if let Some((file, _)) = index::known(&transaction, &path)? {
                         index::remove(&transaction, file)?;
                     }

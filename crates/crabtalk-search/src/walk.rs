@@ -1,11 +1,11 @@
-//! The files of a folder that its ignore files leave.
+//! Lists the files of a folder.
 //!
-//! Names that begin with a dot are left out, as are those with control characters, which no line
-//! can show, what `.gitignore` and `.ignore` name, secrets, and links. Ignore files above the named folder do not count: they
-//! lie outside of it.
+//! Excluded are names that begin with a dot or have control characters, those that
+//! `.gitignore` and `.ignore` name, secrets, and links. Ignore files above the named
+//! folder are not read.
 //!
-//! Invariant: ignore files are opened as all others are, so that a link or a pipe in
-//! their place neither leads out nor waits.
+//! Invariant: ignore files are opened like all others, without following links and
+//! without blocking.
 
 use crate::open;
 use crate::rules::Rules;
@@ -20,35 +20,35 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Folders within folders; each takes an open file while it is walked.
+/// Deepest folder; each level takes an open file.
 const MAX_DEPTH: usize = 64;
 
-/// So many names in one folder are looked at.
+/// Most names in one folder.
 const MAX_NAMES: usize = 100_000;
 
-/// An ignore file has no more than this.
+/// Longest ignore file.
 const MAX_IGNORE_BYTES: u64 = 256 * 1024;
 
-/// So many places where a bound was reached are told.
+/// Most reported places where a limit was reached.
 const MAX_TOLD: usize = 8;
 
 const IGNORE_FILES: [&str; 2] = [".gitignore", ".ignore"];
 
-/// Is told of each file: its folder, and its name and path.
+/// Called for each file with its folder, name and path.
 pub(crate) type Visit<'a> = dyn FnMut(BorrowedFd<'_>, &OsStr, &Path) -> ControlFlow<()> + 'a;
 
-/// Goes through a folder, in the order of names.
+/// Walks a folder in the order of names.
 pub(crate) struct Walk<'a> {
     pub(crate) rules: &'a Rules,
-    /// A folder that is left out wherever it lies: the home of CrabTalk.
+    /// A folder that is always excluded: the home of CrabTalk.
     pub(crate) except: &'a Path,
-    /// Where something is left out that is beyond a bound.
+    /// Places where a limit was reached.
     pub(crate) beyond: RefCell<Vec<String>>,
 }
 
 impl Walk<'_> {
-    /// Visits every file below, until a visit says stop; whether all were visited.
-    /// What cannot be opened is left out; that the folder itself cannot is an error.
+    /// Visits every file until a visit stops it; whether all were visited. Entries that
+    /// cannot be opened are skipped; failing to open the folder itself is an error.
     pub(crate) fn run(&self, folder: &Path, visit: &mut Visit<'_>) -> io::Result<bool> {
         let fd = open::folder(folder)?;
         let flow = self.below(fd, folder, &mut Vec::new(), visit);
@@ -97,7 +97,7 @@ impl Walk<'_> {
         flow
     }
 
-    /// Notes where something is left out.
+    /// Records a place where a limit was reached.
     pub(crate) fn tell(&self, path: &Path, why: &str) {
         let mut beyond = self.beyond.borrow_mut();
         if beyond.len() < MAX_TOLD {
@@ -111,8 +111,7 @@ impl Walk<'_> {
     }
 }
 
-/// Files and folders in a folder, by name. Where the system does not tell the kind, a
-/// file is tried.
+/// Files and folders in a folder, by name. An entry of unknown kind counts as a file.
 fn names(fd: &OwnedFd) -> Vec<(OsString, FileType)> {
     let Ok(entries) = Dir::read_from(fd) else {
         return Vec::new();
@@ -141,21 +140,21 @@ fn names(fd: &OwnedFd) -> Vec<(OsString, FileType)> {
     names
 }
 
-/// What a folder's own ignore files say.
+/// The rules of a folder's ignore files.
 fn ignore_files(fd: BorrowedFd<'_>, path: &Path) -> Gitignore {
     let mut builder = GitignoreBuilder::new(path);
     for name in IGNORE_FILES {
         let read = open::file_at(fd, OsStr::new(name)).and_then(|file| file.read(MAX_IGNORE_BYTES));
         let Ok(Some(bytes)) = read else { continue };
         for line in String::from_utf8_lossy(&bytes).lines() {
-            // A line that is no pattern ignores nothing.
+            // Invalid lines are skipped.
             let _ = builder.add_line(None, line);
         }
     }
     builder.build().unwrap_or_else(|_| Gitignore::empty())
 }
 
-/// The innermost word counts.
+/// The innermost rule applies.
 fn is_ignored(ignores: &[Gitignore], path: &Path, is_folder: bool) -> bool {
     for ignore in ignores.iter().rev() {
         match ignore.matched(path, is_folder) {

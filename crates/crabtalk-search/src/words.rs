@@ -1,16 +1,15 @@
-//! Text as the index takes it, and what is asked of it.
+//! Splits text and queries into words.
 //!
-//! The index splits text at what is no letter and no digit, takes accents off and cuts
-//! words to their stems. It knows no language without blanks: there each character is
-//! a word here, and what is asked for is a row of them. `parseRequest` is found by
-//! `parse` and `request` as well.
+//! The index splits text at characters other than letters and digits, removes accents and
+//! reduces words to stems. In scripts without spaces each character is a word, and a
+//! query is a phrase of them. `parseRequest` is also found by `parse` and `request`.
 
 use unicode_normalization::UnicodeNormalization;
 
-/// Words of a question beyond this are not looked at.
+/// Most words of a query.
 const MAX_WORDS: usize = 32;
 
-/// Whether a character stands for itself, in writing without blanks.
+/// Whether a character is a word, in scripts without spaces.
 fn stands_alone(c: char) -> bool {
     matches!(u32::from(c),
         0x0e00..=0x0eff            // Thai, Lao
@@ -35,7 +34,7 @@ pub(crate) fn prepare(text: &str) -> String {
             word.push(c);
         } else {
             flush(&mut word, &mut out);
-            // Marks that belong to a letter have to stay at it.
+            // Combining marks stay with their letter.
             if !c.is_whitespace() && !c.is_ascii() {
                 out.push(c);
             } else {
@@ -47,7 +46,7 @@ pub(crate) fn prepare(text: &str) -> String {
     out
 }
 
-/// Writes a word, and its parts if its capitals show some.
+/// Writes a word, and its parts if it is in camel case.
 fn flush(word: &mut String, out: &mut String) {
     out.push_str(word);
     let mut parts = String::new();
@@ -67,17 +66,17 @@ fn flush(word: &mut String, out: &mut String) {
     word.clear();
 }
 
-/// A question: its terms, of which each is a row of words.
+/// A query: terms of one or more words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Question {
-    /// As the index is asked, each in quotes of its own.
+    /// The terms in the syntax of the index.
     terms: Vec<String>,
-    /// As lines are looked through: in small letters.
+    /// The terms in lower case, to search lines.
     pub(crate) plain: Vec<String>,
 }
 
 impl Question {
-    /// Words, and phrases between quotes. `None` if there is no word in it.
+    /// Parses words, and phrases in quotes. `None` without a word.
     pub(crate) fn new(text: &str) -> Option<Self> {
         let mut terms = Vec::new();
         let mut plain = Vec::new();
@@ -92,7 +91,7 @@ impl Question {
             {
                 let normal: String = phrase.nfkc().collect();
                 plain.push(normal.to_lowercase());
-                // No parts here: the word itself is in the index, too.
+                // Without parts: the whole word is in the index, too.
                 let spaced: String = normal
                     .chars()
                     .flat_map(|c| match stands_alone(c) {
@@ -109,21 +108,21 @@ impl Question {
         (!terms.is_empty()).then_some(Self { terms, plain })
     }
 
-    /// For texts that have all terms.
+    /// Matches texts with all terms.
     pub(crate) fn all(&self) -> String {
         self.terms.join(" AND ")
     }
 
-    /// For texts that have any.
+    /// Matches texts with any term.
     pub(crate) fn any(&self) -> String {
         self.terms.join(" OR ")
     }
 
-    /// How many terms a line has.
+    /// Number of terms in a line.
     pub(crate) fn fits(&self, line: &str) -> usize {
         let line: String = line.nfkc().collect::<String>().to_lowercase();
         let has = |term: &&String| {
-            // A stem is found by the beginning of its word.
+            // A stem is a prefix of its word.
             let short: String = term
                 .chars()
                 .take(term.chars().count().saturating_sub(2).max(3))

@@ -1,7 +1,7 @@
-//! What of a skill reaches the model: its `<skill>` block and its arguments.
+//! The `<skill>` block for the model.
 //!
-//! Invariant: nothing within a block, be it the skill's text, a file's name or
-//! an argument, can end the block or begin another one.
+//! Invariant: neither the skill's text nor a file's name nor
+//! an argument can end the block or begin another one.
 
 use crate::skill::{Skill, SkillSummary};
 use crabtalk_domain::tags::{attribute, escape};
@@ -10,13 +10,13 @@ use std::fmt::Write;
 /// Files named in a block; the model can list the folder for the others.
 const MAX_LISTED_FILES: usize = 100;
 
-/// Skills named in a list, by far more than an agent can choose among.
+/// Skills named in a list.
 const MAX_LISTED_SKILLS: usize = 200;
 
-/// How much of a description a list shows. The format allows 1,024.
+/// Characters of a description in a list. The format allows 1,024.
 const MAX_LISTED_DESCRIPTION: usize = 300;
 
-/// The place for all arguments, after its `$`.
+/// The placeholder of all arguments, after its `$`.
 const ALL: &str = "ARGUMENTS";
 
 /// The block of a skill. Arguments replace `$ARGUMENTS`, `$1`, `$2` and
@@ -50,7 +50,7 @@ pub(crate) fn render(skill: &Skill, arguments: &str) -> String {
     out
 }
 
-/// A list of skills for a model or a person, one a line.
+/// A list of skills, one per line.
 pub fn render_list(skills: &[SkillSummary]) -> String {
     let mut out = String::new();
     for skill in skills.iter().take(MAX_LISTED_SKILLS) {
@@ -84,9 +84,9 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Puts the arguments in the places for them, and tells whether there was one.
-/// A number beyond the arguments given stays as it is, so that `$1` of a shell
-/// example survives; `\$` keeps any place. What is put in is not looked at
+/// Replaces the placeholders by the arguments; returns whether there was one.
+/// A number beyond the arguments is kept, so that `$1` of a shell
+/// example survives; `\$` keeps any placeholder. Replacements are not expanded
 /// again.
 fn substitute(body: &str, arguments: &str) -> (String, bool) {
     let words = words(arguments);
@@ -135,7 +135,7 @@ fn indexed(after: &str) -> Option<(usize, usize)> {
     plain.then_some((number.parse().ok()?, number.len() + 2))
 }
 
-/// Arguments apart: at white space, but for what stands in quotes.
+/// Splits arguments at white space outside of quotes.
 fn words(arguments: &str) -> Vec<&str> {
     let mut out = Vec::new();
     let mut rest = arguments.trim_start();

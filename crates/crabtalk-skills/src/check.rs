@@ -1,21 +1,21 @@
-//! The strict judgement on skills, for their authors: `skills check DIR`.
+//! The strict check of skills for their authors: `skills check DIR`.
 
 use crate::finding::{Finding, Level, Trouble};
 use crate::skill::{SkillSource, files_of, manifest, read};
 use crate::{Error, disk, scan};
 use std::path::{Path, PathBuf};
 
-/// What a check came to.
+/// The outcome of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// The skills looked at, by folder.
+    /// The folders of the checked skills.
     pub skills: Vec<PathBuf>,
-    /// What was found, skill by skill.
+    /// The findings, skill by skill.
     pub findings: Vec<Finding>,
 }
 
 impl Report {
-    /// Whether all is by the format; advice does not count against it.
+    /// Whether all skills follow the format; advice is ignored.
     pub fn passed(&self) -> bool {
         self.findings.iter().all(|f| f.level == Level::Advice)
     }

@@ -1,8 +1,8 @@
 //! Files of a skill, opened without leaving its folder and within limits.
 //!
-//! Invariant: a folder passed in here is canonical; below it no link is
-//! followed by the kernel, so that what was judged is what is read even when
-//! somebody swaps a file for a link in between.
+//! Invariant: a folder passed in is canonical; below it the kernel follows no
+//! link, so that the checked file is the one that is read even when
+//! another process replaces it by a link.
 
 use crate::Error;
 use crate::finding::Trouble;
@@ -11,8 +11,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Largest bundled file. References, scripts and fonts stay below; what is
-/// larger belongs into a download that the skill describes.
+/// Largest bundled file. References, scripts and fonts stay below.
 pub const MAX_FILE_BYTES: u64 = 8 * 1024 * 1024;
 
 /// Most files of one skill; the largest in the wild have a few hundred.
@@ -31,12 +30,12 @@ pub(crate) struct TreeFile {
     pub(crate) path: String,
 }
 
-/// What lies in a skill's folder.
+/// The files of a skill's folder.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     /// Regular files and links to such within the folder, sorted by path.
     pub(crate) files: Vec<TreeFile>,
-    /// What was passed over, and why.
+    /// Skipped files, and the reasons.
     pub(crate) troubles: Vec<(PathBuf, Trouble)>,
     total: u64,
     max_files: usize,
@@ -44,10 +43,10 @@ pub(crate) struct Tree {
     full: bool,
 }
 
-/// Which names a walk leaves out.
+/// Selects the names that a walk skips.
 pub(crate) type LeaveOut = fn(&str) -> bool;
 
-/// Hidden files and folders, which no skill shows to an agent.
+/// Hidden files and folders.
 pub(crate) fn hidden(name: &str) -> bool {
     name.starts_with('.')
 }
@@ -172,7 +171,7 @@ pub(crate) fn sorted_entries(folder: &Path, limit: usize) -> io::Result<Vec<fs::
     Ok(entries)
 }
 
-/// Where a path leads, if that is below the folder.
+/// The canonical path, if it is below the folder.
 pub(crate) fn inside(folder: &Path, path: &Path) -> Result<PathBuf, Trouble> {
     match fs::canonicalize(path) {
         Ok(real) if real.starts_with(folder) => Ok(real),

@@ -1,24 +1,24 @@
-//! What this crate can fail with.
+//! Errors.
 
 use crate::Finding;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What this crate can fail with; every message may be shown to a model.
+/// An error of this crate; a model may see the message.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A name that tries to be a path.
     #[error("{0:?} cannot name a skill: a name has no `..`, `/` or `\\`")]
     BadName(String),
-    /// There is such a skill, and this agent may not use it: a security event.
+    /// The agent may not use the skill: a security event.
     #[error(
         "the skill {0:?} is not in the scope of this agent: add it to the agent's file to allow it"
     )]
     OutOfScope(String),
-    /// A skill of a folder that somebody else may have written: trust it once you have read it.
+    /// A skill of an untrusted project: read it, then trust it.
     #[error(
-        "the skill {name:?} is the project's, and nobody has trusted that folder: the owner can, \
-         with `crabtalk trust add {}`",
+        "the skill {name:?} belongs to an untrusted project: the owner can trust it with \
+         `crabtalk trust add {}`",
         project.display()
     )]
     Untrusted {
@@ -27,30 +27,30 @@ pub enum Error {
         /// The folder to trust.
         project: PathBuf,
     },
-    /// There is such a skill, and what is in its folder may not be loaded; mend what is found.
+    /// The skill has errors: fix the findings.
     #[error("the skill {name:?} cannot be loaded: {}", join(findings))]
     Refused {
         /// The skill.
         name: String,
-        /// All that is wrong with it.
+        /// The findings.
         findings: Vec<Finding>,
     },
-    /// The list of what is trusted is wrong, and no half of it counts: mend it.
+    /// The trust file is invalid and ignored as a whole: fix it.
     #[error("{} {reason}", file.display())]
     Broken {
-        /// Which file.
+        /// The file.
         file: PathBuf,
-        /// What is wrong and what to do.
+        /// The problem and the remedy.
         reason: String,
     },
-    /// The system refuses a file or a folder, mostly for want of rights.
+    /// The system refuses a file or a folder, mostly for missing rights.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was attempted.
+        /// The attempted action.
         action: &'static str,
-        /// Which file or folder.
+        /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }

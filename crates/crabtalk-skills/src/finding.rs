@@ -1,31 +1,31 @@
-//! What is wrong, where, and what would be right.
+//! Problems of skills, with position and remedy.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// How much a finding matters.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Against no rule, yet better otherwise.
+    /// A recommendation.
     Advice,
-    /// Against the format; the skill loads all the same.
+    /// A violation of the format; the skill is loaded.
     Wrong,
-    /// The skill, or the file named, is not used.
+    /// The skill or the file is not used.
     Refused,
 }
 
-/// Something about a skill that its author ought to know.
+/// A problem of a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// How much it matters.
+    /// Its severity.
     pub level: Level,
     /// The file or folder.
     pub file: PathBuf,
     /// The line in the file, from 1.
     pub line: Option<usize>,
-    /// What is wrong.
+    /// The problem.
     pub what: String,
-    /// What would be right.
+    /// The remedy.
     pub right: String,
 }
 
@@ -51,7 +51,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// A finding that does not know its file yet.
+/// A finding without its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Trouble {
     pub(crate) what: String,

@@ -1,7 +1,7 @@
 //! The text of a `SKILL.md`: frontmatter and prompt, by agentskills.io.
 //!
-//! One pass serves both judgements: what it finds wrong fails a check and is a
-//! warning when loading. Invariant: any text gives a document or a refusal.
+//! Findings fail a check and are
+//! warnings when loading. Invariant: any text gives a document or a refusal.
 
 mod field;
 
@@ -14,15 +14,14 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Largest `SKILL.md`. The format recommends 5,000 tokens for it, and all of
-/// it goes to the model; more than this cannot be meant.
+/// Largest `SKILL.md`. The format recommends 5,000 tokens, and all of
+/// it is sent to the model.
 pub const MAX_SKILL_BYTES: u64 = 1024 * 1024;
 
 /// Largest frontmatter: a description has 1,024 characters at most.
 pub const MAX_FRONTMATTER_BYTES: usize = 64 * 1024;
 
-/// Six fields and some metadata need a few dozen values and two levels, other
-/// agents' extensions five or so; anchors are hardly needed at all.
+/// Six fields and some metadata need a few dozen values and two levels.
 const BOUNDS: Bounds = Bounds {
     nodes: 2_000,
     depth: 16,
@@ -32,7 +31,7 @@ const BOUNDS: Bounds = Bounds {
 /// Longest body in lines that the format recommends.
 const ADVISED_LINES: usize = 500;
 
-/// What a `SKILL.md` says.
+/// The content of a `SKILL.md`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Document {
     pub(crate) name: Option<String>,
@@ -45,7 +44,7 @@ pub(crate) struct Document {
     pub(crate) body: String,
 }
 
-/// The two parts of a text, and on which line of it the YAML begins.
+/// The two parts of a text, and the lines before the YAML.
 struct Parts<'a> {
     front: Option<&'a str>,
     lines_before: usize,
@@ -160,8 +159,8 @@ fn split<'a>(text: &'a str, judge: &mut Judge<'_>) -> Result<Parts<'a>, Trouble>
     }
 }
 
-/// Reads the frontmatter; failing that, once more with quotes around values
-/// that lack them, the one mistake that is common in skills written elsewhere.
+/// Reads the frontmatter; if it is invalid, once more with quotes around values
+/// that lack them, a common mistake in skills of other agents.
 fn read_yaml(front: &str, judge: &mut Judge<'_>) -> Result<Vec<Field>, yaml::Invalid> {
     let invalid = match fields(front) {
         Ok(fields) => return Ok(fields),
@@ -197,8 +196,8 @@ fn line(invalid: &yaml::Invalid) -> usize {
     invalid.at.map_or(1, |at| at.line)
 }
 
-/// Puts quotes around plain values that hold `: ` or end in a colon; `None`
-/// when there are none.
+/// Puts quotes around plain values that contain `: ` or end in a colon; `None`
+/// without such values.
 fn quote_values(front: &str) -> Option<String> {
     let mut changed = false;
     let lines: Vec<Cow<'_, str>> = front
@@ -216,7 +215,7 @@ fn quote_values(front: &str) -> Option<String> {
 
 fn needs_quotes(key: &str, value: &str) -> bool {
     let key_like = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    // Anchors, aliases, tags, flow and block values are left as they are.
+    // Anchors, aliases, tags, flow and block values are kept.
     let plain = !value.starts_with([
         '\'', '"', '|', '>', '[', '{', '&', '*', '!', '#', '%', '@', '`',
     ]);

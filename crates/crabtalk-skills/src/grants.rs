@@ -1,9 +1,8 @@
-//! What the tools in `allowed-tools` mean once a skill is trusted: its author's
-//! words, with the files that they name made the skill's own.
+//! The rules that `allowed-tools` grants to a trusted skill, with absolute paths
+//! of the skill's files.
 //!
-//! Invariants: a file that a command names is one of those that were trusted,
-//! by its whole path, never one that happens to have the same name where a run
-//! works; what cannot be read exactly grants nothing.
+//! Invariants: a file in a command is a trusted one, by its absolute path, never one of the same name in the working
+//! folder; an ambiguous entry grants nothing.
 
 use crate::tools::{self, ToolPattern};
 use std::path::Path;
@@ -11,12 +10,12 @@ use std::path::Path;
 /// Rules of one entry: a glob may name many files of a skill.
 const MAX_RULES: usize = 64;
 
-/// What trusting a skill lets its runs do without asking.
+/// The calls that runs of a trusted skill may make without asking.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Grants {
-    /// The rules, as the gate has them.
+    /// The rules of the gate.
     pub rules: Vec<ToolPattern>,
-    /// Entries that grant nothing, in the author's words.
+    /// Entries that grant nothing.
     pub ignored: Vec<String>,
 }
 
@@ -37,7 +36,7 @@ pub(crate) fn grants(allowed: &[String], folder: &Path, files: &[String]) -> Gra
     grants
 }
 
-/// The rules that one stands for; `None` where it cannot be told.
+/// The rules of one entry; `None` if they are ambiguous.
 fn own(rule: ToolPattern, folder: &Path, files: &[String]) -> Option<Vec<ToolPattern>> {
     let patterns = match (rule.tool.as_str(), &rule.pattern) {
         ("bash", Some(pattern)) => commands(pattern, folder, files)?,
@@ -46,7 +45,7 @@ fn own(rule: ToolPattern, folder: &Path, files: &[String]) -> Option<Vec<ToolPat
             let named: Vec<String> = matching(pattern, files)
                 .map(|f| whole(folder, f))
                 .collect::<Option<_>>()?;
-            // One that names nothing of the skill's speaks of where a run works.
+            // A pattern without a file of the skill applies to the working folder.
             if named.is_empty() {
                 vec![pattern.to_owned()]
             } else {
@@ -65,7 +64,7 @@ fn own(rule: ToolPattern, folder: &Path, files: &[String]) -> Option<Vec<ToolPat
 
 /// A pattern of commands, with each file of the skill's by its whole path.
 fn commands(pattern: &str, folder: &Path, files: &[String]) -> Option<Vec<String>> {
-    // Where quoting decides what a word is, nothing is certain.
+    // Quoting makes words ambiguous.
     if pattern.contains(['\'', '"', '\\', '$', '`']) {
         return None;
     }
@@ -86,7 +85,7 @@ fn commands(pattern: &str, folder: &Path, files: &[String]) -> Option<Vec<String
     Some(whole_patterns)
 }
 
-/// What a word of a command may be.
+/// The possible values of one word in a command.
 fn choices(word: &str, is_last: bool, folder: &Path, files: &[String]) -> Option<Vec<String>> {
     let names_file = |word: &str| files.iter().any(|file| file == word);
     let stem = word.trim_start_matches("./");
@@ -102,7 +101,7 @@ fn choices(word: &str, is_last: bool, folder: &Path, files: &[String]) -> Option
     for file in matching(stem, files) {
         let file = whole(folder, file)?;
         if open {
-            // The star was for arguments, and not for the rest of a path.
+            // The star applies to arguments, not to the rest of a path.
             choices.push(format!("{file} *"));
         }
         choices.push(file);
@@ -126,8 +125,7 @@ fn matching<'f>(pattern: &'f str, files: &'f [String]) -> impl Iterator<Item = &
         .filter(move |file| crabtalk_domain::glob_matches(pattern, file))
 }
 
-/// A file's whole path, if that can stand in a pattern and in a command as it
-/// is.
+/// A file's absolute path, if it needs no quotes in patterns and commands.
 fn whole(folder: &Path, file: &str) -> Option<String> {
     let path = format!("{}/{file}", folder.to_str()?);
     let plain =
@@ -155,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_the_skills_own() {
+    fn files_are_those_of_the_skill() {
         let run = ["bash(/k/s/scripts/run.sh *)", "bash(/k/s/scripts/run.sh)"];
         check("Bash(scripts/run.sh*)", &run);
         check("bash(./scripts/run.sh*)", &run);
@@ -183,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_file_stays_as_it_is() {
+    fn entries_without_files_are_kept() {
         check("Bash(git:*)", &["bash(git)", "bash(git *)"]);
         check("Bash(git status*)", &["bash(git status*)"]);
         check("Bash(/usr/bin/jq *)", &["bash(/usr/bin/jq *)"]);
@@ -194,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_somebody_elses_grants_nothing() {
+    fn ambiguous_entries_grant_nothing() {
         for entry in [
             "Bash(scripts/other.sh*)",
             "Bash(scripts/../../x/run.sh)",
@@ -212,6 +210,6 @@ mod tests {
             Path::new("/k"),
             &files,
         );
-        assert_eq!(grants.rules.len(), 1, "a name with a gap is no word");
+        assert_eq!(grants.rules.len(), 1, "a name with a space is not a word");
     }
 }

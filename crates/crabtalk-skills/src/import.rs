@@ -1,66 +1,65 @@
-//! Skills of other agents, taken over as a copy.
+//! Copies skills of other agents.
 //!
 //! Invariants: a skill is copied whole or not at all, under a hidden name until
-//! it is complete; what lies there already stays, unless the caller says
-//! otherwise; only the bytes of regular files are copied, no links.
+//! it is complete; existing skills are replaced on request only; only regular files are copied, no links.
 
 use crate::disk::{self, MAX_FILE_BYTES};
 use crate::finding::{Finding, Level};
 use crate::scan::scan;
-use crate::skill::{SkillSource, folder_name, manifest, read};
+use crate::skill::{SkillSource, folder_name, manifest};
 use crate::{Error, load, system};
 use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// What no copy needs: histories, and what programs leave behind.
+/// Skipped files: histories and caches.
 const LEFT_OUT: [&str; 4] = [".git", ".DS_Store", "__pycache__", "node_modules"];
 
-/// What unfinished copies are called; hidden, so that no scan sees them.
+/// The prefix of unfinished copies; hidden from scans.
 const UNFINISHED: &str = ".importing-";
 
-/// What an import came to.
+/// The outcome of an import.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ImportReport {
-    /// Skills that are there now.
+    /// The copied skills.
     pub copied: Vec<Copied>,
-    /// Skills that were left, and why.
+    /// The skipped skills.
     pub skipped: Vec<NotCopied>,
-    /// What else was passed over on the way.
+    /// Findings of the scan.
     pub findings: Vec<Finding>,
 }
 
 /// A skill that was copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Copied {
-    /// By which it is called now.
+    /// Its name.
     pub name: String,
-    /// Where it was.
+    /// The original folder.
     pub from: PathBuf,
-    /// Where the copy is.
+    /// The copy.
     pub to: PathBuf,
-    /// How many files it has.
+    /// The number of files.
     pub files: usize,
-    /// Whether it took the place of one that was there.
+    /// Whether it replaced an existing skill.
     pub replaced: bool,
-    /// What is wrong with it; it works all the same.
+    /// Its warnings.
     pub warnings: Vec<Finding>,
 }
 
 /// A skill that was not copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotCopied {
-    /// Where it is.
+    /// Its folder.
     pub from: PathBuf,
-    /// Why it was left out.
+    /// The reason.
     pub reason: String,
-    /// Whether it would be there now, had the system let it be copied.
+    /// Whether the system refused the copy.
     pub failed: bool,
 }
 
-/// Why a skill was not copied.
+/// The reason why a skill was not copied.
 enum Why {
-    /// It is no good, or its name is taken.
+    /// It is invalid, or its name is taken.
     Unfit(String),
     /// The system refused to copy it.
     Refused(String),
@@ -86,14 +85,13 @@ pub fn import(from: &Path, to: &Path, replace: bool) -> Result<ImportReport, Err
     };
     let mut folders: Vec<PathBuf> = Vec::new();
     for folder in found.folders {
-        // What lies within a skill is copied with it.
+        // Skills within a skill are copied with it.
         if !folders.iter().any(|outer| folder.starts_with(outer)) {
             folders.push(folder);
         }
     }
-    let mut taken = taken_names(&to);
     for folder in folders {
-        match import_one(&folder, &to, &mut taken, replace) {
+        match import_one(&folder, &to, &report.copied, replace) {
             Ok(copied) => report.copied.push(copied),
             Err(why) => {
                 let (reason, failed) = match why {
@@ -111,63 +109,30 @@ pub fn import(from: &Path, to: &Path, replace: bool) -> Result<ImportReport, Err
     Ok(report)
 }
 
-/// A name in use: by which folder, and whether this import put it there.
-struct Taken {
-    name: String,
-    folder: PathBuf,
-    ours: bool,
-}
-
-/// What is called how already: skills, wherever below they lie, and whatever
-/// else stands in the way.
-fn taken_names(to: &Path) -> Vec<Taken> {
-    let skills = scan(to).folders.into_iter().map(|folder| Taken {
-        name: match read(&folder, SkillSource::Home) {
-            Ok(read) => read.summary.name,
-            Err(_) => folder_name(&folder).to_owned(),
-        },
-        folder,
-        ours: false,
-    });
-    let mut taken: Vec<Taken> = skills.collect();
-    for entry in fs::read_dir(to).into_iter().flatten().flatten() {
-        let (name, folder) = (entry.file_name(), entry.path());
-        if let Some(name) = name.to_str()
-            && !taken.iter().any(|t| t.folder == folder)
-        {
-            taken.push(Taken {
-                name: name.to_owned(),
-                folder,
-                ours: false,
-            });
-        }
-    }
-    taken
-}
-
-/// Whether a skill may be put under a name, and which entry it then replaces.
-fn may_take(
+/// The folder that a copy replaces, if there is one.
+fn replaced(
     name: &str,
     folder: &Path,
     to: &Path,
-    taken: &[Taken],
+    copied: &[Copied],
     replace: bool,
-) -> Result<Option<usize>, String> {
-    let Some(at) = taken.iter().position(|t| t.name.eq_ignore_ascii_case(name)) else {
+) -> Result<Option<PathBuf>, String> {
+    let entries = fs::read_dir(to).into_iter().flatten().flatten();
+    let mut paths = entries.map(|entry| entry.path());
+    let Some(there) = paths.find(|path| folder_name(path).eq_ignore_ascii_case(name)) else {
         return Ok(None);
     };
-    let there = &taken[at];
-    let place = there.folder.display();
-    if there.folder == folder {
-        return Err("it is that skill already".to_owned());
+    let place = there.display();
+    if there == folder {
+        return Err("it is the same folder".to_owned());
     }
-    if there.ours {
+    if copied.iter().any(|copy| copy.to == there) {
         return Err(format!(
             "a second skill named `{name}`; the first was copied"
         ));
     }
-    // A folder that is no skill itself may hold others.
-    if there.folder.parent() != Some(to) || manifest(&there.folder).is_none() {
+    // A folder without a SKILL.md may contain skills.
+    if manifest(&there).is_none() {
         return Err(format!(
             "`{name}` is taken by {place}, which is not replaced; move it away by hand"
         ));
@@ -177,18 +142,13 @@ fn may_take(
             "there is `{name}` already in {place}; say to replace it, or rename one"
         ));
     }
-    Ok(Some(at))
+    Ok(Some(there))
 }
 
-fn import_one(
-    folder: &Path,
-    to: &Path,
-    taken: &mut Vec<Taken>,
-    replace: bool,
-) -> Result<Copied, Why> {
+fn import_one(folder: &Path, to: &Path, copied: &[Copied], replace: bool) -> Result<Copied, Why> {
     let skill = load(folder, SkillSource::External).map_err(|e| e.to_string())?;
     let name = skill.summary.name;
-    let there = may_take(&name, folder, to, taken, replace)?;
+    let old = replaced(&name, folder, to, copied, replace)?;
     let tree = disk::tree(folder, |name| LEFT_OUT.contains(&name));
     if !tree.troubles.is_empty() {
         let all: Vec<String> = tree
@@ -198,19 +158,10 @@ fn import_one(
             .collect();
         return Err(all.join("; ").into());
     }
-    let old = there.map(|at| taken[at].folder.clone());
     let paths: Vec<String> = tree.files.into_iter().map(|file| file.path).collect();
     let target = to.join(&name);
     copy_whole(folder, &paths, &target, old.as_deref())
         .map_err(|e| Why::Refused(format!("cannot be copied to {}: {e}", target.display())))?;
-    if let Some(at) = there {
-        taken.remove(at);
-    }
-    taken.push(Taken {
-        name: name.clone(),
-        folder: target.clone(),
-        ours: true,
-    });
     Ok(Copied {
         name,
         from: folder.to_owned(),
@@ -240,9 +191,9 @@ fn copy_whole(from: &Path, paths: &[String], target: &Path, old: Option<&Path>) 
     if let Some(old) = old
         && fs::rename(&aside, old).is_err()
     {
-        // Rather a stray folder than the user's skill gone.
+        // A stray folder is better than a lost skill.
         let kept = unfinished.keep();
-        let text = format!("{e}; what was there is in {}", kept.display());
+        let text = format!("{e}; the replaced skill is in {}", kept.display());
         return Err(io::Error::other(text));
     }
     Err(e)

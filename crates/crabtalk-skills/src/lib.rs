@@ -3,20 +3,18 @@
 //! SKILL-2).
 //!
 //! ```text
-//! format    the text of a SKILL.md: frontmatter and prompt, judged line by line
-//! skill     one folder: its SKILL.md and the files it brings
-//! check     the strict judgement, for authors
-//! library   which skills there are: order, duplicates, hot reload, scope
-//! block     what reaches the model: `<skill>` blocks and arguments
+//! format    the text of a SKILL.md: frontmatter and prompt
+//! skill     one folder: its SKILL.md and its files
+//! check     the strict check, for authors
+//! library   the list of skills: order, duplicates, hot reload, scope
+//! block     `<skill>` blocks and arguments for the model
 //! trust     content hashes, state/trust.toml, pre-approved tools
-//! import    skills of other agents, as a copy
+//! import    copies of other agents' skills
 //! ```
 //!
-//! Invariants: nothing here reads the environment, the clock of a run or the
-//! network; every file is opened without following a link out of its skill's
-//! folder and read within a limit; YAML has a budget; what is wrong is named
-//! with file and line. Scope is a closure of the caller's and is asked about
-//! the name a skill has, never about the text that asked for it (GATE-1).
+//! Invariants: every file is opened without following a link out of its skill's
+//! folder and read within a limit; YAML has a budget; findings name
+//! file and line. The caller's scope is checked with a skill's real name (GATE-1).
 //!
 //! All functions block on the disk: call them off the reactor.
 

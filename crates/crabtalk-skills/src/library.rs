@@ -1,12 +1,9 @@
-//! Which skills there are, and the way from a name to one of them.
+//! The list of skills, and the lookup by name.
 //!
-//! Invariants: folders count in their order and the first skill of a name wins,
-//! ignoring case; a project's skills come last, so that a checkout never takes
-//! the place of what the user installed; and they count only where an owner has
-//! trusted the folder, so that what a checkout says of them is read by nobody
-//! before. What is handed out was read from disk
-//! by that very call. The cache only spares parsing: the folders are walked
-//! every time.
+//! Invariants: the first skill of a name wins, in the order of folders and
+//! ignoring case; a project's skills come last, so that a checkout never replaces installed skills, and are used only
+//! if an owner trusted the folder. A returned skill was read from disk by that call. The cache only saves parsing: the
+//! folders are walked every time.
 
 mod catalog;
 
@@ -24,34 +21,31 @@ const MAX_QUERY_CHARS: usize = 256;
 /// A folder of skills.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folder {
-    /// Where it is; it need not be there.
+    /// Its path; it may be missing.
     pub path: PathBuf,
-    /// What its skills may claim.
+    /// The origin of its skills.
     pub source: SkillSource,
 }
 
-/// The skills in reach, and what is wrong around them.
+/// The skills in scope, and warnings.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Listing {
     /// In the order of their folders.
     pub skills: Vec<SkillSummary>,
-    /// Refused skills, duplicates, links and whatever the skills' own files
-    /// have wrong.
+    /// Refused skills, duplicates, links and problems in the skills' files.
     pub warnings: Vec<Finding>,
-    /// Files and folders that it was made from, some of which need not be
-    /// there: while none of them changes, neither does the listing.
+    /// The files and folders that it depends on, also missing ones.
     pub looked_at: Vec<PathBuf>,
-    /// How many skills of the project are left out because nobody has trusted
-    /// its folder.
+    /// The number of skills of an untrusted project.
     pub untrusted: usize,
 }
 
-/// What a name or a piece of one leads to.
+/// The outcome of a lookup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lookup {
-    /// The skill of that name.
+    /// The skill with the name.
     Skill(Box<Skill>),
-    /// No skill has that name; these have it in their name or description.
+    /// The skills with the text in their name or description.
     Matches(Vec<SkillSummary>),
 }
 
@@ -60,11 +54,11 @@ pub enum Lookup {
 pub struct Slash {
     /// The skill.
     pub skill: Skill,
-    /// The message that the agent gets in place of the one that was sent.
+    /// The message for the agent in place of the sent one.
     pub text: String,
 }
 
-/// All skills of a node. Sharing it costs nothing: it has no state but a cache.
+/// All skills of a node.
 #[derive(Debug)]
 pub struct Library {
     folders: RwLock<Arc<[Folder]>>,
@@ -82,14 +76,14 @@ impl Library {
         }
     }
 
-    /// The same, in which skills of a project count only once that is trusted.
+    /// Uses skills of a project only if it is trusted.
     #[must_use]
     pub fn trusting(mut self, trust: TrustFile) -> Self {
         self.trust = Some(trust);
         self
     }
 
-    /// Looks in other folders from now on.
+    /// Replaces the folders.
     pub fn look_in(&self, folders: Vec<Folder>) {
         let mut held = self.folders.write().unwrap_or_else(PoisonError::into_inner);
         *held = folders.into();
@@ -109,13 +103,13 @@ impl Library {
         catalog.into()
     }
 
-    /// Everything there is, trusted or not, for a person to see.
+    /// All skills, also untrusted ones, for a person.
     pub fn list_all(&self, cwd: Option<&Path>) -> Listing {
         self.on_disk(cwd).0.into()
     }
 
-    /// What an agent asked for: the skill of that name, else those that have
-    /// the text in name or description; all of them when it is empty.
+    /// The skill with the name, else those with
+    /// the text in name or description; all skills for an empty text.
     pub fn find(
         &self,
         query: &str,
@@ -137,9 +131,8 @@ impl Library {
         Ok(Lookup::Matches(named))
     }
 
-    /// A message that begins with `/name` of a skill, made into what the agent
-    /// gets: the skill's block and the arguments. `None` for any other text,
-    /// which goes to the agent as it is.
+    /// Expands a message that begins with `/name` of a skill to the skill's block and the arguments.
+    /// `None` for any other text.
     pub fn resolve_slash(
         &self,
         text: &str,
@@ -166,8 +159,7 @@ impl Library {
         let (mut catalog, project) = self.on_disk(cwd);
         if let (Some(file), Some(project)) = (&self.trust, project) {
             catalog.looked_at.push(file.path().to_owned());
-            // What is not understood trusts nothing; whoever asks for trust
-            // itself says so.
+            // An invalid file trusts nothing; the trust commands report it.
             let trust = file.load().unwrap_or_default();
             catalog.leave_out(&project, &|folder| trust.reaches(folder));
         }

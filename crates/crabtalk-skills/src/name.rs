@@ -1,11 +1,11 @@
-//! What a skill may be called.
+//! Names of skills.
 
 use crate::finding::Trouble;
 
 /// Longest name, in bytes (CONV-2) and in characters (agentskills.io).
 const MAX_NAME: usize = 64;
 
-/// Whether this can name a skill: `[A-Za-z0-9][A-Za-z0-9_-]{0,63}` (CONV-2).
+/// Whether it is a valid name: `[A-Za-z0-9][A-Za-z0-9_-]{0,63}` (CONV-2).
 pub fn is_name(name: &str) -> bool {
     let mut bytes = name.bytes();
     let first = bytes.next().is_some_and(|b| b.is_ascii_alphanumeric());
@@ -14,7 +14,7 @@ pub fn is_name(name: &str) -> bool {
         && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
 }
 
-/// What the format holds against a name, which is stricter than ours.
+/// The violation of the format's rule, which is stricter than ours.
 pub(crate) fn strict_trouble(name: &str) -> Option<Trouble> {
     let right = format!("for example `{}`", suggest(name));
     let count = name.chars().count();
@@ -39,7 +39,7 @@ pub(crate) fn strict_trouble(name: &str) -> Option<Trouble> {
     Some(Trouble::new(what, right))
 }
 
-/// A name of the right form that is close to this one.
+/// A valid name that is similar to this one.
 pub(crate) fn suggest(name: &str) -> String {
     let mut out = String::new();
     for c in name.chars().flat_map(char::to_lowercase) {
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn the_format_is_stricter_and_says_what_would_be_right() {
+    fn strict_rule_suggests_a_valid_name() {
         let long = "a".repeat(65);
         for (name, what, right) in [
             ("pdf-processing", "", ""),

@@ -1,7 +1,7 @@
-//! Where skills lie below a folder.
+//! Finds skills below a folder.
 //!
-//! Invariant: links are not followed, and depth, folders and entries are
-//! bounded, so that a strange tree costs little.
+//! Invariant: links are not followed; depth, folders and entries are
+//! bounded.
 
 use crate::disk;
 use crate::finding::{Finding, Level, Trouble};
@@ -12,29 +12,29 @@ use std::path::{Path, PathBuf};
 /// Levels below the root: a category or two above the skill, and some spare.
 const MAX_DEPTH: usize = 6;
 
-/// Folders looked into, so that `skills import ~` ends.
+/// Scanned folders, so that `skills import ~` ends.
 const MAX_FOLDERS: usize = 2_000;
 
 /// Entries of one folder.
 const MAX_ENTRIES: usize = 5_000;
 
-/// Findings that anybody reads.
+/// Findings of one scan.
 const MAX_FINDINGS: usize = 100;
 
-/// Folders of a skill that hold its own matter, templates of skills among it.
+/// Folders of a skill that may contain templates of skills.
 const RESOURCES: [&str; 3] = ["scripts", "references", "assets"];
 
-/// Where other people's packages lie.
+/// The folder of installed packages.
 const PACKAGES: &str = "node_modules";
 
-/// What a scan came upon.
+/// The outcome of a scan.
 #[derive(Debug, Default)]
 pub(crate) struct Scan {
     /// Folders with a `SKILL.md`, the nearest first, then by name.
     pub(crate) folders: Vec<PathBuf>,
     /// All folders that were looked into.
     pub(crate) looked_into: Vec<PathBuf>,
-    /// What was passed over, and why.
+    /// Skipped files, and the reasons.
     pub(crate) findings: Vec<Finding>,
 }
 

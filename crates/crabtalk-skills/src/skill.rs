@@ -1,4 +1,4 @@
-//! One skill: its folder, its `SKILL.md` and the files it brings.
+//! One skill: its folder, its `SKILL.md` and its files.
 
 use crate::disk;
 use crate::finding::{Finding, Level, Trouble};
@@ -8,56 +8,56 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// How the file is called.
+/// The name of the file.
 pub(crate) const MANIFEST: &str = "SKILL.md";
 
-/// A spelling that is wrong and understood.
+/// An accepted misspelling.
 const LOWER_MANIFEST: &str = "skill.md";
 
-/// Where a skill comes from, which decides what it may claim (SKILL-2).
+/// The origin of a skill, which decides about its rights (SKILL-2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SkillSource {
     /// `config/skills` of the home.
     Home,
-    /// `.crabtalk/skills` of a run's cwd: whoever wrote the project wrote it.
+    /// `.crabtalk/skills` of a run's cwd, written by the project's authors.
     Project,
     /// A folder of another agent.
     External,
 }
 
-/// What a list shows of a skill.
+/// A skill in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillSummary {
-    /// By which it is called: its folder's, or where that is no name
-    /// (CONV-2), the one in its frontmatter.
+    /// Its name: its folder's, or the one in its frontmatter if the folder's is not a valid name
+    /// (CONV-2).
     pub name: String,
-    /// What it does and when to use it.
+    /// Its purpose.
     pub description: String,
     /// Its folder, canonical.
     pub folder: PathBuf,
-    /// Where it comes from.
+    /// Its origin.
     pub source: SkillSource,
 }
 
-/// A skill as it was on disk when it was loaded.
+/// A loaded skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skill {
-    /// What a list shows of it.
+    /// Its summary.
     pub summary: SkillSummary,
     /// The prompt.
     pub body: String,
-    /// License, as its author put it.
+    /// Its license.
     pub license: Option<String>,
-    /// What it needs to run, as its author put it.
+    /// Its requirements.
     pub compatibility: Option<String>,
-    /// Whatever its author noted.
+    /// Its metadata.
     pub metadata: BTreeMap<String, String>,
-    /// Tools that it wants pre-approved, in its author's words; see
+    /// Tools to pre-approve, as written; see
     /// [`Trust::preapproved`](crate::Trust::preapproved).
     pub allowed_tools: Vec<String>,
-    /// The files it brings.
+    /// Its files.
     pub files: Files,
-    /// What is wrong with it.
+    /// Its warnings.
     pub warnings: Vec<Finding>,
 }
 
@@ -66,12 +66,11 @@ pub struct Skill {
 pub struct Files {
     /// Paths relative to its folder, with `/`, sorted.
     pub paths: Vec<String>,
-    /// Files that are not used, and why.
+    /// Unused files, and the reasons.
     pub findings: Vec<Finding>,
 }
 
-/// Loads the skill in a folder. What is wrong is in its warnings, as long as
-/// it can be used at all.
+/// Loads the skill in a folder. Problems of a usable skill are in its warnings.
 pub fn load(folder: &Path, source: SkillSource) -> Result<Skill, Error> {
     let folder = disk::canonical_folder(folder)?;
     let read = read(&folder, source).map_err(|findings| Error::Refused {
@@ -94,7 +93,7 @@ pub fn load(folder: &Path, source: SkillSource) -> Result<Skill, Error> {
     })
 }
 
-/// A `SKILL.md` that can be used, and what is to be said about it.
+/// A usable `SKILL.md` and its findings.
 pub(crate) struct Read {
     pub(crate) summary: SkillSummary,
     pub(crate) document: Document,
@@ -137,7 +136,7 @@ pub(crate) fn read(folder: &Path, source: SkillSource) -> Result<Read, Vec<Findi
     }
 }
 
-/// The name a skill is called by, if there is any.
+/// The name of a skill, if it has a valid one.
 fn judge_name(
     folder: &Path,
     file: &Path,
@@ -177,7 +176,7 @@ fn judge_name(
     stated.map(str::to_owned)
 }
 
-/// Under which spelling a folder has a `SKILL.md`; a link counts.
+/// The name of the `SKILL.md` in a folder; a link counts.
 pub(crate) fn manifest(folder: &Path) -> Option<&'static str> {
     [MANIFEST, LOWER_MANIFEST]
         .into_iter()
@@ -203,7 +202,7 @@ pub(crate) fn files_of(folder: &Path) -> Files {
         findings: tree
             .troubles
             .into_iter()
-            // What is wrong with the SKILL.md itself was said when it was read.
+            // Problems of the SKILL.md itself were reported when it was read.
             .filter(|(path, _)| {
                 Some(path.as_path()) != manifest(folder).map(|m| folder.join(m)).as_deref()
             })

@@ -31,8 +31,7 @@ pub(crate) fn open_real(folder: &Path, real: &Path) -> io::Result<File> {
     Ok(File::from(at))
 }
 
-/// A file that processes take turns by, for its owner alone, made where it is
-/// missing. Should it be a pipe, nobody is waited for.
+/// Opens or creates a lock file for its owner alone, without blocking on a pipe.
 pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .create(true)
@@ -43,7 +42,7 @@ pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// A file that was not there, for its owner alone.
+/// Creates a new file for its owner alone.
 pub(crate) fn create_private(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .write(true)
@@ -52,18 +51,18 @@ pub(crate) fn create_private(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Whether it runs is kept; ownership and special bits are not.
+/// Copies the executable bit only.
 pub(crate) fn copy_mode(of: &Metadata, to: &File) -> io::Result<()> {
     let executable = of.permissions().mode() & 0o100;
     to.set_permissions(Permissions::from_mode(0o600 | executable))
 }
 
-/// Which file it is, and how large.
+/// Device, inode and size.
 pub(crate) fn place(metadata: &Metadata) -> [u64; 3] {
     [metadata.dev(), metadata.ino(), metadata.size()]
 }
 
-/// What changes when it does.
+/// Times of modification and change.
 pub(crate) fn times(metadata: &Metadata) -> [i64; 4] {
     [
         metadata.mtime(),
@@ -73,8 +72,7 @@ pub(crate) fn times(metadata: &Metadata) -> [i64; 4] {
     ]
 }
 
-/// When it changed, to the second. Not the time of modification, which tools
-/// set back as they like.
+/// The time of change, to the second, since tools can set the time of modification.
 pub(crate) fn changed(metadata: &Metadata) -> Option<SystemTime> {
     let changed = Duration::from_secs(u64::try_from(metadata.ctime()).ok()?);
     SystemTime::UNIX_EPOCH.checked_add(changed)

@@ -1,3 +1,3 @@
-//! What holds of the crate as a whole, whatever it is given.
+//! Tests with random input.
 
 mod fuzz;

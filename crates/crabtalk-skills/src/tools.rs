@@ -1,15 +1,15 @@
-//! Tools that a skill names in `allowed-tools`, in its words and in ours.
+//! The entries of `allowed-tools` as rules of the gate.
 //!
-//! Invariant: what cannot be read exactly pre-approves nothing.
+//! Invariant: an ambiguous entry pre-approves nothing.
 
 use std::fmt;
 
 /// A tool that a trusted skill pre-approves, in the form of a permission rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolPattern {
-    /// The tool's name as the gate knows it.
+    /// The tool's name at the gate.
     pub tool: String,
-    /// The commands or paths; all of them when there is none.
+    /// The commands or paths; `None` for all.
     pub pattern: Option<String>,
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn split(list: &str) -> Vec<String> {
     out
 }
 
-/// The rules that an entry of `allowed-tools` stands for; empty when it is
+/// The rules of an entry of `allowed-tools`; empty if it is
 /// malformed.
 pub(crate) fn patterns(entry: &str) -> Vec<ToolPattern> {
     let (tool, pattern) = match entry.split_once('(') {
@@ -53,7 +53,7 @@ pub(crate) fn patterns(entry: &str) -> Vec<ToolPattern> {
             Some(_) | None => return Vec::new(),
         },
     };
-    // No star among them: it would approve tools that nobody named.
+    // A star would approve tools that are not named.
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     if tool.is_empty() || !tool.chars().all(plain) {
         return Vec::new();
@@ -63,7 +63,7 @@ pub(crate) fn patterns(entry: &str) -> Vec<ToolPattern> {
         tool: tool.clone(),
         pattern,
     };
-    // `git:*` is "git, with anything after it", which takes two of our rules.
+    // `git:*` means "git with any arguments", which needs two rules.
     match pattern.map(|p| (p, p.strip_suffix(":*"))) {
         Some((_, Some(prefix))) if tool == "bash" => match prefix.trim() {
             "" => Vec::new(),
@@ -77,7 +77,7 @@ pub(crate) fn patterns(entry: &str) -> Vec<ToolPattern> {
     }
 }
 
-/// The gate's name for a tool, where the common spelling differs.
+/// The gate's name of a tool.
 fn ours(tool: &str) -> String {
     match tool {
         "Bash" => "bash".to_owned(),

@@ -1,9 +1,9 @@
 //! What an owner has trusted: folders and skills, in `state/trust.toml`
 //! (SKILL-2, MEM-4).
 //!
-//! Invariants: a skill is trusted as it was, by the hash of all its files, so
+//! Invariants: a skill is trusted by the hash of all its files, so
 //! any change ends the trust; a file that is not understood trusts nothing and
-//! is never written over; a change leaves the rest of the file as it was.
+//! is never overwritten; a change keeps the rest of the file.
 
 mod file;
 mod hash;

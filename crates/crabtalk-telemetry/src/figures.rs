@@ -1,18 +1,17 @@
-//! What is counted from events, since this program began.
+//! Counters of events since the start of this program.
 //!
-//! Invariant: names that others choose cannot make the counts grow for ever;
-//! beyond [`MAX_NAMES`] they are counted together.
+//! Invariant: the number of labels is bounded; beyond [`MAX_NAMES`] names share one.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Agents, or tools, that are told apart.
+/// Most agents, and most tools, with counters of their own.
 const MAX_NAMES: usize = 200;
 
-/// What the rest is counted under.
+/// The label of further names.
 const OTHERS: &str = "(others)";
 
-/// Upper bounds of a run's time in seconds, from a short answer to a day's work.
+/// Upper bounds of the histogram of durations, in seconds.
 pub(crate) const BOUNDS: [f64; 8] = [1.0, 5.0, 15.0, 60.0, 300.0, 1800.0, 7200.0, 86400.0];
 
 /// How a run ended.
@@ -33,10 +32,10 @@ impl Outcome {
     }
 }
 
-/// How long runs took.
+/// The histogram of durations.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Times {
-    /// How many were within each of [`BOUNDS`].
+    /// Runs within each of [`BOUNDS`].
     pub(crate) within: [u64; BOUNDS.len()],
     pub(crate) count: u64,
     pub(crate) seconds: f64,
@@ -47,18 +46,18 @@ pub(crate) struct Times {
 pub(crate) struct Figures {
     /// Runs that ended, by agent and outcome.
     pub(crate) runs: BTreeMap<(String, Outcome), u64>,
-    /// How long they took, by agent.
+    /// Their durations, by agent.
     pub(crate) times: BTreeMap<String, Times>,
     /// Tool calls that ended, by tool, and whether they failed.
     pub(crate) tools: BTreeMap<(String, bool), u64>,
     /// Questions and approvals that were asked.
     pub(crate) asks: u64,
     pub(crate) compactions: u64,
-    /// Events that were lost on the way here, so that counts are too low.
+    /// Lost events, by which the counters are too low.
     pub(crate) missed: u64,
 }
 
-/// A name, or what stands for the rest.
+/// A name, or the label of further names.
 fn bounded(name: &str, is_known: bool, known: usize) -> &str {
     match is_known || known < MAX_NAMES {
         true => name,

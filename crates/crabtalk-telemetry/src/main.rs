@@ -1,14 +1,12 @@
-//! Tells others what the daemon does: figures for Prometheus, and a trace of
-//! each run for an OpenTelemetry collector (OPS-3).
+//! Exports metrics to Prometheus and a trace of each run to an OpenTelemetry collector
+//! (OPS-3).
 //!
-//! A program of its own, so that a daemon that nobody measures carries none of it.
-//! `settings` says who is told, `figures` counts what happens, `page` writes the
-//! counts as Prometheus reads them, `runs` makes spans of runs, `otlp` sends them,
-//! `watch` hears of everything.
+//! `settings` has the receivers, `watch` follows the daemon's events, `figures` counts
+//! them, `page` formats the counters for Prometheus, `runs` makes spans of runs, `otlp`
+//! sends them.
 //!
-//! Invariants: what was said in a conversation is told to nobody; what waits to be
-//! sent is bounded; the daemon is never waited for by whoever asks for figures
-//! longer than a few seconds.
+//! Invariants: no text of a conversation is exported; the queue of spans is bounded; a
+//! scrape waits for the daemon for a few seconds at most.
 
 mod figures;
 mod otlp;
@@ -34,6 +32,6 @@ impl Service for Telemetry {
 }
 
 fn main() -> ExitCode {
-    let component = Component::new("telemetry", "Tells Prometheus and OpenTelemetry of runs");
+    let component = Component::new("telemetry", "Exports metrics and traces of runs");
     crabtalk_component::run(Telemetry(component))
 }

@@ -1,7 +1,7 @@
 //! Sends spans to a collector: OTLP over HTTP, as JSON.
 //!
-//! Invariants: whoever hands a span over never waits; what a collector does not
-//! take in a few tries is dropped and counted in the log.
+//! Invariants: queueing a span never waits; spans that the collector does not accept
+//! after a few attempts are dropped and logged.
 
 use crate::runs::Span;
 use crate::settings::Otlp;
@@ -17,22 +17,22 @@ use std::time::Duration;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio_util::sync::CancellationToken;
 
-/// Spans that wait to be sent.
+/// Most queued spans.
 const WAITING: usize = 2048;
 
-/// Spans of one request.
+/// Most spans of one request.
 const BATCH: usize = 256;
 
-/// Until those that have come are sent.
+/// Longest wait for further spans of a request.
 const EVERY: Duration = Duration::from_secs(2);
 
-/// For a collector to take one request.
+/// Timeout of a request.
 const WITHIN: Duration = Duration::from_secs(10);
 
-/// How often one request is tried.
+/// Attempts for each request.
 const TRIES: u32 = 3;
 
-/// Where spans are handed over.
+/// The queue of spans.
 #[derive(Clone)]
 pub(crate) struct Outbox(Sender<Span>);
 
@@ -42,18 +42,18 @@ impl Outbox {
         (Self(sender), receiver)
     }
 
-    /// Hands spans over; what does not fit is dropped.
+    /// Queues spans; drops those that do not fit.
     pub(crate) fn put(&self, spans: Vec<Span>) {
         for span in spans {
             if self.0.try_send(span).is_err() {
-                tracing::warn!("a span is dropped: the collector takes too few");
+                tracing::warn!("spans dropped: the collector is too slow");
                 return;
             }
         }
     }
 }
 
-/// Sends until `stop`, and then what is left.
+/// Sends spans until `stop`, then those left in the queue.
 pub(crate) async fn send(settings: Otlp, mut spans: Receiver<Span>, stop: CancellationToken) {
     let client = Client::builder(TokioExecutor::new()).build(HttpConnector::new());
     let mut batch = Vec::new();
@@ -65,7 +65,7 @@ pub(crate) async fn send(settings: Otlp, mut spans: Receiver<Span>, stop: Cancel
             count = spans.recv_many(&mut batch, BATCH) => if count == 0 { return },
         }
         if !stopped {
-            // Others may come with them.
+            // Fills the request.
             let more = async {
                 while batch.len() < BATCH && spans.recv_many(&mut batch, BATCH).await > 0 {}
             };
@@ -79,11 +79,7 @@ pub(crate) async fn send(settings: Otlp, mut spans: Receiver<Span>, stop: Cancel
         }
         let count = batch.len();
         if let Err(error) = tried(&client, &settings, &std::mem::take(&mut batch)).await {
-            tracing::warn!(
-                error = format!("{error:#}"),
-                spans = count,
-                "spans are dropped"
-            );
+            tracing::warn!(error = format!("{error:#}"), spans = count, "spans dropped");
         }
     }
 }
@@ -123,7 +119,9 @@ async fn once(client: &Http, settings: &Otlp, body: Bytes) -> anyhow::Result<()>
     for (name, value) in &settings.headers {
         request = request.header(name, value);
     }
-    let request = request.body(Full::new(body)).context("a header is none")?;
+    let request = request
+        .body(Full::new(body))
+        .context("a configured header is invalid")?;
     let answer = tokio::time::timeout(WITHIN, client.request(request)).await;
     let answer = answer.with_context(|| format!("{url} does not answer"))?;
     let status = answer

@@ -1,10 +1,10 @@
-//! The page that Prometheus reads: the text format, version 0.0.4.
+//! Formats metrics in Prometheus's text format 0.0.4.
 
 use crate::figures::{BOUNDS, Figures};
 use crabtalk_client::{DaemonStats, Spending};
 use std::fmt::{Display, Write};
 
-/// What the page is, as HTTP says it.
+/// The content type of the page.
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 struct Page(String);
@@ -34,7 +34,7 @@ impl Page {
     }
 }
 
-/// A label's text as the format wants it.
+/// Escapes the value of a label.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\")
         .replace('"', "\\\"")
@@ -98,21 +98,21 @@ fn of_daemon(page: &mut Page, stats: &DaemonStats) {
     page.one(
         "crabtalk_failed_services",
         "gauge",
-        "Services of the daemon that do not work.",
+        "Failed services of the daemon.",
         failed("failed") + failed("pausing"),
     );
 }
 
-/// What one agent spent of something.
+/// A label and its value for an agent.
 type Amount = (&'static str, fn(&Spending) -> f64);
 
-/// A count as the format has it.
+/// A counter as a number of the format.
 #[expect(clippy::cast_precision_loss, reason = "tokens of a day are below 2^53")]
 fn count(count: u64) -> f64 {
     count as f64
 }
 
-/// What agents spent since midnight, when it begins anew: gauges.
+/// Spending of agents since midnight. These are gauges, since they are reset then.
 fn of_agents(page: &mut Page, stats: &DaemonStats) {
     let agents = || stats.spending.iter().filter(|row| row.by == "agent");
     let amounts: [(&str, &str, &[Amount]); 3] = [
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_daemon_that_does_not_answer_is_down_and_counts_stay() {
+    fn counters_stay_while_the_daemon_is_down() {
         let figures = Figures {
             asks: 3,
             ..Figures::default()

@@ -54,7 +54,7 @@ pub(crate) struct Ended {
     pub(crate) spans: Vec<Span>,
 }
 
-/// Runs whose end has not come.
+/// Open runs.
 #[derive(Debug, Default)]
 pub(crate) struct Runs(HashMap<Key, Open>);
 
@@ -66,17 +66,16 @@ fn at(event: &AgentEventMsg) -> Timestamp {
     event.timestamp.parse().unwrap_or_else(|_| Timestamp::now())
 }
 
-/// A number that nobody else has. Zero, which stands for none, is as good as
-/// impossible.
+/// A random id. Zero, which is invalid, is practically impossible.
 fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
-    // Without chance spans are merely not told apart.
+    // Without randomness spans share an id.
     let _ = getrandom::fill(&mut bytes);
     bytes
 }
 
 impl Runs {
-    /// Forgets all: their ends were lost with the daemon that ran them.
+    /// Drops all, since their daemon has ended.
     pub(crate) fn forget(&mut self) {
         self.0.clear();
     }
@@ -221,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_with_a_call_is_two_spans_of_one_trace_without_a_word_of_it() {
+    fn run_and_tool_call_are_spans_without_text() {
         let mut runs = Runs::default();
         runs.begun(&event("2026-03-01T10:00:00Z"));
         runs.calls_begun(&AgentEventMsg {

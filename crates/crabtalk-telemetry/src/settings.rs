@@ -1,4 +1,4 @@
-//! `config/telemetry.toml`: who is told.
+//! `config/telemetry.toml`: the receivers.
 
 use anyhow::{Context, ensure};
 use crabtalk_component::Home;
@@ -16,8 +16,8 @@ pub(crate) struct Settings {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Prometheus {
-    /// Where figures are asked for. Nobody is asked who they are: beyond
-    /// loopback a proxy stands before it.
+    /// The address to listen on. Clients are not authenticated: beyond the loopback a
+    /// proxy has to do that.
     pub(crate) listen: SocketAddr,
 }
 
@@ -44,13 +44,13 @@ impl Settings {
         let settings: Self = toml::from_str(text)?;
         ensure!(
             settings.prometheus.is_some() || settings.otlp.is_some(),
-            "it names nobody to tell: write [prometheus] with `listen`, or [otlp] with `endpoint`"
+            "it names no receiver: write [prometheus] with `listen`, or [otlp] with `endpoint`"
         );
         if let Some(otlp) = &settings.otlp {
             let rest = otlp.endpoint.strip_prefix("http://");
             ensure!(
                 rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/')),
-                "otlp.endpoint {:?} is no http:// address: a collector on this machine takes it further",
+                "otlp.endpoint {:?} is not an http:// address; run a collector on this machine to forward spans over TLS",
                 otlp.endpoint
             );
         }
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_would_tell_nobody_is_refused_in_words() {
+    fn settings_without_a_receiver_are_refused() {
         let error = |text| format!("{:#}", Settings::parse(text).unwrap_err());
         assert!(error("").contains("[prometheus]"));
         assert!(error("[otlp]\nendpoint = \"https://x\"").contains("http://"));

@@ -1,4 +1,4 @@
-//! Hears of every run, counts, and answers who asks.
+//! Follows the daemon's events and serves the metrics.
 
 use crate::figures::{Figures, Outcome};
 use crate::otlp::{self, Outbox};
@@ -20,10 +20,10 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-/// For the daemon to answer before its figures are left out.
+/// Timeout of the daemon; without its answer the page has only the counters.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 
-/// Between two tries to hear of runs while no daemon is there.
+/// Delay between two attempts to follow a daemon that is not running.
 const TRY_EVERY: Duration = Duration::from_secs(2);
 
 struct Telemetry {
@@ -89,7 +89,7 @@ impl Telemetry {
         self.figures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts for as long as it is asked to; a daemon that is away is waited for.
+    /// Counts events; reconnects to the daemon.
     async fn watch(&self) {
         let mut runs = Runs::default();
         loop {
@@ -101,7 +101,7 @@ impl Telemetry {
                 match news {
                     WatchNews::Event(event) => self.take(&mut runs, &event).await,
                     WatchNews::Back { missed } => {
-                        self.figures().missed += missed.unwrap_or_default();
+                        self.figures().missed += missed;
                     }
                     WatchNews::Restarted { missed } => {
                         self.figures().missed += missed;
@@ -110,7 +110,7 @@ impl Telemetry {
                     WatchNews::Lost { .. } => {}
                 }
             }
-            // Their ends may come while nobody listens.
+            // Their ends may be missed while disconnected.
             runs.forget();
             tokio::time::sleep(TRY_EVERY).await;
         }
@@ -159,7 +159,7 @@ impl Telemetry {
         }
     }
 
-    /// What a run read and wrote, as the daemon's book has it.
+    /// The tokens of a run, from the daemon's ledger.
     async fn tokens(&self, event: &AgentEventMsg) -> Option<(u64, u64)> {
         let stats = self.client.call(GetStats::default());
         let stats = tokio::time::timeout(ANSWER_WITHIN, stats)

@@ -1,4 +1,4 @@
-//! The program without a daemon: what it refuses, and what it says meanwhile.
+//! The program without a daemon.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

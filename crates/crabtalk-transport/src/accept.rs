@@ -2,74 +2,59 @@
 //!
 //! Invariants: every connection is a task of one set, which is empty when
 //! [`serve`] returns; beyond the limit a connection is refused, not queued;
-//! no accept error makes the loop spin or end; no source of connections takes
-//! what others need (see [`Crowd`]).
+//! no accept error makes the loop spin or end.
 
-use crate::conn::{self, Ended};
+use crate::conn::{self, Ended, HANDSHAKE_TIME};
 use crate::crowd::{Crowd, Source};
-use crate::half::ReadHalf;
 use bytes::BytesMut;
 use crabtalk_proto::codec::{self, FrameError};
 use crabtalk_proto::{Server, ServerMessage, Status};
 use std::future::Future;
 use std::io;
 use std::time::Duration;
-use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 /// First pause after an accept error such as a full table of files, doubling
-/// up to [`MAX_PAUSE`]. Closing connections end such a state, so it is asked
-/// again soon, but not in a loop.
+/// up to [`MAX_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 
-/// Longest pause between two accept attempts: what a person notices.
+/// Longest pause between two accept attempts.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
-/// Connections that are accepted before those that are open have their turn: a
-/// flood of new ones costs them the time of so many.
+/// Connections that are accepted before the open ones run, which bounds the delay that a flood causes.
 const IN_A_ROW: u32 = 8;
 
-/// How long writing a refusal may take. It fits into any fresh buffer.
+/// Timeout of a refusal. It fits into any fresh buffer.
 const REFUSAL_TIME: Duration = Duration::from_secs(1);
 
 /// A source of connections.
 pub trait Accept: Send {
     /// Reading half of its connections.
-    type Read: ReadHalf + 'static;
+    type Read: AsyncRead + Unpin + Send + 'static;
     /// Writing half of its connections.
     type Write: AsyncWrite + Unpin + Send + 'static;
-    /// What is known about who connects.
+    /// The known facts about a peer.
     type Peer;
+    /// Completes a connection, as by a TLS handshake.
+    type Opening: Future<Output = io::Result<(Self::Read, Self::Write)>> + Send + 'static;
 
     /// Waits for the next connection. Must be safe to cancel.
-    fn accept(
-        &mut self,
-    ) -> impl Future<Output = io::Result<Accepted<Self::Read, Self::Write, Self::Peer>>> + Send;
+    fn accept(&mut self) -> impl Future<Output = io::Result<(Self::Opening, Self::Peer)>> + Send;
 
-    /// By what a peer's connections are counted; `None` if it cannot be told.
+    /// The source by which a peer's connections are counted, if it is known.
     fn source(peer: &Self::Peer) -> Option<Source>;
-}
-
-/// A new connection.
-#[derive(Debug)]
-pub struct Accepted<R, W, P> {
-    /// Its reading half.
-    pub read: R,
-    /// Its writing half.
-    pub write: W,
-    /// Who connects.
-    pub peer: P,
 }
 
 /// Accepts connections until `shutdown`, then lets their replies drain and
 /// returns when every connection is closed.
 ///
-/// Loops that are given clones of one `crowd` share its limits.
+/// Loops with clones of one `crowd` share its limits.
 ///
 /// `session` makes the server of one connection, or refuses the peer with a
-/// status that it gets before the connection is closed. It runs in the accept
+/// status that the peer gets before the connection is closed. It runs in the accept
 /// loop, so it must be quick.
 pub async fn serve<A, S>(
     mut listener: A,
@@ -99,25 +84,31 @@ pub async fn serve<A, S>(
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok(Accepted { read, write, peer }) => {
+            Ok((opening, peer)) => {
                 pause = FIRST_PAUSE;
                 let source = A::source(&peer);
                 let place = crowd.enter(source);
                 let place = place.and_then(|place| Ok((place, session(peer)?)));
                 match place {
                     Ok((place, server)) => {
-                        let serving = conn::run(server, read, write, place, shutdown.clone());
-                        connections.spawn(serving);
+                        let shutdown = shutdown.clone();
+                        connections.spawn(async move {
+                            let (read, write) = tokio::select! {
+                                opened = open(opening) => opened?,
+                                () = shutdown.cancelled() => return Ok(()),
+                            };
+                            conn::run(server, read, write, place, shutdown).await
+                        });
                     }
                     Err(status) => {
                         if let Some(turn) = crowd.refusal() {
-                            connections.spawn(refuse(write, status, turn));
+                            connections.spawn(refuse(opening, status, turn));
                         }
                     }
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, retry_in = ?pause, "a connection could not be accepted");
+                tracing::warn!(%error, retry_in = ?pause, "cannot accept a connection");
                 tokio::select! {
                     () = shutdown.cancelled() => break,
                     () = tokio::time::sleep(pause) => {}
@@ -126,19 +117,27 @@ pub async fn serve<A, S>(
             }
         }
     }
-    // Nobody may connect any more, and the socket file goes, before replies
-    // drain: the next daemon may start meanwhile.
+    // The socket file goes before replies drain, so that the next daemon may start.
     drop(listener);
     drain(connections, crowd.limits().drain).await;
 }
 
-/// Says why before closing. A peer whose buffer does not take a short message
-/// is just closed.
-async fn refuse(
-    mut write: impl AsyncWrite + Unpin,
+async fn open<C>(opening: impl Future<Output = io::Result<C>>) -> Result<C, Ended> {
+    match tokio::time::timeout(HANDSHAKE_TIME, opening).await {
+        Ok(opened) => opened.map_err(Ended::NotOpened),
+        Err(_) => Err(Ended::Late),
+    }
+}
+
+/// Sends the reason and closes. A peer that does not take a short message
+/// is closed without.
+async fn refuse<R, W: AsyncWrite + Unpin>(
+    opening: impl Future<Output = io::Result<(R, W)>>,
     status: Status,
     _turn: OwnedSemaphorePermit,
 ) -> Result<(), Ended> {
+    // The reading half stays open, so that the peer can read the reason.
+    let (_read, mut write) = open(opening).await?;
     let mut frame = BytesMut::new();
     if codec::encode(&ServerMessage::from(status), &mut frame).is_ok() {
         let _ = tokio::time::timeout(REFUSAL_TIME, write.write_all(&frame)).await;
@@ -157,7 +156,7 @@ async fn drain(mut connections: JoinSet<Result<(), Ended>>, deadline: Duration) 
         tracing::warn!(
             open,
             ?deadline,
-            "connections were cut: their replies took too long"
+            "connections closed: their replies took too long"
         );
         connections.shutdown().await;
     }
@@ -166,21 +165,19 @@ async fn drain(mut connections: JoinSet<Result<(), Ended>>, deadline: Duration) 
 fn report(ended: Result<Result<(), Ended>, JoinError>) {
     match ended {
         Ok(Ok(())) => {}
-        Ok(Err(Ended::Gone)) => tracing::debug!("a client went away before its reply was complete"),
         Ok(Err(Ended::Frame(FrameError::Io(error)))) => {
-            tracing::debug!(%error, "a connection failed");
+            tracing::debug!(%error, "connection failed");
         }
-        Ok(Err(Ended::Frame(error))) => tracing::warn!("a connection was closed: {error}"),
-        Ok(Err(error @ Ended::Crowded)) => tracing::warn!("a connection was closed: {error}"),
-        Ok(Err(error @ (Ended::Late | Ended::Refused))) => {
-            tracing::debug!("a connection was closed: {error}");
+        Ok(Err(error @ (Ended::Frame(_) | Ended::Crowded))) => {
+            tracing::warn!("connection closed: {error}");
         }
-        Ok(Err(Ended::Cut(status))) => {
-            tracing::info!("a connection was ended: {}", status.message);
+        Ok(Err(error @ (Ended::Gone | Ended::Late | Ended::NotOpened(_)))) => {
+            tracing::debug!("connection closed: {error}");
         }
-        Ok(Err(Ended::Write(error))) => tracing::warn!(%error, "a reply could not be written"),
+        Ok(Err(Ended::Cut(status))) => tracing::info!("connection closed: {}", status.message),
+        Ok(Err(Ended::Write(error))) => tracing::warn!(%error, "cannot write a reply"),
         Err(error) if error.is_panic() => {
-            tracing::error!("answering a request panicked; its connection is closed: {error}");
+            tracing::error!("a request handler panicked; its connection is closed: {error}");
         }
         Err(_) => {}
     }

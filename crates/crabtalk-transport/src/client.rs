@@ -1,9 +1,9 @@
 //! A client's connection.
 //!
 //! Invariant: a reply that was not read to its end makes the connection
-//! unusable, rather than the next request's answer wrong.
+//! unusable, so that its rest is not taken for the next answer.
 
-use crate::half::{Input, poll_input};
+use crate::input::{Input, poll_input};
 use bytes::BytesMut;
 use crabtalk_proto::codec::{self, FrameError};
 use crabtalk_proto::{Client, ClientError, ClientMessage, ServerMessage};
@@ -18,7 +18,7 @@ pub struct Connection<R, W> {
     reader: R,
     writer: W,
     input: BytesMut,
-    /// A reply is under way.
+    /// A reply is incomplete.
     unfinished: bool,
 }
 
@@ -27,7 +27,7 @@ where
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send,
 {
-    /// Talks over these halves.
+    /// A connection over these halves.
     pub fn new(reader: R, writer: W) -> Self {
         Self {
             reader,
@@ -126,14 +126,13 @@ where
         })
     }
 
-    /// Resolves when the daemon closes the connection, or says something that
-    /// nobody has asked for. For one that has nothing to ask.
+    /// Resolves when the daemon closes the connection or sends an unexpected message. For a client without
+    /// requests.
     pub async fn closed(&mut self) {
-        // Why it did is told by the next connection.
         let _ = self.receive().await;
     }
 
-    /// The next message of a reply, and what is left of it.
+    /// The next message of a reply, and its rest.
     async fn next_of(
         &mut self,
         reply: Reply,

@@ -1,13 +1,13 @@
 //! One connection: a request, its reply, the next request (WIRE-4).
 //!
-//! Invariants: a client that does not read costs the bounds of its buffers and stops
-//! nobody but itself; an idle connection holds next to no buffer, and not for ever;
-//! what has come of a request is accounted for among all.
+//! Invariants: a client that does not read is bounded by its buffers and delays no other
+//! connection; an idle connection holds hardly any buffer and is closed after an hour; incomplete
+//! frames count towards the shared byte budget; the end of the client's data counts as its leaving.
 
 mod reply;
 
 use crate::crowd::Place;
-use crate::half::{Input, ReadHalf, poll_input};
+use crate::input::{Input, poll_input};
 use bytes::BytesMut;
 use crabtalk_proto::codec::{self, FrameError};
 use crabtalk_proto::{ClientMessage, Reply, Role, Server, Status, TooLarge};
@@ -17,64 +17,59 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::io::AsyncWrite;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 
-/// Buffers larger than this are given back when a connection goes idle, so
-/// that one big frame does not cost its memory for the connection's life.
+/// Buffers larger than this are freed when a connection goes idle.
 const IDLE_BUFFER: usize = 1024;
 
-/// Longest frame of a client that has not said yet who it is: a Hello with its
-/// token, and nothing that could be stored here.
+/// Longest frame of an unauthenticated client: a Hello with its token.
 const HANDSHAKE_FRAME: usize = 4096;
 
-/// How long it has for that.
-const HANDSHAKE_TIME: Duration = Duration::from_secs(5);
+/// Time for the TLS handshake, and again for the Hello.
+pub(crate) const HANDSHAKE_TIME: Duration = Duration::from_secs(5);
 
-/// How long writing a last word may take. It fits into any fresh buffer.
-const LAST_WORD_TIME: Duration = Duration::from_secs(1);
+/// Timeout of the reason before a connection is closed. It fits into any fresh buffer.
+const REASON_TIME: Duration = Duration::from_secs(1);
 
-/// How long a connection may be without a byte and without a reply: whoever
-/// comes back after that connects again, and a descriptor that somebody forgot
-/// does not stay for ever.
+/// Time without a byte and without a reply after which a connection is closed, so that forgotten
+/// descriptors are freed. A client that returns later connects again.
 const IDLE_TIME: Duration = Duration::from_secs(60 * 60);
 
 /// Why a connection ended before its client closed it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Ended {
-    #[error("the client went away before its reply was complete")]
+    #[error("the client closed before its reply was complete")]
     Gone,
-    /// What the client sent cannot be read on.
+    /// The client's bytes are not valid frames.
     #[error(transparent)]
     Frame(#[from] FrameError),
     #[error("too many large messages were arriving at once")]
     Crowded,
-    #[error("a client did not say within {HANDSHAKE_TIME:?} who it is")]
+    #[error("the client did not authenticate within {HANDSHAKE_TIME:?}")]
     Late,
-    #[error("too many clients had not said who they are")]
-    Refused,
-    /// The client may be connected no longer.
+    #[error("the handshake failed: {0}")]
+    NotOpened(#[source] io::Error),
+    /// The client's access was revoked.
     #[error("{}", .0.message)]
     Cut(Status),
-    #[error("a reply could not be written")]
+    #[error("cannot write a reply")]
     Write(#[source] io::Error),
 }
 
-/// What comes next on a connection.
+/// The next input of a connection.
 enum Next {
     Request(Box<ClientMessage>),
-    /// A request of a variant that is not known, with its number.
-    Unknown(Option<u32>),
-    /// A frame that is no message; the connection lives.
+    /// A frame that is not a message; the connection stays open.
     Malformed(FrameError),
     /// A frame above the limit; the connection ends.
     TooLarge(TooLarge),
-    /// A frame for which there is no room; the connection ends.
+    /// A frame beyond the byte budget; the connection ends.
     Crowded(Status),
     /// The handshake took too long; the connection ends.
     Late,
-    /// The client may be connected no longer.
+    /// The client's access was revoked.
     Cut(Status),
     End,
 }
@@ -82,9 +77,8 @@ enum Next {
 /// Answers a connection's requests until its client closes it, or until
 /// `shutdown` and there is nothing left to answer.
 ///
-/// A listener that wants to know who connects gives servers whose role is
-/// [`Role::Stranger`]: until one has a role, the connection takes small frames
-/// only, and not for long.
+/// While the server's role is [`Role::Stranger`], the connection takes small frames
+/// only, and is closed after [`HANDSHAKE_TIME`].
 pub(crate) async fn run<S, R, W>(
     server: S,
     reader: R,
@@ -94,18 +88,15 @@ pub(crate) async fn run<S, R, W>(
 ) -> Result<(), Ended>
 where
     S: Server,
-    R: ReadHalf,
+    R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send,
 {
     let server = Arc::new(server);
     let mut connection = Connection::new(reader, writer, place);
     if server.role() == Role::Stranger {
-        if let Err(status) = connection.stranger() {
-            connection.last_word(refusal(status)).await;
-            return Err(Ended::Refused);
-        }
+        connection.handshake = Some(Box::pin(sleep(HANDSHAKE_TIME)));
     } else {
-        connection.known(server.ended());
+        connection.authenticated(server.ended());
     }
     let mut cancelled = pin!(shutdown.cancelled());
     loop {
@@ -117,7 +108,6 @@ where
                 "the daemon is shutting down; try again later",
             )),
             Next::Request(request) => Arc::clone(&server).dispatch(*request),
-            Next::Unknown(number) => server.dispatch_unknown(number),
             Next::Malformed(error) => refusal(Status::bad_request(error.to_string())),
             Next::TooLarge(error) => {
                 let reply = refusal(Status::too_large(error.to_string()));
@@ -138,14 +128,14 @@ where
             answered => answered?,
         }
         if connection.handshake.is_some() && server.role() > Role::Stranger {
-            connection.known(server.ended());
+            connection.authenticated(server.ended());
         }
     }
 }
 
 fn too_late() -> Reply {
     refusal(Status::unauthorized(format!(
-        "nobody said within {} s who this is; begin with `hello` and a token",
+        "not authenticated within {} s: send `hello` with a token first",
         HANDSHAKE_TIME.as_secs()
     )))
 }
@@ -154,7 +144,7 @@ fn refusal(status: Status) -> Reply {
     Reply::one(std::future::ready(status.into()))
 }
 
-struct Connection<R: ReadHalf, W> {
+struct Connection<R, W> {
     reader: R,
     writer: W,
     input: BytesMut,
@@ -162,18 +152,17 @@ struct Connection<R: ReadHalf, W> {
     /// The client sends no more.
     ended: bool,
     place: Place,
-    /// Until when the client has to say who it is; `None` once it has.
+    /// The deadline for the Hello; `None` once the client is authenticated.
     handshake: Option<Pin<Box<Sleep>>>,
-    /// Resolves when the client may be connected no longer.
+    /// Resolves when the client's access is revoked.
     cut: Option<Pin<Box<dyn Future<Output = Status> + Send>>>,
-    /// When something last came or went.
+    /// The time of the last byte.
     last: Instant,
-    /// Runs out when the connection may have been idle for too long; made
-    /// when it first waits, and looked at again only when it has run out.
+    /// Expires when the connection may have been idle for too long.
     idle: Option<Pin<Box<Sleep>>>,
 }
 
-impl<R: ReadHalf, W: AsyncWrite + Unpin> Connection<R, W> {
+impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<R, W> {
     fn new(reader: R, writer: W, place: Place) -> Self {
         Self {
             reader,
@@ -189,38 +178,28 @@ impl<R: ReadHalf, W: AsyncWrite + Unpin> Connection<R, W> {
         }
     }
 
-    /// The client has yet to show who it is, and not for long.
-    fn stranger(&mut self) -> Result<(), Status> {
-        self.place.is_strangers()?;
-        self.handshake = Some(Box::pin(sleep(HANDSHAKE_TIME)));
-        Ok(())
-    }
-
-    /// The client has not said in time who it is.
     async fn late(&mut self) -> Ended {
-        self.last_word(too_late()).await;
+        self.send_reason(too_late()).await;
         Ended::Late
     }
 
-    /// The client may be connected no longer.
     async fn cut_off(&mut self, status: Status) -> Ended {
-        self.last_word(refusal(status.clone())).await;
+        self.send_reason(refusal(status.clone())).await;
         Ended::Cut(status)
     }
 
-    /// The client has shown who it is, until `ended`.
-    fn known(&mut self, ended: impl Future<Output = Status> + Send + 'static) {
+    /// The client is authenticated until `ended`.
+    fn authenticated(&mut self, ended: impl Future<Output = Status> + Send + 'static) {
         self.handshake = None;
         self.cut = Some(Box::pin(ended));
-        self.place.known();
     }
 
     fn release_buffers(&mut self) {
         if self.place.holds_bytes() {
-            // What follows a large frame would keep the whole of its memory.
+            // The rest would keep the whole memory of the large frame.
             self.input = BytesMut::from(&self.input[..]);
-            let given_back = self.place.hold(self.input.len());
-            debug_assert!(given_back.is_ok(), "less is never refused");
+            let shrunk = self.place.hold(self.input.len());
+            debug_assert!(shrunk.is_ok(), "less is never refused");
         }
         for buffer in [&mut self.input, &mut self.output] {
             if buffer.is_empty() && buffer.capacity() > IDLE_BUFFER {
@@ -229,8 +208,8 @@ impl<R: ReadHalf, W: AsyncWrite + Unpin> Connection<R, W> {
         }
     }
 
-    /// Waits for the next request. During shutdown what has come already is
-    /// still handed out, so that it is answered.
+    /// Waits for the next request. Requests that arrived before the shutdown
+    /// are still answered.
     fn poll_next(
         &mut self,
         cancelled: Pin<&mut WaitForCancellationFuture<'_>>,
@@ -243,15 +222,11 @@ impl<R: ReadHalf, W: AsyncWrite + Unpin> Connection<R, W> {
             if let Poll::Ready(status) = self.poll_cut(cx) {
                 return Poll::Ready(Ok(Next::Cut(status)));
             }
-            let number = codec::first_field(&self.input);
             let limit = match self.handshake {
                 Some(_) => HANDSHAKE_FRAME,
                 None => codec::MAX_FRAME,
             };
             match codec::decode_within::<ClientMessage>(&mut self.input, limit) {
-                Ok(Some(ClientMessage { msg: None })) => {
-                    return Poll::Ready(Ok(Next::Unknown(number)));
-                }
                 Ok(Some(request)) => return Poll::Ready(Ok(Next::Request(Box::new(request)))),
                 Ok(None) => {}
                 Err(FrameError::TooLarge(error)) => {
@@ -275,7 +250,7 @@ impl<R: ReadHalf, W: AsyncWrite + Unpin> Connection<R, W> {
                 Poll::Pending => {
                     if cancelled.poll(cx).is_pending() {
                         ready!(self.poll_idle(cx));
-                        tracing::debug!("a connection was closed: it was idle for {IDLE_TIME:?}");
+                        tracing::debug!("connection closed: idle for {IDLE_TIME:?}");
                     }
                     return Poll::Ready(Ok(Next::End));
                 }
@@ -283,7 +258,7 @@ impl<R: ReadHalf, W: AsyncWrite + Unpin> Connection<R, W> {
         }
     }
 
-    /// Ready when a client has not said in time who it is.
+    /// Ready when the deadline for the Hello has passed.
     fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.handshake {
             Some(handshake) => handshake.as_mut().poll(cx),
@@ -291,7 +266,7 @@ impl<R: ReadHalf, W: AsyncWrite + Unpin> Connection<R, W> {
         }
     }
 
-    /// Ready when the client may be connected no longer.
+    /// Ready when the client's access is revoked.
     fn poll_cut(&mut self, cx: &mut Context<'_>) -> Poll<Status> {
         match &mut self.cut {
             Some(cut) => cut.as_mut().poll(cx),
@@ -299,18 +274,17 @@ impl<R: ReadHalf, W: AsyncWrite + Unpin> Connection<R, W> {
         }
     }
 
-    /// Says why the connection ends. A client that does not take it goes
-    /// without.
-    async fn last_word(&mut self, reply: Reply) {
+    /// Sends the reason before the connection is closed, if the client reads.
+    async fn send_reason(&mut self, reply: Reply) {
         (self.handshake, self.cut) = (None, None);
         if !self.output.is_empty() {
-            // It stopped reading in the middle of another.
+            // The client stopped reading within another message.
             return;
         }
-        let _ = timeout(LAST_WORD_TIME, self.answer(reply)).await;
+        let _ = timeout(REASON_TIME, self.answer(reply)).await;
     }
 
-    /// Ready when nothing has come for too long.
+    /// Ready when no byte arrived for [`IDLE_TIME`].
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let until = self.last + IDLE_TIME;
         let idle = self

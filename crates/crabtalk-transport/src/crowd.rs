@@ -1,7 +1,6 @@
-//! What connections share: places, and memory for frames that are not complete.
+//! Limits that all listeners share: connections, connections of one source, and memory of incomplete frames.
 //!
-//! Invariants: no source takes all of anything, so that another finds room
-//! beside a flood; what is shared comes back when its [`Place`] is dropped.
+//! Invariant: a [`Place`] returns its share when it is dropped.
 
 use crabtalk_proto::Status;
 use std::collections::HashMap;
@@ -11,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Who connects, as far as connections are counted.
+/// The origin by which connections are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Source {
     /// A process of this machine.
@@ -32,16 +31,15 @@ impl fmt::Display for Source {
 /// Limits of all listeners together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections at a time; one more gets 429 and is closed.
+    /// Concurrent connections; one more gets 429 and is closed.
     pub connections: usize,
-    /// How long replies in flight may go on after shutdown began.
+    /// The time for replies in flight after shutdown began.
     pub drain: Duration,
 }
 
 impl Default for Limits {
-    /// 1024 connections, below the usual 4096 files of a process with room
-    /// for what each of them does; 3 seconds to drain, so that a daemon
-    /// ends within the 5 that it promises.
+    /// 1024 connections, below the usual 4096 files of a process; 3 seconds to drain, so that a daemon ends
+    /// within the 5 that it promises.
     fn default() -> Self {
         Self {
             connections: 1024,
@@ -50,106 +48,72 @@ impl Default for Limits {
     }
 }
 
-/// Refusals at a time; a connection beyond them is closed without a word, so
-/// that a flood of connections stays bounded.
+/// Concurrent refusals; further connections are closed without a reason.
 const REFUSALS: usize = 16;
 
-/// Of this many places one source gets all but one: the rest is for others. A
-/// relay that has a connection per user still gets nearly all.
+/// One source gets all places but one in eight. A relay with a connection per user still gets nearly all.
 const PLACES_PER_SPARE: usize = 8;
 
-/// Of the places, one in so many is kept from clients that have not said who
-/// they are: they get the rest for the few seconds of a handshake.
-const PLACES_PER_KNOWN: usize = 4;
-
-/// Connections of one source whose clients have not said who they are.
-const STRANGERS_OF_SOURCE: usize = 64;
-
-/// Bytes of a frame that need no share of the budget: whatever a person types.
-/// With all places taken, 32 MiB.
+/// Bytes of an incomplete frame that need no share of the budget.
 const FREE_BYTES: usize = 8 * 1024;
 
-/// Bytes of frames that are not complete, of all connections together: four
-/// of the largest. With what needs no share it stays below a hundred megabytes.
+/// Bytes of a permit of the budget.
+const UNIT: usize = 1024;
+
+/// Bytes of incomplete frames of all connections together: four of the largest.
 const ALL_BYTES: usize = 64 * 1024 * 1024;
 
-/// What one source may have of them: three of the largest, so that there is
-/// always room for one of another's.
-const SOURCE_BYTES: usize = 48 * 1024 * 1024;
-
-/// Everybody who is connected, by whichever listener: listeners that are given
-/// clones of one share its limits.
-#[derive(Debug, Clone, Default)]
+/// The connections of all listeners that have clones of it.
+#[derive(Debug, Clone)]
 pub struct Crowd(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     limits: Limits,
-    shared: Mutex<Shared>,
-    /// Turns at telling a peer why it is refused.
+    places: Arc<Semaphore>,
+    sources: Mutex<HashMap<Source, usize>>,
+    bytes: Arc<Semaphore>,
     refusals: Arc<Semaphore>,
 }
 
-impl Default for Inner {
+impl Default for Crowd {
     fn default() -> Self {
         Self::new(Limits::default())
     }
 }
 
-impl Inner {
-    fn new(limits: Limits) -> Self {
-        Self {
-            limits,
-            shared: Mutex::default(),
-            refusals: Arc::new(Semaphore::new(REFUSALS)),
-        }
-    }
-}
-
-#[derive(Debug, Default)]
-struct Shared {
-    /// Connections that have a place.
-    open: usize,
-    /// Those of them whose clients have not said who they are.
-    strangers: usize,
-    sources: HashMap<Source, Usage>,
-    bytes: usize,
-}
-
-#[derive(Debug, Default, Clone, Copy)]
-struct Usage {
-    open: usize,
-    strangers: usize,
-    bytes: usize,
-}
-
-/// One connection's place. Dropped, it is free again.
+/// One connection's place, free again when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Place {
     crowd: Crowd,
     source: Option<Source>,
-    /// Bytes taken from the budget.
-    bytes: usize,
-    /// Its client has not said who it is.
-    is_stranger: bool,
+    /// The share of the byte budget.
+    bytes: Option<OwnedSemaphorePermit>,
+    _place: OwnedSemaphorePermit,
 }
 
 impl Crowd {
-    /// Nobody yet.
+    /// An empty crowd.
     pub fn new(limits: Limits) -> Self {
-        Self(Arc::new(Inner::new(limits)))
+        Self(Arc::new(Inner {
+            limits,
+            places: Arc::new(Semaphore::new(limits.connections)),
+            sources: Mutex::default(),
+            bytes: Arc::new(Semaphore::new(ALL_BYTES / UNIT)),
+            refusals: Arc::new(Semaphore::new(REFUSALS)),
+        }))
     }
 
-    /// Connections that are open.
+    /// The number of open connections.
     pub fn open(&self) -> usize {
-        self.shared().open
+        self.0.limits.connections - self.0.places.available_permits()
     }
 
     pub(crate) fn limits(&self) -> Limits {
         self.0.limits
     }
 
-    /// A turn at telling a peer why it is refused, if there is one.
+    /// A permit to send a peer the reason of its refusal.
     pub(crate) fn refusal(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.0.refusals).try_acquire_owned().ok()
     }
@@ -157,54 +121,36 @@ impl Crowd {
     /// Gives a connection a place.
     pub(crate) fn enter(&self, source: Option<Source>) -> Result<Place, Status> {
         let places = self.0.limits.connections;
-        let mut shared = self.shared();
-        if shared.open >= places {
-            tracing::warn!(
-                limit = places,
-                "a connection was refused: too many are open"
-            );
+        let Ok(place) = Arc::clone(&self.0.places).try_acquire_owned() else {
+            tracing::warn!(limit = places, "connection refused: too many are open");
             return Err(Status::too_many(format!(
                 "the daemon has {places} connections open, which is its limit; close one or raise \
                  `connections` under [limits]"
             )));
-        }
+        };
         if let Some(source) = source {
-            let most = places - (places / PLACES_PER_SPARE);
-            let open = shared.sources.get(&source).map_or(0, |usage| usage.open);
-            if open >= most {
+            let mut sources = self.sources();
+            let open = sources.entry(source).or_default();
+            if *open >= places - (places / PLACES_PER_SPARE) {
                 return Err(Status::too_many(format!(
-                    "{source} has {open} connections open, and the rest of the daemon's \
-                     {places} is for others; close one or raise `connections` under [limits]"
+                    "{source} has {open} of the daemon's {places} connections open, which is the limit of one \
+                     source; close one or raise `connections` under [limits]"
                 )));
             }
-            shared.sources.entry(source).or_default().open += 1;
+            *open += 1;
         }
-        shared.open += 1;
-        drop(shared);
         Ok(Place {
             crowd: self.clone(),
             source,
-            bytes: 0,
-            is_stranger: false,
+            bytes: None,
+            _place: place,
         })
     }
 
-    fn shared(&self) -> MutexGuard<'_, Shared> {
-        // Each change under this lock is a few sums that cannot panic.
-        self.0.shared.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Shared {
-    fn count_stranger(&mut self, source: Option<Source>, comes: bool) {
-        let count = |number: &mut usize| match comes {
-            true => *number += 1,
-            false => *number -= 1,
-        };
-        count(&mut self.strangers);
-        if let Some(usage) = source.and_then(|source| self.sources.get_mut(&source)) {
-            count(&mut usage.strangers);
-        }
+    fn sources(&self) -> MutexGuard<'_, HashMap<Source, usize>> {
+        // Each change under this lock is a sum that cannot panic.
+        let sources = self.0.sources.lock();
+        sources.unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -215,82 +161,53 @@ impl Place {
         Crowd::default().enter(None).expect("a place")
     }
 
-    /// Its client has yet to say who it is. Refused if too many have.
-    pub(crate) fn is_strangers(&mut self) -> Result<(), Status> {
-        let places = self.crowd.0.limits.connections;
-        let most = (places - places / PLACES_PER_KNOWN).max(1);
-        let mut shared = self.crowd.shared();
-        let usage = self.source.and_then(|it| shared.sources.get(&it));
-        let own = usage.map_or(0, |usage| usage.strangers);
-        if shared.strangers >= most || own >= STRANGERS_OF_SOURCE {
-            return Err(Status::too_many(
-                "too many connections are open on which nobody has said who it is; try again \
-                 in some seconds, and begin with `hello` and a token",
-            ));
-        }
-        shared.count_stranger(self.source, true);
-        self.is_stranger = true;
-        Ok(())
-    }
-
-    /// Its client has said who it is.
-    pub(crate) fn known(&mut self) {
-        if std::mem::take(&mut self.is_stranger) {
-            self.crowd.shared().count_stranger(self.source, false);
-        }
-    }
-
-    /// Whether this connection has a share of the budget.
+    /// Whether the connection has a share of the byte budget.
     pub(crate) fn holds_bytes(&self) -> bool {
-        self.bytes > 0
+        self.bytes.is_some()
     }
 
-    /// Takes or gives back memory, for a frame of which so many bytes have
-    /// come.
-    pub(crate) fn hold(&mut self, came: usize) -> Result<(), Status> {
-        let bytes = if came > FREE_BYTES { came } else { 0 };
-        if bytes == self.bytes {
+    /// Adapts the share of the byte budget to the received bytes of an incomplete frame.
+    pub(crate) fn hold(&mut self, received: usize) -> Result<(), Status> {
+        if received <= FREE_BYTES {
+            self.bytes = None;
             return Ok(());
         }
-        let mut shared = self.crowd.shared();
-        let all = shared.bytes - self.bytes + bytes;
-        let usage = self
-            .source
-            .map(|source| shared.sources.entry(source).or_default());
-        let own = usage
-            .as_ref()
-            .map_or(0, |usage| usage.bytes - self.bytes + bytes);
-        if bytes > self.bytes && (all > ALL_BYTES || own > SOURCE_BYTES) {
+        let wanted = received.div_ceil(UNIT);
+        let held = self.bytes.as_ref().map_or(0, |share| share.num_permits());
+        if wanted <= held {
+            let rest = self
+                .bytes
+                .as_mut()
+                .and_then(|share| share.split(held - wanted));
+            drop(rest);
+            return Ok(());
+        }
+        let more = u32::try_from(wanted - held).unwrap_or(u32::MAX);
+        let Ok(more) = Arc::clone(&self.crowd.0.bytes).try_acquire_many_owned(more) else {
             return Err(Status::shutting_down(format!(
-                "too many large messages are arriving at once: what is not complete of them may \
-                 take {} MiB, and {} MiB of one source; try again when others are through",
-                ALL_BYTES >> 20,
-                SOURCE_BYTES >> 20
+                "too many large messages are arriving at once: their incomplete frames may take {} MiB \
+                 together; try again later",
+                ALL_BYTES >> 20
             )));
+        };
+        match &mut self.bytes {
+            Some(share) => share.merge(more),
+            None => self.bytes = Some(more),
         }
-        if let Some(usage) = usage {
-            usage.bytes = own;
-        }
-        shared.bytes = all;
-        self.bytes = bytes;
         Ok(())
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.known();
-        let mut shared = self.crowd.shared();
-        shared.bytes -= self.bytes;
-        shared.open -= 1;
         let Some(source) = self.source else {
             return;
         };
-        if let Some(usage) = shared.sources.get_mut(&source) {
-            usage.bytes -= self.bytes;
-            usage.open -= 1;
-            if usage.open == 0 {
-                shared.sources.remove(&source);
+        let mut sources = self.crowd.sources();
+        if let Some(open) = sources.get_mut(&source) {
+            *open -= 1;
+            if *open == 0 {
+                sources.remove(&source);
             }
         }
     }

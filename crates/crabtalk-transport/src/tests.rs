@@ -1,9 +1,8 @@
 //! Doubles for the tests of this crate: a server whose streams the test
 //! drives, and connections in memory.
 
-use crate::accept::{Accept, Accepted};
+use crate::accept::Accept;
 use crate::crowd::Source;
-use crate::half::ReadHalf;
 use bytes::{Buf, BytesMut};
 use crabtalk_proto::{
     AgentEventMsg, ClientMessage, ConfigMsg, GetAgentMsg, GetConfig, Ping, ReloadMsg, Role,
@@ -147,7 +146,7 @@ pub(crate) fn frames(messages: impl IntoIterator<Item = ClientMessage>) -> Bytes
     bytes
 }
 
-/// What a test reads: text, code and message, or the variant's name.
+/// A message as the tests compare it: text, code and message, or the variant's name.
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "a test names what it expects"
@@ -193,15 +192,6 @@ async fn frame(reader: &mut (impl AsyncRead + Unpin)) -> io::Result<BytesMut> {
     Ok(frame)
 }
 
-/// In memory the end of the file is all that can be known of a peer.
-impl ReadHalf for tokio::io::ReadHalf<DuplexStream> {
-    type Hangup = Ready<()>;
-
-    fn hangup(&self) -> Ready<()> {
-        ready(())
-    }
-}
-
 /// Accepts what the test sends.
 pub(crate) struct InMemory(pub(crate) mpsc::Receiver<io::Result<DuplexStream>>);
 
@@ -209,17 +199,11 @@ impl Accept for InMemory {
     type Read = tokio::io::ReadHalf<DuplexStream>;
     type Write = WriteHalf<DuplexStream>;
     type Peer = ();
+    type Opening = Ready<io::Result<(Self::Read, Self::Write)>>;
 
-    async fn accept(&mut self) -> io::Result<Accepted<Self::Read, Self::Write, ()>> {
+    async fn accept(&mut self) -> io::Result<(Self::Opening, ())> {
         match self.0.recv().await {
-            Some(stream) => {
-                let (read, write) = tokio::io::split(stream?);
-                Ok(Accepted {
-                    read,
-                    write,
-                    peer: (),
-                })
-            }
+            Some(stream) => Ok((ready(Ok(tokio::io::split(stream?))), ())),
             None => pending().await,
         }
     }
@@ -232,17 +216,4 @@ impl Accept for InMemory {
 /// Writes everything.
 pub(crate) async fn write(stream: &mut (impl tokio::io::AsyncWrite + Unpin), bytes: &[u8]) {
     stream.write_all(bytes).await.expect("the peer reads");
-}
-
-/// A server of whom nobody is known.
-pub(crate) struct Stranger;
-
-impl Server for Stranger {
-    fn version(&self) -> &str {
-        VERSION
-    }
-
-    fn role(&self) -> Role {
-        Role::Stranger
-    }
 }

@@ -1,22 +1,17 @@
 //! TLS over TCP (REMOTE-1), by rustls with ring.
 //!
-//! Invariants: TLS 1.3 and nothing older; handshakes run on a thread of their own,
-//! bounded in number and time, so that a flood of them holds up nobody who is
-//! connected; a client knows a daemon by the certificate that was pinned, and by
-//! nothing else.
+//! Invariants: TLS 1.3 only; a handshake runs in its connection's task, within a timeout;
+//! a client trusts exactly the pinned certificate.
 
 mod client;
-mod handshake;
 mod own;
 
 pub use client::{TlsConnection, connect_tls, fingerprint_of};
 pub use own::{OwnCertificate, make_certificate};
 
-use crate::accept::{Accept, Accepted};
+use crate::accept::Accept;
 use crate::crowd::Source;
-use crate::tcp::{RemoteRead, TcpListener, source_of};
-use futures_util::FutureExt;
-use handshake::{Handshakes, Shaken};
+use crate::tcp::{TcpListener, source_of};
 use rustls::ServerConfig;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
@@ -25,21 +20,22 @@ use rustls::server::NoServerSessionStorage;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use tokio::io::{ReadHalf, WriteHalf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// The SHA-256 of a certificate, by which a client knows it again.
+/// The SHA-256 of a certificate, which a client pins.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint([u8; 32]);
 
-/// What stands before its digits.
+/// The prefix of the digits.
 const KIND: &str = "SHA256:";
 
 impl Fingerprint {
-    /// Of a certificate as it is sent.
+    /// Of a certificate in DER.
     pub(crate) fn of(certificate: &CertificateDer<'_>) -> Self {
         let digest = ::ring::digest::digest(&::ring::digest::SHA256, certificate);
         let mut bytes = [0; 32];
@@ -47,7 +43,7 @@ impl Fingerprint {
         Self(bytes)
     }
 
-    /// Reads what `Display` wrote; colons between the digits are allowed.
+    /// Reads the format of `Display`; colons between the digits are allowed.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         let digits = match text.get(..KIND.len()) {
@@ -84,23 +80,23 @@ impl fmt::Debug for Fingerprint {
 /// Why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
-    /// A file of the configuration holds something else than PEM: check which file is named.
+    /// A file of the configuration is not PEM: check the named file.
     #[error("the {what} is not PEM: {why}")]
     NotPem {
         /// `certificate` or `key`.
         what: &'static str,
-        /// What the reader said.
+        /// The parser's reason.
         why: String,
     },
-    /// Both were read, and do not belong together or are of a kind that TLS 1.3 does not take.
+    /// Certificate and key do not belong together, or TLS 1.3 does not take their kind.
     #[error("the certificate cannot be used: {0}")]
     Unusable(String),
-    /// The system gave no key or no randomness; it says why.
-    #[error("a certificate cannot be made: {0}")]
+    /// The key or the certificate could not be made.
+    #[error("cannot make a certificate: {0}")]
     NotMade(String),
 }
 
-/// What a daemon shows its clients.
+/// The certificate of a daemon.
 #[derive(Clone)]
 pub struct Certificate {
     config: Arc<ServerConfig>,
@@ -119,7 +115,7 @@ impl Certificate {
             .map_err(|e| not_pem("certificate", e))?;
         let key = PrivateKeyDer::from_pem_slice(key).map_err(|e| not_pem("key", e))?;
         let Some(leaf) = chain.first() else {
-            let why = "no certificate is in it".into();
+            let why = "it holds no certificate".into();
             return Err(CertificateError::NotPem {
                 what: "certificate",
                 why,
@@ -133,7 +129,7 @@ impl Certificate {
             .with_no_client_auth()
             .with_single_cert(chain, key)
             .map_err(unusable)?;
-        // Taking up old sessions would keep memory for whoever comes once.
+        // Session resumption would keep memory for clients that connect once.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         Ok(Self {
@@ -142,7 +138,7 @@ impl Certificate {
         })
     }
 
-    /// By what clients know it.
+    /// The fingerprint that clients pin.
     pub fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
     }
@@ -161,65 +157,41 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
-/// A TCP socket whose connections are encrypted before anything is read of them.
+/// A TCP socket with encrypted connections.
 #[derive(Debug)]
 pub struct TlsListener {
     tcp: TcpListener,
     certificate: Certificate,
-    handshakes: Handshakes,
 }
 
 impl TlsListener {
-    /// Takes the connections of a listener, and starts the thread on which their
-    /// handshakes run; it ends with this.
-    pub fn new(tcp: TcpListener, certificate: Certificate) -> io::Result<Self> {
-        let handshakes = Handshakes::start(Arc::clone(&certificate.config))?;
-        Ok(Self {
-            tcp,
-            certificate,
-            handshakes,
-        })
+    /// Encrypts the connections of a listener.
+    pub fn new(tcp: TcpListener, certificate: Certificate) -> Self {
+        Self { tcp, certificate }
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.tcp.local_addr()
     }
-
-    /// A connection whose handshake is over, on this thread's runtime.
-    fn take_over(&self, shaken: Shaken) -> io::Result<TlsStream<TcpStream>> {
-        let stream = TcpStream::from_std(shaken.stream)?;
-        let acceptor = TlsAcceptor::from(Arc::clone(&self.certificate.config));
-        let mut session = shaken.session;
-        let accepted = acceptor.accept_with(stream, |fresh| std::mem::swap(fresh, &mut session));
-        // Nothing is left of the handshake, so there is nothing to wait for.
-        accepted
-            .now_or_never()
-            .unwrap_or_else(|| Err(io::ErrorKind::WouldBlock.into()))
-    }
 }
 
+type Encrypted = (
+    ReadHalf<TlsStream<TcpStream>>,
+    WriteHalf<TlsStream<TcpStream>>,
+);
+
 impl Accept for TlsListener {
-    type Read = RemoteRead<ReadHalf<TlsStream<TcpStream>>>;
+    type Read = ReadHalf<TlsStream<TcpStream>>;
     type Write = WriteHalf<TlsStream<TcpStream>>;
     type Peer = SocketAddr;
+    type Opening = Pin<Box<dyn Future<Output = io::Result<Encrypted>> + Send>>;
 
-    async fn accept(&mut self) -> io::Result<Accepted<Self::Read, Self::Write, SocketAddr>> {
-        loop {
-            let shaken = self.handshakes.next(&self.tcp).await?;
-            let peer = shaken.peer;
-            match self.take_over(shaken) {
-                Ok(stream) => {
-                    let (read, write) = tokio::io::split(stream);
-                    return Ok(Accepted {
-                        read: RemoteRead::new(read),
-                        write,
-                        peer,
-                    });
-                }
-                Err(error) => tracing::debug!(%error, "an encrypted connection was lost"),
-            }
-        }
+    async fn accept(&mut self) -> io::Result<(Self::Opening, SocketAddr)> {
+        let (stream, peer) = self.tcp.next().await?;
+        let acceptor = TlsAcceptor::from(Arc::clone(&self.certificate.config));
+        let opening = async move { Ok(tokio::io::split(acceptor.accept(stream).await?)) };
+        Ok((Box::pin(opening), peer))
     }
 
     fn source(peer: &SocketAddr) -> Option<Source> {

@@ -1,4 +1,4 @@
-//! Takes requests, judges them, hands them on.
+//! Accepts requests, verifies them, and passes them to the daemon.
 
 use crate::settings::{Hook, Settings};
 use crate::verify::verify;
@@ -16,10 +16,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-/// With its headers, what the daemon takes as an event's payload.
+/// Longest body; with the headers it is the longest payload of an event.
 const MAX_BODY_BYTES: usize = 252 * 1024;
 
-/// What headers take of it.
+/// Longest headers in a payload.
 const MAX_HEADER_BYTES: usize = 4 * 1024;
 
 type Answer = (StatusCode, &'static str);
@@ -30,12 +30,12 @@ struct Gateway {
     books: Mutex<Books>,
 }
 
-/// What requests change.
+/// The state that requests change.
 struct Books {
     seen: Seen,
-    /// Those that are being handed on.
+    /// Requests in flight.
     under_way: HashSet<String>,
-    /// The minute that is counted, and how many each hook took in it.
+    /// The current minute, and the number of requests of each hook in it.
     minute: u64,
     taken: BTreeMap<String, u32>,
 }
@@ -73,12 +73,12 @@ pub(crate) async fn serve(
     let listener = listener.with_context(|| format!("cannot listen on {}", settings.listen))?;
     tokio::select! {
         served = serve_http(listener, router, stop) => served,
-        // The list of components has it for as long as it serves.
+        // Keeps the gateway in the list of components.
         never = client.stay() => match never {},
     }
 }
 
-/// A request whose body is text of a bounded size.
+/// Handles a request with a text body of a bounded size.
 async fn take(
     State(gateway): State<Arc<Gateway>>,
     Path(name): Path<String>,
@@ -93,9 +93,12 @@ async fn take(
 
 impl Gateway {
     async fn judge(&self, name: &str, headers: &HeaderMap, body: String) -> Result<Answer, Answer> {
-        let unknown = (StatusCode::NOT_FOUND, "there is no such hook");
+        let unknown = (StatusCode::NOT_FOUND, "unknown hook");
         let (key, hook) = self.hooks.get(name).ok_or(unknown)?;
-        let unsigned = (StatusCode::UNAUTHORIZED, "it is not signed, or not of now");
+        let unsigned = (
+            StatusCode::UNAUTHORIZED,
+            "the signature is missing or wrong, or the request is too old",
+        );
         let signed = verify(key, hook.scheme, headers, body.as_bytes(), now()).ok_or(unsigned)?;
         let id = format!("{name}/{}", signed.id);
         self.begin(name, hook, &id)?;
@@ -105,19 +108,19 @@ impl Gateway {
         let mut books = self.books();
         books.under_way.remove(&id);
         let done = handed.map_err(anyhow::Error::from);
-        if let Err(e) = done.and_then(|()| books.seen.remember(&id, signed.until)) {
-            tracing::warn!(hook = name, error = %e, "a request was not taken");
-            return Err((StatusCode::SERVICE_UNAVAILABLE, "try again later"));
-        }
-        Ok((StatusCode::ACCEPTED, "taken"))
+        let text = done.and_then(|text| books.seen.remember(&id, signed.until).map(|()| text));
+        text.map(|text| (StatusCode::ACCEPTED, text)).map_err(|e| {
+            tracing::warn!(hook = name, error = %e, "request not accepted");
+            (StatusCode::SERVICE_UNAVAILABLE, "try again later")
+        })
     }
 
-    /// Whether a signed request may go on: it is new, and there is room for it.
+    /// Checks that a signed request is new and within the limits.
     fn begin(&self, name: &str, hook: &Hook, id: &str) -> Result<(), Answer> {
         let (mut books, now) = (self.books(), now());
         if books.seen.knows(id) {
-            // Who sends again because our answer was lost shall stop.
-            return Err((StatusCode::OK, "it was taken before"));
+            // The sender repeats it because our answer was lost; success stops it.
+            return Err((StatusCode::OK, "accepted before"));
         }
         if books.minute != now / 60 {
             books.minute = now / 60;
@@ -126,31 +129,35 @@ impl Gateway {
         let taken = books.taken.entry(name.to_owned()).or_default();
         *taken = taken.saturating_add(1);
         if *taken > hook.per_minute || books.seen.make_room(now).is_err() {
-            return Err((StatusCode::TOO_MANY_REQUESTS, "too many"));
+            return Err((StatusCode::TOO_MANY_REQUESTS, "too many requests"));
         }
         match books.under_way.insert(id.to_owned()) {
             true => Ok(()),
-            false => Err((StatusCode::CONFLICT, "it is being taken")),
+            false => Err((StatusCode::CONFLICT, "the same request is in flight")),
         }
     }
 
-    async fn hand_on(&self, name: &str, hook: &Hook, id: &str, text: String) -> Result<(), Error> {
+    /// Publishes the event or sends the message, and returns the response's text.
+    async fn hand_on(
+        &self,
+        name: &str,
+        hook: &Hook,
+        id: &str,
+        text: String,
+    ) -> Result<&'static str, Error> {
         if let Some(source) = hook.event.clone() {
             let event = PublishEventMsg {
                 source,
                 payload: text,
             };
             let answer = self.client.call(event).await?;
-            if answer.matched == Some(0) {
-                tracing::warn!(
-                    hook = name,
-                    "no subscription matches the event: nothing ran"
-                );
-            }
-            return Ok(());
+            return Ok(match answer.matched {
+                Some(0) => "accepted; no subscription matches",
+                _ => "accepted",
+            });
         }
         let sender = hook.sender.clone();
-        // The run belongs to its conversation: it goes on without its reader.
+        // The run goes on without a reader.
         let mut run = self.client.stream(StreamMsg {
             agent: hook.agent.clone().unwrap_or_default(),
             sender: Some(sender.unwrap_or_else(|| format!("webhook/{name}"))),
@@ -165,7 +172,7 @@ impl Gateway {
                 break;
             }
         }
-        Ok(())
+        Ok("accepted")
     }
 
     fn books(&self) -> MutexGuard<'_, Books> {
@@ -173,7 +180,7 @@ impl Gateway {
     }
 }
 
-/// The body, below a line for each header that the hook tells.
+/// The body after a line for each configured header.
 fn told(hook: &Hook, headers: &HeaderMap, body: &str) -> String {
     let mut told = String::new();
     for name in &hook.headers {

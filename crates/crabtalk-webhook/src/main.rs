@@ -1,12 +1,12 @@
-//! A gateway: signed HTTP requests become events or messages of the daemon.
+//! A gateway that turns signed HTTP requests into events or messages of the daemon.
 //!
-//! The pattern for every gateway. It is a program of its own that speaks another
-//! protocol on one side and is a client of the daemon on the other; it offers no
-//! tools, so it announces no port. `settings` says what leads where, `verify` who may
-//! say it, `gateway` that nobody says it twice, and hands it on.
+//! It is the pattern for every gateway: a separate program that speaks another protocol
+//! on one side and is a client of the daemon on the other. It offers no tools, so it has
+//! no port file. `settings` maps hooks to events and agents, `verify` checks signatures,
+//! `gateway` removes duplicates and passes requests on.
 //!
-//! Invariant: nothing reaches the daemon that was not signed with the secret of its
-//! hook, and nothing that was handed on once is handed on again.
+//! Invariant: a request reaches the daemon only if it is signed with the secret of its
+//! hook, and only once.
 
 mod gateway;
 mod settings;

@@ -1,4 +1,4 @@
-//! `config/webhook.toml`: where requests come in, and what leads where.
+//! `config/webhook.toml`: the address to listen on, and the hooks.
 
 use crate::verify::{Scheme, from_base64};
 use anyhow::{Context, ensure};
@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// A shorter secret can be guessed by whoever has one signed request.
+/// Least bytes of a secret; a shorter one can be guessed from one signed request.
 const MIN_SECRET_BYTES: usize = 16;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
-    /// Where requests come in. What encrypts them stands before it.
+    /// The address to listen on. A proxy in front of it adds TLS.
     pub(crate) listen: SocketAddr,
     #[serde(rename = "hook")]
     pub(crate) hooks: BTreeMap<String, Hook>,
@@ -27,20 +27,20 @@ pub(crate) struct Hook {
     secret_file: PathBuf,
     #[serde(default)]
     pub(crate) scheme: Scheme,
-    /// The event that a request becomes.
+    /// The source of the event that a request becomes.
     pub(crate) event: Option<String>,
-    /// The agent that gets it as a message instead, and as whose.
+    /// The agent that gets the request as a message instead, and its sender.
     pub(crate) agent: Option<String>,
     pub(crate) sender: Option<String>,
-    /// Headers that are told with the body: what kind of event it is, and its id.
+    /// Headers that are passed on with the body, such as the kind of event.
     #[serde(default = "headers")]
     pub(crate) headers: Vec<String>,
-    /// How many are taken in a minute; each may start a run, which costs money.
+    /// Most requests in a minute; each may start a run, which costs money.
     #[serde(default = "per_minute")]
     pub(crate) per_minute: u32,
 }
 
-/// Those of common senders.
+/// The headers of common senders.
 fn headers() -> Vec<String> {
     [
         "Webhook-Id",
@@ -68,11 +68,11 @@ impl Settings {
 }
 
 impl Hook {
-    /// What requests are signed with; fails if the hook makes no sense.
+    /// The key of signatures. Fails if the hook is invalid.
     pub(crate) fn key(&self) -> anyhow::Result<hmac::Key> {
         ensure!(
             self.event.is_some() != self.agent.is_some(),
-            "it needs `event` or `agent`, and not both"
+            "it needs either `event` or `agent`"
         );
         let path = self.secret_file.display();
         let text = std::fs::read_to_string(&self.secret_file);
@@ -82,7 +82,10 @@ impl Hook {
             None => text.trim().as_bytes().to_vec(),
         };
         let long = secret.len() >= MIN_SECRET_BYTES;
-        ensure!(long, "{path} holds no secret of {MIN_SECRET_BYTES} bytes");
+        ensure!(
+            long,
+            "the secret in {path} is shorter than {MIN_SECRET_BYTES} bytes"
+        );
         Ok(hmac::Key::new(hmac::HMAC_SHA256, &secret))
     }
 }

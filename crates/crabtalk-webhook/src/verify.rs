@@ -1,4 +1,4 @@
-//! Who may say it: the signature and the time of a request.
+//! Verifies the signature and the time of a request.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -6,34 +6,33 @@ use crabtalk_component::axum::http::HeaderMap;
 use ring::{digest, hmac};
 use serde::Deserialize;
 
-/// How a request proves who sent it.
+/// A signature scheme.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Scheme {
-    /// The one of standardwebhooks.com: id, time and body are signed.
+    /// That of standardwebhooks.com: id, time and body are signed.
     #[default]
     Standard,
-    /// The one of GitHub and many others: the body is signed.
+    /// That of GitHub and many others: the body is signed.
     Github,
 }
 
-/// How far a request's time may be from ours: clocks differ, and mail takes a while.
+/// Largest difference between a request's time and ours.
 pub(crate) const TOLERANCE_SECS: u64 = 300;
 
-/// How long a request without a time is remembered. Who signs none sends again for
-/// days where nobody answered.
+/// How long a request without a time is remembered; its sender may repeat it for days.
 const REMEMBERED_SECS: u64 = 7 * 24 * 3600;
 
-/// A request that its sender signed.
+/// A request with a valid signature.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Signed {
-    /// What tells it from others, of which nothing is unsigned.
+    /// An id made of signed content only.
     pub(crate) id: String,
-    /// Until when it has to be known again; later its time alone refuses it.
+    /// How long it has to be remembered; after that its time is too old.
     pub(crate) until: u64,
 }
 
-/// Checks a request at a time; `None` if it is not signed with this key.
+/// Verifies a request; `None` if its signature or time is invalid.
 pub(crate) fn verify(
     key: &hmac::Key,
     scheme: Scheme,
@@ -48,8 +47,8 @@ pub(crate) fn verify(
             let at: u64 = time.parse().ok().filter(|_| time.len() < 12)?;
             let signed = [id.as_bytes(), b".", time.as_bytes(), b".", body].concat();
             let mut given = header("webhook-signature")?.split(' ');
-            // Several while a secret is being changed; the library compares in a
-            // time that tells nothing.
+            // There are several while a secret is being changed. The library compares in
+            // constant time.
             let fits = given.any(|one| {
                 let tag = one.strip_prefix("v1,").and_then(from_base64);
                 tag.is_some_and(|tag| hmac::verify(key, &signed, &tag).is_ok())

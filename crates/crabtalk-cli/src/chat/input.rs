@@ -1,10 +1,10 @@
-//! Where a chat's lines come from where no screen can be drawn: standard input.
+//! Input of the plain chat: standard input.
 
 use std::future::Future;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::pin::Pin;
 
-/// What came of waiting for a line.
+/// An input line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Typed {
     Line(String),
@@ -12,12 +12,12 @@ pub(crate) enum Typed {
     End,
 }
 
-/// A line to come.
+/// A pending line.
 pub(crate) type Reading<'a> = Pin<Box<dyn Future<Output = io::Result<Typed>> + Send + 'a>>;
 
 /// A source of lines.
 pub(crate) trait Input {
-    /// The next line; `name` stands before it where there is a prompt.
+    /// The next line; `name` is the prompt on a terminal.
     fn read(&mut self, name: &str) -> Reading<'_>;
 }
 
@@ -31,14 +31,14 @@ pub(super) fn open() -> Box<dyn Input> {
     Box::new(Plain)
 }
 
-/// Lines of a pipe or file, for scripts, or of a terminal that only types.
+/// Lines of a pipe, a file or a dumb terminal.
 struct Plain;
 
 impl Input for Plain {
     fn read(&mut self, name: &str) -> Reading<'_> {
         let prompt = io::stdin().is_terminal().then(|| format!("{name}> "));
         Box::pin(async {
-            // On a thread of its own, so that Ctrl-C is heard meanwhile.
+            // A blocking read in a thread keeps Ctrl-C working.
             let read = tokio::task::spawn_blocking(|| {
                 if let Some(prompt) = prompt {
                     let mut out = io::stderr();

@@ -1,9 +1,8 @@
-//! What a line is, where a chat is line by line: words for the agent, with the
-//! files, images and agents that a person names in them.
+//! Converts an input line of the plain chat into a message with files, images and
+//! guests.
 //!
-//! Invariants: a word behind `/` that is neither a command nor a skill is an error
-//! that names the nearest, and is said to nobody; what comes from a pipe or a file
-//! names no files: whoever wrote it may not have meant to hand them out.
+//! Invariants: an unknown `/word` is an error that names the nearest command; input
+//! from a pipe attaches no files, since its author may not have meant to.
 
 use super::message::{DEMONSTRATION, Message, message};
 use crate::context::Context;
@@ -13,10 +12,10 @@ use crabtalk_proto::{ListAgentsMsg, ListModelsMsg, ListSkillsMsg};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
-/// Commands of this chat.
+/// Commands of the plain chat.
 const COMMANDS: [&str; 5] = ["help", "history", "switch", "kill", "quit"];
 
-/// What is sent of a line.
+/// The message of a line.
 pub(super) async fn read(context: &mut Context, text: &str) -> Result<Message, Error> {
     if let Some(rest) = text.strip_prefix('/') {
         let word = rest.split(char::is_whitespace).next().unwrap_or_default();
@@ -31,7 +30,7 @@ pub(super) async fn read(context: &mut Context, text: &str) -> Result<Message, E
         });
     }
     let client = context.client().await?;
-    // A daemon that does not tell has no guests either.
+    // A refused list means no guests.
     let agents = client.call(ListAgentsMsg {}).await;
     let agents = agents.map(|list| list.agents).unwrap_or_default();
     let agents: Vec<String> = agents.into_iter().map(|agent| agent.name).collect();
@@ -44,7 +43,7 @@ pub(super) async fn read(context: &mut Context, text: &str) -> Result<Message, E
     Ok(message(text, &agents, &cwd, &[], takes_images))
 }
 
-/// Why a word behind `/` is nothing; `None` where it may be a skill.
+/// The error for an unknown `/word`; `None` for skills.
 async fn unknown(context: &mut Context, word: &str) -> Result<Option<String>, Error> {
     let cwd = context.cwd()?;
     let client = context.client().await?;
@@ -52,7 +51,7 @@ async fn unknown(context: &mut Context, word: &str) -> Result<Option<String>, Er
         client.call(ListSkillsMsg { cwd }),
         client.call(ListModelsMsg {})
     );
-    // What cannot be looked up is the agent's to understand.
+    // Without the lists, the agent decides.
     let (Ok(skills), Ok(models)) = (skills, models) else {
         return Ok(None);
     };

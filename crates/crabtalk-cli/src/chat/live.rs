@@ -430,7 +430,7 @@ fn remembered(history: Option<&FileBackedHistory>) -> Vec<String> {
     items.map(|item| item.command_line).collect()
 }
 
-/// What the person chose: a variable beats the configuration.
+/// The setting of a variable, else of the configuration.
 fn chosen(variable: &str, configured: Option<String>) -> String {
     let said = std::env::var(variable).ok().filter(|said| !said.is_empty());
     said.or(configured).unwrap_or_default()

@@ -1,35 +1,35 @@
-//! From what was typed to what is sent: files that are named, a guest, and
-//! what commands of the person's own said; images that are named are shown.
+//! Makes a message of typed text: attached files and images, a guest, output of `!`
+//! commands.
 //!
-//! Invariants: a file goes in whole or not at all, and is told either way; what
-//! is no regular text file is a word like any other.
+//! Invariants: a file is attached as a whole or not at all, with a note either way;
+//! `@word` without a regular text file stays a word.
 
 use crate::shown::{Shown, is_image};
 use crate::text::counted;
 use std::path::Path;
 
-/// Messages of the built-in demonstration, which it understands itself.
+/// Commands of the built-in demonstration.
 pub(super) const DEMONSTRATION: &[&str] = &["tool", "ask", "think", "slow"];
 
-/// Bytes of a file that goes in: what a person would paste.
+/// Maximum size of an attached file.
 const MAX_FILE: u64 = 128 * 1024;
 
-/// Bytes of all files of a message.
+/// Maximum total size of attached files.
 const MAX_FILES: usize = 512 * 1024;
 
-/// A message as it is sent.
+/// A message to send.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Message {
     pub(super) content: String,
-    /// The agent that answers this once.
+    /// The guest agent.
     pub(super) guest: Option<String>,
-    /// What is shown with it.
+    /// Attached images.
     pub(super) shown: Shown,
-    /// What the person should know: files that went in, or could not.
+    /// Notes about attached and skipped files.
     pub(super) notes: Vec<String>,
 }
 
-/// Makes a message of what was typed. `takes_images`: whether the daemon does.
+/// Makes a message; `takes_images` is whether the daemon does.
 pub(super) fn message(
     typed: &str,
     agents: &[String],
@@ -59,7 +59,7 @@ pub(super) fn message(
         taken.push(path);
         let whole = cwd.join(path);
         if is_image(&whole) && !takes_images {
-            // The path leads the agent there.
+            // The agent can read the path.
             message
                 .content
                 .push_str(&format!("\n\n<image path=\"{}\"/>", whole.display()));
@@ -101,7 +101,7 @@ pub(super) fn message(
     message
 }
 
-/// The paths that a text names, by `@path` or `@"a path"`.
+/// Paths named as `@path` or `@"a path"`.
 fn paths<'a>(text: &'a str, cwd: &Path) -> Vec<&'a str> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -131,7 +131,7 @@ fn paths<'a>(text: &'a str, cwd: &Path) -> Vec<&'a str> {
     }
 }
 
-/// What a command of the person's own said, for the agent.
+/// The output of a `!` command as text for the agent.
 pub(super) fn shell(command: &str, status: &str, output: &str) -> String {
     format!(
         "I ran this command myself:\n<command>\n{command}\n</command>\n<output status=\"{status}\">\n{}\n</output>",
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_that_are_named_go_in() {
+    fn named_files_are_attached() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("a.txt"), "one\ntwo").unwrap();
         std::fs::write(folder.path().join("big"), "x".repeat(200 * 1024)).unwrap();
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_that_is_named_is_shown_and_its_path_is_told_to_older_daemons() {
+    fn named_image_is_attached_or_sent_as_path() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["a.png", "a b.png"] {
             std::fs::write(folder.path().join(name), b"\x89PNG\r\n\x1a\n.").unwrap();
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_is_named_first_is_a_guest() {
+    fn leading_agent_name_is_a_guest() {
         let agents = ["reviewer".to_owned()];
         let made = message(
             "@reviewer is this right?",

@@ -1,23 +1,23 @@
 //! The mode of a chat's runs.
 //!
-//! Invariant: the chat never turns to `full`; it only leaves it.
+//! Invariant: the chat never enters `full`, it only leaves it.
 
 use crate::args::Mode;
 
 /// Why `/mode full` is refused.
 const NOT_FULL: &str = "start the chat with --mode full, or set `mode: full` in the agent's file";
 
-/// The mode that the person chose, and the one that the last run reported.
+/// The chosen and the reported mode.
 #[derive(Debug, Default)]
 pub(super) struct RunMode {
     chosen: Option<Mode>,
     reported: String,
-    /// A run has reported its mode since the last choice.
+    /// Whether a run reported its mode since the last choice.
     is_answered: bool,
 }
 
 impl RunMode {
-    /// A chat that was started with `--mode`.
+    /// Starts with the `--mode` option.
     pub(super) fn new(chosen: Option<Mode>) -> Self {
         Self {
             chosen,
@@ -25,13 +25,13 @@ impl RunMode {
         }
     }
 
-    /// The name for the next request; absent for the daemon's choice.
+    /// The mode of the next request; absent for the daemon's choice.
     pub(super) fn wire(&self) -> Option<String> {
         self.chosen.map(|mode| mode.to_string())
     }
 
-    /// The mode in force; empty while none is known. The daemon may run in a
-    /// lower mode than the chosen one, so a report overrides the choice.
+    /// The effective mode, empty if unknown. A report overrides the choice, since the
+    /// daemon may lower the mode.
     pub(super) fn name(&self) -> &str {
         match self.chosen {
             Some(mode) if !self.is_answered => mode.as_str(),
@@ -39,7 +39,7 @@ impl RunMode {
         }
     }
 
-    /// Takes the mode with which a run started.
+    /// Records the mode of a started run.
     pub(super) fn report(&mut self, mode: &str) {
         if !mode.is_empty() {
             mode.clone_into(&mut self.reported);
@@ -47,13 +47,13 @@ impl RunMode {
         }
     }
 
-    /// Forgets what another conversation's runs reported.
+    /// Forgets the reports of another conversation.
     pub(super) fn forget(&mut self) {
         self.reported.clear();
         self.is_answered = false;
     }
 
-    /// `/mode [NAME]`: what to tell the person, or why it is refused.
+    /// Handles `/mode [NAME]`.
     pub(super) fn command(&mut self, name: &str) -> Result<String, String> {
         if name.is_empty() {
             return Ok(match self.name() {

@@ -44,7 +44,7 @@ fn unknown_slashes_are_for_the_agent() {
 }
 
 #[tokio::test]
-async fn a_chat_shows_what_was_said_and_survives_a_failed_turn() {
+async fn chat_shows_history_and_survives_a_failed_turn() {
     let mut fake = Fake::start().await;
     fake.script.history.lock().unwrap().push(HistoryEntry {
         role: "user".into(),
@@ -99,7 +99,7 @@ async fn quit_leaves_and_a_refused_kill_does_not() {
 }
 
 #[tokio::test]
-async fn a_chat_without_names_follows_what_already_runs() {
+async fn chat_follows_the_active_run() {
     let mut fake = Fake::start().await;
     let mut at = fake.at("chat");
     for event in [
@@ -114,11 +114,15 @@ async fn a_chat_without_names_follows_what_already_runs() {
     talk(&mut at.context, &mut lines(&[]), false).await.unwrap();
     assert_eq!(fake.next_told().await, "attach \"\" \"\"");
     assert_eq!(at.out.text(), "on its way\n");
-    assert!(at.err.text().contains("following it"), "{}", at.err.text());
+    assert!(
+        at.err.text().contains("following the active run"),
+        "{}",
+        at.err.text()
+    );
 }
 
 #[tokio::test]
-async fn how_the_last_run_ended_is_no_news() {
+async fn end_of_the_last_run_is_not_reported() {
     let fake = Fake::start().await;
     let mut at = fake.at("chat");
     let end = StreamEnd {
@@ -132,7 +136,7 @@ async fn how_the_last_run_ended_is_no_news() {
 }
 
 #[tokio::test]
-async fn chat_sends_the_mode_that_the_person_set() {
+async fn chat_sends_the_chosen_mode() {
     let mut fake = Fake::start().await;
     fake.script.runs.store(false, Ordering::SeqCst);
     let mut at = fake.at("chat --mode full");

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agents_file_is_shown_as_it_is_written() {
+    fn agent_file_is_shown_as_written() {
         let info = AgentInfo {
             config: "# why\nmodel: m\n".into(),
             prompt: "You are.".into(),

@@ -1,4 +1,4 @@
-//! `approvals`: what was allowed for good.
+//! `approvals`: permanent approvals.
 
 use super::Context;
 use crate::args::Approvals;
@@ -26,7 +26,7 @@ async fn listed(context: &mut Context) -> Result<Vec<ApprovalInfo>, Error> {
 async fn list(context: &mut Context) -> Result<(), Error> {
     let approvals = listed(context).await?;
     let words = |context: &Context, one: &ApprovalInfo| entry(one, &context.when(&one.at));
-    context.entries(&approvals, words, "nothing is allowed for good")
+    context.entries(&approvals, words, "no permanent approvals")
 }
 
 /// An approval, whole.
@@ -46,7 +46,7 @@ fn entry(approval: &ApprovalInfo, since: &str) -> String {
         text.push_str(line);
     }
     if !approval.prefix.is_empty() {
-        text.push_str(" (and whatever follows)");
+        text.push_str(" (and longer commands that begin like it)");
     }
     text
 }
@@ -60,7 +60,7 @@ async fn remove(context: &mut Context, index: u32) -> Result<(), Error> {
     };
     let request = RemoveApprovalMsg {
         index,
-        // Another one may stand there by now.
+        // Guards against a changed list.
         exact: Some(found.exact.clone()),
     };
     context.call(request).await?;

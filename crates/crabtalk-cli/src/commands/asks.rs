@@ -85,8 +85,7 @@ pub(super) async fn approve(
     send(context, found, named, answer.label().to_owned()).await
 }
 
-/// Shows a text page by page, and asks whether it is to be so. What was typed
-/// before is no answer.
+/// Shows a text page by page and asks for confirmation; earlier input is ignored.
 pub(super) async fn confirmed(
     terminal: &mut dyn Terminal,
     text: &str,
@@ -220,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ask_is_chosen_by_id_or_by_being_the_only_one() {
+    fn ask_is_chosen_by_id_or_as_the_only_one() {
         let asks = [
             ask("a1", "approval"),
             ask("q1", "question"),

@@ -22,7 +22,7 @@ pub(super) async fn diff(context: &mut Context, run: Option<u64>) -> Result<(), 
     }
     let screen = &mut context.console.screen;
     let Some(run) = found.runs.first() else {
-        return Ok(screen.note("no run changed files here, as far as is known")?);
+        return Ok(screen.note("no recorded changes in this folder")?);
     };
     screen.line(&headline(run))?;
     for file in &run.files {

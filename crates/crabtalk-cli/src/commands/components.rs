@@ -1,8 +1,8 @@
 //! `components`: programs that can be components, those that run, and those that the
 //! daemon is connected to.
 //!
-//! Two of the three are told without a daemon: programs lie in folders, and whoever
-//! runs has a port file. What the daemon adds is whether it could connect, and why not.
+//! Installed programs and port files are found without a daemon; the daemon adds the
+//! state of its connections.
 
 use super::Context;
 use crate::error::Error;
@@ -22,7 +22,7 @@ use std::time::Duration;
 /// How long a port of this machine may take to answer.
 const ANSWERS_WITHIN: Duration = Duration::from_millis(300);
 
-/// What the names of such programs begin with.
+/// Prefix of component programs.
 const PREFIX: &str = "crabtalk-";
 
 #[derive(Debug, Default)]
@@ -71,7 +71,7 @@ pub(super) async fn components(context: &mut Context) -> Result<(), Error> {
     context.print_table(&header, rows, none)
 }
 
-/// What the daemon says; `None` if there is none, or one that does not know.
+/// The daemon's list; `None` without a daemon.
 async fn told(client: &Client) -> Option<Vec<ComponentInfo>> {
     let list = client.call(ListComponentsMsg {}).await.ok()?;
     Some(list.components)
@@ -130,7 +130,7 @@ fn running(one: &Known) -> String {
         (None, _) if one.told.as_ref().is_some_and(is_gateway) => "yes".to_owned(),
         (None, _) => "-".to_owned(),
         (Some(Ok(port)), true) => format!("port {port}"),
-        (Some(Ok(port)), false) => format!("nobody answers at port {port}"),
+        (Some(Ok(port)), false) => format!("no answer at port {port}"),
         (Some(Err(why)), _) => format!("port file: {}", visible(why)),
     }
 }
@@ -169,7 +169,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn programs_and_port_files_are_told_apart_from_what_lies_beside() {
+    fn programs_and_port_files_are_recognised() {
         let folder = tempfile::tempdir().unwrap();
         let (a, b) = (folder.path().join("a"), folder.path().join("b"));
         for (path, mode) in [

@@ -45,7 +45,7 @@ pub(super) async fn run(context: &mut Context, command: Config) -> Result<(), Er
     }
 }
 
-/// A value as TOML has it, else a text: nobody wants to quote a name twice.
+/// Parses a TOML value; other text is a string.
 fn value_of(typed: &str) -> Value {
     let parsed: Result<toml::Table, _> = toml::from_str(&format!("value = {typed}\n"));
     let value = parsed.ok().filter(|table| table.len() == 1);
@@ -72,7 +72,7 @@ async fn get(context: &mut Context, key: Option<String>) -> Result<(), Error> {
     Ok(screen.line(&shown)?)
 }
 
-/// What stands at a key with dots.
+/// The value at a dotted key.
 fn at<'a>(config: &'a Value, key: &str) -> Result<&'a Value, Error> {
     let mut value = config;
     for part in key.split('.') {
@@ -97,7 +97,7 @@ fn at<'a>(config: &'a Value, key: &str) -> Result<&'a Value, Error> {
 }
 
 async fn edit(context: &mut Context, file: Option<std::path::PathBuf>) -> Result<(), Error> {
-    // Connected first: nobody should write for a daemon that is not there.
+    // Connects first, so that no edit is lost without a daemon.
     let mut connection = context.connection().await?;
     let path = context.home.config_file();
     let base = match std::fs::read_to_string(&path) {
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_what_toml_says_and_else_a_text() {
+    fn value_is_toml_or_text() {
         for (typed, want) in [
             ("5", json!(5)),
             ("true", json!(true)),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_is_not_there_names_the_nearest() {
+    fn unknown_key_names_the_nearest() {
         let config = json!({"limits": {"queued_runs": 32}, "model": "m"});
         assert_eq!(at(&config, "limits.queued_runs").unwrap(), &json!(32));
         let error = |key: &str| at(&config, key).unwrap_err().to_string();

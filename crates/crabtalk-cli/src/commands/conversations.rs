@@ -14,7 +14,7 @@ use crabtalk_proto::{
 use std::collections::HashMap;
 use std::path::Path;
 
-/// Failures that are told below a list: whoever has more of them knows.
+/// Maximum number of unreadable logs listed.
 const MAX_FAILURES: usize = 5;
 
 pub(super) async fn list(context: &mut Context, limit: u32) -> Result<(), Error> {

@@ -16,7 +16,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::time::Duration;
 
-/// Between two looks at a log: no person sees the difference.
+/// Interval between reads of a log.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 pub(super) async fn run(context: &mut Context, command: Daemon) -> Result<(), Error> {
@@ -108,7 +108,7 @@ async fn uninstall(context: &mut Context, dry_run: bool) -> Result<(), Error> {
         return Ok(context.console.screen.answer(&plan.to_string())?);
     }
     carry_out(context, &plan)?;
-    let said = "crabtalk: the daemon is no service any more; it is started on demand";
+    let said = "crabtalk: service removed; the daemon is started on demand";
     context.done(json!({"installed": false}), said)
 }
 
@@ -255,7 +255,7 @@ async fn logs(context: &mut Context, lines: usize, follow: bool) -> Result<(), E
     }
     let mut at = reader.stream_position().map_err(failed)?;
     loop {
-        // Ctrl-C ends the process here: nobody else listens to it.
+        // Ctrl-C ends the process.
         tokio::time::sleep(LOOK_EVERY).await;
         let mut file = File::open(&path).map_err(failed)?;
         if file.metadata().map_err(failed)?.len() < at {

@@ -1,7 +1,7 @@
-//! `doctor`: what is wrong here, and the command that mends it (OPS-2).
+//! `doctor`: checks the installation and suggests fixes (OPS-2).
 //!
-//! Invariants: it changes nothing; each finding names what would mend it; what
-//! cannot be looked at is a finding too, and ends no other look.
+//! Invariants: no check changes anything; each finding names a fix; a failed check is a
+//! finding and does not stop other checks.
 
 mod local;
 mod node;
@@ -10,14 +10,14 @@ use super::Context;
 use crate::error::Error;
 use serde_json::{Value, json};
 
-/// How grave a finding is.
+/// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// As it should be.
+    /// No problem.
     Fine,
-    /// It works, but not as somebody would expect.
+    /// Works with limitations.
     Warning,
-    /// Something does not work.
+    /// Does not work.
     Wrong,
 }
 
@@ -33,11 +33,11 @@ impl State {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Finding {
-    /// What was looked at, in a word.
+    /// Name of the check.
     what: &'static str,
     state: State,
     said: String,
-    /// A command, or what else mends it; empty where nothing has to be.
+    /// A command or other fix; may be empty.
     mend: String,
 }
 
@@ -72,7 +72,6 @@ impl Finding {
     }
 }
 
-/// `doctor`
 pub(super) async fn run(context: &mut Context, offline: bool) -> Result<(), Error> {
     let (mut warnings, mut wrong) = (0, 0);
     let mut show = |context: &mut Context, finding: Finding| {
@@ -94,20 +93,17 @@ pub(super) async fn run(context: &mut Context, offline: bool) -> Result<(), Erro
     for finding in node::look(context, starts, offline).await? {
         show(context, finding)?;
     }
-    if let Some(finding) = local::terminal(context.console.screen.is_terminal()) {
-        show(context, finding)?;
-    }
     let warned = match warnings {
         _ if context.global.json => String::new(),
         0 => String::new(),
-        1 => ", and one thing to know".to_owned(),
-        many => format!(", and {many} things to know"),
+        1 => ", 1 warning".to_owned(),
+        many => format!(", {many} warnings"),
     };
     match wrong {
         0 if context.global.json => Ok(()),
-        0 => context.note(&format!("crabtalk: nothing is wrong{warned}")),
-        1 => Err(Error::Failed(format!("one thing is wrong{warned}"))),
-        many => Err(Error::Failed(format!("{many} things are wrong{warned}"))),
+        0 => context.note(&format!("crabtalk: OK{warned}")),
+        1 => Err(Error::Failed(format!("1 problem{warned}"))),
+        many => Err(Error::Failed(format!("{many} problems{warned}"))),
     }
 }
 
@@ -124,7 +120,7 @@ fn tell(context: &mut Context, finding: &Finding) -> Result<(), Error> {
         screen.line(&format!("{:19} {more}", ""))?;
     }
     if !finding.mend.is_empty() {
-        screen.line(&format!("{:19} mend: {}", "", finding.mend))?;
+        screen.line(&format!("{:19} fix: {}", "", finding.mend))?;
     }
     Ok(())
 }

@@ -66,7 +66,7 @@ fn lost_and_found(news: &WatchNews) -> serde_json::Value {
             "type": "lost", "content": format!("{why}; connecting again"),
         }),
         WatchNews::Back { missed } => {
-            let words = missed.map_or("what came meanwhile is missing".to_owned(), events);
+            let words = events(*missed);
             serde_json::json!({
                 "type": "back", "content": format!("connected again, {words}"), "missed": missed,
             })
@@ -124,7 +124,7 @@ mod tests {
     use crabtalk_proto::{AgentEventKind, ToolCallInfo};
 
     #[test]
-    fn events_are_lines_and_pieces_of_text_are_not() {
+    fn events_are_lines_without_text_chunks() {
         let event = |kind: AgentEventKind| AgentEventMsg {
             agent: "crab".into(),
             sender: "user".into(),

@@ -1,8 +1,8 @@
 //! `init`: a configuration that works, from what is found here (OPS-1).
 //!
-//! Invariants: with options, or without a terminal, nothing is asked; a
-//! provider that is configured is never replaced without `--force`; what is
-//! written is tried with one request, and stays whatever comes of that.
+//! Invariants: with options or without a terminal no questions are asked; a configured
+//! provider is replaced only with `--force`; the new configuration is tested with one
+//! request and kept in any case.
 
 use super::Context;
 use crate::args::Init;
@@ -31,7 +31,7 @@ const KINDS: [(&str, bool); 7] = [
 /// Models of one provider that a person is shown.
 const SHOWN_MODELS: usize = 12;
 
-/// What stands behind what is chosen, for whoever opens the file.
+/// Commented options appended to a new file.
 const MORE: &str = "
 # What follows shows what else may stand here; the guide tells the rest.
 #
@@ -47,7 +47,7 @@ const MORE: &str = "
 # enabled = true                    # what agents remember between conversations
 ";
 
-/// What is to be written.
+/// The chosen configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Choice {
     name: String,
@@ -112,7 +112,7 @@ async fn tried(context: &mut Context, model: &str) -> Result<(), Error> {
     told(context, &test)
 }
 
-/// What came of asking a model for a word.
+/// Shows the result of the test request.
 pub(super) fn told(context: &mut Context, test: &ModelTest) -> Result<(), Error> {
     let value = json!({
         "ok": test.ok, "model": test.model, "provider": test.provider, "took_ms": test.took_ms,
@@ -214,7 +214,7 @@ fn checked(choice: Choice) -> Result<Choice, Error> {
             None => format!("say --kind with one of {}", kinds()),
         };
         return Err(Error::Usage(format!(
-            "{:?} is no kind of provider; {hint}",
+            "{:?} is not a kind of provider; {hint}",
             choice.kind
         )));
     };
@@ -308,7 +308,7 @@ async fn write(context: &mut Context, choice: &Choice, text: String) -> Result<(
         connection.set_config(request).await?;
     } else {
         let table: toml::Table = toml::from_str(&choice.table())
-            .map_err(|e| Error::Failed(format!("what was chosen is no TOML: {e}")))?;
+            .map_err(|e| Error::Failed(format!("cannot write the configuration: {e}")))?;
         let table = serde_json::to_value(table).unwrap_or_default();
         let mut set = vec![(format!("provider.{}", choice.name), table)];
         if !choice.model.is_empty() {
@@ -327,14 +327,14 @@ async fn write(context: &mut Context, choice: &Choice, text: String) -> Result<(
     context.note(&format!("crabtalk: wrote {}", path.display()))
 }
 
-/// Somebody who chooses.
+/// Asks at the terminal.
 struct Asker<'a> {
     terminal: &'a mut dyn Terminal,
     interrupts: &'a mut Interrupts,
 }
 
 impl<'a> Asker<'a> {
-    /// Whom to ask; `None` where the options say it or nobody is there.
+    /// The terminal to ask on; `None` with options or without a terminal.
     fn of(context: &'a mut Context, args: &Init) -> Option<Self> {
         let says = args.yes || args.provider.is_some() || args.kind.is_some();
         let terminal = context.console.terminal.as_mut().filter(|_| !says)?;
@@ -418,7 +418,7 @@ impl<'a> Asker<'a> {
         let base_url = self.ask("Address, if not the usual one > ").await?;
         self.terminal.hide(true);
         let key = self
-            .ask("Key (it is not shown; kept in config.toml, which nobody else may read) > ")
+            .ask("API key (hidden; stored in config.toml, readable only by you) > ")
             .await;
         self.terminal.hide(false);
         let key = key?;

@@ -1,4 +1,4 @@
-//! What is said of conversations whose logs cannot be read.
+//! Descriptions of unreadable conversation logs.
 
 use super::Context;
 use crate::error::Error;

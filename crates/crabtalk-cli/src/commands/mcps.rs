@@ -72,7 +72,7 @@ pub(super) async fn run(context: &mut Context, command: Mcps) -> Result<(), Erro
 
 async fn set(context: &mut Context, name: &str, table: &Value) -> Result<(), Error> {
     let mut table = table.clone();
-    // What is empty need not be written.
+    // Empty values are omitted.
     if let Some(table) = table.as_object_mut() {
         table.retain(|_, value| {
             !value.as_object().is_some_and(Map::is_empty)
@@ -90,7 +90,7 @@ async fn set(context: &mut Context, name: &str, table: &Value) -> Result<(), Err
 fn pairs(given: &[String]) -> Result<Value, Error> {
     let pair = |text: &String| match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), Value::from(value))),
-        _ => Err(Error::Usage(format!("{text:?} is no NAME=VALUE"))),
+        _ => Err(Error::Usage(format!("{text:?} is not NAME=VALUE"))),
     };
     let pairs: Result<Map<String, Value>, Error> = given.iter().map(pair).collect();
     Ok(Value::Object(pairs?))

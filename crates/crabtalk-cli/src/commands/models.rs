@@ -50,7 +50,7 @@ async fn list_models(context: &mut Context) -> Result<(), Error> {
     context.list(&listed.models, columns, NONE_YET)
 }
 
-/// What is in use, what could be, and what is switched off.
+/// The state column.
 fn state(active: bool, enabled: bool, on: &str) -> String {
     match (active, enabled) {
         (true, _) => "active",
@@ -113,7 +113,7 @@ async fn list(context: &mut Context) -> Result<Vec<ProviderInfo>, Error> {
     Ok(listed.providers)
 }
 
-/// What a provider's table says, as far as it is JSON.
+/// The settings of a provider as JSON.
 fn config(provider: &ProviderInfo) -> Value {
     serde_json::from_str(&provider.config).unwrap_or_default()
 }

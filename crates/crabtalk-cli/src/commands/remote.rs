@@ -63,7 +63,7 @@ fn list(context: &mut Context) -> Result<(), Error> {
     context.print_table(&["name", "address", "certificate"], rows, none)
 }
 
-/// What the command line says.
+/// Options of `remote add`.
 struct Given {
     name: String,
     address: String,
@@ -128,7 +128,7 @@ async fn add(context: &mut Context, given: Given, token_file: Option<&Path>) -> 
 async fn compare(context: &mut Context, address: &Address, seen: Fingerprint) -> Result<(), Error> {
     let Some(terminal) = &mut context.console.terminal else {
         return Err(Error::Usage(format!(
-            "the certificate of {address} is {seen}, and nobody is here to compare it: give the one \
+            "the certificate of {address} is {seen}, and nobody is at the terminal to compare it: give the one \
              that `crabtalk tokens` says there with --fingerprint"
         )));
     };

@@ -26,7 +26,7 @@ async fn switch(context: &mut Context, name: String, enabled: bool) -> Result<()
     context.done(json!({"skill": name, "enabled": enabled}), &said)
 }
 
-/// What the disk says to a skill is a failure of the command.
+/// Converts an error of the skills crate.
 pub(super) fn failed(error: crabtalk_skills::Error) -> Error {
     Error::Failed(error.to_string())
 }

@@ -32,7 +32,7 @@ async fn conversations_are_a_table_or_json() {
 }
 
 #[tokio::test]
-async fn a_list_that_is_cut_says_so() {
+async fn truncated_list_is_reported() {
     let fake = Fake::start().await;
     for (words, said) in [
         ("conversations", ""),
@@ -89,7 +89,7 @@ async fn history_turns_pages_until_it_has_enough() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_the_daemons_words() {
+async fn refusal_shows_the_daemons_message() {
     let fake = Fake::start().await;
     let refusal = Err(Status::not_found("nothing runs in (crab, user)"));
     fake.script.replies.lock().unwrap().push_back(refusal);
@@ -137,7 +137,7 @@ fn pending_approval() -> PendingAsk {
     }
 }
 
-/// What the approval above shows, everywhere.
+/// Expected text of this approval.
 const SHOWN: &str = "crab wants to use bash (2 lines):\n    ls\n    -l<U+202E>\n  in /w\n  \
      Always: allow this exact command in this folder\n";
 
@@ -207,7 +207,7 @@ async fn approve_asks_again_at_a_terminal() {
 }
 
 #[tokio::test]
-async fn stats_and_status_are_told() {
+async fn stats_and_status_are_printed() {
     let fake = Fake::start().await;
     assert!(
         output(&fake, "stats")
@@ -226,7 +226,7 @@ async fn stats_and_status_are_told() {
 }
 
 #[tokio::test]
-async fn without_a_daemon_the_exit_code_says_so() {
+async fn missing_daemon_has_its_exit_code() {
     let mut fake = Fake::start().await;
     fake.stop().await;
     for words in ["stats --no-start", "daemon status", "daemon reload"] {
@@ -240,9 +240,9 @@ async fn without_a_daemon_the_exit_code_says_so() {
     assert_eq!(at.err.text(), "crabtalk: no daemon runs\n");
 }
 
-/// Whoever starts another one because of that would be told that one runs.
+/// A hanging daemon must not be reported as missing.
 #[tokio::test]
-async fn a_daemon_that_hangs_is_not_called_none() {
+async fn hanging_daemon_is_not_reported_as_missing() {
     let mut fake = Fake::start().await;
     fake.stop().await;
     let mut at = fake.at("daemon status");
@@ -286,7 +286,7 @@ async fn an_empty_question_is_a_usage_error() {
 }
 
 #[tokio::test]
-async fn reload_prints_what_a_start_would_and_what_stayed() {
+async fn reload_prints_warnings_errors_and_kept_parts() {
     let mut fake = Fake::start().await;
     let mut at = fake.at("daemon reload");
     at.run().await.unwrap();

@@ -32,7 +32,7 @@ pub(super) async fn run(context: &mut Context, command: Tokens) -> Result<(), Er
         Tokens::Rm(Named { name }) => {
             let request = RemoveTokenMsg { name: name.clone() };
             context.call(request).await?;
-            let said = format!("crabtalk: {name} is removed, and whoever used it is cut off");
+            let said = format!("crabtalk: removed {name} and closed its connections");
             context.done(json!({"removed": name}), &said)
         }
     }
@@ -46,7 +46,7 @@ fn show(context: &mut Context, made: &NewToken) -> Result<(), Error> {
     context.line(&made.token)?;
     let screen = &mut context.console.screen;
     screen.note(&format!(
-        "crabtalk: this token of {} is shown once; whoever has it may come in",
+        "crabtalk: the token of {} is shown only once; keep it secret",
         made.name
     ))?;
     way_in(context, &made.listen, &made.fingerprint)

@@ -1,8 +1,8 @@
 //! `trust`: whose instructions agents follow, and which skills may act without
 //! asking (MEM-4, SKILL-2).
 //!
-//! Works on `state/trust.toml` itself: trust is an owner's word, given on this
-//! machine, and a daemon reads it anew whenever it matters.
+//! Edits `state/trust.toml` directly: trust is given by the owner of this machine, and
+//! the daemon reads the file at each use.
 
 use super::Context;
 use super::skills::failed;
@@ -83,7 +83,7 @@ fn add(context: &mut Context, path: &Path) -> Result<(), Error> {
     let grants = tell(context, &offer, installed)?;
     let trusted = file.add_skill(offer, &at, BY).map_err(failed)?;
     let said = format!(
-        "crabtalk: the skill in {} is trusted as it is now; any change ends that",
+        "crabtalk: trusted the current version of the skill in {}",
         trusted.path.display()
     );
     let value =
@@ -124,7 +124,7 @@ fn tell(context: &mut Context, offer: &Offer, installed: bool) -> Result<Vec<Str
 
 fn remove(context: &mut Context, path: &Path) -> Result<(), Error> {
     let file = TrustFile::new(context.home.trust_file());
-    // One that is gone is named as it was.
+    // A missing path keeps its absolute form.
     let path: PathBuf = std::path::absolute(path).map_err(|e| Error::io("find the folder", &e))?;
     let folder = file.remove_folder(&path).map_err(failed)?;
     let skill = file.remove_skill(&path).map_err(failed)?;

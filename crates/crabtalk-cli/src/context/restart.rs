@@ -1,6 +1,6 @@
-//! Ends a daemon, and starts one of this program in its place.
+//! Stops the daemon and starts one of this program.
 //!
-//! Invariant: a daemon with runs in flight is ended only if somebody said so.
+//! Invariant: a daemon with active runs is stopped only on request.
 
 use super::Context;
 use crate::error::Error;
@@ -12,22 +12,22 @@ use futures_util::StreamExt;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// For the daemon to end: it promises five seconds, this grants some more.
+/// Timeout of a stop; the daemon promises five seconds.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Between two looks at a process: no person sees the difference.
+/// Interval between checks of a process.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Between two looks whether something runs, which cost the daemon a list.
+/// Interval between checks for active runs.
 const LOOK_FOR_RUNS_EVERY: Duration = Duration::from_millis(300);
 
-/// Conversations that are looked at for runs; those that run are the latest ones.
+/// Maximum number of conversations checked; active ones come first.
 const MAX_BUSY: u32 = 500;
 
 impl Context {
-    /// Ends the daemon once no run goes on, and starts one of this program. With
-    /// `now` runs in flight are ended as by `stop`; with `resume = "auto"` they are
-    /// carried on. Whether there was one, and how many runs were cut off.
+    /// Restarts the daemon when no run is active. With `now` active runs end at once,
+    /// and resume with `resume = "auto"`. Returns whether a daemon ran and how many
+    /// runs ended.
     pub(crate) async fn restart(&mut self, now: bool) -> Result<(bool, usize), Error> {
         let cut_off = match now {
             true => self.busy().await.iter().filter(|info| info.running).count(),
@@ -47,8 +47,7 @@ impl Context {
         Ok((ended.is_some(), cut_off))
     }
 
-    /// Tells of a daemon of another version. Somebody at a terminal is asked whether
-    /// to restart it.
+    /// Reports a daemon of another version, and offers a restart at a terminal.
     pub(super) async fn tell_of_difference(&mut self, difference: &str) -> Result<(), Error> {
         let said = format!("crabtalk: {difference}");
         let is_ours = self.client.endpoint().is_local() && !self.global.no_start;
@@ -59,7 +58,7 @@ impl Context {
         };
         let failed = |e| Error::io("ask at the terminal", &e);
         terminal.show(&format!("{said}\n")).map_err(failed)?;
-        // What was typed before is no answer.
+        // Earlier input does not answer.
         tokio::time::sleep(SETTLE).await;
         terminal.forget();
         let question = "Restart it now? It waits for runs that go on. [y]es, [n]o > ";
@@ -72,16 +71,16 @@ impl Context {
         Ok(())
     }
 
-    /// Ends the daemon and waits until it has; which process it was.
+    /// Stops the daemon and returns its pid.
     pub(crate) async fn end_daemon(&self) -> Result<Option<i32>, Error> {
         let Some(pid) = self.client.endpoint().daemon_pid().await else {
             return Ok(None);
         };
-        // The kernel names the peer of the socket: the number is no guess.
+        // The kernel reports the peer of the socket.
         system::terminate(pid)
             .map_err(|e| Error::io(format_args!("end the daemon (pid {pid})"), &e))?;
         let deadline = Instant::now() + STOP_TIMEOUT;
-        // A process that was killed is over before the kernel has closed its socket.
+        // The kernel may close the socket after the process has ended.
         let endpoint = self.client.endpoint();
         while system::is_alive(pid) || endpoint.daemon_pid().await == Some(pid) {
             if Instant::now() >= deadline {
@@ -94,20 +93,20 @@ impl Context {
         Ok(Some(pid))
     }
 
-    /// Conversations in which something runs or waits to.
+    /// Conversations with active or queued runs.
     async fn busy(&self) -> Vec<ActiveConversationInfo> {
         let request = ListActiveConversationsMsg {
             limit: MAX_BUSY,
             ..ListActiveConversationsMsg::default()
         };
-        // A daemon that does not tell is ended all the same.
+        // A failed list does not block the stop.
         let listed = self.client.call(request).await;
         let mut found = listed.map_or_else(|_| Vec::new(), |listed| listed.conversations);
         found.retain(|info| info.running || info.queued > 0);
         found
     }
 
-    /// Waits until nothing runs, and says what it waits for.
+    /// Waits until no run is active, and reports what it waits for.
     async fn wait_for_runs(&mut self) -> Result<(), Error> {
         let mut told = String::new();
         loop {
@@ -148,7 +147,7 @@ mod tests {
     use crate::tests::{At, Fake, shows};
     use crabtalk_proto::WelcomeMsg;
 
-    /// A daemon of this version, or of one before there was any.
+    /// A daemon with this version, or without one.
     async fn daemon(version: Option<&str>) -> Fake {
         let fake = Fake::start().await;
         *fake.script.welcome.lock().unwrap() = version.map(|version| WelcomeMsg {
@@ -165,7 +164,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_daemon_of_another_version_is_told_of_once() {
+    async fn other_version_is_reported_once() {
         for (version, says) in [
             (Some("0.0.1"), "the daemon has version 0.0.1, this client "),
             (
@@ -189,11 +188,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn at_a_terminal_a_restart_is_offered_and_no_is_an_answer() {
+    async fn terminal_offers_a_restart() {
         let fake = daemon(Some("0.0.1")).await;
         let mut at = at_a_terminal(&fake, "stats");
         let (typist, shown) = at.with_person();
-        // Typed before the question stood there.
+        // Typed before the question.
         typist.send("y").await.unwrap();
         let answer = async {
             shows(&shown, "Restart it now?", 1).await;

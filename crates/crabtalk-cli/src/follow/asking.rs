@@ -1,7 +1,7 @@
-//! Puts the questions of a run to the person, and sends what is answered.
+//! Asks the questions of a run and sends the answers.
 //!
-//! Invariants: what was typed before a question was shown never answers it; a step that went
-//! on has no open question.
+//! Invariants: input typed before a question does not answer it; a finished step has no
+//! open question.
 
 use super::{Answers, Following, SETTLE, advice};
 use crate::error::Error;
@@ -12,7 +12,7 @@ use crabtalk_proto::{AskSettledEvent, AskUserEvent, ReplyToAsk, StreamEvent};
 use tokio::time::Instant;
 
 impl Following<'_> {
-    /// An ask ended: its prompt goes, and what waited behind it is shown.
+    /// Removes the prompt of a settled ask and shows the next.
     pub(super) fn settled(
         &mut self,
         event: &StreamEvent,
@@ -37,7 +37,7 @@ impl Following<'_> {
         self.show_next()
     }
 
-    /// What comes behind a prompt that is dealt with.
+    /// Shows the next prompt, or held output.
     pub(super) fn show_next(&mut self) -> Result<(), Error> {
         if self.asks.is_empty() {
             return self.show_held();
@@ -46,12 +46,12 @@ impl Following<'_> {
         Ok(())
     }
 
-    /// Whether nobody sits here who could wait, or was told to.
+    /// Whether no terminal can answer and no other client may.
     pub(super) fn is_alone(&self) -> bool {
         self.terminal.is_none() && self.how.answers == Answers::Person
     }
 
-    /// The step went on: whatever was asked in it has its answer.
+    /// Closes the questions of a finished step.
     pub(super) fn settle_asks(&mut self) -> Result<(), Error> {
         if !self.asks.is_empty() {
             self.asks.clear();
@@ -84,7 +84,7 @@ impl Following<'_> {
         Ok(())
     }
 
-    /// There is no terminal to ask on.
+    /// Answers a question without a terminal.
     async fn ask_nobody(&mut self, ask: AskUserEvent) -> Result<(), Error> {
         let approval = prompt::is_approval(&ask);
         if self.how.answers != Answers::Person {
@@ -115,9 +115,8 @@ impl Following<'_> {
                  crabtalk: or let another client answer with --wait"
             ))?;
         } else {
-            self.screen.note(&format!(
-                "crabtalk: answered \"{NOBODY}\": there is no terminal"
-            ))?;
+            self.screen
+                .note(&format!("crabtalk: answered \"{NOBODY}\": no terminal"))?;
         }
         Ok(())
     }
@@ -158,13 +157,13 @@ impl Following<'_> {
             agent: self.how.agent.clone(),
             sender: self.how.sender.clone(),
             content: content.to_owned(),
-            // A daemon of the 0.0.20 generation names no asks.
+            // Old daemons have no ids of asks.
             ask_id: Some(ask_id.to_owned()).filter(|id| !id.is_empty()),
         };
         self.how.client.reply(reply).await
     }
 
-    /// Puts the first of the pending asks, from its beginning.
+    /// Shows the first pending ask from its beginning.
     pub(super) fn show_prompt(&mut self) {
         let size = self.terminal.as_ref().and_then(|terminal| terminal.size());
         let agent = self.agent().to_owned();
@@ -175,8 +174,8 @@ impl Following<'_> {
         }
     }
 
-    /// Shows a page of an approval, which is answered by what is typed from
-    /// some moments later on; or a question, which allows nothing.
+    /// Shows a page of an approval, which takes input after a moment, or a question,
+    /// which takes it at once.
     fn show_page(&mut self) {
         let agent = self.agent().to_owned();
         let Some(prompt) = self.asks.front_mut() else {
@@ -193,7 +192,7 @@ impl Following<'_> {
         }
     }
 
-    /// What was typed before the line to answer on is forgotten.
+    /// Discards input typed before the prompt.
     pub(super) fn settle(&mut self) {
         if self.settling.take().is_some() {
             self.forget();
@@ -211,7 +210,7 @@ impl Following<'_> {
 
     pub(super) fn show(&mut self, text: &str) {
         if let Some(terminal) = &mut self.terminal {
-            // A terminal that takes no text gives no line either.
+            // A broken terminal gives no input either.
             let _ = terminal.show(text);
         }
     }

@@ -1,7 +1,6 @@
-//! A run that was told to end, until its End comes.
+//! A cancelled run, until its End.
 //!
-//! Invariant: nothing waits for the daemon to hear of it, so that another Ctrl-C
-//! leaves at any time.
+//! Invariant: cancelling is never waited for, so another Ctrl-C leaves at any time.
 
 use crabtalk_client::{Client, Error};
 use crabtalk_proto::{KillMsg, code};
@@ -10,17 +9,16 @@ use std::pin::Pin;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long the daemon may take to hear that a run is to end, and the run to say that
-/// it has: its last words are synced before they are told, for which a busy disk takes
-/// many seconds. Who does not want to wait presses Ctrl-C again.
+/// Time for the daemon to end the run; the last events are synced first, which takes
+/// seconds on a busy disk.
 pub(super) const KILL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Tells the daemon that a run is to end.
+/// Cancels a run.
 type Telling = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 
-/// A run on the way to its End.
+/// A run that is being cancelled.
 pub(super) struct Cancelling {
-    /// Tells the daemon; `None` when it knows.
+    /// The kill request; `None` once answered.
     kill: Option<Telling>,
     until: Instant,
 }
@@ -33,8 +31,7 @@ impl Cancelling {
         }
     }
 
-    /// Resolves when the End took too long; or fails, if the daemon did not take the
-    /// word. May be dropped and asked for again.
+    /// Resolves when the End is overdue, or the request failed. Cancel-safe.
     pub(super) async fn given_up(this: &mut Option<Self>) -> Result<(), Error> {
         let Some(this) = this else {
             return pending().await;
@@ -47,7 +44,7 @@ impl Cancelling {
             this.until = Instant::now() + KILL_TIMEOUT;
             match told {
                 Ok(()) => {}
-                // It ended by itself meanwhile; its End is on the way.
+                // The run ended on its own.
                 Err(error) if error.code() == Some(code::NOT_FOUND) => {}
                 Err(error) => return Err(error),
             }

@@ -111,7 +111,7 @@ async fn ask(words: &str) -> (Fake, At) {
 }
 
 #[test]
-fn what_a_message_waits_behind_is_said_in_words() {
+fn queue_position_is_shown_in_words() {
     let said = |ahead, origin: &str, guest: &str| {
         view::queued(&QueuedEvent {
             ahead,
@@ -140,7 +140,7 @@ fn what_a_message_waits_behind_is_said_in_words() {
 }
 
 #[test]
-fn whose_message_it_is_is_said_in_words() {
+fn author_is_shown_in_words() {
     for (origin, want) in [
         ("client:local", "from another client"),
         ("client:token/laptop", "from a client with the token laptop"),
@@ -148,7 +148,7 @@ fn whose_message_it_is_is_said_in_words() {
         ("event:ci:done", "from the event ci:done"),
         ("event#2:agent:crab:done", "from the event agent:crab:done"),
         ("delegate:a/b#1", "from another agent"),
-        ("", "from somebody"),
+        ("", "from another client"),
     ] {
         assert_eq!(view::origin(origin), want);
     }
@@ -197,7 +197,7 @@ async fn a_failed_run_says_why() {
 }
 
 #[tokio::test]
-async fn json_has_one_event_on_a_line() {
+async fn json_prints_one_event_per_line() {
     let (fake, mut at) = ask("--json x").await;
     for event in [start(), chunk("a\x1b"), approval("a1"), end("", 0)] {
         fake.send(event).await;
@@ -219,7 +219,7 @@ async fn json_has_one_event_on_a_line() {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_says_where_the_run_is() {
+async fn broken_stream_names_attach() {
     let (mut fake, mut at) = ask("x").await;
     fake.send(start()).await;
     let drive = async {
@@ -234,7 +234,7 @@ async fn a_stream_that_breaks_says_where_the_run_is() {
 }
 
 #[tokio::test]
-async fn without_a_terminal_nobody_waits_for_a_strangers_approval() {
+async fn without_a_terminal_other_senders_approvals_are_not_awaited() {
     let waiting = || {
         Event::Waiting(WaitingEvent {
             whom: "an owner".into(),
@@ -251,7 +251,7 @@ async fn without_a_terminal_nobody_waits_for_a_strangers_approval() {
         err.contains("waits for an owner to approve") && err.contains("for 1 d at most"),
         "{err}"
     );
-    // Who is told to wait does.
+    // `--wait` waits.
     let (fake, mut at) = ask("--wait --as tg:1 x").await;
     for event in [start(), waiting(), end("", 0)] {
         fake.send(event).await;

@@ -60,7 +60,7 @@ fn settled() -> AskSettledEvent {
     }
 }
 
-/// What comes before a run calls tools.
+/// Events before the tool calls.
 fn beginning() -> Vec<Event> {
     let agent = || "crab".to_owned();
     let queued = Event::Queued(QueuedEvent {
@@ -99,7 +99,7 @@ fn beginning() -> Vec<Event> {
     ]
 }
 
-/// Calls of tools, what they ask, and what is said meanwhile.
+/// Events of tool calls and questions.
 fn calling() -> Vec<Event> {
     vec![
         Event::ToolStart(ToolStartEvent {
@@ -131,7 +131,7 @@ fn calling() -> Vec<Event> {
     ]
 }
 
-/// What comes behind the last tool.
+/// Events after the last tool.
 fn ending() -> Vec<Event> {
     vec![
         Event::Compacted(CompactedEvent {
@@ -171,7 +171,7 @@ fn events() -> Vec<String> {
     let events = [beginning(), calling(), ending()].concat();
     let (out, mut view) = (Buffer::default(), View::new(Style::Json));
     let mut screen = Screen::test(out.clone(), Buffer::default(), false);
-    // What comes before the Start has no number.
+    // Events before Start have no number.
     for (event, seq) in events.into_iter().zip(0..) {
         let event = StreamEvent {
             event: Some(event),
@@ -246,7 +246,7 @@ fn blocks() -> [Vec<String>; 4] {
 }
 
 #[test]
-fn the_guide_shows_what_scripts_get() {
+fn guide_matches_json_output() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/scripts.md");
     let text = std::fs::read_to_string(&page).unwrap();
     let mut parts: Vec<String> = text.split("```json\n").map(str::to_owned).collect();
@@ -264,7 +264,7 @@ fn the_guide_shows_what_scripts_get() {
 }
 
 #[test]
-fn an_event_of_a_newer_daemon_has_a_type() {
+fn unknown_event_has_a_type() {
     let event = StreamEvent {
         event: None,
         seq: 3,
@@ -273,7 +273,7 @@ fn an_event_of_a_newer_daemon_has_a_type() {
 }
 
 #[test]
-fn what_was_spent_names_only_what_it_was_spent_on() {
+fn spending_rows_have_only_fields_of_their_group() {
     let row = |by: &str, run| Spending {
         by: by.into(),
         agent: "crab".into(),

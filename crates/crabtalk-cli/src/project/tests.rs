@@ -16,7 +16,7 @@ fn repository(path: PathBuf) -> PathBuf {
 }
 
 #[test]
-fn a_folder_below_a_repository_is_its_project_and_any_other_is_none() {
+fn folders_in_a_repository_belong_to_its_project() {
     let dir = tempfile::tempdir().unwrap();
     let home = home(dir.path());
     let house = repository(dir.path().join("work/house"));
@@ -32,7 +32,7 @@ fn a_folder_below_a_repository_is_its_project_and_any_other_is_none() {
 }
 
 #[test]
-fn folders_of_one_name_are_told_apart_and_keep_their_names() {
+fn folders_of_one_name_get_stable_numbers() {
     let dir = tempfile::tempdir().unwrap();
     let home = home(dir.path());
     let folders = ["a/house", "b/house", "c/House"].map(|path| repository(dir.path().join(path)));
@@ -48,7 +48,7 @@ fn folders_of_one_name_are_told_apart_and_keep_their_names() {
 }
 
 #[test]
-fn linked_work_trees_and_submodules_are_projects_of_their_own() {
+fn linked_work_trees_and_submodules_are_projects() {
     let dir = tempfile::tempdir().unwrap();
     let home = home(dir.path());
     let house = repository(dir.path().join("house"));
@@ -68,7 +68,7 @@ fn linked_work_trees_and_submodules_are_projects_of_their_own() {
 }
 
 #[test]
-fn what_only_looks_like_a_repository_is_none() {
+fn lookalikes_are_not_repositories() {
     let dir = tempfile::tempdir().unwrap();
     let home = home(dir.path());
     // Settings that are kept by git in the person's own home.
@@ -86,7 +86,7 @@ fn what_only_looks_like_a_repository_is_none() {
 }
 
 #[test]
-fn a_pipe_in_place_of_a_repository_keeps_nobody_waiting() {
+fn pipe_named_git_does_not_block() {
     let dir = tempfile::tempdir().unwrap();
     let home = home(dir.path());
     let mode = rustix::fs::Mode::from_raw_mode(0o600);
@@ -108,7 +108,7 @@ fn a_pipe_in_place_of_a_repository_keeps_nobody_waiting() {
 }
 
 #[test]
-fn a_list_that_cannot_be_read_is_named_and_left_alone() {
+fn broken_list_is_reported_and_kept() {
     let dir = tempfile::tempdir().unwrap();
     let home = home(dir.path());
     let house = repository(dir.path().join("house"));
@@ -125,7 +125,7 @@ fn a_list_that_cannot_be_read_is_named_and_left_alone() {
 }
 
 #[test]
-fn commands_at_once_give_different_folders_different_names() {
+fn concurrent_commands_assign_different_names() {
     let dir = tempfile::tempdir().unwrap();
     let home = home(dir.path());
     let folders: Vec<PathBuf> = (0..8)
@@ -146,7 +146,7 @@ fn commands_at_once_give_different_folders_different_names() {
 }
 
 #[test]
-fn the_configuration_may_want_none() {
+fn configuration_can_disable_projects() {
     let dir = tempfile::tempdir().unwrap();
     let home = home(dir.path());
     for (text, off) in [
@@ -163,7 +163,7 @@ fn the_configuration_may_want_none() {
 }
 
 #[test]
-fn a_name_from_a_person_is_one_segment() {
+fn project_name_is_one_segment() {
     for name in ["house", "", "my house", "häuser"] {
         check(name).unwrap();
     }

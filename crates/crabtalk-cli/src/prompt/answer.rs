@@ -4,7 +4,7 @@
 
 use crabtalk_proto::AskUserEvent;
 
-/// What a person may answer to an approval.
+/// An answer to an approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
     Once,
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_words_and_labels_name_their_answer() {
+    fn answers_are_chosen_by_key_word_or_label() {
         for answer in Answer::ALL {
             let words = answer.keys().into_iter().chain([answer.label()]);
             for word in words.chain(answer.words().iter().copied()) {

@@ -8,7 +8,7 @@ use super::{Answer, offered};
 use crabtalk_proto::{AskQuestion, AskUserEvent, visible};
 use unicode_width::UnicodeWidthChar;
 
-/// What stands before each row of a text that is not ours.
+/// Indentation of foreign text.
 const INDENT: &str = "    ";
 
 /// The same, where a line had to be broken.
@@ -34,7 +34,7 @@ pub(crate) struct Size {
     pub(crate) rows: usize,
 }
 
-/// What would be done, whole.
+/// The full text of the requested call.
 pub(crate) fn wanted(ask: &AskUserEvent, agent: &str) -> String {
     let detail = match (ask.detail.as_str(), ask.questions.first()) {
         ("", Some(question)) => question.question.as_str(),
@@ -71,7 +71,7 @@ pub(crate) fn wanted(ask: &AskUserEvent, agent: &str) -> String {
     text
 }
 
-/// What the answers that outlast the call would allow, a line each.
+/// One line for each lasting permission that an answer would grant.
 pub(crate) fn lasting(ask: &AskUserEvent) -> Vec<String> {
     let offered = offered(ask);
     let mut lines = Vec::new();
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_line_is_broken_where_no_row_looks_like_ours() {
+    fn long_lines_break_into_indented_rows() {
         let text = format!("{INDENT}{}Allow? [y]es > y", "x".repeat(26));
         let size = Some(Size {
             columns: 30,
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn wide_characters_and_tabs_count_as_a_terminal_counts_them() {
+    fn wide_characters_and_tabs_count_their_columns() {
         assert_eq!(rows(&"\u{6f22}".repeat(10), 20).len(), 1);
         assert_eq!(rows(&"\u{6f22}".repeat(11), 20).len(), 2);
         assert_eq!(rows("a\tb\tc", 20), ["a\tb\tc"]);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_screen_cannot_hold_comes_in_pages() {
+    fn long_text_comes_in_pages() {
         let text = (1..=25)
             .map(|n| n.to_string())
             .collect::<Vec<_>>()

@@ -1,4 +1,4 @@
-//! Processes: this one becomes another, the daemon's is ended and looked at.
+//! Replacing this process, and stopping the daemon's.
 
 use rustix::process::{Pid, Signal};
 use std::io;
@@ -16,10 +16,10 @@ pub(crate) fn become_program(command: &mut Command) -> io::Error {
     command.exec()
 }
 
-/// Leaves the session of whoever started this process, so that neither a
-/// closing terminal nor its Ctrl-C ends the daemon, and no tool prompts there.
+/// Starts a new session, so that closing the terminal or Ctrl-C does not end the
+/// daemon.
 pub(crate) fn leave_session() {
-    // It fails for a group's leader only, who has a session of its own making.
+    // Fails only for a group leader, which already has a session.
     let _ = rustix::process::setsid();
 }
 
@@ -29,7 +29,7 @@ pub(crate) fn suspend() -> io::Result<()> {
     Ok(rustix::process::kill_current_process_group(Signal::TSTP)?)
 }
 
-/// Asks a process to end; one that has ended is no error.
+/// Sends SIGTERM; a finished process is no error.
 pub(crate) fn terminate(pid: i32) -> io::Result<()> {
     match rustix::process::kill_process(process(pid)?, Signal::TERM) {
         Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
@@ -38,7 +38,7 @@ pub(crate) fn terminate(pid: i32) -> io::Result<()> {
 }
 
 fn process(pid: i32) -> io::Result<Pid> {
-    Pid::from_raw(pid).ok_or_else(|| io::Error::other("that is no process"))
+    Pid::from_raw(pid).ok_or_else(|| io::Error::other("not a process"))
 }
 
 /// Whether a process still does something. One that has ended, and whose
@@ -51,7 +51,7 @@ pub(crate) fn is_alive(pid: i32) -> bool {
         return false;
     }
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero()));
-    // The state follows the name, which stands in brackets and may hold any.
+    // The state follows the name in parentheses, which may contain any character.
     let state = stat
         .as_deref()
         .ok()
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_that_ended_is_not_alive_even_before_its_parent_asks() {
+    fn zombie_is_not_alive() {
         let mut child = Command::new("sh")
             .args(["-c", "read x"])
             .stdin(std::process::Stdio::piped())

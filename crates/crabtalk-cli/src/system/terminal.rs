@@ -1,5 +1,4 @@
-//! `/dev/tty`: the terminal that controls this process, whatever its standard
-//! input is.
+//! `/dev/tty`: the controlling terminal.
 
 use crate::prompt::Size;
 use crate::terminal::{Line, MAX_LINE_BYTES, Terminal, USUAL};
@@ -23,7 +22,7 @@ pub(crate) struct ControllingTerminal {
 impl ControllingTerminal {
     /// Opens it; `None` if the process has none. Must be called in a runtime.
     pub(crate) fn open() -> Option<Self> {
-        // A description of our own: O_NONBLOCK on it is nobody else's concern.
+        // O_NONBLOCK affects only this open file.
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let open = |path: &CStr| rustix::fs::open(path, flags, Mode::empty()).ok();
         let terminal = Self::over(open(c"/dev/tty")?.into());
@@ -100,7 +99,7 @@ impl Terminal for ControllingTerminal {
 
     fn hide(&mut self, hide: bool) {
         use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
-        // What is no terminal shows nothing by itself.
+        // Other files have no echo.
         if let Ok(mut modes) = tcgetattr(&self.writer) {
             modes.local_modes.set(LocalModes::ECHO, !hide);
             let _ = tcsetattr(&self.writer, OptionalActions::Now, &modes);
@@ -142,7 +141,7 @@ mod tests {
         let mut shown = [0; 13];
         person.read_exact(&mut shown).unwrap();
         assert_eq!(&shown, b"a<U+001B>[2Jb");
-        // What was typed before a question is no answer to it.
+        // Earlier input does not answer a question.
         person.write_all(b"y\nyes\ny").unwrap();
         terminal.forget();
         person.write_all(b"no\n").unwrap();

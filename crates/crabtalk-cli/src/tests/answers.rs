@@ -1,4 +1,4 @@
-//! What the scripted server knows: one or two of everything.
+//! Answers of the scripted server.
 
 use crabtalk_proto::{
     ArchiveInfo, ConversationInfo, CronInfo, CronRun, DaemonStats, MemoryEntry, ModelInfo,
@@ -27,7 +27,7 @@ pub(super) fn archive() -> ArchiveInfo {
     }
 }
 
-/// What is found, of which the text would clear the screen.
+/// A search hit with an escape sequence.
 pub(super) fn hit(request: &SearchMsg) -> SearchHit {
     SearchHit {
         source: "archive 1".into(),
@@ -78,7 +78,7 @@ pub(super) fn provider() -> ProviderInfo {
     }
 }
 
-/// What was spent, by day and by agent.
+/// Spending by day and agent.
 pub(super) fn stats(days: u32) -> DaemonStats {
     let row = |by: &str| Spending {
         by: by.into(),
@@ -103,7 +103,7 @@ pub(super) fn stats(days: u32) -> DaemonStats {
     }
 }
 
-/// A daily entry of another sender, with quiet hours and a folder of its own.
+/// A daily entry with a sender, quiet hours and a folder.
 pub(super) fn cron() -> CronInfo {
     CronInfo {
         id: 3,

@@ -20,7 +20,7 @@ pub(crate) struct Fake {
     folder: tempfile::TempDir,
     pub(crate) script: Script,
     pub(crate) events: mpsc::Sender<StreamEvent>,
-    /// What the server was told, one line each.
+    /// Requests that the server received, one line each.
     pub(crate) told: mpsc::Receiver<String>,
     server: JoinSet<()>,
 }

@@ -19,12 +19,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::mpsc;
 
-/// What the server answers.
+/// Answers of the server.
 #[derive(Clone)]
 pub(crate) struct Script {
     events: Arc<Mutex<Option<mpsc::Receiver<StreamEvent>>>>,
     told: mpsc::Sender<String>,
-    /// What a reload comes to; `None` for a daemon that does not tell.
+    /// Result of a reload; `None` for an old daemon.
     pub(crate) report: Arc<Mutex<Option<ReloadReport>>>,
     /// Whether there is something to attach to.
     pub(crate) runs: Arc<AtomicBool>,
@@ -32,7 +32,7 @@ pub(crate) struct Script {
     pub(crate) asks: Arc<Mutex<Vec<PendingAsk>>>,
     pub(crate) history: Arc<Mutex<Vec<HistoryEntry>>>,
     pub(crate) skills: Arc<Mutex<Vec<SkillInfo>>>,
-    /// What it says of itself; `None` for one that does not know that request.
+    /// Answer to hello; `None` for an old daemon.
     pub(crate) welcome: Arc<Mutex<Option<WelcomeMsg>>>,
 }
 

@@ -5,6 +5,7 @@ use crabtalk_proto::{
     Status, StreamChunk, StreamEnd, StreamStart, TextEndEvent, TextStartEvent, ToolsCompleteEvent,
     UserMessageEvent,
 };
+use futures_util::StreamExt;
 use std::time::Duration;
 
 fn at(seq: u64, event: Event) -> StreamEvent {
@@ -47,7 +48,7 @@ fn user(seq: u64) -> StreamEvent {
     at(seq, Event::UserMessage(UserMessageEvent::default()))
 }
 
-/// A word for each of the news; texts as they are.
+/// One word for each item; texts unchanged.
 async fn told(run: Run) -> String {
     let words: Vec<String> = run
         .map(|news| match news {
@@ -78,7 +79,7 @@ fn hello() -> StreamMsg {
 }
 
 #[tokio::test]
-async fn a_text_that_was_cut_anywhere_goes_on_where_it_was() {
+async fn text_is_resumed_wherever_it_was_cut() {
     let whole = [
         start(7),
         text_start(3),
@@ -93,7 +94,7 @@ async fn a_text_that_was_cut_anywhere_goes_on_where_it_was() {
     let want = "start 3. 4:héllo 5:wörld 6. 7. 8:more 9. end";
     for cut_at in 1..whole.len() {
         let (before, after) = whole.split_at(cut_at);
-        // What a daemon replays: merged, from the event that is asked for on.
+        // The daemon's replay from the requested event on, with merged texts.
         let anchor = before.iter().rev();
         let anchor = anchor.map(|event| match event.event {
             Some(Event::Chunk(_)) => None,
@@ -121,7 +122,7 @@ async fn a_text_that_was_cut_anywhere_goes_on_where_it_was() {
         let told = told(fake.client().stream(hello())).await;
         let calm = told.replace("LOST BACK ", "");
         assert_ne!(calm, told);
-        // In other pieces, perhaps, but the same.
+        // A replay may split the text differently.
         let text = |told: &str| told.replace("4:", "").replace("5:", "").replace(' ', "");
         assert_eq!(text(&calm), text(want), "cut at {cut_at}: {told}");
         assert!(matches!(fake.heard().await, Msg::Stream(_)));
@@ -138,7 +139,7 @@ async fn a_text_that_was_cut_anywhere_goes_on_where_it_was() {
 }
 
 #[tokio::test]
-async fn a_message_whose_run_has_not_begun_is_sent_again_under_the_same_id() {
+async fn unanswered_message_is_resent_with_the_same_id() {
     let nothing: [StreamEvent; 0] = [];
     let mut fake = Fake::turns([cut(nothing), stay([start(1), user(2), end(3, 1)])]).await;
     let told = told(fake.client().stream(hello())).await;
@@ -151,7 +152,7 @@ async fn a_message_whose_run_has_not_begun_is_sent_again_under_the_same_id() {
 }
 
 #[tokio::test]
-async fn a_run_whose_end_alone_is_left_says_that_something_is_missing() {
+async fn end_from_the_log_reports_a_gap() {
     let fake = Fake::turns([
         cut([start(4), text_start(3), chunk(4, "he")]),
         stay([end(0, 4)]),
@@ -162,18 +163,18 @@ async fn a_run_whose_end_alone_is_left_says_that_something_is_missing() {
 }
 
 #[tokio::test]
-async fn a_run_that_nobody_knows_any_more_is_an_error_of_its_own() {
+async fn unknown_run_after_a_loss_is_run_gone() {
     let gone = crabtalk_proto::ServerMessage::from(Status::not_found("the last one is 9"));
     let fake = Fake::turns([cut([start(4)]), stay([gone])]).await;
     let told = told(fake.client().stream(hello())).await;
     assert_eq!(
         told,
-        "start LOST BACK run 4 can be told no further: the last one is 9"
+        "start LOST BACK the daemon no longer has run 4: the last one is 9"
     );
 }
 
 #[tokio::test]
-async fn a_refusal_is_no_loss() {
+async fn first_refusal_ends_the_stream() {
     let busy = crabtalk_proto::ServerMessage::from(Status::too_many("32 runs wait"));
     let mut fake = Fake::turns([stay([busy])]).await;
     let mut run = fake.client().stream(hello());
@@ -185,35 +186,21 @@ async fn a_refusal_is_no_loss() {
     fake.heard().await;
 }
 
-#[tokio::test]
-async fn an_older_daemon_is_followed_as_long_as_the_connection_is_there() {
-    let fake = Fake::old([cut([start(1), chunk(0, "he")])]).await;
-    let client = fake.client();
-    let connection = client.connect().await.unwrap();
-    assert!(connection.welcome().is_none());
-    assert!(connection.difference().unwrap().contains("older"));
-    let told = told(client.stream(hello())).await;
-    assert!(
-        told.starts_with("start 0:he the connection to the daemon broke"),
-        "{told}"
-    );
-}
-
 #[tokio::test(start_paused = true)]
-async fn attempts_end_when_patience_does_also_where_connections_come_and_go() {
+async fn attempts_end_after_the_patience() {
     let nothing: [StreamEvent; 0] = [];
     let flaps = std::iter::repeat_with(|| cut(nothing.clone())).take(1_000);
     let turns = std::iter::once(cut([start(1)])).chain(flaps);
     let fake = Fake::turns(turns).await;
     let client = fake.client().with_patience(Duration::from_millis(300));
     let told = told(client.attach(AttachMsg::default())).await;
-    let lost = "the connection to the daemon is lost, and none came about for 0 s: the connection \
-                to the daemon broke (the peer closed the connection)";
+    let lost = "the connection to the daemon is lost, and no attempt succeeded for 0 s: the \
+                connection to the daemon broke (the peer closed the connection)";
     assert_eq!(told, format!("start LOST BACK {lost}"));
 }
 
 #[tokio::test]
-async fn whoever_attaches_is_told_what_others_said_and_one_who_asks_is_not() {
+async fn own_user_message_is_skipped() {
     let events = [
         start(2),
         user(2),
@@ -228,7 +215,7 @@ async fn whoever_attaches_is_told_what_others_said_and_one_who_asks_is_not() {
 }
 
 #[tokio::test]
-async fn an_end_of_a_run_that_was_over_before_is_no_loss() {
+async fn end_of_a_finished_run_is_not_a_gap() {
     let fake = Fake::turns([stay([end(0, 4)])]).await;
     let told = told(fake.client().attach(AttachMsg::default())).await;
     assert_eq!(told, "end");

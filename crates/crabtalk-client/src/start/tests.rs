@@ -8,7 +8,7 @@ fn child(script: &str) -> Child {
 }
 
 #[tokio::test]
-async fn a_daemon_that_answers_is_ready() {
+async fn daemon_that_answers_is_ready() {
     let fake = Fake::start().await;
     let mut child = child("exit 1");
     let ready = wait(&fake.client(), &mut child).await;
@@ -17,7 +17,7 @@ async fn a_daemon_that_answers_is_ready() {
 }
 
 #[tokio::test]
-async fn one_that_comes_too_late_does_not_take_the_place_of_a_rival_later() {
+async fn late_daemon_does_not_replace_a_rival() {
     let fake = Fake::start().await;
     let mut late = child("exec sleep 600");
     assert_eq!(wait(&fake.client(), &mut late).await, Ok(()));
@@ -27,7 +27,7 @@ async fn one_that_comes_too_late_does_not_take_the_place_of_a_rival_later() {
 }
 
 #[tokio::test]
-async fn a_daemon_that_ends_is_not_waited_for() {
+async fn ended_daemon_is_not_awaited() {
     let folder = tempfile::tempdir().unwrap();
     let client = Client::new(Endpoint::of_home(folder.path()), "test");
     let mut child = child("exit 7");
@@ -38,7 +38,7 @@ async fn a_daemon_that_ends_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn a_program_that_is_not_there_is_named() {
+async fn missing_program_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let client = Client::new(Endpoint::of_home(folder.path()), "test");
     let starter = Starter::new("/does/not/exist", folder.path());
@@ -64,7 +64,7 @@ async fn start_runs_the_command_that_knows_the_service() {
 }
 
 #[test]
-fn the_log_of_this_start_explains() {
+fn error_has_the_end_of_the_log() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("daemon.log");
     fs::write(&log, "old\n").unwrap();

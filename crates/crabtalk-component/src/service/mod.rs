@@ -1,10 +1,9 @@
-//! A component as a service of the system: what is written, and what is run.
+//! A component as a service of the system.
 //!
-//! Three managers are known: systemd's for a user on Linux, launchd on macOS, the
-//! task scheduler on Windows. Each gets a definition of its own making, since paths
-//! may hold blanks, `%`, quotes and whatever else a person puts into names.
+//! Three managers are supported: systemd's for a user on Linux, launchd on macOS, the
+//! task scheduler on Windows. Paths in definitions may hold spaces, `%` and quotes.
 //!
-//! Invariant: what a plan shows is what is done, in that order.
+//! Invariant: a plan is carried out as it is shown, in that order.
 
 mod launchd;
 mod plan;
@@ -22,23 +21,22 @@ use plan::{Step, words};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// What the service manager has to know of a component.
+/// The definition of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Definition {
     pub(crate) component: Component,
     /// The program, by its absolute path, and its arguments.
     pub(crate) command: Vec<String>,
     pub(crate) home: Home,
-    /// Where the program looks for others: a manager's own `PATH` is short.
+    /// The `PATH` of the program; a manager's own is short.
     pub(crate) path: Option<String>,
-    /// Whether the program says by itself when it is ready (systemd's protocol), and
-    /// writes its log.
+    /// Whether the program notifies systemd when it is ready, and writes its own log.
     pub(crate) is_daemon: bool,
 }
 
 impl Definition {
-    /// A service that runs this command. Fails where a definition could not hold it:
-    /// control characters, text that is no UTF-8, a program without an absolute path.
+    /// A service that runs this command. Fails for control characters, text that is not
+    /// UTF-8, and a program without an absolute path.
     pub fn new(component: Component, command: Vec<OsString>, home: Home) -> anyhow::Result<Self> {
         let text = |word: OsString| {
             let word = word.into_string().ok();
@@ -53,7 +51,7 @@ impl Definition {
         let program = command.first().context("a service needs a command")?;
         ensure!(
             std::path::Path::new(program).is_absolute(),
-            "a service's program needs an absolute path, and `{program}` is none"
+            "a service's program needs an absolute path, and `{program}` is relative"
         );
         let path = std::env::var_os("PATH").and_then(|path| text(path).ok());
         Ok(Self {
@@ -65,16 +63,15 @@ impl Definition {
         })
     }
 
-    /// A program that tells systemd when it is ready, and writes its log itself: a
-    /// manager that appended to the same file would double its lines and undo its
-    /// rotation.
+    /// A program that notifies systemd when it is ready and writes its own log: a manager
+    /// that appended to the same file would double its lines and break its rotation.
     #[must_use]
     pub fn of_daemon(mut self) -> Self {
         self.is_daemon = true;
         self
     }
 
-    /// Variables that it gets.
+    /// Its variables.
     fn environment(&self) -> Vec<(&'static str, String)> {
         let home = self.home.path().display().to_string();
         let path = self.path.clone().map(|path| ("PATH", path));
@@ -86,7 +83,7 @@ impl Definition {
     }
 }
 
-/// What starts services on a system.
+/// A service manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manager {
     /// systemd, the instance of the user.
@@ -98,7 +95,7 @@ pub enum Manager {
 }
 
 impl Manager {
-    /// The one of the system that this runs on.
+    /// The manager of this system.
     #[must_use]
     pub fn of_this_system() -> Self {
         if cfg!(target_os = "macos") {
@@ -110,7 +107,7 @@ impl Manager {
         }
     }
 
-    /// Where a definition lies, and what it says.
+    /// The path and contents of the definition's file.
     pub(crate) fn file(self, definition: &Definition) -> anyhow::Result<(PathBuf, Vec<u8>)> {
         let label = definition.component.label();
         let person = std::env::home_dir().context("cannot tell where the person's home is")?;
@@ -138,14 +135,14 @@ impl Manager {
         })
     }
 
-    /// Installs a service and starts it; an older definition is replaced.
+    /// Installs a service and starts it, replacing an older definition.
     pub fn start(self, definition: &Definition) -> anyhow::Result<Plan> {
         let (path, contents) = self.file(definition)?;
         let shown = path.display().to_string();
         let label = definition.component.label();
         let unit = format!("{label}.service");
         let mut steps = vec![
-            // The manager opens the log before the program could make its folder.
+            // The manager opens the log before the program runs.
             Step::Folder(definition.home.path().join("logs")),
             Step::Write(path, contents),
         ];
@@ -153,7 +150,7 @@ impl Manager {
             Self::Systemd => {
                 steps.push(Step::Run(words(&["systemctl", "--user", "daemon-reload"])));
                 steps.push(Step::Run(words(&["systemctl", "--user", "enable", &unit])));
-                // Also one that runs, from an older definition or program.
+                // Replaces a running service of an older definition or program.
                 steps.push(Step::Run(words(&["systemctl", "--user", "restart", &unit])));
             }
             Self::Launchd => {
@@ -180,8 +177,7 @@ impl Manager {
         Ok(Plan(steps))
     }
 
-    /// Starts a service that is installed for this home and does not run. `None` where
-    /// there is none.
+    /// Starts a service that is installed for this home; `None` if it is not installed.
     pub fn resume(self, definition: &Definition) -> anyhow::Result<Option<Plan>> {
         let (path, _) = self.file(definition)?;
         let label = definition.component.label();
@@ -236,7 +232,7 @@ impl Manager {
     }
 }
 
-/// launchd's name for what the user who is logged in runs.
+/// launchd's domain of the user who is logged in.
 fn domain() -> String {
     format!("gui/{}", system::user_id())
 }

@@ -1,4 +1,4 @@
-//! What is done to install or remove a service, in order.
+//! The steps that install or remove a service.
 
 use anyhow::{Context, bail};
 use std::fmt;
@@ -6,20 +6,20 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Steps that can be shown before they are done.
+/// Steps that can be shown before they are carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan(pub(super) Vec<Step>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Makes a folder, for the person alone.
+    /// Makes a private folder.
     Folder(PathBuf),
     Write(PathBuf, Vec<u8>),
-    /// Removes a file, if it is there.
+    /// Removes a file, if it exists.
     Remove(PathBuf),
-    /// Runs a program, which has to succeed.
+    /// Runs a command, which has to succeed.
     Run(Vec<String>),
-    /// Runs a program that fails where there is nothing to do.
+    /// Runs a command that may fail because there is nothing to do.
     Try(Vec<String>),
 }
 
@@ -46,7 +46,7 @@ impl fmt::Display for Plan {
     }
 }
 
-/// Files are UTF-8, or UTF-16 with a mark.
+/// The text of a file in UTF-8, or in UTF-16 with a byte order mark.
 fn shown(contents: &[u8]) -> String {
     match contents.strip_prefix(&[0xff, 0xfe]) {
         Some(wide) => {
@@ -64,7 +64,7 @@ fn shown(contents: &[u8]) -> String {
 }
 
 impl Plan {
-    /// Does it all, and says what was done. Fails at the first step that does.
+    /// Carries out the steps and prints them, up to the first that fails.
     pub fn carry_out(&self, out: &mut dyn Write) -> anyhow::Result<()> {
         for step in &self.0 {
             match step {
@@ -82,7 +82,6 @@ impl Plan {
                 },
                 Step::Run(command) => run(command)?,
                 Step::Try(command) => {
-                    // It says why by itself where it matters; here it need not.
                     if let Err(e) = run(command) {
                         tracing::debug!(error = %e, "nothing to do");
                     }

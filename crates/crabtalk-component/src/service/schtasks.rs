@@ -3,7 +3,7 @@
 use super::Definition;
 use super::xml::escaped;
 
-/// The task, in UTF-16 with a mark of byte order, as `schtasks /XML` reads it.
+/// The task in UTF-16 with a byte order mark, as `schtasks /XML` reads it.
 pub(super) fn task(definition: &Definition) -> Vec<u8> {
     let text = text(definition);
     std::iter::once(0xfeff)
@@ -14,11 +14,10 @@ pub(super) fn task(definition: &Definition) -> Vec<u8> {
 
 /// The same as text.
 pub(super) fn text(definition: &Definition) -> String {
-    // Nothing takes the output of a task, so a shell writes it to the log. Its
-    // own quoting is the outermost: all of the line stands in one pair of quotes.
-    // A line of `cmd /c` is read as one that a person types: `%` stands for itself
-    // unless two of them enclose the name of a variable that there is, and doubling it,
-    // as in a batch file, would make two.
+    // The scheduler drops the output of a task, so a shell writes it to the log. Its line
+    // is enclosed in one pair of quotes. `cmd /c` reads the line as typed input, in which
+    // `%` is literal unless a pair encloses the name of a variable; doubling it, as in a
+    // batch file, would make two.
     let words: Vec<String> = definition
         .command
         .iter()
@@ -58,8 +57,8 @@ pub(super) fn text(definition: &Definition) -> String {
     )
 }
 
-/// A word as programs take their command lines apart: backslashes count only
-/// before a quote, where each stands for two.
+/// Quotes an argument as programs split their command lines: backslashes are special
+/// only before a quote, where each is doubled.
 fn argument(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:\\".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

@@ -1,4 +1,4 @@
-//! What a component's service does now, and what it wrote.
+//! The state of a component's service, and its log.
 
 use super::Manager;
 use crate::{Component, Home, PortFile};
@@ -10,26 +10,26 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-/// How long a port may take to answer on this machine.
+/// Timeout of a connection to the port.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
 
-/// How much of a log's end is looked at.
+/// How much of the end of a log is read.
 const MAX_LOG_BYTES: u64 = 4 * 1024 * 1024;
 
-/// How long a service that was started has to answer on the port that it announces.
+/// How long a started service may take to answer on its port.
 const UP_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long it has to announce one; a gateway announces none.
+/// How long it may take to announce a port; a gateway announces none.
 const ANNOUNCED_WITHIN: Duration = Duration::from_secs(1);
 
-/// Between two looks whether it does.
+/// Interval of the checks.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// What is known of a service.
+/// The state of a service.
 struct Found {
-    /// The manager says that it runs.
+    /// Whether it runs, according to the manager.
     runs: bool,
-    /// The port that it announced, and whether something answers there.
+    /// The announced port, and whether it answers.
     port: Option<(u16, bool)>,
 }
 
@@ -62,8 +62,7 @@ fn look(manager: Manager, component: &Component, home: &Home) -> Found {
     }
 }
 
-/// Waits until a service that was started answers on its port, and prints its
-/// status.
+/// Waits until a started service answers on its port, and prints its status.
 pub(crate) fn came_up(
     manager: Manager,
     component: &Component,
@@ -113,15 +112,12 @@ fn told(manager: Manager, component: &Component, found: &Found) -> anyhow::Resul
             false
         }
         None => {
-            writeln!(out, "it announces no port")?;
+            writeln!(out, "it has no port file")?;
             false
         }
     };
     if !found.runs && !answers {
-        writeln!(
-            out,
-            "`crabtalk-{name} logs` shows why it ended, if it began"
-        )?;
+        writeln!(out, "`crabtalk-{name} logs` shows why it ended")?;
     }
     Ok(ExitCode::from(if found.runs || answers { 0 } else { 3 }))
 }
@@ -140,7 +136,7 @@ pub(crate) fn logs(log: &Path, lines: u32, follow: bool) -> anyhow::Result<ExitC
         bail!("following a log needs `tail`, which this system lacks");
     }
     let mut file = std::fs::File::open(log)
-        .with_context(|| format!("there is no log yet at {}", log.display()))?;
+        .with_context(|| format!("cannot open the log {}", log.display()))?;
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(MAX_LOG_BYTES)))?;
     let (mut last, most) = (VecDeque::new(), lines as usize);

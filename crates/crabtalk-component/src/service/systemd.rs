@@ -10,7 +10,7 @@ pub(super) fn unit(definition: &Definition) -> String {
         .map(|(name, value)| format!("Environment={}\n", variable(name, &value)))
         .collect();
     let log = specifiers(&definition.log());
-    // The journal has the standard error of the daemon.
+    // The daemon writes its own log.
     let (kind, output) = match definition.is_daemon {
         true => ("Type=notify\nNotifyAccess=main\n", String::new()),
         false => (
@@ -37,13 +37,13 @@ pub(super) fn unit(definition: &Definition) -> String {
     )
 }
 
-/// A variable as it stands in the unit.
+/// A variable in the syntax of units.
 pub(super) fn variable(name: &str, value: &str) -> String {
     quoted(&specifiers(&format!("{name}={value}")))
 }
 
-/// The first word is a path without variables, in which systemd accepts no quotes
-/// and the like. A shell hands on what it does not.
+/// The command line. systemd does not accept quotes and other characters in the path of
+/// the program; a shell runs such a program.
 fn command(words: &[String]) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/-_.+@,= %".contains(c);
     let (program, rest) = words.split_first().expect("a definition has a program");
@@ -57,7 +57,7 @@ fn command(words: &[String]) -> String {
     line.join(" ")
 }
 
-/// A word of a command: `$` begins a variable there, too.
+/// Quotes an argument, in which `$` begins a variable.
 fn argument(word: &str) -> String {
     quoted(&specifiers(word).replace('$', "$$"))
 }

@@ -1,8 +1,6 @@
 use super::*;
 
-mod schema;
-
-/// A person who puts everything into names.
+/// A definition with every special character.
 fn odd() -> Definition {
     let command = ["/opt/my apps/100%/\"x\"/$HOME\\<&'>é", "serve", "a b"];
     Definition::new(
@@ -39,7 +37,7 @@ fn a_unit_is_escaped() {
 }
 
 #[test]
-fn daemon_tells_readiness_and_writes_its_own_log() {
+fn daemon_notifies_systemd_and_writes_its_own_log() {
     let log = odd().log();
     for manager in [Manager::Systemd, Manager::Launchd, Manager::Schtasks] {
         let names_log = |definition| manager.start(&definition).unwrap().to_string();
@@ -119,7 +117,7 @@ fn a_task_reads_back() {
 }
 
 #[test]
-fn what_no_definition_can_hold_is_refused() {
+fn invalid_commands_are_refused() {
     let make = |program: &str| {
         Definition::new(
             Component::new("x", ""),
@@ -153,7 +151,7 @@ fn a_plan_shows_what_it_would_do() {
 }
 
 #[test]
-fn a_plan_is_carried_out_in_order_and_stops_where_it_fails() {
+fn plan_stops_at_the_first_failure() {
     let folder = tempfile::tempdir().expect("a folder");
     let (first, second) = (folder.path().join("a/b"), folder.path().join("c"));
     let plan = Plan(vec![

@@ -1,6 +1,6 @@
 //! The folder of agent files.
 //!
-//! Invariant: a broken file breaks its own agent and no other.
+//! Invariant: a broken file breaks only its own agent.
 
 use super::AgentFile;
 use crate::error::{Diagnostic, Error, Warning};
@@ -8,7 +8,7 @@ use crate::name::{NAME_RULE, is_name};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Agents of a node: enough for anybody, few enough to be read at every start.
+/// Agents of a node, which are all read at every start.
 const MAX_AGENTS: usize = 4_096;
 
 /// A file of the folder.
@@ -16,15 +16,15 @@ const MAX_AGENTS: usize = 4_096;
 pub struct AgentEntry {
     /// The agent's name: the file's, without `.md`.
     pub name: String,
-    /// What it says, or why it cannot be used.
+    /// Its content, or the error in it.
     pub agent: Result<(AgentFile, Vec<Warning>), Error>,
 }
 
-/// Reads every `NAME.md` of a folder, by name. Hidden files are left alone; a
-/// folder that does not exist has none.
+/// Reads every `NAME.md` of a folder, by name. Hidden files are skipped; a
+/// missing folder has none.
 ///
 /// # Errors
-/// A folder that cannot be read. What is wrong with one file is in its entry.
+/// A folder that cannot be read. Errors in one file are in its entry.
 pub fn load_agents(folder: &Path) -> Result<Vec<AgentEntry>, Error> {
     let mut files = agent_files(folder)?;
     files.sort();

@@ -1,4 +1,4 @@
-//! What an agent's frontmatter says.
+//! The settings in an agent's frontmatter.
 
 use crate::error::{Diagnostic, Error, Warning};
 use crate::tree::Node;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::path::Path;
 
-/// An agent's settings; what a file does not say is absent or empty here, and
+/// An agent's settings. Missing keys are absent or empty here, and
 /// the daemon's defaults apply.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -62,7 +62,7 @@ pub struct AgentSettings {
     /// Where its conversations work, as written; `~` is the user's home.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "nonempty")]
     pub cwd: Option<String>,
-    /// What it may spend in a day.
+    /// Its daily budget.
     #[serde(skip_serializing_if = "is_unlimited")]
     pub budget: Budget,
 }
@@ -139,7 +139,7 @@ impl AgentSettings {
         Ok((settings, warnings))
     }
 
-    /// The settings as YAML, without what they do not say.
+    /// The settings as YAML, without absent ones.
     pub fn to_yaml(&self) -> String {
         if *self == Self::default() {
             return String::new();
@@ -192,7 +192,7 @@ fn has_inner_wildcard(pattern: &str) -> bool {
     words.contains(['*', '?'])
 }
 
-/// `tool` or `tool(pattern)`; the pattern may hold brackets of its own.
+/// `tool` or `tool(pattern)`; the pattern may contain brackets.
 fn split_rule(rule: &str) -> Option<(&str, Option<&str>)> {
     let rule = rule.trim();
     let (tool, pattern) = match rule.split_once('(') {

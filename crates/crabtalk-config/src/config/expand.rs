@@ -2,8 +2,8 @@
 
 use crate::{Env, Error};
 
-/// A variable that a value names and the environment lacks. What needs it is
-/// configured, and cannot be used.
+/// An unset variable that a value names. Its owner
+/// cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingVariable {
     /// `provider.NAME` or `mcp.NAME`.
@@ -15,7 +15,7 @@ pub struct MissingVariable {
 }
 
 impl MissingVariable {
-    /// The error that says so.
+    /// The error about it.
     pub fn to_error(&self) -> Error {
         Error::MissingVariable {
             owner: self.owner.clone(),
@@ -25,8 +25,8 @@ impl MissingVariable {
     }
 }
 
-/// Replaces `${NAME}` by the variable's value; `$${` stands for `${`. A variable
-/// that is not set, or is empty, is answered as the error.
+/// Replaces `${NAME}` by the variable's value; `$${` means `${`. The error is the name of
+/// a variable that is unset or empty.
 pub(super) fn expand(text: &str, env: &Env<'_>) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -188,7 +188,7 @@ pub enum McpTrust {
 }
 
 impl McpTrust {
-    /// The word of the file.
+    /// The name in the file.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",

@@ -253,10 +253,10 @@ impl Default for Limits {
         Self {
             // A person rarely has more than a few waiting; a gateway's burst fits.
             queued_runs: 32,
-            // More than anybody writes by hand; stops a program that adds entries in a loop.
+            // Stops a program that adds entries in a loop.
             crons: 1_000,
             subscriptions: 1_000,
-            // One for each conversation that somebody watches; each costs a descriptor.
+            // Each costs a descriptor.
             connections: 4_096,
             // Real chains of events have two or three links.
             chain_depth: 8,

@@ -141,7 +141,7 @@ fn senseless_edits_are_refused() {
         (
             &["provider", "y", "api_key"][..],
             json!("***"),
-            "provider.y.api_key: *** stands for a secret that is kept, and there is none: send the secret itself",
+            "provider.y.api_key: *** keeps the present secret, but none is set: send the secret itself",
         ),
         (
             &["owners"][..],

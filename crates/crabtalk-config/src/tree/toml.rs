@@ -10,7 +10,7 @@ pub(crate) fn from_toml(text: &str, file: &Path) -> Result<Node, Error> {
         let at = e
             .span()
             .map_or_else(Position::default, |span| position(text, span.start));
-        // The parser lists what it expected on lines of its own.
+        // The parser lists its expectations on separate lines.
         let message = e.message().trim().lines().collect::<Vec<_>>().join(", ");
         invalid(file, at, format!("not valid TOML: {message}"))
     })?;

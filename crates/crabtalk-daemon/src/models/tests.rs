@@ -59,7 +59,7 @@ async fn unknown_active_model_is_an_error() {
         let error = models.find().await.unwrap_err();
         assert_eq!(error.kind, ErrorKind::NotConfigured);
         assert!(
-            error.message.contains("there is no model \"sonnet\""),
+            error.message.contains("the model \"sonnet\" is unknown"),
             "{error}"
         );
     }

@@ -11,10 +11,10 @@ use tokio::signal::unix::{SignalKind, signal};
 /// Interval between removals of old events.
 const TIDY_EVERY: Duration = Duration::from_secs(3);
 
-/// Pause between two passes over all conversations.
+/// Interval between passes over all conversations.
 const MAINTAIN_EVERY: Duration = Duration::from_secs(3600);
 
-/// Pause between two steps of a pass, for concurrent runs.
+/// Pause between steps of a pass, so that runs are not delayed.
 const MAINTAIN_PAUSE: Duration = Duration::from_millis(50);
 
 /// Starts the services.

@@ -207,7 +207,7 @@ async fn listen(
     let tcp = loop {
         match TcpListener::bind(address, how.proxy.clone()).await {
             // A closing listener of ours holds it.
-            Err(TcpError::Taken { .. })
+            Err(TcpError::Taken(_))
                 if left.contains(&address) && begun.elapsed() < AGAIN_WITHIN =>
             {
                 tokio::time::sleep(AGAIN_EVERY).await;
@@ -217,10 +217,7 @@ async fn listen(
     };
     Ok(match certificate {
         None => Listener::Plain(tcp),
-        Some(certificate) => Listener::Tls(
-            TlsListener::new(tcp, certificate.clone())
-                .map_err(|error| format!("cannot listen on {address}: {error}"))?,
-        ),
+        Some(certificate) => Listener::Tls(TlsListener::new(tcp, certificate.clone())),
     })
 }
 

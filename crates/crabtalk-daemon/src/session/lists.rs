@@ -108,6 +108,7 @@ impl Session {
                 meta: summary.meta,
                 message_count: summary.message_count,
                 running: false,
+                request_id: String::new(),
                 queued: 0,
             })
         });
@@ -125,6 +126,7 @@ impl Session {
             context_window: live.meta.context.and_then(|context| context.window),
             title: live.meta.title,
             running: live.running,
+            request_id: live.request_id,
             queued: u32::try_from(live.queued).unwrap_or(u32::MAX),
             asks: asks.remove(&live.key).unwrap_or_default(),
         };

@@ -4,7 +4,6 @@
 
 use super::Session;
 use crate::error::Error;
-use crabtalk_mcp::LoggedOut;
 use crabtalk_proto::*;
 
 impl Session {
@@ -42,11 +41,8 @@ impl Session {
             return Err(Error::Invalid(format!("{name:?} is not a server name")));
         }
         match self.node.mcps.servers.log_out(&name).await {
-            Ok(LoggedOut::Done) => Ok(()),
-            Ok(LoggedOut::Nobody) => Err(Error::NotFound(format!("no login to {name}"))),
-            Ok(LoggedOut::HereAlone { why }) => Err(Error::Upstream(format!(
-                "the login to {name} was removed here; {why}"
-            ))),
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Error::NotFound(format!("not logged in to {name}"))),
             Err(why) => Err(Error::Failed(why)),
         }
     }

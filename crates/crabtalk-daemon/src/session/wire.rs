@@ -36,7 +36,6 @@ fn code_of(error: &Error) -> u32 {
         Error::TooLarge(_) => code::TOO_LARGE,
         Error::TooMany(_) => code::TOO_MANY,
         Error::Failed(_) => code::INTERNAL,
-        Error::Upstream(_) => code::PROVIDER,
         Error::Unavailable(_) => code::SHUTTING_DOWN,
         Error::TimedOut(_) => code::TIMEOUT,
         Error::RunEnded { code, .. } => *code,

@@ -1,36 +1,35 @@
-//! Writes Markdown: white space as a browser shows it, lists, quotes, code.
+//! Writes Markdown: white space as in a browser, lists, quotes, code.
 //!
-//! Invariant: no two empty lines follow each other, and nothing is indented deeper
-//! than a person would follow.
+//! Invariant: there are no two empty lines in a row, and indentation is bounded.
 
-/// Lists and quotes deeper than this are written as if they were this deep.
+/// Deepest level of lists and quotes; deeper ones are written at this level.
 const MAX_DEPTH: usize = 8;
 
-/// What a new line begins with.
+/// A level of indentation.
 #[derive(Debug)]
 enum Level {
     Quote,
-    /// A list; the next number of one that counts.
+    /// A list, with the next number if it is ordered.
     List(Option<u64>),
 }
 
-/// A text that grows.
+/// The text so far.
 #[derive(Debug, Default)]
 pub(super) struct Writer {
     out: String,
     levels: Vec<Level>,
-    /// Line ends that are due before the next word: one, or two for a paragraph.
+    /// Line breaks before the next word: one, or two for a paragraph.
     breaks: u8,
-    /// Whether a blank is due before the next word.
+    /// Whether a space precedes the next word.
     space: bool,
-    /// What is due before the next word, such as the mark of a heading.
+    /// Marks before the next word, such as that of a heading.
     marks: String,
-    /// Whether the text is shown as it is; how often that was begun.
+    /// Depth of preformatted elements.
     pre: usize,
 }
 
 impl Writer {
-    /// How much is written, which is where a part begins or ends.
+    /// Length of the text so far.
     pub(super) fn len(&self) -> usize {
         self.out.len()
     }
@@ -39,7 +38,7 @@ impl Writer {
         self.out
     }
 
-    /// A line ends here, if one has begun.
+    /// Ends the current line.
     pub(super) fn line(&mut self) {
         self.space = false;
         if self.pre > 0 {
@@ -49,7 +48,7 @@ impl Writer {
         }
     }
 
-    /// A paragraph ends here, if one has begun.
+    /// Ends the current paragraph.
     pub(super) fn block(&mut self) {
         self.space = false;
         self.marks.clear();
@@ -63,7 +62,7 @@ impl Writer {
             self.out.push_str(text);
             return;
         }
-        // A break that is due swallows what stands before the first word.
+        // A pending line break replaces white space.
         let blank = |c: char| c.is_whitespace() && c != '\u{a0}';
         self.space |= text.starts_with(blank) && !self.out.is_empty();
         let mut words = text.split(blank).filter(|word| !word.is_empty());
@@ -78,15 +77,14 @@ impl Writer {
         }
     }
 
-    /// A mark before the next word.
+    /// Adds a mark before the next word.
     pub(super) fn mark(&mut self, mark: &str) {
         if self.pre == 0 {
             self.marks.push_str(mark);
         }
     }
 
-    /// A mark behind the last word; if there was none since its beginning, both
-    /// go.
+    /// Adds a mark after the last word, or removes the opening mark if no word followed.
     pub(super) fn close(&mut self, mark: &str) {
         if self.pre > 0 {
             return;
@@ -114,7 +112,6 @@ impl Writer {
     /// Begins or ends code within a line.
     pub(super) fn code(&mut self) {
         if self.pre == 0 {
-            // Behind a word it closes, else it is due before the next one.
             self.due();
             self.out.push('`');
         }
@@ -154,7 +151,7 @@ impl Writer {
     }
 
     pub(super) fn begin_list(&mut self, from: Option<u64>) {
-        // One within another goes on with it.
+        // A list inside a list needs no empty line.
         match self.levels.last() {
             Some(Level::List(_)) => self.line(),
             Some(Level::Quote) | None => self.block(),
@@ -192,7 +189,7 @@ impl Writer {
         }
     }
 
-    /// Writes what is due before a word.
+    /// Writes pending breaks, spaces and marks.
     fn due(&mut self) {
         if self.breaks > 0 {
             for _ in 0..self.breaks {
@@ -210,7 +207,7 @@ impl Writer {
         self.marks.clear();
     }
 
-    /// What the line begins with: the outer lists as blanks, quotes as marks.
+    /// Writes the indentation: outer lists as spaces, quotes as marks.
     fn indent(&mut self) {
         let lists = self.levels.iter();
         let lists = lists

@@ -14,20 +14,13 @@
 
 mod descriptors;
 mod frame;
-#[cfg(target_os = "linux")]
 mod leftovers;
-#[cfg(target_os = "linux")]
 mod proxy;
-#[cfg(target_os = "linux")]
 mod restricted;
-#[cfg(target_os = "linux")]
 mod scratch;
-#[cfg(target_os = "linux")]
 mod start;
 mod terminal;
-#[cfg(target_os = "linux")]
 mod watch;
-#[cfg(target_os = "linux")]
 mod words;
 
 pub(crate) use descriptors::Stdio;
@@ -48,7 +41,6 @@ pub const GUARDIAN_ARGUMENT: &str = "__guardian";
 const MARKED_ARGUMENT: &str = "__marked";
 
 /// Last argument of the process that restricts itself and becomes the shell.
-#[cfg(target_os = "linux")]
 const RESTRICTED_ARGUMENT: &str = "__sandbox-exec";
 
 /// How the daemon starts a guardian: itself with [`GUARDIAN_ARGUMENT`].
@@ -117,7 +109,6 @@ pub fn enter() -> Option<ExitCode> {
     called.then(main)
 }
 
-#[cfg(target_os = "linux")]
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(2).collect();
     match arguments.as_slice() {
@@ -128,15 +119,7 @@ fn main() -> ExitCode {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
-fn main() -> ExitCode {
-    use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "the guardian needs Linux");
-    ExitCode::FAILURE
-}
-
 /// Marks this process and becomes the program.
-#[cfg(target_os = "linux")]
 fn exec_marked(words: &[OsString]) -> ExitCode {
     use std::io::Write;
     use std::os::unix::process::CommandExt;

@@ -7,24 +7,28 @@
 //! Invariants: the terminal stays the program's until its end; the program runs
 //! in namespaces or not at all.
 
-use super::GuardianCommand;
-use super::frame::Run;
+use super::descriptors::Stdio;
+use super::frame::{Report, Run, Start};
+use super::watch::{self, Event};
+use super::{GUARDIAN_ARGUMENT, GuardianCommand, RUNNING};
 use crate::sandbox::SandboxPolicy;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::sync::mpsc::SyncSender;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// Follows [`GUARDIAN_ARGUMENT`](super::GUARDIAN_ARGUMENT), before the file.
 pub(super) const ARGUMENT: &str = "__terminal";
 
 /// Follows the file once the environment is the program's.
-#[cfg(target_os = "linux")]
 const REPLACED: &str = "__replaced";
 
 /// Variables that describe the terminal; they are taken from the guardian's own
 /// environment.
-#[cfg(target_os = "linux")]
 const OF_TERMINAL: [&str; 2] = ["TERM", "COLORTERM"];
 
 /// An interactive program for a guardian in a terminal.
@@ -61,102 +65,84 @@ impl TerminalCommand {
     }
 }
 
-#[cfg(target_os = "linux")]
-pub(super) use system::main;
+pub(super) fn main(arguments: &[OsString]) -> ExitCode {
+    let done = match arguments {
+        [file] => replace_environment(file),
+        [file, replaced] if replaced == REPLACED => run(file),
+        _ => Err("no order was named".into()),
+    };
+    done.unwrap_or_else(|why| {
+        let _ = writeln!(io::stderr(), "{why}");
+        ExitCode::FAILURE
+    })
+}
 
-#[cfg(target_os = "linux")]
-mod system {
-    use super::{ARGUMENT, OF_TERMINAL, REPLACED, TerminalCommand};
-    use crate::program::descriptors::Stdio;
-    use crate::program::frame::{Report, Start};
-    use crate::program::watch::{self, Event};
-    use crate::program::{GUARDIAN_ARGUMENT, RUNNING};
-    use std::ffi::OsString;
-    use std::io::{self, Write};
-    use std::os::unix::process::CommandExt;
-    use std::process::{Command, ExitCode};
-    use std::sync::mpsc::SyncSender;
-    use tokio::signal::unix::{SignalKind, signal};
+fn order(file: &OsString) -> Result<TerminalCommand, String> {
+    let failed =
+        |e: &dyn std::fmt::Display| format!("cannot read the order {}: {e}", file.display());
+    let text = std::fs::read(file).map_err(|e| failed(&e))?;
+    serde_json::from_slice(&text).map_err(|e| failed(&e))
+}
 
-    pub(in crate::program) fn main(arguments: &[OsString]) -> ExitCode {
-        let done = match arguments {
-            [file] => replace_environment(file),
-            [file, replaced] if replaced == REPLACED => run(file),
-            _ => Err("no order was named".into()),
-        };
-        done.unwrap_or_else(|why| {
-            let _ = writeln!(io::stderr(), "{why}");
-            ExitCode::FAILURE
-        })
+/// Starts this program again with the environment that the program gets:
+/// everything that follows inherits it.
+fn replace_environment(file: &OsString) -> Result<ExitCode, String> {
+    let of_terminal = OF_TERMINAL
+        .iter()
+        .filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)));
+    let error = Command::new(RUNNING)
+        .args([GUARDIAN_ARGUMENT, ARGUMENT])
+        .arg(file)
+        .arg(REPLACED)
+        .env_clear()
+        .envs(order(file)?.environment)
+        .envs(of_terminal)
+        .exec();
+    Err(format!("cannot start the guardian again: {error}"))
+}
+
+fn run(file: &OsString) -> Result<ExitCode, String> {
+    let order = order(file)?;
+    if !order.sandbox.namespaces {
+        return Err(crate::sandbox::lacks("a terminal needs namespaces"));
     }
-
-    fn order(file: &OsString) -> Result<TerminalCommand, String> {
-        let failed =
-            |e: &dyn std::fmt::Display| format!("cannot read the order {}: {e}", file.display());
-        let text = std::fs::read(file).map_err(|e| failed(&e))?;
-        serde_json::from_slice(&text).map_err(|e| failed(&e))
-    }
-
-    /// Starts this program again with the environment that the program gets:
-    /// everything that follows inherits it.
-    fn replace_environment(file: &OsString) -> Result<ExitCode, String> {
-        let of_terminal = OF_TERMINAL
-            .iter()
-            .filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)));
-        let error = Command::new(RUNNING)
-            .args([GUARDIAN_ARGUMENT, ARGUMENT])
-            .arg(file)
-            .arg(REPLACED)
-            .env_clear()
-            .envs(order(file)?.environment)
-            .envs(of_terminal)
-            .exec();
-        Err(format!("cannot start the guardian again: {error}"))
-    }
-
-    fn run(file: &OsString) -> Result<ExitCode, String> {
-        let order = order(file)?;
-        if !order.sandbox.namespaces {
-            return Err(crate::sandbox::lacks("a terminal needs namespaces"));
+    let start = Start {
+        run: order.run,
+        sandbox: Some(order.sandbox),
+        open_files: None,
+    };
+    let streams = Stdio::own().map_err(|e| format!("cannot share the terminal: {e}"))?;
+    match watch::attend(start, streams, true, watch_signals)? {
+        Report::Ended { code, signal, .. } => {
+            let code = code.or(signal.map(|signal| 128 + signal)).unwrap_or(1);
+            Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
         }
-        let start = Start {
-            run: order.run,
-            sandbox: Some(order.sandbox),
-            open_files: None,
-        };
-        let streams = Stdio::own().map_err(|e| format!("cannot share the terminal: {e}"))?;
-        match watch::attend(start, streams, true, watch_signals)? {
-            Report::Ended { code, signal, .. } => {
-                let code = code.or(signal.map(|signal| 128 + signal)).unwrap_or(1);
-                Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
+        Report::NotStarted { why } => Err(why),
+    }
+}
+
+/// Notices that the terminal hung up or that the guardian is to end. The thread
+/// ends with the process.
+fn watch_signals(tell: SyncSender<Event>) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()?;
+    let (mut hangup, mut end) = {
+        let _entered = runtime.enter();
+        (
+            signal(SignalKind::hangup())?,
+            signal(SignalKind::terminate())?,
+        )
+    };
+    std::thread::Builder::new().spawn(move || {
+        runtime.block_on(async {
+            tokio::select! {
+                _ = hangup.recv() => {}
+                _ = end.recv() => {}
             }
-            Report::NotStarted { why } => Err(why),
-        }
-    }
-
-    /// Notices that the terminal hung up or that the guardian is to end. The thread
-    /// ends with the process.
-    fn watch_signals(tell: SyncSender<Event>) -> io::Result<()> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_io()
-            .build()?;
-        let (mut hangup, mut end) = {
-            let _entered = runtime.enter();
-            (
-                signal(SignalKind::hangup())?,
-                signal(SignalKind::terminate())?,
-            )
-        };
-        std::thread::Builder::new().spawn(move || {
-            runtime.block_on(async {
-                tokio::select! {
-                    _ = hangup.recv() => {}
-                    _ = end.recv() => {}
-                }
-            });
-            // Fails only when everything has already ended.
-            let _ = tell.send(Event::Closed);
-        })?;
-        Ok(())
-    }
+        });
+        // Fails only when everything has already ended.
+        let _ = tell.send(Event::Closed);
+    })?;
+    Ok(())
 }

@@ -122,19 +122,16 @@ fn missing(error: &RulesetError) -> String {
     ))
 }
 
+/// The versions that close more than the one before.
+const VERSIONS: [(u8, ABI); 4] = [(9, ABI::V9), (6, ABI::V6), (5, ABI::V5), (3, ABI::V3)];
+
+/// The latest of these that is not above `version`.
 fn abi(version: u8) -> ABI {
-    match version {
-        0..=3 => ABI::V3,
-        4 => ABI::V4,
-        5 => ABI::V5,
-        6 => ABI::V6,
-        7 => ABI::V7,
-        8 => ABI::V8,
-        _ => ABI::V9,
-    }
+    let known = VERSIONS.iter().find(|(number, _)| *number <= version);
+    known.map_or(NEEDED, |(_, abi)| *abi)
 }
-/// The version of landlock that this kernel has, of those from 3 on that
-/// differ in what they close.
+
+/// The latest of these that this kernel has.
 pub fn version() -> Option<u8> {
     let has = |abi: ABI| {
         let ruleset = Ruleset::default()
@@ -146,9 +143,6 @@ pub fn version() -> Option<u8> {
         });
         scoped.and_then(Ruleset::create).is_ok()
     };
-    let differing = [(9, ABI::V9), (6, ABI::V6), (5, ABI::V5), (3, ABI::V3)];
-    differing
-        .into_iter()
-        .find(|(_, abi)| has(*abi))
-        .map(|(n, _)| n)
+    let newest = VERSIONS.iter().find(|(_, abi)| has(*abi));
+    newest.map(|(number, _)| *number)
 }

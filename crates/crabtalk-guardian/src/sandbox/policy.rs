@@ -123,7 +123,6 @@ pub struct Link {
     pub target: PathBuf,
 }
 
-#[cfg(target_os = "linux")]
 impl Spot {
     /// Notes what a path without links leads to now.
     ///
@@ -173,33 +172,9 @@ impl Spot {
 
 /// Opens a path as a mere place. A link on the way, the last name included,
 /// is an error.
-#[cfg(target_os = "linux")]
 pub(crate) fn open(path: &Path) -> io::Result<OwnedFd> {
     use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let opened = openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
     Ok(opened)
-}
-
-#[cfg(not(target_os = "linux"))]
-impl Spot {
-    /// Notes the path alone: the sandbox needs Linux.
-    pub fn judge(path: &Path) -> io::Result<Self> {
-        Ok(Self {
-            path: path.to_path_buf(),
-            device: 0,
-            inode: 0,
-        })
-    }
-
-    /// As on Linux, but for what was opened.
-    pub fn of(path: &Path, _opened: &OwnedFd) -> io::Result<Self> {
-        Self::judge(path)
-    }
-
-    pub(crate) fn names(&self) -> io::Result<Vec<OsString>> {
-        std::fs::read_dir(&self.path)?
-            .map(|entry| Ok(entry?.file_name()))
-            .collect()
-    }
 }

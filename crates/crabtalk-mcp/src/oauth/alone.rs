@@ -1,10 +1,8 @@
-//! A client that logs in by itself, by its secret (client credentials).
+//! Logins with a client's secret and without a person (client credentials).
 //!
-//! Invariants: the secret goes over TLS or to this machine, to the address that the
-//! server names, and no redirect is followed; what is got is kept and sent as any token.
+//! Invariant: the secret is sent over TLS or to this machine, to the address that the
+//! server names, and no redirect is followed.
 
-use super::kept::Beside;
-use super::revoke::Revocation;
 use super::tokens::NoToken;
 use super::{OAuthClient, Tokens, check_protected, words};
 use oauth2::TokenResponse;
@@ -17,7 +15,7 @@ fn broken(why: impl std::fmt::Display) -> NoToken {
 }
 
 impl Tokens {
-    /// Gets a token for the client, as the server's last refusal wants it.
+    /// Requests a token as the server's last refusal demands.
     pub(super) async fn fetch(&self, client: &OAuthClient) -> Result<String, NoToken> {
         let failed = |error: AuthError| broken(words(&error));
         let mut manager = self.manager().await.map_err(failed)?;
@@ -28,7 +26,6 @@ impl Tokens {
             .map_err(failed)?
             .metadata;
         check_protected(&found.token_endpoint).map_err(broken)?;
-        let revocation = Revocation::of(&found);
         manager.set_metadata(found);
         let scopes = match client.scopes.is_empty() {
             true => manager.select_initial_scopes(&[]).await,
@@ -46,13 +43,10 @@ impl Tokens {
         manager
             .configure_client_credentials(&config)
             .map_err(failed)?;
-        self.place.set_beside(Beside {
-            client_secret: client.secret.0.clone(),
-            revocation,
-        });
+        self.place.set_secret(client.secret.0.clone());
         let token = manager.exchange_client_credentials(&config).await;
         let token = token.map_err(failed)?;
-        tracing::info!(server = %self.name, "a client logged in to an MCP server by itself");
+        tracing::info!(server = %self.name, "logged in to an MCP server with client credentials");
         Ok(token.access_token().secret().clone())
     }
 }

@@ -1,9 +1,9 @@
-//! The library's requests for a login, over the port to HTTP.
+//! The library's HTTP requests of a login.
 //!
-//! Invariants: an answer is read up to a limit and in time; a redirect is followed
-//! for reading alone, and only on the same host; without TLS nothing is asked but on this
-//! machine and at the server itself. What a server names is a name, which may
-//! lead into the network of whoever asks; there nobody has the name's certificate.
+//! Invariants: answers are bounded in size and time; redirects are followed for reads
+//! only, and only on the same host; requests without TLS go only to this machine and to
+//! the server itself. A host that the server names may resolve to a private address;
+//! TLS makes sure that it has the certificate of the name.
 
 use crate::http::{Http, HttpResponse};
 use bytes::Bytes;
@@ -17,19 +17,19 @@ use rmcp::transport::auth::{
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest answer; descriptions of servers have some kilobytes.
+/// Longest answer.
 const MAX_BODY: usize = 1 << 20;
 
-/// Longest row of redirects.
+/// Most redirects of one request.
 const MAX_REDIRECTS: usize = 5;
 
-/// How long one answer may take.
+/// Timeout of a request.
 const WITHIN: Duration = Duration::from_secs(30);
 
-/// The client that the library calls.
+/// The library's HTTP client.
 pub(super) struct Calls {
     http: Arc<dyn Http>,
-    /// The server that is logged in to.
+    /// The address of the server.
     server: Option<Uri>,
 }
 
@@ -49,7 +49,7 @@ impl OAuthHttpClient for Calls {
 }
 
 impl Calls {
-    /// `server` is the address that the configuration has.
+    /// `server` is the configured address.
     pub(super) fn new(server: &str, http: Arc<dyn Http>) -> Self {
         Self {
             http,
@@ -57,8 +57,7 @@ impl Calls {
         }
     }
 
-    /// # Errors
-    /// The address that a server named is one where anybody could answer.
+    /// Refuses addresses that anybody on the way could answer from.
     fn check(&self, to: &Uri) -> Result<(), OAuthHttpClientError> {
         let place = |uri: &Uri| (uri.scheme().cloned(), uri.authority().cloned());
         let is_server = self
@@ -91,11 +90,11 @@ impl Calls {
                 None => return whole(answer).await,
             }
         }
-        Err(error("it is redirected again and again"))
+        Err(error("it has too many redirects"))
     }
 }
 
-/// Where an answer points to, if that is on the same host.
+/// The target of a redirect on the same host.
 fn elsewhere(from: &Uri, answer: &HttpResponse) -> Option<Uri> {
     if !answer.status.is_redirection() {
         return None;
@@ -150,7 +149,7 @@ mod tests {
     use crabtalk_domain::BoxFuture;
     use std::sync::Mutex;
 
-    /// Answers everything, and remembers what was asked.
+    /// Answers and records each request.
     #[derive(Default)]
     struct Anybody(Mutex<Vec<String>>);
 
@@ -171,11 +170,8 @@ mod tests {
         }
     }
 
-    /// A name may lead anywhere, and another time elsewhere: what keeps a server from
-    /// having requests sent into a person's own network is that nobody there has the
-    /// certificate of its name.
     #[tokio::test]
-    async fn what_a_server_names_is_asked_over_tls_or_not_at_all() {
+    async fn requests_without_tls_go_to_the_server_only() {
         let http = Arc::<Anybody>::default();
         for (server, to, is_asked) in [
             ("https://a.example/mcp", "https://login.example/token", true),

@@ -1,10 +1,7 @@
-//! What is kept of logins: a file for each server, for its owner alone.
+//! Stores logins, a private file for each server.
 //!
-//! Invariant: what was kept for one address is nothing to another one.
+//! Invariant: a login is used only for the address that it was made for.
 
-use super::LoggedOut;
-use super::revoke::Revocation;
-use crate::http::Http;
 use rmcp::transport::auth::{AuthError, CredentialStore, StoredCredentials};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -13,7 +10,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Longest file of a login; tokens have some kilobytes.
+/// Longest file of a login.
 const MAX_FILE: u64 = 1 << 20;
 
 /// The folder of logins.
@@ -30,9 +27,6 @@ pub(super) struct Kept {
     /// The client's secret, where it was given one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) client_secret: String,
-    /// Where the tokens can be taken back.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) revocation: Option<Revocation>,
     pub(super) credentials: StoredCredentials,
 }
 
@@ -51,24 +45,18 @@ impl Logins {
         self.folder.join(format!("{name}.json"))
     }
 
-    /// What is kept for a server, wherever it was. Blocks.
-    fn read(&self, name: &str) -> Result<Option<Kept>, String> {
+    /// Reads the login to a server at this address. Blocks.
+    fn load(&self, name: &str, url: &str) -> Result<Option<Kept>, String> {
         let path = self.path(name);
         let bytes = match crabtalk_files::read(&path, MAX_FILE) {
             Ok(bytes) => bytes,
             Err(error) if error.is_absent() => return Ok(None),
             Err(error) => return Err(format!("its login {}: {error}", path.display())),
         };
-        // The library's words on a broken file might show what is in it.
-        serde_json::from_slice(&bytes)
-            .map(Some)
-            .map_err(|_| format!("its login {} cannot be read", path.display()))
-    }
-
-    /// What is kept for a server at this address. Blocks.
-    fn load(&self, name: &str, url: &str) -> Result<Option<Kept>, String> {
-        let kept = self.read(name)?;
-        Ok(kept.filter(|kept| kept.url == url))
+        // The library's error might show parts of the file.
+        let kept: Kept = serde_json::from_slice(&bytes)
+            .map_err(|_| format!("its login {} cannot be read", path.display()))?;
+        Ok((kept.url == url).then_some(kept))
     }
 
     /// Blocks.
@@ -80,7 +68,7 @@ impl Logins {
             .map_err(|error| format!("its login {}: {error}", path.display()))
     }
 
-    /// Forgets a login; whether there was one. Blocks.
+    /// Deletes a login; whether there was one. Blocks.
     fn remove(&self, name: &str) -> Result<bool, String> {
         let path = self.path(name);
         match std::fs::remove_file(&path) {
@@ -90,48 +78,8 @@ impl Logins {
         }
     }
 
-    /// Forgets a login, and takes its tokens back where they were given.
-    ///
-    /// # Errors
-    /// Why it stays.
-    pub(crate) async fn end(
-        self: &Arc<Self>,
-        name: &str,
-        http: Arc<dyn Http>,
-    ) -> Result<LoggedOut, String> {
-        let (logins, named) = (Arc::clone(self), name.to_owned());
-        // What cannot be read is forgotten all the same.
-        let read = blocking(move || logins.read(&named)).await;
-        if !self.forget(name).await? {
-            return Ok(LoggedOut::Nobody);
-        }
-        let Ok(Some(kept)) = read else {
-            let why = "its file could not be read, so that nothing was taken back there".into();
-            return Ok(LoggedOut::HereAlone { why });
-        };
-        let known = match &kept.revocation {
-            Some(known) => Ok(Some(known.clone())),
-            None => {
-                let issuer = kept.credentials.issuer.as_deref();
-                Revocation::look_up(&kept.url, issuer, Arc::clone(&http)).await
-            }
-        };
-        let revocation = match known {
-            Ok(Some(revocation)) => revocation,
-            Ok(None) => return Ok(LoggedOut::Done),
-            Err(why) => {
-                let why = format!("whether its tokens can be taken back is not known: {why}");
-                return Ok(LoggedOut::HereAlone { why });
-            }
-        };
-        let taken = revocation
-            .take_back(&kept.credentials, &kept.client_secret, http)
-            .await;
-        Ok(taken.map_or_else(|why| LoggedOut::HereAlone { why }, |()| LoggedOut::Done))
-    }
-
-    /// The same from a task.
-    async fn forget(self: &Arc<Self>, name: &str) -> Result<bool, String> {
+    /// Deletes a login; whether there was one.
+    pub(crate) async fn forget(self: &Arc<Self>, name: &str) -> Result<bool, String> {
         let (logins, name) = (Arc::clone(self), name.to_owned());
         blocking(move || logins.remove(&name)).await
     }
@@ -141,27 +89,20 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|_| Err("the login could not be looked at".into()))
+    done.unwrap_or_else(|_| Err("the login's file cannot be accessed".into()))
 }
 
-/// The login of one server. Read once, written through.
+/// The login of one server, cached after the first read.
 pub(super) struct Place {
     logins: Arc<Logins>,
     name: String,
     url: String,
-    /// What the file says, once it was read.
+    /// The contents of the file, once read.
     known: Mutex<Option<Option<Kept>>>,
-    /// What is saved next beside the tokens.
-    beside: Mutex<Beside>,
-    /// Held while the file is written; `true` once nothing may be written any more.
+    /// The client's secret, saved with the next tokens.
+    secret: Mutex<String>,
+    /// Held while the file is written; `true` after a logout.
     closed: Arc<Mutex<bool>>,
-}
-
-/// What is kept beside the tokens.
-#[derive(Clone, Default)]
-pub(super) struct Beside {
-    pub(super) client_secret: String,
-    pub(super) revocation: Option<Revocation>,
 }
 
 impl Place {
@@ -171,13 +112,12 @@ impl Place {
             name: name.to_owned(),
             url: url.to_owned(),
             known: Mutex::default(),
-            beside: Mutex::default(),
+            secret: Mutex::default(),
             closed: Arc::default(),
         }
     }
 
     pub(super) async fn kept(&self) -> Result<Option<Kept>, String> {
-        // Whole after each line, here and below.
         let known = self
             .known
             .lock()
@@ -196,16 +136,16 @@ impl Place {
         Ok(kept)
     }
 
-    pub(super) fn set_beside(&self, beside: Beside) {
-        *self.beside.lock().unwrap_or_else(PoisonError::into_inner) = beside;
+    pub(super) fn set_secret(&self, secret: String) {
+        *self.secret.lock().unwrap_or_else(PoisonError::into_inner) = secret;
     }
 
-    /// Lets nothing be kept any more. Blocks while something is.
+    /// Refuses later saves. Blocks during one.
     fn close(&self) {
         *self.closed.lock().unwrap_or_else(PoisonError::into_inner) = true;
     }
 
-    /// The same from a task.
+    /// Calls [`Self::close`] from a task.
     pub(super) async fn closed(self: &Arc<Self>) {
         let place = Arc::clone(self);
         // It cannot fail.
@@ -217,27 +157,20 @@ impl Place {
     }
 
     async fn save(&self, credentials: StoredCredentials) -> Result<(), String> {
-        let Beside {
-            client_secret,
-            revocation,
-        } = self
-            .beside
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let secret = self.secret.lock();
+        let client_secret = secret.unwrap_or_else(PoisonError::into_inner).clone();
         let kept = Kept {
             url: self.url.clone(),
             client_secret,
-            revocation,
             credentials,
         };
         let (logins, name, written) = (Arc::clone(&self.logins), self.name.clone(), kept.clone());
         let closed = Arc::clone(&self.closed);
         blocking(move || {
-            // Held over the write, so that a logout finds the file whole or finds none.
+            // Held over the write, so that a logout deletes what is written here.
             let closed = closed.lock().unwrap_or_else(PoisonError::into_inner);
             match *closed {
-                true => Err("somebody has logged out meanwhile".into()),
+                true => Err("the login was deleted during the renewal".into()),
                 false => logins.save(&name, &written),
             }
         })
@@ -253,7 +186,7 @@ impl Place {
     }
 }
 
-/// As the library stores.
+/// The library's port to the store.
 pub(super) struct Store(pub(super) Arc<Place>);
 
 type Stored<'a, T> = Pin<Box<dyn Future<Output = Result<T, AuthError>> + Send + 'a>>;
@@ -315,16 +248,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_login_is_for_one_address_and_its_owner_alone() {
+    async fn login_is_private_and_bound_to_its_address() {
         let folder = tempfile::tempdir().expect("a folder");
         let logins = Arc::new(Logins::new(folder.path().join("oauth")));
         let place = |url: &str| Place::new(Arc::clone(&logins), "tickets", url);
         let one = place("https://one/mcp");
         assert!(one.kept().await.expect("nothing yet").is_none());
-        one.set_beside(Beside {
-            client_secret: "client's".into(),
-            revocation: None,
-        });
+        one.set_secret("client's".into());
         one.save(credentials()).await.expect("saved");
         let again = place("https://one/mcp").kept().await.expect("read");
         let again = again.expect("it is kept");
@@ -345,7 +275,7 @@ mod tests {
         }
         assert_eq!(logins.forget("tickets").await, Ok(true));
         assert_eq!(logins.forget("tickets").await, Ok(false));
-        // A renewal that ends after the logout brings nothing back.
+        // A renewal that ends after the logout is not saved.
         let late = Arc::new(place("https://one/mcp"));
         late.closed().await;
         late.save(credentials()).await.expect_err("it is over");

@@ -1,7 +1,5 @@
-//! A login: from the address that a person opens to the tokens in the file.
+//! A person's login: from the address to open to the saved tokens.
 
-use super::kept::Beside;
-use super::revoke::Revocation;
 use super::{OAuthClient, Tokens, words};
 use crate::http::HttpRequest;
 use bytes::Bytes;
@@ -12,24 +10,24 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// What authorization servers show as the name of whoever asks.
+/// The client's name that authorization servers show.
 const OUR_NAME: &str = "CrabTalk";
 
 /// How long a person may take.
 const WITHIN: Duration = Duration::from_secs(900);
 
-/// A login that waits for its person.
+/// A login that waits for the browser.
 pub(crate) struct Pending {
     manager: AuthorizationManager,
-    /// The address that the person opens.
+    /// The address to open.
     pub(crate) address: String,
     tokens: Arc<Tokens>,
     begun: Instant,
 }
 
 impl Pending {
-    /// Finds out whom to ask, registers, and makes the address that the person
-    /// opens. `redirect` is where the person's browser goes in the end.
+    /// Discovers the authorization server, registers the client, and makes the address
+    /// to open. The browser is sent to `redirect` in the end.
     pub(crate) async fn begin(
         tokens: Arc<Tokens>,
         client: &OAuthClient,
@@ -38,7 +36,7 @@ impl Pending {
         if tokens.is_alone() {
             let name = &tokens.name;
             return Err(format!(
-                "nobody logs in to it: the client of [mcp.{name}.oauth] does, by itself"
+                "it needs no login: [mcp.{name}.oauth] has client credentials"
             ));
         }
         let challenge = tokens.ask().await?;
@@ -47,7 +45,6 @@ impl Pending {
             .resolve_metadata_from_challenge(challenge.as_deref())
             .await;
         let found = found.map_err(|e| words(&e))?.metadata;
-        let revocation = Revocation::of(&found);
         manager.set_metadata(found);
         let scopes = match client.scopes.is_empty() {
             true => manager.select_initial_scopes(&[]).await,
@@ -72,10 +69,7 @@ impl Pending {
             }
             manager.configure_client(known).map_err(|e| words(&e))?;
         }
-        tokens.place.set_beside(Beside {
-            client_secret: secret,
-            revocation,
-        });
+        tokens.place.set_secret(secret);
         let address = manager.get_authorization_url(&scopes).await;
         Ok(Self {
             address: address.map_err(|e| words(&e))?,
@@ -85,12 +79,13 @@ impl Pending {
         })
     }
 
-    /// Whether its person has had time enough.
+    /// Whether it has expired.
     pub(crate) fn is_over(&self) -> bool {
         self.begun.elapsed() > WITHIN
     }
 
-    /// Takes where the person's browser went, and keeps the tokens.
+    /// Exchanges the code in the address that the browser was sent to, and saves the
+    /// tokens.
     pub(crate) async fn finish(&self, redirected: &str) -> Result<(), String> {
         let came = came(redirected)?;
         let (code, state, issuer) = (&came.code, &came.state, came.issuer.as_deref());
@@ -99,12 +94,12 @@ impl Pending {
             .exchange_code_for_token_with_issuer(code, state, issuer)
             .await;
         token.map_err(|e| words(&e))?;
-        tracing::info!(server = %self.tokens.name, "somebody logged in to an MCP server");
+        tracing::info!(server = %self.tokens.name, "logged in to an MCP server");
         Ok(())
     }
 }
 
-/// What a browser brings back.
+/// The parameters of a redirect.
 struct Came {
     code: String,
     state: String,
@@ -112,7 +107,8 @@ struct Came {
 }
 
 fn came(redirected: &str) -> Result<Came, String> {
-    let address = url::Url::parse(redirected).map_err(|_| "that is no address".to_owned())?;
+    let address =
+        url::Url::parse(redirected).map_err(|_| "this is not a valid address".to_owned())?;
     let of = |name: &str| {
         let mut pairs = address.query_pairs();
         pairs
@@ -134,9 +130,9 @@ fn came(redirected: &str) -> Result<Came, String> {
 }
 
 impl Tokens {
-    /// Asks the server what it wants, without credentials.
+    /// Requests the server's challenge, without credentials.
     async fn ask(&self) -> Result<Option<String>, String> {
-        // What it said of a call says more: which rights that would take.
+        // The challenge of a refused call names the scopes.
         if let Some(challenge) = self.challenge().filter(|said| !said.is_empty()) {
             return Ok(Some(challenge));
         }
@@ -169,10 +165,10 @@ impl Tokens {
         }
         let answer = self.http.send(request).await.map_err(|e| e.to_string())?;
         if answer.status.is_success() {
-            // One that shakes hands with anybody has refused something else.
+            // The handshake needs no login; a later request was refused.
             return match self.is_refused() {
                 true => Ok(None),
-                false => Err("it wants no login".into()),
+                false => Err("it needs no login".into()),
             };
         }
         let said = answer.headers.get(WWW_AUTHENTICATE);
@@ -191,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_browser_brings_is_a_code_or_a_reason() {
+    fn redirect_has_a_code_or_an_error() {
         let fine = came("http://127.0.0.1:1/callback?code=a%2Fb&state=s&iss=https%3A%2F%2Fx");
         let fine = fine.expect("a code");
         assert_eq!((fine.code.as_str(), fine.state.as_str()), ("a/b", "s"));
@@ -202,7 +198,7 @@ mod tests {
                 "access_denied: no",
             ),
             ("http://x/?code=1", "neither"),
-            ("no address", "no address"),
+            ("nonsense", "not a valid address"),
         ] {
             let said = came(address).err().expect("a reason");
             assert!(said.contains(why), "{said}");

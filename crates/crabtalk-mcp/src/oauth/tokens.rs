@@ -1,8 +1,7 @@
-//! The tokens of one server while it is talked to: which to send, and when to
-//! renew it.
+//! The tokens of one server: which to send and when to renew it.
 
 use super::calls::Calls;
-use super::kept::{Beside, Kept, Logins, Place, Store};
+use super::kept::{Kept, Logins, Place, Store};
 use super::{OAuthClient, wanted, words};
 use crate::http::Http;
 use futures_util::future::{FutureExt, Shared};
@@ -13,21 +12,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio_util::task::TaskTracker;
 
-/// A token that ends so soon is renewed before it is sent.
+/// Tokens that expire within this time are renewed before they are sent.
 const ALMOST_OVER_SECS: u64 = 30;
 
-/// How long a logout waits for a renewal that has begun.
+/// How long a logout waits for a renewal in flight.
 const RENEWAL_WITHIN: Duration = Duration::from_secs(10);
 
-/// What comes of a renewal: the new token.
+/// A renewal in flight, which results in the new token.
 type Renewal = Shared<Pin<Box<dyn Future<Output = Result<String, NoToken>> + Send>>>;
 
-/// Why there is no token to send.
+/// Why no token can be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NoToken {
     /// A person has to log in.
     Login,
-    /// Something went wrong, and may go right later.
+    /// A failure that may be temporary.
     Broken(String),
 }
 
@@ -42,18 +41,18 @@ pub(crate) struct Tokens {
     pub(super) place: Arc<Place>,
     pub(super) http: Arc<dyn Http>,
     tasks: TaskTracker,
-    /// Who logs in by itself, where no person does.
+    /// The client credentials, if configured.
     alone: Option<OAuthClient>,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// The renewal that is under way.
+    /// The renewal in flight.
     renewal: Option<Renewal>,
-    /// What the server said when it last wanted credentials that there are not.
+    /// The server's last challenge.
     challenge: Option<String>,
-    /// It wants a login that only a person can give.
+    /// Whether a person has to log in.
     is_refused: bool,
 }
 
@@ -83,17 +82,16 @@ impl Tokens {
         self.url == url && self.alone.as_ref() == alone
     }
 
-    /// Whether a client logs in by itself.
+    /// Whether client credentials are configured.
     pub(crate) fn is_alone(&self) -> bool {
         self.alone.is_some()
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        // Whole after each line, so a panic spoils nothing.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is kept, if it is this client's.
+    /// The saved login, if it is this client's.
     async fn kept(&self) -> Result<Option<Kept>, NoToken> {
         let kept = self.place.kept().await.map_err(NoToken::Broken)?;
         let is_theirs = |kept: &Kept| {
@@ -103,7 +101,7 @@ impl Tokens {
         Ok(kept.filter(is_theirs))
     }
 
-    /// The token to send; `None` if nobody has logged in.
+    /// The token to send; `None` without a login.
     pub(crate) async fn bearer(self: &Arc<Self>) -> Result<Option<String>, NoToken> {
         let Some(kept) = self.kept().await? else {
             return Ok(None);
@@ -124,7 +122,7 @@ impl Tokens {
         Ok(Some(token.access_token().secret().clone()))
     }
 
-    /// Another token than the one that was refused, if there can be one.
+    /// A token in place of one that was refused.
     pub(crate) async fn instead_of(self: &Arc<Self>, refused: &str) -> Result<String, NoToken> {
         let kept = self.kept().await?;
         if kept.is_none() && self.is_alone() {
@@ -134,7 +132,7 @@ impl Tokens {
         let token = token.ok_or(NoToken::Login)?;
         let current = token.access_token().secret();
         if current != refused {
-            // Somebody else has renewed it meanwhile.
+            // Another request has renewed it.
             return Ok(current.clone());
         }
         if token.refresh_token().is_none() && !self.is_alone() {
@@ -143,14 +141,14 @@ impl Tokens {
         self.renewed().await
     }
 
-    /// Renews the token, or waits for whoever does already.
+    /// Renews the token, or waits for the renewal in flight.
     async fn renewed(self: &Arc<Self>) -> Result<String, NoToken> {
         let renewal = {
             let mut state = self.state();
             let under_way = state.renewal.clone().filter(|one| one.peek().is_none());
             let renewal = under_way.unwrap_or_else(|| {
-                // On a task of its own: one that is dropped half-way could lose the
-                // only token that the server still takes.
+                // In a task: a renewal that is dropped half-way could lose the only
+                // token that the server accepts.
                 let tokens = Arc::clone(self);
                 let task = self.tasks.spawn(async move { tokens.renew().await });
                 let done = async move {
@@ -177,10 +175,7 @@ impl Tokens {
         if !is_known.map_err(|e| broken(&e))? {
             return Err(NoToken::Login);
         }
-        self.place.set_beside(Beside {
-            client_secret: kept.client_secret.clone(),
-            revocation: kept.revocation.clone(),
-        });
+        self.place.set_secret(kept.client_secret.clone());
         if !kept.client_secret.is_empty() {
             let client = OAuthClientConfig::new(kept.credentials.client_id, self.url.clone())
                 .with_client_secret(kept.client_secret);
@@ -199,17 +194,17 @@ impl Tokens {
         }
     }
 
-    /// Waits for a renewal that has begun, and lets none be kept that comes later.
+    /// Waits for a renewal in flight; later ones are not saved.
     pub(crate) async fn close(&self) {
         let under_way = self.state().renewal.clone();
         if let Some(renewal) = under_way {
-            // One that takes longer is told that it came too late.
+            // A later end is not saved.
             let _ = tokio::time::timeout(RENEWAL_WITHIN, renewal).await;
         }
         self.place.closed().await;
     }
 
-    /// What speaks to the authorization server, with what is kept.
+    /// The library's client of the authorization server.
     pub(super) async fn manager(&self) -> Result<AuthorizationManager, AuthError> {
         let url = self.url.as_str();
         let calls = Arc::new(Calls::new(url, Arc::clone(&self.http)));
@@ -218,21 +213,21 @@ impl Tokens {
         Ok(manager)
     }
 
-    /// The server wants what nobody has given; `challenge` is how it said so.
+    /// Records that the server demands a login.
     pub(crate) fn refuse(&self, challenge: &str) {
         let mut state = self.state();
         state.is_refused = true;
         state.challenge = Some(challenge.to_owned());
     }
 
-    /// What was sent is not enough; `challenge` is what would be.
+    /// Records that the server demands more rights.
     pub(crate) fn remember(&self, challenge: &str) {
         if !challenge.is_empty() {
             self.state().challenge = Some(challenge.to_owned());
         }
     }
 
-    /// Says which command gets a token for more than the last one.
+    /// The error for a token with too few rights.
     pub(crate) fn wants_more(&self) -> String {
         let name = &self.name;
         if self.is_alone() {
@@ -245,12 +240,12 @@ impl Tokens {
         )
     }
 
-    /// The server took what was sent.
+    /// Records that the server accepted the token.
     pub(crate) fn take(&self) {
         self.state().is_refused = false;
     }
 
-    /// Which command mends that nobody is logged in.
+    /// The error for a missing or refused login.
     pub(crate) fn wanted(&self) -> String {
         let name = &self.name;
         match self.is_alone() {
@@ -263,7 +258,7 @@ impl Tokens {
         self.state().is_refused
     }
 
-    /// What it last wanted.
+    /// The server's last challenge.
     pub(super) fn challenge(&self) -> Option<String> {
         self.state().challenge.clone()
     }

@@ -1,8 +1,8 @@
-//! The life of one server: it is connected, looked after, and connected again
-//! after a pause that grows.
+//! The task of one server: it connects, serves the connection, and reconnects with
+//! growing delays.
 //!
-//! Invariants: only this task changes what is known of its server; when the task
-//! ends, so have the connection and the program.
+//! Invariants: only this task changes the server's state; connection and program end
+//! before the task does.
 
 use super::{Pace, Phase, Server};
 use crate::link::{Connection, Link, Means};
@@ -14,20 +14,20 @@ use crate::words::NotOpened;
 use std::sync::Arc;
 use tokio::time::{Instant, sleep_until, timeout};
 
-/// Tells what happened to a server.
+/// Publishes an event about a server.
 pub(crate) type Tell = dyn Fn(&Server, &str) + Send + Sync;
 
-/// What the task of a server works with.
+/// The resources of a server's task.
 pub(crate) struct Work {
     pub(crate) server: Arc<Server>,
     pub(crate) means: Arc<Means>,
     pub(crate) seen: Arc<Seen>,
     pub(crate) pace: Pace,
-    /// Hears what is worth telling.
+    /// Takes events.
     pub(crate) tell: Arc<Tell>,
 }
 
-/// Says so if a server wants a login that only a person can give.
+/// The error of a server that refused the last request for lack of a login.
 pub(super) fn refused(link: &Link) -> Option<NotOpened> {
     let tokens = link.tokens.as_ref()?;
     tokens.is_refused().then(|| NotOpened {
@@ -37,7 +37,7 @@ pub(super) fn refused(link: &Link) -> Option<NotOpened> {
     })
 }
 
-/// Why a connection is given up.
+/// Why a connection has ended.
 pub(super) enum Over {
     Cancelled,
     Idle,
@@ -45,7 +45,7 @@ pub(super) enum Over {
 }
 
 impl Work {
-    /// Lives the server's life, until it is cancelled.
+    /// Runs until the server is cancelled.
     pub(crate) async fn run(self) {
         let server = &self.server;
         if !server.settings.enabled || !server.settings.unusable.is_empty() {
@@ -82,7 +82,7 @@ impl Work {
                     });
                 }
                 Over::Died(not) => {
-                    // One that lived for a while is worth an immediate try.
+                    // A connection that lasted resets the delay.
                     if begun.elapsed() > longest {
                         pause = first;
                     }
@@ -96,7 +96,7 @@ impl Work {
         }
     }
 
-    /// Waits until it shall be connected; `false` when it is cancelled.
+    /// Waits until a connection is due; `false` when the server is cancelled.
     async fn is_wanted(&self, ready_at: Instant) -> bool {
         let server = &self.server;
         let wait = async {
@@ -111,7 +111,7 @@ impl Work {
         }
     }
 
-    /// Connects, and learns the tools.
+    /// Connects and lists the tools.
     async fn open(&self) -> Result<Connection, NotOpened> {
         let (server, settings) = (&self.server, &self.server.settings);
         server.change(|now| now.phase = Phase::Connecting);
@@ -126,7 +126,7 @@ impl Work {
                 Ok(connection)
             }
             Err(why) => {
-                // Some servers shake hands with anybody.
+                // Some servers need a login only after the handshake.
                 let refused = refused(&connection.link);
                 let why = connection.ended_soon().await.unwrap_or(why);
                 connection.close().await;
@@ -152,7 +152,7 @@ impl Work {
                     seen.save();
                 }
             });
-            // It is known again at the next start, or not.
+            // Without it the program is started once more to be known.
             let _ = kept.await;
         }
         let tools = Tools::new(settings, listed);
@@ -185,7 +185,7 @@ impl Work {
         }
     }
 
-    /// It could not be connected.
+    /// Records a failed attempt to connect.
     fn failed(&self, not: &NotOpened) {
         let (server, why) = (&self.server, not.why.as_str());
         let mut is_news = false;
@@ -206,7 +206,7 @@ impl Work {
         }
     }
 
-    /// It was connected and is no more; whether it is tried again.
+    /// Records the end of a connection; whether to reconnect.
     fn died(&self, not: &NotOpened) -> bool {
         let (server, why) = (&self.server, not.why.as_str());
         let again = server.settings.auto_restart;

@@ -1,9 +1,7 @@
-//! What is done about a connection while it is there: pings, lists of tools that
-//! changed, and noticing that it is over.
+//! Serves a connection: pings, changed lists of tools, and detecting its end.
 
 use super::Phase;
 use super::life::{Over, Work, refused};
-use super::pace::Lists;
 use crate::call::CancelOnDrop;
 use crate::link::{Connection, Link};
 use crate::loopback;
@@ -12,21 +10,19 @@ use crate::words::NotOpened;
 use rmcp::model::{ClientRequest, PingRequest};
 use rmcp::service::{PeerRequestOptions, ServiceError};
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 impl Work {
-    /// Looks after a connection until it is over.
+    /// Serves a connection until it ends.
     pub(super) async fn serve(&self, mut connection: Connection) -> Over {
-        // Whoever wanted it has waited for as long as its start took, and calls now.
+        // The idle time begins after the start.
         self.server.use_now();
         let over = self.watch(&mut connection).await;
         if let Over::Died(not) = &over {
-            // Told to the calls that end with it.
+            // The error of the calls that end with it.
             let _ = connection.link.over.set(not.why.clone());
         }
-        // Whoever calls from this moment on waits for what comes next; what was
-        // wanted before was had.
+        // Later calls wait for the next connection; earlier requests are satisfied.
         self.server.forget_wishes();
         self.server.change(|now| {
             now.link = None;
@@ -44,12 +40,10 @@ impl Work {
         );
         let link = Arc::clone(&connection.link);
         let mut next_ping = Instant::now() + self.pace.ping;
-        let mut lists = Lists::new(&self.pace);
+        let mut next_list = Instant::now();
         loop {
-            // Announced a thousand times, it is looked at once, a little later, and ever
-            // later while that goes on; pings go on meanwhile.
             let announced = async {
-                sleep_until(lists.next).await;
+                sleep_until(next_list).await;
                 changed.notified().await;
             };
             tokio::select! {
@@ -59,9 +53,7 @@ impl Work {
                 () = self.at_rest(&link) => return Over::Idle,
                 () = announced => {
                     self.changed(&link).await;
-                    if let Some(every) = lists.looked() {
-                        self.tell_of_announcements(every);
-                    }
+                    next_list = Instant::now() + self.pace.changes;
                 }
                 () = async {
                     tokio::select! {
@@ -86,12 +78,7 @@ impl Work {
         }
     }
 
-    fn tell_of_announcements(&self, every: Duration) {
-        let (server, every_secs) = (&self.server.settings.name, every.as_secs());
-        tracing::warn!(%server, every_secs, "an MCP server says again and again that its tools changed; it is asked for them once in that time");
-    }
-
-    /// Resolves when nobody has called a program for long.
+    /// Resolves when a program has been idle for long enough.
     async fn at_rest(&self, link: &Link) {
         if !self.server.settings.is_lazy() {
             return std::future::pending().await;
@@ -108,8 +95,7 @@ impl Work {
         }
     }
 
-    /// Whether nobody listens at a component's port any more, or a server wants
-    /// another login.
+    /// The reason if a component's port is closed, or the server needs a login.
     async fn gone(&self, link: &Link) -> Option<NotOpened> {
         if let Some(refused) = refused(link) {
             return Some(refused);
@@ -130,7 +116,7 @@ impl Work {
         let asked = async {
             let options = PeerRequestOptions::no_options();
             let mut sent = peer.send_cancellable_request(request, options).await?;
-            // One that hangs is not asked a second thing before it forgets the first.
+            // Cancelled on timeout, so that pings do not pile up.
             let mut cancel = CancelOnDrop {
                 peer,
                 tasks,
@@ -142,7 +128,7 @@ impl Work {
             answer.unwrap_or(Err(ServiceError::TransportClosed))
         };
         match timeout(self.pace.answer, asked).await {
-            // One that refuses pings is alive.
+            // An error is an answer, too.
             Ok(Ok(_) | Err(ServiceError::McpError(_))) => true,
             Ok(Err(_)) | Err(_) => false,
         }
@@ -174,7 +160,7 @@ impl Work {
         }
     }
 
-    /// The list of tools changed.
+    /// Fetches a changed list of tools.
     async fn changed(&self, link: &Link) {
         match self.learn(link).await {
             Ok(tools) => {
@@ -191,9 +177,9 @@ impl Work {
                     );
                 }
             }
-            // A ping finds out whether it hangs; the old list stays till then.
+            // A ping detects a server that hangs; the old list stays until then.
             Err(why) => {
-                tracing::warn!(server = %self.server.settings.name, %why, "the changed list of tools could not be read");
+                tracing::warn!(server = %self.server.settings.name, %why, "cannot fetch the changed list of tools");
                 sleep(self.pace.pause.0).await;
             }
         }

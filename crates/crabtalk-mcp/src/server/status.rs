@@ -1,26 +1,26 @@
-//! What lists show of a server.
+//! The state of a server for lists.
 
 use std::time::Duration;
 
-/// Where a server stands.
+/// The phase of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// A program that does not run; a call starts it.
+    /// The program does not run; a call starts it.
     Idle,
     /// It is being connected.
     Connecting,
-    /// It answers.
+    /// It is connected and answers.
     Connected,
-    /// It is connected, and does not answer.
+    /// It is connected and does not answer pings.
     Hanging,
-    /// It cannot be reached, or has died.
+    /// It cannot be connected, or its connection ended.
     Failed,
-    /// It is switched off.
+    /// It is disabled.
     Off,
 }
 
 impl Phase {
-    /// The word that lists have.
+    /// The name in lists.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Idle => "idle",
@@ -33,30 +33,30 @@ impl Phase {
     }
 }
 
-/// What is known of a server.
+/// The state of a server.
 #[derive(Debug, Clone)]
 pub struct ServerStatus {
     /// Its name.
     pub name: String,
-    /// Where it is known from.
+    /// Its source.
     pub source: &'static str,
     /// `stdio` or `http`.
     pub transport: &'static str,
     /// Its port on the loopback, for a component.
     pub port: u16,
-    /// Which start of the component this is.
+    /// The instance id of the component.
     pub instance: String,
-    /// Where it stands.
+    /// Its phase.
     pub phase: Phase,
-    /// Why it failed last; empty if it never did.
+    /// The last error; empty without one.
     pub error: String,
-    /// Whether that is because a person has to log in to it.
+    /// Whether the error is a missing login.
     pub wants_login: bool,
-    /// Tools on offer.
+    /// Number of tools on offer.
     pub tools: usize,
-    /// Whether another one stands before it.
+    /// Whether a configured server of the same name takes precedence.
     pub shadowed: bool,
-    /// Name and version by its own account.
+    /// Name and version that it declares.
     pub server: String,
     /// The version of the protocol.
     pub protocol: String,
@@ -64,6 +64,6 @@ pub struct ServerStatus {
     pub since: Duration,
     /// Calls in flight.
     pub calls: usize,
-    /// How often it was connected.
+    /// Number of connections so far.
     pub connected: u32,
 }

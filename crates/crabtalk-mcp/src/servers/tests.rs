@@ -10,7 +10,7 @@ fn found(name: &str) -> Found {
     }
 }
 
-/// Who is wanted, and who is not and why.
+/// The names of servers, and ignored port files with the reason.
 fn judged(configured: &[&str], names: &[&str]) -> (Vec<String>, Vec<(String, String)>) {
     let port = PortFile {
         port: 1,
@@ -26,7 +26,7 @@ fn judged(configured: &[&str], names: &[&str]) -> (Vec<String>, Vec<(String, Str
 }
 
 #[test]
-fn of_names_that_differ_in_case_only_the_small_one_counts_and_the_others_are_told() {
+fn lower_case_name_takes_precedence() {
     for names in [
         ["FETCH", "Fetch", "fetch"],
         ["fetch", "Fetch", "FETCH"],
@@ -37,7 +37,7 @@ fn of_names_that_differ_in_case_only_the_small_one_counts_and_the_others_are_tol
         let others: Vec<&str> = told.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(others, ["FETCH", "Fetch"]);
         for (_, why) in told {
-            let want = "its name differs from fetch in case only, which stands before it";
+            let want = "its name differs from fetch only in case";
             assert!(why.starts_with(want), "{why}");
         }
     }
@@ -45,7 +45,7 @@ fn of_names_that_differ_in_case_only_the_small_one_counts_and_the_others_are_tol
     assert_eq!(wanted, ["Fetch"], "the configuration's");
     assert!(told[0].1.contains("differs from Fetch"), "{told:?}");
     let (_, told) = judged(&["fetch"], &["fetch"]);
-    assert_eq!(told[0].1, "fetch is there already, and stands before it");
+    assert_eq!(told[0].1, "fetch exists already and takes precedence");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// One event. Only the frequent one, a delta, is worth an exact shape.
+/// One event.
 #[derive(Deserialize)]
 struct Event<'a> {
     #[serde(rename = "type")]
@@ -130,7 +130,7 @@ impl Decode for Decoder {
                 Ok(())
             }
             "error" => Err(reported(event.error)),
-            // Pings, and whatever will be added.
+            // Pings and later additions.
             _ => Ok(()),
         }
     }
@@ -156,10 +156,6 @@ impl Decode for Decoder {
         self.done
     }
 
-    fn is_amid(&self) -> bool {
-        self.finish.is_none() && !self.done
-    }
-
     fn stop(&self) -> Result<Option<StopReason>, Broken> {
         let stop = self
             .finish
@@ -183,7 +179,7 @@ impl Decoder {
             "input_json_delta" => {
                 return self.calls.input(block, delta.partial_json, out);
             }
-            // Citations, and whatever will be added.
+            // Citations and later additions.
             _ => {}
         }
         Ok(())

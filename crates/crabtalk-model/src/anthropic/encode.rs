@@ -7,7 +7,6 @@ use crate::claude::{self, Thinking};
 use crate::known;
 use crate::sight::Sight;
 use crate::signature::Signature;
-use crate::text::Text;
 use crate::turns::turns;
 use bytes::Bytes;
 use crabtalk_domain::model::{Request, ToolChoice};
@@ -52,7 +51,7 @@ struct Messages<'a> {
 #[derive(Serialize)]
 struct Tool<'a> {
     name: &'a str,
-    description: Text<'a>,
+    description: Cow<'a, str>,
     input_schema: &'a Schema,
     #[serde(skip_serializing_if = "Option::is_none")]
     cache_control: Mark,
@@ -76,14 +75,14 @@ struct Turn<'a> {
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Block<'a> {
     Thinking {
-        thinking: Text<'a>,
+        thinking: Cow<'a, str>,
         signature: &'a str,
     },
     RedactedThinking {
         data: &'a str,
     },
     Text {
-        text: Text<'a>,
+        text: Cow<'a, str>,
         #[serde(skip_serializing_if = "Option::is_none")]
         cache_control: Mark,
     },
@@ -115,14 +114,14 @@ enum Block<'a> {
 enum ImageSource<'a> {
     Base64 {
         media_type: &'static str,
-        data: Text<'a>,
+        data: Cow<'a, str>,
     },
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Content<'a> {
-    Text(Text<'a>),
+    Text(Cow<'a, str>),
     Blocks(Vec<Block<'a>>),
 }
 
@@ -224,7 +223,7 @@ pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Byte
             tool_choice: choice(request),
             system: has_system.then(|| {
                 [Block::Text {
-                    text: Text::from(&*request.system),
+                    text: Cow::from(&*request.system),
                     cache_control: MARK,
                 }]
             }),
@@ -236,7 +235,7 @@ pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Byte
 fn tools(request: &Request) -> Vec<Tool<'_>> {
     let tools = request.tools.iter().map(|tool| Tool {
         name: &tool.name,
-        description: Text::from(&tool.description),
+        description: Cow::from(tool.description.as_str()),
         input_schema: &tool.parameters,
         cache_control: None,
     });

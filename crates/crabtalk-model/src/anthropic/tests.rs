@@ -1,8 +1,6 @@
 use super::*;
 use crate::decode::{Chunks, Decode as _};
-use crate::random::Random;
 use proptest::prelude::*;
-use std::sync::Arc;
 
 /// Events of every type with fields that fit, do not fit, or are missing.
 fn event() -> impl Strategy<Value = String> {
@@ -39,7 +37,7 @@ proptest! {
     #[test]
     fn nothing_a_server_sends_makes_it_panic(events in prop::collection::vec(event(), 0..8)) {
         let mut decoder = Decoder::default();
-        let mut out = Chunks::new(Arc::new(Random::new(1)));
+        let mut out = Chunks::default();
         let mut response = crabtalk_domain::model::Response::default();
         for event in &events {
             let read = decoder.event(b"", event.as_bytes(), &mut out);

@@ -149,7 +149,7 @@ impl Decode for Decoder {
                 // Nothing comes after the figures.
                 self.done = self.finish.is_some();
             }
-            // The role, and whatever will be added.
+            // The role and later additions.
             _ => {}
         }
         Ok(())
@@ -226,7 +226,7 @@ impl Decoder {
                 let message = format!("the answer ended with {reason}");
                 return Err(Broken::Reported(serde_json::Value::String(message)));
             }
-            // "end_turn", "stop_sequence" and whatever will be added.
+            // "end_turn", "stop_sequence" and later additions.
             _ => StopReason::Done,
         });
         Ok(())

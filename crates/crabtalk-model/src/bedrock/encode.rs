@@ -8,7 +8,6 @@ use crate::claude::{self, Thinking};
 use crate::known;
 use crate::sight::Sight;
 use crate::signature::Signature;
-use crate::text::Text;
 use crate::turns::turns;
 use bytes::Bytes;
 use crabtalk_domain::model::{Request, ToolChoice};
@@ -33,7 +32,7 @@ const WITHOUT_CACHE: [&str; 6] = [
     "claude-3-5-sonnet",
 ];
 
-/// What a model's cache can be told to keep.
+/// The parts of a request that a model's cache can keep.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cache {
     Nothing,
@@ -106,7 +105,7 @@ struct Spec<'a> {
     name: &'a str,
     /// An empty one is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<Text<'a>>,
+    description: Option<Cow<'a, str>>,
     input_schema: Schema<'a>,
 }
 
@@ -138,7 +137,7 @@ struct Turn<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 enum Block<'a> {
-    Text(Text<'a>),
+    Text(Cow<'a, str>),
     ReasoningContent(Reasoning<'a>),
     Image {
         format: &'static str,
@@ -163,13 +162,16 @@ enum Block<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 enum Reasoning<'a> {
-    ReasoningText { text: Text<'a>, signature: &'a str },
+    ReasoningText {
+        text: Cow<'a, str>,
+        signature: &'a str,
+    },
     RedactedContent(&'a str),
 }
 
 #[derive(Serialize)]
 struct ImageSource<'a> {
-    bytes: Text<'a>,
+    bytes: Cow<'a, str>,
 }
 
 impl<'a> blocks::Block<'a> for Block<'a> {
@@ -231,7 +233,7 @@ impl<'a> blocks::Block<'a> for Block<'a> {
 pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Bytes {
     let cache = Cache::of(model_id);
     let point = || (cache != Cache::Nothing).then_some(Block::CachePoint(Point::Default));
-    // There is no way to forbid calls but to offer no tools.
+    // Calls can only be forbidden by offering no tools.
     let with_tools = !request.tools.is_empty() && request.tool_choice != ToolChoice::None;
     let seen = sight.messages(request);
     let turns = turns(
@@ -246,7 +248,7 @@ pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Byte
     });
     let mut system = Vec::new();
     if !request.system.trim().is_empty() {
-        system.push(Block::Text(Text::from(&*request.system)));
+        system.push(Block::Text(Cow::from(&*request.system)));
         system.extend(point());
     }
     let output = known::output(model_id).map(|output| output.min(MAX_OUTPUT));

@@ -19,7 +19,7 @@ pub(crate) struct Credentials {
 }
 
 impl Credentials {
-    /// Reads a configured key; `None` for one that is sent as it is.
+    /// Reads a configured key; `None` for a bearer key.
     pub(crate) fn read(key: &str) -> Option<Self> {
         let mut parts = key.splitn(3, ':').map(str::to_owned);
         let (id, secret) = (parts.next()?, parts.next()?);

@@ -1,10 +1,8 @@
 use super::*;
 use crate::decode::{Broken, Chunks, Decode as _};
-use crate::random::Random;
 use crabtalk_domain::model::Response;
 use jiff::Timestamp;
 use proptest::prelude::*;
-use std::sync::Arc;
 
 const HOST: &str = "bedrock-runtime.eu-west-1.amazonaws.com";
 const PATH: &str = "/model/eu.anthropic.claude-sonnet-4-5-v1%3A0/converse-stream";
@@ -50,7 +48,7 @@ fn requests_are_signed_as_amazon_signs_them() {
 }
 
 #[test]
-fn a_key_without_a_secret_is_sent_as_it_is() {
+fn bearer_key_is_sent_unsigned() {
     for key in ["", "ABSKQmVkcm9jaw==", ":", "id:", ":secret"] {
         assert!(Credentials::read(key).is_none(), "{key}");
     }
@@ -62,7 +60,7 @@ fn a_key_without_a_secret_is_sent_as_it_is() {
 }
 
 #[test]
-fn a_host_says_where_it_is() {
+fn region_is_read_from_the_host() {
     for (host, region) in [
         (HOST, "eu-west-1"),
         ("bedrock-runtime-fips.us-west-2.amazonaws.com", "us-west-2"),
@@ -114,7 +112,7 @@ fn drain(frames: &mut Frames, out: &mut Vec<(String, String)>) -> Result<(), Bro
 
 /// One that Amazon's own library reads, with headers of every type.
 #[test]
-fn a_frame_of_amazons_is_read() {
+fn amazon_frame_is_read() {
     let bytes = include_bytes!("frame.bin");
     let mut frames = Frames::default();
     frames.push(bytes);
@@ -203,7 +201,7 @@ proptest! {
     #[test]
     fn nothing_a_server_sends_makes_it_panic(events in prop::collection::vec(any_event(), 0..8)) {
         let mut decoder = Decoder::default();
-        let mut out = Chunks::new(Arc::new(Random::new(1)));
+        let mut out = Chunks::default();
         let mut response = Response::default();
         for (name, data) in &events {
             let read = decoder.event(name.as_bytes(), data.as_bytes(), &mut out);

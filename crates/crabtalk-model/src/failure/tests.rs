@@ -123,7 +123,7 @@ fn errors_in_a_stream_become_kinds() {
 }
 
 #[test]
-fn messages_quote_the_provider_but_no_secret_and_no_novel() {
+fn quotes_are_short_and_redacted() {
     let body = format!(
         r#"{{"error":{{"message":"bad key sk-planted {}"}}}}"#,
         "x".repeat(5000)

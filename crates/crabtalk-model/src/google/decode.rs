@@ -2,7 +2,7 @@
 //! Invariants: a call comes whole and is numbered by its place; figures are
 //! told once the answer stops, because every event repeats them.
 
-use crate::decode::{Broken, Chunks, Decode};
+use crate::decode::{Broken, Chunks, Decode, new_call_id};
 use crate::signature::Signature;
 use crabtalk_domain::Usage;
 use crabtalk_domain::model::{Chunk, StopReason};
@@ -174,7 +174,7 @@ impl Decoder {
                 let message = message.unwrap_or_else(|| format!("the answer ended with {reason}"));
                 return Err(Broken::Reported(Value::String(message)));
             }
-            // "STOP" and whatever will be added.
+            // "STOP" and later additions.
             _ => StopReason::Done,
         });
         Ok(())
@@ -187,7 +187,7 @@ fn begin(index: u32, call: Call<'_>, out: &mut Chunks) -> Result<(), Broken> {
         return Err(Broken::Nonsense("a tool call without a name".into()));
     }
     let id = call.id.filter(|id| !id.is_empty());
-    let id = id.unwrap_or_else(|| out.new_call_id());
+    let id = id.unwrap_or_else(|| new_call_id());
     let fragment = call.args.map_or("{}", RawValue::get).to_owned();
     out.push(Chunk::ToolCallStart { index, id, name });
     out.push(Chunk::ToolCallArguments { index, fragment });

@@ -4,10 +4,9 @@
 
 use super::{nests_images, thinks, wants_proofs};
 use crate::body::{self, arguments};
-use crate::random;
+use crate::decode::is_made_up;
 use crate::sight::Sight;
 use crate::signature::Signature;
-use crate::text::Text;
 use crate::turns::turns;
 use bytes::Bytes;
 use crabtalk_domain::model::{Request, ToolChoice};
@@ -17,7 +16,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// What stands for the proof of a call that another model made.
+/// The substitute for the signature of another model's call.
 const NO_PROOF: &str = "skip_thought_signature_validator";
 
 #[derive(Serialize)]
@@ -56,7 +55,7 @@ struct Tools<'a> {
 #[serde(rename_all = "camelCase")]
 struct Declaration<'a> {
     name: &'a str,
-    description: Text<'a>,
+    description: Cow<'a, str>,
     /// `parameters` would refuse most of what JSON schemas may say.
     parameters_json_schema: &'a Schema,
 }
@@ -91,7 +90,7 @@ struct Turn<'a> {
 #[serde(rename_all = "camelCase")]
 struct Part<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<Text<'a>>,
+    text: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     function_call: Option<Call<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -123,15 +122,15 @@ struct Answer<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Response<'a> {
-    Output(Text<'a>),
-    Error(Text<'a>),
+    Output(Cow<'a, str>),
+    Error(Cow<'a, str>),
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Picture<'a> {
     mime_type: &'static str,
-    data: Text<'a>,
+    data: Cow<'a, str>,
 }
 
 impl<'a> Part<'a> {
@@ -145,7 +144,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    fn text(text: impl Into<Text<'a>>) -> Self {
+    fn text(text: impl Into<Cow<'a, str>>) -> Self {
         Self {
             text: Some(text.into()),
             ..Self::default()
@@ -193,7 +192,7 @@ pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Byte
 fn tools(request: &Request) -> Option<[Tools<'_>; 1]> {
     let declarations = request.tools.iter().map(|tool| Declaration {
         name: &tool.name,
-        description: Text::from(&tool.description),
+        description: Cow::from(tool.description.as_str()),
         parameters_json_schema: &tool.parameters,
     });
     let tools = Tools {
@@ -228,7 +227,7 @@ struct Proofs<'a> {
 impl<'a> Proofs<'a> {
     fn of(message: &'a Message) -> Self {
         let mut proofs = Self::default();
-        // What a guest thought is nothing that the speaker could prove.
+        // The speaker cannot prove a guest's thinking.
         let own = message.agent.is_empty();
         for block in message.thinking.iter().filter(|_| own) {
             match Signature::read(&block.signature) {
@@ -252,7 +251,7 @@ impl<'a> Proofs<'a> {
     }
 }
 
-/// The parts of what somebody said; none for an empty message, since empty
+/// The parts of a message; none for an empty message, since empty
 /// parts are refused. `with_proofs`: calls have to prove who made them.
 fn parts<'a>(message: &'a Message, content: Cow<'a, str>, with_proofs: bool) -> Vec<Part<'a>> {
     let proofs = Proofs::of(message);
@@ -279,12 +278,12 @@ fn parts<'a>(message: &'a Message, content: Cow<'a, str>, with_proofs: bool) -> 
     parts
 }
 
-/// Ids that were made up here mean nothing there.
+/// Our own ids are not sent.
 fn id(id: &str) -> Option<&str> {
-    (!id.is_empty() && !random::is_made_up(id)).then_some(id)
+    (!id.is_empty() && !is_made_up(id)).then_some(id)
 }
 
-/// `nested`: whether images stand in the result, else they follow it.
+/// `nested`: whether images are inside the result or follow it.
 fn result<'a>(
     message: &'a Message,
     calls: &'a [ToolCall],

@@ -1,9 +1,7 @@
 use super::*;
 use crate::decode::{Chunks, Decode as _};
-use crate::random::Random;
 use crabtalk_domain::model::Response;
 use proptest::prelude::*;
-use std::sync::Arc;
 
 #[test]
 fn versions_decide_what_is_asked_for() {
@@ -58,7 +56,7 @@ proptest! {
     #[test]
     fn nothing_a_server_sends_makes_it_panic(events in prop::collection::vec(event(), 0..6)) {
         let mut decoder = Decoder::default();
-        let mut out = Chunks::new(Arc::new(Random::new(1)));
+        let mut out = Chunks::default();
         let mut response = Response::default();
         for event in &events {
             let read = decoder.event(b"", event.as_bytes(), &mut out);

@@ -70,7 +70,7 @@ impl Connector {
                 proxy: proxy.uri().to_string().trim_end_matches('/').to_owned(),
                 reason,
             },
-            // A server's certificate is no matter of the proxy.
+            // The proxy does not see the server's certificate.
             Failure::Proxy { .. } | Failure::Tls(_) | Failure::Timeout(_) | Failure::Broken(_) => {
                 failure
             }
@@ -91,7 +91,7 @@ impl Connector {
                 let socks = SocksV4::new(address.clone(), tcp).local_dns(scheme == "socks4");
                 self.secured(socks, server, false).await
             }
-            // What is not encrypted is asked of the proxy itself.
+            // Plain requests go to the proxy itself.
             _ if server.scheme() != Some(&Scheme::HTTPS) => self.secured(tcp, address, true).await,
             "https" => {
                 let tcp = HttpsConnector::from((tcp, self.tls.config().await?));
@@ -138,7 +138,7 @@ fn tunnel<C>(proxy: &Intercept, tcp: C) -> Tunnel<C> {
     }
 }
 
-/// Connectors of sockets and proxies have errors of their own; what comes bare
+/// Connectors of sockets and proxies wrap their errors; a bare one
 /// is of the encryption.
 fn unconnected(error: Cause) -> Failure {
     let reason = chain(&*error);
@@ -180,10 +180,10 @@ mod tests {
         Ok(stream.inner().peer_addr()?)
     }
 
-    /// Two addresses of IPv6 that nobody can reach: one is refused at once on
+    /// Two unreachable IPv6 addresses: one is refused at once on
     /// most machines, and on others what is sent there vanishes.
     #[tokio::test]
-    async fn a_broken_ipv6_leaves_ipv4() {
+    async fn broken_ipv6_leaves_ipv4() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let works = listener.local_addr().expect("bound");
         let nowhere =
@@ -195,14 +195,14 @@ mod tests {
     /// A listener whose queue is full lets what is sent to it vanish, as a
     /// broken tunnel does.
     #[tokio::test(start_paused = true)]
-    async fn an_ipv6_whose_packets_vanish_costs_a_moment() {
+    async fn dead_ipv6_falls_back_to_ipv4() {
         let socket = TcpSocket::new_v6().expect("a socket");
         if socket.bind((Ipv6Addr::LOCALHOST, 0).into()).is_err() {
             return; // This machine has no IPv6.
         }
         let full = socket.listen(0).expect("listens");
         let vanishes = full.local_addr().expect("bound");
-        // One waits in the queue, whoever comes after it is not heard.
+        // One connection fills the queue.
         let _first = tokio::net::TcpStream::connect(vanishes)
             .await
             .expect("the only one");
@@ -218,11 +218,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refusal_says_so() {
+    async fn refusal_is_reported() {
         let gone = crabtalk_testkit::ports::Closed::new();
         let error = reached(vec![gone.address()])
             .await
-            .expect_err("nobody listens");
+            .expect_err("no listener");
         assert!(chain(&*error).contains("refused"), "{error}");
     }
 }

@@ -40,7 +40,7 @@ const MAX_IDLE_TIME: Duration = Duration::from_secs(30);
 /// How long a request that only connects may take.
 const EXPECT_TIME: Duration = Duration::from_secs(10);
 
-/// What is sent; cheap to clone, so that it can be sent again.
+/// The body of a request; cheap to clone for retries.
 pub(crate) type RequestBody = Full<Bytes>;
 
 /// Why a call got no answer.
@@ -49,7 +49,7 @@ pub(crate) enum Failure {
     /// Nothing listens there, or the name does not resolve.
     #[error("{0}")]
     Connect(String),
-    /// The proxy that is set is none, or let nobody through.
+    /// The proxy is invalid or refused the connection.
     #[error("{reason}")]
     Proxy {
         /// Its address without credentials, or the variable that names none.

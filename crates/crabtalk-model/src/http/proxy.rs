@@ -1,4 +1,4 @@
-//! Which proxy stands before which server, as variables of the environment
+//! The proxy of each server, as variables of the environment
 //! say; they come as values.
 //! Invariants: what is on this machine is asked directly; a value that names
 //! no proxy stops calls, it never lets them past the proxy; credentials are
@@ -78,7 +78,7 @@ impl Proxies {
         self.secrets.iter()
     }
 
-    /// The proxy that stands before a server.
+    /// The proxy of a server.
     pub(super) fn of(&self, server: &Uri) -> Result<Option<Intercept>, Failure> {
         if is_loopback(server) {
             return Ok(None);
@@ -113,7 +113,7 @@ fn is_proxy(value: &str) -> bool {
     matcher.intercept(&anywhere).is_some()
 }
 
-/// The password in an address, as it is written there.
+/// The password in an address, as written.
 fn password(value: &str) -> Option<String> {
     let (user, _) = value.rsplit_once('@')?;
     let (_, password) = user.rsplit_once(':')?;
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_variable_of_a_scheme_precedes_the_one_of_all() {
+    fn scheme_variable_precedes_all_proxy() {
         let set = proxies(&[
             ("ALL_PROXY", "socks5h://all:1080"),
             ("https_proxy", "secure:3128"),
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn exceptions_are_names_with_all_below_them_addresses_and_networks() {
+    fn exceptions_are_domains_addresses_and_networks() {
         let no_proxy = "model.test *.example.com, .corp , 10.0.0.0/8,192.0.2.7";
         let set = proxies(&[("HTTP_PROXY", "http://proxy:1"), ("no_proxy", no_proxy)]);
         for (server, through) in [
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_proxy_stops_calls_but_for_the_exceptions() {
+    fn invalid_proxy_stops_calls_except_no_proxy() {
         for value in ["ftp://proxy:1", "http://", "http://user:planted-secret@a b"] {
             let set = proxies(&[("HTTPS_PROXY", value), ("NO_PROXY", "near.test")]);
             let error = set.of(&Uri::from_static("https://model.test/"));

@@ -1,4 +1,4 @@
-//! A connected stream, of whatever layers it consists.
+//! A connected stream, plain or encrypted.
 
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::client::legacy::connect::{Connected, Connection};

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// What may follow an answer before its connection is free again; as a rule
+/// Bytes after an answer before its connection is free again; as a rule
 /// it is a chunk of length zero.
 const MAX_REST_FRAMES: usize = 8;
 
@@ -79,7 +79,7 @@ pub(super) struct Tracked {
 
 impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Tracked {
     fn execute(&self, task: F) {
-        // Without a runtime nobody could move the connection: it closes.
+        // Without a runtime the connection closes.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let stop = self.stop.clone();
             let task = async move {

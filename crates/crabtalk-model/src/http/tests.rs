@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-/// A certificate that nobody trusts by itself, valid until 2126, and its key,
+/// A self-signed certificate, valid until 2126, and its key,
 /// which guards nothing.
 type Identity = (&'static [u8], &'static [u8]);
 
@@ -90,7 +90,7 @@ async fn https_works_with_a_trusted_server_and_is_kept() {
 }
 
 #[tokio::test]
-async fn https_is_refused_for_strangers_and_other_names() {
+async fn https_refuses_untrusted_certificates_and_names() {
     let mut tasks = JoinSet::new();
     let port = server(&mut tasks, NEAR).await;
     for (host, root) in [("localhost", STRANGER), ("127.0.0.1", NEAR.0)] {
@@ -111,7 +111,7 @@ async fn mute() -> (u16, JoinSet<Vec<u8>>) {
     let port = listener.local_addr().expect("bound").port();
     let mut task = JoinSet::new();
     task.spawn(async move {
-        let (mut stream, _) = listener.accept().await.expect("somebody comes");
+        let (mut stream, _) = listener.accept().await.expect("a connection");
         let mut said = Vec::new();
         stream.read_to_end(&mut said).await.expect("until it ends");
         said
@@ -120,24 +120,24 @@ async fn mute() -> (u16, JoinSet<Vec<u8>>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_hangs_in_the_handshake_times_out_and_is_left() {
+async fn hanging_handshake_times_out() {
     let (port, mut task) = mute().await;
     let client = client(NEAR.0, Proxies::default());
     let failure = get(&client, &format!("https://localhost:{port}/")).await;
     assert!(matches!(failure, Err(Failure::Timeout(_))), "{failure:?}");
-    // The connection was closed with the call, not kept for somebody else.
+    // The connection was closed with the call.
     let said = task.join_next().await.expect("one").expect("no panic");
     assert_eq!(said.first(), Some(&22), "a TLS handshake");
 }
 
 #[tokio::test]
-async fn a_call_that_is_dropped_before_its_answer_closes_its_connection() {
+async fn dropped_call_closes_its_connection() {
     let (port, mut task) = mute().await;
     let client = client(NEAR.0, Proxies::default());
     let address = format!("http://127.0.0.1:{port}/");
     tokio::select! {
         biased;
-        answered = get(&client, &address) => panic!("nobody answers: {answered:?}"),
+        answered = get(&client, &address) => panic!("no answer expected: {answered:?}"),
         () = async { while client.tasks.executor().running() == 0 { tokio::task::yield_now().await } } => {}
     }
     let said = task.join_next().await.expect("one").expect("no panic");
@@ -245,7 +245,7 @@ type Heads = Arc<Mutex<Vec<String>>>;
 const TUNNEL: &str = "HTTP/1.1 200 Connection established\r\n\r\n";
 
 #[tokio::test]
-async fn https_goes_through_a_tunnel_with_credentials_and_the_tunnel_is_kept() {
+async fn https_uses_and_keeps_a_proxy_tunnel() {
     let mut tasks = JoinSet::new();
     let port = server(&mut tasks, FAR).await;
     let (gate, heads) = proxy(&mut tasks, TUNNEL, port).await;
@@ -262,7 +262,7 @@ async fn https_goes_through_a_tunnel_with_credentials_and_the_tunnel_is_kept() {
 }
 
 #[tokio::test]
-async fn plain_http_is_asked_of_the_proxy_with_the_whole_address() {
+async fn plain_http_uses_the_proxy_with_absolute_urls() {
     let mut tasks = JoinSet::new();
     let answer = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi";
     let (gate, heads) = proxy(&mut tasks, answer, 0).await;
@@ -282,7 +282,7 @@ async fn socks_leaves_the_name_to_the_proxy() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let gate = listener.local_addr().expect("bound").port();
     tasks.spawn(async move {
-        let (mut near, _) = listener.accept().await.expect("somebody comes");
+        let (mut near, _) = listener.accept().await.expect("a connection");
         let mut greeting = [0; 2];
         near.read_exact(&mut greeting).await.expect("a greeting");
         let mut methods = vec![0; greeting[1].into()];
@@ -316,7 +316,7 @@ async fn this_machine_is_asked_directly() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_lets_nobody_through_is_named_without_its_password() {
+async fn refusing_proxy_is_named_without_password() {
     let mut tasks = JoinSet::new();
     for reply in [
         "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n",

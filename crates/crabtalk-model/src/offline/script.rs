@@ -1,15 +1,15 @@
-//! What a user message makes the offline model do.
+//! Commands of the offline model in a user message.
 
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
-/// Longest pause between two words; more is a typing error.
+/// Longest pause between two words.
 const MAX_PAUSE_MS: u64 = 60_000;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Act {
     Say(String),
-    /// Say what was told, and what is seen.
+    /// Repeat the message, and describe the request.
     Repeat(String),
     Think(String),
     Call {
@@ -19,18 +19,16 @@ pub(super) enum Act {
     },
 }
 
-/// What a message asks for.
+/// The commands of a message.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Script {
-    /// In order.
     pub(super) acts: Vec<Act>,
-    /// Between two words.
+    /// Pause between two words.
     pub(super) pause: Duration,
 }
 
 impl Script {
-    /// Reads the commands at the beginning of a message; what follows them is
-    /// repeated. A message without any is repeated whole.
+    /// Reads the commands at the beginning of a message; the rest is repeated.
     pub(super) fn parse(text: &str) -> Self {
         let mut script = Self {
             acts: Vec::new(),
@@ -46,7 +44,7 @@ impl Script {
         script
     }
 
-    /// Takes one command; `None` when there is none.
+    /// Reads one command, if there is one.
     fn command<'a>(&mut self, text: &'a str) -> Option<&'a str> {
         let (word, rest) = first_word(text.strip_prefix('/')?);
         match word {

@@ -2,12 +2,12 @@
 
 use crabtalk_domain::{Message, Role};
 
-/// Most of a sentence that is kept.
+/// Characters of a sentence.
 const MAX_SENTENCE_CHARS: usize = 120;
-/// Messages that are quoted; a summary has to be shorter than what it replaces.
+/// Quoted messages.
 const MAX_SENTENCES: usize = 20;
 
-/// The summary; its first sentence stands for the whole.
+/// The summary.
 pub(super) fn of(messages: &[&Message]) -> String {
     let spoken: Vec<&&Message> = messages
         .iter()
@@ -17,7 +17,6 @@ pub(super) fn of(messages: &[&Message]) -> String {
         .first()
         .map_or("", |message| first_sentence(&message.content));
     let mut lines = vec![format!("{} messages about: {begin}", messages.len())];
-    // The newest matter most.
     for message in &spoken[spoken.len().saturating_sub(MAX_SENTENCES)..] {
         let who = if message.agent.is_empty() {
             message.role.as_str()

@@ -40,7 +40,7 @@ async fn said(text: &str) -> Response {
 }
 
 #[tokio::test]
-async fn it_repeats_what_it_was_told_and_says_what_it_is() {
+async fn message_is_repeated_with_an_introduction() {
     let mut guest = Message::assistant("hi");
     guest.agent = "ada".into();
     let request = request(vec![Message::user("a"), guest, Message::user("hello crab")]);
@@ -61,7 +61,7 @@ async fn it_repeats_what_it_was_told_and_says_what_it_is() {
 }
 
 #[tokio::test]
-async fn it_calls_tools_and_reports_their_results() {
+async fn tool_commands_are_called_and_reported() {
     let answer = said("/tool bash {\"command\":\n \"ls\"}").await;
     assert_eq!(answer.tool_calls.len(), 1);
     assert_eq!(answer.tool_calls[0].name, "bash");
@@ -119,7 +119,7 @@ async fn bad_arguments_are_explained_and_unknown_commands_repeated() {
 }
 
 #[tokio::test]
-async fn it_thinks_aloud() {
+async fn think_command_streams_thinking() {
     let answer = said("/think it over\nand then this").await;
     assert_eq!(answer.thinking[0].text, "it over");
     assert!(answer.content.contains("and then this"));
@@ -139,7 +139,7 @@ async fn slow_pauses_between_words() {
 }
 
 #[tokio::test]
-async fn a_compaction_request_gets_first_sentences() {
+async fn compaction_request_gets_first_sentences() {
     let long = "The build fails. ".repeat(200);
     let mut request = request(vec![
         Message::user(long.clone()),

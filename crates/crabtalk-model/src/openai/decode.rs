@@ -1,21 +1,20 @@
 //! Reads the answers of OpenAI's Chat Completions API, event by event.
-//! Invariants: calls are numbered densely in the order they begin, whatever
-//! the server numbers them; nothing is said twice.
+//! Invariants: calls are numbered densely in the order in which they begin; no text is repeated.
 
 use super::fields::{Call, Choice, Delta, Event};
-use crate::decode::{Broken, Chunks, Decode};
+use crate::decode::{Broken, Chunks, Decode, new_call_id};
 use crabtalk_domain::model::{Chunk, StopReason};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// A call of the answer so far.
 struct Begun {
-    /// The server's number; `None` where it gives none.
+    /// The server's number, if it sends one.
     index: Option<u32>,
     id: String,
-    /// Our number, once its name is known and its start was streamed.
+    /// Our number, once its name is known.
     number: Option<u32>,
-    /// Arguments that came before the name.
+    /// Arguments before the name.
     early: String,
 }
 
@@ -25,7 +24,7 @@ pub(crate) struct Decoder {
     started: u32,
     finish: Option<StopReason>,
     done: bool,
-    /// A delta came, so that a whole message after it only repeats.
+    /// A delta was seen, so that a whole message after it is a repetition.
     streamed: bool,
 }
 
@@ -38,7 +37,6 @@ impl Decode for Decoder {
         if data.is_empty() {
             return Ok(());
         }
-        // Checked once as a whole; string by string costs half as much again.
         let text = str::from_utf8(data).map_err(Broken::utf8)?;
         let event: Event<'_> = serde_json::from_str(text).map_err(Broken::json)?;
         if let Some(error) = event.error {
@@ -56,7 +54,6 @@ impl Decode for Decoder {
         Ok(())
     }
 
-    /// The same: it is the only event.
     fn whole(&mut self, data: &[u8], out: &mut Chunks) -> Result<(), Broken> {
         self.event(b"", data, out)
     }
@@ -65,11 +62,7 @@ impl Decode for Decoder {
         self.done
     }
 
-    fn is_amid(&self) -> bool {
-        self.streamed && self.finish.is_none() && !self.done
-    }
-
-    /// Some servers leave out the terminator, others the reason.
+    /// Some servers omit the terminator, others the reason.
     fn stop(&self) -> Result<Option<StopReason>, Broken> {
         let Some(stop) = self
             .finish
@@ -103,7 +96,7 @@ impl Decoder {
                     let message = "the answer ended with finish_reason \"error\"";
                     return Err(Broken::Reported(Value::String(message.into())));
                 }
-                // "stop" and whatever else a server calls its proper end.
+                // "stop" and other names of a regular end.
                 _ => StopReason::Done,
             });
         }
@@ -111,7 +104,7 @@ impl Decoder {
     }
 
     fn delta(&mut self, delta: Delta<'_>, out: &mut Chunks) -> Result<(), Broken> {
-        // Servers that know both names send the same text under both.
+        // Some servers send the same text under both names.
         let reasoning = if delta.reasoning_content.0.is_empty() {
             delta.reasoning.0
         } else {
@@ -138,7 +131,7 @@ impl Decoder {
             Some(at) => at,
             None => {
                 let id = if call.id.0.is_empty() {
-                    out.new_call_id()
+                    new_call_id()
                 } else {
                     call.id.0
                 };
@@ -180,8 +173,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// Which call a fragment goes on with. A new id with a name begins a call
-    /// even under a number that was used: some servers number every call 0.
+    /// The call that a fragment continues. A new id with a name begins a call
+    /// even under a used number: some servers number every call 0.
     fn place_of(&self, index: Option<u32>, id: &str, named: bool) -> Option<usize> {
         let known = self
             .calls
@@ -198,7 +191,7 @@ impl Decoder {
     }
 }
 
-/// Argument text, however it is written.
+/// Argument text, as a string or an object.
 fn argument_text(raw: &RawValue) -> Result<String, Broken> {
     match raw.get() {
         "null" => Ok(String::new()),

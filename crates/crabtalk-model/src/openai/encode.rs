@@ -4,7 +4,6 @@
 use crate::body::{self, arguments, says_something};
 use crate::known;
 use crate::sight::Sight;
-use crate::text::Text;
 use bytes::Bytes;
 use crabtalk_domain::model::{Request, ToolChoice};
 use crabtalk_domain::tool::Schema;
@@ -49,7 +48,7 @@ enum Typed<T> {
 #[derive(Serialize)]
 struct Tool<'a> {
     name: &'a str,
-    description: Text<'a>,
+    description: Cow<'a, str>,
     parameters: &'a Schema,
 }
 
@@ -69,40 +68,40 @@ struct Named<'a> {
 #[serde(tag = "role", rename_all = "lowercase")]
 enum Said<'a> {
     System {
-        content: Text<'a>,
+        content: Cow<'a, str>,
     },
     User {
         content: Content<'a>,
     },
     Assistant {
         /// Null beside calls, where nothing is said.
-        content: Option<Text<'a>>,
+        content: Option<Cow<'a, str>>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<Call<'a>>,
     },
     Tool {
         tool_call_id: &'a str,
-        content: Text<'a>,
+        content: Cow<'a, str>,
     },
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Content<'a> {
-    Text(Text<'a>),
+    Text(Cow<'a, str>),
     Parts(Vec<Part>),
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Part {
-    Text { text: Text<'static> },
+    Text { text: Cow<'static, str> },
     ImageUrl { image_url: ImageUrl },
 }
 
 #[derive(Serialize)]
 struct ImageUrl {
-    url: Text<'static>,
+    url: Cow<'static, str>,
 }
 
 #[derive(Serialize)]
@@ -115,14 +114,14 @@ struct Call<'a> {
 #[derive(Serialize)]
 struct Function<'a> {
     name: &'a str,
-    arguments: Text<'a>,
+    arguments: Cow<'a, str>,
 }
 
 pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Bytes {
     let tools = request.tools.iter().map(|tool| Typed::Function {
         function: Tool {
             name: &tool.name,
-            description: Text::from(&tool.description),
+            description: Cow::from(tool.description.as_str()),
             parameters: &tool.parameters,
         },
     });
@@ -158,10 +157,10 @@ fn choice(request: &Request) -> Option<Choice<'_>> {
     }
 }
 
-/// What the model reads, written message by message.
+/// Encodes the messages one by one.
 ///
 /// Results hold text alone, and nothing may come between them: their images
-/// follow the last one in a message of their own.
+/// follow the last one in a separate message.
 struct Messages<'a> {
     request: &'a Request,
     sight: &'a Sight<'a>,
@@ -173,7 +172,7 @@ impl Serialize for Messages<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut out = serializer.serialize_seq(None)?;
         if !self.request.system.is_empty() {
-            let content = Text::from(&*self.request.system);
+            let content = Cow::from(&*self.request.system);
             out.serialize_element(&Said::System { content })?;
         }
         let (mut images, mut follows_results) = (Vec::new(), false);
@@ -259,7 +258,7 @@ fn call(call: &crabtalk_domain::ToolCall) -> Call<'_> {
     }
 }
 
-fn as_text(json: Cow<'_, RawValue>) -> Text<'_> {
+fn as_text(json: Cow<'_, RawValue>) -> Cow<'_, str> {
     match json {
         Cow::Borrowed(json) => json.get().into(),
         Cow::Owned(json) => String::from(Box::<str>::from(json)).into(),

@@ -151,7 +151,7 @@ impl<'de> Visitor<'de> for TextVisitor {
         Ok(Text(whole))
     }
 
-    /// A part: its `text`, whatever else it has.
+    /// The `text` of a part.
     fn visit_map<A: MapAccess<'de>>(self, mut part: A) -> Result<Text, A::Error> {
         let mut found = Text::default();
         while let Some(Text(key)) = part.next_key()? {
@@ -184,7 +184,7 @@ impl<'de> Deserialize<'de> for Count {
                 Ok(Count(u64::try_from(count).ok()))
             }
             fn visit_f64<E: de::Error>(self, count: f64) -> Result<Count, E> {
-                // Saturates, and is 0 for what is no count.
+                // Saturates; an invalid count is 0.
                 Ok(Count(Some(count as u64)))
             }
             fn visit_unit<E: de::Error>(self) -> Result<Count, E> {

@@ -1,14 +1,12 @@
 use super::*;
 use crate::decode::{Broken, Chunks, Decode as _};
-use crate::random::Random;
 use crabtalk_domain::Usage;
 use crabtalk_domain::model::{Chunk, Response};
 use proptest::prelude::*;
-use std::sync::Arc;
 
 fn read<'a>(events: impl IntoIterator<Item = &'a str>) -> Result<Response, Broken> {
     let mut decoder = Decoder::default();
-    let mut out = Chunks::new(Arc::new(Random::new(1)));
+    let mut out = Chunks::default();
     let mut response = Response::default();
     for event in events {
         let read = decoder.event(b"", event.as_bytes(), &mut out);
@@ -28,7 +26,7 @@ fn read<'a>(events: impl IntoIterator<Item = &'a str>) -> Result<Response, Broke
 }
 
 #[test]
-fn figures_are_read_wherever_and_however_they_are_written() {
+fn usage_is_read_in_all_forms() {
     let usage = |prompt, completion, hit, miss| {
         Some(Usage {
             prompt_tokens: prompt,

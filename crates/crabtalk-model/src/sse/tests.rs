@@ -63,7 +63,7 @@ fn every_way_to_write_an_event_is_read() {
 }
 
 #[test]
-fn an_event_is_handed_out_as_soon_as_its_empty_line_is_there() {
+fn event_ends_at_its_empty_line() {
     let mut decoder = Decoder::new();
     decoder.push(b"data: a\r\n\r");
     assert_eq!(
@@ -85,7 +85,7 @@ fn an_event_is_handed_out_as_soon_as_its_empty_line_is_there() {
 }
 
 #[test]
-fn an_endless_event_is_refused_however_it_is_written() {
+fn endless_event_is_refused() {
     let long = vec![b'x'; MAX_EVENT_BYTES + 1];
     let mut decoder = Decoder::new();
     decoder.push(b"data: ");

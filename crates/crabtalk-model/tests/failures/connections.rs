@@ -11,7 +11,7 @@ use serde_json::json;
 use std::time::Duration;
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_server_times_out_and_a_silent_stream_stalls() {
+async fn silence_times_out_or_stalls() {
     let mute = Script::openai((0..3).map(|_| Reply::new([Action::Stall])));
     let bench = Bench::with(Kind::OpenAi, mute, |config| config.max_retries = 0).await;
     let (outcome, took) = timed(bench.send(&request("hi"))).await;
@@ -37,7 +37,7 @@ async fn a_silent_server_times_out_and_a_silent_stream_stalls() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_keeps_talking_never_stalls() {
+async fn active_stream_never_stalls() {
     let step = |text: &str| {
         [
             Action::SleepMs(100_000),
@@ -59,7 +59,7 @@ async fn a_stream_that_keeps_talking_never_stalls() {
 }
 
 #[tokio::test]
-async fn a_dropped_stream_closes_the_connection_at_once() {
+async fn dropped_stream_closes_its_connection() {
     let bench = bench([openai::pieces(&["a", "b"]).stall_after(2)]).await;
     let mut stream = bench.registry.stream(request("hi"));
     stream.next().await;
@@ -70,7 +70,7 @@ async fn a_dropped_stream_closes_the_connection_at_once() {
 }
 
 #[tokio::test]
-async fn a_finished_answer_leaves_its_connection_to_the_next() {
+async fn finished_answer_returns_its_connection() {
     let bench = bench([
         openai::text("a"),
         openai::text("b"),
@@ -86,7 +86,7 @@ async fn a_finished_answer_leaves_its_connection_to_the_next() {
 }
 
 #[tokio::test]
-async fn a_kept_connection_that_died_is_replaced_unnoticed() {
+async fn dead_pooled_connection_is_replaced() {
     // The answer ends properly, then the server closes.
     let last = openai::text("a").then([Action::Raw("0\r\n\r\n".into()), Action::Cut]);
     let bench = Bench::with(
@@ -113,7 +113,7 @@ async fn a_kept_connection_that_died_is_replaced_unnoticed() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_said_with_the_address() {
+async fn unreachable_server_is_named() {
     let mut config = provider(
         "p",
         Kind::OpenAi,
@@ -121,11 +121,8 @@ async fn nobody_there_is_said_with_the_address() {
         &["m"],
     );
     config.max_retries = 0;
-    let registry = Registry::with_seed(vec![config], None, 1).expect("a good configuration");
-    let error = registry
-        .send(request("hi"))
-        .await
-        .expect_err("nobody there");
+    let registry = Registry::new(vec![config], None).expect("a good configuration");
+    let error = registry.send(request("hi")).await.expect_err("no server");
     assert_eq!(error.kind, ErrorKind::Unreachable);
     assert!(
         error
@@ -137,7 +134,7 @@ async fn nobody_there_is_said_with_the_address() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_rested_too_long_is_not_used_again() {
+async fn idle_connection_expires() {
     let bench = bench((0..3).map(|_| openai::text("a"))).await;
     for (rest, connections) in [(0, 1), (29, 1), (31, 2)] {
         // The connection comes back first; its rest begins then.

@@ -111,7 +111,7 @@ async fn retries_end() {
 }
 
 #[tokio::test]
-async fn nothing_is_sent_twice_after_the_first_content() {
+async fn no_retry_after_the_first_content() {
     let bench = bench([
         openai::pieces(&["a", "b"]).cut_after(2),
         openai::text("never"),
@@ -138,7 +138,7 @@ async fn retry_after_is_honoured() {
     );
 }
 
-/// What is told while nobody answers yet.
+/// Notices before an answer begins.
 fn notices(chunks: &[Chunk]) -> Vec<&str> {
     let notice = |chunk: &Chunk| matches!(chunk, Chunk::Notice(_));
     assert!(chunks.iter().is_sorted_by_key(|chunk| !notice(chunk)));
@@ -153,7 +153,7 @@ fn notices(chunks: &[Chunk]) -> Vec<&str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_that_a_person_notices_is_told_before_it_begins() {
+async fn long_wait_is_announced() {
     let bench = bench([Reply::rate_limited("8"), openai::text("ok")]).await;
     let mut stream = bench.registry.stream(request("hi"));
     let (told, took) = timed(stream.next()).await;
@@ -167,7 +167,7 @@ async fn a_wait_that_a_person_notices_is_told_before_it_begins() {
     assert!(took < Duration::from_secs(1), "{took:?}");
     let rest: Vec<_> = stream.collect().await;
     assert!(rest.contains(&Ok(Chunk::Text("ok".into()))), "{rest:?}");
-    // Nobody reads of a tenth of a second.
+    // Short waits are not reported.
     let bench = self::bench([Reply::error(500, "x", "oops"), openai::text("ok")]).await;
     let chunks = bench
         .chunks(&request("hi"))
@@ -177,14 +177,14 @@ async fn a_wait_that_a_person_notices_is_told_before_it_begins() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn that_another_model_is_asked_is_told() {
+async fn fallback_is_announced() {
     let first = Server::start(Script::openai([Reply::error(401, "x", "bad key")])).await;
     let second = Server::start(Script::openai([openai::text("here")])).await;
     let providers = vec![
         provider("a", Kind::OpenAi, &first.url(), &["one"]),
         provider("b", Kind::OpenAi, &second.url(), &["two"]),
     ];
-    let registry = Registry::with_seed(providers, None, 1).expect("a good configuration");
+    let registry = Registry::new(providers, None).expect("a good configuration");
     let mut asked = request("hi");
     asked.fallback = vec!["two".into()];
     let chunks: Vec<_> = registry.stream(asked).map(Result::unwrap).collect().await;
@@ -210,13 +210,12 @@ async fn waits_double_within_their_upper_half() {
 }
 
 #[tokio::test]
-async fn a_missing_key_is_an_error_and_never_the_offline_model() {
+async fn missing_key_is_an_error() {
     let mut config = ProviderConfig::new("openai", Kind::OpenAi);
     config.models = vec![ModelConfig::new("gpt")];
     config.key_problem = Some("the environment variable OPENAI_API_KEY is not set".into());
     let offline = ProviderConfig::offline();
-    let registry =
-        Registry::with_seed(vec![config, offline], None, 1).expect("a good configuration");
+    let registry = Registry::new(vec![config, offline], None).expect("a good configuration");
     let error = registry.send(request("hi")).await.expect_err("no key");
     assert_eq!(error.kind, ErrorKind::NotConfigured);
     assert!(
@@ -233,14 +232,13 @@ async fn fallbacks_are_tried_in_order_and_say_who_answered() {
     ))
     .await;
     let third = Server::start(Script::openai([openai::text("here")])).await;
-    let registry = Registry::with_seed(
+    let registry = Registry::new(
         vec![
             provider("a", Kind::OpenAi, &first.url(), &["one"]),
             provider("b", Kind::OpenAi, &second.url(), &["two"]),
             provider("c", Kind::OpenAi, &third.url(), &["three"]),
         ],
         None,
-        1,
     )
     .expect("a good configuration");
     let mut asked = request("hi");
@@ -268,18 +266,17 @@ async fn fallbacks_are_tried_in_order_and_say_who_answered() {
 }
 
 #[tokio::test]
-async fn no_fallback_after_content_and_none_for_what_is_too_long() {
+async fn no_fallback_after_content_or_for_long_histories() {
     let cut = openai::pieces(&["a", "b"]).cut_after(2);
     let long = Reply::error(400, "context_length_exceeded", "too long");
     let first = Server::start(Script::openai([cut, long])).await;
     let second = Server::start(Script::openai([openai::text("never")])).await;
-    let registry = Registry::with_seed(
+    let registry = Registry::new(
         vec![
             provider("a", Kind::OpenAi, &first.url(), &["one"]),
             provider("b", Kind::OpenAi, &second.url(), &["two"]),
         ],
         None,
-        1,
     )
     .expect("a good configuration");
     let mut asked = request("hi");
@@ -307,7 +304,7 @@ async fn azure_and_ollama_speak_the_same_format_with_their_own_keys() {
         &["o"],
     );
     ollama.api_key = None;
-    let registry = Registry::with_seed(vec![azure, ollama], None, 1).expect("good");
+    let registry = Registry::new(vec![azure, ollama], None).expect("good");
     registry.send(request("hi")).await.expect("azure");
     let mut asked = request("hi");
     asked.model = "o".into();
@@ -346,7 +343,7 @@ async fn secrets_stay_out_of_errors_even_when_echoed() {
 }
 
 #[tokio::test]
-async fn an_unfinished_history_never_leaves_the_scripted_server_unnoticed() {
+async fn scripted_server_reports_unfinished_histories() {
     let bench = bench([openai::text("never")]).await;
     let orphan = support::history(vec![Message::user("a"), Message::tool("x", "r", false)]);
     let error = bench.send(&orphan).await.expect_err("an orphan");
@@ -354,7 +351,7 @@ async fn an_unfinished_history_never_leaves_the_scripted_server_unnoticed() {
 }
 
 #[tokio::test]
-async fn a_web_site_instead_of_a_model_is_recognised() {
+async fn web_site_is_not_taken_for_a_model_server() {
     let script = Script::openai([site()]);
     let bench = Bench::with(Kind::OpenAi, script, |config| config.max_retries = 0).await;
     let error = bench.send(&request("hi")).await.expect_err("a page");

@@ -1,4 +1,4 @@
-//! What a provider says, and what is understood of it.
+//! Decoding of answers.
 
 use crate::dialect::Dialect;
 use crate::support::request;

@@ -1,4 +1,4 @@
-//! What differs between the providers of the table.
+//! Differences between the providers of the table.
 
 use crate::support::{Bench, history, offer};
 use crabtalk_domain::Message;
@@ -82,7 +82,7 @@ impl Dialect {
         }
     }
 
-    /// What the provider calls an error of this status.
+    /// The provider's name of an error of this status.
     pub(crate) fn class(self, status: u16) -> &'static str {
         match (self.format(), status) {
             (Format::OpenAi, 401) => "invalid_api_key",
@@ -139,7 +139,7 @@ impl Dialect {
             };
             change(model);
         }
-        let registry = Registry::with_seed(vec![config], None, 1).expect("a good configuration");
+        let registry = Registry::new(vec![config], None).expect("a good configuration");
         Bench { server, registry }
     }
 }

@@ -66,7 +66,7 @@ async fn error(dialect: Dialect, reply: Reply) -> Error {
     error
 }
 
-/// What was heard before an answer failed after one request.
+/// The chunks before an answer failed after one request.
 async fn amid(dialect: Dialect, reply: Reply) -> (String, Error) {
     let bench = dialect.bench([reply, dialect.text(&["never"])]).await;
     let mut stream = bench.registry.stream(request("hi"));

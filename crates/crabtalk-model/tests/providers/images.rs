@@ -178,7 +178,7 @@ async fn parallel(dialect: Dialect) -> Cell {
     let (one, two) = (at(&part(dialect, &one)), at(&part(dialect, &two)));
     let (first, words, steered) = (at("first"), at("words"), at("steered"));
     assert!(first < one && one < two && two < steered, "{body}");
-    // What belongs to a result stands in it, else all of it behind the last.
+    // Images are inside their result, or all behind the last one.
     assert_eq!(words < one, dialect.format() == Format::OpenAi, "{body}");
     Cell::Holds
 }
@@ -203,7 +203,7 @@ async fn prefix(dialect: Dialect) -> Cell {
     history.extend([Message::assistant("seen"), Message::user("and now?")].map(Arc::new));
     second.injected_at = history.len();
     second.history = history.into();
-    // Copies have to be encoded anew, as after a restart.
+    // Copies are encoded again, as after a restart.
     let mut again = second.clone();
     let copies = again.history.iter().map(|m| Arc::new((**m).clone()));
     again.history = copies.collect::<Vec<_>>().into();

@@ -2,7 +2,7 @@
 //!
 //! Each cell of `docs/providers.md` is run here against a server that speaks
 //! the provider's format and checks every request. A page that says something
-//! else fails; `CRABTALK_UPDATE=1` writes it anew.
+//! else fails; `CRABTALK_UPDATE=1` rewrites it.
 
 mod answers;
 mod dialect;
@@ -20,7 +20,7 @@ use std::pin::Pin;
 
 type Run = fn(Dialect) -> Pin<Box<dyn Future<Output = Cell>>>;
 
-/// What a case showed.
+/// The outcome of a case.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cell {
     /// It holds.
@@ -90,7 +90,7 @@ fn run(case: &Case, dialect: Dialect) -> Option<Cell> {
 }
 
 #[test]
-fn every_case_holds_for_every_provider_and_the_page_says_so() {
+fn every_case_holds_and_the_page_is_current() {
     let mut broken = Vec::new();
     let mut rows = Vec::new();
     for group in &GROUPS {

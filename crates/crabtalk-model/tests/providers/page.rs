@@ -45,7 +45,7 @@ pub(crate) fn compare(rows: &[Row]) {
     // A checkout may end lines differently.
     assert!(
         found.replace("\r\n", "\n") == page,
-        "{} is stale; CRABTALK_UPDATE=1 writes it anew",
+        "{} is stale; CRABTALK_UPDATE=1 rewrites it",
         path.display()
     );
 }

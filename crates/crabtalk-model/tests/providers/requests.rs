@@ -1,4 +1,4 @@
-//! What a provider is asked; its server refuses what the provider would.
+//! Encoding of requests; the scripted server refuses invalid ones.
 
 use crate::dialect::{Dialect, with_tools};
 use crate::support::{calling, request};

@@ -27,7 +27,7 @@ const SERVER: &str = concat!(
     "/tests/real/llama_cpp/server.py"
 );
 
-/// What the model says to whatever does not end with `!` or `#`.
+/// The model's answer to a text that does not end with `!` or `#`.
 const SAID: &str = "The crab walks sideways.";
 
 /// Tokens that it reads; every byte of a prompt is one.
@@ -118,8 +118,8 @@ impl Server {
 }
 
 #[tokio::test]
-async fn llama_cpp_is_found_understood_and_understands_us() {
-    let name = "llama_cpp_is_found_understood_and_understands_us";
+async fn llama_cpp_is_detected_and_interoperates() {
+    let name = "llama_cpp_is_detected_and_interoperates";
     let python = match python().await {
         Ok(python) => python,
         Err(reason) => return skipped(name, &reason),
@@ -133,7 +133,7 @@ async fn llama_cpp_is_found_understood_and_understands_us() {
         ..detected.clone()
     };
     for provider in [detected, other] {
-        let registry = Registry::with_seed(vec![provider], None, 1).expect("a good provider");
+        let registry = Registry::new(vec![provider], None).expect("a good provider");
         streams_in_pieces(&registry).await;
         ends_at_its_context(&registry).await;
         calls_a_tool_and_reads_its_result(&registry).await;

@@ -28,7 +28,7 @@ impl Bench {
         let server = Server::start(script).await;
         let mut config = provider("p", kind, &server.url(), &["m"]);
         change(&mut config);
-        let registry = Registry::with_seed(vec![config], None, 1).expect("a good configuration");
+        let registry = Registry::new(vec![config], None).expect("a good configuration");
         Self { server, registry }
     }
 
@@ -57,7 +57,7 @@ pub(crate) fn provider(name: &str, kind: Kind, url: &str, models: &[&str]) -> Pr
     config
 }
 
-/// What a web site answers that is no model.
+/// The answer of a web site that is not a model server.
 pub(crate) fn site() -> Reply {
     let html = [("content-type", "text/html")];
     Reply::page(200, &html, "<html>Welcome</html>")

@@ -1,4 +1,4 @@
-//! What calls take and answer, and why they fail.
+//! Arguments, results and failures of calls.
 
 use crate::backend::event::{Evidence, Turn};
 use crate::backend::prompt::Prompt;
@@ -17,7 +17,7 @@ pub enum Launch {
         /// As [`crate::backend::What::Ready`] told it.
         session: String,
     },
-    /// It may still run since NEXUS ended: it is found and left as it is.
+    /// It may still run since NEXUS ended: NEXUS reconnects to it.
     Adopt {
         /// As [`crate::backend::What::Ready`] told it.
         session: String,
@@ -78,7 +78,7 @@ pub struct Probe {
     pub prompt: Option<Prompt>,
     /// The last turn, if it ended.
     pub ended: Option<Turn>,
-    /// What stands in the composer and was never submitted.
+    /// The draft in the composer.
     pub draft: Option<String>,
     /// How this is known.
     pub evidence: Evidence,
@@ -88,7 +88,7 @@ pub struct Probe {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Compression {
-    /// What is configured for this agent.
+    /// The configured way.
     #[default]
     Configured,
     /// A summary takes the history's place.
@@ -106,7 +106,7 @@ pub struct Compressed {
     pub evidence: Evidence,
 }
 
-/// What a person would see.
+/// The agent's screen or history, for a person.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Look {
     /// The screen, or the last of the conversation, as plain text.
@@ -119,14 +119,14 @@ pub struct Look {
 /// Why a call did not come about.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// What it needs is not there at all (no tmux, no daemon, no such
-    /// program): trying again helps only after somebody did something.
+    /// A requirement is missing (no tmux, no daemon, no such
+    /// program): a retry helps only after a person fixes that.
     #[error("{0}")]
     Missing(String),
     /// The agent does not run.
     #[error("the agent does not run: {0}")]
     NotRunning(String),
-    /// What drives it does not answer at present, and may come back by itself.
+    /// Its daemon does not answer at present, and may recover.
     #[error("{0}")]
     Unreachable(String),
     /// It took too long; what became of it is not known.

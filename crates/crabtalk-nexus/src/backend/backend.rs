@@ -10,7 +10,7 @@ use futures_core::Stream;
 use std::future::Future;
 use std::pin::Pin;
 
-/// What a call answers, some time later.
+/// The future result of a call.
 pub type Call<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
 
 /// What an agent tells. It ends when the agent's backend is of no use any more;
@@ -21,8 +21,8 @@ pub type Events = Pin<Box<dyn Stream<Item = Event> + Send>>;
 ///
 /// What holds for every call:
 ///
-/// - A call may be dropped at any await. What it has typed by then is typed,
-///   and the same call made again must do no harm by that.
+/// - A call may be dropped at any await. Text that it has typed by then
+///   stays typed, and a repeated call must tolerate it.
 /// - A call says what it did, not what it hopes: [`Backend::submit`] answers
 ///   when the text is on its way, and [`crate::backend::What::Seen`] tells that it
 ///   arrived.
@@ -43,7 +43,7 @@ pub trait Backend: Send + Sync {
 
     /// Brings the agent to where it takes messages. It answers when the agent
     /// is started or found; one [`crate::backend::What::Ready`] follows when it takes
-    /// input, or [`crate::backend::What::Died`]. Nothing that stands before the composer
+    /// input, or [`crate::backend::What::Died`]. No screen before the composer
     /// (a question of trust, a welcome page) may be taken for ready.
     ///
     /// [`Launch::Adopt`] types nothing. If the agent does not run it fails
@@ -74,11 +74,11 @@ pub trait Backend: Send + Sync {
     /// prompt is gone, or the call fails.
     fn allow<'a>(&'a self, prompt: &'a Prompt) -> Call<'a, Answered>;
 
-    /// Allows it for good, in the same way: what [`Prompt::always`] says is not
+    /// Allows it always, in the same way: [`Prompt::always`] is not
     /// asked any more. It fails where that is not offered.
     fn allow_always<'a>(&'a self, prompt: &'a Prompt) -> Call<'a, Answered> {
         let _ = prompt;
-        let why = "an answer for good is not offered here".to_owned();
+        let why = "\"always\" is not offered here".to_owned();
         Box::pin(std::future::ready(Err(Failure::Failed(why))))
     }
 
@@ -86,7 +86,7 @@ pub trait Backend: Send + Sync {
     /// has a way for it.
     fn deny<'a>(&'a self, prompt: &'a Prompt, reason: &'a str) -> Call<'a, Answered>;
 
-    /// Answers a question that is no approval (see [`Prompt::is_question`]) with
+    /// Answers a question (see [`Prompt::is_question`]) with
     /// this text, in the same way.
     fn answer<'a>(&'a self, prompt: &'a Prompt, text: &'a str) -> Call<'a, Answered>;
 
@@ -103,7 +103,7 @@ pub trait Backend: Send + Sync {
     ///
     /// With `since` it may have been done, or be under way, behind that mark: it
     /// looks there first, waits for what is under way, and does nothing where it
-    /// is done. This is how a supervisor that was killed in the midst of it does
+    /// is done. This is how a restarted supervisor does
     /// not do it twice.
     fn compress<'a>(&'a self, how: Compression, since: Option<&'a Mark>) -> Call<'a, Compressed>;
 
@@ -116,6 +116,6 @@ pub trait Backend: Send + Sync {
     /// conversation of the daemon: its run ends, the conversation stays.
     fn stop(&self) -> Call<'_, ()>;
 
-    /// What a person would see, and how to get there.
+    /// The screen or history, and the command that attaches to it.
     fn look(&self) -> Call<'_, Look>;
 }

@@ -1,4 +1,4 @@
-//! What an agent tells, each with its evidence.
+//! Events of an agent, each with its evidence.
 
 use crate::backend::prompt::Prompt;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ pub struct Event {
 pub struct Evidence {
     /// Where it was seen.
     pub source: Source,
-    /// What was seen, in one line: the hook's name, a transcript's record, the
+    /// The observation in one line: the hook's name, a transcript's record, the
     /// counters of the window, an event of the wire. No secrets, 1 KiB at most.
     pub detail: String,
 }
@@ -38,7 +38,7 @@ pub enum Source {
     Wire,
     /// A hook of the agent's program said it.
     Hook,
-    /// It stands in the transcript.
+    /// The transcript has it.
     Transcript,
     /// The process is known to the system.
     Process,
@@ -67,9 +67,9 @@ pub enum What {
         /// The new name.
         session: String,
     },
-    /// A turn began, whoever caused it.
+    /// A turn began, also one that NEXUS did not cause.
     TurnBegan,
-    /// A message of NEXUS stands in the transcript as a user turn: once for each
+    /// The transcript has a message of NEXUS as a user turn: once for each
     /// id that was submitted.
     Seen {
         /// [`crate::backend::Submission::id`].
@@ -79,8 +79,8 @@ pub enum What {
     /// or merged, at most one in a second.
     Progress,
     /// It rang, `count` times since the last event of this kind: each is
-    /// counted, also in a window that somebody looks at. What rang because of a
-    /// prompt or an end is told by those as well, in either order.
+    /// counted, also in a viewed window. A prompt or an end that rings is
+    /// reported by its own event as well, in either order.
     Bell {
         /// How many.
         count: u64,
@@ -90,14 +90,14 @@ pub enum What {
     /// It waits for an answer. Once for each prompt; an old prompt further up
     /// the screen is none.
     Prompt(Prompt),
-    /// The prompt does not wait any more: answered by anybody, or withdrawn.
+    /// The prompt closed: it was answered or withdrawn.
     PromptGone {
         /// [`Prompt::id`].
         id: String,
         /// How it was answered, where that can be told.
         how: String,
     },
-    /// Its context was compacted, whoever ordered it.
+    /// Its context was compacted, also without an order of NEXUS.
     Compacted,
     /// A turn ended: once for each [`What::TurnBegan`], also where it failed or
     /// was cancelled. Never before the [`What::Seen`] of the message that began it.
@@ -109,10 +109,9 @@ pub enum What {
         /// For how long.
         secs: u64,
     },
-    /// A person looks at the window or types in it, or does not any more:
-    /// nothing is to be sent while that holds.
+    /// A person opened or left the window: nothing is sent while it is open.
     Held {
-        /// Whether somebody does.
+        /// Whether it is open.
         held: bool,
     },
     /// It ended without having been asked to. Nothing of this life of it comes
@@ -145,6 +144,6 @@ pub struct Exit {
     pub status: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
-    /// What it said last, in a few lines, where that helps.
+    /// Its last output, in a few lines, where that helps.
     pub said: String,
 }

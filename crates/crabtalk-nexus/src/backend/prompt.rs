@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prompt {
     /// Names this one prompt among all of this agent: `ask_id` of the daemon, or
-    /// whatever a terminal's backend compares before it presses a key. The same
+    /// the values that a terminal compares before it sends a key. The same
     /// question asked later has another id.
     pub id: String,
     /// The tool, as rules name it: `bash`, `edit`, `write`, `server__tool`.
@@ -25,7 +25,7 @@ pub struct Prompt {
     pub is_question: bool,
     /// Labels that are offered, where there are some.
     pub options: Vec<String>,
-    /// What an answer for good would allow, in words; empty where none is offered.
+    /// What "always" would allow, in words; empty where it is not offered.
     #[serde(default)]
     pub always: String,
 }

@@ -1,6 +1,6 @@
-//! What the board shows and what keys do, without a terminal.
+//! The state of the board and its keys, without a terminal.
 //!
-//! Invariants: a key answers the prompt that stood there long enough to be
+//! Invariants: a key answers the prompt that was shown long enough to be
 //! read, by its id, and no other; a prompt that does not fit is answered where
 //! it was scrolled through; what was typed is lost by Esc alone.
 
@@ -15,7 +15,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// For how long a prompt has to stand there before a key answers it: what was
+/// How long a prompt is shown before a key answers it: a key that was
 /// typed for another one is under way no longer.
 pub(super) const SETTLES: Duration = Duration::from_millis(400);
 
@@ -25,7 +25,7 @@ const PAGE: usize = 10;
 /// Entries of the log that are kept: as many as a high terminal shows.
 const LOG: usize = 200;
 
-/// What a key asks for.
+/// The action of a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Do {
     Nothing,
@@ -41,7 +41,7 @@ pub(super) enum Typing {
     Reply(Name, String),
 }
 
-/// What the lower part shows.
+/// The contents of the lower part.
 #[derive(Debug)]
 pub(super) enum Mode {
     Plain,
@@ -55,7 +55,7 @@ pub(super) struct Reading {
     pub(super) title: String,
     pub(super) text: String,
     pub(super) top: usize,
-    /// Whether its end was on the screen, as whoever drew it says.
+    /// Whether its end was on the screen, as the drawing reports.
     pub(super) to_the_end: bool,
     /// The last of the letters that it is, if it is some.
     pub(super) upto: Option<u64>,
@@ -68,19 +68,17 @@ pub(super) struct Desk {
     pub(super) agents: Vec<AgentLine>,
     pub(super) inbox: usize,
     pub(super) tasks: usize,
-    /// Why nothing is done.
-    pub(super) held: Option<String>,
-    /// Why nothing is heard.
+    /// The reason for a missing connection.
     pub(super) lost: Option<String>,
-    /// When the agents were as they are here.
+    /// When this state was received.
     pub(super) at: Instant,
     /// What happened last.
     pub(super) log: VecDeque<Entry>,
     pub(super) chosen: Option<Name>,
     pub(super) mode: Mode,
-    /// What a command came to, and whether it is bad.
+    /// The result of a command, and whether it is an error.
     pub(super) said: Option<(String, bool)>,
-    /// The prompt that stands there, since when, and whether it fits.
+    /// The prompt on the screen, since when, and whether it fits.
     prompt: Option<(String, Instant, bool)>,
     /// Whether it ends NEXUS to leave, so that it takes two keys.
     pub(super) is_owner: bool,
@@ -93,8 +91,7 @@ impl Desk {
             agents: Vec::new(),
             inbox: 0,
             tasks: 0,
-            held: None,
-            lost: Some("NEXUS is being asked".into()),
+            lost: Some("connecting to NEXUS".into()),
             at: now,
             log: VecDeque::new(),
             chosen: None,
@@ -117,13 +114,12 @@ impl Desk {
         self.agents.iter().position(is).unwrap_or(0)
     }
 
-    /// Takes in what NEXUS tells.
+    /// Takes in an update of NEXUS.
     pub(super) fn hear(&mut self, answer: Answer, now: Instant) {
         let Answer::Board {
             agents,
             inbox,
             tasks,
-            held,
             entries,
             ..
         } = answer
@@ -131,11 +127,11 @@ impl Desk {
             self.lost = Some(if let Answer::Refused { why } = answer {
                 why
             } else {
-                "NEXUS answers something else".into()
+                "unexpected answer from NEXUS".into()
             });
             return;
         };
-        (self.agents, self.inbox, self.tasks, self.held) = (agents, inbox, tasks, held);
+        (self.agents, self.inbox, self.tasks) = (agents, inbox, tasks);
         (self.lost, self.at) = (None, now);
         if self.chosen().is_none() {
             self.chosen = self.agents.first().map(|agent| agent.name.clone());
@@ -146,7 +142,7 @@ impl Desk {
         self.log.drain(..passed);
     }
 
-    /// What a command came to.
+    /// Shows the result of a command.
     pub(super) fn answered(&mut self, answer: Answer) {
         self.said = match answer {
             Answer::Done { said } => Some((said, false)),
@@ -154,7 +150,7 @@ impl Desk {
             Answer::Look { text, attach } => {
                 let title = match attach.is_empty() {
                     true => "what it shows".to_owned(),
-                    false => format!("what it shows (t goes there: {})", attach.join(" ")),
+                    false => format!("its screen (t attaches: {})", attach.join(" ")),
                 };
                 self.read(title, text, None);
                 // Its end is what it shows now.
@@ -282,7 +278,7 @@ impl Desk {
         let mut behind = (1..=count).map(|step| &self.agents[(at + step) % count]);
         match behind.find(|agent| agent.for_admin) {
             Some(agent) => self.chosen = Some(agent.name.clone()),
-            None => self.said = Some(("nobody waits for you".into(), false)),
+            None => self.said = Some(("no agent waits for you".into(), false)),
         }
     }
 
@@ -363,17 +359,17 @@ impl Desk {
 }
 
 const KEYS: &str = "\
-up, down, j, k   choose an agent          Tab   the next that waits for you
-a, y             allow what it asks, or its compression
-A                allow it for good, where that is offered
-d, n             refuse it, with a reason
+up, down, j, k   select an agent          Tab   next agent that waits for you
+a, y             allow its request, or its compression
+A                allow it always, where that is offered
+d, n             deny it, with a reason
 r                answer its question
-v                what it asks, whole
-l                what it shows, or said last
-t                go to it (tmux, or the chat); leaving there comes back
+v                show the whole request
+l                show its screen or history
+t                attach to it (tmux or the chat); detach to return
 s                send a message: @AGENT [TOPIC]: text
 i                your messages
-q                leave                    Ctrl-C   at once
+q                quit                     Ctrl-C   quit at once
 ";
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The board as rows of a terminal.
 //!
 //! Invariants: no row is wider than the terminal, and there are fewer rows than
-//! it has; whatever does not fit its column is shown below for the agent that is
+//! it has; text that does not fit its column is shown below for the agent that is
 //! chosen; text of agents drives no terminal.
 
 mod list;
@@ -23,7 +23,7 @@ const LOW: usize = 16;
 /// Of the rows, those for what is chosen: a third.
 const DETAIL_PART: usize = 3;
 
-/// What was drawn, beside the rows.
+/// Facts about the drawing.
 pub(super) struct Drawn {
     pub(super) drawing: Drawing,
     /// The prompt that is shown, and whether all of it is.
@@ -85,9 +85,6 @@ fn header(desk: &Desk, width: usize) -> Line {
     if let Some(why) = &desk.lost {
         part(why.clone(), theme::BAD);
     }
-    if let Some(why) = &desk.held {
-        part(why.clone(), theme::BAD);
-    }
     let waiting = desk.agents.iter().filter(|agent| agent.for_admin).count();
     if waiting > 0 {
         part(format!("{waiting} wait for you (Tab)"), theme::ASKS);
@@ -115,7 +112,7 @@ struct Details {
     prompt: Option<(String, bool)>,
 }
 
-/// What is known of the chosen one, in so many rows.
+/// Details of the chosen agent, in so many rows.
 fn details(desk: &Desk, width: usize, most: usize) -> Details {
     let Some(agent) = desk.chosen() else {
         return Details {
@@ -161,7 +158,7 @@ fn details(desk: &Desk, width: usize, most: usize) -> Details {
     Details { rows, prompt }
 }
 
-/// Who is chosen, as far as the list does not say it.
+/// The chosen agent, unless the list shows it.
 fn about(agent: &AgentLine, width: usize) -> Line {
     let kind = match agent.kind.as_str() {
         "" => "agent of the daemon",
@@ -207,11 +204,11 @@ fn foot(desk: &Desk, width: usize) -> (Vec<Line>, Option<(usize, usize)>) {
     let is_offered = prompt.is_some_and(|prompt| !prompt.always.is_empty());
     let all = match (asks, width) {
         (true, 70..) if is_offered => {
-            "a allow · A for good · d deny · r reply · v whole · l look · s send · ? keys · q quit"
+            "a allow · A always · d deny · r reply · v whole · l look · s send · ? keys · q quit"
         }
         (true, 70..) => "a allow · d deny · r reply · v whole · l look · s send · ? keys · q quit",
         (false, 70..) => {
-            "l look · t go there · s send · i messages · Tab next that waits · ? keys · q quit"
+            "l look · t attach · s send · i messages · Tab next waiting · ? keys · q quit"
         }
         (true, _) => "a allow · d deny · v whole · ? keys",
         (false, _) => "l look · s send · ? keys · q quit",

@@ -1,14 +1,14 @@
-//! What may stand on the command line.
+//! The arguments of the command line.
 
 use crate::name::Name;
 use crate::world::{Command, TaskChange};
 use clap::{Parser, Subcommand, ValueEnum};
 
-/// Keeps a team of agents working.
+/// Supervise a team of agents.
 #[derive(Debug, Parser)]
 #[command(name = "crabtalk nexus", bin_name = "crabtalk nexus", version = crabtalk_client::VERSION)]
 pub(super) struct Args {
-    /// Answers as JSON.
+    /// Print JSON.
     #[arg(long, global = true)]
     pub(super) json: bool,
     #[command(subcommand)]
@@ -17,96 +17,96 @@ pub(super) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
-    /// Run it, in the foreground.
+    /// Run NEXUS in the foreground.
     Run {
-        /// Tells line by line, also at a terminal.
+        /// Print lines instead of the board.
         #[arg(long)]
         lines: bool,
     },
-    /// Write the configuration, then the files of the team.
+    /// Write the configuration; run again, write the files of the team.
     Init,
     #[command(flatten)]
     Say(Command),
-    /// What happened.
+    /// Show the log.
     Log {
-        /// With this agent alone.
+        /// Only entries about this agent.
         agent: Option<Name>,
-        /// So many entries.
+        /// Number of entries.
         #[arg(short = 'n', long, default_value_t = 40)]
         count: usize,
     },
-    /// Why something was done: the number of an entry, or an agent.
+    /// Explain why something was done: a log entry, or an agent's last actions.
     Explain {
-        /// A number of the log, or an agent's name.
+        /// The number of an entry, or an agent's name.
         what: String,
     },
-    /// Speak as ADMIN: "@AGENT [TOPIC]: text".
+    /// Send a message as ADMIN: "@AGENT [TOPIC]: text".
     Send {
         /// The message.
         #[arg(required = true)]
         text: Vec<String>,
     },
-    /// Tasks that are given to whoever is free.
+    /// Manage the queue of tasks.
     Task {
         #[command(subcommand)]
         what: Task,
     },
-    /// Allow what an agent asks, or its compression; answer its question.
+    /// Allow an agent's request or its compression, or answer its question.
     Approve {
-        /// Whose.
+        /// The agent.
         agent: Name,
         /// The answer to a question.
         #[arg(conflicts_with = "always", allow_negative_numbers = true)]
         answer: Vec<String>,
-        /// For good, where that is offered.
+        /// Allow it always, where that is offered.
         #[arg(long)]
         always: bool,
-        /// Which prompt; the oldest else.
+        /// The id of the prompt; the oldest by default.
         #[arg(long)]
         prompt: Option<String>,
     },
-    /// Refuse it.
+    /// Deny an agent's request or its compression.
     Deny {
-        /// Whose.
+        /// The agent.
         agent: Name,
-        /// Why, for the agent.
+        /// The reason, for the agent.
         reason: Vec<String>,
-        /// Which prompt; the oldest else.
+        /// The id of the prompt; the oldest by default.
         #[arg(long)]
         prompt: Option<String>,
     },
-    /// Look on at a NEXUS that runs; with an agent: look into its silence, or do not.
+    /// Show the board of a running NEXUS; with an agent: set whether its silence is investigated.
     Monitor {
-        /// Whose.
+        /// The agent.
         #[arg(requires = "on")]
         agent: Option<Name>,
-        /// Whether.
+        /// On or off.
         on: Option<Switch>,
     },
-    /// Go to an agent.
+    /// Attach to an agent's window or conversation.
     Attach {
-        /// Which.
+        /// The agent.
         agent: Name,
     },
 }
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Task {
-    /// Put one into the queue: "@AGENT [TOPIC]: text", or "@ANY ..".
+    /// Add a task: "@AGENT [TOPIC]: text", or "@ANY .." for any free agent.
     Add {
         /// The task.
         #[arg(required = true)]
         text: Vec<String>,
     },
-    /// The tasks, open, assigned and done.
+    /// List all tasks.
     List,
-    /// All of one.
+    /// Show one task with its whole text.
     Show {
         /// Its number, such as `t3`.
         #[arg(value_parser = task_id)]
         task: u64,
     },
-    /// End one as done.
+    /// Mark a task as done.
     Done {
         /// Its number, such as `t3`.
         #[arg(value_parser = task_id)]
@@ -114,7 +114,7 @@ pub(super) enum Task {
         /// The result.
         result: Vec<String>,
     },
-    /// Give one to another agent, or to `ANY`.
+    /// Give a task to another agent, or to `ANY`.
     Reassign {
         /// Its number, such as `t3`.
         #[arg(value_parser = task_id)]
@@ -122,7 +122,7 @@ pub(super) enum Task {
         /// The agent, or `ANY`.
         to: Name,
     },
-    /// Remove one.
+    /// Remove a task.
     Rm {
         /// Its number, such as `t3`.
         #[arg(value_parser = task_id)]

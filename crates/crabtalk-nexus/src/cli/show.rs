@@ -128,12 +128,12 @@ pub(super) fn explained(entry: &Entry) -> String {
     text.push_str(&format!("  because: {}\n", entry.why));
     if let Some(evidence) = &entry.evidence {
         text.push_str(&format!(
-            "  seen in: {:?}: {}\n",
+            "  evidence: {:?}: {}\n",
             evidence.source, evidence.detail
         ));
     }
     if let Some(cause) = entry.cause {
-        text.push_str(&format!("  came of: #{cause}\n"));
+        text.push_str(&format!("  cause: #{cause}\n"));
     }
     if let (Some(from), Some(to)) = (entry.from, entry.to) {
         text.push_str(&format!("  state: {from} → {to}\n"));

@@ -1,12 +1,11 @@
-//! The runs of a conversation as events of an agent.
+//! Turns the runs of a conversation into events of an agent.
 //!
-//! Invariants: a run is told once, whether it is that of a letter or of others;
-//! a run that others began is followed as soon as it is known not to be one's
-//! own; what others said has no letter.
+//! Invariants: each run is reported once, a letter's run as the letter's and any
+//! other run without a letter; the request id tells which one it is.
 
+use super::others::News;
 use super::{SENDER, prompt, session};
 use crate::backend::{Event, Evidence, Exit, Prompt, Source, Turn, What};
-use crate::clock::until;
 use crabtalk_client::{AttachMsg, Client, Error, Run, RunNews, StreamEvent, stream_event};
 use futures_util::StreamExt;
 use futures_util::future::select_all;
@@ -14,23 +13,17 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
-use tokio::time::Instant;
 
 /// Longest output that is passed on.
 const MAX_OUTPUT: usize = 1024 * 1024;
 
-/// How long a letter may take to know its run: one that began is until then as
-/// likely its own as one of others.
-const OWN: Duration = Duration::from_secs(2);
-
 /// Runs that are followed at once: one of others, and the letter behind it.
 const RUNS: usize = 4;
 
-/// Runs that are remembered once they were told: word that one began may come when
-/// it is over, and the few behind it, too.
+/// Finished runs that are remembered: the news that they began may arrive late.
 const OVER: usize = 16;
 
-/// What is known of the conversation for probes.
+/// Facts about the conversation, for probes.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub(super) events: u64,
@@ -40,8 +33,8 @@ pub(super) struct Seen {
     pub(super) compact_at: Option<u64>,
 }
 
-/// Part of a model's window, in percent, above which the daemon compacts whatever
-/// the agent's settings say.
+/// Part of a model's window, in percent, above which the daemon compacts
+/// with any settings.
 const COMPACTED_PERCENT: u64 = 80;
 
 /// Tokens that a context may hold before the daemon compacts it: the window for the
@@ -54,10 +47,10 @@ fn usable(window: Option<u64>, compact_at: Option<u64>) -> Option<u64> {
     Some(of_window.map_or(compact_at, |window| window.min(compact_at)))
 }
 
-/// What calls tell the follower.
+/// Messages from calls to the follower.
 pub(super) enum Follow {
-    /// The agent was found; a run may be in flight.
-    Ready { is_busy: bool },
+    /// The agent was found, and the run of this request is in flight.
+    Ready { in_flight: Option<String> },
     /// The run of a letter.
     Run(String, Box<Run>),
 }
@@ -86,17 +79,18 @@ struct Followed {
 pub(super) struct Follower {
     client: Client,
     agent: String,
+    /// Prefix of the request ids of the agent's letters.
+    own: String,
     told: Option<mpsc::Receiver<Follow>>,
-    begun: watch::Receiver<u64>,
-    /// Whether anybody tells what begins.
+    news: watch::Receiver<News>,
+    /// How many compactions were reported.
+    compactions: u64,
+    /// Whether `news` still has a sender.
     is_watched: bool,
     silent: Duration,
     seen: Arc<Mutex<Seen>>,
     /// Those of others first: they were there before a letter waited for them.
     runs: Vec<Followed>,
-    /// A run that may be of others (0: whichever is in flight), and when that is
-    /// decided.
-    unknown: Option<(u64, Instant)>,
     /// The numbers of the last runs that were told to their end.
     over: VecDeque<u64>,
     ready: VecDeque<Event>,
@@ -106,22 +100,23 @@ pub(super) struct Follower {
 impl Follower {
     pub(super) fn new(
         client: Client,
-        agent: String,
+        (agent, own): (String, String),
         told: Option<mpsc::Receiver<Follow>>,
-        begun: watch::Receiver<u64>,
+        news: watch::Receiver<News>,
         silent: Duration,
         seen: Arc<Mutex<Seen>>,
     ) -> Self {
         Self {
             client,
             agent,
+            own,
             told,
-            begun,
+            news,
+            compactions: 0,
             is_watched: true,
             silent,
             seen,
             runs: Vec::new(),
-            unknown: None,
             over: VecDeque::new(),
             ready: VecDeque::new(),
             was_silent: false,
@@ -137,18 +132,16 @@ impl Follower {
             let asks = self.seen.lock().map_or(0, |seen| seen.prompts.len());
             let follows = !self.runs.is_empty();
             let watch = follows && !self.was_silent && asks == 0;
-            let decided = self.unknown.map(|(_, at)| at);
             tokio::select! {
                 (at, news) = heard(&mut self.runs), if follows => self.hear(at, news),
                 told = told.recv() => match told? {
-                    Follow::Ready { is_busy } => self.say_ready(is_busy),
+                    Follow::Ready { in_flight } => self.say_ready(in_flight),
                     Follow::Run(letter, run) => self.begin(letter, run),
                 },
-                changed = self.begun.changed(), if self.is_watched => match changed {
-                    Ok(()) => self.began(),
+                changed = self.news.changed(), if self.is_watched => match changed {
+                    Ok(()) => self.take_news(),
                     Err(_) => self.is_watched = false,
                 },
-                () = until(decided), if decided.is_some() => self.decide(),
                 () = tokio::time::sleep(self.silent), if watch => {
                     self.was_silent = true;
                     let secs = self.silent.as_secs();
@@ -163,13 +156,13 @@ impl Follower {
         self.ready.push_back(Event { what, evidence });
     }
 
-    fn say_ready(&mut self, is_busy: bool) {
+    fn say_ready(&mut self, in_flight: Option<String>) {
         let session = session(&self.agent);
-        let busy = is_busy || !self.runs.is_empty();
+        let busy = in_flight.is_some() || !self.runs.is_empty();
         self.tell(What::Ready { session, busy }, "the daemon knows the agent");
-        if is_busy {
-            // Most likely that of a letter, which is asked about now.
-            self.unknown = Some((0, Instant::now() + OWN));
+        // NEXUS submits its own letter again, which follows that run.
+        if in_flight.is_some_and(|id| !id.starts_with(&self.own)) && self.runs.is_empty() {
+            self.attach(0);
         }
     }
 
@@ -194,30 +187,22 @@ impl Follower {
         self.runs.truncate(RUNS);
     }
 
-    /// A run began in the conversation.
-    fn began(&mut self) {
-        let run = *self.begun.borrow_and_update();
-        if run == 0 || self.is_known(run) {
-            return;
+    /// A run began in the conversation, or it was compacted.
+    fn take_news(&mut self) {
+        let news = self.news.borrow_and_update().clone();
+        if news.compactions > std::mem::replace(&mut self.compactions, news.compactions)
+            && self.runs.is_empty()
+        {
+            self.tell(What::Compacted, "COMPACTED outside a run");
         }
-        if self.runs.iter().any(|followed| followed.number.is_none()) {
-            self.unknown = Some((run, Instant::now() + OWN));
-            return;
+        if news.run > 0 && !news.request_id.starts_with(&self.own) && !self.is_known(news.run) {
+            self.attach(news.run);
         }
-        self.attach(run);
     }
 
     fn is_known(&self, run: u64) -> bool {
         let mut numbers = self.runs.iter().filter_map(|followed| followed.number);
-        numbers.any(|number| run == 0 || number == run) || self.over.contains(&run)
-    }
-
-    fn decide(&mut self) {
-        if let Some((run, _)) = self.unknown.take()
-            && !self.is_known(run)
-        {
-            self.attach(run);
-        }
+        numbers.any(|number| number == run) || self.over.contains(&run)
     }
 
     /// Follows a run that others began.
@@ -254,7 +239,7 @@ impl Follower {
         }
     }
 
-    /// The run cannot be followed: it was refused, or the daemon is gone.
+    /// Handles a run that cannot be followed: it was refused, or the daemon is gone.
     fn broken(&mut self, at: usize, error: &Error) {
         let followed = self.runs.remove(at);
         self.nothing_in_flight();
@@ -262,8 +247,8 @@ impl Follower {
         let id = followed.letter;
         let is_refused = error.code().is_some();
         if id.is_empty() || is_refused {
-            // It was never begun, or nobody knows its end: the letter is told as
-            // seen, and its turn as failed, so that it goes again.
+            // It never began, or its end is unknown: report the letter as seen and its
+            // turn as failed, so that it is sent again.
             let is_of_others = id.is_empty();
             if is_of_others && !followed.is_told {
                 return;
@@ -289,7 +274,7 @@ impl Follower {
         self.seen.lock().ok().and_then(|seen| seen.compact_at)
     }
 
-    /// A run is over: nothing is in flight unless another one is.
+    /// Updates the state for probes when a run is over.
     fn nothing_in_flight(&mut self) {
         if self.runs.is_empty() {
             self.seen(|seen| {
@@ -299,34 +284,22 @@ impl Follower {
         }
     }
 
-    /// A run says its number: it is told by one of those that follow it, by that
-    /// of the letter if it is a letter's. Where it stands then, if it goes on.
+    /// A run reports its number. Returns its new place in the list, or nothing if
+    /// the run is reported by another stream or was reported to its end.
     fn starts(&mut self, at: usize, number: u64) -> Option<usize> {
-        self.unknown = self.unknown.filter(|(run, _)| *run > 0 && *run != number);
-        let of_others = self.runs[at].letter.is_empty();
-        if of_others && self.over.contains(&number) {
+        if !self.runs[at].letter.is_empty() {
+            // Runs follow one another: where a letter's run begins, others are over.
+            let runs = std::mem::take(&mut self.runs);
+            let of_letters = runs.into_iter().filter(|run| !run.letter.is_empty());
+            self.runs = of_letters.collect();
+            return Some(0);
+        }
+        if self.is_known(number) && self.runs[at].number != Some(number) {
             self.runs.remove(at);
             self.nothing_in_flight();
             return None;
         }
-        let is_other = |(index, followed): (usize, &Followed)| {
-            index != at && (!of_others || followed.number == Some(number))
-        };
-        let same = self.runs.iter().enumerate();
-        let same: Vec<usize> = same
-            .filter(|(index, followed)| is_other((*index, followed)))
-            .map(|(index, _)| index)
-            .collect();
-        if of_others && !same.is_empty() {
-            self.runs.remove(at);
-            return None;
-        }
-        let before = same.iter().filter(|index| **index < at).count();
-        // Runs are one behind the other: where a letter's begins, others are over.
-        for index in same.into_iter().rev() {
-            self.runs.remove(index);
-        }
-        Some(at - before)
+        Some(at)
     }
 
     fn take(&mut self, at: usize, event: StreamEvent) {
@@ -416,7 +389,7 @@ impl Follower {
     }
 }
 
-/// The next word of any of the runs.
+/// The next news of any of the runs.
 async fn heard(runs: &mut [Followed]) -> (usize, Option<Result<RunNews, Error>>) {
     if runs.is_empty() {
         return std::future::pending().await;
@@ -453,13 +426,14 @@ mod tests {
     }
 
     /// A follower whose daemon is nowhere, and what tells it which runs begin.
-    fn follower() -> (Follower, watch::Sender<u64>) {
-        let (tell, begun) = watch::channel(0);
+    fn follower() -> (Follower, watch::Sender<News>) {
+        let (tell, news) = watch::channel(News::default());
         let client = Client::new(Endpoint::of_home("/nowhere"), "test/1");
         let (_, told) = mpsc::channel(1);
         let silent = Duration::from_secs(60);
         let seen = Arc::default();
-        let follower = Follower::new(client, "crab".into(), Some(told), begun, silent, seen);
+        let names = ("crab".into(), "nexus-CRAB-".into());
+        let follower = Follower::new(client, names, Some(told), news, silent, seen);
         (follower, tell)
     }
 
@@ -493,29 +467,58 @@ mod tests {
         assert_eq!(told.filter(|e| e.what == What::Compacted).count(), 1);
     }
 
+    fn began(run: u64, request_id: &str) -> News {
+        News {
+            run,
+            request_id: request_id.into(),
+            ..News::default()
+        }
+    }
+
     #[tokio::test]
-    async fn a_letters_run_that_is_over_before_word_of_its_begin_comes_is_told_once() {
+    async fn only_runs_of_others_are_attached_to() {
         let (mut follower, tell) = follower();
         let run = Box::new(follower.client.stream(StreamMsg::default()));
         follower.begin("letter".into(), run);
+        tell.send(began(7, "nexus-CRAB-letter")).unwrap();
+        follower.take_news();
+        assert_eq!(follower.runs.len(), 1);
         follower.take(0, start(7));
         follower.take(0, end(7));
         assert_eq!(follower.ready.len(), 3, "{:?}", follower.ready);
 
-        tell.send(7).unwrap();
-        follower.began();
-        assert!(follower.runs.is_empty(), "nobody's run is followed");
-        // What was found in flight at the start, and says late that it was this one.
-        follower.attach(0);
-        follower.take(0, start(7));
-        assert!(follower.runs.is_empty());
-        assert_eq!(follower.ready.len(), 3, "{:?}", follower.ready);
-
-        // The next one is somebody else's.
-        tell.send(8).unwrap();
-        follower.began();
+        tell.send(began(8, "")).unwrap();
+        follower.take_news();
         assert_eq!(follower.runs.len(), 1);
         follower.take(0, start(8));
-        assert_eq!(follower.ready.len(), 4, "{:?}", follower.ready);
+        follower.take(0, end(8));
+        assert_eq!(follower.ready.len(), 5, "{:?}", follower.ready);
+        // Late news of the same run.
+        follower.take_news();
+        assert!(follower.runs.is_empty());
+    }
+
+    #[tokio::test]
+    async fn run_in_flight_is_followed_unless_it_is_a_letters() {
+        for (in_flight, follows) in [
+            (None, 0),
+            (Some("nexus-CRAB-letter"), 0),
+            (Some("other"), 1),
+            (Some(""), 1),
+        ] {
+            let (mut follower, _tell) = follower();
+            follower.say_ready(in_flight.map(str::to_owned));
+            assert_eq!(follower.runs.len(), follows, "{in_flight:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn compaction_of_an_idle_conversation_is_reported_once() {
+        let (mut follower, tell) = follower();
+        tell.send_modify(|news| news.compactions += 1);
+        follower.take_news();
+        follower.take_news();
+        let told = follower.ready.iter();
+        assert_eq!(told.filter(|e| e.what == What::Compacted).count(), 1);
     }
 }

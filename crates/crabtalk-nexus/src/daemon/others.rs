@@ -1,62 +1,89 @@
-//! Which runs begin in the conversations of the team, whoever begins them.
+//! Watches the conversations of the team for runs and compactions.
 //!
-//! Invariants: one connection for all of them, which comes back with the daemon;
-//! of each conversation the last run is known, never a queue of them; it ends
-//! when it is dropped.
+//! Invariants: one connection serves all conversations and reconnects; only the
+//! latest news of a conversation is kept; the watch ends when it is dropped.
 
 use super::SENDER;
-use crabtalk_client::{AgentEventKind, Client, Starter, SubscribeEvents, WatchNews};
+use crabtalk_client::{AgentEventKind, AgentEventMsg, Client, Starter, SubscribeEvents, WatchNews};
 use futures_util::StreamExt;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// Between two tries to reach a daemon that is not there: soon, then seldom.
+/// Shortest and longest pause between two attempts to reach the daemon.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
 
-/// A daemon that is away for longer than the pauses up to this one, some seconds, is
-/// not being restarted by somebody else.
+/// NEXUS starts a daemon that is away for longer than the pauses up to this one,
+/// some seconds: until then it may be restarting.
 const AWAY: Duration = Duration::from_secs(1);
 
-type Conversations = BTreeMap<String, watch::Sender<u64>>;
+/// The latest news of a conversation.
+#[derive(Debug, Clone, Default)]
+pub(super) struct News {
+    /// The number of the run that began last; 0 before the first one.
+    pub(super) run: u64,
+    /// The request that began it.
+    pub(super) request_id: String,
+    /// Compactions outside runs.
+    pub(super) compactions: u64,
+}
+
+impl News {
+    /// Takes in an event; whether it changed anything.
+    fn take(&mut self, event: AgentEventMsg) -> bool {
+        if event.kind == i32::from(AgentEventKind::RunStarted) {
+            (self.run, self.request_id) = (event.run, event.request_id);
+            return true;
+        }
+        // One within a run is part of that run's stream, too.
+        let is_compaction = event.kind == i32::from(AgentEventKind::Compacted)
+            && !event.tool_is_error
+            && event.request_id.is_empty();
+        self.compactions += u64::from(is_compaction);
+        is_compaction
+    }
+}
+
+type Conversations = BTreeMap<String, watch::Sender<News>>;
 
 /// The watch over the conversations of some agents.
 #[derive(Debug)]
 pub struct Others {
-    begun: BTreeMap<String, watch::Receiver<u64>>,
+    news: BTreeMap<String, watch::Receiver<News>>,
     _task: JoinSet<()>,
 }
 
 impl Others {
-    /// Watches over these agents of the daemon.
-    /// Starts the daemon with this when it is away.
+    /// Watches these agents of the daemon, and starts the daemon with `starter`
+    /// while it is away.
     pub fn watch(
         client: Client,
         agents: impl IntoIterator<Item = String>,
         starter: Option<Starter>,
     ) -> Self {
         let mut conversations = Conversations::new();
-        let mut begun = BTreeMap::new();
+        let mut news = BTreeMap::new();
         for agent in agents {
-            let (sender, receiver) = watch::channel(0);
-            // No two names of agents differ by case alone.
+            let (sender, receiver) = watch::channel(News::default());
+            // Names of agents do not differ by case alone.
             let agent = agent.to_lowercase();
             conversations.insert(agent.clone(), sender);
-            begun.insert(agent, receiver);
+            news.insert(agent, receiver);
         }
         let mut task = JoinSet::new();
         if !conversations.is_empty() {
             task.spawn(follow(client, conversations, starter));
         }
-        Self { begun, _task: task }
+        Self { news, _task: task }
     }
 
-    /// The number of the run that began last in the conversation of an agent; 0
-    /// before any.
-    pub(super) fn begun(&self, agent: &str) -> watch::Receiver<u64> {
-        let known = self.begun.get(&agent.to_lowercase());
-        known.cloned().unwrap_or_else(|| watch::channel(0).1)
+    /// The news of an agent's conversation.
+    pub(super) fn news(&self, agent: &str) -> watch::Receiver<News> {
+        let known = self.news.get(&agent.to_lowercase());
+        known
+            .cloned()
+            .unwrap_or_else(|| watch::channel(News::default()).1)
     }
 }
 
@@ -73,15 +100,13 @@ async fn follow(client: Client, conversations: Conversations, starter: Option<St
             let WatchNews::Event(event) = news else {
                 continue;
             };
-            if event.kind == i32::from(AgentEventKind::RunStarted)
-                && let Some(last) = conversations.get(&event.agent.to_lowercase())
-            {
-                last.send_replace(event.run);
+            if let Some(last) = conversations.get(&event.agent.to_lowercase()) {
+                last.send_if_modified(|news| news.take(*event));
             }
         }
         tokio::time::sleep(pause).await;
         if let Some(starter) = starter.as_ref().filter(|_| pause >= AWAY) {
-            // Agents say why they wait; it is tried again with the next pause.
+            // The agents report the failure; the next pause tries again.
             let _ = client.find_or_start(starter).await;
         }
         pause = (pause * 2).min(PAUSES.1);

@@ -2,7 +2,7 @@
 //!
 //! Invariants: no program is run that the repository names, nor one that a repository
 //! within it names; a commit goes into the repository that the root had first and no
-//! other; nothing is added while somebody is in the midst of a merge or the like; no git runs for
+//! other; nothing is added during a merge or the like; no git runs for
 //! longer than a bound; a look takes no lock, so that no agent's git fails for it.
 
 use crate::world::Commit;
@@ -17,7 +17,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// How long a git may take. What an agent put into its folder may hold it for good,
+/// How long a git may take. A file of an agent may block it forever,
 /// such as a pipe that is called `.gitignore`.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -27,17 +27,17 @@ const ENDS: Duration = Duration::from_secs(2);
 /// What one git tells at most: the names of a hundred thousand files.
 const MAX_SAID: u64 = 16 * 1024 * 1024;
 
-/// Largest file that is committed: the repository keeps each version of it for good.
+/// Largest file that is committed: the repository keeps each version of it.
 const MAX_COMMITTED: u64 = 64 * 1024 * 1024;
 
-/// How often a commit is tried whose index somebody else has locked.
+/// How often a commit is tried while the index is locked.
 const TRIES: u32 = 20;
 
 /// Between two tries: a git of an agent is done within that, as a rule.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// What tells that somebody is in the midst of something, below the folder of git.
-const MIDST: [(&str, &str); 6] = [
+/// Files of git that mark an unfinished operation.
+const UNFINISHED: [(&str, &str); 6] = [
     ("MERGE_HEAD", "a merge"),
     ("rebase-merge", "a rebase"),
     ("rebase-apply", "a rebase"),
@@ -52,7 +52,7 @@ pub(super) struct Git {
     root: PathBuf,
     patience: Duration,
     running: Arc<Mutex<Running>>,
-    /// The folder of git, as it was found first. What an agent puts in the place of
+    /// The first known folder of git. A replacement by an agent at
     /// `.git` may lead to any repository of its user.
     first: Arc<OnceLock<PathBuf>>,
 }
@@ -65,7 +65,7 @@ struct Running {
     is_over: bool,
 }
 
-/// What is to be committed, by its name in the repository.
+/// The paths to commit, by their names in the repository.
 struct Change {
     path: OsString,
     /// Whether git has to read the file first.
@@ -93,7 +93,7 @@ impl Git {
         let mut running = self.running();
         running.is_over = true;
         for group in &running.groups {
-            // One that has just ended is no failure.
+            // It may have just ended.
             let _ = kill_process_group(*group, Signal::TERM);
         }
     }
@@ -131,7 +131,7 @@ impl Git {
         mut wait: impl FnMut(),
     ) -> Result<Commit, String> {
         let mut tries = 1..TRIES;
-        // What held the index may have let it go before anybody looks.
+        // The index may have been unlocked by now.
         let mut was_locked = true;
         loop {
             let failed = match self.commit_once(paths, message) {
@@ -148,9 +148,9 @@ impl Git {
     }
 
     fn commit_once(&self, paths: &[PathBuf], message: &str) -> Result<Commit, String> {
-        if let Some(at) = self.has(MIDST.map(|(file, _)| file))? {
-            let (_, what) = MIDST[at];
-            return Err(format!("somebody is in the midst of {what} there"));
+        if let Some(at) = self.has(UNFINISHED.map(|(file, _)| file))? {
+            let (_, what) = UNFINISHED[at];
+            return Err(format!("{what} is in progress there"));
         }
         let (changes, left_out) = self.changes(paths)?;
         if changes.is_empty() {
@@ -187,7 +187,7 @@ impl Git {
             let path = OsString::from_vec(path.to_vec());
             let there = std::fs::symlink_metadata(self.root.join(&path));
             let why = match &there {
-                Ok(found) if found.is_dir() => Some("a repository of its own".to_owned()),
+                Ok(found) if found.is_dir() => Some("a nested repository".to_owned()),
                 Ok(found) if found.is_file() && found.len() > MAX_COMMITTED => {
                     Some(format!("larger than {} MiB", MAX_COMMITTED >> 20))
                 }
@@ -255,7 +255,7 @@ impl Git {
             .args(["-c", "gc.auto=0", "-c", "maintenance.auto=false"])
             .args(words)
             .current_dir(&self.root)
-            // Where the root has no repository any more, one around it is somebody else's.
+            // Where the root has no repository any more, one around it is not the team's.
             .env(
                 "GIT_CEILING_DIRECTORIES",
                 self.root.parent().unwrap_or(&self.root),
@@ -282,7 +282,7 @@ impl Git {
         git.stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // Whoever interrupts NEXUS leaves a commit whole, and what git starts ends with it.
+            // An interrupt of NEXUS does not reach a commit; processes of git end with it.
             .process_group(0);
         let (mut child, group) = self.begin(&mut git)?;
         let (over, ended) = mpsc::channel::<()>();
@@ -324,7 +324,7 @@ impl Git {
             if ended.recv_timeout(wait) == Err(RecvTimeoutError::Disconnected) {
                 return signal == Signal::KILL;
             }
-            // One that has just ended is no failure.
+            // It may have just ended.
             let _ = kill_process_group(group, signal);
         }
         true
@@ -391,7 +391,7 @@ const FILTERS: [&str; 6] = [
 ];
 
 /// The environment of a git without the programs that the repository itself names.
-/// Those of the user are nobody else's to write.
+/// Files of other users are not written.
 fn filters_in(told: &Output) -> Vec<(String, String)> {
     let told = String::from_utf8_lossy(&told.stdout);
     let fields: Vec<&str> = told.split('\0').collect();

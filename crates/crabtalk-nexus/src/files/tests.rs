@@ -11,7 +11,7 @@ pub(super) fn builder() -> Name {
 }
 
 #[test]
-fn init_makes_what_is_missing_and_writes_over_nothing() {
+fn init_creates_missing_files_only() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("team");
     let files = team(&root);
@@ -26,7 +26,7 @@ fn init_makes_what_is_missing_and_writes_over_nothing() {
 }
 
 #[test]
-fn check_28_readiness_is_a_clean_folder_and_a_newer_context() {
+fn readiness_needs_a_clean_folder_and_a_newer_context() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     let files = team(root);
@@ -47,7 +47,7 @@ fn check_28_readiness_is_a_clean_folder_and_a_newer_context() {
 }
 
 #[test]
-fn a_line_to_an_agent_of_the_daemon_brings_its_files_along() {
+fn message_to_a_daemon_agent_includes_its_files() {
     let folder = tempfile::tempdir().unwrap();
     let files = team(folder.path());
     files.init().unwrap();
@@ -62,7 +62,7 @@ fn a_line_to_an_agent_of_the_daemon_brings_its_files_along() {
 
 /// An agent whose context was put away would go on without what it knew.
 #[test]
-fn a_file_that_cannot_be_told_whole_is_named_with_the_reason() {
+fn unreadable_file_is_named_with_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     let files = team(folder.path());
     files.init().unwrap();
@@ -83,7 +83,7 @@ fn a_file_that_cannot_be_told_whole_is_named_with_the_reason() {
 }
 
 #[test]
-fn a_link_out_of_the_root_tells_an_agent_nothing() {
+fn link_out_of_the_root_is_not_followed() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("team");
     let files = team(&root);
@@ -104,7 +104,7 @@ fn a_link_out_of_the_root_tells_an_agent_nothing() {
 }
 
 #[test]
-fn the_table_leaves_nothing_of_a_crash_and_follows_no_link() {
+fn table_replaces_leftovers_and_follows_no_link() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("team");
     let files = team(&root);

@@ -1,7 +1,7 @@
-//! What ADMIN says, and compression in its two phases.
+//! Commands of ADMIN, and compression in its two phases.
 //!
-//! Invariant: until compression itself answers, whatever fails leaves the agent
-//! with the context that it had, and working.
+//! Invariant: until compression itself answers, a failure leaves the agent
+//! working with its context.
 
 use super::{Act, COMPRESSION_AGAIN_MS, REFUSALS, Turning};
 use crate::agent::{Agent, Standing, State, Step};
@@ -28,7 +28,7 @@ impl Turning<'_> {
         }
         let mut acts = self.put_down(agent);
         agent.go(State::Offline, Step::Stopping, None);
-        agent.note = "it is being ended".into();
+        agent.note = "stopping".into();
         acts.push(Act::StopAgent);
         acts
     }
@@ -36,7 +36,7 @@ impl Turning<'_> {
     pub(super) fn compress(&self, agent: &mut Agent, forced: bool) -> Vec<Act> {
         match agent.state {
             State::Idle if !agent.busy && !agent.adopting => {
-                self.notice(agent, "ADMIN wants it".into())
+                self.notice(agent, "requested by ADMIN".into())
             }
             State::Idle
             | State::Active
@@ -135,7 +135,7 @@ impl Turning<'_> {
 
     fn call_off(&self, agent: &mut Agent) -> Vec<Act> {
         self.leave_compression(agent);
-        agent.note = "ADMIN called the compression off".into();
+        agent.note = "ADMIN cancelled the compression".into();
         vec![Act::CalledOff]
     }
 
@@ -157,7 +157,7 @@ impl Turning<'_> {
     pub(super) fn give_compression_up(&self, agent: &mut Agent, why: String) -> Vec<Act> {
         self.leave_compression(agent);
         vec![Act::Tell(format!(
-            "its compression came to nothing: {why}. It works on with the context that it has"
+            "its compression failed: {why}. It continues with its present context"
         ))]
     }
 
@@ -168,7 +168,7 @@ impl Turning<'_> {
             .as_mut()
             .is_none_or(|plan| std::mem::replace(&mut plan.reminded, true));
         if reminded {
-            return self.give_compression_up(agent, "it did not become ready in time".into());
+            return self.give_compression_up(agent, "it was not ready in time".into());
         }
         agent.deadline = self.in_secs(self.times.reminder_secs);
         // Work is not interrupted: it has the notice, and is at it.

@@ -21,11 +21,11 @@ impl Turning<'_> {
     pub(super) fn launch(&self, agent: &mut Agent) -> Vec<Act> {
         let until = self.in_secs(self.times.bootstrap_secs);
         agent.go(State::Initialization, Step::Launching, until);
-        agent.note = "it is being started".into();
+        agent.note = "starting".into();
         vec![Act::Launch]
     }
 
-    /// Everything of this life of it is over: what is with it goes back.
+    /// Resets the state of a process that ended, and requeues its letter.
     pub(super) fn put_down(&self, agent: &mut Agent) -> Vec<Act> {
         agent.busy = false;
         agent.adopting = false;
@@ -48,7 +48,7 @@ impl Turning<'_> {
         Vec::new()
     }
 
-    /// Trying again would help only after somebody did something.
+    /// Fails an agent whose requirement is missing: a retry helps after a person fixed it.
     pub(super) fn impossible(&self, agent: &mut Agent, why: &str) -> Vec<Act> {
         if matches!(agent.state, State::Offline | State::Failed) {
             return Vec::new();
@@ -57,13 +57,13 @@ impl Turning<'_> {
         agent.go(State::Failed, Step::Plain, None);
         agent.note = why.to_owned();
         acts.push(Act::Tell(format!(
-            "it cannot be started: {why}; `restart` it when that is mended"
+            "it cannot be started: {why}; fix that, then `restart` it"
         )));
         acts
     }
 
-    /// Its daemon does not answer, which is no fault of the agent: it is launched
-    /// again and again until the daemon is back.
+    /// Launches the agent again until its daemon answers; these launches do not count as
+    /// restarts.
     pub(super) fn unreachable(&self, agent: &mut Agent, why: &str) -> Vec<Act> {
         if matches!(agent.state, State::Offline | State::Failed) || agent.step == Step::Backoff {
             return Vec::new();
@@ -72,10 +72,10 @@ impl Turning<'_> {
         let again = Some(self.now.saturating_add(AWAY_MS));
         agent.go(State::Initialization, Step::Backoff, again);
         agent.bootstraps = 0;
-        agent.note = format!("its daemon does not answer: {why}");
+        agent.note = format!("the daemon does not answer: {why}");
         if !std::mem::replace(&mut agent.away, true) {
             acts.push(Act::Tell(format!(
-                "{}; it goes on when the daemon is back",
+                "{}; the agent continues when the daemon is back",
                 agent.note
             )));
         }
@@ -94,12 +94,12 @@ impl Turning<'_> {
         if agent.restarts.len() >= self.times.restarts {
             agent.go(State::Failed, Step::Plain, None);
             acts.push(Act::Tell(format!(
-                "it ended {} times within five minutes and is not started again by itself: {why}",
+                "it ended {} times within five minutes; `restart` starts it again: {why}",
                 agent.restarts.len() + 1
             )));
             return acts;
         }
-        // That it ended while nobody looked is no fault of its.
+        // An end while no NEXUS ran does not count as a crash.
         let exponent = u32::try_from(agent.restarts.len()).unwrap_or(u32::MAX);
         let pause = if found_gone {
             0
@@ -126,7 +126,7 @@ impl Turning<'_> {
         Vec::new()
     }
 
-    /// NEXUS begins again. What was with the agent may have gone on meanwhile.
+    /// NEXUS restarted. The agent may have continued in between.
     pub(super) fn recover(&self, agent: &mut Agent) -> Vec<Act> {
         agent.quiet = Quiet::default();
         agent.waiting.clear();
@@ -150,7 +150,7 @@ impl Turning<'_> {
         }
     }
 
-    /// What was due while no NEXUS ran may have come, and nobody saw it.
+    /// Extends deadlines that passed while no NEXUS ran.
     fn give_time_again(&self, agent: &mut Agent) {
         if agent.deadline.is_none_or(|at| at > self.now) {
             return;
@@ -167,7 +167,6 @@ impl Turning<'_> {
 
     pub(super) fn ready(&self, agent: &mut Agent, session: String, busy: bool) -> Vec<Act> {
         let adopted = std::mem::take(&mut agent.adopting);
-        // What it never saw in this session cannot be carried on in it.
         agent.session = Some(session);
         agent.busy = busy;
         agent.away = false;
@@ -181,7 +180,7 @@ impl Turning<'_> {
             _ if !adopted => Vec::new(),
             (_, Step::Verifying) => vec![Act::Verify],
             (_, Step::Compressing) => vec![Act::Compress],
-            // The turn that it waited for may have ended meanwhile.
+            // The turn that it waited for may have ended.
             (_, Step::Awaiting) if agent.flight.is_none() => self.compress_if_approved(agent),
             _ => {
                 if let Some(flight) = agent.flight {
@@ -199,8 +198,8 @@ impl Turning<'_> {
         }
     }
 
-    /// Nobody ordered its compaction: its files are committed, and its identity is
-    /// checked as after one that NEXUS ordered, when its turn has ended.
+    /// A compaction without an order of NEXUS: commits its files, and checks its identity
+    /// at the end of its turn.
     pub(super) fn compacted(&self, agent: &mut Agent) -> Vec<Act> {
         if !matches!(
             agent.step,
@@ -222,11 +221,11 @@ impl Turning<'_> {
         agent.unproved = false;
         let until = self.in_secs(self.times.bootstrap_secs);
         agent.go(State::Initialization, Step::Bootstrapping, until);
-        agent.note = "BOOTSTRAP is with it".into();
+        agent.note = "BOOTSTRAP sent".into();
         vec![Act::Bootstrap]
     }
 
-    /// The identity was not proved: once more, or no more.
+    /// Asks for the identity again, or fails the agent.
     pub(super) fn not_proved(&self, agent: &mut Agent, why: &str) -> Vec<Act> {
         if agent.bootstraps < BOOTSTRAPS {
             agent.bootstraps += 1;
@@ -241,7 +240,7 @@ impl Turning<'_> {
         agent.go(State::Failed, Step::Plain, None);
         agent.note = why.to_owned();
         acts.push(Act::Tell(format!(
-            "it did not prove its identity, asked three times: {why}"
+            "no startup confirmation after three requests: {why}; `restart` tries again"
         )));
         acts
     }
@@ -275,7 +274,7 @@ impl Turning<'_> {
             }
             (_, Step::Bootstrapping) if ending.identity => self.proved(agent),
             (_, Step::Bootstrapping) => {
-                self.not_proved(agent, "its answer does not confirm who it is")
+                self.not_proved(agent, "its answer does not confirm its identity")
             }
             (_, Step::Noticed) if ending.ready => {
                 agent.go(State::PreCompression, Step::Verifying, agent.deadline);
@@ -344,7 +343,7 @@ impl Turning<'_> {
         Vec::new()
     }
 
-    /// The letter is given up.
+    /// Gives a letter up.
     pub(super) fn undeliverable(&self, agent: &mut Agent, letter: u64) -> Vec<Act> {
         if agent.flight.is_none_or(|flight| flight.letter != letter) {
             return Vec::new();
@@ -374,14 +373,14 @@ impl Turning<'_> {
             Offer::Letter(letter) => {
                 agent.go(State::Active, Step::Plain, self.look_at());
                 agent.monitor = true;
-                agent.note = format!("message m{letter} is with it");
+                agent.note = format!("working on message m{letter}");
                 self.take(agent, letter);
                 vec![Act::Send(letter)]
             }
             Offer::Reflection => {
                 agent.go(State::Active, Step::Plain, self.look_at());
                 agent.worked = false;
-                agent.note = "REFLECTION is with it".into();
+                agent.note = "REFLECTION sent".into();
                 vec![Act::Reflect]
             }
             Offer::Compression(why) => self.notice(agent, why),

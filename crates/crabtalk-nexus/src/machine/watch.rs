@@ -4,11 +4,11 @@ use super::{Act, DENIALS, Finding, SAME_PROBES, SECOND_LOOK_MS, Turning, Verdict
 use crate::agent::{Agent, Quiet, Standing, State, Step, Waiting};
 use crate::backend::Prompt;
 
-/// A look at a working agent may come early by this part of its time.
+/// A probe of a working agent may come early by this fraction of its interval.
 const EARLY: u64 = 8;
 
 impl Turning<'_> {
-    /// Something moved: a silence that was looked into is over.
+    /// Activity: ends the investigation of a silence.
     pub(super) fn moved(&self, agent: &mut Agent) {
         agent.quiet = Quiet {
             probing: agent.quiet.probing,
@@ -21,8 +21,8 @@ impl Turning<'_> {
         }
     }
 
-    /// Puts the look at a working agent off. One that is nearly as far off stays: each
-    /// change is written down, and a sign of work may come many times in a second.
+    /// Postpones the probe of a working agent. A nearly equal deadline stays, since each
+    /// change is logged and activity may come many times a second.
     fn look_later(&self, agent: &mut Agent) {
         let near = self.times.silent_secs.saturating_mul(1000) / EARLY;
         let last = agent.deadline.zip(self.look_at());
@@ -31,7 +31,7 @@ impl Turning<'_> {
         }
     }
 
-    /// What interrupted its work is over.
+    /// Returns to the interrupted work.
     fn works_again(&self, agent: &mut Agent) {
         let working = agent.working();
         let until = if working == State::Active {
@@ -59,7 +59,7 @@ impl Turning<'_> {
             agent.step = Step::Plain;
         }
         agent.go(State::Approval, agent.step, agent.deadline);
-        agent.note = format!("it asks: {} {}", prompt.tool, first_line(&prompt.subject));
+        agent.note = format!("asks for: {} {}", prompt.tool, first_line(&prompt.subject));
         let (standing, reason) = match verdict {
             Verdict::Allow => (Standing::Allow, String::new()),
             Verdict::Deny(reason) if agent.denied < DENIALS => {
@@ -80,7 +80,7 @@ impl Turning<'_> {
         self.press(agent)
     }
 
-    /// Answers what is decided, each prompt once, unless a person is at it.
+    /// Answers decided prompts, each once, unless a person has the window open.
     pub(super) fn press(&self, agent: &mut Agent) -> Vec<Act> {
         if agent.held || agent.adopting {
             return Vec::new();
@@ -103,7 +103,7 @@ impl Turning<'_> {
         acts
     }
 
-    /// What is told of a prompt on another way may come after this.
+    /// Closes a prompt; later events about it are ignored.
     pub(super) fn prompt_over(&self, agent: &mut Agent, id: &str) -> Vec<Act> {
         agent.is_over(id);
         self.prompt_gone(agent, id)
@@ -124,7 +124,7 @@ impl Turning<'_> {
         if live {
             return self.prompt_over(agent, id);
         }
-        // It may wait all the same, where the screen did not hold still.
+        // It may still be open if the screen changed in between.
         self.prompt_gone(agent, id);
         if !was_there {
             return Vec::new();
@@ -132,7 +132,7 @@ impl Turning<'_> {
         self.probe(agent)
     }
 
-    /// It is not known whether the answer counts: look, and let ADMIN say.
+    /// The answer may not have arrived: probe, and ask ADMIN.
     pub(super) fn press_failed(&self, agent: &mut Agent, id: &str) -> Vec<Act> {
         let Some(waiting) = agent.waiting.iter_mut().find(|w| w.prompt.id == id) else {
             return Vec::new();
@@ -167,7 +167,7 @@ impl Turning<'_> {
         if held {
             return Vec::new();
         }
-        // The person may have answered: what waits is compared before a key goes.
+        // The person may have answered: the screen is compared before a key is sent.
         self.press(agent)
     }
 
@@ -224,9 +224,9 @@ impl Turning<'_> {
         let (step, note) = (
             agent.step,
             if rang {
-                "it rang, then nothing moved: no prompt, no end, no draft"
+                "no activity after its bell: no prompt, no end of turn, no draft"
             } else {
-                "nothing moved for long: no prompt, no end, no draft"
+                "no activity for long: no prompt, no end of turn, no draft"
             },
         );
         agent.go(State::Stuck, step, None);
@@ -241,7 +241,7 @@ impl Turning<'_> {
         ))]
     }
 
-    /// A message for it came: it is looked after again.
+    /// A message for it arrived: monitors it again.
     pub(super) fn routed(&self, agent: &mut Agent) -> Vec<Act> {
         let was_off = !std::mem::replace(&mut agent.monitor, true);
         if was_off && agent.state == State::Stuck {
@@ -259,7 +259,7 @@ impl Turning<'_> {
         agent.deadline = None;
         match (agent.state, agent.step) {
             (State::Initialization, Step::Backoff) => self.launch(agent),
-            // Who waits for ADMIN is not late.
+            // An agent that waits for ADMIN is not late.
             (_, Step::Launching | Step::Bootstrapping) if !agent.waiting.is_empty() => {
                 agent.deadline = self.in_secs(self.times.bootstrap_secs);
                 Vec::new()
@@ -287,7 +287,6 @@ impl Turning<'_> {
                     Vec::new()
                 }
             }
-            // That an agent has nothing to do is looked at by who has the work.
             (State::Idle, _) => Vec::new(),
             (
                 State::Offline

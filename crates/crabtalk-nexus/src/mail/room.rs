@@ -6,19 +6,19 @@
 use super::Mailbox;
 use crate::name::Name;
 
-/// Letters in one mailbox: whoever has more did not read for days.
+/// Letters in one mailbox: more means that it was not read for days.
 const MAX_LETTERS: usize = 1000;
 
 /// Bytes in one mailbox, which are some hundred long letters: what is longer belongs
 /// into a file.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// Bytes in all of them. What waits is a part of the state, which is one line of the
+/// Bytes in all of them. Queued letters are part of the state, which is one row of the
 /// log: of that, and of everything else in it, it leaves the line far shorter than what
 /// is read of one.
 const MAX_ALL_BYTES: usize = 24 * 1024 * 1024;
 
-/// Letters beyond that, of NEXUS: what went wrong while nobody read.
+/// Further letters of NEXUS, about failures.
 const OWN_LETTERS: usize = 200;
 
 /// Their bytes.
@@ -34,7 +34,7 @@ pub enum Whose {
 }
 
 impl Mailbox {
-    /// Whether another letter of so many bytes may wait for somebody.
+    /// Whether the mailbox has room for another letter of so many bytes.
     pub fn has_room(&self, to: &Name, bytes: usize, whose: Whose) -> bool {
         let (mut letters, mut here, mut all) = (0, bytes, bytes);
         for letter in self.letters.values() {

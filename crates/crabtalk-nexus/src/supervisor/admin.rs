@@ -1,6 +1,6 @@
-//! Tells ADMIN when something begins to wait: a prompt, a compression, a letter.
+//! Notifies ADMIN of new requests: prompts, compressions, letters.
 //!
-//! Invariant: what waits is told once, however often the board changes meanwhile.
+//! Invariant: each request is notified once.
 
 use crate::clock::Ms;
 use crate::world::{AgentLine, World};
@@ -11,7 +11,7 @@ use std::time::Duration;
 /// How long the command of `[notify]` may take.
 const WITHIN: Duration = Duration::from_secs(10);
 
-/// What waited when it was looked at last.
+/// The requests that were notified.
 #[derive(Debug, Default)]
 pub struct Admin {
     waiting: BTreeSet<String>,
@@ -19,7 +19,7 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// Whose and what, if something waits that did not before.
+    /// The agent and text of a new request, if there is one.
     pub(super) fn news(&mut self, world: &mut World, now: Ms) -> Option<(String, String)> {
         let (agents, inbox, _) = world.board(now);
         self.take(&agents, inbox)
@@ -48,7 +48,7 @@ impl Admin {
     }
 }
 
-/// Runs the command of `[notify]`. What fails is nobody's to wait for.
+/// Runs the command of `[notify]`, and ignores its failure.
 pub(super) async fn tell(command: &str, agent: &str, text: &str) {
     let run = tokio::process::Command::new("sh")
         .args(["-c", command])
@@ -59,7 +59,7 @@ pub(super) async fn tell(command: &str, agent: &str, text: &str) {
         .stderr(Stdio::null())
         .kill_on_drop(true)
         .status();
-    // It ends with its time.
+    // It is killed at the timeout.
     let _ = tokio::time::timeout(WITHIN, run).await;
 }
 
@@ -69,8 +69,21 @@ mod tests {
     use crate::agent::State;
     use serde_json::json;
 
+    #[tokio::test]
+    async fn command_of_notify_gets_agent_and_text() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("told");
+        let command = format!(
+            "printf '%s: %s' \"$NEXUS_AGENT\" \"$NEXUS_TEXT\" > '{}'",
+            file.display()
+        );
+        tell(&command, "BUILDER", "waits for you").await;
+        let told = std::fs::read_to_string(file).unwrap();
+        assert_eq!(told, "BUILDER: waits for you");
+    }
+
     #[test]
-    fn what_waits_is_told_once() {
+    fn each_request_for_admin_is_notified_once() {
         let agent = |for_admin: bool| -> AgentLine {
             let line = json!({
                 "name": "BUILDER", "state": State::Idle, "for_ms": 0, "queue": 0, "turns": 0,

@@ -1,7 +1,6 @@
-//! What those who look on are told: the last entries, in short, and that there
-//! are new ones.
+//! The latest entries in short, for boards.
 //!
-//! Invariant: of a fixed size, however long an entry is and however many look on.
+//! Invariant: a fixed size for any entries and any number of boards.
 
 use super::Supervisor;
 use crate::world::{Answer, Entry};
@@ -50,7 +49,7 @@ impl Recent {
         self.count.send_modify(|count| *count += 1);
     }
 
-    /// Those behind this one, as far as they are kept, and how many there were.
+    /// The kept entries after this one, and the number of all.
     fn behind(&self, after: u64) -> (u64, Vec<Entry>) {
         let count = *self.count.borrow();
         // A number of another NEXUS says nothing here.
@@ -69,7 +68,6 @@ impl Supervisor {
             agents,
             inbox,
             tasks,
-            held: self.held.as_ref().map(super::Held::why),
             seen,
             entries,
         }

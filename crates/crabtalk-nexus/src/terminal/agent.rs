@@ -1,10 +1,10 @@
 //! One agent in a window: calls in, events out.
 //!
 //! ```text
-//! session   its transcript and hooks, and what they came to
-//! watch     the task that looks, and tells
+//! session   the state read from its transcript and hooks
+//! watch     the task that reports events
 //! launch    started, taken up again, found
-//! sandbox   its program behind walls
+//! sandbox   its program in the sandbox
 //! submit    messages and commands, typed
 //! answer    prompts, answered
 //! end       turns cancelled, the agent ended
@@ -48,12 +48,12 @@ use tokio::task::JoinSet;
 /// makes its agents' watchers wait, not the agents.
 const EVENTS: usize = 256;
 
-/// An agent, as it is configured.
+/// The configuration of an agent.
 #[derive(Debug, Clone)]
 pub struct Spec {
     /// Its name, one in the session.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Where it works.
     pub folder: PathBuf,
@@ -94,7 +94,7 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn session(&self) -> MutexGuard<'_, Session> {
-        // What is read from files is right after a panic, too.
+        // Its data is valid after a panic.
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -164,13 +164,13 @@ impl Terminal {
         }
     }
 
-    /// What a test looks into.
+    /// For tests.
     #[cfg(test)]
     pub(crate) fn shared(&self) -> &Shared {
         &self.shared
     }
 
-    /// Whether a person looks at its window.
+    /// Whether a person has its window open.
     fn is_held(&self, window: &Window) -> bool {
         self.windows.borrow().viewed.contains(&window.window)
     }

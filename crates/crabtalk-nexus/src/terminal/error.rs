@@ -1,4 +1,4 @@
-//! What can go wrong at a terminal.
+//! Errors of terminals.
 
 use crate::backend::Failure;
 use std::path::PathBuf;
@@ -17,11 +17,11 @@ pub enum Error {
     OldTmux(String),
     /// A team that works has marked this server; it holds the folder of that one.
     #[error(
-        "another NEXUS, the one of {0}, has its agents in this tmux server; give this one a server \
-         of its own: `[tmux] socket = \"/some/place\"` in nexus.toml"
+        "another NEXUS, the one of {0}, has its agents in this tmux server; give this team another \
+         server: `[tmux] socket = \"/some/place\"` in nexus.toml"
     )]
     Taken(PathBuf),
-    /// tmux ran and said no, as it does of a window that is gone: look at the windows again.
+    /// tmux refused, as for a window that is gone: read the windows again.
     #[error("tmux refused `{what}`: {said}")]
     Refused {
         /// The command of tmux, without its arguments.
@@ -42,7 +42,7 @@ pub enum Error {
     Write {
         /// Which file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: std::io::Error,
     },
@@ -51,7 +51,7 @@ pub enum Error {
     Sandbox {
         /// The agent.
         agent: String,
-        /// What is wrong.
+        /// The problem.
         said: String,
     },
     /// An agent is of a kind that is not known or whose description is wrong: mend it.
@@ -59,7 +59,7 @@ pub enum Error {
     Kind {
         /// The name of the kind.
         kind: String,
-        /// What is wrong with it.
+        /// The problem.
         said: String,
     },
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 /// Names the file in the agent's environment.
 pub(crate) const HOOKS: &str = "CRABTALK_HOOKS";
 
-/// What a hook said.
+/// The output of a hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Said {
     Began,
@@ -29,7 +29,7 @@ pub(crate) struct Hook {
 }
 
 impl HookNames {
-    /// What a line says; nothing if it is none of a hook.
+    /// Parses a line; `None` if it is not a hook's.
     pub(crate) fn read(&self, line: &[u8]) -> Option<Hook> {
         let line: Value = serde_json::from_slice(line).ok()?;
         let name = line["hook_event_name"].as_str()?.to_owned();

@@ -1,10 +1,10 @@
-//! What is known of each kind of terminal agent, as data.
+//! Properties of each kind of terminal agent, as data.
 //!
 //! A kind says how an agent is started and taken up again, what its screen looks
 //! like when it takes a message and when it asks, which keys answer, where its
 //! transcript lies, and what makes it ring. Those that come with this crate are
-//! files in `kind/`; whoever configures NEXUS changes any value of them, or adds
-//! a kind of their own.
+//! files in `kind/`; the configuration may change any value of them, and add
+//! kinds.
 //!
 //! Invariant: a new kind needs code only if its transcript has a form of its
 //! own ([`crate::terminal::transcript::Form`]).
@@ -52,9 +52,9 @@ impl fmt::Debug for Pattern {
 impl<'de> Deserialize<'de> for Pattern {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = String::deserialize(from)?;
-        Regex::new(&text)
-            .map(Self)
-            .map_err(|error| serde::de::Error::custom(format!("{text:?} is no pattern: {error}")))
+        Regex::new(&text).map(Self).map_err(|error| {
+            serde::de::Error::custom(format!("{text:?} is not a valid pattern: {error}"))
+        })
     }
 }
 
@@ -73,10 +73,10 @@ pub struct Kind {
     /// Files that its commands name, written before it starts.
     #[serde(default)]
     pub files: Vec<KindFile>,
-    /// Files and folders of its own that it may change in the sandbox.
+    /// Its files and folders that it may change in the sandbox.
     #[serde(default)]
     pub writable: Vec<String>,
-    /// Files and folders of its own that it may read there.
+    /// Its files and folders that it may read there.
     #[serde(default)]
     pub readable: Vec<String>,
     /// When it takes a message.
@@ -84,12 +84,12 @@ pub struct Kind {
     /// Where a message is typed.
     #[serde(default)]
     pub composer: Composer,
-    /// What it asks.
+    /// Its prompts.
     #[serde(default)]
     pub prompts: Vec<PromptRule>,
-    /// Where it writes what happened.
+    /// Its transcript.
     pub transcript: Option<Place>,
-    /// What it is told beside messages.
+    /// Its commands.
     #[serde(default)]
     pub commands: Commands,
     /// What its hooks are called.
@@ -106,7 +106,7 @@ pub struct Kind {
 pub struct KindFile {
     /// Its name in the agent's state folder.
     pub name: String,
-    /// What is in it.
+    /// Its contents.
     pub text: String,
 }
 
@@ -116,7 +116,7 @@ pub struct KindFile {
 pub struct Ready {
     /// A line that the screen shows then.
     pub shows: Pattern,
-    /// Lines that it does not show then: questions that stand before the composer.
+    /// Lines that it does not show then, such as questions before the composer.
     #[serde(default)]
     pub unless: Vec<Pattern>,
     /// For how long it has to look like that: such a question may come late.
@@ -151,16 +151,16 @@ pub struct Composer {
     pub frame: Option<Pattern>,
     /// A line that follows what was typed.
     pub below: Option<Pattern>,
-    /// What it shows when nothing was typed.
+    /// The text of an empty composer.
     pub placeholder: Option<Pattern>,
-    /// The column of the cursor when nothing was typed, whatever it shows.
+    /// The column of the cursor in an empty composer.
     pub empty_column: Option<usize>,
     /// Keys that take away what was typed, pressed until nothing is left.
     #[serde(default)]
     pub clear: Vec<String>,
 }
 
-/// Something that it asks.
+/// A prompt on its screen.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PromptRule {
@@ -186,7 +186,7 @@ pub struct PromptRule {
     /// Keys that allow it once.
     #[serde(default)]
     pub allow: Vec<String>,
-    /// Keys that allow it for good, where the screen offers that.
+    /// Keys that allow it always, where the screen offers that.
     #[serde(default)]
     pub always: Vec<String>,
     /// The line that offers it; its group is what it would allow.
@@ -194,18 +194,18 @@ pub struct PromptRule {
     /// Keys that refuse it.
     #[serde(default)]
     pub deny: Vec<String>,
-    /// Keys that refuse it with a reason, where `{reason}` stands for it.
+    /// Keys that refuse it with a reason, with `{reason}` in its place.
     #[serde(default)]
     pub deny_because: Vec<String>,
     /// Whether it is a question to a person and no approval.
     #[serde(default)]
     pub is_question: bool,
-    /// Whether the call that it asks about stands in the transcript before, without
-    /// a result: then text alone that looks like it is none.
+    /// Whether the transcript has its call before, without a result: then text that only
+    /// looks like a prompt is ignored.
     #[serde(default)]
     pub call: bool,
     /// Whether it takes the place of the composer, between the last two lines of
-    /// the composer's frame: what stands above them was said by somebody.
+    /// the composer's frame: text above them is output.
     #[serde(default)]
     pub framed: bool,
 }
@@ -239,7 +239,7 @@ pub struct Place {
     pub form: Form,
     /// Its files, with `*` within names.
     pub files: String,
-    /// How long a message that the screen shows may take to stand there: some
+    /// How long a message that the screen shows may take to arrive there: some
     /// programs write nothing before the first answer.
     #[serde(default = "late_secs")]
     pub late_secs: u64,
@@ -257,7 +257,7 @@ pub struct Commands {
     pub compact: Option<String>,
     /// Puts the history away.
     pub clear: Option<String>,
-    /// Which of the two makes a context small, unless somebody says it.
+    /// Which of the two compresses a context, unless the configuration says it.
     pub compress: Compress,
     /// A line that the screen shows when the history was put away.
     pub cleared: Option<Pattern>,
@@ -330,7 +330,10 @@ impl Kinds {
         }
         if let Some((name, change)) = waiting.first() {
             let like = like(change);
-            return Err(wrong(name, format!("is like {like:?}, which is no kind")));
+            return Err(wrong(
+                name,
+                format!("is like {like:?}, which is not a known kind"),
+            ));
         }
         let kind = |(name, table): (String, Table)| match Kind::deserialize(table) {
             Ok(kind) if kind.command.is_empty() => Err(wrong(&name, "`command` is empty")),

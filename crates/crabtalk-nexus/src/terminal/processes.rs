@@ -17,11 +17,10 @@ const POLITE: Duration = Duration::from_millis(1500);
 /// How long the system may take to end what was killed.
 const HARD: Duration = Duration::from_secs(3);
 
-/// Between two looks at what is left.
+/// Pause between two searches.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Most of an environment that is read; Linux allows programs more than anybody
-/// uses.
+/// Most of an environment that is read; Linux allows more.
 #[cfg(target_os = "linux")]
 const MAX_ENVIRONMENT_BYTES: u64 = 1 << 20;
 
@@ -36,7 +35,7 @@ pub(crate) async fn end(life: &str, leader: u32) -> usize {
         let mut left = system::signal(life, leader, Some(signal));
         while left > 0 && tokio::time::Instant::now() < deadline {
             tokio::time::sleep(PAUSE).await;
-            // What was started since then is told, too.
+            // Later children are signalled, too.
             let again = (signal == Signal::KILL).then_some(signal);
             left = system::signal(life, leader, again);
         }

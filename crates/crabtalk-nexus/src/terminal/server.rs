@@ -20,7 +20,7 @@ pub struct Settings {
     pub home: PathBuf,
     /// The home of the daemon that chats of kind `crabtalk` speak to.
     pub crabtalk: PathBuf,
-    /// Columns and lines of a window that nobody looks at.
+    /// Columns and lines of a window without a viewer.
     pub size: (u16, u16),
 }
 

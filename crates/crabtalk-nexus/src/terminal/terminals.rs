@@ -1,8 +1,7 @@
 //! All agents of one tmux server.
 //!
-//! Invariant: whatever runs for them runs in tasks that end when this is
-//! dropped; their programs go on then, so that a supervisor that comes back
-//! finds them.
+//! Invariant: their tasks end when this is dropped; their programs continue, so that a
+//! later supervisor finds them.
 
 use crate::terminal::agent::{Spec, Terminal};
 use crate::terminal::error::Error;
@@ -58,7 +57,7 @@ impl Terminals {
     }
 
     /// Takes away what was set in the server, and the session if no agent is left
-    /// in it. What a user hooked stays.
+    /// in it. Hooks of the user stay.
     pub async fn close(self) -> Result<(), Error> {
         let Server { tmux, settings, .. } = &self.server;
         let hooks = tmux.unset_hooks().await;

@@ -23,10 +23,10 @@ use tokio::process::Command;
 /// machine that swaps takes longer.
 pub(crate) const ANSWER_WAIT: Duration = Duration::from_secs(10);
 
-/// What is kept of an answer: a window's whole history of wide lines.
+/// Longest answer that is kept: a window's whole history of wide lines.
 const MAX_ANSWER_BYTES: u64 = 8 << 20;
 
-/// What is kept of a refusal.
+/// Longest error that is kept.
 const MAX_REFUSAL_BYTES: u64 = 4 << 10;
 
 /// `new-window -e` and `refresh-client -B` came with it.
@@ -42,7 +42,7 @@ pub(crate) struct Tmux {
     team: String,
 }
 
-/// What a team's windows are known by: its folder, in letters that stand in no format
+/// The id of a team's windows: its folder, in letters that do not occur in formats
 /// and no list of tmux's for anything else (FNV-1a).
 fn mark(state: &Path) -> String {
     let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
@@ -153,7 +153,7 @@ async fn read_bounded(
     }
 }
 
-/// The numbers in `tmux 3.3a`, `tmux next-3.5`; none in a name of its own.
+/// The numbers in `tmux 3.3a`, `tmux next-3.5`; none in another name.
 fn version(said: &str) -> Option<(u32, u32)> {
     let numbers = said.trim().rsplit([' ', '-']).next()?;
     let (major, minor) = numbers.split_once('.')?;

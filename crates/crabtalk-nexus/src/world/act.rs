@@ -1,4 +1,4 @@
-//! What the machine of an agent wants, made into letters and orders.
+//! Turns the acts of an agent's machine into letters and orders.
 
 use super::{Deed, Order, World};
 use crate::agent::{Flight, State};
@@ -10,8 +10,7 @@ use crate::name::{Name, Topic};
 use crate::texts;
 
 impl World {
-    /// Puts a trigger to an agent, carries out what it wants, and writes that
-    /// down.
+    /// Applies a trigger to an agent, begins its acts, and logs both.
     pub(super) fn trigger(
         &mut self,
         name: &Name,
@@ -30,7 +29,7 @@ impl World {
         if *agent != before {
             self.changed_agents.insert(name.clone());
         }
-        // That an agent moves is told often, and says nothing.
+        // Activity is frequent and not logged.
         let is_told = !why.is_empty() || from != to || !acts.is_empty();
         if !is_told {
             return;
@@ -59,7 +58,7 @@ impl World {
         });
     }
 
-    /// Carries one act out, and says so in words.
+    /// Begins one act; its description.
     fn act(&mut self, name: &Name, act: Act, cause: u64) -> String {
         match act {
             Act::Launch => {
@@ -94,18 +93,18 @@ impl World {
             Act::Send(letter) => self.send(name, letter, cause),
             Act::SendAgain(letter) => {
                 self.deliver(name, letter, cause);
-                format!("look for m{letter} in the transcript, submit it if it is not there")
+                format!("submit m{letter} unless it is in the transcript")
             }
             Act::Requeue(letter) => {
                 self.mail.requeue(letter);
-                format!("keep m{letter}")
+                format!("requeue m{letter}")
             }
             Act::Allow(prompt) => {
                 let said = format!("allow {}", short(&prompt));
                 self.plain(name, cause, Deed::Allow(prompt), said)
             }
             Act::AllowAlways(prompt) => {
-                let said = format!("allow for good {}", short(&prompt));
+                let said = format!("allow always {}", short(&prompt));
                 self.plain(name, cause, Deed::AllowAlways(prompt), said)
             }
             Act::Answer(prompt, text) => {
@@ -117,12 +116,12 @@ impl World {
                 self.plain(name, cause, Deed::Deny(prompt, reason), said)
             }
             Act::AskAdmin(prompt) => self.ask_admin(name, &prompt),
-            Act::Probe => self.plain(name, cause, Deed::Probe, "look"),
-            Act::Nudge(draft) => self.plain(name, cause, Deed::Nudge(draft), "one Enter"),
+            Act::Probe => self.plain(name, cause, Deed::Probe, "probe"),
+            Act::Nudge(draft) => self.plain(name, cause, Deed::Nudge(draft), "send one Enter"),
             Act::Verify => self.verify(name, cause),
             Act::Compress => self.compress(name, cause),
             Act::CancelTurn => self.plain(name, cause, Deed::Cancel, "cancel its turn"),
-            Act::StopAgent => self.plain(name, cause, Deed::Stop, "end it"),
+            Act::StopAgent => self.plain(name, cause, Deed::Stop, "stop it"),
             Act::Checkpoint(why) => {
                 let said = format!("commit its files: {why}");
                 let deed = Deed::Checkpoint(format!("{name}: {why}"));
@@ -151,7 +150,7 @@ impl World {
     fn compress(&mut self, name: &Name, cause: u64) -> String {
         let plan = self.agents.get(name).and_then(|agent| agent.plan.as_ref());
         match plan.and_then(|plan| plan.mark.clone()) {
-            // What was under way when NEXUS ended may be done.
+            // A compression from before a restart may be done.
             Some(mark) => {
                 let deed = Deed::Compress(self.compression_of(name), Some(mark));
                 self.plain(name, cause, deed, "compress, unless that is done")
@@ -160,7 +159,7 @@ impl World {
         }
     }
 
-    /// Orders a deed that these words tell.
+    /// Orders a deed with this description.
     fn plain(&mut self, name: &Name, cause: u64, deed: Deed, said: impl Into<String>) -> String {
         self.order(name, cause, deed);
         said.into()
@@ -289,7 +288,7 @@ impl World {
                 ..Mail::own(&Name::admin(), topic, Kind::Status, body, self.now)
             });
         }
-        "ADMIN's mailbox is full, the log alone has this".into()
+        "ADMIN's mailbox is full; this is only in the log".into()
     }
 }
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Subcommand)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub enum Command {
-    /// How everybody is.
+    /// The state of the team.
     Status,
     /// Speak: `@AGENT [TOPIC]: text`.
     #[command(skip)]
@@ -38,7 +38,7 @@ pub enum Command {
     /// Yes.
     #[command(skip)]
     Approve { agent: Name, prompt: Option<String> },
-    /// Yes, for good.
+    /// Allow always.
     #[command(skip)]
     ApproveAlways { agent: Name, prompt: Option<String> },
     /// An answer to a question.
@@ -57,68 +57,68 @@ pub enum Command {
     },
     /// Start an agent.
     Start {
-        /// Which.
+        /// The agent.
         agent: Name,
     },
-    /// End an agent.
+    /// Stop an agent.
     Stop {
-        /// Which.
+        /// The agent.
         agent: Name,
     },
-    /// End an agent and start it again; its mail is kept.
+    /// Restart an agent; its mail is kept.
     Restart {
-        /// Which.
+        /// The agent.
         agent: Name,
     },
-    /// Give an agent, or all, nothing new.
+    /// Pause an agent, or all: no new messages.
     Pause {
-        /// Which; all else.
+        /// The agent; all by default.
         agent: Option<Name>,
     },
-    /// Let an agent, or all, go on.
+    /// Resume an agent, or all.
     Resume {
-        /// Which; all else.
+        /// The agent; all by default.
         agent: Option<Name>,
     },
-    /// Look into its silence, or do not.
+    /// Set whether its silence is investigated.
     #[command(skip)]
     Monitor { agent: Name, on: bool },
-    /// Call a compression off, or end the turn in flight.
+    /// Cancel a compression, or the turn in flight.
     Cancel {
-        /// Whose.
+        /// The agent.
         agent: Name,
     },
-    /// Have an agent's context compressed.
+    /// Compress an agent's context.
     Compress {
-        /// Whose.
+        /// The agent.
         agent: Name,
         /// Cancel the turn in flight for it.
         #[arg(long)]
         force: bool,
     },
-    /// Read nexus.toml again; agents go on.
+    /// Read nexus.toml again; agents continue.
     Reload,
-    /// How everybody is, and what happened behind this one of the last entries, which
-    /// is 0 at first, then as [`Answer::Board`] told it.
+    /// The state of the team and the entries after this number, which is 0 at first and
+    /// then [`Answer::Board`]'s `seen`.
     #[command(skip)]
     Board { after: u64 },
-    /// The same, again each time that something happened.
+    /// The same after each change.
     #[command(skip)]
     Watch,
-    /// What one would see of it.
+    /// The screen or history of an agent.
     #[command(skip)]
     Look { agent: Name },
 }
 
-/// What a command is answered.
+/// The answer to a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum Answer {
-    /// It is done, or on its way: what, in a line.
+    /// Done or begun, in a line.
     Done { said: String },
-    /// It is not done.
+    /// Refused, with the reason.
     Refused { why: String },
-    /// How everybody is.
+    /// The state of the team.
     Status {
         agents: Vec<AgentLine>,
         /// Letters for ADMIN.
@@ -126,29 +126,27 @@ pub enum Answer {
         /// Open and assigned tasks.
         tasks: usize,
     },
-    /// How everybody is, and what happened.
+    /// The state of the team, and new entries.
     Board {
         agents: Vec<AgentLine>,
         /// Letters for ADMIN.
         inbox: usize,
         /// Open and assigned tasks.
         tasks: usize,
-        /// Why nothing is done, if the log cannot be written.
-        held: Option<String>,
-        /// Up to where entries were told.
+        /// The number of the last entry.
         seen: u64,
-        /// What happened, each in short.
+        /// New entries, in short.
         entries: Vec<Entry>,
     },
     /// The tasks, by number.
     Tasks { tasks: Vec<(u64, Task)> },
     /// ADMIN's mail, by number.
     Inbox { letters: Vec<(u64, Mail)> },
-    /// What one would see of an agent.
+    /// The screen or history of an agent.
     Look {
         /// As plain text.
         text: String,
-        /// What brings a person there.
+        /// The command that attaches to it.
         attach: Vec<String>,
     },
 }
@@ -177,20 +175,20 @@ pub struct AgentLine {
     pub turns: u64,
     /// `monitor off`, `held`, `paused`, `not committed`.
     pub flags: Vec<String>,
-    /// Why it is where it is.
+    /// The reason for its state.
     pub note: String,
     /// The last message to it or from it.
     #[serde(default)]
     pub last: String,
-    /// What it waits for, in words; empty if for nothing.
+    /// The reason it waits, in words; else empty.
     #[serde(default)]
     pub waits_for: String,
     /// Whether it waits for ADMIN.
     #[serde(default)]
     pub for_admin: bool,
-    /// Whether that is longer than what is told here.
+    /// Whether the prompt is longer than shown here.
     #[serde(default)]
     pub is_cut: bool,
-    /// What it waits for, if ADMIN has to say.
+    /// The prompt that ADMIN has to answer.
     pub waits: Option<Prompt>,
 }

@@ -1,4 +1,4 @@
-//! What orders came to.
+//! Results of orders.
 
 use super::{Commit, Deed, Done, Order, World};
 use crate::agent::{State, Step};
@@ -31,7 +31,7 @@ impl World {
             Done::Pressed(id, result) => self.pressed(name, id, result, cause),
             Done::Probed(Ok(probe)) => self.probed(name, *probe, cause),
             Done::Probed(Err(failure)) => self.not_probed(name, &failure, cause),
-            Done::Nudged(result) => self.told(name, "one Enter", result, cause),
+            Done::Nudged(result) => self.told(name, "send one Enter", result, cause),
             Done::Verified(result) => {
                 let why = match &result {
                     Ok(()) => "its folder is committed and context.md is new".to_owned(),
@@ -45,8 +45,8 @@ impl World {
             Done::Cancelled(result) => self.cancelled(name, result, cause),
             Done::Stopped(result) => {
                 let why = match result {
-                    Ok(()) => "it is ended".to_owned(),
-                    Err(failure) => format!("it is left: {failure}"),
+                    Ok(()) => "it stopped".to_owned(),
+                    Err(failure) => format!("it could not be stopped: {failure}"),
                 };
                 self.trigger(name, Trigger::Stopped, &why, None, cause);
             }
@@ -115,7 +115,7 @@ impl World {
         self.mail.change(letter, |course| course.mark = Some(mark));
         let n = self.last_entry + 1;
         self.deliver(name, letter, n);
-        let why = format!("the transcript's end before m{letter} is kept; it is submitted");
+        let why = format!("transcript position before m{letter} recorded; submitting it");
         self.note(Some(name), why, None);
     }
 
@@ -125,7 +125,7 @@ impl World {
             digest: failure.to_string(),
             ..Finding::default()
         };
-        let why = format!("it cannot be looked at: {failure}");
+        let why = format!("the probe failed: {failure}");
         self.trigger(name, Trigger::Probed(finding), &why, None, cause);
     }
 
@@ -133,11 +133,11 @@ impl World {
         let (result, why, evidence) = match result {
             Ok(done) => (
                 Ok(done.session),
-                "it is compressed".to_owned(),
+                "its context is compressed".to_owned(),
                 Some(done.evidence),
             ),
             Err(failure) => {
-                let why = format!("it is not compressed: {failure}");
+                let why = format!("compression failed: {failure}");
                 (Err(failure.to_string()), why, None)
             }
         };
@@ -178,7 +178,7 @@ impl World {
             cause: self.last_entry + 1,
             deed: Deed::Compress(how, None),
         });
-        let why = "the transcript's end before the compression is kept; it is begun";
+        let why = "transcript position before the compression recorded; compressing";
         self.note(Some(name), why, None);
     }
 
@@ -209,7 +209,7 @@ impl World {
             Submitted::NotNow(evidence) => {
                 let again = self.now.saturating_add(NOT_NOW_MS);
                 self.mail.change(letter, |course| course.not_before = again);
-                (format!("it is not the time for m{letter}"), evidence)
+                (format!("m{letter} is postponed"), evidence)
             }
         };
         self.note_caused(name, why, Some(evidence), cause);
@@ -283,7 +283,7 @@ impl World {
                 (Trigger::Pressed(id, true), why, Some(evidence))
             }
             Ok(Answered::Stale(evidence)) => {
-                let why = format!("STALE: the prompt [{id}] was gone; nothing was pressed");
+                let why = format!("STALE: the prompt [{id}] had closed; no key was sent");
                 (Trigger::Pressed(id, false), why, Some(evidence))
             }
             Err(failure) => {
@@ -302,11 +302,10 @@ impl World {
         cause: Option<u64>,
     ) {
         let (why, evidence) = match result {
-            Ok(Answered::Taken(evidence)) => (format!("{what}: pressed"), Some(evidence)),
-            Ok(Answered::Stale(evidence)) => (
-                format!("{what}: STALE, nothing was pressed"),
-                Some(evidence),
-            ),
+            Ok(Answered::Taken(evidence)) => (format!("{what}: sent"), Some(evidence)),
+            Ok(Answered::Stale(evidence)) => {
+                (format!("{what}: STALE, no key was sent"), Some(evidence))
+            }
             Err(failure) => (format!("{what}: {failure}"), None),
         };
         self.note_caused(name, why, evidence, cause);
@@ -353,6 +352,6 @@ impl World {
             draft: probe.draft,
             over,
         };
-        self.trigger(name, Trigger::Probed(finding), "a look", evidence, cause);
+        self.trigger(name, Trigger::Probed(finding), "probe", evidence, cause);
     }
 }

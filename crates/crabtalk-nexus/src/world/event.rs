@@ -1,4 +1,4 @@
-//! What agents tell.
+//! Events of agents.
 
 use super::World;
 use crate::agent::Step;
@@ -23,13 +23,17 @@ impl World {
         };
         match what {
             What::Ready { session, busy } => {
-                put(self, Trigger::Ready { session, busy }, "it takes messages");
+                put(
+                    self,
+                    Trigger::Ready { session, busy },
+                    "it is ready for messages",
+                );
             }
             What::Session { session } => {
                 put(
                     self,
                     Trigger::Session(session),
-                    "its session has another name",
+                    "its session has a new name",
                 );
             }
             What::TurnBegan => {
@@ -38,7 +42,7 @@ impl World {
             What::Seen { id } => self.seen(name, &id, evidence),
             What::Progress => put(self, Trigger::Progress, ""),
             What::Bell { count, prompt } => {
-                let why = format!("it rang {count} times");
+                let why = format!("its terminal bell rang {count} times");
                 if let Some(prompt) = prompt {
                     self.prompted(name, prompt, evidence.clone());
                 } else {
@@ -47,7 +51,7 @@ impl World {
             }
             What::Prompt(prompt) => self.prompted(name, prompt, evidence),
             What::PromptGone { id, how } => {
-                let why = format!("the prompt [{id}] is gone: {how}");
+                let why = format!("the prompt [{id}] closed: {how}");
                 put(self, Trigger::PromptGone(id), &why);
             }
             What::Compacted => {
@@ -63,9 +67,9 @@ impl World {
             }
             What::Held { held } => {
                 let why = if held {
-                    "a person is at it"
+                    "a person opened its window"
                 } else {
-                    "nobody is at it"
+                    "its window is free again"
                 };
                 put(self, Trigger::Held(held), why);
             }
@@ -97,7 +101,7 @@ impl World {
             course.seen_in = session;
             course.unsure = false;
         });
-        let why = format!("m{letter} stands in the transcript");
+        let why = format!("m{letter} is in the transcript");
         self.trigger(name, Trigger::Seen(letter), &why, evidence, None);
     }
 
@@ -131,7 +135,7 @@ impl World {
             if let Some(agent) = self.agent_mut(name) {
                 agent.busy = false;
             }
-            self.note(Some(name), "a turn of before ended", evidence);
+            self.note(Some(name), "an earlier turn ended", evidence);
             return;
         }
         let letter = flight.map(|flight| flight.letter);

@@ -1,4 +1,4 @@
-//! How everybody is, for people.
+//! The state of the team, for people.
 
 use super::command::AgentLine;
 use super::{Task, TaskState, World};
@@ -56,49 +56,10 @@ impl World {
             flags: set.map(|(flag, _)| (*flag).to_owned()).collect(),
             note: agent.note.clone(),
             last: agent.last.clone(),
-            waits_for: self.waits_for(name, agent),
+            waits_for: waits_for(agent),
             for_admin: asked.is_some() || agent.step == Step::Awaiting,
             is_cut: asked.is_some_and(|waiting| waiting.prompt.text.len() > MAX_SHOWN),
             waits: asked.map(|waiting| shown(&waiting.prompt)),
-        }
-    }
-
-    fn waits_for(&self, name: &Name, agent: &Agent) -> String {
-        if let Some(waiting) = agent.waiting.first() {
-            let what = super::act::short(&waiting.prompt);
-            let (_, what) = what.split_once("] ").unwrap_or(("", &what));
-            return match waiting.standing {
-                Standing::Asked if waiting.prompt.is_question => "your answer".into(),
-                Standing::Asked => format!("your approval: {what}"),
-                _ if agent.held => format!("whoever is at its window: {what}"),
-                Standing::Pressed => format!("its prompt to go away: {what}"),
-                Standing::Allow | Standing::Always | Standing::Answer | Standing::Deny => {
-                    format!("an answer that is decided: {what}")
-                }
-            };
-        }
-        let asked: Vec<&str> = self.waits.of(name).map(Name::as_str).collect();
-        if !asked.is_empty() {
-            return format!("the answer of {}", asked.join(", "));
-        }
-        match agent.step {
-            Step::Stopping => return "its end".into(),
-            Step::Backoff => return "the pause before it is started again".into(),
-            Step::Launching => return "it to take messages".into(),
-            Step::Bootstrapping => return "it to say who it is".into(),
-            Step::Noticed => return "it to be ready for compression".into(),
-            Step::Verifying => return "the check of its readiness".into(),
-            Step::Awaiting => return "your approval of its compression".into(),
-            Step::Compressing => return "its compression".into(),
-            Step::Plain => {}
-        }
-        match (agent.state, agent.held) {
-            (State::Failed, _) => "`restart`".into(),
-            (State::Stuck, _) => "`attach`, `cancel` or `restart`".into(),
-            (_, true) => "whoever is at its window".into(),
-            (State::Active, _) => "the end of its turn".into(),
-            (State::Idle, _) if agent.paused => "`resume`".into(),
-            _ => String::new(),
         }
     }
 
@@ -120,5 +81,41 @@ impl World {
         {
             agent.last = last;
         }
+    }
+}
+
+/// The reason an agent waits, in words; else empty.
+fn waits_for(agent: &Agent) -> String {
+    if let Some(waiting) = agent.waiting.first() {
+        let what = super::act::short(&waiting.prompt);
+        let (_, what) = what.split_once("] ").unwrap_or(("", &what));
+        return match waiting.standing {
+            Standing::Asked if waiting.prompt.is_question => "your answer".into(),
+            Standing::Asked => format!("your approval: {what}"),
+            _ if agent.held => format!("the person at its window: {what}"),
+            Standing::Pressed => format!("its prompt to close: {what}"),
+            Standing::Allow | Standing::Always | Standing::Answer | Standing::Deny => {
+                format!("its answer to be delivered: {what}")
+            }
+        };
+    }
+    match agent.step {
+        Step::Stopping => return "its stop".into(),
+        Step::Backoff => return "the pause before its restart".into(),
+        Step::Launching => return "its start".into(),
+        Step::Bootstrapping => return "its startup confirmation".into(),
+        Step::Noticed => return "its readiness for compression".into(),
+        Step::Verifying => return "the check of its readiness".into(),
+        Step::Awaiting => return "your approval of its compression".into(),
+        Step::Compressing => return "its compression".into(),
+        Step::Plain => {}
+    }
+    match (agent.state, agent.held) {
+        (State::Failed, _) => "`restart`".into(),
+        (State::Stuck, _) => "`attach`, `cancel` or `restart`".into(),
+        (_, true) => "the person at its window".into(),
+        (State::Active, _) => "the end of its turn".into(),
+        (State::Idle, _) if agent.paused => "`resume`".into(),
+        _ => String::new(),
     }
 }

@@ -1,8 +1,7 @@
-//! Outputs, read and passed on.
+//! Parses outputs, and delivers their messages.
 //!
-//! Invariants: nobody writes under another name; every message reaches a
-//! mailbox, or it is said why not, to whoever can mend it; nothing is corrected
-//! more than twice in a row.
+//! Invariants: an agent writes under its own name only; every message reaches a mailbox,
+//! or its writer or ADMIN gets the reason; at most two corrections in a row.
 
 use super::{TaskState, World};
 use crate::agent::Step;
@@ -11,13 +10,13 @@ use crate::grammar::{self, MAX_BODY, Message, Priority};
 use crate::machine::Trigger;
 use crate::mail::{Kind, Mail, Whose};
 use crate::name::{Name, Topic};
+use crate::rates::{MAX_DEPTH, PER_MINUTE};
 use crate::texts;
-use crate::waits::{MAX_DEPTH, PER_MINUTE};
 
 /// Corrections in a row, until ADMIN is told.
 const CORRECTIONS: u32 = 2;
 
-/// What an output holds, for who reads on.
+/// The contents of an output.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
     /// It confirms the identity that was asked for.
@@ -28,7 +27,7 @@ pub(super) struct Heard {
     pub(super) bad_form: bool,
     /// It holds any message.
     pub(super) any: bool,
-    /// What is to be corrected: what is wrong, and the line.
+    /// The problem and the line of a correction.
     pub(super) correction: Option<(String, String)>,
     /// Headers under another name: the first of them, and how many there are.
     forged: Option<(String, usize)>,
@@ -64,7 +63,7 @@ impl World {
                 && texts::confirms_identity(&message.body)
         });
         for line in &output.malformed {
-            heard.wrong("this line is no valid header", line);
+            heard.wrong("this line is not a valid header", line);
         }
         let said = turn.output.trim();
         if !heard.any && output.malformed.is_empty() && !said.is_empty() {
@@ -117,13 +116,13 @@ impl World {
         }
     }
 
-    /// Told once a turn, so that a thousand of them fill nobody's mailbox.
+    /// Warns once a turn, so that many forged headers do not fill ADMIN's mailbox.
     fn refuse_forged(&mut self, name: &Name, line: &str, count: usize, asked_who: bool) {
         let more = match count {
             1 => String::new(),
             _ => format!(" and {} more", count - 1),
         };
-        let forged = format!("it wrote under another name, which is refused: {line}{more}");
+        let forged = format!("it wrote under another name; refused: {line}{more}");
         if asked_who {
             self.note(Some(name), forged, None);
         } else {
@@ -161,7 +160,7 @@ impl World {
         if self.answers_task(name, message, true) {
             return;
         }
-        // What NEXUS has no use for, a person may have.
+        // Other messages are for ADMIN.
         self.post(name, &Name::admin(), message, 0, "to NEXUS: ");
     }
 
@@ -207,7 +206,7 @@ impl World {
                 &Name::admin(),
                 message,
                 0,
-                &format!("nobody is called {to}: "),
+                &format!("no agent {to}: "),
             );
             return;
         }
@@ -227,21 +226,6 @@ impl World {
             return;
         }
         self.post(name, to, message, depth, "");
-        if self.waits.of(to).any(|of| of == name) {
-            self.waits.answer(name, to);
-            self.waits_changed = true;
-        }
-        if message.header.priority == Priority::Urgent {
-            self.waits_changed = true;
-            if let Some(circle) = self.waits.ask(name, to) {
-                let members: Vec<_> = circle.iter().map(Name::as_str).collect();
-                let text = format!(
-                    "deadlock: each waits for the next one's answer: {}",
-                    members.join(" → ")
-                );
-                self.warn(name, "DEADLOCK", Priority::Urgent, text);
-            }
-        }
     }
 
     /// A message that goes in a circle is kept for ADMIN, where agents' messages have
@@ -289,7 +273,7 @@ impl World {
         }
     }
 
-    /// Asks for the right form, or tells ADMIN that it was asked for in vain.
+    /// Asks for a valid form, or tells ADMIN after repeated corrections.
     pub(super) fn correct(&mut self, name: &Name, wrong: Option<(String, String)>) {
         let Some((what, line)) = wrong else {
             if let Some(agent) = self.agents.get(name)
@@ -321,7 +305,7 @@ impl World {
             let n = self.last_entry + 1;
             self.direct(name, topic, Kind::Format, body, n)
         } else {
-            // Before the mail that waits: it is about what was said just now.
+            // Before other mail, since it is about the last output.
             let mail = Mail {
                 priority: Priority::Urgent,
                 ..Mail::own(name, topic, Kind::Format, body, self.now)

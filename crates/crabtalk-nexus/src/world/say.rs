@@ -1,4 +1,4 @@
-//! What ADMIN says.
+//! Commands of ADMIN.
 
 use super::command::{Answer, Command};
 use super::{Task, TaskState, World};
@@ -69,7 +69,7 @@ impl World {
             }
             Command::ApproveAlways { agent, prompt } => {
                 self.may_approve_always(&agent, prompt.as_deref())?;
-                (agent, Trigger::ApproveAlways(prompt), "approved for good")
+                (agent, Trigger::ApproveAlways(prompt), "allowed always")
             }
             Command::Answer {
                 agent,
@@ -96,26 +96,24 @@ impl World {
                 }
                 (agent, Trigger::Start, "is being started")
             }
-            Command::Stop { agent } => (agent, Trigger::Stop, "is being ended"),
+            Command::Stop { agent } => (agent, Trigger::Stop, "is being stopped"),
             Command::Restart { agent } => (agent, Trigger::Restart, "is being restarted"),
             Command::Monitor { agent, on } => (agent, Trigger::Monitor(on), "monitoring is set"),
             Command::Cancel { agent } => (agent, Trigger::Cancel, "is cancelled"),
             Command::Compress { agent, force } => {
                 let state = self.known(&agent)?.state;
                 if matches!(state, State::Offline | State::Failed) {
-                    return Err(format!(
-                        "{agent} does not run ({state}): nothing is compressed"
-                    ));
+                    return Err(format!("{agent} does not run ({state})"));
                 }
                 let trigger = Trigger::Compress { forced: force };
                 (agent, trigger, "will be compressed")
             }
             Command::Look { agent } => {
                 self.known(&agent)?;
-                return Err("nobody looks here".into());
+                return Err("this command is not for the world".into());
             }
             Command::Board { .. } | Command::Watch | Command::Reload => {
-                return Err("nobody looks here".into());
+                return Err("this command is not for the world".into());
             }
         };
         self.known(&agent)?;
@@ -141,7 +139,7 @@ impl World {
 
     fn may_approve_always(&self, agent: &Name, prompt: Option<&str>) -> Result<(), String> {
         if self.is_asked(agent, prompt)?.always.is_empty() {
-            return Err(format!("{agent} does not offer to allow this for good"));
+            return Err(format!("{agent} does not offer to allow this always"));
         }
         Ok(())
     }
@@ -168,7 +166,7 @@ impl World {
         let asked = agent.waiting.iter().find(|waiting| {
             waiting.standing == Standing::Asked && id.is_none_or(|id| waiting.prompt.id == id)
         });
-        let none = || format!("nothing of {name} waits for ADMIN ({})", agent.state);
+        let none = || format!("{name} has no request for ADMIN ({})", agent.state);
         asked.map(|waiting| &waiting.prompt).ok_or_else(none)
     }
 
@@ -219,7 +217,7 @@ impl World {
             return Err(format!("it is longer than {MAX_BODY} bytes; name a file"));
         }
         if message.body.trim().is_empty() {
-            return Err("it says nothing".into());
+            return Err("the message is empty".into());
         }
         Ok(message)
     }

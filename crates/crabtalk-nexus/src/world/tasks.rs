@@ -1,8 +1,7 @@
-//! The queue of tasks, what ADMIN does with them, and how long those that are done
-//! stay known.
+//! The queue of tasks.
 //!
-//! Invariants: an open task is never forgotten; neither is the last one, so that no
-//! number is used again.
+//! Invariants: open tasks and the last task are never dropped, so that numbers are not
+//! reused; the number of done tasks is bounded.
 
 use super::{Answer, World};
 use crate::clock::Ms;
@@ -23,10 +22,10 @@ const MAX_DONE_BYTES: usize = 4 * 1024 * 1024;
 /// A task of the queue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// Who shall do it; anybody if absent.
+    /// The agent for it; any if absent.
     pub to: Option<Name>,
     pub topic: Topic,
-    /// What is to be done.
+    /// Its text.
     pub body: String,
     /// When it was added.
     pub at: Ms,
@@ -50,7 +49,7 @@ pub enum TaskState {
     Done {
         agent: Name,
         at: Ms,
-        /// What the answer says.
+        /// The answer.
         answer: String,
     },
 }
@@ -75,7 +74,7 @@ impl World {
         }
         let now = self.now;
         let task = self.tasks.get_mut(&id);
-        let task = task.ok_or_else(|| format!("there is no task t{id}"))?;
+        let task = task.ok_or_else(|| format!("no task t{id}"))?;
         if matches!(task.state, TaskState::Done { .. }) {
             return Err(format!("t{id} is done already"));
         }

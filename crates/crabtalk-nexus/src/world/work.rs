@@ -1,4 +1,4 @@
-//! What goes to whom that is free.
+//! Gives work to free agents.
 //!
 //! Invariant: urgent mail, urgent compression, mail, compression, tasks,
 //! reflection, in this order, and one thing at a time.
@@ -12,7 +12,7 @@ use crate::name::Name;
 use crate::texts;
 
 impl World {
-    /// Gives everybody who is free what is next for them.
+    /// Gives each free agent its next work.
     pub(super) fn give_work(&mut self) {
         let mut free: Vec<(u64, Name)> = self
             .agents
@@ -20,7 +20,7 @@ impl World {
             .filter(|(_, agent)| agent.is_free())
             .map(|(name, agent)| (agent.since, name.clone()))
             .collect();
-        // Whoever is idle for longest comes first, where anybody may.
+        // The agent that is idle for longest gets a task for any agent.
         free.sort();
         for (_, name) in free {
             if let Some((offer, why)) = self.next_offer(&name) {
@@ -32,20 +32,20 @@ impl World {
     fn next_offer(&mut self, name: &Name) -> Option<(Offer, String)> {
         let letter = self.mail.next_for(name, self.now);
         if let Some((id, Priority::Urgent)) = letter {
-            return Some((Offer::Letter(id), "it is free, urgent mail waits".into()));
+            return Some((Offer::Letter(id), "free; urgent mail is next".into()));
         }
         let due = self.compression_due(name);
         if let Some((why, true)) = &due {
             return Some((Offer::Compression(why.clone()), why.clone()));
         }
         if let Some((id, _)) = letter {
-            return Some((Offer::Letter(id), "it is free, mail waits".into()));
+            return Some((Offer::Letter(id), "free; mail is next".into()));
         }
         if let Some((why, false)) = due {
             return Some((Offer::Compression(why.clone()), why));
         }
         if let Some((id, letter)) = self.assign(name) {
-            return Some((Offer::Letter(letter), format!("it is free for task t{id}")));
+            return Some((Offer::Letter(letter), format!("free; task t{id} is next")));
         }
         let agent = self.agents.get(name)?;
         // The deadline of IDLE is taken away when it is over.
@@ -57,7 +57,7 @@ impl World {
         }
         self.tell_of_stuck_task(name);
         let worked = self.agents.get(name).is_some_and(|agent| agent.worked);
-        worked.then(|| (Offer::Reflection, "idle for long, and worked before".into()))
+        worked.then(|| (Offer::Reflection, "idle for long after work".into()))
     }
 
     /// Why a context has to be compressed now, and whether before mail.
@@ -73,7 +73,7 @@ impl World {
             return None;
         }
         if agent.compress_wanted {
-            return Some(("ADMIN wants it compressed".into(), true));
+            return Some(("ADMIN requested compression".into(), true));
         }
         if self.now < agent.no_compression_before {
             return None;
@@ -164,7 +164,7 @@ impl World {
         self.agents.remove(name);
     }
 
-    /// An agent failed: tasks that anybody may do go back into the queue.
+    /// Requeues the tasks for any agent that a failed agent had.
     pub(super) fn free_tasks(&mut self, name: &Name) {
         let mut freed = Vec::new();
         for (id, task) in &mut self.tasks {
@@ -176,7 +176,7 @@ impl World {
         }
         for id in freed {
             self.changed_tasks.insert(id);
-            self.drop_task_letters(id, "its task goes to somebody else");
+            self.drop_task_letters(id, "its task was requeued");
             self.note(Some(name), format!("task t{id} is open again"), None);
         }
     }

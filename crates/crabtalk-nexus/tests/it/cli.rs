@@ -38,7 +38,7 @@ impl Drop for Running {
 }
 
 #[test]
-fn check_31_a_team_is_made_run_and_asked_and_who_cannot_be_driven_says_why() {
+fn team_is_created_run_and_commanded() {
     if Command::new("git").arg("--version").output().is_err() {
         eprintln!("skipped: there is no git");
         return;
@@ -80,7 +80,21 @@ fn check_31_a_team_is_made_run_and_asked_and_who_cannot_be_driven_says_why() {
     assert!(code == 0 && text.contains("t1"), "{text}");
     let (_, text) = said(home, &["tasks"]);
     assert!(text.contains("t1 @GHOST [X] hi - open"), "{text}");
-    // What nobody could read is still there.
+    for (words, exit, says) in [
+        (&["list"][..], 0, "t1 @GHOST [X] hi - open"),
+        (&["reassign", "t1", "any"], 0, "t1"),
+        (&["list"], 0, "t1 @ANY [X] hi - open"),
+        (&["done", "1", "by", "hand"], 0, "t1"),
+        (&["show", "t1"], 0, "by hand"),
+        (&["rm", "t1"], 1, "t1 is done already"),
+        (&["add", "@GHOST [Y]: more"], 0, "t2"),
+        (&["rm", "t2"], 0, "t2 is removed"),
+        (&["show", "t9"], 1, "no task t9"),
+    ] {
+        let (code, text) = said(home, &[&["task"], words].concat());
+        assert!(code == exit && text.contains(says), "{words:?}: {text}");
+    }
+    // Messages stay unread if the output could not be written.
     let full = std::fs::File::options().write(true).open("/dev/full");
     let status = nexus(home, &["inbox"]).stdout(full.unwrap()).status();
     assert_eq!(status.unwrap().code(), Some(1));
@@ -100,16 +114,13 @@ fn check_31_a_team_is_made_run_and_asked_and_who_cannot_be_driven_says_why() {
     let (code, text) = said(home, &["log", "nobody"]);
     assert_eq!(
         (code, text.as_str()),
-        (
-            1,
-            "crabtalk nexus: nobody is called NOBODY; the team: GHOST\n"
-        )
+        (1, "crabtalk nexus: no agent NOBODY; the team: GHOST\n")
     );
 }
 
 /// A pager that shows a page, or a terminal that was stopped, reads no more.
 #[test]
-fn who_reads_no_lines_holds_nobody_up() {
+fn unread_lines_do_not_block_nexus() {
     use std::io::Write;
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path();
@@ -133,7 +144,7 @@ fn who_reads_no_lines_holds_nobody_up() {
 
 /// An option behind a text is an option: it was sent to the agent as words.
 #[test]
-fn a_command_line_that_cannot_be_obeyed_is_one_line_or_one_object() {
+fn usage_error_is_one_line_or_one_object() {
     let folder = tempfile::tempdir().unwrap();
     for (words, exit, says) in [
         (
@@ -146,7 +157,7 @@ fn a_command_line_that_cannot_be_obeyed_is_one_line_or_one_object() {
             2,
             "not provided: <AGENT>; write `crabtalk nexus start",
         ),
-        (&["start", "a b"], 2, "is no name"),
+        (&["start", "a b"], 2, "is not a valid name"),
         (&["start", "a", "b"], 2, "unexpected argument 'b'"),
         (&["monitor", "a", "maybe"], 2, "[possible values: on, off]"),
         (
@@ -164,9 +175,9 @@ fn a_command_line_that_cannot_be_obeyed_is_one_line_or_one_object() {
         (
             &["explain", "99999999999999999999"],
             1,
-            "the log says nothing of",
+            "no log entries about",
         ),
-        (&["log", "nobody"], 1, "nobody is called NOBODY; the team: "),
+        (&["log", "nobody"], 1, "no agent NOBODY; the team: "),
         (
             &["send", "@A [X]: y"],
             3,

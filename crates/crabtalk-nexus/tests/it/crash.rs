@@ -123,7 +123,7 @@ fn check(rig: &Rig, at: usize) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn check_26_a_supervisor_killed_at_any_step_loses_and_doubles_nothing() {
+async fn kill_at_any_step_loses_and_repeats_nothing() {
     let rig = Rig::new(TEAM);
     let steps = play(&rig, usize::MAX).await;
     check(&rig, 0);

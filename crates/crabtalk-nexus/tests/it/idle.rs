@@ -58,7 +58,7 @@ async fn fifty_idle_agents_cost_nothing() {
 
 /// What rings is answered when it rings: no look now and then is in between.
 #[tokio::test(start_paused = true)]
-async fn check_6_a_prompt_is_answered_at_once_and_once() {
+async fn prompt_is_answered_at_once_and_once() {
     let rig = Rig::new("[rules]\nallow = [\"bash(cargo test)\"]\n[agent.A]\nkind = \"double\"\n");
     let (commands, asked) = mpsc::channel(8);
     let supervisor = rig.supervisor(&no_tap());

@@ -62,7 +62,7 @@ impl Rig {
             let (clock, tap) = (self.clock.clone(), Arc::clone(tap));
             let double = Double::new(name.as_str(), &self.root(), &folder, clock, tap);
             let backend: Arc<dyn Backend> = Arc::new(Shared(Arc::new(double)));
-            (name.clone(), backend)
+            (name.clone(), Ok(backend))
         };
         let backends: BTreeMap<_, _> = team.agents.keys().map(of).collect();
         let (world, journal) = restored(team, &self.state()).unwrap();

@@ -59,7 +59,7 @@ fn streamed(answers: Vec<ServerMessage>) -> Vec<String> {
 }
 
 #[test]
-fn a_response_is_typed() {
+fn response_is_typed() {
     let stats = DaemonStats {
         uptime_secs: 7,
         ..DaemonStats::default()
@@ -78,7 +78,7 @@ fn a_response_is_typed() {
 }
 
 #[test]
-fn an_error_message_is_a_refusal() {
+fn error_message_is_a_refusal() {
     let mut client = Canned::new([Status::not_found("no such run").into()]);
     let error = client
         .kill(KillMsg::default())
@@ -90,7 +90,7 @@ fn an_error_message_is_a_refusal() {
 }
 
 #[test]
-fn another_response_is_no_answer() {
+fn other_response_is_unexpected() {
     let mut client = Canned::new([Pong::default().into()]);
     let error = client
         .get_stats(GetStats::default())
@@ -101,7 +101,7 @@ fn another_response_is_no_answer() {
 }
 
 #[test]
-fn a_stream_ends_behind_its_end() {
+fn stream_ends_after_its_end() {
     let end = event(stream_event::Event::End(StreamEnd::default()));
     assert_eq!(
         streamed(vec![chunk("a"), chunk("b"), end, chunk("late")]),
@@ -110,7 +110,7 @@ fn a_stream_ends_behind_its_end() {
 }
 
 #[test]
-fn a_stream_ends_behind_an_error() {
+fn stream_ends_after_an_error() {
     let error = ErrorMsg {
         code: 429,
         message: "queue full".into(),

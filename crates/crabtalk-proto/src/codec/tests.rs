@@ -29,7 +29,7 @@ fn reading_stops_at_the_end_of_the_frame() {
 }
 
 #[test]
-fn the_end_in_a_length_is_clean_and_in_a_payload_is_named() {
+fn end_within_a_length_is_clean() {
     let whole = frame(&hello());
     for cut in 0..whole.len() {
         let mut came = BytesMut::from(&whole[..cut]);
@@ -49,7 +49,7 @@ fn the_end_in_a_length_is_clean_and_in_a_payload_is_named() {
 }
 
 #[test]
-fn a_length_above_the_limit_is_refused_before_its_payload() {
+fn length_above_the_limit_is_refused_before_its_payload() {
     let declared = MAX_FRAME + 1;
     let header = u32::try_from(declared).expect("fits").to_be_bytes();
     let error = TooLarge {
@@ -61,7 +61,7 @@ fn a_length_above_the_limit_is_refused_before_its_payload() {
 }
 
 #[test]
-fn a_peer_may_be_held_to_less() {
+fn smaller_limit_is_enforced() {
     let mut buffer = BytesMut::new();
     encode(&ClientMessage::from(Ping {}), &mut buffer).expect("short");
     let length = buffer.len() - HEADER;
@@ -76,14 +76,14 @@ fn a_peer_may_be_held_to_less() {
 }
 
 #[test]
-fn a_declared_length_allocates_nothing() {
+fn declared_length_allocates_no_memory() {
     let mut buffer = BytesMut::from(&u32::try_from(MAX_FRAME).expect("fits").to_be_bytes()[..]);
     assert_eq!(split_frame(&mut buffer, MAX_FRAME), Ok(None));
     assert!(buffer.capacity() < 64);
 }
 
 #[test]
-fn the_limit_itself_fits_and_one_byte_more_is_no_frame() {
+fn limit_is_inclusive() {
     // Payload: nested headers around the content, found by measuring.
     let message = |content: usize| -> ClientMessage {
         SendMsg {
@@ -115,7 +115,7 @@ fn the_limit_itself_fits_and_one_byte_more_is_no_frame() {
 }
 
 #[test]
-fn a_malformed_payload_is_consumed() {
+fn malformed_payload_is_consumed() {
     let mut buffer = BytesMut::from(&[0, 0, 0, 2, 0x0a, 0xff][..]);
     buffer.extend_from_slice(&frame(&hello()));
     let error = decode::<ClientMessage>(&mut buffer).expect_err("no message");
@@ -127,7 +127,7 @@ fn a_malformed_payload_is_consumed() {
 }
 
 #[test]
-fn an_unknown_variant_and_an_empty_frame_decode_to_nothing() {
+fn unknown_variant_and_an_empty_frame_decode_to_nothing() {
     // Field 999, length-delimited, empty.
     for payload in [&[0xba, 0x3e, 0][..], &[]] {
         let mut buffer = BytesMut::new();

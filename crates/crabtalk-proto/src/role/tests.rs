@@ -19,7 +19,7 @@ of operations that dispatch is made of.
 ";
 
 #[test]
-fn the_page_of_roles_is_the_table() {
+fn roles_page_is_current() {
     let mut page = HEAD.to_owned();
     for operation in OPERATIONS {
         let about = operation.about.trim();
@@ -36,7 +36,7 @@ fn the_page_of_roles_is_the_table() {
     let written = std::fs::read_to_string(PAGE).unwrap_or_default();
     assert!(
         written == page,
-        "docs/protocol/roles.md is not the table; CRABTALK_UPDATE_DOCS=1 writes it anew"
+        "docs/protocol/roles.md is not the table; CRABTALK_UPDATE_DOCS=1 rewrites it"
     );
 }
 
@@ -68,8 +68,8 @@ fn code(role: Role, request: impl Into<ClientMessage>) -> u32 {
 }
 
 #[test]
-fn what_a_role_may_not_is_refused_before_it_is_looked_at() {
-    // What may be done is not built here, which is 501.
+fn role_is_checked_before_the_request() {
+    // Allowed requests are not implemented here, which is 501.
     for role in Role::ALL {
         let needs = |least: Role| if role >= least { 501 } else { 403 };
         assert_eq!(code(role, Ping {}), needs(Role::Stranger));
@@ -81,7 +81,7 @@ fn what_a_role_may_not_is_refused_before_it_is_looked_at() {
 }
 
 #[test]
-fn a_refusal_names_what_is_needed_and_what_is_there() {
+fn refusal_names_both_roles() {
     let refused = Role::Talk.check("reload", Role::Admin);
     let refused = refused.expect_err("it may not").to_string();
     assert!(
@@ -94,7 +94,7 @@ fn a_refusal_names_what_is_needed_and_what_is_there() {
 /// What lets agents do more than they may, or shows secrets, is for those who
 /// configure; what changes nothing that others said is for those who talk.
 #[test]
-fn what_changes_the_configuration_needs_the_highest_role() {
+fn configuration_changes_need_admin() {
     for operation in OPERATIONS {
         let changes = [
             "create_agent",

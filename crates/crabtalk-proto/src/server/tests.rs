@@ -57,7 +57,7 @@ fn answers(message: impl Into<ClientMessage>) -> Vec<server_message::Msg> {
 
 /// A front that speaks another protocol keeps the reply, and nothing else.
 #[test]
-fn a_reply_is_held_without_the_server_and_the_request() {
+fn reply_outlives_server_and_request() {
     struct Front {
         reply: Pin<Box<dyn Stream<Item = ServerMessage> + Send + 'static>>,
     }
@@ -81,7 +81,7 @@ fn error(code: u32, message: &str) -> server_message::Msg {
 }
 
 #[test]
-fn a_request_is_answered_by_its_method() {
+fn request_is_answered_by_its_method() {
     assert_eq!(
         answers(Ping {}),
         [server_message::Msg::Pong(Pong::default())]
@@ -99,7 +99,7 @@ fn a_request_is_answered_by_its_method() {
 }
 
 #[test]
-fn an_error_becomes_a_message_with_its_code() {
+fn error_becomes_a_message_with_its_code() {
     assert_eq!(
         answers(GetAgentMsg { name: "x".into() }),
         [error(404, "no agent x")]
@@ -107,7 +107,7 @@ fn an_error_becomes_a_message_with_its_code() {
 }
 
 #[test]
-fn an_error_ends_a_stream() {
+fn error_ends_a_stream() {
     let chunk = stream_event::Event::Chunk(StreamChunk {
         content: "hi".into(),
     });
@@ -124,7 +124,7 @@ fn an_error_ends_a_stream() {
 }
 
 #[test]
-fn what_is_not_built_says_so() {
+fn missing_operation_is_501() {
     assert_eq!(
         answers(ReloadMsg {}),
         [error(501, "daemon 1.2.3 has no `reload`")]
@@ -140,7 +140,7 @@ fn what_is_not_built_says_so() {
 }
 
 #[test]
-fn an_unknown_request_names_the_version() {
+fn unknown_request_names_the_version() {
     let [server_message::Msg::Error(error)] = &answers(ClientMessage { msg: None })[..] else {
         panic!("one error")
     };
@@ -149,31 +149,7 @@ fn an_unknown_request_names_the_version() {
 }
 
 #[test]
-fn what_was_removed_is_told_with_what_replaced_it() {
-    for (number, code, says) in [
-        (12, 501, "needs no preset"),
-        (20, 501, "install_plugin (removed)"),
-        (21, 501, "set_enabled"),
-        (22, 501, "list_skills"),
-        (24, 501, "service manager"),
-        (25, 501, "service manager"),
-        (26, 501, "logs"),
-        (37, 501, "search_plugins (removed)"),
-        (99, 400, "does not know this request"),
-    ] {
-        let reply = Echo.dispatch_unknown(Some(number));
-        let reply = reply.collect::<Vec<_>>().now_or_never();
-        let reply = reply.expect("at once").pop().expect("one message");
-        let Some(server_message::Msg::Error(error)) = reply.msg else {
-            panic!("{reply:?}");
-        };
-        assert_eq!(error.code, code, "{number}");
-        assert!(error.message.contains(says), "{number}: {error:?}");
-    }
-}
-
-#[test]
-fn a_piece_of_an_answer_is_handed_on_without_the_room_of_the_largest_message() {
+fn frequent_messages_are_small() {
     let (event, message) = (size_of::<StreamEvent>(), size_of::<ServerMessage>());
     assert!(event <= 208 && message <= 216, "{event} {message}");
 }

@@ -16,7 +16,7 @@ fn at_once(text: &str, width: usize) -> Vec<Line> {
 }
 
 #[test]
-fn blocks_read_as_a_person_would_write_them() {
+fn blocks_are_rendered() {
     let text = "# Title\n\nSome **bold** and `code`.\n\n- one\n- two\n  - deep\n\n  more of two\n\n\
                 3. three\n4. four\n\n> said\n> twice\n\n---\n\n```rust\nfn a() {}\n\n    b\n```\n\
                 see [the docs](https://a.b/c) and <https://d.e>\n";
@@ -60,7 +60,7 @@ fn a_table_fits_the_width_or_becomes_lines() {
 }
 
 #[test]
-fn what_cannot_change_is_final_at_once() {
+fn complete_lines_are_final_at_once() {
     let mut markdown = Markdown::new(40);
     let steps = [
         ("# Ti", vec![]),
@@ -85,7 +85,7 @@ fn what_cannot_change_is_final_at_once() {
 }
 
 #[test]
-fn an_open_code_block_shows_its_line_and_never_its_end() {
+fn open_code_block_shows_its_last_line() {
     let mut markdown = Markdown::new(40);
     markdown.push("```\na\n");
     for (piece, want) in [("``", vec![]), ("x", vec!["  ``x"])] {
@@ -110,7 +110,7 @@ fn endless_lines_and_blocks_cost_bounded_work() {
 }
 
 #[test]
-fn nothing_in_a_text_drives_the_terminal() {
+fn control_characters_never_reach_the_terminal() {
     let text = "a &#27;[2J \u{1b}]0;x\u{7}\n\n```\n\u{9b}31m\r\n```\n\n| \u{1b} |\n|--|\n[x](a\u{1b}b)\n\
                 <b\u{1b}>\n\n\u{250f}\u{2501} crab wants\n\u{2503} bash";
     for line in render(text, 40) {
@@ -179,7 +179,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn the_final_lines_are_the_same_however_the_text_is_cut(
+    fn chunks_do_not_change_the_lines(
         text in markdown(),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
         width in 16usize..100,
@@ -203,7 +203,7 @@ proptest! {
     }
 
     #[test]
-    fn the_final_lines_are_those_of_one_parse_of_all(text in markdown(), width in 16usize..100) {
+    fn streamed_lines_equal_one_parse(text in markdown(), width in 16usize..100) {
         let text = clean(&text).into_owned() + "\n";
         prop_assert_eq!(texts(&render(&text, width)), texts(&at_once(&text, width)));
     }
@@ -224,7 +224,7 @@ fn parsed(part: &str, parts: usize) -> usize {
     for _ in 0..parts {
         for piece in part.split_inclusive(' ') {
             markdown.push(piece);
-            // What a drawing parses anew.
+            // Bytes that each frame parses again.
             open += markdown.pending.len() + markdown.partial.len();
         }
     }
@@ -232,12 +232,12 @@ fn parsed(part: &str, parts: usize) -> usize {
 }
 
 #[test]
-fn what_a_piece_costs_does_not_grow_with_the_answer() {
+fn parsing_work_per_chunk_is_bounded() {
     let page = "## A heading\n\nSome **bold** words and `code`, and\nanother line of them.\n\n- an item\n  - below it\n- another one\n\n\
                 1. first\n2. second\n\n| a | b |\n|---|---|\n| one | two |\n\n```rust\nfn main() {}\n```\n\n> said\n\n";
     let (short, long) = (parsed(page, 10), parsed(page, 200));
     assert!(long <= 21 * short, "{short} and {long}");
-    // What has no end is cut into blocks.
+    // Endless blocks are split.
     for endless in [
         "| a row | of one table |\n",
         "words of one paragraph\n",

@@ -1,11 +1,8 @@
-//! The terminal below what was said: a few rows that are drawn again and
-//! again, and lines that are written above them once and stay.
+//! Rows redrawn at the bottom of the terminal, below final lines.
 //!
-//! Invariants: a line that was written above is ordinary text of the terminal,
-//! which it scrolls, selects and keeps; the cursor never leaves the rows that
-//! are drawn; a drawing is one write, which the terminal shows at once; no row
-//! is wider than the terminal, and one that is does not wrap; a line above that is
-//! wider, since it was laid out for another width, does, so that nothing of it is lost.
+//! Invariants: final lines are ordinary terminal text that scrolls and can be selected;
+//! the cursor stays in the drawn rows; a frame is one synchronized write; rows never
+//! wrap, final lines wrap if the terminal became narrower.
 
 use crate::Line;
 use crate::theme::Ground;
@@ -13,20 +10,20 @@ use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
 
-/// Begins a drawing: shown when it is whole, without cursor, without wrapping.
+/// Begins a frame: synchronized, without cursor and wrapping.
 const BEGIN: &str = "\x1b[?2026h\x1b[?25l\x1b[?7l";
 
-/// Ends a drawing.
+/// Ends a frame.
 const END: &str = "\x1b[?7h\x1b[?2026l";
 
-/// Around a line above that is wider than the terminal.
+/// Wraps a final line wider than the terminal.
 const WRAP: &str = "\x1b[?7h";
 const NO_WRAP: &str = "\x1b[?7l";
 
 /// Clears the line from the cursor on.
 const CLEAR_LINE: &str = "\x1b[K";
 
-/// What is drawn now.
+/// The current drawing.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Drawing {
     /// Its rows.
@@ -41,12 +38,11 @@ pub struct Canvas {
     styles: bool,
     ground: Ground,
     columns: usize,
-    /// Rows as they were drawn last.
+    /// Rows of the last frame.
     shown: Vec<String>,
-    /// Their widths. A terminal breaks those that are wider than it became, and makes
-    /// them whole again where it is wide enough.
+    /// Widths of the rows, which tell how a resized terminal wraps them.
     widths: Vec<usize>,
-    /// Where the cursor stands among them.
+    /// Row of the cursor.
     at: (usize, usize),
     cursor: Option<(usize, usize)>,
 }
@@ -58,7 +54,7 @@ impl fmt::Debug for Canvas {
 }
 
 impl Canvas {
-    /// A canvas of a terminal that shows nothing of ours yet.
+    /// A canvas that has drawn nothing.
     pub fn new(out: Box<dyn Write + Send>, styles: bool, columns: usize) -> Self {
         Self {
             out,
@@ -72,14 +68,13 @@ impl Canvas {
         }
     }
 
-    /// The terminal has another width: it broke the rows that are wider, and
-    /// all is drawn again.
+    /// Redraws after a change of width, which wraps wide rows.
     pub fn resize(&mut self, columns: usize) {
         self.columns = columns.max(1);
         self.redraw();
     }
 
-    /// Rows of the terminal above the cursor that are drawn, and all of them.
+    /// Terminal rows above the cursor, and all of them.
     fn rows_there(&self) -> (usize, usize) {
         let rows = |width: &usize| rows_of(*width, self.columns);
         let (row, column) = self.at;
@@ -88,7 +83,7 @@ impl Canvas {
         (above + column / self.columns, all)
     }
 
-    /// The terminal's ground is known from now on.
+    /// Sets the background.
     pub fn set_ground(&mut self, ground: Ground) {
         if self.ground != ground {
             self.ground = ground;
@@ -96,13 +91,12 @@ impl Canvas {
         }
     }
 
-    /// What stands there is not known any more.
+    /// Redraws everything, since the screen is unknown.
     pub fn redraw(&mut self) {
         self.shown = vec![String::from("\0"); self.shown.len()];
     }
 
-    /// Somebody else wrote on the terminal: what stands there is theirs, and the rows
-    /// are drawn below it.
+    /// Draws below output of other programs.
     pub fn begin_anew(&mut self) {
         self.shown.clear();
         self.widths.clear();
@@ -110,7 +104,7 @@ impl Canvas {
         self.cursor = None;
     }
 
-    /// Writes lines above, and draws the rows below them.
+    /// Writes final lines and draws the rows below.
     pub fn draw(&mut self, above: &[Line], drawing: &Drawing) -> io::Result<()> {
         let rows: Vec<String> = drawing.rows.iter().map(|row| self.text(row)).collect();
         if above.is_empty() && rows == self.shown && drawing.cursor == self.cursor {
@@ -124,8 +118,7 @@ impl Canvas {
         if !above.is_empty() {
             kept.clear();
         }
-        // Line by line: some terminals take clearing all of the screen for a
-        // wish to keep what it showed.
+        // Line by line, since some terminals save a cleared screen to the scrollback.
         for line in above {
             self.push_above(&mut out, line);
         }
@@ -160,7 +153,7 @@ impl Canvas {
         }
         out.push_str(END);
         let widths = drawing.rows.iter().map(Line::width);
-        // What is wider is cut off.
+        // Wider rows are cut.
         self.widths = widths.map(|width| width.min(self.columns)).collect();
         self.shown = rows;
         self.at = (row, column);
@@ -169,7 +162,7 @@ impl Canvas {
         self.out.flush()
     }
 
-    /// Takes the rows away, with the cursor behind what was written.
+    /// Removes the rows.
     pub fn clear(&mut self) -> io::Result<()> {
         let mut out = String::new();
         up(&mut out, self.rows_there().0);
@@ -182,7 +175,7 @@ impl Canvas {
         self.out.flush()
     }
 
-    /// Sends something that shows nothing, such as a bell.
+    /// Sends an invisible sequence, such as a bell.
     pub fn send(&mut self, sequence: &str) -> io::Result<()> {
         self.out.write_all(sequence.as_bytes())?;
         self.out.flush()
@@ -196,7 +189,7 @@ impl Canvas {
             out.push_str(WRAP);
         }
         out.push_str(&self.text(line));
-        // Behind a full row the cursor still stands on its last column.
+        // After a full row the cursor stays on the last column.
         if is_wide && !width.is_multiple_of(self.columns) {
             out.push_str(CLEAR_LINE);
         }
@@ -214,7 +207,7 @@ impl Canvas {
     }
 }
 
-/// Rows that something so wide takes where it wraps.
+/// Rows of wrapped text.
 fn rows_of(width: usize, columns: usize) -> usize {
     width.div_ceil(columns).max(1)
 }
@@ -238,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_change_is_not_drawn_again() {
+    fn unchanged_rows_are_not_redrawn() {
         let out = Buffer::default();
         let mut canvas = Canvas::new(Box::new(out.clone()), true, 80);
         let first = drawing(&["one", "two"], Some((1, 2)));
@@ -256,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_above_are_written_once_and_the_rows_follow_them() {
+    fn final_lines_are_written_once() {
         let out = Buffer::default();
         let mut canvas = Canvas::new(Box::new(out.clone()), false, 80);
         canvas.draw(&[], &drawing(&["a", "b", "c"], None)).unwrap();
@@ -272,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_above_that_is_too_wide_is_whole() {
+    fn wide_final_line_wraps() {
         let out = Buffer::default();
         let mut canvas = Canvas::new(Box::new(out.clone()), false, 40);
         canvas
@@ -294,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_a_narrow_terminal_broke_are_counted() {
+    fn wrapped_rows_are_counted() {
         let out = Buffer::default();
         let mut canvas = Canvas::new(Box::new(out.clone()), false, 80);
         let wide = "x".repeat(60);
@@ -312,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_a_terminal_broke_and_made_whole_are_as_many_as_before() {
+    fn unwrapped_rows_are_counted() {
         let out = Buffer::default();
         let mut canvas = Canvas::new(Box::new(out.clone()), false, 80);
         let wide = "x".repeat(60);

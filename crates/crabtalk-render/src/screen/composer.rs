@@ -1,8 +1,7 @@
-//! The text that a person writes: editing, history, pastes.
+//! A line editor with history and labelled pastes.
 //!
-//! Invariants: a key that means nothing here changes nothing; what was pasted
-//! is sent whole, however its label looks; nothing that is typed is lost but by
-//! a key that says so.
+//! Invariants: unknown keys have no effect; a paste is sent in full whatever its label;
+//! only explicit keys delete text.
 
 #![expect(
     clippy::wildcard_enum_match_arm,
@@ -18,55 +17,55 @@ use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 use vi::Vi;
 
-/// Lines of a paste that are shown as they are.
+/// Maximum lines of a paste shown as text.
 const PASTE_LINES: usize = 4;
 
-/// Bytes of a paste that are shown as they are.
+/// Maximum bytes of a paste shown as text.
 const PASTE_BYTES: usize = 400;
 
-/// Rows of the composer at most; what is longer scrolls in it.
+/// Maximum rows; longer text scrolls.
 const MAX_ROWS: usize = 8;
 
-/// States that an undo goes back through.
+/// Maximum undo steps.
 const UNDO_STEPS: usize = 100;
 
-/// What stands before the text.
+/// The prompt.
 pub const PROMPT: &str = "\u{203a} ";
 
-/// The same while keys are commands of vi.
+/// The prompt in vi's command mode.
 const NORMAL_PROMPT: &str = "\u{2039} ";
 
-/// What a key came to.
+/// Result of a key.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Typed {
     /// The text or the cursor may have changed.
     Edited,
-    /// Nothing of the composer's.
+    /// Not handled.
     Unknown,
 }
 
-/// A text that is being written.
+/// The editor's state.
 #[derive(Debug, Default)]
 pub struct Composer {
     buffer: LineBuffer,
-    /// What was cut last.
+    /// The last deleted text.
     cut: String,
-    /// Pastes that stand as labels.
+    /// Pastes shown as labels.
     pastes: Vec<(String, String)>,
     undo: Vec<(String, usize)>,
     history: Vec<String>,
-    /// Where in the history one is, and what was being written before.
+    /// Position in the history, and the text before it.
     recalled: Option<(usize, String)>,
-    /// Whether the last key walked there, or took something back.
+    /// Whether the last key moved in the history or was an undo.
     walked: bool,
-    /// What is searched for in the history, and how many matches were passed.
+    /// The search text and the number of skipped matches.
     search: Option<(String, usize)>,
-    /// The keys of vi, where they are wanted.
+    /// State of vi keys, if enabled.
     vi: Option<Vi>,
 }
 
 impl Composer {
-    /// One that knows what was written before.
+    /// A composer with a history.
     pub fn with_history(history: Vec<String>) -> Self {
         Self {
             history,
@@ -86,12 +85,12 @@ impl Composer {
         self.vi.as_ref().is_some_and(|vi| !vi.is_normal())
     }
 
-    /// The text as it stands, labels included.
+    /// The text with labels.
     pub fn text(&self) -> &str {
         self.buffer.get_buffer()
     }
 
-    /// Whether nothing is written.
+    /// Whether the text is empty.
     pub fn is_empty(&self) -> bool {
         self.buffer.is_empty()
     }
@@ -101,14 +100,14 @@ impl Composer {
         &self.text()[..self.buffer.insertion_point()]
     }
 
-    /// Puts a text in place of what stands.
+    /// Replaces the text.
     pub fn set(&mut self, text: &str) {
         self.remember();
         self.buffer.set_buffer(text.to_owned());
         self.buffer.move_to_end();
     }
 
-    /// Puts a text in place of the last bytes before the cursor.
+    /// Replaces bytes before the cursor.
     pub fn complete(&mut self, from: usize, text: &str) {
         self.remember();
         let to = self.buffer.insertion_point();
@@ -116,7 +115,7 @@ impl Composer {
         self.buffer.set_insertion_point(from + text.len());
     }
 
-    /// Takes the text to be sent, with its pastes, and remembers it.
+    /// Takes the text with expanded pastes and adds it to the history.
     pub fn take(&mut self) -> String {
         let shown = self.text().to_owned();
         let mut whole = shown.clone();
@@ -136,12 +135,12 @@ impl Composer {
         whole
     }
 
-    /// Drops the text; whoever wants it back finds it in the history.
+    /// Clears the text and keeps it in the history.
     pub fn clear(&mut self) {
         self.take();
     }
 
-    /// Takes what was pasted.
+    /// Inserts a paste.
     pub fn paste(&mut self, text: &str) {
         self.remember();
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
@@ -159,7 +158,7 @@ impl Composer {
         self.pastes.push((label, text));
     }
 
-    /// Takes a key.
+    /// Handles a key.
     pub fn key(&mut self, key: KeyEvent) -> Typed {
         if self.search.is_some() && self.search_key(key) {
             return Typed::Edited;
@@ -191,7 +190,7 @@ impl Composer {
         }
         if !std::mem::take(&mut self.walked) && self.text() != before.0 {
             self.recalled = None;
-            // What is inserted in one go is taken back in one go.
+            // An insertion is undone at once.
             if !inserting && !self.takes_escape() {
                 self.keep(before);
             }
@@ -252,7 +251,7 @@ impl Composer {
         true
     }
 
-    /// A label goes as a whole.
+    /// Labels are deleted as a whole.
     fn backspace(&mut self) {
         let label = self
             .pastes
@@ -273,7 +272,7 @@ impl Composer {
         self.before_cursor().rfind('\n').map_or(0, |end| end + 1)
     }
 
-    /// To where a word ends, or begins.
+    /// Position of the next or previous word boundary.
     fn move_word(&mut self, right: bool) {
         let at = self.buffer.insertion_point();
         let text = self.text();
@@ -321,7 +320,7 @@ impl Composer {
     }
 
     fn undo(&mut self) {
-        // Going back is nothing to go back from.
+        // An undo is not an undo step.
         self.walked = true;
         if let Some((text, at)) = self.undo.pop() {
             self.buffer.set_buffer(text);
@@ -363,7 +362,7 @@ impl Composer {
         }
     }
 
-    /// A key while the history is searched; whether it was one of the search.
+    /// Handles a key of the history search; returns whether it did.
     fn search_key(&mut self, key: KeyEvent) -> bool {
         let Some((mut term, mut passed)) = self.search.take() else {
             return false;
@@ -379,7 +378,7 @@ impl Composer {
                 term.pop();
                 passed = 0;
             }
-            // Whatever else ends the search, and does what it does.
+            // Other keys end the search and take effect.
             (KeyCode::Enter, _) => return true,
             _ => return false,
         }
@@ -401,7 +400,7 @@ impl Composer {
         self.search.is_some()
     }
 
-    /// The rows of the composer, and where the cursor is in them.
+    /// The rows and the cursor.
     pub fn rows(&self, width: usize, hint: &str) -> (Vec<Line>, (usize, usize)) {
         let prompt = match &self.search {
             Some((term, _)) => format!("search {}{PROMPT}", clean(term)),
@@ -435,7 +434,7 @@ impl Composer {
     }
 }
 
-/// Breaks a text into rows of a width, and finds a place of it in them.
+/// Wraps a text and locates a position in it.
 fn broken(text: &str, place: usize, width: usize) -> (Vec<String>, (usize, usize)) {
     let (mut rows, mut row, mut used) = (Vec::new(), String::new(), 0);
     let mut at = (0, 0);

@@ -1,35 +1,34 @@
-//! Whether the terminal is light or dark: it is asked, and answers among the keys.
+//! Detection of light and dark terminals by OSC 11.
 //!
 //! ```text
 //! ESC ] 1 1 ; ? ESC \          asked
 //! ESC ] 1 1 ; rgb:RRRR/GGGG/BBBB ESC \   answered, or ended by BEL
 //! ```
 //!
-//! Invariants: nobody waits for the answer, so a terminal that gives none costs
-//! nothing; no byte of it is taken for a key, however late it comes; what was
-//! typed meanwhile is lost by nothing and keeps its order.
+//! Invariants: the answer is not waited for; its bytes are never taken for keys; keys
+//! typed meanwhile keep their order.
 
 use crate::theme::Ground;
 use crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers};
 
-/// Asks for the colour of the ground.
+/// Request for the background colour.
 pub(crate) const ASK: &str = "\x1b]11;?\x1b\\";
 
-/// What an answer begins with, behind its `ESC ]`.
+/// Prefix of an answer after `ESC ]`.
 const BEGIN: &str = "11;";
 
-/// Characters of an answer; what is longer is none.
+/// Maximum length of an answer.
 const MAX_ANSWER: usize = 64;
 
-/// Takes the answer out of what is typed.
+/// Filters the answer out of the input.
 #[derive(Debug, Default)]
 pub(crate) struct Listener {
-    /// What may be the answer so far, and the events that it came as.
+    /// A partial answer and its events.
     held: Option<(String, Vec<Event>)>,
 }
 
 impl Listener {
-    /// Passes on what was typed; the ground, once its answer is whole.
+    /// Returns other events, and the background once known.
     pub(crate) fn hear(&mut self, events: Vec<Event>) -> (Vec<Event>, Option<Ground>) {
         let (mut passed, mut ground) = (Vec::new(), None);
         for event in events {
@@ -58,7 +57,7 @@ impl Listener {
     }
 }
 
-/// Whether a key is this one, with Alt or with Control.
+/// Whether an event is a key with Alt or Control.
 fn is_key(event: &Event, c: char, alt: bool) -> bool {
     let Event::Key(key) = event else { return false };
     let with = match alt {
@@ -87,14 +86,14 @@ fn of_answer(color: &str) -> Option<Ground> {
     });
     let mut part = || parts.next().flatten();
     let (red, green, blue) = (part()?, part()?, part()?);
-    // How bright it looks.
+    // Perceived brightness.
     Some(match 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 {
         true => Ground::Light,
         false => Ground::Dark,
     })
 }
 
-/// The ground of `COLORFGBG`, which some terminals set: letters, then ground.
+/// The background of `COLORFGBG` (`text;background`).
 pub(crate) fn of_variable(value: &str) -> Option<Ground> {
     let ground = value.rsplit(';').next()?.parse::<u8>().ok()?;
     match ground {
@@ -132,7 +131,7 @@ mod tests {
     fn check(bytes: &str, passed: &str, ground: Option<Ground>) {
         let want = (events(passed), ground);
         assert_eq!(Listener::default().hear(events(bytes)), want, "{bytes:?}");
-        // However it is cut.
+        // In any chunks.
         let mut listener = Listener::default();
         let (mut all, mut found) = (Vec::new(), None);
         for event in events(bytes) {
@@ -144,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_is_taken_out_of_what_is_typed() {
+    fn answer_is_filtered_from_input() {
         let light = Some(Ground::Light);
         check("a\x1b]11;rgb:ffff/ffff/ffff\x1b\\b", "ab", light);
         check("\x1b]11;rgb:fa/f4/d3\x07", "", light);
@@ -154,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_passed_on_in_its_order() {
+    fn other_input_keeps_its_order() {
         check("abc", "abc", None);
         check("\x1b]x", "\x1b]x", None);
         check("\x1b]11x", "\x1b]11x", None);
@@ -164,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_says_what_no_answer_does() {
+    fn colorfgbg_gives_the_background() {
         for (value, want) in [
             ("15;0", Some(Ground::Dark)),
             ("0;default;15", Some(Ground::Light)),

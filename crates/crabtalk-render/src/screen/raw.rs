@@ -1,6 +1,6 @@
-//! The terminal while a program has it: key by key, pastes as such.
+//! Raw mode of the terminal.
 //!
-//! Invariant: whatever ends the program, the terminal is as it was before.
+//! Invariant: the terminal is restored at exit.
 
 use crate::screen::ground::{self, Listener};
 use crate::theme::Ground;
@@ -13,21 +13,21 @@ use std::future::poll_fn;
 use std::io::{self, IsTerminal, Write};
 use std::task::Poll;
 
-/// Events that are taken between two drawings.
+/// Maximum events per frame.
 const MAX_EVENTS: usize = 1_024;
 
-/// A terminal in raw mode; as it was, once dropped.
+/// A terminal in raw mode, restored on drop.
 pub struct Raw {
     events: Option<EventStream>,
     listener: Listener,
 }
 
-/// What came from the terminal.
+/// Input of the terminal.
 #[derive(Debug)]
 pub struct Heard {
-    /// What was typed.
+    /// Keys and other events.
     pub events: Vec<Event>,
-    /// What the terminal says of its ground, once it does.
+    /// The reported background.
     pub ground: Option<Ground>,
 }
 
@@ -38,7 +38,7 @@ impl fmt::Debug for Raw {
 }
 
 impl Raw {
-    /// Takes the terminal.
+    /// Enters raw mode.
     pub fn begin() -> io::Result<Self> {
         terminal::enable_raw_mode()?;
         let raw = Self {
@@ -49,23 +49,21 @@ impl Raw {
         Ok(raw)
     }
 
-    /// Asks the terminal for its ground. The answer comes among what is typed, if
-    /// it comes.
+    /// Requests the background; the answer arrives as input.
     pub fn ask_ground(&self) -> io::Result<()> {
         let mut out = io::stdout();
         out.write_all(ground::ASK.as_bytes())?;
         out.flush()
     }
 
-    /// The same as [`Self::next`], with what the terminal says of itself.
+    /// Like [`Self::next`], with the reported background.
     pub async fn hear(&mut self) -> Option<Heard> {
         let events = self.next().await?;
         let (events, ground) = self.listener.hear(events);
         Some(Heard { events, ground })
     }
 
-    /// The events that are there, once there are any; `None` when nobody sits
-    /// there any more.
+    /// Waits for events; `None` when the terminal is closed.
     pub async fn next(&mut self) -> Option<Vec<Event>> {
         let events = self.events.as_mut()?;
         poll_fn(|context| {
@@ -87,9 +85,9 @@ impl Raw {
         .await
     }
 
-    /// Leaves the terminal to somebody else for a while.
+    /// Lends the terminal to another program.
     pub fn lend<T>(&mut self, borrower: impl FnOnce() -> T) -> io::Result<T> {
-        // Its thread would read what the borrower is told.
+        // Its thread would read the other program's input.
         self.events = None;
         end();
         let done = borrower();
@@ -100,12 +98,12 @@ impl Raw {
     }
 }
 
-/// The whole terminal, empty; what it showed before comes back once it is dropped.
+/// The alternate screen; dropping it restores the terminal.
 #[derive(Debug)]
 pub struct AlternateScreen(());
 
 impl AlternateScreen {
-    /// Takes it.
+    /// Enters it.
     pub fn begin() -> io::Result<Self> {
         execute!(io::stdout(), EnterAlternateScreen)?;
         let page = Self(());
@@ -113,7 +111,7 @@ impl AlternateScreen {
         Ok(page)
     }
 
-    /// Makes it empty, with the cursor at its beginning, as after a change of its size.
+    /// Clears it, as after a resize.
     pub fn clear(&self) -> io::Result<()> {
         use crossterm::{cursor::MoveTo, terminal::Clear, terminal::ClearType};
         execute!(io::stdout(), Clear(ClearType::All), MoveTo(0, 0))
@@ -122,7 +120,7 @@ impl AlternateScreen {
 
 impl Drop for AlternateScreen {
     fn drop(&mut self) {
-        // A terminal that is gone shows nothing again.
+        // A closed terminal needs no restore.
         let _ = execute!(io::stdout(), LeaveAlternateScreen, crossterm::cursor::Show);
     }
 }
@@ -133,13 +131,13 @@ pub fn size() -> (usize, usize) {
     (usize::from(columns).max(16), usize::from(rows).max(6))
 }
 
-/// Whether colours and other styles are wanted.
+/// Whether styles are enabled.
 pub fn styles() -> bool {
     !is_dumb() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// The ground as far as it is known: `theme` may be `light`, `dark` or `plain`, else
-/// `COLORFGBG` tells it. The second is whether the terminal is to be asked.
+/// The background: `theme` is `light`, `dark` or `plain`, else `COLORFGBG` decides. The
+/// second value is whether to ask the terminal.
 pub fn ground(theme: &str) -> (Ground, bool) {
     match theme {
         "light" => (Ground::Light, false),
@@ -153,22 +151,19 @@ pub fn ground(theme: &str) -> (Ground, bool) {
     }
 }
 
-/// Whether the terminal, by its name, shows an escape sequence as it is; one whose
-/// name is empty is taken for such. The other variables that speak of colours, `CI`
-/// among them, change nothing of that.
+/// Whether TERM names a terminal without escape sequences.
 fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb" || term.is_empty())
 }
 
-/// Lets every library in this process write without colours where the terminal
-/// is dumb. To be called first of all.
+/// Disables colours of all libraries on a dumb terminal. Call it first.
 pub fn settle_colors() {
     if is_dumb() {
         anstream::ColorChoice::Never.write_global();
     }
 }
 
-/// Whether there is nobody to draw for: no terminal on both sides, or one that
+/// Whether no screen can be drawn: input or output is not a terminal, or the terminal
 /// cannot move its cursor.
 pub fn is_plain() -> bool {
     let unnamed = std::env::var_os("TERM").is_none();
@@ -176,7 +171,7 @@ pub fn is_plain() -> bool {
 }
 
 fn end() {
-    // A terminal that is gone needs no putting back.
+    // A closed terminal needs no restore.
     let _ = execute!(io::stdout(), DisableBracketedPaste);
     let _ = terminal::disable_raw_mode();
 }

@@ -7,7 +7,7 @@ fn write(folder: &Path, text: &str) {
 }
 
 #[test]
-fn a_check_looks_at_one_skill_or_at_all_below() {
+fn check_takes_one_skill_or_a_folder() {
     let temp = tempfile::tempdir().unwrap();
     let root = fs::canonicalize(temp.path()).unwrap();
     write(
@@ -43,7 +43,7 @@ fn a_check_looks_at_one_skill_or_at_all_below() {
 }
 
 #[test]
-fn lenient_faults_and_bad_files_fail_a_check_and_advice_does_not() {
+fn faults_fail_a_check_and_advice_does_not() {
     let temp = tempfile::tempdir().unwrap();
     let folder = temp.path().join("a");
     write(&folder, "---\nname: a\ndescription: d\n---\n");
@@ -61,7 +61,7 @@ fn lenient_faults_and_bad_files_fail_a_check_and_advice_does_not() {
 }
 
 #[test]
-fn nothing_to_check_is_a_finding_and_no_folder_an_error() {
+fn empty_folder_is_a_finding() {
     let temp = tempfile::tempdir().unwrap();
     let report = check(temp.path()).unwrap();
     assert!(!report.passed());

@@ -14,7 +14,7 @@ fn sparse(path: &Path, len: u64) {
 }
 
 #[test]
-fn only_regular_files_within_the_folder_and_the_limit_are_read() {
+fn only_regular_inner_files_are_read() {
     let (temp, root) = folder();
     fs::write(root.join("plain"), "text").unwrap();
     fs::write(temp.path().join("secret"), "secret").unwrap();
@@ -49,7 +49,7 @@ fn only_regular_files_within_the_folder_and_the_limit_are_read() {
 }
 
 #[test]
-fn a_path_judged_before_is_not_opened_through_a_link_put_there_since() {
+fn checked_path_is_not_opened_through_a_later_link() {
     let (temp, root) = folder();
     fs::create_dir(temp.path().join("elsewhere")).unwrap();
     fs::write(temp.path().join("elsewhere/file"), "secret").unwrap();
@@ -64,7 +64,7 @@ fn a_path_judged_before_is_not_opened_through_a_link_put_there_since() {
 }
 
 #[test]
-fn a_tree_lists_files_in_order_and_names_what_it_leaves() {
+fn tree_lists_files_and_skipped_ones() {
     let (temp, root) = folder();
     fs::write(temp.path().join("secret"), "secret").unwrap();
     for path in ["b/z.md", "b.md", "a/é.md", ".hidden/x", ".dot"] {
@@ -99,7 +99,7 @@ fn a_tree_lists_files_in_order_and_names_what_it_leaves() {
 }
 
 #[test]
-fn a_tree_is_bounded_in_depth_files_and_bytes() {
+fn tree_is_bounded_in_depth_files_and_bytes() {
     let (_temp, root) = folder();
     fs::create_dir_all(root.join("1/2/3/4/5/6/7/8/9")).unwrap();
     fs::write(root.join("1/2/3/4/5/6/7/8/9/x"), "x").unwrap();

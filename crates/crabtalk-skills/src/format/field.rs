@@ -1,4 +1,4 @@
-//! The fields of a frontmatter, judged one by one.
+//! The fields of a frontmatter.
 
 use super::Document;
 use crate::finding::{Finding, Level, Trouble};
@@ -12,13 +12,13 @@ const MAX_DESCRIPTION: usize = 1024;
 /// Longest compatibility, in characters, by the format.
 const MAX_COMPATIBILITY: usize = 500;
 
-/// How much of a body's first line stands in for a missing description.
+/// Characters of the body's first line that replace a missing description.
 const MAX_BORROWED: usize = 200;
 
 /// The fields of the format.
 const KNOWN: &str = "name, description, license, compatibility, metadata and allowed-tools";
 
-/// Collects what is wrong with one file.
+/// Collects the findings of one file.
 pub(super) struct Judge<'a> {
     file: &'a Path,
     /// Lines of the file before the YAML.
@@ -35,7 +35,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Notes something about a line of the file, or the file.
+    /// Adds a finding about a line of the file, or the file.
     pub(super) fn say(
         &mut self,
         level: Level,
@@ -48,7 +48,7 @@ impl<'a> Judge<'a> {
             .push(Finding::new(level, self.file, line, trouble));
     }
 
-    /// Notes something about a line of the frontmatter.
+    /// Adds a finding about a line of the frontmatter.
     pub(super) fn say_in_front(
         &mut self,
         level: Level,
@@ -97,7 +97,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// What a skill must have; the body's first line stands in for a
+    /// Checks the required fields; the body's first line replaces a missing
     /// description.
     pub(super) fn required(&mut self, document: &mut Document) {
         if document.name.is_none() {
@@ -143,7 +143,7 @@ impl<'a> Judge<'a> {
         Some(text)
     }
 
-    /// A field's text; numbers and the like are taken as such, with a finding.
+    /// A field's text; other scalars are accepted with a finding.
     fn text(&mut self, field: Field) -> Option<String> {
         let (key, line) = (field.key, field.at.line);
         let text = match (field.node.value.scalar(), field.node.value) {

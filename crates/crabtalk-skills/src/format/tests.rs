@@ -5,7 +5,6 @@ fn read(text: &str) -> Result<(Document, Vec<Finding>), Finding> {
     parse(text.as_bytes(), Path::new("SKILL.md"))
 }
 
-/// The findings as `level line what`, cut to the part that was asked for.
 fn findings(text: &str) -> Vec<String> {
     let all = match read(text) {
         Ok((_, findings)) => findings,
@@ -31,7 +30,7 @@ Do it.
 ";
 
 #[test]
-fn a_whole_file_is_read() {
+fn complete_file_is_read() {
     let (document, findings) = read(GOOD).unwrap();
     assert_eq!(findings, []);
     let metadata = [("author", "me"), ("version", "1.0")];
@@ -51,7 +50,7 @@ fn a_whole_file_is_read() {
 }
 
 #[test]
-fn byte_order_mark_line_ends_and_spaces_after_fences_do_not_matter() {
+fn bom_line_ends_and_trailing_spaces_are_ignored() {
     let expected = read(GOOD).unwrap();
     for text in [
         format!("\u{feff}{GOOD}"),
@@ -65,7 +64,7 @@ fn byte_order_mark_line_ends_and_spaces_after_fences_do_not_matter() {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_its_line_and_loads() {
+fn faults_are_reported_with_line_and_loaded() {
     let long = "x".repeat(1025);
     let wide = "数".repeat(1024);
     let compatibility = "y".repeat(501);
@@ -152,7 +151,7 @@ fn values_that_lack_quotes_are_understood() {
 }
 
 #[test]
-fn the_ways_to_write_a_text_are_all_read() {
+fn all_text_styles_are_read() {
     for (value, wanted) in [
         (">-\n  two\n  lines", "two lines"),
         ("|\n  two\n  lines", "two\nlines"),
@@ -170,7 +169,7 @@ fn the_ways_to_write_a_text_are_all_read() {
 }
 
 #[test]
-fn a_missing_description_is_borrowed_from_the_body_or_refused() {
+fn missing_description_is_taken_from_the_body() {
     let (document, _) = read("# Check feeds\n\nDo it.").unwrap();
     assert_eq!(document.description.as_deref(), Some("Check feeds"));
     assert_eq!(document.body, "# Check feeds\n\nDo it.");
@@ -188,7 +187,7 @@ fn a_missing_description_is_borrowed_from_the_body_or_refused() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_by_name() {
+fn invalid_frontmatter_is_refused() {
     let bomb = {
         let mut text = String::from("---\na0: &a0 [x, x, x, x, x, x, x, x, x]\n");
         for n in 1..12 {

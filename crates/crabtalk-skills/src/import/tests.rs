@@ -49,15 +49,15 @@ impl Disk {
     }
 }
 
-/// A folder in which nobody makes anything, whoever asks.
+/// A folder in which even root cannot create files.
 const UNWRITABLE: &str = "/proc/self/fdinfo";
 
 #[test]
-fn a_copy_that_the_system_refuses_is_told_from_one_that_was_not_wanted() {
+fn refused_copy_is_reported_as_failed() {
     let disk = disk(&["a"]);
     let failed = |report: ImportReport| report.skipped[0].failed;
     assert!(disk.import(false).skipped.is_empty());
-    assert!(!failed(disk.import(false)), "it is there already");
+    assert!(!failed(disk.import(false)), "it exists");
     fs::remove_dir_all(&disk.to).unwrap();
     symlink(UNWRITABLE, &disk.to).unwrap();
     let report = disk.import(false);
@@ -101,16 +101,15 @@ fn skills_are_copied_with_their_files() {
             .is_file()
     );
     assert!(!disk.to.join("a/.git").exists());
-    // A copy: what happens there later does not reach here.
     write(&a, "changed");
     assert_eq!(disk.body("a"), "new");
 }
 
 #[test]
-fn what_is_there_stays_unless_told() {
+fn existing_skills_are_replaced_on_request_only() {
     let disk = disk(&["a", "b", "c"]);
     write(&disk.to.join("A"), "mine");
-    write(&disk.to.join("group/b"), "mine");
+    write(&disk.to.join("b"), "mine");
     fs::create_dir(disk.to.join("c")).unwrap();
     fs::create_dir(disk.to.join("c/inner")).unwrap();
     let report = disk.import(false);
@@ -120,13 +119,10 @@ fn what_is_there_stays_unless_told() {
     };
     let left = reasons(&report);
     assert!(left[0].contains("there is `a` already in"), "{left:?}");
-    assert!(
-        left[1].contains("group/b, which is not replaced"),
-        "{left:?}"
-    );
+    assert!(left[1].contains("there is `b` already in"), "{left:?}");
     assert!(left[2].contains("c, which is not replaced"), "{left:?}");
     assert_eq!(
-        (disk.body("A"), disk.body("group/b")),
+        (disk.body("A"), disk.body("b")),
         ("mine".into(), "mine".into())
     );
 
@@ -136,18 +132,18 @@ fn what_is_there_stays_unless_told() {
         .iter()
         .map(|c| (&*c.name, c.replaced))
         .collect();
-    assert_eq!(copied, [("a", true)]);
-    assert_eq!(reasons(&report), left[1..]);
-    assert_eq!(disk.names(), ["a", "c", "group"]);
+    assert_eq!(copied, [("a", true), ("b", true)]);
+    assert_eq!(reasons(&report), left[2..]);
+    assert_eq!(disk.names(), ["a", "b", "c"]);
     assert_eq!(
-        (disk.body("a"), disk.body("group/b")),
-        ("new".into(), "mine".into())
+        (disk.body("a"), disk.body("b")),
+        ("new".into(), "new".into())
     );
     assert!(disk.to.join("c/inner").exists());
 }
 
 #[test]
-fn a_skill_with_anything_foul_is_left_and_the_others_come() {
+fn invalid_skills_are_skipped() {
     let disk = disk(&["good", "huge", "leaves", "bad"]);
     fs::File::create(disk.from.join("huge/data"))
         .unwrap()
@@ -177,7 +173,7 @@ fn a_skill_with_anything_foul_is_left_and_the_others_come() {
 }
 
 #[test]
-fn wrong_skills_come_with_warnings_under_a_name_that_works() {
+fn faulty_skills_are_copied_with_warnings() {
     let disk = disk(&[]);
     write(&disk.from.join("My Skill"), "x");
     let text = "---\nname: my-skill\ndescription: Use: it\nversion: 1\n---\nx";
@@ -189,7 +185,7 @@ fn wrong_skills_come_with_warnings_under_a_name_that_works() {
 }
 
 #[test]
-fn one_skill_or_the_same_folder_or_two_of_a_name() {
+fn single_skill_same_folder_and_duplicates() {
     let disk = disk(&["a", "a/inner", "x/A"]);
     let report = import(&disk.from.join("a"), &disk.to, false).unwrap();
     assert_eq!(report.copied.len(), 1);
@@ -205,6 +201,6 @@ fn one_skill_or_the_same_folder_or_two_of_a_name() {
     );
     let report = import(&disk.to, &disk.to, true).unwrap();
     assert_eq!(report.copied, []);
-    assert!(report.skipped[0].reason.contains("that skill already"));
+    assert!(report.skipped[0].reason.contains("the same folder"));
     assert!(import(&disk.from.join("missing"), &disk.to, false).is_err());
 }

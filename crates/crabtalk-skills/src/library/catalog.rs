@@ -1,4 +1,4 @@
-//! What lies on disk, before scope, and the cache that spares parsing it.
+//! The skills on disk, before scope, and the cache of parsed files.
 
 use crate::Error;
 use crate::finding::{Finding, Level, Trouble};
@@ -22,7 +22,7 @@ pub(super) const MAX_CACHED_ROOTS: usize = 64;
 /// goes to the comparison in whole seconds.
 pub(super) const SETTLED: Duration = Duration::from_secs(3);
 
-/// What was parsed, by root.
+/// Parsed skills by root.
 #[derive(Debug)]
 pub(super) struct Cache {
     pub(super) roots: Mutex<HashMap<PathBuf, Arc<Parsed>>>,
@@ -58,7 +58,7 @@ impl Cache {
     }
 }
 
-/// What was read below one root, by folder.
+/// The skills below one root, by folder.
 pub(super) type Parsed = HashMap<PathBuf, Cached>;
 
 #[derive(Debug, Clone)]
@@ -97,7 +97,7 @@ pub(super) struct Catalog {
     refused: Vec<(String, Vec<Finding>)>,
     pub(super) warnings: Vec<Finding>,
     pub(super) looked_at: Vec<PathBuf>,
-    /// Skills of a project that nobody has trusted, with its folder.
+    /// Skills of an untrusted project, with its folder.
     pub(super) untrusted: Vec<(String, PathBuf)>,
 }
 
@@ -113,7 +113,7 @@ impl Catalog {
             if folder == root {
                 let trouble = Trouble::new(
                     "a SKILL.md lies among the skills' folders",
-                    "move it into a folder of its own",
+                    "move it into a separate folder",
                 );
                 self.warnings
                     .push(Finding::new(Level::Refused, root, None, trouble));
@@ -186,7 +186,7 @@ impl Catalog {
         self.untrusted.extend(left);
     }
 
-    /// The skill of that name, fresh from disk. Refusals of scope come before
+    /// The skill with the name, read from disk. Refusals of scope come before
     /// anything is read.
     pub(super) fn exact(
         &self,
@@ -270,7 +270,7 @@ impl Catalog {
     }
 }
 
-/// What the cache keeps of a skill.
+/// The cached part of a skill.
 fn parse(folder: &Path, source: SkillSource) -> (Result<SkillSummary, ()>, Vec<Finding>) {
     match read(folder, source) {
         Ok(read) => {

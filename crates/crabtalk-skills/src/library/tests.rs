@@ -57,7 +57,7 @@ fn names(skills: &[SkillSummary]) -> Vec<&str> {
 const PROJECT: &str = "work/.crabtalk/skills";
 
 #[test]
-fn folders_count_in_order_and_the_first_of_a_name_wins() {
+fn first_skill_of_a_name_wins() {
     let disk = disk(&[
         ("home/b", "from home"),
         ("home/group/a", "nested"),
@@ -125,7 +125,7 @@ fn exact_names_ignore_case_and_are_read_fresh() {
 }
 
 #[test]
-fn a_list_is_right_after_every_edit() {
+fn list_reflects_every_edit() {
     let disk = disk(&[("home/a", "one"), ("home/b", "two")]);
     for settled in [Duration::ZERO, SETTLED] {
         let mut library = disk.library();
@@ -141,7 +141,7 @@ fn a_list_is_right_after_every_edit() {
 }
 
 #[test]
-fn a_change_within_the_same_instant_is_seen() {
+fn change_within_the_same_instant_is_seen() {
     let disk = disk(&[("home/a", "one")]);
     let library = disk.library();
     for description in ["two", "six", "ten", "one"] {
@@ -169,7 +169,7 @@ fn unchanged_files_are_not_parsed_again() {
 }
 
 #[test]
-fn a_piece_of_a_name_or_description_finds_names_first() {
+fn search_ranks_names_before_descriptions() {
     let disk = disk(&[
         ("home/a", "Reads FEEDS and Größen"),
         ("home/check-feeds", "Looks"),
@@ -186,7 +186,7 @@ fn a_piece_of_a_name_or_description_finds_names_first() {
     ] {
         match library.find(query, None, &all).unwrap() {
             Lookup::Matches(found) => assert_eq!(names(&found), wanted, "{query}"),
-            Lookup::Skill(_) => panic!("{query} is no name"),
+            Lookup::Skill(_) => panic!("{query} is not a name"),
         }
     }
     assert!(matches!(
@@ -237,7 +237,7 @@ fn scope_holds_for_every_way_in() {
 }
 
 #[test]
-fn a_slash_command_is_a_skill_or_plain_text() {
+fn slash_command_is_a_skill_or_plain_text() {
     let disk = disk(&[("home/feeds", "x"), (&format!("{PROJECT}/local"), "x")]);
     let library = disk.library();
     let cwd = disk.cwd();
@@ -279,7 +279,7 @@ fn a_slash_command_is_a_skill_or_plain_text() {
 }
 
 #[test]
-fn refused_skills_are_named_and_free_their_name() {
+fn refused_skill_frees_its_name() {
     let disk = disk(&[("home/a", "x"), ("external/a", "works"), ("home/b", "x")]);
     for name in ["a", "b"] {
         let manifest = disk.root.join("home").join(name).join("SKILL.md");
@@ -304,7 +304,7 @@ fn refused_skills_are_named_and_free_their_name() {
 }
 
 #[test]
-fn a_project_folder_that_leads_out_is_refused() {
+fn project_folder_outside_of_the_cwd_is_refused() {
     let disk = disk(&[("elsewhere/evil", "x"), ("work/own/good", "x")]);
     let library = disk.library();
     fs::create_dir(disk.cwd().join(".crabtalk")).unwrap();
@@ -323,7 +323,7 @@ fn a_project_folder_that_leads_out_is_refused() {
 }
 
 #[test]
-fn a_manifest_among_the_folders_is_no_skill() {
+fn manifest_in_the_root_is_refused() {
     let disk = disk(&[("home", "x"), ("home/a", "x")]);
     let listing = disk.library().list(None, &all);
     assert_eq!(names(&listing.skills), ["a"]);
@@ -335,7 +335,7 @@ fn a_manifest_among_the_folders_is_no_skill() {
 }
 
 #[test]
-fn a_project_that_is_also_a_configured_folder_counts_once() {
+fn configured_project_folder_counts_once() {
     let disk = disk(&[("home/a", "x")]);
     fs::create_dir_all(disk.cwd()).unwrap();
     let library = Library::new(vec![Folder {
@@ -350,7 +350,7 @@ fn a_project_that_is_also_a_configured_folder_counts_once() {
 }
 
 #[test]
-fn the_cache_is_bounded() {
+fn cache_is_bounded() {
     let disk = disk(&[]);
     let library = disk.library();
     for n in 0..2 * MAX_CACHED_ROOTS {

@@ -19,7 +19,7 @@ fn found(root: &Path) -> Vec<String> {
 }
 
 #[test]
-fn skills_are_found_by_their_folders_the_nearest_first() {
+fn nearest_skills_are_found_first() {
     let (_temp, root) = tree(&[
         "category/deep/nested",
         "z",
@@ -47,7 +47,7 @@ fn skills_are_found_by_their_folders_the_nearest_first() {
 }
 
 #[test]
-fn links_out_are_named_and_links_within_are_passed_over() {
+fn links_out_of_the_root_are_reported() {
     let (temp, root) = tree(&["a"]);
     fs::create_dir(temp.path().join("outside")).unwrap();
     fs::write(temp.path().join("outside/SKILL.md"), "").unwrap();
@@ -67,7 +67,7 @@ fn links_out_are_named_and_links_within_are_passed_over() {
 }
 
 #[test]
-fn depth_and_folders_are_bounded_and_it_is_said() {
+fn exceeded_bounds_are_reported() {
     let (_temp, root) = tree(&["1/2/3/4/5/6", "1/2/3/4/5/b/7"]);
     let scanned = scan(&root);
     assert_eq!(found(&root), ["1/2/3/4/5/6"]);

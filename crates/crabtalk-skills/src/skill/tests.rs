@@ -12,7 +12,7 @@ fn skill(name: &str, text: &str) -> (tempfile::TempDir, PathBuf) {
 const TEXT: &str = "---\nname: feeds\ndescription: Checks feeds.\n---\nDo it.\n";
 
 #[test]
-fn a_skill_brings_its_files() {
+fn skill_lists_its_files() {
     let (_temp, folder) = skill("feeds", TEXT);
     for path in [
         "scripts/run.sh",
@@ -39,7 +39,7 @@ fn a_skill_brings_its_files() {
 }
 
 #[test]
-fn bundled_files_that_leave_or_are_huge_are_named_and_left() {
+fn linked_or_huge_files_are_skipped() {
     let (temp, folder) = skill("feeds", TEXT);
     fs::write(temp.path().join("secret"), "s").unwrap();
     symlink("../secret", folder.join("notes.md")).unwrap();
@@ -62,7 +62,7 @@ fn bundled_files_that_leave_or_are_huge_are_named_and_left() {
 }
 
 #[test]
-fn the_folder_names_the_skill() {
+fn folder_names_the_skill() {
     for (folder, stated, name, warning) in [
         ("feeds", "name: feeds\n", Some("feeds"), ""),
         (
@@ -105,7 +105,7 @@ fn the_folder_names_the_skill() {
 }
 
 #[test]
-fn a_manifest_that_leaves_or_is_huge_is_refused_by_name() {
+fn linked_or_huge_manifest_is_refused() {
     let (temp, folder) = skill("feeds", TEXT);
     let manifest = folder.join(MANIFEST);
     let refused = |part: &str| {
@@ -138,7 +138,7 @@ fn a_manifest_that_leaves_or_is_huge_is_refused_by_name() {
 }
 
 #[test]
-fn a_lower_case_manifest_is_understood() {
+fn lower_case_manifest_is_understood() {
     let (_temp, folder) = skill("feeds", TEXT);
     fs::rename(folder.join(MANIFEST), folder.join(LOWER_MANIFEST)).unwrap();
     let skill = load(&folder, SkillSource::Home).unwrap();
@@ -152,7 +152,7 @@ fn a_lower_case_manifest_is_understood() {
 }
 
 #[test]
-fn there_is_nothing_without_a_manifest() {
+fn folder_without_manifest_is_not_a_skill() {
     let (_temp, folder) = skill("feeds", TEXT);
     fs::remove_file(folder.join(MANIFEST)).unwrap();
     let error = load(&folder, SkillSource::Home).unwrap_err().to_string();

@@ -12,7 +12,7 @@ fn fuzz_skill_files() {
         let Ok((skill, findings)) = parse(bytes, Path::new("SKILL.md")) else {
             return;
         };
-        // What is no UTF-8 takes three bytes for one.
+        // Invalid UTF-8 grows from one byte to three.
         assert!(skill.body.len() <= 3 * bytes.len());
         assert!(findings.len() <= 1_000, "{} findings", findings.len());
     });

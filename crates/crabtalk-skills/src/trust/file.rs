@@ -22,26 +22,26 @@ const MAX_ENTRIES: usize = 2_000;
 pub struct TrustedFolder {
     /// The folder, canonical.
     pub path: PathBuf,
-    /// When, as it was passed in (RFC 3339).
+    /// The time of trust (RFC 3339).
     pub at: String,
     /// The sender who trusted it.
     pub by: String,
 }
 
-/// A skill that an owner has trusted, as it was then (SKILL-2).
+/// A skill that an owner trusted, by content (SKILL-2).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustedSkill {
     /// Its folder, canonical.
     pub path: PathBuf,
     /// The hash of its content.
     pub sha256: String,
-    /// When, as it was passed in (RFC 3339).
+    /// The time of trust (RFC 3339).
     pub at: String,
     /// The sender who trusted it.
     pub by: String,
 }
 
-/// What the file says.
+/// The content of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Trust {
     /// `[[folder]]`
@@ -69,7 +69,7 @@ impl Offer {
         let skill = crate::load(&path, crate::SkillSource::Home)?;
         let sha256 = content_hash(&path)?;
         if sha256 != before {
-            let error = io::Error::other("it changes while it is looked at");
+            let error = io::Error::other("it changes while it is checked");
             return Err(Error::io("trust", &path, error));
         }
         let grants = grants(&skill.allowed_tools, &path, &skill.files.paths);
@@ -89,13 +89,13 @@ impl Trust {
             .is_ok_and(|real| self.folders.iter().any(|f| f.path == real))
     }
 
-    /// Whether this folder or one above it is trusted: whoever vouches for a
+    /// Whether this folder or one above it is trusted: trust in a
     /// folder speaks for what is in it.
     pub fn reaches(&self, folder: &Path) -> bool {
         folder.ancestors().any(|above| self.trusts_folder(above))
     }
 
-    /// The entry of the skill in a folder, whatever its content is now.
+    /// The entry of the skill in a folder, for any content.
     pub fn skill(&self, folder: &Path) -> Option<&TrustedSkill> {
         let real = folder.canonicalize().ok()?;
         self.skills.iter().find(|skill| skill.path == real)
@@ -119,7 +119,7 @@ impl TrustFile {
         Self { path: path.into() }
     }
 
-    /// What it says now.
+    /// The present content.
     pub fn load(&self) -> Result<Trust, Error> {
         self.trust_of(&self.document()?)
     }
@@ -142,7 +142,7 @@ impl TrustFile {
         })
     }
 
-    /// Trusts a skill as it was looked at; an entry it had is replaced.
+    /// Trusts a skill by its checked content, replacing an earlier entry.
     pub fn add_skill(&self, offer: Offer, at: &str, by: &str) -> Result<TrustedSkill, Error> {
         let Offer { path, sha256, .. } = offer;
         let mut table = Table::new();

@@ -16,7 +16,7 @@ fn home() -> (tempfile::TempDir, PathBuf, TrustFile) {
     (temp, skill, file)
 }
 
-/// Trusts a skill as it is now.
+/// Trusts the present content of a skill.
 fn trust(file: &TrustFile, folder: &Path, at: &str, by: &str) -> Result<TrustedSkill, Error> {
     file.add_skill(Offer::of(folder)?, at, by)
 }
@@ -28,7 +28,7 @@ fn preapproved(file: &TrustFile, folder: &Path, source: SkillSource) -> Vec<Stri
 }
 
 #[test]
-fn the_hash_is_over_sorted_path_length_and_bytes() {
+fn hash_is_over_sorted_path_length_and_bytes() {
     use sha2::{Digest, Sha256};
     let (_temp, skill, _) = home();
     let mut bytes = Vec::new();
@@ -75,7 +75,7 @@ fn any_change_changes_the_hash() {
 }
 
 #[test]
-fn what_cannot_be_hashed_whole_is_refused() {
+fn incomplete_hash_is_refused() {
     for (target, part) in [
         ("/etc/passwd", "leaves"),
         ("scripts", "to a folder"),
@@ -90,7 +90,7 @@ fn what_cannot_be_hashed_whole_is_refused() {
 }
 
 #[test]
-fn preapproval_needs_the_home_the_hash_and_nothing_less() {
+fn preapproval_needs_home_and_hash() {
     let (_temp, skill, file) = home();
     let rules = ["bash(git)", "bash(git *)", "read"];
     let none: [&str; 0] = [];
@@ -108,7 +108,7 @@ fn preapproval_needs_the_home_the_hash_and_nothing_less() {
     fs::write(skill.join("scripts/run.sh"), "echo").unwrap();
     assert_eq!(preapproved(&file, &skill, SkillSource::Home), rules);
 
-    // Trusted as it is now, yet what was loaded said something else.
+    // The present content is trusted, but not the loaded one.
     fs::write(skill.join("SKILL.md"), TEXT.replace("Read", "Write")).unwrap();
     trust(&file, &skill, "t", "user").unwrap();
     assert!(file.load().unwrap().preapproved(&loaded).is_empty());
@@ -119,7 +119,7 @@ fn preapproval_needs_the_home_the_hash_and_nothing_less() {
 }
 
 #[test]
-fn a_copy_of_a_trusted_skill_is_not_trusted() {
+fn copy_of_a_trusted_skill_is_not_trusted() {
     let (temp, skill, file) = home();
     trust(&file, &skill, "t", "user").unwrap();
     let copy = temp.path().join("s");
@@ -164,7 +164,7 @@ fn each_section_is_changed_without_the_other() {
 }
 
 #[test]
-fn the_file_is_private_and_replaced_whole() {
+fn file_is_private_and_replaced_whole() {
     let (temp, skill, file) = home();
     trust(&file, &skill, "t", "me").unwrap();
     let path = temp.path().join("state/trust.toml");
@@ -179,7 +179,7 @@ fn the_file_is_private_and_replaced_whole() {
 }
 
 #[test]
-fn a_broken_file_trusts_nothing_and_stays() {
+fn invalid_trust_file_trusts_nothing() {
     let (temp, skill, file) = home();
     let path = temp.path().join("state/trust.toml");
     fs::create_dir(temp.path().join("state")).unwrap();
@@ -218,7 +218,7 @@ fn changes_at_once_are_all_kept() {
 }
 
 #[test]
-fn only_skills_and_folders_that_are_there_are_trusted() {
+fn missing_skills_cannot_be_trusted() {
     let (temp, _, file) = home();
     assert_eq!(file.load().unwrap(), Trust::default());
     assert!(file.add_folder(&temp.path().join("no"), "t", "me").is_err());

@@ -1,13 +1,12 @@
-//! Keeps the beginning and the end of a command's output in memory, and the
-//! whole of it in a file once it is more than that.
+//! Captures a command's output: its beginning and end in memory, and the whole
+//! in a file once it is longer.
 //!
-//! Invariants: memory is bounded whatever comes; the file too, and one that
-//! could not be completed is no more.
+//! Invariants: memory and file are bounded; a file that cannot be completed is
+//! removed.
 
 use super::Tail;
-use super::shelf::{Output, Shelves};
+use super::shelf::Shelves;
 use std::collections::VecDeque;
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::fs::File;
@@ -42,10 +41,8 @@ enum Kept {
     InMemory,
     File {
         file: File,
-        output: Output,
+        path: PathBuf,
         written: u64,
-        /// Bytes that it may come to have by now.
-        room: u64,
     },
     /// It could not be kept whole.
     Lost { why: String },
@@ -95,31 +92,25 @@ impl Capture {
     async fn write(&mut self, chunk: &[u8]) -> Result<(), String> {
         let Kept::File {
             file,
-            output,
+            path,
             written,
-            room,
         } = &mut self.file
         else {
             return Ok(());
         };
         let left = usize::try_from(MAX_FILE_BYTES - *written).unwrap_or(usize::MAX);
         let part = &chunk[..chunk.len().min(left)];
-        let bytes = *written + part.len() as u64;
-        if bytes > *room {
-            *room = grow(&self.shelf.shelves, output, bytes).await?;
-        }
         let kept = file.write_all(part).await;
-        kept.map_err(|e| format!("{}: {e}", output.path.display()))?;
-        *written = bytes;
+        kept.map_err(|e| format!("{}: {e}", path.display()))?;
+        *written += part.len() as u64;
         Ok(())
     }
 
     /// Gives up keeping the whole, and the half that is on disk.
     async fn lose(&mut self, why: String) {
-        if let Kept::File { output, .. } = std::mem::replace(&mut self.file, Kept::Lost { why }) {
-            let shelves = Arc::clone(&self.shelf.shelves);
-            // It ends only with the runtime, when nobody is left to tell.
-            let _ = tokio::task::spawn_blocking(move || shelves.discard(&output)).await;
+        if let Kept::File { path, .. } = std::mem::replace(&mut self.file, Kept::Lost { why }) {
+            // The error that is reported is the first one.
+            let _ = tokio::fs::remove_file(path).await;
         }
     }
 
@@ -134,13 +125,12 @@ impl Capture {
             prefix,
         } = self.shelf.clone();
         let made = tokio::task::spawn_blocking(move || shelves.start(&folder, &prefix)).await;
-        match made.unwrap_or_else(|e| Err(io::Error::other(e))) {
-            Ok((file, output)) => {
+        match made.unwrap_or_else(|e| Err(e.to_string())) {
+            Ok((file, path)) => {
                 self.file = Kept::File {
                     file: File::from_std(file),
-                    output,
+                    path,
                     written: 0,
-                    room: 0,
                 };
                 let tail: Vec<u8> = self.tail.iter().copied().collect();
                 for part in [self.head.clone(), tail] {
@@ -149,26 +139,20 @@ impl Capture {
                     }
                 }
             }
-            Err(e) => {
-                let why = format!("{}: {e}", self.shelf.folder.display());
-                self.file = Kept::Lost { why };
-            }
+            Err(why) => self.file = Kept::Lost { why },
         }
     }
 
     /// What a model reads of it.
     pub(super) async fn finish(mut self) -> String {
-        if let Kept::File { file, output, .. } = &mut self.file
+        if let Kept::File { file, path, .. } = &mut self.file
             && let Err(e) = file.flush().await
         {
-            let why = format!("{}: {e}", output.path.display());
+            let why = format!("{}: {e}", path.display());
             self.lose(why).await;
         }
-        if let Kept::File {
-            output, written, ..
-        } = &self.file
-        {
-            self.shelf.shelves.finish(output, *written);
+        if let Kept::File { written, .. } = &self.file {
+            self.shelf.shelves.finish(*written);
         }
         let tail: Vec<u8> = std::mem::take(&mut self.tail).into();
         if self.total <= self.cap() {
@@ -177,18 +161,11 @@ impl Capture {
         }
         let hidden = self.total - self.head.len() as u64 - tail.len() as u64;
         let whole = match &self.file {
-            Kept::File {
-                output, written, ..
-            } if *written < self.total => {
-                format!(
-                    "the first {} MiB are in {}",
-                    MAX_FILE_BYTES >> 20,
-                    output.path.display()
-                )
+            Kept::File { path, written, .. } if *written < self.total => {
+                let mib = MAX_FILE_BYTES >> 20;
+                format!("the first {mib} MiB are in {}", path.display())
             }
-            Kept::File { output, .. } => {
-                format!("the whole output is in {}", output.path.display())
-            }
+            Kept::File { path, .. } => format!("the whole output is in {}", path.display()),
             Kept::Lost { why } => format!("the whole output could not be kept: {why}"),
             Kept::InMemory => unreachable!("output above the cap has left memory"),
         };
@@ -228,18 +205,6 @@ fn without_cut_start(bytes: &[u8]) -> &[u8] {
         .take_while(|b| (0x80..0xc0).contains(*b))
         .count();
     &bytes[start..]
-}
-
-/// Takes room for an output; returns how much it has.
-async fn grow(shelves: &Arc<Shelves>, output: &mut Output, bytes: u64) -> Result<u64, String> {
-    let shelves = Arc::clone(shelves);
-    let mut taken = output.clone();
-    let grown = tokio::task::spawn_blocking(move || {
-        shelves.grow(&mut taken, bytes)?;
-        Ok::<_, String>(taken)
-    });
-    *output = grown.await.map_err(|e| e.to_string())??;
-    Ok(output.room())
 }
 
 #[cfg(test)]
@@ -304,23 +269,5 @@ mod tests {
         let mut capture = Capture::new(4, shelf);
         capture.take(b"abcdefgh").await;
         assert!(capture.finish().await.contains("could not be kept"));
-    }
-
-    #[tokio::test]
-    async fn a_file_that_cannot_be_completed_is_removed() {
-        let dir = tempfile::tempdir().expect("creates");
-        let shelf = Shelf {
-            shelves: Arc::new(Shelves::with_limits(dir.path().into(), 2 << 20, 0)),
-            folder: dir.path().join("a"),
-            prefix: "bash-".into(),
-        };
-        let mut capture = Capture::new(8, shelf);
-        for _ in 0..5 {
-            capture.take(&[b'x'; 1 << 19]).await;
-        }
-        let text = capture.finish().await;
-        assert!(text.contains("could not be kept"), "{text}");
-        let files = std::fs::read_dir(dir.path().join("a")).expect("listed");
-        assert_eq!(files.count(), 0);
     }
 }

@@ -6,7 +6,7 @@
 
 use crate::files::open_folder;
 use crabtalk_guardian::Spot;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// A working folder, held open.
@@ -36,11 +36,6 @@ impl Workplace {
     /// What a child of this process takes for its working folder: where the
     /// kernel can, the one that is held, whatever its name leads to by now.
     pub(crate) fn as_folder(&self) -> PathBuf {
-        if cfg!(target_os = "linux") {
-            use std::os::fd::AsRawFd;
-            format!("/proc/self/fd/{}", self.folder.as_raw_fd()).into()
-        } else {
-            self.spot.path.clone()
-        }
+        format!("/proc/self/fd/{}", self.folder.as_raw_fd()).into()
     }
 }

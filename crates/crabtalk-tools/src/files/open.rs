@@ -16,13 +16,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path};
 
 /// A folder as a mere place: needs no right to list it.
-#[cfg(target_os = "linux")]
 const PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-#[cfg(not(target_os = "linux"))]
-const PLACE: OFlags = OFlags::RDONLY
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::CLOEXEC);
-
 /// Opening must neither follow a link nor wait for a pipe's other end nor
 /// make a terminal the controlling one.
 const FILE: OFlags = OFlags::NOFOLLOW
@@ -253,16 +247,9 @@ impl<'a> Spot<'a> {
     }
 
     /// Renames and replaces nothing.
-    #[cfg(any(target_os = "linux", target_vendor = "apple"))]
     fn put_new(&self, temporary: &str) -> Result<(), Errno> {
         let flags = rustix::fs::RenameFlags::NOREPLACE;
         rustix::fs::renameat_with(&self.folder, temporary, &self.folder, self.name, flags)
-    }
-
-    /// Nothing here renames so.
-    #[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
-    fn put_new(&self, _: &str) -> Result<(), Errno> {
-        Err(Errno::NOSYS)
     }
 
     fn create_temporary(&self, is_new: bool) -> Result<(String, File), Error> {

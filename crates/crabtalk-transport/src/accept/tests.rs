@@ -76,7 +76,7 @@ async fn connections_are_served_side_by_side() {
 }
 
 #[tokio::test]
-async fn beyond_the_limit_a_connection_is_told_and_closed() {
+async fn connection_beyond_the_limit_gets_429() {
     let fixture = Fixture::new(Limits {
         connections: 2,
         ..Limits::default()
@@ -97,7 +97,7 @@ async fn beyond_the_limit_a_connection_is_told_and_closed() {
 }
 
 #[tokio::test]
-async fn a_refused_peer_is_told_why() {
+async fn refused_peer_gets_the_reason() {
     let fixture = Fixture::with(Limits::default(), |()| Err(Status::forbidden("not you")));
     let mut client = fixture.connect().await;
     assert_eq!(next(&mut client).await, "403: not you");
@@ -105,7 +105,7 @@ async fn a_refused_peer_is_told_why() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn accept_errors_slow_down_and_pass() {
+async fn accept_errors_back_off() {
     let fixture = Fixture::new(Limits::default());
     let began = tokio::time::Instant::now();
     for _ in 0..5 {
@@ -121,7 +121,7 @@ async fn accept_errors_slow_down_and_pass() {
 }
 
 #[tokio::test]
-async fn a_panic_costs_its_connection_only() {
+async fn panic_closes_only_its_connection() {
     let fixture = Fixture::new(Limits::default());
     let mut client = fixture.connect().await;
     write(&mut client, &frames([ReloadMsg {}.into()])).await;
@@ -160,7 +160,7 @@ async fn shutdown_of_idle_connections_takes_no_time() {
 
 /// Two listeners, as of a socket and of a port, with one crowd.
 #[tokio::test(start_paused = true)]
-async fn listeners_share_the_places_that_they_were_given_together() {
+async fn listeners_share_the_limit() {
     let crowd = Crowd::new(Limits {
         connections: 2,
         ..Limits::default()

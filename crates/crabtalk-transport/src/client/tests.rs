@@ -53,7 +53,7 @@ async fn requests_and_streams_share_a_connection() {
 }
 
 #[tokio::test]
-async fn a_refusal_leaves_the_connection_usable() {
+async fn refusal_leaves_the_connection_usable() {
     let (mut client, _events, _running) = served();
     let error = client
         .get_config(GetConfig {})
@@ -64,7 +64,7 @@ async fn a_refusal_leaves_the_connection_usable() {
 }
 
 #[tokio::test]
-async fn a_reply_dropped_half_way_is_not_taken_for_the_next_answer() {
+async fn half_read_reply_is_not_the_next_answer() {
     let (mut client, events, _running) = served();
     events.send(chunk("a")).await.expect("open");
     {
@@ -76,7 +76,7 @@ async fn a_reply_dropped_half_way_is_not_taken_for_the_next_answer() {
 }
 
 #[tokio::test]
-async fn a_daemon_that_dies_is_a_closed_connection() {
+async fn dead_daemon_closes_the_connection() {
     let (mut client, server) = pair();
     drop(server);
     let error = client.ping(Ping {}).await.expect_err("gone");
@@ -100,7 +100,7 @@ async fn a_daemon_that_dies_is_a_closed_connection() {
 }
 
 #[tokio::test]
-async fn why_a_connection_was_refused_is_read_though_it_is_closed() {
+async fn refusal_is_read_from_a_closed_connection() {
     let (mut client, mut server) = pair();
     let refusal = ServerMessage::from(crabtalk_proto::Status::too_many("full"));
     let mut frame = bytes::BytesMut::new();
@@ -112,7 +112,7 @@ async fn why_a_connection_was_refused_is_read_though_it_is_closed() {
 }
 
 #[tokio::test]
-async fn a_request_above_the_limit_is_not_sent() {
+async fn request_above_the_limit_is_not_sent() {
     let (mut client, _events, _running) = served();
     let content = "x".repeat(codec::MAX_FRAME);
     let request = crabtalk_proto::SendMsg {

@@ -1,38 +1,36 @@
 //! Sends a reply as fast as its client reads.
 //!
-//! Invariants: a reply is pulled by [`WRITE_BUFFER`] bytes at most, and meanwhile
-//! [`READ_AHEAD`] bytes of the next request are read at most; a client that goes away drops
+//! Invariants: a reply is pulled by [`WRITE_BUFFER`] bytes at most, while at most
+//! [`READ_AHEAD`] bytes of the next request are read; a client that closes drops
 //! its reply at once.
 
 use super::{Connection, Ended};
-use crate::half::{Input, ReadHalf, poll_input};
+use crate::input::{Input, poll_input};
 use bytes::Buf;
 use crabtalk_proto::{
     Reply, ServerMessage, Status, StreamEnd, StreamEvent, TooLarge, code, codec, server_message,
     stream_event,
 };
 use futures_core::Stream;
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use tokio::io::AsyncWrite;
+use tokio::io::{AsyncRead, AsyncWrite};
 
-/// Bytes taken from a client while a reply of its earlier request still goes
-/// out: room for pipelined requests, no room for a flood.
+/// Bytes read ahead while a reply is sent: enough for pipelined requests, not for a flood.
 const READ_AHEAD: usize = 64 * 1024;
 
-/// Bytes of a reply that wait for their client: one write's worth. A single
-/// message may exceed it, and nothing is added before that one is out.
-pub(super) const WRITE_BUFFER: usize = 64 * 1024;
+/// Bytes of a reply in the buffer: one write. A single
+/// message may exceed it.
+const WRITE_BUFFER: usize = 64 * 1024;
 
-impl<R: ReadHalf, W: AsyncWrite + Unpin> Connection<R, W> {
-    /// Sends a reply to its end, or drops it when the client has gone.
+impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<R, W> {
+    /// Sends a reply to its end, or drops it when the client has closed.
     pub(super) async fn answer(&mut self, mut reply: Reply) -> Result<(), Ended> {
         let mut progress = Progress {
             done: false,
             yielded: false,
-            hangup: None,
         };
         poll_fn(|cx| self.poll_answer(&mut reply, &mut progress, cx)).await
     }
@@ -40,11 +38,10 @@ impl<R: ReadHalf, W: AsyncWrite + Unpin> Connection<R, W> {
     fn poll_answer(
         &mut self,
         reply: &mut Reply,
-        progress: &mut Progress<R::Hangup>,
+        progress: &mut Progress,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), Ended>> {
-        // First, so that a request whose client has left at once is begun all
-        // the same.
+        // First, so that a request is begun even if its client has already closed.
         self.fill(reply, &mut progress.done, cx);
         if self.poll_late(cx).is_ready() {
             return Poll::Ready(Err(Ended::Late));
@@ -53,7 +50,7 @@ impl<R: ReadHalf, W: AsyncWrite + Unpin> Connection<R, W> {
             *reply = Reply::Done;
             return Poll::Ready(Err(Ended::Cut(status)));
         }
-        if !progress.done && self.poll_gone(&mut progress.hangup, cx).is_ready() {
+        if !progress.done && self.poll_gone(cx).is_ready() {
             return Poll::Ready(Err(Ended::Gone));
         }
         loop {
@@ -63,8 +60,8 @@ impl<R: ReadHalf, W: AsyncWrite + Unpin> Connection<R, W> {
                 }
                 return Pin::new(&mut self.writer).poll_flush(cx).map_err(ended_by);
             }
-            // What feeds a reply hands over one piece at a time. Letting it run
-            // once more before the write makes one write of many pieces.
+            // The source of a reply yields one piece at a time. Letting it run
+            // once more before the write joins many pieces in one write.
             let full = self.output.len() >= WRITE_BUFFER;
             if !progress.yielded && !progress.done && !full {
                 progress.yielded = true;
@@ -85,7 +82,7 @@ impl<R: ReadHalf, W: AsyncWrite + Unpin> Connection<R, W> {
         }
     }
 
-    /// Encodes what is ready of a reply, as far as there is room.
+    /// Encodes the ready part of a reply, as far as there is room.
     fn fill(&mut self, reply: &mut Reply, done: &mut bool, cx: &mut Context<'_>) {
         while !*done && self.output.len() < WRITE_BUFFER {
             match Pin::new(&mut *reply).poll_next(cx) {
@@ -100,24 +97,22 @@ impl<R: ReadHalf, W: AsyncWrite + Unpin> Connection<R, W> {
                 Poll::Pending => return,
             }
             if *done {
-                // Whatever the reply holds ends here, not when its last byte
-                // has been read.
+                // Releases the resources of the reply before its last byte is read.
                 *reply = Reply::Done;
             }
         }
     }
 
-    /// Ready when nobody will read the reply. Takes in what the client sends
-    /// meanwhile, within bounds.
-    fn poll_gone(&mut self, hangup: &mut Option<R::Hangup>, cx: &mut Context<'_>) -> Poll<()> {
+    /// Ready when the client has closed. Reads ahead, within bounds.
+    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
-            if let Some(hangup) = hangup {
-                return Pin::new(hangup).poll(cx);
+            if self.ended {
+                return Poll::Ready(());
             }
             let crowded = self.place.hold(self.input.len()).is_err();
-            if self.ended || crowded || self.input.len() >= READ_AHEAD {
-                *hangup = Some(self.reader.hangup());
-                continue;
+            if crowded || self.input.len() >= READ_AHEAD {
+                // A failing write reveals that the client has closed.
+                return Poll::Pending;
             }
             match ready!(poll_input(&mut self.reader, &mut self.input, cx)) {
                 Ok(Input::Bytes) => {}
@@ -128,13 +123,12 @@ impl<R: ReadHalf, W: AsyncWrite + Unpin> Connection<R, W> {
     }
 }
 
-/// How far a reply has got.
-struct Progress<H> {
+/// The progress of a reply.
+struct Progress {
     /// Everything of it is in the buffer.
     done: bool,
     /// The source has had its turn since the buffer was last empty.
     yielded: bool,
-    hangup: Option<H>,
 }
 
 fn ended_by(error: io::Error) -> Ended {
@@ -146,7 +140,7 @@ fn ended_by(error: io::Error) -> Ended {
     }
 }
 
-/// What goes out in place of a message above the limit. A run that has started
+/// The replacement of a message above the limit. A run that has started
 /// must still end with an End (WIRE-6).
 fn too_large(message: &ServerMessage, error: TooLarge) -> ServerMessage {
     let text = format!("the reply cannot be sent: {error}");

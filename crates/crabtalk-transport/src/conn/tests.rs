@@ -1,4 +1,3 @@
-mod buffers;
 mod frames;
 mod fuzz;
 mod idle;
@@ -8,10 +7,9 @@ use super::*;
 use crate::tests::*;
 use crabtalk_proto::{
     GetConfig, HelloMsg, Ping, SendMsg, SendResponse, StreamEvent, StreamMsg, StreamStart,
-    SubscribeEvents, WelcomeMsg, stream_event,
+    WelcomeMsg, stream_event,
 };
-use futures_util::FutureExt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use tokio::io::{AsyncWriteExt, DuplexStream};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
@@ -81,7 +79,7 @@ async fn requests_are_answered_in_order() {
 }
 
 #[tokio::test]
-async fn the_next_request_waits_for_the_end_of_the_reply() {
+async fn next_request_waits_for_the_end_of_the_reply() {
     let mut fixture = Fixture::new();
     fixture.ask(StreamMsg::default()).await;
     fixture.ask(Ping {}).await;
@@ -96,7 +94,7 @@ async fn the_next_request_waits_for_the_end_of_the_reply() {
 }
 
 #[tokio::test]
-async fn a_client_that_closes_drops_its_silent_reply_at_once() {
+async fn closed_client_drops_its_reply() {
     let mut fixture = Fixture::new();
     fixture.ask(StreamMsg::default()).await;
     fixture.events.send(chunk("one")).await.expect("open");
@@ -113,35 +111,7 @@ async fn a_client_that_closes_drops_its_silent_reply_at_once() {
 }
 
 #[tokio::test]
-async fn a_half_closed_client_gets_its_answer() {
-    let mut fixture = Fixture::new();
-    fixture.ask(StreamMsg::default()).await;
-    fixture.client.shutdown().await.expect("half closes");
-    for text in ["one", "two"] {
-        fixture.events.send(chunk(text)).await.expect("open");
-        assert_eq!(fixture.next().await, text);
-    }
-    fixture.events.send(end()).await.expect("open");
-    let (closed, _) = mpsc::channel(1);
-    drop(std::mem::replace(&mut fixture.events, closed));
-    assert_eq!(fixture.next().await, "end 0");
-    assert_eq!(fixture.next().await, "closed");
-    fixture.ended().await.expect("clean");
-}
-
-#[tokio::test]
-async fn a_half_closed_client_that_then_closes_drops_its_reply() {
-    let mut fixture = Fixture::new();
-    fixture.ask(StreamMsg::default()).await;
-    fixture.client.shutdown().await.expect("half closes");
-    fixture.events.send(chunk("one")).await.expect("open");
-    assert_eq!(fixture.next().await, "one");
-    drop(fixture.client);
-    fixture.events.closed().await;
-}
-
-#[tokio::test]
-async fn a_client_that_floods_while_streaming_is_read_no_further_yet_noticed() {
+async fn flood_during_a_stream_is_not_read() {
     let mut fixture = Fixture::new();
     fixture.ask(StreamMsg::default()).await;
     let flood = frames(std::iter::repeat_with(|| Ping {}.into()).take(500_000));
@@ -156,11 +126,12 @@ async fn a_client_that_floods_while_streaming_is_read_no_further_yet_noticed() {
     };
     assert_eq!(written.expect("open"), "part");
     drop(fixture.client);
-    fixture.events.closed().await;
+    // The next write detects that the client has closed.
+    while fixture.events.send(chunk("two")).await.is_ok() {}
 }
 
 #[tokio::test]
-async fn a_request_is_begun_even_if_its_client_leaves_at_once() {
+async fn request_of_a_closed_client_is_begun() {
     let mut fixture = Fixture::new();
     fixture.ask(Ping {}).await;
     drop(fixture.client);
@@ -174,7 +145,7 @@ async fn a_request_is_begun_even_if_its_client_leaves_at_once() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_read_bounds_what_is_pulled() {
+async fn reply_is_not_pulled_beyond_the_buffer() {
     let mut fixture = Fixture::new();
     fixture.ask(StreamMsg::default()).await;
     let text = "x".repeat(32 * 1024);
@@ -192,16 +163,13 @@ async fn a_client_that_does_not_read_bounds_what_is_pulled() {
     while !stuck(&fixture.events).await {
         fixture.events.try_send(chunk(&*text)).expect("room");
         taken += text.len();
-        assert!(
-            taken < 8 * 1024 * 1024,
-            "a client that reads nothing is served on and on"
-        );
+        assert!(taken < 8 * 1024 * 1024, "the reply is pulled without bound");
     }
     assert_eq!(fixture.next().await, text);
 }
 
 #[tokio::test]
-async fn shutdown_closes_an_idle_connection_and_refuses_what_comes_after_a_reply() {
+async fn shutdown_closes_idle_and_drains_busy_connections() {
     let mut idle = Fixture::new();
     idle.shutdown.cancel();
     idle.ended().await.expect("clean");

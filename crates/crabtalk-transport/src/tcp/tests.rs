@@ -1,5 +1,5 @@
 use super::*;
-use crate::crowd::{Crowd, Limits};
+use crate::crowd::Crowd;
 use crate::serve;
 use crate::tests::*;
 use crabtalk_proto::{Client, Ping};
@@ -17,7 +17,7 @@ async fn listener() -> (TcpListener, SocketAddr) {
 }
 
 #[tokio::test]
-async fn a_client_is_answered_and_nothing_is_held_back() {
+async fn client_is_answered() {
     let (listener, address) = listener().await;
     let shutdown = CancellationToken::new();
     let mut serving = JoinSet::new();
@@ -31,7 +31,7 @@ async fn a_client_is_answered_and_nothing_is_held_back() {
 }
 
 #[tokio::test]
-async fn connections_wait_for_no_company_and_ask_after_their_peer() {
+async fn connections_have_nodelay_and_keepalive() {
     let (listener, address) = listener().await;
     let (client, accepted) = tokio::join!(open_std(address), listener.next());
     let (accepted, peer) = accepted.unwrap();
@@ -47,23 +47,17 @@ async fn open_std(address: SocketAddr) -> TcpStream {
 }
 
 #[tokio::test]
-async fn a_taken_port_says_so_and_by_whom() {
+async fn taken_port_is_reported() {
     let (_listener, address) = listener().await;
     let error = TcpListener::bind(address, Vec::new()).await.unwrap_err();
-    let said = error.to_string();
-    let port = address.port();
     assert!(
-        said.starts_with(&format!("port {port} of 127.0.0.1 is taken")),
-        "{said}"
+        matches!(error, TcpError::Taken(taken) if taken == address),
+        "{error}"
     );
-    if cfg!(target_os = "linux") {
-        let process = format!("(process {})", std::process::id());
-        assert!(said.contains(&process), "{said}");
-    }
 }
 
 #[tokio::test]
-async fn past_a_proxy_nobody_comes_in() {
+async fn connections_past_the_proxy_are_closed() {
     let proxy = vec!["127.0.0.2".parse().unwrap()];
     let listener = TcpListener::bind(LOOPBACK, proxy).await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -75,39 +69,10 @@ async fn past_a_proxy_nobody_comes_in() {
 }
 
 #[test]
-fn a_network_of_the_sixth_version_is_one_source() {
+fn ipv6_network_is_one_source() {
     let source = |ip: &str| source_of(SocketAddr::new(ip.parse().unwrap(), 1));
     assert_eq!(source("2001:db8::1"), source("2001:db8::ffff:2"));
     assert_ne!(source("2001:db8::1"), source("2001:db8:0:1::1"));
     assert_eq!(source("::ffff:10.0.0.1"), source("10.0.0.1"));
     assert_ne!(source("10.0.0.1"), source("10.0.0.2"));
-}
-
-#[tokio::test]
-async fn strangers_that_say_nothing_cost_places_of_their_own() {
-    let (listener, address) = listener().await;
-    let crowd = Crowd::new(Limits {
-        connections: 64,
-        ..Limits::default()
-    });
-    let shutdown = CancellationToken::new();
-    let mut serving = JoinSet::new();
-    let session = |_| Ok(Stranger);
-    serving.spawn(serve(listener, crowd.clone(), session, shutdown.clone()));
-    let mut silent = Vec::new();
-    for _ in 0..50 {
-        silent.push(TcpStream::connect(address).await.unwrap());
-    }
-    // Of 64 places 48 are theirs; who comes after hears that, and is closed.
-    for late in &mut silent[48..] {
-        let told = next(late).await;
-        assert!(
-            told.starts_with("429: too many connections are open"),
-            "{told}"
-        );
-        assert_eq!(next(late).await, "closed");
-    }
-    assert_eq!(crowd.open(), 48);
-    shutdown.cancel();
-    serving.join_next().await.unwrap().unwrap();
 }

@@ -1,7 +1,7 @@
-//! The client's side: a connection to the daemon whose certificate was pinned.
+//! The client's side: a connection to the daemon with the pinned certificate.
 //!
-//! Invariant: no name and no authority makes a certificate trusted, only that it
-//! is the one that was pinned, and that whoever shows it has its key.
+//! Invariant: only the pinned certificate is trusted, and only with a proof of its key; names and
+//! authorities do not count.
 
 use super::{Fingerprint, provider};
 use crate::client::Connection;
@@ -53,10 +53,10 @@ async fn shake(address: &str, verifier: &Arc<Pinned>) -> Result<TlsStream<TcpStr
         .dangerous()
         .with_custom_certificate_verifier(Arc::clone(verifier) as Arc<dyn ServerCertVerifier>)
         .with_no_client_auth();
-    // Whom one talks to is nobody's business on the way.
+    // The name would be visible on the network.
     config.enable_sni = false;
     config.resumption = rustls::client::Resumption::disabled();
-    // The name is not looked at.
+    // The verifier ignores the name.
     let name = ServerName::from(IpAddr::from(Ipv4Addr::LOCALHOST));
     let connecting = TlsConnector::from(Arc::new(config)).connect(name, stream);
     let connected = tokio::time::timeout(CONNECT_WITHIN, connecting).await;

@@ -1,18 +1,17 @@
-//! A certificate of the daemon's own making.
+//! The self-signed certificate of a daemon.
 
 use super::CertificateError;
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
 
-/// What the certificate says of its owner. Clients do not read it: they know the
-/// whole by its fingerprint.
+/// The common name. Clients check the fingerprint only.
 const NAME: &str = "CrabTalk daemon";
 
-/// Both PEM.
+/// A self-signed certificate and its key, both PEM.
 #[derive(Clone)]
 pub struct OwnCertificate {
     /// The certificate.
     pub certificate: String,
-    /// Its key, which nobody else may read.
+    /// Its key.
     pub key: String,
 }
 
@@ -22,8 +21,7 @@ impl std::fmt::Debug for OwnCertificate {
     }
 }
 
-/// Makes a key and a certificate that it signs itself. It has no end: what makes it
-/// trusted is that a client pinned it, and what ends that is removing it.
+/// Makes a key and a self-signed certificate. It does not expire: a client trusts it because it pinned it.
 pub fn make_certificate() -> Result<OwnCertificate, CertificateError> {
     let failed = |e: rcgen::Error| CertificateError::NotMade(e.to_string());
     let key = KeyPair::generate().map_err(failed)?;

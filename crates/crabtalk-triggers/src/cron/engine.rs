@@ -197,8 +197,24 @@ impl Engine {
         (jump.abs() > JUMP).then_some(jump)
     }
 
+    /// Skips waiting runs whose entry has quiet hours now.
+    fn skip_quiet(&mut self, now: Timestamp, tick: &mut Tick) {
+        let is_quiet = |(_, id): &&(Timestamp, u64)| self.slots[id].is_quiet(now);
+        let quiet: Vec<_> = self.waiting.iter().filter(is_quiet).copied().collect();
+        for (due, id) in quiet {
+            self.waiting.remove(&(due, id));
+            let slot = self
+                .slots
+                .get_mut(&id)
+                .expect("waiting entries have a slot");
+            slot.skip_waiting(due, now, &mut tick.lines);
+            self.due.extend(slot.next.map(|next| (next, id)));
+        }
+    }
+
     /// Starts waiting runs while there is room.
     fn start(&mut self, now: Timestamp, tick: &mut Tick) {
+        self.skip_quiet(now, tick);
         let room = self.settings.at_once.saturating_sub(self.running);
         if room == 0 {
             return;

@@ -23,7 +23,7 @@ fn to(agent: &str, sender: &str, content: &str) -> SendMsg {
 }
 
 #[tokio::test]
-async fn requests_that_make_no_sense_are_refused_with_what_would() {
+async fn invalid_requests_are_refused_with_a_reason() {
     let env = TestEnv::new();
     let _daemon = env.daemon().await;
     let mut connection = env.connect().await;
@@ -52,7 +52,7 @@ async fn requests_that_make_no_sense_are_refused_with_what_would() {
 }
 
 #[tokio::test]
-async fn a_frame_above_the_limit_is_413_and_the_end() {
+async fn oversized_frame_is_413_and_closes() {
     let env = TestEnv::new();
     let daemon = env.daemon().await;
     let mut client = RawClient::connect(&env).await;
@@ -69,7 +69,7 @@ async fn a_frame_above_the_limit_is_413_and_the_end() {
 }
 
 #[tokio::test]
-async fn a_frame_that_cannot_be_read_is_400_and_the_connection_lives() {
+async fn malformed_frame_is_400_and_keeps_the_connection() {
     let env = TestEnv::new();
     let _daemon = env.daemon().await;
     let mut client = RawClient::connect(&env).await;
@@ -95,7 +95,7 @@ async fn a_frame_that_cannot_be_read_is_400_and_the_connection_lives() {
 }
 
 #[tokio::test]
-async fn a_connection_that_ends_within_a_frame_is_named_in_the_log() {
+async fn truncated_frame_is_logged() {
     let env = TestEnv::new();
     let daemon = env.daemon().await;
     let mut client = RawClient::connect(&env).await;
@@ -109,7 +109,7 @@ async fn a_connection_that_ends_within_a_frame_is_named_in_the_log() {
 }
 
 #[tokio::test]
-async fn a_second_daemon_names_the_first_and_gives_up() {
+async fn second_daemon_names_the_first() {
     let env = TestEnv::new();
     let daemon = env.daemon().await;
     let pid = daemon.pid().as_raw_nonzero();
@@ -125,7 +125,7 @@ async fn a_second_daemon_names_the_first_and_gives_up() {
 }
 
 #[tokio::test]
-async fn a_broken_line_of_a_log_costs_that_line_alone() {
+async fn broken_log_line_is_skipped() {
     let env = TestEnv::new();
     let daemon = env.daemon().await;
     let mut connection = env.connect().await;
@@ -184,7 +184,7 @@ async fn a_broken_line_of_a_log_costs_that_line_alone() {
 }
 
 #[tokio::test]
-async fn errors_of_configuration_name_place_and_remedy() {
+async fn configuration_errors_name_place_and_remedy() {
     let env = TestEnv::new();
     for (config, place, says) in [
         ("default_agent = 5\n", "config.toml:1:17", "string"),
@@ -214,7 +214,7 @@ async fn errors_of_configuration_name_place_and_remedy() {
 }
 
 #[tokio::test]
-async fn an_agent_file_that_is_broken_is_named_and_others_work() {
+async fn broken_agent_file_is_reported_and_others_work() {
     let env = TestEnv::new();
     env.agent("good", "description: Works");
     env.agent("bad", "description: Broken\nmax_iterations: many");
@@ -229,7 +229,7 @@ async fn an_agent_file_that_is_broken_is_named_and_others_work() {
 }
 
 #[tokio::test]
-async fn a_model_that_does_not_exist_names_those_that_do() {
+async fn unknown_model_names_the_known_ones() {
     let model = ModelServer::start(Script::openai([])).await;
     let env = TestEnv::with_model(&model);
     env.agent("crab", "model: skripted");

@@ -14,7 +14,7 @@ fn json_lines(text: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn the_first_question_starts_the_daemon_and_says_so() {
+async fn first_question_starts_the_daemon() {
     let env = TestEnv::new();
     let first = env.run(&["ask", "hello"]).await;
     assert!(
@@ -50,7 +50,7 @@ async fn the_first_question_starts_the_daemon_and_says_so() {
 }
 
 #[tokio::test]
-async fn without_a_terminal_approvals_are_denied_with_advice_that_works() {
+async fn denial_without_a_terminal_names_a_working_rule() {
     let env = TestEnv::new();
     let _daemon = env.daemon().await;
     let question = "/tool bash {\"command\":\"touch proof\"}";
@@ -82,7 +82,7 @@ async fn without_a_terminal_approvals_are_denied_with_advice_that_works() {
 
     let asked = env.run(&["ask", "/ask Who is there?"]).await;
     assert!(asked.stderr.contains("no terminal"), "{asked:?}");
-    assert!(asked.ok().contains("nobody is here"));
+    assert!(asked.ok().contains("nobody is at the terminal"));
 }
 
 #[tokio::test]
@@ -125,7 +125,7 @@ async fn exit_codes_tell_what_happened() {
 }
 
 #[tokio::test]
-async fn an_interrupt_cancels_the_run_and_is_130() {
+async fn interrupt_cancels_the_run_with_exit_130() {
     let env = TestEnv::new();
     let _daemon = env.daemon().await;
     let mut command = env.program(crate::rig::CRABTALK);
@@ -146,7 +146,7 @@ async fn an_interrupt_cancels_the_run_and_is_130() {
 }
 
 #[tokio::test]
-async fn json_is_one_value_on_a_line() {
+async fn json_prints_one_value_per_line() {
     let env = TestEnv::new();
     env.agent("crab", "permissions: { bash: allow }");
     let _daemon = env.daemon().await;
@@ -183,7 +183,7 @@ async fn json_is_one_value_on_a_line() {
 }
 
 #[tokio::test]
-async fn a_list_begins_with_the_latest_and_says_when_it_is_cut() {
+async fn lists_are_newest_first_and_report_truncation() {
     let env = TestEnv::new();
     for sender in ["early", "late"] {
         env.run(&["--as", sender, "ask", "hello"]).await.ok();
@@ -208,7 +208,7 @@ async fn a_list_begins_with_the_latest_and_says_when_it_is_cut() {
 }
 
 #[tokio::test]
-async fn what_is_no_command_may_be_a_program() {
+async fn unknown_command_runs_a_program() {
     let mut env = TestEnv::new();
     env.script(
         "crabtalk-greet",
@@ -224,7 +224,7 @@ async fn what_is_no_command_may_be_a_program() {
 }
 
 #[tokio::test]
-async fn a_messages_folder_holds_for_its_run_and_the_agents_is_the_default() {
+async fn folder_of_a_message_applies_to_its_run() {
     let env = TestEnv::new();
     let place = env.user_home.join("place");
     std::fs::create_dir(&place).unwrap();

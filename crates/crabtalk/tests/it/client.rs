@@ -211,7 +211,7 @@ async fn watches_resume_and_report_a_new_daemon() {
     run("two").await;
     let second = until(&mut watch, "the run meanwhile", is_done).await;
     assert!(matches!(second[0], WatchNews::Lost { .. }), "{second:?}");
-    assert_eq!(second[1], WatchNews::Back { missed: Some(0) });
+    assert_eq!(second[1], WatchNews::Back { missed: 0 });
     let WatchNews::Event(event) = &second[2] else {
         panic!("{second:?}")
     };

@@ -164,14 +164,14 @@ async fn components_are_listed_without_a_daemon() {
         of("odd")["port_file_error"]
             .as_str()
             .unwrap()
-            .contains("no port")
+            .contains("not a port")
     );
     // The same program is a command.
     let ran = env.run(&["mine", "a", "--b"]).await;
     assert_eq!(ran.stdout, format!("a --b in {}\n", env.home.display()));
     let table = env.run(&["components"]).await;
     assert!(
-        table.stdout.contains("nobody answers at port 1"),
+        table.stdout.contains("no answer at port 1"),
         "{}",
         table.stdout
     );
@@ -208,19 +208,23 @@ const BODY: &str = "Hello, World!";
 const SECRET: &str = "It's a Secret to Everybody";
 const SIGNATURE: &str = "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
 
-async fn post(gateway: &Serving, hook: &str, signature: &str) -> String {
+/// Posts the signed body to a hook: the response's status and text.
+async fn post(gateway: &Serving, hook: &str, signature: &str) -> (String, String) {
     let mut stream = TcpStream::connect(("127.0.0.1", gateway.port))
         .await
         .unwrap();
     let request = format!(
         "POST /hook/{hook} HTTP/1.1\r\nHost: x\r\nX-Hub-Signature-256: sha256={signature}\r\n\
+         X-Build: 72\r\n\
          Content-Length: {}\r\n\r\n{BODY}",
         BODY.len()
     );
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
-    answer.split(' ').nth(1).unwrap_or_default().to_owned()
+    let status = answer.split(' ').nth(1).unwrap_or_default();
+    let text = answer.rsplit("\r\n").next().unwrap_or_default();
+    (status.to_owned(), text.to_owned())
 }
 
 async fn said(env: &TestEnv, agent: &str, sender: &str) -> Vec<String> {
@@ -310,16 +314,13 @@ async fn a_signed_request_reaches_an_agent_once() {
     };
     let config = format!(
         "listen = \"127.0.0.1:0\"\n{}{}",
-        hook("ci", "event = \"ci:done\""),
-        hook("shop", "agent = \"clerk\"")
+        hook("ci", "event = \"ci:done\"\nheaders = [\"X-Build\"]"),
+        hook("shop", "agent = \"clerk\"") + &hook("deaf", "event = \"nothing\"")
     );
     env.write(".crabtalk/config/webhook.toml", &config);
     let gateway = serve(&env, &program).await;
-    assert_eq!(
-        post(&gateway, "ci", SIGNATURE).await,
-        "503",
-        "nobody is there"
-    );
+    let status = async |gateway: &Serving, hook| post(gateway, hook, SIGNATURE).await.0;
+    assert_eq!(status(&gateway, "ci").await, "503", "no daemon runs");
     let daemon = env.daemon().await;
     let subscribe = SubscribeEventMsg {
         source: "ci:*".into(),
@@ -333,19 +334,15 @@ async fn a_signed_request_reaches_an_agent_once() {
         .await
         .unwrap();
     let forged = SIGNATURE.replace('7', "8");
-    assert_eq!(post(&gateway, "ci", &forged).await, "401");
-    assert_eq!(
-        post(&gateway, "ci", SIGNATURE).await,
-        "202",
-        "what failed may be sent again"
-    );
-    assert_eq!(post(&gateway, "shop", SIGNATURE).await, "202");
-    for hook in ["ci", "shop"] {
-        assert_eq!(
-            post(&gateway, hook, SIGNATURE).await,
-            "200",
-            "once is enough"
-        );
+    assert_eq!(post(&gateway, "ci", &forged).await.0, "401");
+    for (hook, text) in [
+        ("ci", "accepted"),
+        ("shop", "accepted"),
+        ("deaf", "accepted; no subscription matches"),
+    ] {
+        let accepted = post(&gateway, hook, SIGNATURE).await;
+        assert_eq!(accepted, ("202".into(), text.into()), "{hook}");
+        assert_eq!(status(&gateway, hook).await, "200", "repeated: {hook}");
     }
     drop(gateway);
     // Both have another start, and know it all the same.
@@ -354,13 +351,17 @@ async fn a_signed_request_reaches_an_agent_once() {
     let gateway = serve(&env, &program).await;
     listed_as(&env, "webhook", "connected").await;
     for hook in ["ci", "shop"] {
-        assert_eq!(post(&gateway, hook, SIGNATURE).await, "200");
+        assert_eq!(status(&gateway, hook).await, "200");
     }
-    for sender in ["event:ci:done", "webhook/shop"] {
+    let with_header = format!("X-Build: 72\n\n{BODY}");
+    for (sender, want) in [
+        ("event:ci:done", with_header.as_str()),
+        ("webhook/shop", BODY),
+    ] {
         let heard = eventually("the message", async || {
             let heard = said(&env, "clerk", sender).await;
             (!heard.is_empty()).then_some(heard)
         });
-        assert_eq!(heard.await, [BODY], "{sender}");
+        assert_eq!(heard.await, [want], "{sender}");
     }
 }

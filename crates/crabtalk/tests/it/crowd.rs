@@ -54,18 +54,3 @@ async fn one_process_does_not_get_all_connections() {
     })
     .await;
 }
-
-#[tokio::test]
-async fn a_socket_that_is_removed_is_made_again() {
-    let env = TestEnv::new();
-    let daemon = env.daemon().await;
-    std::fs::remove_file(env.socket()).unwrap();
-    eventually("the socket", async || env.socket().exists().then_some(())).await;
-    env.run(&["daemon", "status"]).await.ok();
-    env.connect().await.ping(Ping {}).await.unwrap();
-    assert!(
-        daemon
-            .stderr()
-            .contains("the socket was gone and has been made again")
-    );
-}

@@ -47,7 +47,7 @@ fn shown(body: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn an_image_that_is_read_reaches_the_provider_also_after_a_restart() {
+async fn read_image_reaches_the_provider_after_a_restart() {
     let replies = vec![reads(), says("I see a pixel."), says("Still there.")];
     let (server, env) = env(replies, "\"eyes\"").await;
     let daemon = env.daemon().await;
@@ -116,7 +116,7 @@ async fn clients_see_the_image_in_events_and_histories() {
 }
 
 #[tokio::test]
-async fn a_model_that_takes_no_images_reads_so() {
+async fn model_without_images_gets_a_note() {
     let model = "{ name = \"eyes\", images = false }";
     let (server, env) = env(vec![reads(), says("I cannot see it.")], model).await;
     let _daemon = env.daemon().await;
@@ -150,7 +150,7 @@ fn picture() -> Value {
 }
 
 #[tokio::test]
-async fn an_image_that_a_person_shows_reaches_the_provider_and_stays() {
+async fn attached_image_reaches_the_provider_and_stays() {
     let replies = vec![says("A pixel."), says("The same."), says("I know.")];
     let (server, env) = env(replies, "\"eyes\"").await;
     let daemon = env.daemon().await;
@@ -186,7 +186,7 @@ async fn an_image_that_a_person_shows_reaches_the_provider_and_stays() {
 }
 
 #[tokio::test]
-async fn who_shows_an_image_to_a_model_that_takes_none_is_told() {
+async fn image_for_a_blind_model_is_reported() {
     let model = "{ name = \"eyes\", images = false }";
     let (server, env) = env(vec![says("I read of it.")], model).await;
     let _daemon = env.daemon().await;
@@ -205,7 +205,7 @@ async fn who_shows_an_image_to_a_model_that_takes_none_is_told() {
 }
 
 #[tokio::test]
-async fn what_is_no_image_or_too_large_is_refused_before_anybody_is_asked() {
+async fn invalid_images_are_refused_before_sending() {
     let (server, env) = env(vec![], "\"eyes\"").await;
     let _daemon = env.daemon().await;
     fs::write(env.work.join("words.png"), "words").unwrap();
@@ -214,7 +214,7 @@ async fn what_is_no_image_or_too_large_is_refused_before_anybody_is_asked() {
     fs::write(env.work.join("large.png"), large).unwrap();
     fs::write(env.work.join("torn.png"), &PIXEL[..40]).unwrap();
     for (name, code, why) in [
-        ("words.png", 2, "no image that models read"),
+        ("words.png", 2, "not a PNG, JPEG, GIF or WebP image"),
         ("large.png", 2, "3840 KB"),
         ("none.png", 2, "none.png"),
         ("torn.png", 1, "cut off or damaged"),
@@ -228,7 +228,7 @@ async fn what_is_no_image_or_too_large_is_refused_before_anybody_is_asked() {
 }
 
 #[tokio::test]
-async fn an_image_is_shown_in_the_chat_by_its_path_and_from_the_clipboard() {
+async fn chat_attaches_images_by_path_and_clipboard() {
     if !has_tools("an_image_is_shown_in_the_chat", &["tmux"]) {
         return;
     }

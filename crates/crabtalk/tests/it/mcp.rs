@@ -3,17 +3,12 @@
 mod components;
 mod everything;
 mod first_error;
-mod floods;
 mod gate;
-mod hostile;
 mod import;
-mod large;
 mod login;
-mod many;
 mod memory;
 mod programs;
 mod protocol;
-mod rogue;
 
 use crate::rig::{TestEnv, chunks, eventually, stream_to_end, within};
 use crabtalk_proto::stream_event::Event;
@@ -142,15 +137,6 @@ async fn comes_to_be(env: &TestEnv, name: &str, state: &str) -> ComponentInfo {
         let all = components(env).await;
         all.into_iter()
             .find(|known| known.name == name && known.state == state)
-    })
-    .await
-}
-
-/// Waits until a server has an error.
-async fn with_error(env: &TestEnv, name: &str) -> ComponentInfo {
-    eventually(&format!("an error of {name}"), async || {
-        let mut all = components(env).await.into_iter();
-        all.find(|known| known.name == name && !known.error.is_empty())
     })
     .await
 }

@@ -1,12 +1,8 @@
-//! Providers and models as people and clients see them: chosen, changed while
-//! others stream, and paid for.
+//! Providers and models end to end.
 
-mod call_ids;
 mod changes;
 mod coming;
-mod endless;
 mod spending;
-mod thoughts;
 
 use crate::rig::{ModelServer, TestEnv, chunks, end_of, stream_to_end};
 use crabtalk_proto::StreamMsg;
@@ -32,7 +28,7 @@ fn table(name: &str, server: &ModelServer, model: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_was_found_is_said_once_and_before_the_answer() {
+async fn fallback_to_offline_is_reported_once() {
     let env = TestEnv::new();
     let _daemon = env.daemon().await;
     let events = stream_to_end(&env, say("", "user", "hello")).await;
@@ -64,7 +60,7 @@ async fn what_was_found_is_said_once_and_before_the_answer() {
 }
 
 #[tokio::test]
-async fn a_fallback_answers_once_and_says_that_it_did() {
+async fn fallback_model_answers_and_is_named() {
     let broken = Reply::error(500, "server_error", "out of order");
     let first = ModelServer::start(Script::openai([broken]).repeating()).await;
     let second = ModelServer::start(Script::openai([openai::text("from two")]).repeating()).await;
@@ -84,14 +80,14 @@ async fn a_fallback_answers_once_and_says_that_it_did() {
         (0, "b".into(), "two".into())
     );
     assert_eq!(first.requests().await.len(), 1);
-    // What it cost is the one's that answered.
+    // The cost belongs to the model that answered.
     let stats = env.run(&["stats", "--by", "model"]).await.ok();
     assert!(stats.contains("\ntwo    b "), "{stats}");
     assert!(!stats.contains("\none "), "{stats}");
 }
 
 #[tokio::test]
-async fn a_model_for_one_command_answers_that_one_and_no_other() {
+async fn model_flag_applies_to_one_command() {
     let answers = ["one", "two", "three"].map(openai::text);
     let model = ModelServer::start(Script::openai(answers)).await;
     let env = TestEnv::new();
@@ -113,5 +109,5 @@ async fn a_model_for_one_command_answers_that_one_and_no_other() {
         unknown.contains("usual") && unknown.contains("dear"),
         "{unknown}"
     );
-    assert_eq!(model.requests().await.len(), 3, "nobody was asked");
+    assert_eq!(model.requests().await.len(), 3, "no request was sent");
 }

@@ -13,7 +13,7 @@ const RESPONSE: u64 = 3;
 const AGENT: u64 = 11;
 
 #[tokio::test]
-async fn a_client_without_hello_is_served() {
+async fn client_without_hello_is_served() {
     let env = TestEnv::new();
     let _daemon = env.daemon().await;
     let mut client = RawClient::connect(&env).await;
@@ -25,27 +25,12 @@ async fn a_client_without_hello_is_served() {
     let response = response.message(RESPONSE);
     assert_eq!(response.text(1), "crab");
     assert!(response.text(2).contains("You told me: good morning"));
-}
-
-#[tokio::test]
-async fn removed_requests_are_told_with_what_replaced_them() {
-    let env = TestEnv::new();
-    let _daemon = env.daemon().await;
-    let mut client = RawClient::connect(&env).await;
-    for removed in [12, 20, 21, 22, 24, 25, 26, 37] {
-        let name = Fields::default().text(1, "search");
-        let (code, message) = client.ask(removed, name).await.error();
-        assert_eq!(code, 501, "{removed}: {message}");
-        assert!(message.contains("(removed)"), "{removed}: {message}");
-    }
     let (code, message) = client.ask(99, Fields::default()).await.error();
     assert_eq!(code, 400, "{message}");
-    let pong = client.ask(PING, Fields::default()).await;
-    assert_eq!(pong.fields(), [PONG]);
 }
 
 #[tokio::test]
-async fn an_edit_with_an_empty_prompt_keeps_the_prompt() {
+async fn update_with_an_empty_prompt_keeps_it() {
     let env = TestEnv::new();
     let ada = "---\ndescription: first\n---\nYou are Ada, and you rhyme.\n";
     env.write(".crabtalk/config/agents/ada.md", ada);

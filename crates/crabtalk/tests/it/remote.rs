@@ -1,22 +1,18 @@
-//! Clients from elsewhere, over TCP and TLS (REMOTE-1).
+//! Remote clients, over TCP and TLS (REMOTE-1).
 
+mod audit;
+mod commands;
 mod door;
-mod guide;
-mod live;
-mod lossy;
 mod reach;
-mod silent;
-mod two;
-mod words;
 
 use crate::rig::{Daemon, ModelServer, TestEnv};
 use crabtalk_client::{
     Address, Client, CreateTokenMsg, Endpoint, Fingerprint, ListTokensMsg, NewToken, Remote,
 };
 
-/// A daemon that listens on loopback, and what its owner says of it.
+/// A daemon that listens on loopback.
 pub(crate) struct Elsewhere {
-    // Ends before its world does.
+    // Dropped before its environment.
     pub(crate) daemon: Daemon,
     pub(crate) env: TestEnv,
 }
@@ -25,14 +21,14 @@ pub(crate) const PLAIN: &str = "[tcp]\nlisten = \"127.0.0.1:0\"\n";
 pub(crate) const TLS: &str = "[tcp]\nlisten = \"127.0.0.1:0\"\ntls = true\n";
 
 impl Elsewhere {
-    /// With what the configuration says.
+    /// With this configuration.
     pub(crate) async fn with(config: &str) -> Self {
         let env = TestEnv::new();
         env.config(config);
         Self::of(env).await
     }
 
-    /// The same, with a model that is scripted.
+    /// With a scripted model.
     pub(crate) async fn speaking(model: &ModelServer, config: &str) -> Self {
         let env = TestEnv::with_model(model);
         let text = std::fs::read_to_string(env.home.join("config/config.toml")).unwrap();
@@ -49,7 +45,7 @@ impl Elsewhere {
         Client::new(Endpoint::of_home(&self.env.home), "e2e")
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     pub(crate) async fn address(&self) -> String {
         let listed = self.owner().call(ListTokensMsg {}).await.unwrap();
         listed.listen.first().expect("it listens").clone()
@@ -59,13 +55,13 @@ impl Elsewhere {
         self.owner().call(request).await.unwrap()
     }
 
-    /// A client with a token of its own making.
+    /// A client with a new token.
     pub(crate) async fn client(&self, request: CreateTokenMsg) -> Client {
         let made = self.token(request).await;
         client_at(&made.listen[0], &made)
     }
 
-    /// One that may talk as `senders`.
+    /// A client that may talk as `senders`.
     pub(crate) async fn talker(&self, name: &str, senders: &[&str]) -> Client {
         self.client(token(name, "talk", senders)).await
     }

@@ -9,7 +9,6 @@ mod raw;
 mod relay;
 mod tmux;
 mod wait;
-mod weather;
 
 pub(crate) use client::{asked, chunks, end_of, entries, kinds, stream_to_end};
 pub(crate) use command::{CRABTALK, Output, run as run_to_end};
@@ -21,4 +20,3 @@ pub(crate) use raw::{Fields, RawClient};
 pub(crate) use relay::Relay;
 pub(crate) use tmux::{CHAT, CHOICES, IDLE, OVER, Tmux};
 pub(crate) use wait::{eventually, within};
-pub(crate) use weather::{Chance, Network, Weather};

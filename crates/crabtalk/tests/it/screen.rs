@@ -9,7 +9,7 @@ mod shared;
 mod stream;
 
 use crate::rig::{
-    CHAT, CHOICES, IDLE, ModelServer, OVER, Relay, TestEnv, Tmux, eventually, has_tools, skip,
+    CHAT, CHOICES, IDLE, ModelServer, OVER, Relay, TestEnv, Tmux, eventually, has_tools,
     stream_to_end,
 };
 use crabtalk_proto::{Client, ListAsksMsg, StreamMsg, stream_event};

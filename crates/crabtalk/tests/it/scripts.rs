@@ -26,7 +26,7 @@ fn kept(stderr: &str) -> PathBuf {
 }
 
 #[tokio::test]
-async fn a_value_is_set_beside_its_comment_and_in_force_at_once() {
+async fn set_keeps_comments_and_applies_at_once() {
     let env = TestEnv::new();
     env.config("# mine\n[limits] # of this machine\nqueued_runs = 3 # few\n");
     let _daemon = env.daemon().await;
@@ -59,21 +59,21 @@ async fn a_value_is_set_beside_its_comment_and_in_force_at_once() {
 }
 
 #[tokio::test]
-async fn what_would_not_work_is_refused_and_nothing_is_written() {
+async fn invalid_settings_are_refused() {
     let env = TestEnv::new();
     env.config("# mine\n");
     let _daemon = env.daemon().await;
     for (arguments, says) in [
         (
             &["set", "limits.queud_runs", "5"][..],
-            "there is no key limits.queud_runs in the configuration; did you mean limits.queued_runs?",
+            "the configuration has no key limits.queud_runs; did you mean limits.queued_runs?",
         ),
         (&["set", "limits.queued_runs", "many"], "number"),
         (
             &["set", "modle", "x"],
-            "nothing was written: there is no key modle in the configuration; did you mean model?",
+            "nothing was written: the configuration has no key modle; did you mean model?",
         ),
-        (&["set", "frobnicate", "x"], "`crabtalk config get` shows"),
+        (&["set", "frobnicate", "x"], "`crabtalk config get` lists"),
         (&["set", "limits..x", "1"], "no place"),
         (&["unset", "model"], "default holds already"),
         (&["get", "limts"], "did you mean `limits`?"),
@@ -118,7 +118,7 @@ async fn secrets_are_masked_and_set() {
 }
 
 #[tokio::test]
-async fn the_editor_changes_the_file_and_a_mistake_loses_nothing() {
+async fn editor_changes_the_file_and_keeps_mistakes() {
     let mut env = TestEnv::new();
     env.config("# mine\n");
     let path = env.home.join("config/config.toml");
@@ -152,7 +152,7 @@ async fn the_editor_changes_the_file_and_a_mistake_loses_nothing() {
 }
 
 #[tokio::test]
-async fn agents_are_made_shown_changed_and_removed() {
+async fn agents_are_created_edited_and_removed() {
     let mut env = TestEnv::new();
     let _daemon = env.daemon().await;
     let text = "---\ndescription: Reviews code.\n---\nYou review.\n";
@@ -180,7 +180,7 @@ async fn agents_are_made_shown_changed_and_removed() {
     env.set("EDITOR", "touch \"$CRABTALK_HOME/edited\" &&");
     let error = env.run(&["agents", "new", "a b"]).await.fails(2);
     assert!(
-        error.contains("\"a b\" is not a name: use 1 to 64"),
+        error.contains("\"a b\" is not a valid name: use 1 to 64"),
         "{error}"
     );
     assert!(!env.home.join("edited").exists());
@@ -216,7 +216,7 @@ async fn agents_are_made_shown_changed_and_removed() {
 }
 
 #[tokio::test]
-async fn an_agents_broken_file_leaves_the_old_one_running_and_is_told_by_a_reload() {
+async fn broken_agent_file_keeps_the_old_agent() {
     let env = TestEnv::new();
     env.agent("helper", "description: Helps.");
     let _daemon = env.daemon().await;
@@ -232,7 +232,7 @@ async fn an_agents_broken_file_leaves_the_old_one_running_and_is_told_by_a_reloa
 }
 
 #[tokio::test]
-async fn a_restart_that_does_not_wait_says_how_many_runs_it_ended() {
+async fn immediate_restart_reports_ended_runs() {
     let env = TestEnv::new();
     let first = env.run(&["daemon", "restart", "--json"]).await.ok();
     let first: Value = serde_json::from_str(&first).unwrap();
@@ -270,7 +270,7 @@ async fn a_restart_that_does_not_wait_says_how_many_runs_it_ended() {
 }
 
 #[tokio::test]
-async fn a_mistyped_command_reaches_no_model_and_starts_no_daemon() {
+async fn mistyped_command_starts_no_daemon() {
     let env = TestEnv::new();
     for (arguments, says) in [
         (&["sumarize", "this", "file"][..], "question goes in quotes"),

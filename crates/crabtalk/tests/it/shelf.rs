@@ -217,13 +217,12 @@ async fn conversations_say_what_failed_last_until_something_goes_well() {
 }
 
 #[tokio::test]
-async fn top_is_lines_on_a_pipe_and_on_a_dumb_terminal() {
+async fn top_prints_pages_without_a_screen() {
     let mut env = TestEnv::new();
     env.set("TERM", "dumb");
     let _daemon = env.daemon().await;
     env.run(&["ask", "hello"]).await.ok();
     let shown = env.run(&["top", "-n", "2"]).await.ok();
-    assert_eq!(shown.lines().count(), 2, "{shown}");
     for part in ["runs 0", "agents ", "tokens today ", "memory "] {
         assert_eq!(shown.matches(part).count(), 2, "{part} in {shown}");
     }
@@ -235,7 +234,7 @@ async fn top_is_lines_on_a_pipe_and_on_a_dumb_terminal() {
 }
 
 #[tokio::test]
-async fn top_shows_a_run_live_and_leaves_the_terminal_as_it_was() {
+async fn top_shows_a_run_and_restores_the_terminal() {
     if !has_tools("top on a terminal", &["tmux"]) {
         return;
     }
@@ -250,7 +249,7 @@ async fn top_shows_a_run_live_and_leaves_the_terminal_as_it_was() {
         let screen = tmux.shows("asks 1", 1).await;
         assert!(screen.contains("me"), "{screen}");
         tmux.resize(40, 20);
-        tmux.shows("nothing", 0).await;
+        tmux.shows("no active", 0).await;
         env.run(&["--as", "me", "reply", "green"]).await.ok();
         tmux.shows("no active runs", 1).await;
         tmux.key("q");

@@ -20,7 +20,7 @@ async fn conversations(env: &TestEnv) {
 }
 
 #[tokio::test]
-async fn one_switches_to_a_conversation_by_its_words_and_reads_an_archive() {
+async fn switch_finds_conversations_and_archives() {
     if !has_tools("one_switches_to_a_conversation", &["tmux"]) {
         return;
     }
@@ -37,7 +37,7 @@ async fn one_switches_to_a_conversation_by_its_words_and_reads_an_archive() {
         terminal.shows("switch to: gutter", 1).await;
         terminal.shows("\u{203a} crab as user/roof", 1).await;
         terminal.key("Enter");
-        let screen = terminal.shows("now in the conversation of", 1).await;
+        let screen = terminal.shows("switched to", 1).await;
         assert!(!screen.contains("switch to:"), "{screen}");
         // Narrow screens wrap it.
         let words: Vec<&str> = screen.split_whitespace().collect();
@@ -71,7 +71,7 @@ async fn one_switches_to_a_conversation_by_its_words_and_reads_an_archive() {
 }
 
 #[tokio::test]
-async fn a_terminal_that_only_types_switches_by_number() {
+async fn plain_chat_switches_by_number() {
     let env = TestEnv::new();
     let _daemon = env.daemon().await;
     conversations(&env).await;

@@ -29,7 +29,7 @@ pub(crate) async fn corrected(env: &TestEnv) -> String {
 }
 
 #[tokio::test]
-async fn approvals_are_answered_at_the_terminal_while_stdin_is_a_pipe() {
+async fn approvals_use_the_terminal_when_stdin_is_a_pipe() {
     if !has_tools("approvals_are_answered_at_the_terminal", &["tmux"]) {
         return;
     }
@@ -65,8 +65,8 @@ async fn approvals_are_answered_at_the_terminal_while_stdin_is_a_pipe() {
 }
 
 #[tokio::test]
-async fn a_terminal_that_only_types_gets_a_plain_chat() {
-    if !has_tools("a_terminal_that_only_types_gets_a_plain_chat", &["tmux"]) {
+async fn dumb_terminal_gets_a_plain_chat() {
+    if !has_tools("dumb_terminal_gets_a_plain_chat", &["tmux"]) {
         return;
     }
     let mut env = TestEnv::new();
@@ -108,7 +108,7 @@ async fn a_terminal_that_only_types_gets_a_plain_chat() {
 }
 
 #[tokio::test]
-async fn a_chat_line_by_line_writes_no_escape_to_a_terminal_that_knows_them() {
+async fn plain_chat_writes_no_escapes() {
     if !has_tools("a_chat_line_by_line_writes_no_escape", &["tmux"]) {
         return;
     }
@@ -132,7 +132,7 @@ async fn a_chat_line_by_line_writes_no_escape_to_a_terminal_that_knows_them() {
 }
 
 #[tokio::test]
-async fn a_chat_line_by_line_takes_files_and_guests_and_refuses_unknown_commands() {
+async fn plain_chat_takes_files_and_guests() {
     if !has_tools("a_chat_line_by_line_takes_files", &["tmux"]) {
         return;
     }
@@ -170,7 +170,7 @@ async fn a_chat_line_by_line_takes_files_and_guests_and_refuses_unknown_commands
 }
 
 #[tokio::test]
-async fn what_was_typed_before_the_question_never_answers_it() {
+async fn earlier_input_never_answers_a_question() {
     if !has_tools("what_was_typed_before_the_question", &["tmux", "mkfifo"]) {
         return;
     }
@@ -201,7 +201,7 @@ async fn what_was_typed_before_the_question_never_answers_it() {
 }
 
 #[tokio::test]
-async fn what_no_screen_holds_is_read_in_pages_before_it_is_allowed() {
+async fn long_calls_are_read_in_pages() {
     if !has_tools("what_no_screen_holds_is_read_in_pages", &["tmux"]) {
         return;
     }

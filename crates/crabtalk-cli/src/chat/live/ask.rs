@@ -1,9 +1,8 @@
-//! What a run asks, in a frame that nothing but this program draws.
+//! Questions and approvals in a frame.
 //!
-//! Invariants: nothing that was typed before the question stood for a while
-//! answers it, and none of it is lost; nothing is allowed before its last row
-//! was shown, and not by one key alone; each row that is not ours stands behind
-//! the frame's edge.
+//! Invariants: keys typed before a question was visible for a moment do not answer it
+//! and stay in the composer; an approval needs its last row on the screen and more than
+//! one key; each row of foreign text is behind the edge of the frame.
 
 #![expect(
     clippy::wildcard_enum_match_arm,
@@ -19,30 +18,30 @@ use crabtalk_render::screen::Composer;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::time::Instant;
 
-/// Rows of content on the smallest terminal.
+/// Minimum rows of content.
 const MIN_CONTENT: usize = 3;
 
-/// What came of a key.
+/// Result of a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Answered {
-    /// The question goes on.
+    /// No answer yet.
     Not,
-    /// Send this.
+    /// The answer to send.
     With(String),
-    /// Show all of it in the pager.
+    /// Show the text in the pager.
     Pager,
-    /// The person wants to write something else.
+    /// The user writes a message first.
     Aside,
 }
 
-/// How a question is being answered.
+/// State of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// It was shown, and nothing answers it before this time.
+    /// Visible; takes keys from this time.
     Settling(Instant),
-    /// It waits behind what the person writes.
+    /// Waits while the user types a message.
     Aside,
-    /// An approval: what is chosen and not yet confirmed.
+    /// A chosen answer of an approval, not confirmed.
     Choosing(Option<Choice>),
     /// The reason of a denial, or the answer to a question.
     Writing,
@@ -55,7 +54,7 @@ enum Choice {
 }
 
 impl Choice {
-    /// The keys that choose it; the first is shown.
+    /// Keys of the choice; the first is shown.
     fn keys(self) -> [&'static str; 2] {
         match self {
             Self::Answer(answer) => answer.keys(),
@@ -64,22 +63,22 @@ impl Choice {
     }
 }
 
-/// A question that is put.
+/// A question in its frame.
 pub(super) struct Asking {
-    /// Whose conversation it belongs to.
+    /// Agent and sender of the conversation.
     pub(super) agent: String,
     pub(super) sender: String,
-    /// The run that asks, where it is one that this chat follows.
+    /// Number of a followed run that asks.
     pub(super) run: Option<u64>,
     pub(super) ask: AskUserEvent,
-    /// Who asks.
+    /// The asking agent.
     speaker: String,
     prompt: Prompt,
     stage: Option<Stage>,
     writing: Composer,
-    /// The first row of the content that is shown.
+    /// Index of the first visible row.
     top: usize,
-    /// Rows of the content that were shown, of how many.
+    /// Number of rows shown so far, and of all rows.
     seen: usize,
     total: usize,
     room: usize,
@@ -105,7 +104,7 @@ impl Asking {
         }
     }
 
-    /// A question of a run that is followed: it ends with it.
+    /// Ties the question to a run, whose end removes it.
     pub(super) fn of(self, run: Option<u64>) -> Self {
         Self { run, ..self }
     }
@@ -114,17 +113,17 @@ impl Asking {
         &self.ask.ask_id
     }
 
-    /// It was drawn: from now on it settles.
+    /// Starts to settle once drawn.
     pub(super) fn drawn(&mut self, now: Instant) {
         self.stage.get_or_insert(Stage::Settling(now + SETTLE));
     }
 
-    /// Whether keys are for this question.
+    /// Whether the question takes keys.
     pub(super) fn takes_keys(&self) -> bool {
         matches!(self.stage, Some(Stage::Choosing(_) | Stage::Writing))
     }
 
-    /// When it begins to take keys.
+    /// When the question takes keys.
     pub(super) fn settles_at(&self) -> Option<Instant> {
         match self.stage {
             Some(Stage::Settling(at)) => Some(at),
@@ -132,21 +131,21 @@ impl Asking {
         }
     }
 
-    /// Something was typed that is not for it: it waits again.
+    /// Other typing restarts the wait.
     pub(super) fn typed_elsewhere(&mut self, now: Instant) {
         if let Some(Stage::Settling(at)) = &mut self.stage {
             *at = now + SETTLE;
         }
     }
 
-    /// It stood long enough.
+    /// Takes keys from now on.
     pub(super) fn settle(&mut self, now: Instant) {
         if self.settles_at().is_some_and(|at| at <= now) {
             self.focus();
         }
     }
 
-    /// The person turns to it.
+    /// The user selects the question.
     pub(super) fn focus(&mut self) {
         self.stage = Some(match is_approval(&self.ask) {
             true => Stage::Choosing(None),
@@ -161,7 +160,7 @@ impl Asking {
         self.remark = why.to_owned();
     }
 
-    /// Takes a key.
+    /// Handles a key.
     pub(super) fn key(&mut self, key: KeyEvent) -> Answered {
         self.remark.clear();
         match self.stage {
@@ -171,14 +170,14 @@ impl Asking {
         }
     }
 
-    /// Takes what was pasted.
+    /// Handles a paste.
     pub(super) fn paste(&mut self, text: &str) {
         if self.stage == Some(Stage::Writing) {
             self.writing.paste(text);
         }
     }
 
-    /// The listed answers, and the pager.
+    /// The choices and the pager.
     fn choices(&self) -> Vec<Choice> {
         let offered = offered(&self.ask).into_iter().map(Choice::Answer);
         offered.chain([Choice::Pager]).collect()
@@ -289,7 +288,7 @@ impl Asking {
         Answered::Not
     }
 
-    /// All that an answer allows, without a frame, for the pager.
+    /// The whole text for the pager.
     pub(super) fn whole(&self) -> String {
         let text = crate::prompt::wanted(&self.ask, &self.speaker);
         text + "\n"

@@ -434,7 +434,7 @@ async fn export_to(client: Client, pair: Pair, file: &std::path::Path) -> Result
     Ok(count)
 }
 
-/// Runs a command of the person's own.
+/// Runs a `!` command.
 pub(super) async fn shell(command: String, cwd: PathBuf) -> Done {
     let run = tokio::process::Command::new("sh")
         .args(["-c", &command])

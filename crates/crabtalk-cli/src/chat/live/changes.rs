@@ -1,4 +1,4 @@
-//! `/diff` and `/undo`: what runs changed among files.
+//! `/diff` and `/undo`.
 
 use super::calls::{Done, Pair};
 use super::{Live, transcript::MARGIN};
@@ -8,7 +8,7 @@ use crabtalk_client::{Client, Error};
 use crabtalk_proto::{ChangeList, FileChange, ListChangesMsg, UndoMsg, UndoReport};
 use crabtalk_render::{Line, cut, diff, theme, wrapped};
 
-/// Lines of all changes that are shown; `crabtalk diff` shows the rest.
+/// Maximum number of lines shown.
 const MAX_LINES: usize = 400;
 
 pub(super) async fn list(client: Client, pair: Pair, run: Option<u64>) -> Done {
@@ -54,14 +54,14 @@ impl Live<'_> {
         }
     }
 
-    /// What runs changed, as lines that stay.
+    /// Shows the changes of a run.
     pub(super) fn show_changes(&mut self, changes: Result<ChangeList, Error>) {
         let changes = match changes {
             Ok(changes) => changes,
             Err(error) => return self.transcript.problem(&error.to_string()),
         };
         let Some(run) = changes.runs.first() else {
-            let said = "no run changed files here, as far as is known";
+            let said = "no recorded changes in this folder";
             return self.transcript.note(said);
         };
         let width = self.transcript.width().saturating_sub(MARGIN.len());
@@ -86,7 +86,7 @@ impl Live<'_> {
         }
     }
 
-    /// What was put back.
+    /// Shows the result of an undo.
     pub(super) fn show_undone(&mut self, undone: Result<UndoReport, Error>) {
         let report = match undone {
             Ok(report) => report,
@@ -105,7 +105,7 @@ impl Live<'_> {
     }
 }
 
-/// What is different in a file: words about it, and lines with numbers.
+/// The notes and numbered lines of a change.
 fn difference(file: &FileChange, width: usize) -> Vec<Line> {
     let words = match file.diff.find("--- before\n") {
         Some(at) => &file.diff[..at],

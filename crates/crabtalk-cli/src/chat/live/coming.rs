@@ -13,8 +13,8 @@ pub(super) struct Coming {
 }
 
 impl Coming {
-    /// Whether to announce this text now. Commands are no messages, and the agent of
-    /// `@name` is known late.
+    /// Whether to announce this text now. Commands are not messages; the guest of
+    /// `@name` is not known yet.
     fn announces(&mut self, typed: &str) -> bool {
         let text = typed.trim_start();
         let is_message = !text.is_empty() && !text.starts_with(['/', '!', '@']);

@@ -1,8 +1,6 @@
-//! What stands below what was said: what still changes, the composer, the
-//! status.
+//! Draws the rows below the transcript: live output, composer and status.
 //!
-//! Invariant: all of it fits the terminal; where room is short, what is open
-//! gives way first, and the composer last.
+//! Invariant: the rows fit the terminal; open output shrinks first, the composer last.
 
 use super::Live;
 use super::slash::SHOWN;
@@ -20,17 +18,17 @@ const SPINNER: [&str; 10] = [
     "\u{2807}", "\u{280f}",
 ];
 
-/// How long a picture of the spinner stands, in milliseconds.
+/// Duration of a spinner frame in milliseconds.
 pub(super) const SPIN_MS: u128 = 120;
 
-/// Rows of what is open on the smallest terminal.
+/// Minimum rows of open output.
 const MIN_OPEN: usize = 2;
 
-/// Rows of messages that wait.
+/// Maximum rows of waiting messages.
 const MAX_WAITING: usize = 3;
 
 impl Live<'_> {
-    /// Brings the terminal up to date.
+    /// Draws the screen.
     pub(super) fn draw(&mut self) -> io::Result<()> {
         let now = Instant::now();
         self.fit();
@@ -45,8 +43,8 @@ impl Live<'_> {
         Ok(())
     }
 
-    /// Whatever is written above stays as it is laid out, so the size is looked at before:
-    /// the terminal may have another one before word of it comes.
+    /// Reads the size before final lines are laid out: the resize event may arrive
+    /// later.
     pub(super) fn fit(&mut self) {
         let size = size();
         if size != self.size {
@@ -54,7 +52,7 @@ impl Live<'_> {
         }
     }
 
-    /// The terminal has this size now, and broke what stands on it.
+    /// Handles a new size of the terminal, which rewraps its rows.
     pub(super) fn resized(&mut self, size: (usize, usize)) {
         self.size = size;
         self.canvas.resize(size.0);
@@ -96,7 +94,7 @@ impl Live<'_> {
         rows.extend(waiting);
         let above = rows.len();
         rows.extend(below);
-        // A terminal of a few rows shows the last ones.
+        // Small terminals show the last rows.
         let excess = rows.len().saturating_sub(height.saturating_sub(1).max(1));
         rows.drain(..excess);
         Drawing {
@@ -106,7 +104,7 @@ impl Live<'_> {
         }
     }
 
-    /// The composer, with what completes below it, as far as there is room for both.
+    /// The composer and completions, as far as they fit.
     fn composing(&mut self, width: usize, height: usize) -> (Vec<Line>, Option<(usize, usize)>) {
         let rule = "\u{2500}".repeat(width.saturating_sub(1));
         let mut rows = vec![Line::styled(rule, theme::DIM)];
@@ -118,7 +116,7 @@ impl Live<'_> {
         rows.extend(lines);
         let cursor = (row + 1, column);
         if let Some(popup) = &self.popup {
-            // The status stands below, and one row stays free.
+            // One row stays free for the status.
             let most = height.saturating_sub(rows.len() + 2).clamp(1, SHOWN);
             let first = popup.chosen.saturating_sub(most - 1);
             let longest = popup
@@ -141,7 +139,7 @@ impl Live<'_> {
         (rows, Some(cursor))
     }
 
-    /// Messages that the run has not read yet.
+    /// Unread steering messages.
     fn waiting(&self, width: usize) -> Vec<Line> {
         let steers = self.steers.iter().map(|(text, known)| {
             let mark = match known {
@@ -182,7 +180,7 @@ impl Live<'_> {
         rows
     }
 
-    /// Whether something runs that has nothing to show.
+    /// Whether an active run shows nothing yet.
     fn is_waiting_for_words(&self) -> bool {
         (!self.runs.is_empty() || self.shell.is_some()) && self.asks.is_empty()
     }
@@ -194,12 +192,12 @@ impl Live<'_> {
             (None, _, true) => format!("cancelling \u{b7} {since}"),
             (None, true, _) => format!("working \u{b7} {since}"),
             (None, false, _) if self.runs.place().is_some() => format!("waiting \u{b7} {since}"),
-            // Sent, and not begun.
+            // Queued messages.
             (None, false, _) => format!("asking \u{b7} {since}"),
         }
     }
 
-    /// The last row: where one is, with whom, and what it came to.
+    /// The status line.
     fn status(&self, width: usize, spinner: &str) -> Line {
         let mut parts: Vec<(usize, Span)> = Vec::new();
         let mut part = |rank: usize, text: String, style| {
@@ -266,7 +264,7 @@ impl Live<'_> {
         shorten(&line, width)
     }
 
-    /// The folder, and the branch of its repository.
+    /// Folder and git branch.
     fn place(&self) -> String {
         let folder = match self.cwd.strip_prefix(&self.user_home) {
             Ok(below) if below.as_os_str().is_empty() => "~".to_owned(),
@@ -279,7 +277,7 @@ impl Live<'_> {
         }
     }
 
-    /// How much of what the model can read is read.
+    /// Used part of the context window.
     pub(super) fn context_used(&self) -> String {
         match (self.context_tokens, self.context_window) {
             (0, _) | (_, None | Some(0)) => String::new(),

@@ -1,8 +1,8 @@
 //! Messages written while no daemon runs.
 //!
 //! Invariants: a message is held until a daemon answers, or returns to the composer;
-//! the daemon is started when a message is sent or Enter is pressed for held ones, never
-//! by itself, since it may have been stopped on purpose.
+//! only a sent message or Enter on held ones starts the daemon, since it may have been
+//! stopped on purpose.
 
 use super::calls::Done;
 use super::{Live, Runs};

@@ -370,7 +370,7 @@ impl Live<'_> {
         }
     }
 
-    /// Sends a refused steering message as a message of its own.
+    /// Sends a refused steering message as a new message.
     fn not_steered(&mut self, text: &str, error: &Error) {
         // An event or the history shows whether it arrived.
         if matches!(error, Error::Broken(_)) && self.steers.answered(text, Known::Unsure) {

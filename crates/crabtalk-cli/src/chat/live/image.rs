@@ -1,7 +1,7 @@
-//! Images that a person shows: by their path, pasted, or from the clipboard.
+//! Images from pasted paths and the clipboard.
 //!
-//! Invariants: a program that gives the clipboard gets a moment and a limit, and
-//! holds up nothing; what it gave lies in a file of the person's own.
+//! Invariants: the clipboard program has a time and size limit and blocks nothing; its
+//! output goes to a private file.
 
 use super::calls::Done;
 use crate::shown::{MAX_IMAGE, is_image, media_type};
@@ -11,11 +11,10 @@ use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 
-/// How long a program may take to give the clipboard.
+/// Timeout of the clipboard program.
 const GIVE_WITHIN: Duration = Duration::from_secs(3);
 
-/// What a pasted text becomes: of an image's path, as terminals paste files that
-/// are dropped on them, one that goes in.
+/// The `@path` of a pasted image path, as terminals paste dropped files.
 pub(super) fn pasted(text: &str, cwd: &Path) -> Option<String> {
     let line = text.trim();
     if line.is_empty() || line.lines().count() != 1 {
@@ -23,7 +22,7 @@ pub(super) fn pasted(text: &str, cwd: &Path) -> Option<String> {
     }
     let line = line.strip_prefix("file://").unwrap_or(line);
     let line = line.trim_matches(['\'', '"']);
-    // A space is written behind a backslash by terminals that drop files.
+    // Terminals escape spaces in dropped paths.
     let line = line.replace("\\ ", " ");
     let may = !line.starts_with('@') && !line.contains('"');
     (may && is_image(&cwd.join(&line))).then(|| match line.contains(char::is_whitespace) {
@@ -32,7 +31,7 @@ pub(super) fn pasted(text: &str, cwd: &Path) -> Option<String> {
     })
 }
 
-/// Programs that give an image of the clipboard, by what has to be set.
+/// Clipboard programs and the variables that they need.
 const PROGRAMS: &[(&str, &str, &[&str])] = &[
     ("WAYLAND_DISPLAY", "wl-paste", &["--type", "image/png"]),
     (
@@ -43,7 +42,7 @@ const PROGRAMS: &[(&str, &str, &[&str])] = &[
     ("", "pngpaste", &["-"]),
 ];
 
-/// Takes an image from the clipboard into a file.
+/// Saves the image of the clipboard.
 pub(super) async fn clipboard() -> Done {
     let mut tried = Vec::new();
     for (variable, program, arguments) in PROGRAMS {
@@ -60,7 +59,7 @@ pub(super) async fn clipboard() -> Done {
     Done::Clipboard(Err(format!(
         "no image came from the clipboard ({}); put its path into the message with @",
         match tried.is_empty() {
-            true => "there is no program for it here".to_owned(),
+            true => "no program for it is installed".to_owned(),
             false => format!("asked {}", tried.join(", ")),
         }
     )))
@@ -84,7 +83,7 @@ async fn given(program: &str, arguments: &[&str]) -> Option<Vec<u8>> {
     tokio::time::timeout(GIVE_WITHIN, read).await.ok()?
 }
 
-/// A file that stays until the system clears its temporary files.
+/// The system clears temporary files later.
 fn keep(bytes: &[u8]) -> Result<PathBuf, String> {
     let kept = || {
         let file = tempfile::Builder::new()
@@ -103,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_path_of_an_image_that_is_pasted_goes_in_and_other_texts_stay() {
+    fn pasted_image_path_is_attached() {
         let folder = tempfile::tempdir().unwrap();
         let png = b"\x89PNG\r\n\x1a\n...";
         std::fs::write(folder.path().join("shot.png"), png).unwrap();

@@ -273,7 +273,7 @@ mod tests {
             (&said, false, up_to(u64::MAX, false), &said),
             (&said, false, Part::Between(3, 4), &said[4..6]),
             (&said, false, Part::Between(5, 9), &[]),
-            // A long run is active, or there were no runs yet.
+            // A long active run, or no runs.
             (&long, true, up_to(5, true), &[]),
             (&["4 b", "0 d"], true, up_to(4, true), &["4 b"]),
             (&long, false, up_to(0, true), &long),

@@ -16,7 +16,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a second Ctrl-C leaves.
+/// Time for a second Ctrl-C to leave.
 const LEAVES_WITHIN: Duration = Duration::from_secs(3);
 
 impl Live<'_> {
@@ -86,7 +86,7 @@ impl Live<'_> {
                 return self.answered(answered);
             }
             asking.typed_elsewhere(Instant::now());
-            // Nothing is sent while a question appears.
+            // Enter does not send while a question appears.
             if key.code == KeyCode::Enter && asking.settles_at().is_some() {
                 return Ok(Go::On);
             }
@@ -141,7 +141,7 @@ impl Live<'_> {
             Answered::Aside => {
                 let own = asking.agent == self.pair.agent && asking.sender == self.pair.sender;
                 if !own {
-                    // It stays in the list of others.
+                    // It stays in `others`.
                     self.asks.pop_front();
                 }
             }
@@ -149,7 +149,7 @@ impl Live<'_> {
         Ok(Go::On)
     }
 
-    /// Esc: what runs ends, what is asked stays.
+    /// Esc: cancels the run; questions stay.
     fn stop(&mut self) {
         if let Some((_, shell)) = &self.shell {
             shell.abort();
@@ -166,8 +166,7 @@ impl Live<'_> {
         }
     }
 
-    /// Ctrl-C: drops what is written, else cancels what runs; the second one
-    /// leaves.
+    /// Ctrl-C: clears the composer, else cancels the run; a second one leaves.
     fn interrupt(&mut self) -> Go {
         if self.leaving.is_some() {
             return Go::Leave;
@@ -187,16 +186,16 @@ impl Live<'_> {
         Go::On
     }
 
-    /// Looks for what completes the word at the cursor.
+    /// Updates the completions.
     pub(super) fn complete(&mut self) {
-        // Agents, models and skills may have come since the chat began.
+        // Agents, models and skills may have changed.
         if matches!(self.composer.text(), "/" | "@") {
             self.learn();
         }
         self.look_up();
     }
 
-    /// Completes with what is known.
+    /// Refreshes the completions and keeps the selection.
     pub(super) fn look_up(&mut self) {
         let found = self
             .learned
@@ -209,7 +208,7 @@ impl Live<'_> {
         });
     }
 
-    /// Completes with what has become known meanwhile. What was chosen stays so.
+    /// Completes from the known names.
     pub(super) fn look_up_again(&mut self) {
         let chosen = self.popup.take();
         let chosen = chosen.map(|mut popup| popup.candidates.swap_remove(popup.chosen).text);
@@ -222,7 +221,7 @@ impl Live<'_> {
         popup.chosen = at.unwrap_or(0);
     }
 
-    /// A key while something completes; whether it was one for that.
+    /// Handles a key of the completion popup; returns whether it did.
     fn popup_key(&mut self, key: KeyEvent) -> bool {
         let Some(popup) = &mut self.popup else {
             return false;
@@ -242,7 +241,7 @@ impl Live<'_> {
         true
     }
 
-    /// Ctrl-T: the last reasoning, and what the last tools answered, whole.
+    /// Ctrl-T: the last reasoning and tool results in full.
     fn show_whole(&mut self) -> Result<(), Error> {
         let mut text = String::new();
         if !self.transcript.thought.is_empty() {
@@ -259,7 +258,7 @@ impl Live<'_> {
         self.page(&text)
     }
 
-    /// Shows a text in the person's pager.
+    /// Shows a text in the pager.
     pub(super) fn page(&mut self, text: &str) -> Result<(), Error> {
         let pager = std::env::var("PAGER")
             .ok()
@@ -272,7 +271,7 @@ impl Live<'_> {
                 .spawn();
             let mut child = child?;
             if let Some(mut stdin) = child.stdin.take() {
-                // A pager that is left before its end reads no more.
+                // A closed pager stops reading.
                 let _ = stdin.write_all(text.as_bytes());
             }
             child.wait().map(|_| ())
@@ -285,7 +284,7 @@ impl Live<'_> {
         })
     }
 
-    /// Ctrl-G: the text in the person's editor.
+    /// Ctrl-G: edits the text in the editor.
     fn edit(&mut self) -> Result<(), Error> {
         let before = self.composer.text().to_owned();
         let home = self.context.home.clone();
@@ -302,16 +301,15 @@ impl Live<'_> {
         Ok(())
     }
 
-    /// Ctrl-Z: the shell has the terminal until it lets the chat go on. What runs goes
-    /// on meanwhile, and is shown then.
+    /// Ctrl-Z: suspends the chat; runs continue.
     fn suspend(&mut self) -> Result<(), Error> {
         self.suspended = true;
         self.lend(system::suspend)?
             .map_err(|e| Error::io("leave the terminal to the shell", &e))
     }
 
-    /// The chat goes on after it was stopped, by itself or by somebody else: then the
-    /// shell may have changed how the terminal works and what it shows.
+    /// Resumes after a stop. If the chat was stopped by a signal, the terminal may have
+    /// changed.
     pub(super) fn resume(&mut self) -> Result<(), Error> {
         if !std::mem::take(&mut self.suspended) {
             self.canvas.begin_anew();
@@ -321,7 +319,7 @@ impl Live<'_> {
         Ok(())
     }
 
-    /// Leaves the terminal to a program for a while.
+    /// Lends the terminal to a program.
     fn lend<T>(&mut self, borrower: impl FnOnce() -> T) -> Result<T, Error> {
         let told = |e: std::io::Error| Error::io("use the terminal", &e);
         self.fit();

@@ -1,16 +1,15 @@
-//! Connections that are lost for a while: that of the run in front, and that on
-//! which all else is heard.
+//! Lost connections: that of the front run and that of other events.
 //!
-//! Invariant: it is said once that they were lost, however many there are.
+//! Invariant: each outage is reported once.
 
-/// What is heard on a connection.
+/// A connection of the chat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Heard {
     Run,
     Rest,
 }
 
-/// Which of them are lost.
+/// The lost connections and their errors.
 #[derive(Debug, Default)]
 pub(super) struct Outage {
     run: Option<String>,
@@ -26,7 +25,7 @@ impl Outage {
         }
     }
 
-    /// Why something is not heard now.
+    /// The error of a lost connection.
     pub(super) fn why(&self) -> Option<&str> {
         self.run.as_deref().or(self.rest.as_deref())
     }
@@ -35,7 +34,7 @@ impl Outage {
         *self.of(heard) = Some(why);
     }
 
-    /// It is taken up; whether that is still to be said.
+    /// A connection is restored; returns whether to report it.
     pub(super) fn back(&mut self, heard: Heard) -> bool {
         let say = self.of(heard).is_some() && !self.said;
         self.said |= say;
@@ -43,7 +42,7 @@ impl Outage {
         say
     }
 
-    /// It is not waited for any more.
+    /// A connection is no longer needed.
     pub(super) fn over(&mut self, heard: Heard) {
         *self.of(heard) = None;
         self.said &= self.why().is_some();
@@ -55,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_outage_is_said_once_and_the_next_one_again() {
+    fn each_outage_is_reported_once() {
         let mut outage = Outage::default();
         assert!(!outage.back(Heard::Rest), "nothing was lost");
         for _ in 0..2 {

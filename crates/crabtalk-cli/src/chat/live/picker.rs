@@ -1,7 +1,6 @@
-//! `/switch`: the person's conversations and archives, narrowed as one types.
+//! `/switch`: a list of conversations and archives with a search.
 //!
-//! Invariant: a picker takes every key but those that leave the chat; nothing
-//! of it is sent to anybody.
+//! Invariant: an open picker takes all keys except those that leave the chat.
 
 use super::transcript::MARGIN;
 use crate::switch::Place;
@@ -10,23 +9,23 @@ use crabtalk_render::{Line, clean, shorten, theme};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use jiff::Timestamp;
 
-/// Places that are shown at once where there is room.
+/// Maximum number of visible entries.
 const MOST: usize = 10;
 
-/// Rows beside the places: the search, and what is known of the chosen one.
+/// Rows for the search and the details.
 const OWN_ROWS: usize = 5;
 
-/// What came of a key.
+/// Result of a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Picked {
-    /// The picker goes on.
+    /// Stays open.
     Not,
-    /// The person wants nothing of it.
+    /// Closed without a choice.
     Left,
     This(Box<Place>),
 }
 
-/// Places to choose from.
+/// The list.
 #[derive(Debug, Default)]
 pub(super) struct Picker {
     /// `None` until the daemon answered.
@@ -43,7 +42,7 @@ impl Picker {
         }
     }
 
-    /// The daemon answered.
+    /// Fills the list.
     pub(super) fn fill(&mut self, places: Vec<Place>) {
         self.places = Some(places);
     }
@@ -53,7 +52,7 @@ impl Picker {
         places.filter(|place| place.fits(&self.search)).collect()
     }
 
-    /// Takes a key.
+    /// Handles a key.
     pub(super) fn key(&mut self, key: KeyEvent) -> Picked {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let count = self.fitting().len();
@@ -86,7 +85,7 @@ impl Picker {
         Picked::Not
     }
 
-    /// Takes what was pasted.
+    /// Handles a paste.
     pub(super) fn paste(&mut self, text: &str) {
         let line = text.lines().next().unwrap_or_default();
         self.narrow(|search| search.push_str(line));
@@ -97,7 +96,7 @@ impl Picker {
         self.chosen = 0;
     }
 
-    /// The rows, of so many at most, and where the cursor is in them.
+    /// The rows and the cursor.
     pub(super) fn rows(
         &self,
         width: usize,
@@ -138,7 +137,7 @@ impl Picker {
     }
 }
 
-/// A place in a row: whose, how old, what about.
+/// Row of an entry: name, age, title.
 fn row(place: &Place, chosen: bool, width: usize, now: Timestamp) -> Line {
     let (mark, style) = match chosen {
         true => ("\u{203a} ", theme::HEADING),
@@ -151,7 +150,7 @@ fn row(place: &Place, chosen: bool, width: usize, now: Timestamp) -> Line {
     shorten(&line, width)
 }
 
-/// What else is known of the chosen one: where, first words, last words.
+/// Details of the selection: folder, first and last message.
 fn details(place: &Place, width: usize) -> Vec<Line> {
     let mut said = vec![match place.folder.as_str() {
         "" => counted(place.messages, "message"),
@@ -198,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_narrowed_as_one_types_and_chosen() {
+    fn typing_filters_the_list() {
         let mut picker = Picker::default();
         assert_eq!(
             typed(&mut picker, KeyCode::Enter),
@@ -220,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn no_row_is_wider_than_the_terminal_and_the_chosen_one_is_shown() {
+    fn rows_fit_the_terminal_and_show_the_selection() {
         let mut picker = Picker::default();
         picker.fill(
             (0..50)

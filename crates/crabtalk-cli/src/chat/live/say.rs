@@ -1,4 +1,4 @@
-//! What becomes of what a person wrote.
+//! Handling of submitted text.
 
 use super::calls::{self, Pair};
 use super::slash::{COMMANDS, Meaning};
@@ -9,7 +9,7 @@ use crate::shown::Shown;
 use crabtalk_proto::StreamMsg;
 use std::time::Instant;
 
-/// Entries that `/history` shows unless it is told how many.
+/// Default number of messages of `/history`.
 const HISTORY: u32 = 30;
 
 const KEYS: &str = "| key | does |\n|---|---|\n\
@@ -30,7 +30,7 @@ const KEYS: &str = "| key | does |\n|---|---|\n\
     | !command | runs it yourself, and shows it to the agent |\n";
 
 impl Live<'_> {
-    /// Takes what was written; `queue` puts it behind what runs.
+    /// Submits the text; `queue` sends it behind the active run.
     pub(super) fn submit(&mut self, queue: bool) -> Result<Go, Error> {
         if self.composer.text().trim().is_empty() {
             if !queue {
@@ -104,7 +104,7 @@ impl Live<'_> {
         self.send(content, guest, shown, text.to_owned());
     }
 
-    /// Sends a message; the daemon runs it behind those before.
+    /// Sends a message, which the daemon queues.
     pub(super) fn send(
         &mut self,
         content: String,
@@ -186,9 +186,7 @@ impl Live<'_> {
             "mcp" => self.call(calls::mcps(client)),
             "memory" => self.call(calls::memory(client, pair, arguments.to_owned())),
             "asks" => match self.others.len() {
-                0 => self
-                    .transcript
-                    .note("nothing is asked in other conversations"),
+                0 => self.transcript.note("no questions in other conversations"),
                 _ => self.next_ask(),
             },
             "history" => {
@@ -307,15 +305,15 @@ impl Live<'_> {
         self.call(calls::export(self.client.clone(), self.pair.clone(), file));
     }
 
-    /// The last answer to the clipboard, by the terminal.
+    /// Copies the last answer to the terminal's clipboard.
     fn copy(&mut self) {
         let answer = self.transcript.answer.trim();
         if answer.is_empty() {
-            return self.transcript.note("there is no answer yet");
+            return self.transcript.note("no answer yet");
         }
         let count = answer.chars().count();
         let sequence = format!("\x1b]52;c;{}\x07", base64(answer.as_bytes()));
-        // Nobody is told of a terminal that has no clipboard.
+        // A terminal without clipboard support ignores it.
         let _ = self.canvas.send(&sequence);
         self.transcript.note(&format!(
             "copied {count} characters, if this terminal lets programs do that"
@@ -349,7 +347,7 @@ fn base64(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn what_goes_to_the_clipboard_is_base64() {
+    fn clipboard_text_is_base64() {
         for (text, want) in [
             ("", ""),
             ("a", "YQ=="),

@@ -1,7 +1,6 @@
-//! Commands of the chat, and what completes while one types.
+//! Commands of the chat and completions.
 //!
-//! Invariant: a word behind `/` that is neither a command nor a skill is an
-//! error that names the nearest, and is said to nobody.
+//! Invariant: an unknown `/word` is an error that names the nearest command.
 
 use crate::chat::message::DEMONSTRATION;
 use crabtalk_config::nearest;
@@ -22,51 +21,55 @@ const fn slash(name: &'static str, arguments: &'static str, about: &'static str)
     }
 }
 
-/// All of them, in the order of `/help`.
+/// All commands, in the order of `/help`.
 pub(super) const COMMANDS: &[Slash] = &[
     slash("help", "", "keys and commands"),
-    slash("model", "[NAME]", "the models, or use another one"),
-    slash("agent", "[NAME]", "the agents, or talk to another one"),
+    slash("model", "[NAME]", "list models, or set the default one"),
+    slash("agent", "[NAME]", "list agents, or talk to another one"),
     slash(
         "mode",
         "[NAME]",
-        "how much runs may do without asking, or set it",
+        "show or set how much runs may do without asking",
     ),
-    slash("compact", "[FOCUS]", "summarise the history now"),
-    slash("new", "", "put the history away and begin anew"),
-    slash("switch", "[WORDS]", "your conversations and archives"),
-    slash("diff", "[RUN]", "what the last run changed among files"),
-    slash("undo", "[RUN]", "put the files of the last run back"),
-    slash("context", "", "how much the model reads, and of what"),
-    slash("cost", "", "what was spent today"),
-    slash("permissions", "", "what the agent may do without asking"),
-    slash("tools", "", "the tools in scope"),
-    slash("skills", "", "the skills that there are"),
-    slash("mcp", "", "servers of tools, and how they are"),
-    slash("memory", "[NAME]", "what is remembered"),
-    slash("asks", "", "what other conversations wait for"),
-    slash("history", "[COUNT]", "the last messages again"),
+    slash("compact", "[FOCUS]", "summarise the history"),
+    slash("new", "", "archive the history and start a new one"),
+    slash(
+        "switch",
+        "[WORDS]",
+        "switch to another conversation or archive",
+    ),
+    slash("diff", "[RUN]", "show the file changes of a run"),
+    slash("undo", "[RUN]", "revert the file changes of a run"),
+    slash("context", "", "show the size of the context"),
+    slash("cost", "", "show today's spending"),
+    slash("permissions", "", "show the agent's permissions"),
+    slash("tools", "", "list the agent's tools"),
+    slash("skills", "", "list skills"),
+    slash("mcp", "", "list MCP servers"),
+    slash("memory", "[NAME]", "list or show memory entries"),
+    slash("asks", "", "answer questions of other conversations"),
+    slash("history", "[COUNT]", "show the last messages"),
     slash(
         "export",
         "[FILE]",
         "write the conversation to a Markdown file",
     ),
-    slash("copy", "", "the last answer to the clipboard"),
+    slash("copy", "", "copy the last answer to the clipboard"),
     slash("title", "TEXT", "name the conversation"),
-    slash("kill", "", "cancel what runs"),
+    slash("kill", "", "cancel the run"),
     slash("quit", "", "leave (also Ctrl-D)"),
 ];
 
-/// Candidates that are shown at once.
+/// Maximum number of visible candidates.
 pub(super) const SHOWN: usize = 6;
 
-/// Entries of a folder that are looked at.
+/// Maximum number of directory entries read.
 const MAX_ENTRIES: usize = 2_000;
 
-/// What a path with spaces begins with.
+/// Prefix of a path with spaces.
 const QUOTED: &str = "@\"";
 
-/// What may be completed with.
+/// Names for completion.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     pub(super) agents: Vec<String>,
@@ -76,25 +79,25 @@ pub(super) struct Known {
     pub(super) demonstration: bool,
 }
 
-/// Something to complete with.
+/// A completion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Candidate {
     pub(super) text: String,
     pub(super) about: String,
 }
 
-/// What a word behind `/` is.
+/// Meaning of a `/word`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
     Command(&'static str),
-    /// For the agent: a skill.
+    /// A skill, sent to the agent.
     Message,
-    /// Nothing: what to say about it.
+    /// Unknown, with a message.
     Unknown(String),
 }
 
 impl Known {
-    /// What a message that begins with `/` means: its first word decides.
+    /// The meaning of the first word of a message that begins with `/`.
     pub(super) fn meaning(&self, word: &str) -> Meaning {
         let alias = match word {
             "exit" | "q" => "quit",
@@ -117,8 +120,7 @@ impl Known {
         Meaning::Unknown(format!("there is no command or skill /{word}; {hint}"))
     }
 
-    /// What the text before the cursor may become: from which byte on, and the
-    /// candidates.
+    /// The completions of the text before the cursor, and the byte where they begin.
     pub(super) fn complete(&self, before: &str, cwd: &Path) -> Option<(usize, Vec<Candidate>)> {
         if let Some(from) = open_quote(before) {
             let found = files(&before[from + QUOTED.len()..], cwd);
@@ -150,7 +152,7 @@ impl Known {
                 _ => return None,
             }
         };
-        // What is there already needs no completion.
+        // Complete words need no completion.
         let more = found
             .iter()
             .any(|candidate| candidate.text.trim_end() != word);
@@ -173,7 +175,7 @@ impl Known {
     }
 }
 
-/// Where a path begins that is in quotes and has no end yet.
+/// Start of an unfinished quoted path.
 fn open_quote(before: &str) -> Option<usize> {
     let from = before.rfind(QUOTED)?;
     let is_word = before[..from]
@@ -193,7 +195,7 @@ fn starting(names: &[String], word: &str, mark: &str, about: &str) -> Vec<Candid
     .collect()
 }
 
-/// Files and folders whose path begins so; hidden ones only if asked for.
+/// Files and folders with a prefix; hidden ones only for a dot.
 fn files(path: &str, cwd: &Path) -> Vec<Candidate> {
     let (folder, name) = match path.rfind('/') {
         Some(end) => path.split_at(end + 1),
@@ -212,7 +214,7 @@ fn files(path: &str, cwd: &Path) -> Vec<Candidate> {
                 return None;
             }
             let path = format!("{folder}{file}");
-            // A folder goes on; behind a file comes the next word.
+            // A folder can be continued; after a file a space follows.
             let text = match (path.contains(char::is_whitespace), entry.path().is_dir()) {
                 (false, true) => format!("@{path}/"),
                 (false, false) => format!("@{path} "),
@@ -243,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_word_names_the_nearest_and_is_no_message() {
+    fn unknown_command_names_the_nearest() {
         let known = known();
         assert_eq!(known.meaning("quit"), Meaning::Command("quit"));
         assert_eq!(known.meaning("style"), Meaning::Message);

@@ -1,22 +1,22 @@
-//! What a person puts into a run while it goes on.
+//! Steering messages to the active run.
 //!
-//! Invariant: such a message leaves its row for its place in the conversation, or for
-//! the composer where no log has it; it is never shown in both.
+//! Invariant: a message is in its row, the transcript or the composer, never in two of
+//! them.
 
 use std::collections::VecDeque;
 
-/// What is known of one.
+/// State of a steering message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Known {
-    /// The daemon has not answered yet.
+    /// Sent, not answered.
     Sent,
-    /// It is in the log and waits for a step.
+    /// Logged; waits for the next step.
     Kept,
-    /// The connection broke before the answer came.
+    /// The connection broke before the answer.
     Unsure,
 }
 
-/// Those that no run has read yet, in the order in which they were written.
+/// Unread messages in order.
 #[derive(Debug, Default)]
 pub(super) struct Steers(VecDeque<(String, Known)>);
 
@@ -29,7 +29,8 @@ impl Steers {
         self.0.iter().map(|(text, known)| (text.as_str(), *known))
     }
 
-    /// The daemon answered of one, or its connection broke; whether it waits still.
+    /// Records an answer or a broken connection; returns whether the message still
+    /// waits.
     pub(super) fn answered(&mut self, text: &str, known: Known) -> bool {
         let mut all = self.0.iter_mut();
         let sent = all.find(|(waits, state)| waits == text && *state == Known::Sent);
@@ -38,21 +39,21 @@ impl Steers {
         true
     }
 
-    /// One is shown in its place, or is something else by now.
+    /// Removes a message.
     pub(super) fn remove(&mut self, text: &str) {
         if let Some(at) = self.0.iter().position(|(waits, _)| waits == text) {
             self.0.remove(at);
         }
     }
 
-    /// The run is over and said which of them it read: those that may have been lost.
+    /// Returns possibly lost messages at the end of a run.
     pub(super) fn over(&mut self) -> Vec<String> {
         let all = self.0.drain(..);
         let unsure = all.filter(|(_, known)| *known == Known::Unsure);
         unsure.map(|(text, _)| text).collect()
     }
 
-    /// The log was read, and has none that is left here.
+    /// Marks all as unsure after the log was read without them.
     pub(super) fn distrust(&mut self) {
         let kept = self.0.iter_mut().filter(|(_, known)| *known == Known::Kept);
         kept.for_each(|(_, known)| *known = Known::Unsure);
@@ -64,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_no_log_has_is_given_back_and_nothing_else() {
+    fn only_lost_messages_are_returned() {
         let mut steers = Steers::default();
         for text in ["read", "kept", "on its way", "cut"] {
             steers.push(text.to_owned());

@@ -1,8 +1,7 @@
-//! What a run says, as lines that stay and rows that still change.
+//! Events of a run as final lines and rows that may still change.
 //!
-//! Invariants: what is not ours begins behind a margin, so that nothing of it
-//! stands where our own marks do; a line that stays is given once; an empty
-//! line stands between what is of different kinds.
+//! Invariants: foreign text begins behind a margin, so it cannot imitate our marks;
+//! final lines are given once; an empty line separates kinds of output.
 
 mod tools;
 
@@ -16,22 +15,22 @@ use crabtalk_render::{Line, Markdown, Span, shorten, theme, tokens};
 use std::time::Instant;
 pub(super) use tools::Tools;
 
-/// Columns before what is not ours.
+/// Margin of foreign text.
 pub(super) const MARGIN: &str = "  ";
 
-/// Columns that are read with ease; wider terminals leave the rest empty.
+/// Maximum width of text.
 const MAX_COLUMNS: usize = 108;
 
-/// Lines of what a person said that are shown: of a file that went in, some.
+/// Maximum lines shown of a user's message.
 const PERSON_LINES: usize = 24;
 
-/// Rows of reasoning that are shown while it comes.
+/// Rows of live reasoning.
 const THINKING_ROWS: usize = 3;
 
-/// Bytes of reasoning that are kept for whoever wants to see it.
+/// Maximum bytes of reasoning kept for Ctrl-T.
 const MAX_THOUGHT: usize = 256 * 1024;
 
-/// What stands last.
+/// Kind of the last lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Nothing,
@@ -41,22 +40,22 @@ enum Kind {
     Note,
 }
 
-/// The screen's side of a conversation.
+/// The conversation on the screen.
 pub(super) struct Transcript {
     width: usize,
-    /// Lines that stay and are not written yet.
+    /// Final lines not written yet.
     above: Vec<Line>,
     last: Kind,
     markdown: Markdown,
-    /// Whether text of the answer has been written in this step.
+    /// Whether this step has answer text.
     speaking: bool,
     pub(super) tools: Tools,
     thinking: Option<(String, Instant)>,
-    /// The reasoning that came last.
+    /// The last reasoning.
     pub(super) thought: String,
-    /// The answer that came last, or comes now, as it was said.
+    /// The last or current answer as Markdown.
     pub(super) answer: String,
-    /// Whose words come without a name before them.
+    /// The primary agent, shown without a name.
     primary: String,
     started: Instant,
 }
@@ -84,7 +83,7 @@ impl Transcript {
         self.markdown.set_width(self.width);
     }
 
-    /// Columns of the text.
+    /// Width of the text.
     pub(super) fn width(&self) -> usize {
         self.width
     }
@@ -93,7 +92,7 @@ impl Transcript {
         agent.clone_into(&mut self.primary);
     }
 
-    /// Lines of an earlier transcript that are not written yet.
+    /// Keeps unwritten lines of an earlier transcript.
     pub(super) fn keep(&mut self, above: Vec<Line>) {
         self.last = if above.is_empty() {
             self.last
@@ -103,20 +102,20 @@ impl Transcript {
         self.above = above;
     }
 
-    /// Takes the lines that stay.
+    /// Takes the final lines.
     pub(super) fn take(&mut self) -> Vec<Line> {
         std::mem::take(&mut self.above)
     }
 
-    /// What a person said.
+    /// Shows a user's message.
     pub(super) fn person(&mut self, text: &str, from: Option<&str>) {
         self.begin(Kind::Person);
-        // Lines as they were written: what one said is no Markdown.
+        // User text is not rendered as Markdown.
         let mut lead = Span::new("\u{203a} ", theme::HEADING);
         let lines: Vec<&str> = text.trim_end().lines().collect();
         for line in lines.iter().take(PERSON_LINES) {
             let line = Line::styled(line, theme::BOLD);
-            // What fits keeps its spaces.
+            // Fitting lines keep their spaces.
             let parts = match line.width() > self.width {
                 true => crabtalk_render::wrapped(&line, self.width),
                 false => vec![line],
@@ -140,7 +139,7 @@ impl Transcript {
         }
     }
 
-    /// A command of the person's, which says nothing to any agent.
+    /// Shows a chat command.
     pub(super) fn did(&mut self, command: &str) {
         self.begin(Kind::Person);
         let mut lead = Span::new("\u{203a} ", theme::HEADING);
@@ -151,18 +150,18 @@ impl Transcript {
         }
     }
 
-    /// What a person showed with it.
+    /// Shows an attached image.
     pub(super) fn shown(&mut self, image: &Image) {
         let line = format!("{MARGIN}{}", image_note(image));
         self.above.push(Line::styled(line, theme::DIM));
     }
 
-    /// A remark beside the conversation.
+    /// Shows a note.
     pub(super) fn note(&mut self, text: &str) {
         self.remark("\u{b7} ", text, theme::DIM);
     }
 
-    /// Something that went wrong.
+    /// Shows a problem.
     pub(super) fn problem(&mut self, text: &str) {
         self.remark("! ", text, theme::BAD);
     }
@@ -178,7 +177,7 @@ impl Transcript {
         }
     }
 
-    /// Lines of an answer to the person's own command.
+    /// Shows the output of a chat command.
     pub(super) fn lines(&mut self, lines: Vec<Line>) {
         self.begin(Kind::Text);
         for line in lines {
@@ -186,7 +185,7 @@ impl Transcript {
         }
     }
 
-    /// What an agent said, whole.
+    /// Shows a complete answer.
     pub(super) fn said(&mut self, agent: &str, text: &str) {
         self.name(agent);
         self.begin(Kind::Text);
@@ -195,7 +194,7 @@ impl Transcript {
         }
     }
 
-    /// Takes an event of a run.
+    /// Handles an event of a run.
     pub(super) fn event(&mut self, event: &StreamEvent, now: Instant) {
         use stream_event::Event;
         let Some(event) = &event.event else {
@@ -222,7 +221,7 @@ impl Transcript {
                 }
             }
             Event::ToolProgress(e) => self.tools.progress(e),
-            // Where the message stands that waits.
+            // Place in the queue.
             Event::Queued(_) | Event::ToolsComplete(_) | Event::AskUser(_) => {}
             Event::End(e) => self.end(e, now),
             Event::UserSteered(e) => self.person(&e.content, None),
@@ -271,7 +270,7 @@ impl Transcript {
         }
     }
 
-    /// The name of who speaks, unless it is the conversation's own agent.
+    /// The agent's name, unless it is the primary agent.
     fn name(&mut self, agent: &str) {
         if agent.is_empty() || agent == self.primary || self.speaking {
             return;
@@ -310,7 +309,7 @@ impl Transcript {
         }
         let lines = self.markdown.finish();
         self.text(lines);
-        // What comes next is another text.
+        // The next text is a new passage.
         if self.last == Kind::Text {
             self.last = Kind::Person;
         }
@@ -369,8 +368,8 @@ impl Transcript {
         self.last = Kind::Person;
     }
 
-    /// Nothing more is told of the run: what it had said stays, and is not gone on with
-    /// by what comes next; how its calls ended nobody knows.
+    /// Ends a run whose events stopped: its text stays, its calls are marked as
+    /// unknown.
     pub(super) fn cut_off(&mut self, now: Instant) {
         self.end_thinking(now);
         self.end_text();
@@ -389,8 +388,7 @@ impl Transcript {
         self.above.push(line);
     }
 
-    /// Whether an empty line comes before what is of this kind: the same kind goes
-    /// on without.
+    /// Adds an empty line between kinds of output.
     fn is_before(&self, kind: Kind) -> bool {
         let goes_on = kind == self.last && matches!(kind, Kind::Tool | Kind::Note);
         self.last != Kind::Nothing && !goes_on
@@ -403,7 +401,7 @@ impl Transcript {
         self.last = kind;
     }
 
-    /// What still changes: the end of it, in so many rows.
+    /// The last rows of open output.
     pub(super) fn open(&self, rows: usize, now: Instant, spinner: &str) -> Vec<Line> {
         let mut open = Vec::new();
         if let Some((thought, since)) = &self.thinking {
@@ -440,7 +438,7 @@ impl Transcript {
             open.extend(lines.into_iter().map(|line| line.behind(&margin)));
         }
         let tools = self.tools.rows(self.width, now, spinner);
-        // As it will stand when it stays.
+        // As its final form.
         if !tools.is_empty() && open.is_empty() && self.is_before(Kind::Tool) {
             open.push(Line::default());
         }
@@ -450,14 +448,14 @@ impl Transcript {
     }
 }
 
-/// Columns that text gets on a terminal.
+/// Width of text on a terminal.
 fn text_width(columns: usize) -> usize {
     columns
         .saturating_sub(MARGIN.len() + 1)
         .clamp(16, MAX_COLUMNS)
 }
 
-/// A colour for a name, always the same.
+/// A stable colour for a name.
 pub(super) fn guest_style(name: &str) -> anstyle::Style {
     use anstyle::AnsiColor::{Blue, Cyan, Green, Magenta};
     let colors = [Magenta, Green, Cyan, Blue];

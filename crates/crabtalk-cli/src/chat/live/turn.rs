@@ -1,4 +1,4 @@
-//! Turning to another conversation, and reading an archive.
+//! Switching conversations and reading archives.
 
 use super::calls::{self, Pair};
 use super::picker::{Picked, Picker};
@@ -9,11 +9,11 @@ use crabtalk_proto::ArchiveContent;
 use crossterm::event::KeyEvent;
 use std::path::PathBuf;
 
-/// Messages of an archive that are shown.
+/// Messages shown of an archive.
 const ARCHIVE_MESSAGES: u32 = 30;
 
 impl Live<'_> {
-    /// `/switch`: asks for the places, and puts them up.
+    /// `/switch`: opens the picker and requests its list.
     pub(super) fn switch_command(&mut self, search: &str) {
         self.picker = Some(Picker::new(search));
         let own = self.learned.sender.clone();
@@ -52,9 +52,9 @@ impl Live<'_> {
             let client = self.client.clone();
             return self.call(calls::archive(client, place, ARCHIVE_MESSAGES));
         }
-        let said = format!("now in the conversation of {}", place.name());
+        let said = format!("switched to {}", place.name());
         let folder = PathBuf::from(&place.folder);
-        // Another conversation's folder, where it is one of this machine.
+        // Uses the folder of the other conversation if it exists here.
         if place.sender != self.learned.sender && folder.is_dir() {
             self.context.global.cwd = Some(folder.clone());
             self.branch = branch(&folder);
@@ -69,7 +69,7 @@ impl Live<'_> {
         );
     }
 
-    /// An archive is read here, and continued nowhere.
+    /// Shows an archive, which cannot be continued.
     pub(super) fn show_archive(&mut self, archive: Result<ArchiveContent, Error>) {
         match archive {
             Ok(archive) => {
@@ -81,7 +81,7 @@ impl Live<'_> {
         }
     }
 
-    /// Leaves the conversation for another; what runs there goes on.
+    /// Switches conversations; active runs continue.
     pub(super) fn turn_to(&mut self, pair: Pair, said: &str) {
         if !self.unsent().is_empty() {
             let why = "what you said here is not sent yet: it waits for a daemon";
@@ -106,7 +106,7 @@ impl Live<'_> {
         self.transcript.note(said);
         self.learn();
         self.begin();
-        // What it waits for may be what the person came for.
+        // Pending asks may belong to the new conversation.
         self.others.clear();
         self.call(calls::asks(self.client.clone()));
     }

@@ -85,7 +85,7 @@ pub(super) async fn add(context: &mut Context, add: CronAdd) -> Result<(), Error
     let at = add.after.map(|after| format!("in {after}")).or(add.at);
     let task = task(add.text, at.is_some(), add.skill)?;
     let (quiet_start, quiet_end) = window(add.quiet)?;
-    // The shell's current folder is no default for later runs.
+    // Later runs do not use the shell's current folder.
     let cwd = match context.global.cwd {
         Some(_) => context.cwd()?,
         None => None,

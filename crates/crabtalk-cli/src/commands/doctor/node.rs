@@ -1,5 +1,4 @@
-//! What the daemon knows: itself, its services, what it read, and whether its
-//! models answer.
+//! Checks through the daemon: services, files, servers, conversations and models.
 
 use super::super::logs;
 use super::{Context, Finding};
@@ -11,28 +10,27 @@ use crabtalk_proto::{
 };
 use std::collections::HashSet;
 
-/// The name of the look at conversations.
+/// Name of the conversation check.
 const LOGS: &str = "logs";
 
-/// Said where a daemon of before knows nothing of a question.
+/// Fix for a daemon without an operation.
 const OLDER: &str = "crabtalk daemon restart";
 
-/// Looks with the daemon's eyes. With `starts` it is started where it does not
-/// run.
+/// Runs the checks; with `starts` the daemon is started if necessary.
 pub(super) async fn look(
     context: &mut Context,
     starts: bool,
     offline: bool,
 ) -> Result<Vec<Finding>, Error> {
     if !starts {
-        let said = "not looked at: the configuration cannot be read";
+        let said = "not checked: the configuration is broken";
         return Ok(vec![Finding::warning("daemon", said, "")]);
     }
     let mut connection = match context.connection().await {
         Ok(connection) => connection,
         Err(Error::Unread) => return Err(Error::Unread),
         Err(error) => {
-            let mend = "crabtalk daemon start, and see `crabtalk daemon logs`";
+            let mend = "crabtalk daemon start; crabtalk daemon logs";
             return Ok(vec![Finding::wrong("daemon", error.to_string(), mend)]);
         }
     };
@@ -42,14 +40,14 @@ pub(super) async fn look(
     found.extend(logs(&mut connection).await);
     found.extend(audit(&mut connection).await);
     if offline {
-        found.push(Finding::fine("models", "not asked (--offline)"));
+        found.push(Finding::fine("models", "not tested (--offline)"));
     } else {
         found.extend(models(&mut connection).await);
     }
     Ok(found)
 }
 
-/// A record that does not fit together: the daemon refuses whatever needs an entry.
+/// Reports a broken audit chain, which makes the daemon refuse audited requests.
 async fn audit(connection: &mut Connection) -> Option<Finding> {
     let request = ListAuditMsg {
         limit: 1,
@@ -67,9 +65,9 @@ async fn audit(connection: &mut Connection) -> Option<Finding> {
     }
 }
 
-/// A question that it could not answer.
+/// A failed request.
 fn unanswered(what: &'static str, error: &ClientError) -> Finding {
-    Finding::warning(what, format!("the daemon does not tell: {error}"), OLDER)
+    Finding::warning(what, format!("request failed: {error}"), OLDER)
 }
 
 async fn daemon(connection: &mut Connection) -> Vec<Finding> {
@@ -80,26 +78,25 @@ async fn daemon(connection: &mut Connection) -> Vec<Finding> {
     };
     let mut found = vec![match difference {
         Some(said) => Finding::warning("daemon", said, OLDER),
-        None => Finding::fine("daemon", format!("{} runs", stats.version)),
+        None => Finding::fine("daemon", format!("{} is running", stats.version)),
     }];
     let failed = stats.services.iter().filter(|s| s.state == "failed");
     found.extend(failed.map(|service| {
-        let said = format!("{} stays off: {}", service.name, service.last_error);
+        let said = format!("{} is off: {}", service.name, service.last_error);
         Finding::wrong("service", said, OLDER)
     }));
     found.extend(sandbox(&stats.sandbox_open));
     found
 }
 
-/// A sandbox that leaves something open, and what follows for runs.
+/// An incomplete sandbox and its consequence.
 fn sandbox(open: &str) -> Option<Finding> {
-    let said = format!(
-        "incomplete, so that the default mode of runs is `ask`: commands in it can still reach {open}"
-    );
+    let said =
+        format!("incomplete, so the default mode is `ask`: commands in it can still reach {open}");
     (!open.is_empty()).then(|| Finding::warning("sandbox", said, "see the guide on the sandbox"))
 }
 
-/// Configuration, agents and skills as the daemon reads them.
+/// Configuration, agents and skills.
 async fn files(connection: &mut Connection) -> Vec<Finding> {
     let report = match connection.reload_config(ReloadConfigMsg {}).await {
         Ok(report) => report,
@@ -108,21 +105,20 @@ async fn files(connection: &mut Connection) -> Vec<Finding> {
     if report.errors.is_empty() && report.warnings.is_empty() {
         return vec![Finding::fine(
             "files",
-            "configuration, agents and skills can be read",
+            "configuration, agents and skills are valid",
         )];
     }
     let kept = report.kept.join("; ");
     let mend = match kept.is_empty() {
-        true => "the line says what would be right".to_owned(),
-        false => format!("the line says what would be right; in force meanwhile: {kept}"),
+        true => "fix the named line".to_owned(),
+        false => format!("fix the named line; still active: {kept}"),
     };
     let errors = report.errors.into_iter();
     let errors = errors.map(|said| Finding::wrong("files", said, mend.clone()));
     let warnings = report.warnings.into_iter();
     errors
         .chain(warnings.map(|said| {
-            let mend =
-                "the line says what would be right; `crabtalk skills check DIR` looks at a skill";
+            let mend = "fix the named line; `crabtalk skills check DIR` checks a skill";
             Finding::warning("files", said, mend)
         }))
         .collect()
@@ -138,13 +134,13 @@ async fn servers(connection: &mut Connection) -> Vec<Finding> {
         .filter(|mcp| mcp.enabled && mcp.status() == McpStatus::Failed);
     failed
         .map(|mcp| {
-            let said = format!("the MCP server {} does not work: {}", mcp.name, mcp.error);
+            let said = format!("MCP server {} failed: {}", mcp.name, mcp.error);
             Finding::warning("mcp", said, format!("crabtalk mcps test {}", mcp.name))
         })
         .collect()
 }
 
-/// What cannot be read of conversations, in the trash too.
+/// Unreadable conversations, also in the trash.
 async fn logs(connection: &mut Connection) -> Vec<Finding> {
     let mut found = Vec::new();
     for trash in [false, true] {
@@ -155,12 +151,12 @@ async fn logs(connection: &mut Connection) -> Vec<Finding> {
         };
         found.extend(list.logs.iter().map(|log| broken(log, trash)));
         if list.incomplete {
-            let said = "not every conversation was looked at";
+            let said = "not all conversations were checked";
             found.push(Finding::warning(LOGS, said, ""));
         }
     }
     if found.is_empty() {
-        found.push(Finding::fine(LOGS, "conversations can be read"));
+        found.push(Finding::fine(LOGS, "all conversations are readable"));
     }
     found
 }
@@ -168,13 +164,13 @@ async fn logs(connection: &mut Connection) -> Vec<Finding> {
 fn broken(log: &BrokenLog, trash: bool) -> Finding {
     let said = logs::said(log, trash);
     match (log.lines, logs::is_named_as_log(log)) {
-        (0, true) => Finding::wrong(LOGS, said, "mend line 1, or move the file away"),
+        (0, true) => Finding::wrong(LOGS, said, "fix line 1, or move the file away"),
         (0, false) => Finding::warning(LOGS, said, "move it away"),
-        (1.., _) => Finding::warning(LOGS, said, "mend the lines, or leave them"),
+        (1.., _) => Finding::warning(LOGS, said, "fix the lines, or ignore them"),
     }
 }
 
-/// One model of each provider is asked for a word.
+/// Sends a short request to one model of each provider.
 async fn models(connection: &mut Connection) -> Vec<Finding> {
     let listed = match connection.list_models(ListModelsMsg {}).await {
         Ok(listed) => listed.models,
@@ -189,7 +185,7 @@ async fn models(connection: &mut Connection) -> Vec<Finding> {
         .map(|model| model.name.clone())
         .collect();
     if asked.is_empty() {
-        // Nothing is configured: what the first run would find.
+        // Without models, tests the detected default.
         asked.push(String::new());
     }
     let mut found = Vec::new();
@@ -211,7 +207,7 @@ fn tested(test: &ModelTest) -> Finding {
         let mend = match test.provider.is_empty() {
             true => "crabtalk init".to_owned(),
             false => format!(
-                "crabtalk providers show {}; crabtalk init --force writes it anew",
+                "crabtalk providers show {}; crabtalk init --force replaces it",
                 test.provider
             ),
         };
@@ -223,7 +219,7 @@ fn tested(test: &ModelTest) -> Finding {
     }
     if test.provider == "offline" {
         let said = match test.why.is_empty() {
-            true => "the offline demonstration answers, which repeats what it is told",
+            true => "only the built-in demonstration answers",
             false => test.why.as_str(),
         };
         return Finding::warning("models", said, "set a key, or run `crabtalk init`");

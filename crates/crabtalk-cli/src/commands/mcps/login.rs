@@ -5,6 +5,7 @@
 
 use super::Context;
 use crate::error::Error;
+use crabtalk_component::Listener;
 use crabtalk_proto::{FinishMcpLoginMsg, LoginMcpMsg};
 use serde_json::json;
 use std::io::IsTerminal;
@@ -32,6 +33,7 @@ pub(super) async fn run(context: &mut Context, name: String, may_open: bool) -> 
     let listener = listener.map_err(|e| Error::io("listen on 127.0.0.1", &e))?;
     let port = listener.local_addr().map(|at| at.port());
     let port = port.map_err(|e| Error::io("listen on 127.0.0.1", &e))?;
+    let listener = Listener::private(listener);
     let here = format!("http://127.0.0.1:{port}");
     let request = LoginMcpMsg {
         name: name.clone(),
@@ -54,9 +56,7 @@ pub(super) async fn run(context: &mut Context, name: String, may_open: bool) -> 
     let (redirected, page) = match tokio::time::timeout(WITHIN, came).await {
         Ok(came) => came?,
         Err(_) => {
-            return Err(Error::Failed(
-                "nobody has logged in for a quarter of an hour".into(),
-            ));
+            return Err(Error::Failed("no login within 15 minutes".into()));
         }
     };
     let request = FinishMcpLoginMsg {
@@ -80,7 +80,7 @@ pub(super) async fn run(context: &mut Context, name: String, may_open: bool) -> 
 /// arrived elsewhere: the path with its query, and who waits for a page.
 async fn comes(
     context: &mut Context,
-    listener: &TcpListener,
+    listener: &Listener,
     state: &str,
 ) -> Result<(String, Option<TcpStream>), Error> {
     let failed = |e: std::io::Error| Error::io("wait for the browser", &e);
@@ -100,7 +100,7 @@ async fn comes(
             accepted = listener.accept() => accepted.map_err(failed)?.0,
             line = typed => {
                 let Some(line) = line.map_err(failed)? else {
-                    // Nobody types there any more.
+                    // The terminal is closed.
                     terminal = None;
                     continue;
                 };
@@ -112,7 +112,7 @@ async fn comes(
                 }
             }
         };
-        // One that says nothing keeps nobody else waiting for long.
+        // A silent connection must not block others.
         let Ok(Some((path, stream))) = tokio::time::timeout(SAYS_WITHIN, asks(stream)).await else {
             continue;
         };
@@ -149,7 +149,7 @@ async fn answer(mut stream: TcpStream, status: &str, said: &str) {
     let _ = stream.shutdown().await;
 }
 
-/// A value of an address's query, as it stands there.
+/// The raw value of a query parameter.
 fn of_query(address: &str, name: &str) -> Option<String> {
     let (_, query) = address.trim().split_once('?')?;
     let query = query.split('#').next()?;
@@ -159,7 +159,7 @@ fn of_query(address: &str, name: &str) -> Option<String> {
         .map(|(_, value)| value.to_owned())
 }
 
-/// Opens a browser where there is one to look at.
+/// Opens a browser if there is a display.
 fn open(address: &str) {
     let has_screen = ["DISPLAY", "WAYLAND_DISPLAY"]
         .iter()
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_state_is_found_where_it_stands() {
+    fn login_state_is_read_from_the_query() {
         let of = |address: &str| of_query(address, "state");
         assert_eq!(
             of("https://x/a?code=1&state=s%2F1#top").as_deref(),

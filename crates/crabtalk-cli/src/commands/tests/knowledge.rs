@@ -68,7 +68,7 @@ async fn search_and_recall_show_where_and_when() {
 }
 
 #[tokio::test]
-async fn memory_is_listed_to_its_end_and_broken_files_are_named() {
+async fn memory_list_reads_all_pages_and_warns() {
     let fake = Fake::start().await;
     let mut at = fake.at("memory");
     at.run().await.unwrap();
@@ -209,7 +209,7 @@ async fn skills_are_listed_shown_checked_and_imported() {
 }
 
 #[tokio::test]
-async fn trust_is_given_to_folders_and_to_skills_as_they_are() {
+async fn trust_covers_folders_and_skill_versions() {
     let fake = Fake::start().await;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().canonicalize().unwrap();

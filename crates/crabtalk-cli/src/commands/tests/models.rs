@@ -63,7 +63,7 @@ async fn providers_are_a_table_and_one_is_shown_masked() {
 }
 
 #[tokio::test]
-async fn stats_say_what_was_spent_on_what() {
+async fn stats_show_spending() {
     let fake = Fake::start().await;
     let stats = output(&fake, "stats").await;
     assert!(

@@ -1,9 +1,9 @@
-//! What a run asks, and who answers it.
+//! Tests of questions and approvals.
 
 use super::*;
 
 #[tokio::test]
-async fn an_approval_is_answered_at_the_terminal_while_the_stream_stays_open() {
+async fn approval_is_answered_while_the_stream_is_open() {
     let (mut fake, mut at) = ask("x").await;
     let (typist, shown) = at.with_person();
     let drive = async {
@@ -30,7 +30,7 @@ async fn an_approval_is_answered_at_the_terminal_while_the_stream_stays_open() {
 }
 
 #[tokio::test]
-async fn what_was_typed_before_a_question_never_answers_it() {
+async fn earlier_input_does_not_answer_a_question() {
     let (mut fake, mut at) = ask("x").await;
     let (typist, shown) = at.with_person();
     let drive = async {
@@ -41,12 +41,12 @@ async fn what_was_typed_before_a_question_never_answers_it() {
         for event in [start(), approval("a1"), approval("a2")] {
             fake.send(event).await;
         }
-        // While the question has only just appeared, too.
+        // Also right after the question appears.
         shows(&shown, "    ls\n", 1).await;
         typist.send("y").await.unwrap();
         shows(&shown, "> ", 1).await;
         typist.send("n: no").await.unwrap();
-        // And what answers one question says nothing of the next.
+        // An answer applies to one question only.
         typist.send("y").await.unwrap();
         assert_eq!(fake.next_told().await, "reply a1 Deny: no");
         shows(&shown, "> ", 2).await;
@@ -61,7 +61,7 @@ async fn what_was_typed_before_a_question_never_answers_it() {
 }
 
 #[tokio::test]
-async fn several_asks_are_put_one_after_another_and_results_wait() {
+async fn several_asks_are_asked_in_turn_and_results_wait() {
     let (mut fake, mut at) = ask("x").await;
     let (typist, shown) = at.with_person();
     let drive = async {
@@ -95,7 +95,7 @@ async fn several_asks_are_put_one_after_another_and_results_wait() {
 }
 
 #[tokio::test]
-async fn an_answer_that_comes_too_late_or_is_refused_is_said() {
+async fn late_and_refused_answers_are_reported() {
     let (mut fake, mut at) = ask("x").await;
     let (typist, shown) = at.with_person();
     let refusals = [
@@ -133,7 +133,7 @@ fn settled(id: &str, outcome: AskOutcome, answer: &str) -> Event {
 }
 
 #[tokio::test]
-async fn a_prompt_that_somebody_else_answered_vanishes_with_a_word() {
+async fn prompt_answered_elsewhere_is_removed_with_a_note() {
     let (mut fake, mut at) = ask("x").await;
     let (typist, shown) = at.with_person();
     let drive = async {
@@ -141,14 +141,14 @@ async fn a_prompt_that_somebody_else_answered_vanishes_with_a_word() {
             fake.send(event).await;
         }
         shows(&shown, "> ", 1).await;
-        // One that stands behind another goes without a word.
+        // A queued question is withdrawn silently.
         fake.send(settled("q2", AskOutcome::Withdrawn, "")).await;
         fake.send(settled("q1", AskOutcome::Answered, "Red")).await;
         shows(&shown, "> ", 2).await;
         typist.send("Blue").await.unwrap();
         fake.next_told().await;
         assert_eq!(fake.next_told().await, "reply q3 Blue");
-        // Our own answer is no news.
+        // Our own answer is not reported.
         fake.send(settled("q3", AskOutcome::Answered, "Blue")).await;
         for event in [complete(), end("", 0)] {
             fake.send(event).await;
@@ -163,7 +163,7 @@ async fn a_prompt_that_somebody_else_answered_vanishes_with_a_word() {
 }
 
 #[tokio::test]
-async fn who_leaves_questions_to_others_is_told_how_they_ended() {
+async fn settled_questions_of_others_are_reported() {
     let (fake, mut at) = ask("--wait x").await;
     let drive = async {
         for (id, outcome) in [("a", AskOutcome::TimedOut), ("b", AskOutcome::Withdrawn)] {
@@ -175,12 +175,12 @@ async fn who_leaves_questions_to_others_is_told_how_they_ended() {
     let (done, ()) = tokio::join!(at.run(), drive);
     done.unwrap();
     let err = at.err.text();
-    assert!(err.contains("crabtalk: nobody answered in time\n"), "{err}");
+    assert!(err.contains("crabtalk: not answered in time\n"), "{err}");
     assert!(err.contains("the run ended\n"), "{err}");
 }
 
 #[tokio::test]
-async fn a_prompt_is_withdrawn_when_the_step_went_on() {
+async fn prompt_is_removed_when_its_step_ends() {
     let (fake, mut at) = ask("x").await;
     let (_typist, shown) = at.with_person();
     let drive = async {
@@ -208,7 +208,7 @@ async fn without_a_terminal_approvals_are_denied_with_advice() {
     fake.next_told().await;
     let told = fake.next_told().await;
     assert_eq!(told, "reply a1 Deny: no terminal to approve it on");
-    assert_eq!(fake.next_told().await, "reply q1 nobody is here");
+    assert_eq!(fake.next_told().await, "reply q1 nobody is at the terminal");
     let err = at.err.text();
     assert!(err.contains("there is no terminal to ask on: crab wants to use bash:\n    ls\n"));
     let advice = "add `\"bash(ls)\": allow` to `permissions` with `crabtalk agents edit crab`";

@@ -1,4 +1,4 @@
-//! Leaving a run, and ending it.
+//! Tests of leaving and cancelling runs.
 
 use super::*;
 
@@ -24,7 +24,7 @@ async fn ctrl_c_cancels_the_run_and_waits_for_its_end() {
 }
 
 #[tokio::test]
-async fn ctrl_c_before_the_run_begins_cancels_nobody_elses() {
+async fn ctrl_c_before_the_start_cancels_no_other_run() {
     let (mut fake, mut at) = ask("x").await;
     at.interrupt.send(()).await.unwrap();
     assert!(matches!(at.run().await, Err(Error::Interrupted)));
@@ -35,12 +35,12 @@ async fn ctrl_c_before_the_run_begins_cancels_nobody_elses() {
 }
 
 #[tokio::test]
-async fn a_cancelled_run_that_does_not_end_is_left() {
+async fn cancelled_run_that_does_not_end_is_left() {
     let fake = Fake::start().await;
     let mut at = fake.at("ask --no-stdin x");
     let interrupt = at.interrupt.clone();
     let follow = at.context.follow();
-    // Ctrl-C as soon as the run has begun, and then silence.
+    // Ctrl-C right after the start, then no event.
     let begun = RunNews::Event(Box::new(start().into()));
     let events = futures_util::stream::iter([Ok(begun)])
         .inspect(move |_| interrupt.try_send(()).unwrap())
@@ -55,9 +55,9 @@ async fn a_cancelled_run_that_does_not_end_is_left() {
     );
 }
 
-/// What it said last waits for a disk that is busy.
+/// The last event waits for a busy disk.
 #[tokio::test]
-async fn a_cancelled_run_may_take_its_time_to_end() {
+async fn cancelled_run_may_end_slowly() {
     let mut fake = Fake::start().await;
     let mut at = fake.at("ask --no-stdin x");
     let interrupt = at.interrupt.clone();
@@ -81,14 +81,14 @@ async fn a_cancelled_run_may_take_its_time_to_end() {
     );
 }
 
-/// The daemon does not even say that it heard.
+/// The daemon does not answer the kill request.
 #[tokio::test]
-async fn another_ctrl_c_leaves_a_run_that_does_not_end() {
+async fn second_ctrl_c_leaves_at_once() {
     let fake = Fake::start().await;
     let mut at = fake.at("ask --no-stdin x");
     let interrupt = at.interrupt.clone();
     let follow = at.context.follow();
-    // Nobody answers any more.
+    // The daemon is gone.
     drop(fake);
     let begun = RunNews::Event(Box::new(start().into()));
     let events = futures_util::stream::iter([Ok(begun)])

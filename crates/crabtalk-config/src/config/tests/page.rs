@@ -1,4 +1,4 @@
-//! The page of the configuration: it names every key, and says what each is by default.
+//! docs/guide/configuration.md lists every key and its default.
 
 use super::*;
 
@@ -7,9 +7,8 @@ fn page() -> String {
     std::fs::read_to_string(page).unwrap()
 }
 
-/// Every key that there is, in the words of the page that people read.
 #[test]
-fn the_reference_names_every_key() {
+fn page_lists_every_key() {
     let text = r#"
         [provider.p]
         kind = "openai"
@@ -30,7 +29,7 @@ fn the_reference_names_every_key() {
         [tcp]
         listen = "127.0.0.1:0"
     "#;
-    // What the tables below hold has names that people choose.
+    // Tables with names of the user's choice.
     const NAMED: [&str; 5] = ["provider", "mcp", "token", "headers", "env"];
     fn keys(value: &serde_json::Value, named: bool, found: &mut Vec<String>) {
         let Some(table) = value.as_object() else {
@@ -62,14 +61,14 @@ fn the_reference_names_every_key() {
     );
 }
 
-/// Rows whose default is no value of the file: it is said in words.
+/// Rows whose default is described in words.
 const IN_WORDS: [(&str, &str); 1] = [("owners", "the login name depends on who runs it")];
 
-/// Tables of things that people name: nothing stands there by default.
+/// Tables with names of the user's choice, empty by default.
 const OF_NAMES: [&str; 2] = ["provider.NAME", "mcp.NAME"];
 
 #[test]
-fn the_reference_says_what_is_in_force_by_default() {
+fn page_lists_the_defaults() {
     let shown = config("").effective_json();
     let (mut section, mut compared) = (String::new(), 0);
     for line in page().lines() {

@@ -1,6 +1,6 @@
 //! Keys that answer what an agent waits for.
 //!
-//! Invariants: a key answers the prompt that stood there long enough to be read, by its id,
+//! Invariants: a key answers the prompt that was shown long enough to be read, by its id,
 //! and no other; a prompt that does not fit is answered where it was read to its end.
 
 use super::{Desk, Do, Mode, Reading, SETTLES, Typing};
@@ -45,11 +45,11 @@ impl Desk {
             return Do::Nothing;
         }
         if line_is_cut(self.chosen()) {
-            self.say("it is too long to be shown here: t goes there");
+            self.say("too long to show here; press t to attach");
             return Do::Nothing;
         }
         if !fits {
-            let title = format!("{agent} asks; at its end {key} allows it");
+            let title = format!("{agent} asks; {key} at the end allows it");
             self.read(title, whole(&prompt), Some((agent, id)));
             return Do::Nothing;
         }
@@ -61,7 +61,7 @@ impl Desk {
         match key {
             'a' | 'y' => Do::Say(Command::Approve { agent, prompt }),
             'A' if always.is_empty() => {
-                self.say("that is not offered for good");
+                self.say("\"always\" is not offered here");
                 Do::Nothing
             }
             'A' => Do::Say(Command::ApproveAlways { agent, prompt }),
@@ -80,7 +80,7 @@ impl Desk {
                 reason: String::new(),
             }),
             _ => {
-                self.say("it waits for nothing of yours");
+                self.say("it does not wait for you");
                 Do::Nothing
             }
         }
@@ -94,19 +94,19 @@ impl Desk {
         };
         if !reading.to_the_end {
             self.mode = Mode::Reading(reading);
-            self.say("read it to its end first");
+            self.say("scroll to its end first");
             return Do::Nothing;
         }
         let line = self.agents.iter().find(|line| line.name == agent);
         let asked = line.and_then(|line| line.waits.clone());
         if line_is_cut(line) {
-            self.say("it is too long to be shown here: t goes there");
+            self.say("too long to show here; press t to attach");
             return Do::Nothing;
         }
         match asked.filter(|asked| asked.id == id && !asked.is_question) {
             Some(asked) => self.allow(key, agent, id, &asked.always),
             None => {
-                self.say("it does not ask this any more");
+                self.say("this request is closed");
                 Do::Nothing
             }
         }
@@ -133,7 +133,7 @@ pub(in crate::board) fn whole(prompt: &crate::backend::Prompt) -> String {
         text.push_str(&format!("({})\n", prompt.options.join(", ")));
     }
     if !prompt.always.is_empty() {
-        text.push_str(&format!("for good: {}\n", prompt.always));
+        text.push_str(&format!("always: {}\n", prompt.always));
     }
     text
 }

@@ -58,7 +58,6 @@ impl At {
             agents,
             inbox: 0,
             tasks: 0,
-            held: None,
             seen: 0,
             entries: Vec::new(),
         };
@@ -93,7 +92,7 @@ fn name(text: &str) -> Name {
 }
 
 #[test]
-fn a_key_answers_the_prompt_that_stood_there_and_no_other() {
+fn key_answers_only_the_shown_prompt() {
     let mut at = At::with(vec![asks("A", "p1", "")]);
     assert_eq!(at.types("a"), Do::Nothing, "it was not drawn yet");
     at.reads("p1", true);
@@ -114,7 +113,7 @@ fn a_key_answers_the_prompt_that_stood_there_and_no_other() {
 }
 
 #[test]
-fn for_good_is_only_where_it_is_offered() {
+fn always_needs_an_offer() {
     let mut at = At::with(vec![asks("A", "p1", "")]);
     at.reads("p1", true);
     assert_eq!(at.types("A"), Do::Nothing);
@@ -126,7 +125,7 @@ fn for_good_is_only_where_it_is_offered() {
 }
 
 #[test]
-fn a_refusal_takes_a_reason_and_esc_takes_it_back() {
+fn denial_takes_a_reason_and_esc_cancels() {
     let mut at = At::with(vec![asks("A", "p1", "")]);
     at.reads("p1", true);
     let prompt = Some("p1".to_owned());
@@ -144,7 +143,7 @@ fn a_refusal_takes_a_reason_and_esc_takes_it_back() {
 }
 
 #[test]
-fn a_question_is_answered_with_words() {
+fn question_is_answered_with_text() {
     let mut agent = asks("A", "p1", "");
     agent.waits.as_mut().unwrap().is_question = true;
     let mut at = At::with(vec![agent]);
@@ -161,7 +160,7 @@ fn a_question_is_answered_with_words() {
 }
 
 #[test]
-fn what_does_not_fit_is_allowed_where_it_was_read() {
+fn long_prompt_is_allowed_after_it_was_read() {
     let mut at = At::with(vec![asks("A", "p1", "")]);
     at.reads("p1", false);
     assert_eq!(at.types("a"), Do::Nothing);
@@ -180,7 +179,7 @@ fn what_does_not_fit_is_allowed_where_it_was_read() {
 }
 
 #[test]
-fn tab_finds_who_waits_and_the_chosen_one_stays_chosen() {
+fn tab_selects_the_next_waiting_agent() {
     let mut at = At::with(vec![line("A"), line("B"), asks("C", "p1", "")]);
     at.code(KeyCode::Down);
     assert_eq!(at.desk.chosen, Some(name("B")));
@@ -193,7 +192,7 @@ fn tab_finds_who_waits_and_the_chosen_one_stays_chosen() {
 }
 
 #[test]
-fn ending_nexus_takes_two_keys_and_looking_on_one() {
+fn ending_nexus_takes_two_keys() {
     let mut at = At::with(vec![line("A")]);
     assert_eq!(at.types("q"), Do::Nothing);
     assert_eq!(at.types("jq"), Do::Nothing, "something came between");

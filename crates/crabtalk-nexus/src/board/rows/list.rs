@@ -16,7 +16,7 @@ struct Columns {
     since: usize,
     mail: usize,
     context: usize,
-    /// What it waits for; the last message gets what is left.
+    /// The reason it waits; the last message gets the rest.
     waits: usize,
     last: usize,
 }
@@ -179,7 +179,7 @@ fn row(
         66.. => theme::ASKS,
         _ => theme::PLAIN,
     };
-    // What it waits for stands two columns off.
+    // The reason it waits is two columns to the right.
     let room = columns.context + usize::from(columns.waits > 0);
     put(&right(&context, columns.context), room, style);
     let waits = match (agent.waits_for.as_str(), agent.flags.as_slice()) {

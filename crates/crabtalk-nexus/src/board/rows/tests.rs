@@ -40,7 +40,6 @@ fn desk(agents: usize) -> Desk {
         agents: (0..agents).map(agent).collect(),
         inbox: 3,
         tasks: 40,
-        held: None,
         seen: 0,
         entries: (0..100)
             .map(|n| Entry {
@@ -62,7 +61,7 @@ fn text(drawn: &Drawn) -> String {
 
 /// On every terminal, with any number of agents, in each mode.
 #[test]
-fn nothing_is_wider_or_higher_than_the_terminal_nor_drives_it() {
+fn rows_fit_the_terminal_and_are_escaped() {
     let now = Instant::now();
     for width in [16, 30, 40, 59, 60, 80, 99, 100, 200] {
         for height in [6, 10, 15, 16, 24, 50] {
@@ -99,7 +98,7 @@ fn nothing_is_wider_or_higher_than_the_terminal_nor_drives_it() {
 }
 
 #[test]
-fn for_good_is_offered_where_it_is_and_what_tells_nothing_is_left_out() {
+fn always_is_shown_only_where_it_is_offered() {
     let mut desk = desk(3);
     desk.chosen = desk.agents.get(1).map(|agent| agent.name.clone());
     let shown = text(&draw(&mut desk, (120, 40), Instant::now()));
@@ -115,13 +114,12 @@ fn for_good_is_offered_where_it_is_and_what_tells_nothing_is_left_out() {
         agents: desk.agents.clone(),
         inbox: 0,
         tasks: 0,
-        held: None,
         seen: 0,
         entries: entries.to_vec(),
     };
     desk.hear(board, Instant::now());
     let shown = text(&draw(&mut desk, (120, 40), Instant::now()));
-    assert!(shown.contains("a allow · A for good"), "{shown}");
+    assert!(shown.contains("a allow · A always"), "{shown}");
     assert!(
         shown.contains("it rang") && !shown.contains("kept"),
         "{shown}"
@@ -129,7 +127,7 @@ fn for_good_is_offered_where_it_is_and_what_tells_nothing_is_left_out() {
 }
 
 #[test]
-fn each_agent_has_its_row_with_all_that_is_asked_for() {
+fn each_agent_has_a_row() {
     let mut desk = desk(3);
     let drawn = draw(&mut desk, (120, 40), Instant::now());
     let shown = text(&drawn);
@@ -155,7 +153,7 @@ fn each_agent_has_its_row_with_all_that_is_asked_for() {
 }
 
 #[test]
-fn a_prompt_says_whether_all_of_it_is_shown() {
+fn prompt_shows_whether_it_is_complete() {
     let mut desk = desk(3);
     desk.chosen = Some(Name::new("AGENT-1").unwrap());
     let drawn = draw(&mut desk, (80, 24), Instant::now());
@@ -168,7 +166,7 @@ fn a_prompt_says_whether_all_of_it_is_shown() {
 }
 
 #[test]
-fn a_text_is_read_to_its_end() {
+fn text_is_read_to_its_end() {
     let mut desk = desk(1);
     desk.mode = Mode::Reading(Reading {
         text: (0..100).map(|n| format!("line {n}\n")).collect(),

@@ -14,7 +14,7 @@ fn git(root: &Path, words: &[&str]) -> String {
 }
 
 #[test]
-fn a_checkpoint_commits_the_agents_own_paths_alone() {
+fn checkpoint_commits_only_the_agents_paths() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     let files = team(root);
@@ -40,7 +40,7 @@ fn a_checkpoint_commits_the_agents_own_paths_alone() {
 
 /// Whatever the repository says is the agents' to write, and is run by nobody.
 #[test]
-fn a_checkpoint_runs_no_program_that_the_repository_names() {
+fn checkpoint_runs_no_program_of_the_repository() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("team");
     let files = team(&root);
@@ -69,7 +69,7 @@ fn a_checkpoint_runs_no_program_that_the_repository_names() {
 
 /// An agent that removes the repository does not bring one around it into play.
 #[test]
-fn where_the_repository_is_gone_none_around_it_gets_a_commit() {
+fn removed_repository_is_not_replaced_by_an_outer_one() {
     let folder = tempfile::tempdir().unwrap();
     git(folder.path(), &["init", "--quiet"]);
     let root = folder.path().join("team");
@@ -90,7 +90,7 @@ fn where_the_repository_is_gone_none_around_it_gets_a_commit() {
 
 /// Nor does one that puts something in its place: a file as worktrees have, or a link.
 #[test]
-fn a_repository_that_the_root_is_led_to_gets_no_commit() {
+fn replaced_repository_gets_no_commit() {
     let folder = tempfile::tempdir().unwrap();
     let theirs = folder.path().join("theirs");
     std::fs::create_dir(&theirs).unwrap();
@@ -137,7 +137,7 @@ fn dirty(root: &Path) -> String {
 
 /// A repository that an agent made in its folder names programs, too.
 #[test]
-fn a_checkpoint_runs_no_program_that_a_repository_within_names() {
+fn checkpoint_runs_no_program_of_a_nested_repository() {
     let folder = tempfile::tempdir().unwrap();
     let (root, files) = begun(folder.path());
     let within = root.join("builder/clone");
@@ -167,17 +167,14 @@ fn a_checkpoint_runs_no_program_that_a_repository_within_names() {
     git(&root, &["init", "--quiet", "builder/other"]);
     fs::write(root.join("builder/more.md"), "new").unwrap();
     let said = files.checkpoint(&builder(), "more").unwrap();
-    assert_eq!(
-        said.left_out,
-        [r#""builder/other/" (a repository of its own)"#]
-    );
+    assert_eq!(said.left_out, [r#""builder/other/" (a nested repository)"#]);
     let tracked = git(&root, &["ls-files", "builder/more.md", "builder/other"]);
     assert_eq!(tracked, "builder/more.md\n");
 }
 
 /// git puts a repository in order behind a commit, by programs that it names.
 #[test]
-fn a_checkpoint_puts_no_repository_in_order() {
+fn checkpoint_runs_no_maintenance() {
     let folder = tempfile::tempdir().unwrap();
     let (root, files) = begun(folder.path());
     for _ in 0..3 {
@@ -213,7 +210,7 @@ fn a_checkpoint_puts_no_repository_in_order() {
 /// `git add` calls a conflict resolved, and a commit ends a merge or moves what is
 /// being searched.
 #[test]
-fn while_somebody_is_in_the_midst_of_something_nothing_is_added() {
+fn unfinished_operation_blocks_checkpoints() {
     type Begin = (&'static str, &'static [&'static str]);
     let begins: [Begin; 5] = [
         ("a merge", &["merge", "--quiet", "side"]),
@@ -240,14 +237,14 @@ fn while_somebody_is_in_the_midst_of_something_nothing_is_added() {
         fs::write(root.join("builder/notes.md"), "new").unwrap();
         let before = dirty(&root);
         let refused = files.checkpoint(&builder(), "notes").unwrap_err();
-        assert_eq!(refused, format!("somebody is in the midst of {what} there"));
+        assert_eq!(refused, format!("{what} is in progress there"));
         assert_eq!(dirty(&root), before, "{what}");
         assert!(before.contains("?? builder/notes.md"), "{what}: {before}");
     }
 }
 
 #[test]
-fn a_commit_waits_for_a_git_that_has_the_index() {
+fn commit_waits_for_the_index_lock() {
     let folder = tempfile::tempdir().unwrap();
     let (root, files) = begun(folder.path());
     fs::write(root.join("builder/notes.md"), "new").unwrap();
@@ -282,29 +279,9 @@ fn a_commit_waits_for_a_git_that_has_the_index() {
     assert!(lock.exists());
 }
 
-/// An agent's own git would fail where the index is locked for a look.
-#[test]
-fn a_look_takes_no_lock() {
-    use std::os::unix::fs::MetadataExt;
-    let folder = tempfile::tempdir().unwrap();
-    let (root, files) = begun(folder.path());
-    // As it was committed, but for its time: a look that may would write that down.
-    let identity = fs::File::options()
-        .write(true)
-        .open(root.join("builder/AGENT.md"));
-    identity
-        .unwrap()
-        .set_modified(SystemTime::UNIX_EPOCH)
-        .unwrap();
-    let index = || fs::metadata(root.join(".git/index")).unwrap().ino();
-    let before = index();
-    assert_eq!(files.verify(&builder(), SystemTime::UNIX_EPOCH), Ok(()));
-    assert_eq!(index(), before, "the index was written");
-}
-
 /// git waits for good for whoever writes into the pipe.
 #[test]
-fn a_git_that_hangs_is_ended() {
+fn hanging_git_is_killed() {
     let folder = tempfile::tempdir().unwrap();
     let (root, mut files) = begun(folder.path());
     let made = Command::new("mkfifo")
@@ -330,7 +307,7 @@ fn a_git_that_hangs_is_ended() {
 }
 
 #[test]
-fn a_file_that_is_too_large_is_left_out_and_told() {
+fn too_large_file_is_left_out_and_reported() {
     let folder = tempfile::tempdir().unwrap();
     let (root, files) = begun(folder.path());
     let large = fs::File::create(root.join("builder/data.bin")).unwrap();
@@ -350,7 +327,7 @@ fn a_file_that_is_too_large_is_left_out_and_told() {
 }
 
 #[test]
-fn files_of_any_name_and_fate_are_committed() {
+fn files_with_odd_names_and_changes_are_committed() {
     use std::os::unix::ffi::OsStrExt;
     let folder = tempfile::tempdir().unwrap();
     let (root, files) = begun(folder.path());
@@ -392,54 +369,4 @@ fn files_of_any_name_and_fate_are_committed() {
     let said = files.checkpoint(&builder(), "fates").unwrap();
     assert!(said.what.starts_with("commit "), "{said:?}");
     assert_eq!(dirty(&root), "");
-}
-
-#[test]
-fn a_checkpoint_holds_in_repositories_of_all_sorts() {
-    type Make = fn(&Path, &Path);
-    let sorts: [(&str, Make); 4] = [
-        ("one whose HEAD is on no branch", |_, root| {
-            git(root, &["checkout", "--quiet", "--detach"]);
-        }),
-        ("a shallow one", |folder, root| {
-            let source = folder.join("source");
-            fs::rename(root, &source).unwrap();
-            let url = format!("file://{}", source.display());
-            git(folder, &["clone", "--quiet", "--depth=1", &url, "team"]);
-        }),
-        ("a worktree", |folder, root| {
-            let main = folder.join("main");
-            fs::rename(root, &main).unwrap();
-            git(&main, &["worktree", "add", "--quiet", "../team"]);
-        }),
-        ("one with a split index", |_, root| {
-            git(root, &["update-index", "--split-index"]);
-        }),
-    ];
-    for (sort, make) in sorts {
-        let folder = tempfile::tempdir().unwrap();
-        let (root, _) = begun(folder.path());
-        make(folder.path(), &root);
-        // It was so when NEXUS began.
-        let files = team(&root);
-        fs::write(root.join("builder/notes.md"), "new").unwrap();
-        let said = files.checkpoint(&builder(), "notes");
-        assert!(
-            said.as_ref()
-                .is_ok_and(|said| said.what.starts_with("commit ")),
-            "{sort}: {said:?}"
-        );
-        assert_eq!(
-            files.verify(&builder(), SystemTime::UNIX_EPOCH),
-            Ok(()),
-            "{sort}"
-        );
-    }
-    // One without a folder to work in says what it is.
-    let folder = tempfile::tempdir().unwrap();
-    let (root, files) = begun(folder.path());
-    git(&root, &["config", "core.bare", "true"]);
-    fs::write(root.join("builder/notes.md"), "new").unwrap();
-    let why = files.checkpoint(&builder(), "notes").unwrap_err();
-    assert!(why.contains("must be run in a work tree"), "{why}");
 }

@@ -13,7 +13,7 @@ fn pre_compression_ready_is_verified_then_waits_for_admin() {
 }
 
 #[test]
-fn check_28_ready_with_a_dirty_tree_is_refused() {
+fn readiness_with_a_dirty_tree_is_refused() {
     let mut driven = Driven::noticed();
     driven.on(ended(false, true));
     let acts = driven.on(Trigger::Verified(Err("a.md is not committed".into())));
@@ -67,7 +67,7 @@ fn await_admin_approve_compresses_and_proves_identity_again() {
 }
 
 #[test]
-fn check_29_admin_cancels_and_nothing_is_compressed() {
+fn cancelled_compression_does_not_run() {
     for mut driven in [Driven::awaiting(), Driven::noticed()] {
         assert_eq!(driven.on(Trigger::Cancel), [Act::CalledOff]);
         assert_eq!(driven.on(Trigger::Approve(None)), []);
@@ -77,7 +77,7 @@ fn check_29_admin_cancels_and_nothing_is_compressed() {
 }
 
 #[test]
-fn a_compression_that_fails_leaves_the_agent_working() {
+fn failed_compression_leaves_the_agent_working() {
     let mut driven = Driven::awaiting();
     driven.on(Trigger::Approve(None));
     driven.on(Trigger::Compressed(Err("no".into())));
@@ -86,7 +86,7 @@ fn a_compression_that_fails_leaves_the_agent_working() {
 }
 
 #[test]
-fn compress_waits_for_the_end_of_the_turn_unless_forced() {
+fn compress_waits_for_the_turn_unless_forced() {
     let mut driven = Driven::active();
     assert_eq!(driven.on(Trigger::Compress { forced: false }), []);
     assert!(driven.agent.compress_wanted);

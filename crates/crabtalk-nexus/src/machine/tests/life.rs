@@ -24,7 +24,7 @@ fn initialization_right_identity_checkpoints_and_idles() {
 }
 
 #[test]
-fn initialization_wrong_identity_or_timeout_bootstraps_twice_again_then_fails() {
+fn identity_is_requested_three_times() {
     let mut driven = Driven::new();
     driven.on(Trigger::Start);
     driven.on(ready());
@@ -37,7 +37,7 @@ fn initialization_wrong_identity_or_timeout_bootstraps_twice_again_then_fails() 
 }
 
 #[test]
-fn check_27_a_dead_agent_is_started_again_three_times_and_its_mail_kept() {
+fn dead_agent_restarts_three_times_and_keeps_its_mail() {
     let mut driven = Driven::active();
     assert_eq!(driven.on(Trigger::Died("9".into())), [Act::Requeue(1)]);
     for pause in [1, 5, 25] {
@@ -54,7 +54,7 @@ fn check_27_a_dead_agent_is_started_again_three_times_and_its_mail_kept() {
 }
 
 #[test]
-fn check_31_what_is_missing_is_told_at_once() {
+fn missing_requirement_is_reported_at_once() {
     let mut driven = Driven::new();
     driven.on(Trigger::Start);
     driven.on(Trigger::Impossible("there is no tmux".into()));
@@ -63,7 +63,7 @@ fn check_31_what_is_missing_is_told_at_once() {
 }
 
 #[test]
-fn deaths_long_ago_do_not_count() {
+fn old_deaths_do_not_count() {
     let mut driven = Driven::active();
     for _ in 0..10 {
         driven.on(Trigger::Died("9".into()));
@@ -73,7 +73,7 @@ fn deaths_long_ago_do_not_count() {
 }
 
 #[test]
-fn pause_stop_and_restart_are_obeyed_anywhere() {
+fn pause_stop_and_restart_work_in_every_state() {
     for mut driven in [Driven::idle(), Driven::active(), Driven::awaiting()] {
         driven.on(Trigger::Pause);
         assert_eq!(driven.on(Trigger::Offered(Offer::Letter(7))), []);
@@ -85,7 +85,7 @@ fn pause_stop_and_restart_are_obeyed_anywhere() {
 }
 
 #[test]
-fn a_supervisor_that_comes_back_finds_its_agents() {
+fn restarted_nexus_adopts_its_agents() {
     let mut driven = Driven::active();
     assert_eq!(driven.on(Trigger::Recover), [Act::Launch]);
     assert_eq!(driven.on(ready()), [Act::SendAgain(1)]);

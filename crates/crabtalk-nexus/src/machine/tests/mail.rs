@@ -46,7 +46,7 @@ fn active_bell_of_neither_is_recorded() {
 }
 
 #[test]
-fn check_5_a_busy_agent_gets_no_key_when_mail_arrives() {
+fn busy_agent_gets_no_letter() {
     let mut driven = Driven::active();
     assert_eq!(driven.on(Trigger::Routed), []);
     assert_eq!(driven.on(Trigger::Offered(Offer::Letter(2))), []);

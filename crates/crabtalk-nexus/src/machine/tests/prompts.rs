@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn check_6_an_allowed_prompt_is_pressed_exactly_once() {
+fn allowed_prompt_is_answered_once() {
     let mut driven = Driven::active();
     let asked = Trigger::Prompted(prompt("p1"), Verdict::Allow);
     assert_eq!(driven.on(asked.clone()), [Act::Allow(prompt("p1"))]);
@@ -15,7 +15,7 @@ fn check_6_an_allowed_prompt_is_pressed_exactly_once() {
 }
 
 #[test]
-fn check_7_a_denied_command_is_refused() {
+fn denied_command_is_refused() {
     let mut driven = Driven::active();
     let asked = Trigger::Prompted(prompt("p1"), Verdict::Deny("no".into()));
     assert_eq!(driven.on(asked), [Act::Deny(prompt("p1"), "no".into())]);
@@ -43,7 +43,7 @@ fn repeated_denials_in_one_turn_reach_admin() {
 }
 
 #[test]
-fn check_8_without_a_rule_admin_is_asked_and_no_key_pressed() {
+fn prompt_without_a_rule_goes_to_admin() {
     let mut driven = Driven::approval(Verdict::Ask);
     assert_eq!(driven.acts, [Act::AskAdmin(prompt("p1"))]);
     let approve = Trigger::Approve(Some("another".into()));
@@ -58,7 +58,7 @@ fn check_8_without_a_rule_admin_is_asked_and_no_key_pressed() {
 }
 
 #[test]
-fn approval_a_prompt_that_is_gone_is_looked_at_again() {
+fn stale_prompt_leads_to_a_probe() {
     let mut driven = Driven::approval(Verdict::Allow);
     assert_eq!(
         driven.on(Trigger::Pressed("p1".into(), false)),
@@ -72,7 +72,7 @@ fn approval_a_prompt_that_is_gone_is_looked_at_again() {
 }
 
 #[test]
-fn late_word_of_a_prompt_that_is_over_is_no_prompt() {
+fn late_event_of_a_closed_prompt_is_ignored() {
     let asked = || Trigger::Prompted(prompt("p1"), Verdict::Allow);
     // Its turn ended, it was answered, it went away: then a bell names it.
     for over in [

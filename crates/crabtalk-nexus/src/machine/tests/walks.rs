@@ -149,7 +149,7 @@ fn leads_home(mut driven: Driven) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 120, ..ProptestConfig::default() })]
     #[test]
-    fn walks_press_nothing_without_a_live_prompt_and_end_nowhere(
+    fn random_walks_keep_the_invariants(
         triggers in prop::collection::vec((any_trigger(), 0_u64..400), 1..60),
     ) {
         let mut driven = Driven::new();

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn check_15_silence_without_a_bell_is_probed_and_no_more() {
+fn silence_without_a_bell_is_probed() {
     let mut driven = Driven::active();
     assert_eq!(driven.on(Trigger::Silent), [Act::Probe]);
     assert_eq!(driven.on(found("same")), []);
@@ -13,7 +13,7 @@ fn check_15_silence_without_a_bell_is_probed_and_no_more() {
 }
 
 #[test]
-fn check_16_silence_after_a_bell_with_nothing_moving_is_stuck() {
+fn silence_after_a_bell_is_stuck() {
     let mut driven = Driven::active();
     driven.on(Trigger::Bell);
     assert_eq!(driven.on(Trigger::Silent), [Act::Probe]);
@@ -27,7 +27,7 @@ fn check_16_silence_after_a_bell_with_nothing_moving_is_stuck() {
 }
 
 #[test]
-fn check_17_a_message_switches_monitoring_on_again() {
+fn message_enables_monitoring() {
     let mut driven = Driven::active();
     driven.on(Trigger::Monitor(false));
     assert_eq!(driven.on(Trigger::Silent), []);
@@ -37,7 +37,7 @@ fn check_17_a_message_switches_monitoring_on_again() {
 }
 
 #[test]
-fn stuck_is_left_by_whatever_moves() {
+fn any_activity_leaves_stuck() {
     let stuck = || {
         let mut driven = Driven::active();
         driven.on(Trigger::Bell);
@@ -64,7 +64,7 @@ fn stuck_is_left_by_whatever_moves() {
 }
 
 #[test]
-fn a_forgotten_draft_gets_one_enter() {
+fn forgotten_draft_gets_one_enter() {
     let mut driven = Driven::active();
     driven.on(Trigger::Bell);
     driven.on(Trigger::Silent);
@@ -85,7 +85,7 @@ fn a_forgotten_draft_gets_one_enter() {
 }
 
 #[test]
-fn nothing_moving_for_long_is_stuck_without_a_bell() {
+fn long_silence_without_a_bell_is_stuck() {
     let mut driven = Driven::active();
     for _ in 0..=SAME_PROBES {
         driven.is(State::Active);

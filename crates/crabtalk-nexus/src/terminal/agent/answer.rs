@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// How long a prompt may take to go away.
 const GOES: Duration = Duration::from_secs(5);
 
-/// Between two looks at it.
+/// Pause between two reads of the screen.
 const PAUSE: Duration = Duration::from_millis(40);
 
 /// Looks in a row that have to miss a prompt until it is gone.
@@ -26,10 +26,10 @@ const TRIES: usize = 20;
 /// Stands for a reason in a kind's keys.
 const REASON: &str = "{reason}";
 
-/// Why an answer for good is refused.
-const NOT_FOR_GOOD: &str = "it does not offer to allow this for good";
+/// Why "always" is refused.
+const NOT_FOR_GOOD: &str = "it does not offer to allow this always";
 
-/// What a prompt is answered with.
+/// The answer to a prompt.
 #[derive(Clone, Copy)]
 pub(super) enum Answer<'a> {
     Allow,
@@ -56,7 +56,7 @@ impl Terminal {
         };
         self.shared.catch_up().await;
         if self.shared.session().is_outdated() {
-            // The watcher tells it again as it is now.
+            // The watcher reports its present form.
             self.shared.wake.notify_one();
             return Ok(stale("another call was opened"));
         }

@@ -34,7 +34,7 @@ fn failed(hindered: Hindered) -> Failure {
     }
 }
 
-/// Ends what was begun of a compression, whatever becomes of the call.
+/// Ends a begun compression even if the call is dropped.
 struct Compressing<'a>(&'a Shared);
 
 impl Drop for Compressing<'_> {

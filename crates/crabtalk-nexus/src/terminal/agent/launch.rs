@@ -147,7 +147,7 @@ impl Shared {
     }
 
     fn gone(&self) -> Failure {
-        Failure::NotRunning(format!("there is no window with {}", self.spec.name))
+        Failure::NotRunning(format!("no window runs {}", self.spec.name))
     }
 
     pub(super) fn hooks_file(&self) -> PathBuf {
@@ -172,7 +172,7 @@ impl Shared {
         Ok(hooks)
     }
 
-    fn program(&self, life: &str, session: Option<&str>) -> Program {
+    pub(crate) fn program(&self, life: &str, session: Option<&str>) -> Program {
         let kind = &self.spec.kind;
         let folder = real(&self.spec.folder);
         let expand = |text: &String| {
@@ -210,7 +210,7 @@ fn new_life(agent: &str) -> String {
     format!("{agent}-{}-{now}", std::process::id())
 }
 
-/// The name of a session that begins anew in the same life.
+/// The name of a new session in the same process.
 pub(super) fn unnamed(agent: &str) -> String {
     format!("{UNNAMED}{}", new_life(agent))
 }

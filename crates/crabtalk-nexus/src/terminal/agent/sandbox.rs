@@ -13,10 +13,10 @@ use crabtalk_guardian::{
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// What an agent's program reaches besides the folder in which it works.
+/// Access of an agent's program beyond its working folder.
 #[derive(Debug, Clone)]
 pub struct Sandbox {
-    /// What the window runs.
+    /// The command of the window.
     pub guardian: GuardianCommand,
     /// CrabTalk's home, which is closed to it.
     pub crabtalk_home: PathBuf,

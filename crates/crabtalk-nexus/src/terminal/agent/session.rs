@@ -1,4 +1,4 @@
-//! What is known of an agent's session, read from its transcript and hooks.
+//! The state of an agent's session, read from its transcript and hooks.
 //!
 //! Invariants: a submission is told as seen once, and before the end of its
 //! turn; a prompt goes before the turn ends in which it was asked; a file is one
@@ -33,7 +33,7 @@ const ANY_MOMENT: Duration = Duration::from_secs(20);
 /// clocks of file systems are coarse.
 const CLOCK_SLACK: Duration = Duration::from_secs(2);
 
-/// What is read of a transcript to know where it stands, from its end.
+/// Bytes at the end of a transcript that are read to know its state.
 const REPLAY_BYTES: u64 = 8 << 20;
 
 /// One life of the agent: a process in a window.
@@ -112,11 +112,11 @@ pub(crate) struct Session {
     pub(crate) gone: u64,
     /// A hook said that the turn ended, and when.
     ended: Option<(String, Instant)>,
-    /// A hook or the transcript gave a reason to look at the screen.
+    /// A hook or the transcript gave a reason to read the screen.
     pub(crate) hint: Option<Evidence>,
-    /// A command is under way whose turns are nobody's.
+    /// A command is running whose turns are not reported.
     pub(crate) is_compressing: bool,
-    /// What a call ended may leave no record of its end.
+    /// A turn that a call cancelled may leave no record of its end.
     pub(crate) cut_short: Option<Instant>,
     pub(crate) moved: Instant,
     pub(crate) found: VecDeque<Event>,
@@ -191,7 +191,7 @@ impl Session {
             self.name = found.session;
         }
         if !life.is_found {
-            // What was in flight went with the process.
+            // Turns in flight ended with the process.
             self.turns.drop_turn();
         }
         self.life = Some(life);

@@ -1,6 +1,6 @@
 //! Messages and commands, typed.
 //!
-//! Invariants: nothing is typed into a window that somebody looks at, nor while a
+//! Invariants: nothing is typed into a viewed window, nor while a
 //! turn is in flight, a prompt waits, or the composer is not there; Enter goes
 //! alone, and only into a composer that shows the message; whether it arrived is
 //! read in the transcript.
@@ -14,7 +14,7 @@ use crate::terminal::tmux::look::Look;
 use crate::terminal::tmux::text::{cut, squeezed};
 use std::time::{Duration, Instant};
 
-/// Between two looks at a composer.
+/// Pause between two reads of a composer.
 const PAUSE: Duration = Duration::from_millis(40);
 
 /// How long a composer may take to show what was pasted: 200 KB take a while.
@@ -39,7 +39,7 @@ const ENTERS: usize = 3;
 /// How long a submission is watched before the watcher alone does.
 const WATCHED: Duration = Duration::from_secs(4);
 
-/// Bytes of a message that are looked for on the screen: they stand in one line.
+/// Bytes of a message that are searched for on the screen: they fit one line.
 const ON_SCREEN: usize = 60;
 
 /// How long a call waits for a message that may come late, and between two looks.
@@ -109,7 +109,7 @@ impl Terminal {
     }
 
     /// Waits for a message that an earlier supervisor may have entered: one that
-    /// the screen shows, and that is no draft, may stand in the transcript a while
+    /// the screen shows, without a draft, may reach the transcript a while
     /// later. None where it has to be typed.
     async fn comes_late(
         &self,
@@ -152,7 +152,7 @@ impl Terminal {
     }
 
     /// Whether the screen, or what scrolled out of it, shows a text that is not
-    /// what stands in the composer.
+    /// the draft in the composer.
     async fn shows(&self, window: &Window, text: &str) -> Result<bool, Failure> {
         let kind = &self.shared.spec.kind;
         let look = match self.now(&window.pane).await {
@@ -191,7 +191,10 @@ impl Terminal {
         self.enter(window, &arrived).await?;
         let detail = format!("{} bytes pasted, <Enter>", message.text.len());
         Ok(match arrived() {
-            true => Evidence::new(Source::Transcript, format!("{detail}; it stands there")),
+            true => Evidence::new(
+                Source::Transcript,
+                format!("{detail}; it is in the composer"),
+            ),
             false => Evidence::new(Source::Screen, detail),
         })
     }
@@ -276,7 +279,7 @@ impl Terminal {
         Ok(())
     }
 
-    /// Takes away what stands in the composer, and sees that it is gone.
+    /// Clears the composer, and checks that it is empty.
     async fn emptied(&self, pane: &str) -> Result<(), Hindered> {
         let kind = &self.shared.spec.kind;
         let clear: Vec<Stroke> = kind

@@ -1,10 +1,10 @@
-//! The task that looks at an agent, and tells.
+//! The task that observes an agent and reports events.
 //!
 //! It wakes when tmux says that something happened in the window, when a call
 //! left something, and at times: often while a turn is in flight, once in a
-//! second otherwise, when it costs a look at the length of two files.
+//! second otherwise, which reads the length of two files.
 //!
-//! Invariant: the screen is looked at only for a reason: a bell, a hook, a call in
+//! Invariant: the screen is read only for a reason: a bell, a hook, a call in
 //! the transcript, a prompt that waits, a launch.
 
 mod ends;
@@ -20,16 +20,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 
-/// Between two looks at files while something is expected there.
+/// Pause between two reads of files while a change is expected.
 const BUSY_PAUSE: Duration = Duration::from_millis(60);
 
 /// The same while nothing is.
 const IDLE_PAUSE: Duration = Duration::from_secs(1);
 
-/// After a reason to look at the screen: programs ring before they draw.
+/// Delay before a read of the screen: programs ring before they draw.
 const LOOKS_MS: [u64; 5] = [0, 60, 200, 600, 1500];
 
-/// Between two looks at a prompt that waits, soon and after a while.
+/// Pause between two reads of an open prompt, at first and later.
 const PROMPT_PAUSE: Duration = Duration::from_millis(150);
 const OLD_PROMPT_PAUSE: Duration = Duration::from_secs(1);
 
@@ -39,7 +39,7 @@ const OLD_PROMPT: Duration = Duration::from_secs(20);
 const PROGRESS_PAUSE: Duration = Duration::from_secs(1);
 
 /// Between two events that say only that it rang, once it rang [`BELLS_AT_ONCE`] times
-/// in a row: a program may ring without end, and each event stands in the log.
+/// in a row: a program may ring without end, and each event is logged.
 const BELL_PAUSE: Duration = Duration::from_secs(1);
 
 /// Bells that are told at once, however quickly they follow each other; one more each
@@ -54,13 +54,13 @@ struct Watcher {
     shared: Arc<Shared>,
     windows: watch::Receiver<Arc<Windows>>,
     events: mpsc::Sender<Event>,
-    /// What was seen of the window last.
+    /// The last state of the window.
     bells: u64,
     silences: u64,
     /// Bells that were told, and until when those take up what may be told at once.
     told_bells: u64,
     bells_fill: Instant,
-    /// Whether tmux may be waiting for somebody who heard of a silence: it tells of no
+    /// Whether tmux may wait for a client that was told of a silence: it reports no
     /// other one until then.
     is_waited_for: bool,
     is_held: bool,
@@ -119,7 +119,7 @@ impl Watcher {
         if let Some(life) = life.filter(|life| !life.is_over) {
             self.begin(&life);
             let window = self.now(&life).await;
-            // What is written says more than a bell, and came before it.
+            // A record says more than a bell, and precedes it.
             self.shared.catch_up().await;
             self.hinted();
             if let Some(window) = &window {
@@ -164,7 +164,7 @@ impl Watcher {
         self.told_bells = self.bells;
         self.bells_fill = Instant::now();
         self.silences = life.window.silences;
-        // It may have been silent before anybody watched.
+        // It may have been silent before it was watched.
         self.is_waited_for = true;
         self.looks.clear();
         self.is_missing = false;
@@ -204,7 +204,7 @@ impl Watcher {
         }
     }
 
-    /// What the window rang, and whether it is silent.
+    /// Reports bells and silence of the window.
     async fn rung(&mut self, window: &Window) {
         if window.bells > self.bells {
             self.bells = window.bells;
@@ -292,7 +292,7 @@ impl Watcher {
                 .push_back(now + if old { OLD_PROMPT_PAUSE } else { PROMPT_PAUSE });
         }
         if self.looks.is_empty() && self.runs_a_call() {
-            // Its prompt may be drawn later than anybody expects.
+            // Its prompt may be drawn late.
             self.looks.push_back(now + OLD_PROMPT_PAUSE);
         }
         let due = self.looks.front().is_some_and(|at| *at <= now);
@@ -310,7 +310,7 @@ impl Watcher {
         session.turns.is_busy && !session.turns.calls.is_empty()
     }
 
-    /// Whether it takes messages, and tells it once it does for long enough.
+    /// Reports readiness once the screen shows it for long enough.
     async fn wait_until_ready(&mut self, life: &Life) {
         let kind = &self.shared.spec.kind;
         let Ok(Some(look)) = self.shared.tmux.look(&life.window.pane).await else {
@@ -343,19 +343,19 @@ impl Watcher {
             session.tell(what, Evidence::new(Source::Screen, "its composer is there"));
             name
         };
-        // The name is a help for whoever comes back; the transcript has it, too.
+        // The name helps a later supervisor; the transcript has it, too.
         let _ = self
             .shared
             .tmux
             .name_session(&life.window.window, &name)
             .await;
         if is_adopted {
-            // It may have asked while nobody looked.
+            // It may have asked while it was not watched.
             self.why_look(Evidence::new(Source::Screen, "it was found"));
         }
     }
 
-    /// Hands on what was found; whether anybody is there to take it.
+    /// Sends the events; whether the receiver is alive.
     async fn flush(&mut self) -> bool {
         loop {
             let Some(event) = self.shared.session().found.pop_front() else {

@@ -1,5 +1,4 @@
-//! What a screen means to a kind: a prompt that waits, a composer and what
-//! stands in it.
+//! Reads a screen as a kind: an open prompt, and the composer with its draft.
 //!
 //! Invariant: a prompt waits only where its question is followed by the line
 //! that waits, near the end of the screen, with the cursor where it belongs: text
@@ -23,7 +22,7 @@ pub(crate) struct Shown<'a> {
     pub(crate) subject: Option<String>,
     /// The tool, from the rule or from the question.
     pub(crate) tool: String,
-    /// What an answer for good would allow, where one is offered.
+    /// What "always" would allow, where it is offered.
     pub(crate) always: Option<String>,
 }
 
@@ -138,7 +137,7 @@ impl PromptRule {
 }
 
 impl Composer {
-    /// What stands in it; `None` where it is not on the screen.
+    /// The draft; `None` if the composer is not on the screen.
     pub(crate) fn draft(&self, look: &Look) -> Option<String> {
         let lines = &look.lines;
         let mut typed: Vec<&str> = Vec::new();

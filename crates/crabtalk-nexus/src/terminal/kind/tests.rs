@@ -88,7 +88,7 @@ fn pi_asks_between_its_lines_and_types_between_them() {
 }
 
 #[test]
-fn what_pi_said_that_looks_like_its_question_is_none() {
+fn output_of_pi_that_looks_like_a_question_is_ignored() {
     let pi = kind("pi");
     let line = "─".repeat(60);
     // The cursor is never shown, and there is little below: the composer's frame
@@ -139,7 +139,7 @@ fn the_chat_asks_in_a_frame_and_types_between_rule_and_status() {
 }
 
 #[test]
-fn every_value_of_a_kind_can_be_changed_and_kinds_be_added() {
+fn kinds_can_be_changed_and_added() {
     let changes = "
         [codex.commands]
         compact = '/summarise'
@@ -161,12 +161,12 @@ fn every_value_of_a_kind_can_be_changed_and_kinds_be_added() {
 }
 
 #[test]
-fn what_is_wrong_with_a_kind_is_said() {
+fn invalid_kind_is_reported() {
     for (changes, says) in [
         ("x = 1", "has to be a table"),
-        ("[x]\nlike = 'y'", "which is no kind"),
+        ("[x]\nlike = 'y'", "not a known kind"),
         ("[x]\nready = { shows = '^>' }", "command"),
-        ("[codex.ready]\nshows = '('", "is no pattern"),
+        ("[codex.ready]\nshows = '('", "is not a valid pattern"),
         ("[codex]\ncolour = 1", "colour"),
     ] {
         let error = Kinds::new(&changes.parse().unwrap())

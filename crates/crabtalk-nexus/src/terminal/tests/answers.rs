@@ -5,7 +5,7 @@ use crate::backend::{Answered, Backend, Source, What};
 use crate::terminal::tmux::keys::Stroke;
 
 #[tokio::test]
-async fn check_06_an_allowed_prompt_gets_exactly_one_key() {
+async fn allowed_prompt_gets_one_key() {
     let Some(rig) = Rig::open("check_06").await else {
         return;
     };
@@ -45,7 +45,7 @@ async fn check_06_an_allowed_prompt_gets_exactly_one_key() {
 }
 
 #[tokio::test]
-async fn check_07_a_denied_prompt_gets_escape() {
+async fn denied_prompt_gets_escape() {
     let Some(rig) = Rig::open("check_07").await else {
         return;
     };
@@ -60,7 +60,7 @@ async fn check_07_a_denied_prompt_gets_escape() {
 }
 
 #[tokio::test]
-async fn check_08_an_unknown_prompt_gets_no_key() {
+async fn unknown_prompt_gets_no_key() {
     let Some(rig) = Rig::open("check_08").await else {
         return;
     };
@@ -80,7 +80,7 @@ async fn check_08_an_unknown_prompt_gets_no_key() {
 }
 
 #[tokio::test]
-async fn check_09_a_prompt_that_vanishes_first_gets_no_key() {
+async fn closed_prompt_gets_no_key() {
     let Some(rig) = Rig::open("check_09").await else {
         return;
     };
@@ -121,7 +121,7 @@ async fn check_09_a_prompt_that_vanishes_first_gets_no_key() {
 }
 
 #[tokio::test]
-async fn check_10_old_prompt_text_on_the_screen_gets_no_key() {
+async fn old_prompt_text_gets_no_key() {
     let Some(rig) = Rig::open("check_10").await else {
         return;
     };
@@ -141,7 +141,7 @@ async fn check_10_old_prompt_text_on_the_screen_gets_no_key() {
 }
 
 #[tokio::test]
-async fn a_prompt_without_a_bell_is_found_by_the_transcript() {
+async fn prompt_without_a_bell_is_found_by_the_transcript() {
     let Some(rig) = Rig::open("a_prompt_without_a_bell").await else {
         return;
     };
@@ -154,7 +154,7 @@ async fn a_prompt_without_a_bell_is_found_by_the_transcript() {
 }
 
 #[tokio::test]
-async fn a_person_who_answers_is_told_of() {
+async fn answer_of_a_person_is_reported() {
     let Some(rig) = Rig::open("a_person_who_answers").await else {
         return;
     };
@@ -173,7 +173,7 @@ async fn a_person_who_answers_is_told_of() {
 }
 
 #[tokio::test]
-async fn the_same_question_asked_later_is_another_prompt() {
+async fn repeated_question_is_another_prompt() {
     let Some(rig) = Rig::open("the_same_question_asked_later").await else {
         return;
     };
@@ -191,7 +191,7 @@ async fn the_same_question_asked_later_is_another_prompt() {
 }
 
 #[tokio::test]
-async fn a_kind_without_keys_leaves_the_answer_to_a_person() {
+async fn kind_without_keys_fails_to_answer() {
     let Some(rig) = Rig::open("a_kind_without_keys").await else {
         return;
     };

@@ -18,7 +18,7 @@ fn is_running(pid: &str) -> bool {
 }
 
 #[tokio::test]
-async fn check_27_a_crash_is_told_with_its_status_and_the_session_taken_up() {
+async fn crash_is_reported_with_status_and_session_resumes() {
     let Some(rig) = Rig::open("check_27").await else {
         return;
     };
@@ -60,7 +60,7 @@ async fn check_27_a_crash_is_told_with_its_status_and_the_session_taken_up() {
 }
 
 #[tokio::test]
-async fn a_kill_is_told_by_its_signal() {
+async fn kill_is_reported_with_its_signal() {
     let Some(rig) = Rig::open("a_kill_is_told").await else {
         return;
     };
@@ -72,7 +72,7 @@ async fn a_kill_is_told_by_its_signal() {
 }
 
 #[tokio::test]
-async fn a_window_that_is_closed_is_an_agent_that_died() {
+async fn closed_window_is_reported_as_a_death() {
     let Some(rig) = Rig::open("a_window_that_is_closed").await else {
         return;
     };
@@ -85,7 +85,7 @@ async fn a_window_that_is_closed_is_an_agent_that_died() {
 }
 
 #[tokio::test]
-async fn a_server_that_was_ended_is_started_again_with_the_agents() {
+async fn agents_restart_after_the_tmux_server_ended() {
     let Some(rig) = Rig::open("a_server_that_was_ended").await else {
         return;
     };
@@ -117,7 +117,7 @@ async fn a_server_that_was_ended_is_started_again_with_the_agents() {
 }
 
 #[tokio::test]
-async fn stopping_ends_what_left_the_window_too() {
+async fn stop_ends_processes_outside_the_window() {
     let Some(rig) = Rig::open("stopping_ends_what_left").await else {
         return;
     };
@@ -133,7 +133,7 @@ async fn stopping_ends_what_left_the_window_too() {
 }
 
 #[tokio::test]
-async fn a_question_before_the_composer_is_not_ready() {
+async fn question_before_the_composer_is_not_ready() {
     let Some(rig) = Rig::open("a_question_before_the_composer").await else {
         return;
     };
@@ -154,7 +154,7 @@ async fn a_question_before_the_composer_is_not_ready() {
 }
 
 #[tokio::test]
-async fn compacting_and_clearing_leave_it_working() {
+async fn agent_works_after_compact_and_clear() {
     let Some(rig) = Rig::open("compacting_and_clearing").await else {
         return;
     };
@@ -186,7 +186,7 @@ async fn compacting_and_clearing_leave_it_working() {
 
 /// What an earlier supervisor did is seen, and not done again.
 #[tokio::test]
-async fn a_compression_that_was_done_before_is_not_done_again() {
+async fn finished_compression_is_not_repeated() {
     let Some(rig) = Rig::open("a_compression_that_was_done_before").await else {
         return;
     };
@@ -209,7 +209,7 @@ async fn a_compression_that_was_done_before_is_not_done_again() {
 }
 
 #[tokio::test]
-async fn cancelling_ends_the_turn_and_nothing_else() {
+async fn cancel_ends_only_the_turn() {
     let Some(rig) = Rig::open("cancelling_ends_the_turn").await else {
         return;
     };
@@ -223,7 +223,7 @@ async fn cancelling_ends_the_turn_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn two_of_a_kind_in_one_folder_do_not_read_each_other() {
+async fn agents_in_one_folder_read_their_own_transcripts() {
     let Some(rig) = Rig::open("two_of_a_kind").await else {
         return;
     };
@@ -242,7 +242,7 @@ async fn two_of_a_kind_in_one_folder_do_not_read_each_other() {
 }
 
 #[tokio::test]
-async fn adopting_what_does_not_run_is_refused() {
+async fn adoption_of_a_stopped_agent_fails() {
     let Some(rig) = Rig::open("adopting_what_does_not_run").await else {
         return;
     };
@@ -264,7 +264,7 @@ async fn adopting_what_does_not_run_is_refused() {
 /// The same names in another home are other agents: they are left alone, and two teams
 /// do not hear each other's bells.
 #[tokio::test]
-async fn two_teams_are_not_in_one_server_and_touch_no_agent_of_the_other() {
+async fn two_teams_do_not_share_a_server_or_agents() {
     let Some(rig) = Rig::open("two_teams_are_not_in_one_server").await else {
         return;
     };

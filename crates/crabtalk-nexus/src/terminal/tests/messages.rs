@@ -2,13 +2,15 @@
 
 use super::rig::{Agent, Rig, eventually};
 use crate::backend::{Answered, Backend, Source, Submitted, What};
+use crate::terminal::Kinds;
+use std::path::Path;
 
 /// The line that a supervisor begins with: the file stands in its midst.
 const BOOTSTRAP: &str = "@NEXUS → @FE [BOOTSTRAP]: @gov/context_compression_protocol.md completed \
     for @FE.md agent - please reload all relevant agent context for continuation";
 
 #[tokio::test]
-async fn check_01_a_fresh_agent_gets_the_first_line_to_the_letter() {
+async fn first_message_arrives_verbatim() {
     let Some(rig) = Rig::open("check_01").await else {
         return;
     };
@@ -27,7 +29,7 @@ async fn check_01_a_fresh_agent_gets_the_first_line_to_the_letter() {
 }
 
 #[tokio::test]
-async fn check_05_a_busy_agent_gets_not_one_key() {
+async fn busy_agent_gets_no_key() {
     let Some(rig) = Rig::open("check_05").await else {
         return;
     };
@@ -44,7 +46,7 @@ async fn check_05_a_busy_agent_gets_not_one_key() {
 }
 
 #[tokio::test]
-async fn check_18_in_copy_mode_a_message_is_submitted_all_the_same() {
+async fn message_is_submitted_in_copy_mode() {
     let Some(rig) = Rig::open("check_18").await else {
         return;
     };
@@ -59,7 +61,7 @@ async fn check_18_in_copy_mode_a_message_is_submitted_all_the_same() {
 }
 
 #[tokio::test]
-async fn check_19_a_file_at_the_end_is_submitted_once() {
+async fn message_that_ends_in_a_file_is_submitted_once() {
     let Some(rig) = Rig::open("check_19").await else {
         return;
     };
@@ -72,7 +74,7 @@ async fn check_19_a_file_at_the_end_is_submitted_once() {
 }
 
 #[tokio::test]
-async fn check_20_a_body_arrives_whole_less_its_control_characters() {
+async fn control_characters_are_removed_from_messages() {
     let Some(rig) = Rig::open("check_20").await else {
         return;
     };
@@ -89,7 +91,7 @@ async fn check_20_a_body_arrives_whole_less_its_control_characters() {
 }
 
 #[tokio::test]
-async fn what_an_earlier_try_left_is_taken_away_first() {
+async fn draft_of_an_earlier_attempt_is_cleared() {
     let Some(rig) = Rig::open("what_an_earlier_try_left").await else {
         return;
     };
@@ -103,7 +105,7 @@ async fn what_an_earlier_try_left_is_taken_away_first() {
 }
 
 #[tokio::test]
-async fn a_draft_is_submitted_by_one_enter_and_only_that_draft() {
+async fn only_the_named_draft_is_entered() {
     let Some(rig) = Rig::open("a_draft_is_submitted").await else {
         return;
     };
@@ -119,7 +121,7 @@ async fn a_draft_is_submitted_by_one_enter_and_only_that_draft() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_there_already_is_not_typed_again() {
+async fn delivered_message_is_not_typed_again() {
     let Some(rig) = Rig::open("a_message_that_is_there_already").await else {
         return;
     };
@@ -152,7 +154,7 @@ async fn a_message_that_is_there_already_is_not_typed_again() {
 /// The program took it, and writes it down with its answer: the screen is all there
 /// is to see of it until then.
 #[tokio::test]
-async fn a_message_that_comes_into_the_transcript_late_is_waited_for() {
+async fn late_transcript_of_a_message_is_awaited() {
     let Some(rig) = Rig::open("a_message_that_comes_into_the_transcript_late").await else {
         return;
     };
@@ -186,7 +188,7 @@ async fn a_message_that_comes_into_the_transcript_late_is_waited_for() {
 
 /// It asked, and rang, while nobody was there to hear it.
 #[tokio::test]
-async fn a_bell_that_rang_while_no_supervisor_ran_is_heard_by_the_next_one() {
+async fn next_supervisor_sees_a_prompt_that_rang_before() {
     let Some(rig) = Rig::open("a_bell_that_rang_while_no_supervisor_ran").await else {
         return;
     };
@@ -226,7 +228,7 @@ async fn a_bell_that_rang_while_no_supervisor_ran_is_heard_by_the_next_one() {
 }
 
 #[tokio::test]
-async fn a_supervisor_that_comes_back_is_told_the_end_of_the_turn_in_flight() {
+async fn next_supervisor_sees_the_end_of_the_turn_in_flight() {
     let Some(rig) = Rig::open("a_supervisor_that_comes_back").await else {
         return;
     };
@@ -248,7 +250,7 @@ async fn a_supervisor_that_comes_back_is_told_the_end_of_the_turn_in_flight() {
 }
 
 #[tokio::test]
-async fn an_end_between_finding_an_agent_and_asking_about_its_message_is_told_once() {
+async fn end_during_adoption_is_reported_once() {
     let Some(rig) = Rig::open("an_end_between_finding").await else {
         return;
     };
@@ -287,7 +289,7 @@ async fn an_end_between_finding_an_agent_and_asking_about_its_message_is_told_on
 }
 
 #[tokio::test]
-async fn a_message_that_its_agent_died_with_is_not_taken_for_answered() {
+async fn message_of_a_dead_agent_is_not_answered() {
     let Some(rig) = Rig::open("a_message_that_its_agent_died_with").await else {
         return;
     };
@@ -314,4 +316,39 @@ async fn a_message_that_its_agent_died_with_is_not_taken_for_answered() {
     let turn = agent.ended().await;
     assert!(turn.error.is_some() && turn.output.is_empty(), "{turn:?}");
     assert_eq!(agent.users(), ["hello", "[crash:7]", "who are you?"]);
+}
+
+#[tokio::test]
+async fn compaction_that_a_person_orders_is_reported() {
+    let Some(rig) = Rig::open("compaction_that_a_person_orders").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    agent.say("hello").await;
+    agent.ended().await;
+    rig.tmux(&["send-keys", "-t", "nexus:FE", "-l", "/compact"]);
+    rig.tmux(&["send-keys", "-t", "nexus:FE", "Enter"]);
+    agent
+        .until("Compacted", |what| {
+            matches!(what, What::Compacted).then_some(())
+        })
+        .await;
+    let evidence = agent.evidence(|what| matches!(what, What::Compacted));
+    assert_eq!(evidence.source, Source::Transcript);
+}
+
+#[tokio::test]
+async fn chat_of_another_home_is_started_for_that_home() {
+    let Some(rig) = Rig::open("chat_of_another_home").await else {
+        return;
+    };
+    let kinds = Kinds::new(&toml::Table::new()).unwrap();
+    let chat = kinds.get("crabtalk").unwrap();
+    let env = [("CRABTALK_HOME", "/other")];
+    let agent = Agent::of_kind(&rig.terminals, rig.folder.path(), "FE", chat, &env);
+    let program = agent.port.shared().program("life", None);
+    let homes = program.environment.iter();
+    let homes = homes.filter(|(name, _)| name == "CRABTALK_HOME");
+    assert!(homes.clone().count() > 0 && homes.clone().all(|(_, home)| home == "/other"));
+    assert_eq!(agent.port.shared().crabtalk, Path::new("/other"));
 }

@@ -1,12 +1,12 @@
 //! What happens in the windows of agents, told by tmux instead of asked for.
 //!
-//! A client in control mode waits at a channel that the hooks signal, looks at
+//! A client in control mode waits at a channel that the hooks signal, reads
 //! all windows when it is woken, and waits again: a bell arrives within
-//! milliseconds. Its subscriptions, which tmux looks at once in a second, catch
+//! milliseconds. Its subscriptions, which tmux checks once a second, catch
 //! what has no hook of ours, or lost it.
 //!
 //! Invariants: a signal between a look and the next wait is kept by tmux, so
-//! none is lost; whoever reads sees the latest look, never a queue of them; a
+//! none is lost; readers see the latest state, never a queue; a
 //! client that ends is started again.
 
 use super::Tmux;
@@ -26,7 +26,7 @@ const MAX_LINE_BYTES: usize = 16 << 10;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// What is asked about every pane of an agent.
+/// The queried properties of each pane.
 pub(crate) const PANES: &str = "#{window_id}|#{pane_id}|#{pane_pid}|#{pane_dead}|\
     #{pane_dead_status}|#{pane_dead_signal}|#{@nexus_bell}|#{@nexus_silence}|#{@nexus_agent}|\
     #{@nexus_life}|#{@nexus_team}|#{@nexus_session}";
@@ -54,10 +54,10 @@ pub(crate) struct Window {
 /// All windows of agents at one instant.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Windows {
-    /// Whether there has been a look at all.
+    /// Whether the windows were read at all.
     pub(crate) is_known: bool,
     pub(crate) windows: Vec<Window>,
-    /// Windows that somebody looks at.
+    /// Viewed windows.
     pub(crate) viewed: Vec<String>,
 }
 
@@ -67,7 +67,7 @@ impl Windows {
     }
 }
 
-/// What a block of output answers.
+/// The request that a block of output answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Asked {
     Nothing,
@@ -79,7 +79,7 @@ enum Asked {
 pub(crate) async fn follow(tmux: Tmux, session: String, seen: watch::Sender<Arc<Windows>>) {
     let mut pause = FIRST_PAUSE;
     loop {
-        // The client is killed as it is dropped.
+        // The client is killed on drop.
         if let Some(mut client) = Client::attach(&tmux, &session)
             && client.serve(&tmux, &seen).await
         {
@@ -228,7 +228,7 @@ impl Client {
     }
 }
 
-/// Windows of lines of [`PANES`]: of a window that somebody split the first
+/// Windows of lines of [`PANES`]: of a split window the first
 /// pane, which is the agent's.
 pub(crate) fn windows<'a>(lines: impl Iterator<Item = &'a str>, team: &str) -> Vec<Window> {
     let mut all: Vec<Window> = lines.filter_map(|line| window(line, team)).collect();
@@ -309,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_split_window_is_still_one_agents() {
+    fn split_window_belongs_to_one_agent() {
         let lines = [
             "@2|%9|77|0|||||FE|life|us|s",
             "@2|%3|55|1|3||2|1|FE|life|us|a|b",

@@ -1,5 +1,5 @@
 //! What tmux does when a window rings, is silent, or ends: it counts, and wakes
-//! whoever waits.
+//! the waiting client.
 //!
 //! Invariants: only index [`INDEX`] of each hook is ours, so that what a user
 //! hooked stays and goes on working; hooks are global, since one of a session
@@ -9,13 +9,13 @@ use super::Tmux;
 use super::team::OWNER;
 use crate::terminal::error::Error;
 
-/// Where ours stand in the lists of hooks.
+/// Index of our hooks in the lists of hooks.
 pub(crate) const INDEX: u32 = 77;
 
 /// What wakes the control client.
 pub(crate) const CHANNEL: &str = "nexus-77";
 
-/// Set while a signal waits to be heard: two signals that nobody waits for take
+/// Set while a signal waits to be heard: two signals without a waiter take
 /// each other away, so there is never a second one.
 pub(crate) const WOKEN: &str = "@nexus_woken";
 
@@ -27,7 +27,7 @@ pub(crate) fn wake() -> String {
 }
 
 /// The hooks, and what each counts. A flag of tmux's says only that a window
-/// rang, not how often, and none is set on a window that somebody looks at.
+/// rang, not how often, and none is set on a viewed window.
 const HOOKS: &[(&str, Option<&str>)] = &[
     ("alert-bell", Some("@nexus_bell")),
     ("alert-silence", Some("@nexus_silence")),

@@ -1,7 +1,7 @@
-//! Keys and text, typed only into what was looked at.
+//! Types keys and text, only into the screen that was read.
 //!
 //! Invariant: each key goes through [`Tmux::press`], which types it only while
-//! the pane is as it was looked at: the comparison and the keys are one command
+//! the pane has not changed since: the comparison and the keys are one command
 //! of the server, between which no program writes.
 
 use super::Tmux;
@@ -9,15 +9,15 @@ use super::look::Look;
 use super::text::{plain, quoted};
 use crate::terminal::error::Error;
 
-/// What a pane says that is not as it was.
+/// The answer for a pane that has changed.
 const STALE: &str = "NEXUS-STALE";
 
-/// What is typed, in order.
+/// Input in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Stroke {
     /// A key by tmux's name for it.
     Key(String),
-    /// Characters as they are.
+    /// Literal characters.
     Text(String),
     /// What [`Tmux::load`] laid ready, as a paste.
     Paste,
@@ -56,7 +56,7 @@ impl Tmux {
             .map(drop)
     }
 
-    /// Types if the pane is as it was; says whether it was.
+    /// Types if the pane has not changed; whether it typed.
     pub(crate) async fn press(
         &self,
         pane: &str,

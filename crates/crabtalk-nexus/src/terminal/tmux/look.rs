@@ -1,4 +1,4 @@
-//! What a pane shows at one instant, and what of that has to hold still while a
+//! The contents of a pane at one instant, and the part that must not change while a
 //! key is on its way.
 //!
 //! Invariant: the screen and the guard are of the same instant: tmux takes
@@ -7,7 +7,7 @@
 use super::Tmux;
 use crate::terminal::error::Error;
 
-/// What the compare-and-swap compares. A comma would end an argument of a format.
+/// The value that the compare-and-swap compares. A comma would end an argument of a format.
 const GUARD: &str = "#{pane_id}.#{pane_pid}.#{cursor_x}.#{cursor_y}.#{cursor_flag}.\
     #{history_size}.#{pane_in_mode}.#{pane_dead}.#{alternate_on}.#{pane_width}.#{pane_height}";
 
@@ -31,7 +31,7 @@ pub(crate) struct Look {
 }
 
 impl Look {
-    /// A look at a screen that no tmux drew.
+    /// A screen without a tmux.
     #[cfg(test)]
     pub(crate) fn of(screen: &str, cursor: (usize, usize), is_cursor_shown: bool) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl Look {
         }
     }
 
-    /// The condition under which the pane is as it was here, for `if-shell -F`.
+    /// The condition that the pane has not changed, for `if-shell -F`.
     pub(crate) fn condition(&self) -> String {
         format!("#{{==:{GUARD},{}}}", self.guard)
     }
@@ -58,7 +58,7 @@ impl Look {
 }
 
 impl Tmux {
-    /// Looks at a pane; `None` if there is no such pane.
+    /// Reads a pane; `None` if it does not exist.
     pub(crate) async fn look(&self, pane: &str) -> Result<Option<Look>, Error> {
         let arguments = [
             "display-message",
@@ -80,7 +80,7 @@ impl Tmux {
         }
     }
 
-    /// What a person could scroll back to.
+    /// The history of the pane.
     pub(crate) async fn history(&self, pane: &str) -> Result<String, Error> {
         self.run(&["capture-pane", "-p", "-J", "-S", "-", "-t", pane])
             .await

@@ -1,8 +1,8 @@
 //! Whose server it is.
 //!
 //! Invariants: one team works in a server at a time, since signals and hooks are the
-//! server's; windows of another team are neither seen nor touched; whoever works there
-//! holds a lock in its own folder, so that a team that is over is in nobody's way.
+//! server's; windows of another team are ignored; a working team holds a lock in its own
+//! folder, so that a finished team blocks no other.
 
 use super::Tmux;
 use crate::terminal::error::Error;

@@ -1,7 +1,7 @@
 //! Text on its way into a terminal.
 
 /// The text less its control characters: all but newline and tab go, with them
-/// whatever could end a bracketed paste early or move the cursor.
+/// characters that could end a bracketed paste early or move the cursor.
 pub(crate) fn plain(text: &str) -> String {
     let keep = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
     text.chars().filter(keep).collect()
@@ -23,7 +23,7 @@ pub(crate) fn squeezed(text: &str) -> String {
     all
 }
 
-/// A word in a command of tmux's, whatever is in it.
+/// Quotes a word for a command of tmux.
 pub(crate) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }

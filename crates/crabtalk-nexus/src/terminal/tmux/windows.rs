@@ -9,7 +9,7 @@ use crate::terminal::error::Error;
 use std::path::Path;
 
 /// What runs in a window that waits for its agent, and in the one that keeps the
-/// session while there is no agent: nothing, for ever.
+/// session without agents: an idle process.
 const NOTHING: [&str; 3] = ["tail", "-f", "/dev/null"];
 
 /// Lines that can be scrolled back to.
@@ -73,7 +73,7 @@ impl Tmux {
 
     /// Has tmux look which of its children ended. While it writes down that a window
     /// was left (by libutempter, as Debian builds it) it hears of no other child's
-    /// end, and of those that ended meanwhile only with the next one: this is one.
+    /// end, and of those that ended in between only with the next one: this is one.
     pub(crate) async fn remind_of_children(&self) {
         // A server that is gone has nothing to tell.
         let _ = self.run(&["run-shell", "-b", "true"]).await;
@@ -158,7 +158,7 @@ impl Tmux {
             words.extend(["-e".to_owned(), format!("{name}={value}")]);
         }
         // `env`, since one word alone would be given to a shell, and since tmux puts
-        // the search path of whoever asks it in the place of ours.
+        // the search path of its client instead of ours.
         words.extend(["--".to_owned(), "env".to_owned()]);
         let path = program.environment.iter().rfind(|(name, _)| name == "PATH");
         words.extend(path.map(|(name, value)| unended(&format!("{name}={value}"))));
@@ -181,7 +181,7 @@ impl Tmux {
             .map(drop)
     }
 
-    /// Closes a window; none is no failure.
+    /// Closes a window, if it exists.
     pub(crate) async fn close_window(&self, window: &str) -> Result<(), Error> {
         match self.run(&["kill-window", "-t", window]).await {
             Ok(_) | Err(Error::Refused { .. }) => Ok(()),

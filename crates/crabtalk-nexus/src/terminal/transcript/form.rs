@@ -25,7 +25,7 @@ pub enum Form {
     Crabtalk,
 }
 
-/// What stands in a transcript, whatever its form.
+/// A record of a transcript of any form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Record {
     /// Whose transcript it is.
@@ -50,7 +50,7 @@ pub(crate) enum Record {
     Result {
         id: String,
     },
-    /// What a request to the model came to.
+    /// The result of a request to the model.
     Usage {
         /// Tokens that the context holds.
         tokens: Option<u64>,
@@ -63,7 +63,7 @@ pub(crate) enum Record {
         /// The record, as evidence.
         name: &'static str,
     },
-    /// A summary took the place of what stands before.
+    /// A summary replaced the history before.
     Compacted,
 }
 

@@ -10,10 +10,10 @@ use crate::terminal::tmux::windows::real;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Folders that are looked into at each `*` of a folder's name, the latest first.
+/// Folders that are listed at each `*` of a folder's name, the latest first.
 const FOLDERS: usize = 8;
 
-/// Files that are looked at, the latest first.
+/// Files that are read, the latest first.
 const FILES: usize = 32;
 
 /// Names that are read of one folder.
@@ -127,7 +127,7 @@ fn entries(folder: &Path, pattern: &str) -> Vec<(PathBuf, SystemTime)> {
     dated.collect()
 }
 
-/// Whether a name is of a pattern in which `*` stands for anything.
+/// Whether a name matches a pattern in which `*` matches any text.
 fn matches(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn the_session_in_this_folder_is_found_and_no_older_one() {
+    fn session_of_this_folder_is_found() {
         let home = tempfile::tempdir().unwrap();
         let day = home.path().join("2026/11");
         std::fs::create_dir_all(&day).unwrap();

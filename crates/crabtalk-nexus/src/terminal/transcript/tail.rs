@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 pub(crate) const STEP_BYTES: usize = 1 << 20;
 
 /// Longest line that is read: a message of 64 KiB among what programs write
-/// around it, and outputs of tools that nobody reads here.
+/// around it, and outputs of tools, which are skipped here.
 const MAX_LINE_BYTES: usize = 16 << 20;
 
 /// A place in a file that grows.
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_line_is_read_when_it_is_whole() {
+    fn torn_line_is_read_when_complete() {
         let (_folder, path) = file();
         let mut tail = Tail::new(&path, 0);
         assert_eq!(tail.step(), (vec![], false));
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_cut_is_read_again() {
+    fn truncated_file_is_read_again() {
         let (_folder, path) = file();
         append(&path, b"one\ntwo\n");
         let mut tail = Tail::new(&path, 0);

@@ -20,7 +20,7 @@ pub(crate) struct Call {
     pub(crate) subject: String,
 }
 
-/// What a record changed.
+/// A change by a record.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Step {
     Began(&'static str),
@@ -44,7 +44,7 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
-    /// What a record means, in order.
+    /// The changes by a record, in order.
     pub(crate) fn take(&mut self, record: Record) -> Vec<Step> {
         let mut steps = Vec::new();
         match record {
@@ -98,7 +98,7 @@ impl Turns {
         }
     }
 
-    /// Forgets a turn that nobody will end any more.
+    /// Forgets a turn whose end will not be recorded.
     pub(crate) fn drop_turn(&mut self) {
         self.is_busy = false;
         self.calls.clear();
@@ -113,7 +113,7 @@ impl Turns {
         self.calls.clear();
         let gathered = std::mem::take(&mut self.output);
         let turn = Turn {
-            // What is said again of a turn that ended is the last message alone.
+            // A repeated end of a turn has its last message only.
             output: match output {
                 Some(output) if gathered.is_empty() => cut(&output, MAX_OUTPUT_BYTES).to_owned(),
                 _ => gathered,

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn check_1_a_fresh_agent_gets_bootstrap() {
+fn fresh_agent_gets_bootstrap() {
     let bench = Bench::new(TWO);
     assert_eq!(
         bench.got("A"),
@@ -15,7 +15,7 @@ fn check_1_a_fresh_agent_gets_bootstrap() {
 }
 
 #[test]
-fn check_2_the_right_reply_idles_and_commits() {
+fn confirmed_identity_idles_and_commits() {
     let mut bench = Bench::new(TWO);
     bench.confirms("A");
     bench.is("A", State::Idle);
@@ -23,7 +23,7 @@ fn check_2_the_right_reply_idles_and_commits() {
 }
 
 #[test]
-fn check_3_a_reply_under_another_name_is_tried_again_then_fails() {
+fn reply_under_another_name_fails_after_retries() {
     let mut bench = Bench::new(TWO);
     for _ in 0..3 {
         bench.is("A", State::Initialization);
@@ -35,7 +35,7 @@ fn check_3_a_reply_under_another_name_is_tried_again_then_fails() {
 }
 
 #[test]
-fn check_4_waiting_mail_is_delivered_verbatim_after_bootstrap() {
+fn waiting_mail_is_delivered_after_bootstrap() {
     let mut bench = Bench::new(TWO);
     let text = "@ADMIN → @A [HELLO]: first\n\n  second; -x";
     bench.send(text);

@@ -36,7 +36,7 @@ fn rules_answer_no_prompt_of_a_daemon_agent() {
 }
 
 #[test]
-fn a_bell_that_names_a_prompt_of_a_turn_that_ended_changes_nothing() {
+fn bell_with_a_closed_prompt_is_ignored() {
     let mut bench =
         Bench::ready("[rules]\ndeny = [\"bash(rm x)\"]\n[agent.A]\nkind = \"codex\"\n[agent.B]\n");
     bench.send("@A [T]: go");
@@ -63,7 +63,7 @@ fn a_bell_that_names_a_prompt_of_a_turn_that_ended_changes_nothing() {
 }
 
 #[test]
-fn an_empty_answer_approves_nothing_and_who_does_not_run_is_not_compressed() {
+fn empty_answers_and_compression_of_stopped_agents_fail() {
     let mut bench = Bench::ready(TWO);
     bench.send("@A [X]: go");
     bench.prompts("A", "p1", "ls");
@@ -93,4 +93,29 @@ fn an_empty_answer_approves_nothing_and_who_does_not_run_is_not_compressed() {
         matches!(&refused, Answer::Refused { why } if why.contains("OFFLINE")),
         "{refused:?}"
     );
+}
+
+#[test]
+fn unordered_compaction_is_logged_and_leads_to_bootstrap() {
+    let mut bench = Bench::ready("[agent.A]\nkind = \"codex\"\n");
+    bench.tells("A", What::Compacted);
+    let entry = bench.log.iter().rfind(|e| e.why.contains("compacted"));
+    let entry = entry.unwrap();
+    assert_eq!(entry.evidence, Some(proof()));
+    assert_eq!(
+        (entry.from, entry.to),
+        (Some(State::Idle), Some(State::Initialization))
+    );
+    assert!(bench.last("A").contains("[BOOTSTRAP]"));
+}
+
+#[test]
+fn failed_agent_does_not_wait_for_an_answer_of_admin() {
+    let mut bench = Bench::new("[agent.A]\n");
+    let failure = Failure::Missing("there is no tmux".into());
+    bench.put(Input::Done(name("A"), 0, Done::Launched(Err(failure))));
+    bench.is("A", State::Failed);
+    let (agents, inbox, _) = bench.world.board(bench.now);
+    assert!(!agents[0].for_admin && agents[0].waits.is_none());
+    assert_eq!((agents[0].waits_for.as_str(), inbox), ("`restart`", 1));
 }

@@ -3,21 +3,7 @@
 use super::*;
 
 #[test]
-fn a_deadlock_is_told_with_its_members() {
-    let mut bench = Bench::ready(&format!("{TWO}[agent.C]\n"));
-    for who in ["A", "B", "C"] {
-        bench.send(&format!("@{who} [X]: go"));
-    }
-    bench.says("A", "@A → @B [Q]!: ?");
-    bench.says("B", "@B → @C [Q]!: ?");
-    assert!(bench.inbox().is_empty());
-    bench.says("C", "@C → @A [Q]!: ?");
-    let inbox = bench.inbox();
-    assert!(inbox[0].contains("C → A → B"), "{inbox:?}");
-}
-
-#[test]
-fn tasks_are_given_one_at_a_time_and_ended_by_their_answer() {
+fn tasks_are_assigned_one_at_a_time() {
     let mut bench = Bench::ready(TWO);
     bench.task("@ANY [T1]: one");
     bench.task("@ANY [T2]: two");
@@ -59,7 +45,7 @@ fn only_done_or_failed_ends_a_task() {
 }
 
 #[test]
-fn stuck_task_is_told_and_can_be_reassigned() {
+fn stuck_task_is_reported_and_reassigned() {
     let mut bench = Bench::ready(TWO);
     bench.task("@A [T1]: one");
     bench.task("@A [T2]: two");
@@ -105,7 +91,7 @@ fn stuck_task_is_told_and_can_be_reassigned() {
 }
 
 #[test]
-fn a_checkpoint_that_fails_or_leaves_out_files_is_told_once_and_shown_until_one_is_whole() {
+fn incomplete_checkpoint_is_reported_once() {
     let mut bench = Bench::ready(TWO);
     let comes = |bench: &mut Bench, result| {
         bench.put(Input::Done(name("A"), 1, Done::Committed(result)));
@@ -137,7 +123,7 @@ fn a_checkpoint_that_fails_or_leaves_out_files_is_told_once_and_shown_until_one_
 }
 
 #[test]
-fn reflection_comes_once_per_spell_and_after_work_alone() {
+fn reflection_follows_work_once() {
     let mut bench = Bench::ready(TWO);
     bench.after(1800);
     assert_eq!(bench.got("A").len(), 1, "nothing to reflect on");
@@ -153,7 +139,7 @@ fn reflection_comes_once_per_spell_and_after_work_alone() {
 }
 
 #[test]
-fn compression_goes_by_its_phases() {
+fn compression_runs_through_its_phases() {
     let mut bench = Bench::ready(TWO);
     bench.keys.clear();
     bench.send("@A [X]: go");
@@ -194,7 +180,7 @@ fn compression_goes_by_its_phases() {
 }
 
 #[test]
-fn check_28_and_29_one_agent_at_a_time_and_policy_or_cancel() {
+fn one_agent_compresses_at_a_time() {
     let mut bench = Bench::ready(&format!("compress = \"auto\"\n{TWO}"));
     let compress = |agent: &str| Command::Compress {
         agent: name(agent),
@@ -220,7 +206,7 @@ fn check_28_and_29_one_agent_at_a_time_and_policy_or_cancel() {
 
 /// A queue that is fed for months costs what it holds, not what it ever held.
 #[test]
-fn of_tasks_that_are_done_the_latest_are_known_and_the_log_has_the_rest() {
+fn only_the_latest_done_tasks_are_kept() {
     let mut bench = Bench::ready(TWO);
     for n in 1..=1200 {
         bench.task(&format!("@A [T{n}]: do it"));
@@ -232,7 +218,7 @@ fn of_tasks_that_are_done_the_latest_are_known_and_the_log_has_the_rest() {
     assert_eq!(last, 1200);
     // A restart knows the same, also of what was written one by one.
     let mut world = World::new(bench.world.team.clone());
-    world.restore(n, bench.now, whole.clone());
+    world.restore(n, whole.clone());
     assert_eq!(world.whole().1.tasks, whole.tasks);
     // A number is never used again.
     bench.task("@A [NEXT]: go");

@@ -101,7 +101,7 @@ fn check(rig: &Rig, at: usize) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_supervisor_killed_at_any_step_of_a_compression_goes_on_with_it_and_doubles_nothing() {
+async fn kill_at_any_step_of_a_compression_repeats_nothing() {
     let config = "[agent.A]\n";
     let rig = Rig::new(config);
     let steps = play(&rig, usize::MAX).await;

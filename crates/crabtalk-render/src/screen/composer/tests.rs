@@ -51,14 +51,14 @@ fn long_pastes_are_labels_and_are_sent_whole() {
     assert_eq!(composer.text(), "a\nb[paste 1: 30 lines]");
     typed(&mut composer, "!");
     assert_eq!(composer.take(), format!("a\nb{long}!"));
-    // A label goes as a whole, and what it stood for with it.
+    // Deleting a label deletes its text.
     composer.paste(&long);
     typed(&mut composer, "\u{8}");
     assert_eq!(composer.take(), "");
 }
 
 #[test]
-fn the_history_is_walked_and_searched() {
+fn history_can_be_walked_and_searched() {
     let lines = ["cargo test", "git status", "cargo check"].map(str::to_owned);
     let mut composer = Composer::with_history(lines.to_vec());
     typed(&mut composer, "new||");
@@ -77,7 +77,7 @@ fn the_history_is_walked_and_searched() {
 }
 
 #[test]
-fn rows_are_as_wide_as_the_terminal_and_the_cursor_is_where_one_types() {
+fn rows_fit_the_terminal_and_the_cursor_is_placed() {
     let mut composer = Composer::default();
     typed(&mut composer, "\u{6f22}\u{5b57}abcdef");
     let (rows, cursor) = composer.rows(9, "");
@@ -91,7 +91,7 @@ fn rows_are_as_wide_as_the_terminal_and_the_cursor_is_where_one_types() {
 }
 
 #[test]
-fn nothing_in_the_text_drives_the_terminal() {
+fn composer_shows_control_characters() {
     let mut composer = Composer::default();
     composer.paste("a\x1b[2Jb");
     let (rows, _) = composer.rows(60, "");
@@ -118,7 +118,7 @@ fn vi(keys: &str) -> Composer {
 }
 
 #[test]
-fn keys_of_vi_do_what_they_do_there() {
+fn vi_keys_edit() {
     // `|` stands where the cursor is.
     for (keys, want) in [
         ("hello~", "hell|o"),
@@ -179,7 +179,7 @@ fn keys_of_vi_do_what_they_do_there() {
 }
 
 #[test]
-fn a_message_that_was_sent_leaves_vi_inserting() {
+fn sending_returns_to_insert_mode() {
     let mut composer = vi("one~");
     assert!(!composer.takes_escape(), "another Esc interrupts");
     assert_eq!(composer.rows(20, "").0[0].text(), "\u{2039} one");

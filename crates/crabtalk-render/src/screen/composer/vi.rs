@@ -1,22 +1,22 @@
-//! Keys of vi: a small set of them, by which most lines are written.
+//! A subset of vi's keys.
 //!
 //! `i a I A o O`, counts, `h l j k w b e 0 ^ $`, `x X D C`, `d c y` with a
 //! motion or doubled, `p P u`, `/` for the history; Esc leaves inserting.
 //!
-//! Invariants: while one inserts, keys do what they do without vi; a key that
-//! means nothing changes nothing; one `u` takes back what was inserted at once.
+//! Invariants: insert mode has the usual keys; unknown keys have no effect; one `u`
+//! undoes an insertion.
 
 use super::Composer;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Most that a count may say: what a person means by one.
+/// Maximum count.
 const MAX_COUNT: usize = 999;
 
-/// The motion behind the end of a word; no key of its own.
+/// The motion past the end of a word; bound to no key.
 const WORD: char = '\0';
 
-/// What keys mean.
+/// The mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Mode {
     #[default]
@@ -24,26 +24,26 @@ enum Mode {
     Normal,
 }
 
-/// Where one is in a command.
+/// State of a command.
 #[derive(Debug, Default)]
 pub(super) struct Vi {
     mode: Mode,
     count: usize,
-    /// `d`, `c` or `y`, which waits for a motion.
+    /// A pending `d`, `c` or `y`.
     operator: Option<char>,
-    /// Whether what was cut last is whole lines.
+    /// Whether the last deletion was whole lines.
     lines: bool,
-    /// The text before what is inserted now.
+    /// The text before the insertion.
     before: (String, usize),
 }
 
 impl Vi {
-    /// Whether keys are commands.
+    /// Whether command mode is active.
     pub(super) fn is_normal(&self) -> bool {
         self.mode == Mode::Normal
     }
 
-    /// As a text begins.
+    /// The initial state.
     pub(super) fn begin(&mut self) {
         self.mode = Mode::Insert;
         self.count = 0;
@@ -52,14 +52,14 @@ impl Vi {
     }
 }
 
-/// What kind of word a character belongs to; none for white space.
+/// Word class of a character; `None` for white space.
 fn kind(text: &str) -> Option<bool> {
     let c = text.chars().next()?;
     (!c.is_whitespace()).then(|| c.is_alphanumeric() || c == '_')
 }
 
 impl Composer {
-    /// A key while vi is on; `None` leaves it to the keys of everybody.
+    /// Handles a key in vi mode; `None` leaves it to the usual keys.
     pub(super) fn vi_key(&mut self, key: KeyEvent) -> Option<bool> {
         let plain = key.modifiers.difference(KeyModifiers::SHIFT).is_empty();
         if key.code == KeyCode::Esc {
@@ -71,7 +71,7 @@ impl Composer {
             return None;
         }
         let KeyCode::Char(c) = key.code else {
-            // Keys that move do so, without what was begun.
+            // Moving keys cancel a pending command.
             (vi.count, vi.operator) = (0, None);
             return match key.code == KeyCode::Backspace {
                 true => Some(self.vi_move('h', 1)),
@@ -162,7 +162,7 @@ impl Composer {
         true
     }
 
-    /// Moves; whether that was a motion.
+    /// Moves the cursor; returns whether the key is a motion.
     fn vi_move(&mut self, c: char, count: usize) -> bool {
         for _ in 0..count {
             match c {
@@ -178,7 +178,7 @@ impl Composer {
         true
     }
 
-    /// A command stands on a character, not behind the last one.
+    /// In command mode the cursor is on a character.
     fn stay_on_a_character(&mut self) {
         let at = self.buffer.insertion_point();
         let is_normal = self.vi.as_ref().is_some_and(Vi::is_normal);
@@ -196,7 +196,7 @@ impl Composer {
         if c == operator {
             return self.vi_lines(operator, count);
         }
-        // Changing a word leaves the white space behind it, as vi does.
+        // `cw` keeps the white space after the word.
         let on_word = kind(&self.text()[at..]).is_some();
         let whole = operator == 'c' && c == 'w' && on_word;
         let mut to = at;
@@ -212,7 +212,7 @@ impl Composer {
         self.buffer.set_insertion_point(at);
         match c {
             'e' => to += self.grapheme(to).len(),
-            // The last word of a line leaves the line's end.
+            // `w` on the last word keeps the end of the line.
             'w' if at < self.buffer.find_current_line_end() && to > at => {
                 to = self.text()[at..to].rfind('\n').map_or(to, |end| at + end);
             }
@@ -230,7 +230,7 @@ impl Composer {
             to = text[to..].find('\n').map_or(text.len(), |end| to + end + 1);
         }
         match operator {
-            // The line stays, empty.
+            // The line becomes empty.
             'c' => {
                 let to = to - usize::from(to > from && text[..to].ends_with('\n'));
                 self.vi_cut('c', from, to, false);
@@ -240,7 +240,7 @@ impl Composer {
                 let last = to == text.len() && !text[..to].ends_with('\n');
                 self.vi_cut('d', from, to, true);
                 if last && from > 0 {
-                    // The line before has no end any more.
+                    // Removes the preceding line end.
                     self.buffer.clear_range_safe(from - 1..from);
                     self.buffer.set_insertion_point(self.buffer.len());
                     self.buffer.set_insertion_point(self.line_start());
@@ -304,7 +304,7 @@ impl Composer {
         self.text()[at..].graphemes(true).next().unwrap_or_default()
     }
 
-    /// Where a motion leads from the cursor.
+    /// Target of a motion.
     fn motion(&self, c: char) -> Option<usize> {
         let (text, at) = (self.text(), self.buffer.insertion_point());
         let start = self.line_start();

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn a_malformed_frame_is_answered_and_the_connection_lives() {
+async fn malformed_frame_is_answered_and_keeps_the_connection() {
     let mut fixture = Fixture::new();
     write(&mut fixture.client, &[0, 0, 0, 2, 0x0a, 0xff]).await;
     let answer = fixture.next().await;
@@ -19,7 +19,7 @@ async fn a_malformed_frame_is_answered_and_the_connection_lives() {
 }
 
 #[tokio::test]
-async fn a_frame_above_the_limit_is_answered_and_ends_the_connection() {
+async fn frame_above_the_limit_closes_the_connection() {
     let mut fixture = Fixture::new();
     write(&mut fixture.client, &[1, 0, 0, 1, 0x0a]).await;
     assert_eq!(
@@ -35,7 +35,7 @@ async fn a_frame_above_the_limit_is_answered_and_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn the_end_in_a_length_is_clean_and_in_a_payload_is_an_error() {
+async fn end_within_a_payload_is_an_error() {
     for (sent, error) in [
         (&[][..], None),
         (&[0, 0, 0][..], None),
@@ -58,7 +58,7 @@ async fn the_end_in_a_length_is_clean_and_in_a_payload_is_an_error() {
 }
 
 #[tokio::test]
-async fn an_answer_above_the_limit_is_replaced() {
+async fn answer_above_the_limit_is_replaced() {
     let mut fixture = Fixture::new();
     fixture.ask(GetConfig {}).await;
     let answer = fixture.next().await;
@@ -71,7 +71,7 @@ async fn an_answer_above_the_limit_is_replaced() {
 }
 
 #[tokio::test]
-async fn a_run_with_an_event_above_the_limit_still_ends_with_an_end() {
+async fn run_with_an_oversized_event_ends_with_an_end() {
     let mut fixture = Fixture::new();
     fixture.ask(StreamMsg::default()).await;
     let start = stream_event::Event::Start(StreamStart::default());

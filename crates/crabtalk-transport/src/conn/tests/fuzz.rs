@@ -1,4 +1,4 @@
-//! Whatever a stranger sends before, in and after its Hello.
+//! Random bytes of an unauthenticated client.
 
 use super::strangers::{Guarded, LATE};
 use super::*;
@@ -43,7 +43,7 @@ async fn write(mut client: impl AsyncWrite + Unpin, bytes: &[u8], cut: usize, cl
     }
 }
 
-/// What was answered, until the connection was closed.
+/// The answers, until the connection was closed.
 async fn answers(mut client: tokio::io::ReadHalf<DuplexStream>) -> Vec<String> {
     let mut answers = Vec::new();
     loop {
@@ -55,7 +55,7 @@ async fn answers(mut client: tokio::io::ReadHalf<DuplexStream>) -> Vec<String> {
     }
 }
 
-/// What comes of the bytes: the answers, whether the token was taken, and how long
+/// The answers to the bytes, whether the token was accepted, and how long
 /// the connection was open.
 fn outcome(bytes: &[u8], cut: usize, close: bool) -> (Vec<String>, bool, Duration) {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -87,9 +87,8 @@ fn outcome(bytes: &[u8], cut: usize, close: bool) -> (Vec<String>, bool, Duratio
     })
 }
 
-/// Nobody comes in but by the token, nothing is done for a stranger, every answer
-/// is a message and small, how the network cuts what is sent makes no
-/// difference, and whoever stays a stranger is closed in time.
+/// Only the token authenticates, every answer is a small message, the network's cuts make no
+/// difference, and an unauthenticated client is closed in time.
 #[test]
 fn fuzz_handshake() {
     crabtalk_testkit::fuzz(CORPUS, |bytes| {

@@ -1,8 +1,8 @@
-//! Clients that are not known yet, and those that are sent away.
+//! Unauthenticated and revoked clients.
 
 use super::*;
 
-/// Takes one token, and anything after that.
+/// Needs one token.
 #[derive(Default)]
 pub(super) struct Guarded {
     pub(super) known: Arc<std::sync::atomic::AtomicBool>,
@@ -37,7 +37,11 @@ impl Server for Guarded {
     }
 
     async fn send(&self, request: SendMsg) -> Result<SendResponse, Status> {
-        assert_eq!(self.role(), Role::Talk, "nothing is done for a stranger");
+        assert_eq!(
+            self.role(),
+            Role::Talk,
+            "unauthenticated requests are refused"
+        );
         Ok(SendResponse {
             content: format!("{} bytes", request.content.len()),
             ..SendResponse::default()
@@ -53,7 +57,7 @@ fn hello(token: &str) -> ClientMessage {
     .into()
 }
 
-/// A connection that asks who it is.
+/// A connection that needs a token.
 fn guarded() -> (DuplexStream, JoinSet<Result<(), Ended>>) {
     let (client, ours) = tokio::io::duplex(64 * 1024);
     let (read, write) = tokio::io::split(ours);
@@ -64,11 +68,10 @@ fn guarded() -> (DuplexStream, JoinSet<Result<(), Ended>>) {
     (client, running)
 }
 
-pub(super) const LATE: &str =
-    "401: nobody said within 5 s who this is; begin with `hello` and a token";
+pub(super) const LATE: &str = "401: not authenticated within 5 s: send `hello` with a token first";
 
 #[tokio::test(start_paused = true)]
-async fn who_does_not_say_who_it_is_is_told_and_closed() {
+async fn silent_client_is_closed_after_the_handshake_time() {
     let began = Instant::now();
     let (mut client, mut running) = guarded();
     assert_eq!(next(&mut client).await, LATE);
@@ -79,7 +82,7 @@ async fn who_does_not_say_who_it_is_is_told_and_closed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stranger_gains_no_time_by_pings_and_wrong_tokens() {
+async fn pings_and_wrong_tokens_do_not_extend_the_handshake() {
     let began = Instant::now();
     let (mut client, _running) = guarded();
     let mut answers = Vec::new();
@@ -100,7 +103,7 @@ async fn a_stranger_gains_no_time_by_pings_and_wrong_tokens() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stranger_is_held_to_small_frames_and_little_else() {
+async fn unauthenticated_client_may_send_small_frames_only() {
     let (mut client, _running) = guarded();
     write(&mut client, &frames([send("hi")])).await;
     let refused = next(&mut client).await;
@@ -108,7 +111,7 @@ async fn a_stranger_is_held_to_small_frames_and_little_else() {
         refused.starts_with("403: `send` needs the role talk"),
         "{refused}"
     );
-    // Its length is enough: not a byte of it is waited for.
+    // Refused by its length alone.
     write(&mut client, &4097_u32.to_be_bytes()).await;
     let refused = next(&mut client).await;
     assert_eq!(
@@ -119,9 +122,8 @@ async fn a_stranger_is_held_to_small_frames_and_little_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_has_said_who_it_is_has_all_the_time_and_room() {
+async fn authenticated_client_has_no_handshake_limits() {
     let (mut client, _running) = guarded();
-    // What follows at once counts as said by somebody known.
     let both = frames([hello("secret"), send(&"x".repeat(10_000))]);
     write(&mut client, &both).await;
     let welcome = next(&mut client).await;
@@ -132,9 +134,8 @@ async fn who_has_said_who_it_is_has_all_the_time_and_room() {
     assert_eq!(next(&mut client).await, "pong");
 }
 
-/// The owner's socket asks for nothing.
 #[tokio::test(start_paused = true)]
-async fn a_listener_that_does_not_ask_waits() {
+async fn owner_socket_needs_no_handshake() {
     let mut fixture = Fixture::new();
     tokio::time::sleep(HANDSHAKE_TIME * 10).await;
     write(&mut fixture.client, &frames([send(&"x".repeat(10_000))])).await;
@@ -142,7 +143,7 @@ async fn a_listener_that_does_not_ask_waits() {
 }
 
 #[tokio::test]
-async fn who_is_cut_off_is_told_and_loses_its_stream_at_once() {
+async fn revoked_client_gets_the_reason_and_loses_its_stream() {
     for streaming in [false, true] {
         let mut fixture = Fixture::new();
         if streaming {
@@ -158,7 +159,6 @@ async fn who_is_cut_off_is_told_and_loses_its_stream_at_once() {
         assert_eq!(fixture.next().await, "closed");
         let ended = fixture.ended().await;
         assert!(matches!(ended, Err(Ended::Cut(_))), "{ended:?}");
-        // Nobody reads the stream any more.
         if streaming {
             fixture.events.closed().await;
         }

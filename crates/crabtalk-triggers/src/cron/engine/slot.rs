@@ -110,6 +110,19 @@ impl Slot {
         self.next = self.after(last);
     }
 
+    /// Whether the entry has quiet hours now.
+    pub(super) fn is_quiet(&self, now: Timestamp) -> bool {
+        let entry = self.entry.as_ref();
+        entry.is_some_and(|it| it.quiet.is_some_and(|quiet| quiet.holds(now, &it.zone)))
+    }
+
+    /// Skips the waiting due time for quiet hours. It is not made up for.
+    pub(super) fn skip_waiting(&mut self, due: Timestamp, now: Timestamp, lines: &mut Vec<Line>) {
+        self.waiting = None;
+        self.skip(due, due, Why::Quiet, now, lines);
+        self.next = self.after(self.account.mark);
+    }
+
     fn skip(
         &mut self,
         due: Timestamp,

@@ -253,6 +253,27 @@ fn quiet_hours_skip_due_times() {
 }
 
 #[test]
+fn queued_run_is_skipped_when_quiet_hours_begin() {
+    let quiet = |draft: &mut Draft| {
+        draft.quiet_start = "23:00".into();
+        draft.quiet_end = "07:00".into();
+    };
+    let mut entries: Vec<_> = (2..=4).map(|id| plain(id, "58 22 * * *")).collect();
+    entries.push(entry(1, "59 22 * * *", quiet));
+    let mut world = World::new("2026-11-22T22:57:30Z", entries);
+    world.look();
+    let busy = world.pass(30).fires;
+    assert_eq!(busy.len(), 3, "there is no more room");
+    assert!(world.pass(60).fires.is_empty());
+    world.pass(120);
+    world.end(&busy[0], Outcome::Ok);
+    let tick = world.look();
+    assert!(tick.fires.iter().all(|fire| fire.entry.id != 1), "{tick:?}");
+    let account = world.engine.entry(1).unwrap().1;
+    assert_eq!((account.fired, account.skipped), (0, 1));
+}
+
+#[test]
 fn times_during_the_last_run_are_skipped() {
     let mut world = World::new("2026-11-22T08:59:59Z", vec![plain(1, "* * * * *")]);
     let first = world.pass(1);

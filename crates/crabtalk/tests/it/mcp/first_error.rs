@@ -1,18 +1,17 @@
-//! The first error of a program in words: what `mcps test` says of one that does not do what
-//! it should, and what a call of it gets.
+//! Errors of programs that break the protocol.
 
 use super::{allowing, call, comes_to_be, tool};
 use crate::rig::{TestEnv, eventually, has_tools, stream_to_end};
 use serde_json::json;
 
-/// `[mcp.odd]`, at odds with the protocol in this way.
+/// `[mcp.odd]`, which breaks the protocol in this way.
 fn odd(mode: &str) -> String {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/rig/mcp_odd.py");
     let name = mode.replace(' ', "-");
     format!("[mcp.{name}]\ncommand = \"python3\"\nargs = [\"{path}\", \"{mode}\"]\n")
 }
 
-/// What a test of a server says, and whether it went well.
+/// Output of `mcps test`, and whether it succeeded.
 async fn tested(env: &TestEnv, mode: &str) -> (bool, String) {
     let name = mode.replace(' ', "-");
     let output = env.run(&["mcps", "test", &name]).await;
@@ -21,8 +20,8 @@ async fn tested(env: &TestEnv, mode: &str) -> (bool, String) {
 }
 
 #[tokio::test]
-async fn a_test_of_a_server_says_the_first_error_in_words() {
-    if !has_tools("a_test_of_a_server_says_the_first_error", &["python3"]) {
+async fn mcps_test_reports_the_first_error() {
+    if !has_tools("mcps_test_reports_the_first_error", &["python3"]) {
         return;
     }
     let cases: [(&str, bool, &[&str]); 12] = [
@@ -84,7 +83,7 @@ async fn a_test_of_a_server_says_the_first_error_in_words() {
 }
 
 #[tokio::test]
-async fn what_a_program_says_in_place_of_a_handshake_is_told() {
+async fn output_before_the_handshake_is_in_the_error() {
     let mut env = TestEnv::new();
     env.set("CRABTALK_MCP_START_MS", "500");
     let shell = |name: &str, script: &str| {
@@ -98,7 +97,7 @@ async fn what_a_program_says_in_place_of_a_handshake_is_told() {
         ("waits", "Open https://login.example"),
         ("babbles", "Welcome to odd"),
     ] {
-        // It may have been ended before it said anything.
+        // It may be ended before it writes anything.
         eventually(words, async || {
             let (ok, said) = tested(&env, name).await;
             assert!(!ok && said.contains("no handshake within"), "{said}");
@@ -109,31 +108,8 @@ async fn what_a_program_says_in_place_of_a_handshake_is_told() {
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_read_ends_its_call_with_the_reason() {
-    if !has_tools("an_answer_that_cannot_be_read", &["python3"]) {
-        return;
-    }
-    let env = TestEnv::new();
-    allowing(&env);
-    // Longer than any test: nothing here waits for it.
-    env.config(&format!("{}timeout_secs = 3600\n", odd("fine")));
-    let _daemon = env.daemon().await;
-    for (how, words) in [
-        ("no number", "its answer cannot be read"),
-        ("long", "its answer has more than 16777216 bytes"),
-        ("behind", "xxxxx"),
-        ("endless", "a line without end"),
-        ("after it", "xxxxx"),
-    ] {
-        let result = call(&env, "fine__fine", json!({"how": how})).await;
-        assert!(result.output.contains(words), "{how}: {}", result.output);
-        assert_eq!(result.is_error, words != "xxxxx", "{how}");
-    }
-}
-
-#[tokio::test]
-async fn a_program_that_hangs_is_ended_when_idle_and_started_anew() {
-    if !has_tools("a_program_that_hangs_is_ended_when_idle", &["python3"]) {
+async fn hanging_program_is_ended_and_restarted() {
+    if !has_tools("hanging_program_is_ended_and_restarted", &["python3"]) {
         return;
     }
     let mut env = TestEnv::new();

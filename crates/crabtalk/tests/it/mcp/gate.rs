@@ -1,13 +1,10 @@
 //! What agents may do with tools of servers (COMP-3, GATE-1).
 
-use super::{Component, call, comes_to_be, program, result, tool};
-use crate::rig::{
-    ModelServer, TestEnv, asked, chunks, eventually, has_tools, stream_to_end, within,
-};
+use super::{call, program, result, tool};
+use crate::rig::{TestEnv, asked, chunks, has_tools, stream_to_end, within};
 use crabtalk_proto::{AskUserEvent, Client, ReplyToAsk, StreamEvent, StreamMsg};
-use crabtalk_testkit::scripted::{Reply, Script, openai};
 use futures_util::StreamExt;
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// Runs a message whose asks are answered so.
 async fn answered(
@@ -244,71 +241,4 @@ async fn many_tools_are_named_and_searched() {
     );
     let seen = stream_to_end(&env, super::say("what can you see?")).await;
     assert!(!chunks(&seen).contains("files__many7"), "{}", chunks(&seen));
-}
-
-/// Bodies of the requests of one run with ten servers of thirty tools, where
-/// schemas may take so many bytes.
-async fn with_many(budget: usize, replies: Vec<Reply>) -> Vec<Value> {
-    let model = ModelServer::start(Script::openai(replies)).await;
-    let env = TestEnv::with_model(&model);
-    env.agent("crab", "permissions: { \"*__*\": allow }");
-    let _server = Component::with(&env, "one", &[("TOOLS", "30"), ("ONLY", "1")]);
-    let port = eventually("its port", async || {
-        let text = std::fs::read_to_string(env.home.join("run/one.port")).ok()?;
-        text.lines().next().map(str::to_owned)
-    })
-    .await;
-    let servers =
-        (0..9).map(|at| format!("[mcp.server{at}]\nurl = \"http://127.0.0.1:{port}/mcp\"\n"));
-    let servers: String = servers.collect();
-    let path = env.home.join("config/config.toml");
-    let config = std::fs::read_to_string(&path).unwrap();
-    let limits = format!("[limits]\ntool_schema_bytes = {budget}\n");
-    std::fs::write(&path, format!("{config}\n{limits}{servers}")).unwrap();
-    let _daemon = env.daemon().await;
-    for name in (0..9)
-        .map(|at| format!("server{at}"))
-        .chain(["one".to_owned()])
-    {
-        comes_to_be(&env, &name, "connected").await;
-    }
-    stream_to_end(&env, super::say("do thing 7")).await;
-    model.requests().await
-}
-
-/// Tokens of the tools as they are sent: four bytes each.
-fn tokens(request: &Value) -> usize {
-    request["tools"].to_string().len() / 4
-}
-
-#[tokio::test]
-async fn ten_servers_of_thirty_tools_cost_a_fraction_and_leave_what_is_cached() {
-    if !has_tools("many", &["python3"]) {
-        return;
-    }
-    let search = openai::tools("s", &[("tool_search", json!({"query": "server3__many7"}))]);
-    let by_name = json!({"name": "server3__many7", "arguments": {"text": "x"}});
-    let replies = vec![
-        search,
-        openai::tools("c", &[("tool_call", by_name)]),
-        openai::text("Done."),
-    ];
-    let requests = with_many(32 << 10, replies).await;
-    assert_eq!(requests.len(), 3);
-    // The tools and the prompt are what they were, so that a provider has them cached.
-    for later in &requests[1..] {
-        assert_eq!(later["tools"], requests[0]["tools"]);
-        assert_eq!(later["messages"][0], requests[0]["messages"][0]);
-    }
-    let whole = with_many(1 << 20, vec![openai::text("Done.")]).await;
-    let found = requests[1]["messages"].as_array().unwrap().last().unwrap();
-    let (few, all, one) = (
-        tokens(&requests[0]),
-        tokens(&whole[0]),
-        found.to_string().len() / 4,
-    );
-    println!("{few} tokens in place of {all}, and {one} for what was found");
-    assert!(found.to_string().contains("server3__many7"), "{found}");
-    assert!(few * 4 < all, "{few} of {all}");
-    assert!(few + one < all / 3, "{few} and {one} of {all}");
 }

@@ -118,7 +118,7 @@ fn kept(env: &TestEnv) -> PathBuf {
 }
 
 #[tokio::test]
-async fn a_person_logs_in_with_a_browser_and_logs_out() {
+async fn person_logs_in_with_a_browser_and_logs_out() {
     if !has_tools("login", &["python3"]) {
         return;
     }
@@ -162,11 +162,11 @@ async fn a_person_logs_in_with_a_browser_and_logs_out() {
     assert!(!kept(&env).exists());
     comes_to_be(&env, "tickets", "failed").await;
     let again = env.run(&["mcps", "logout", "tickets"]).await;
-    assert!(again.stderr.contains("no login to"), "{}", again.stderr);
+    assert!(again.stderr.contains("not logged in"), "{}", again.stderr);
 }
 
 #[tokio::test]
-async fn tokens_are_renewed_once_for_everybody_and_a_revoked_login_is_named() {
+async fn tokens_are_renewed_once_and_a_revoked_login_is_named() {
     if !has_tools("login", &["python3"]) {
         return;
     }
@@ -227,7 +227,7 @@ async fn tokens_are_renewed_once_for_everybody_and_a_revoked_login_is_named() {
 }
 
 #[tokio::test]
-async fn more_rights_are_asked_for_by_another_login() {
+async fn next_login_requests_more_scopes() {
     if !has_tools("login", &["python3"]) {
         return;
     }
@@ -252,7 +252,7 @@ async fn more_rights_are_asked_for_by_another_login() {
 }
 
 #[tokio::test]
-async fn a_login_that_nobody_began_or_that_was_refused_changes_nothing() {
+async fn refused_logins_change_nothing() {
     if !has_tools("login", &["python3"]) {
         return;
     }
@@ -287,11 +287,20 @@ async fn a_login_that_nobody_began_or_that_was_refused_changes_nothing() {
         pairs.find(|(key, _)| *key == name).unwrap().1.to_owned()
     };
     let back = of("redirect_uri").replace("%3A", ":").replace("%2F", "/");
-    // Another page of the machine guesses, and is told nothing.
+    // Requests with a guessed state are refused.
     let (_, page) = get(&format!("{back}?code=x&state=guessed")).await;
     assert_eq!(page, "There is nothing here.");
-    // The person says no.
     let state = of("state");
+    // So are processes with the mark of agents' commands, whatever they send.
+    let place = back.strip_prefix("http://127.0.0.1:").unwrap();
+    let (port, path) = place.split_once('/').unwrap();
+    let script = format!(
+        "ulimit -x 7; exec 3<>/dev/tcp/127.0.0.1/{port}; \
+         printf '%s\\r\\n\\r\\n' 'GET /{path}?error=x&state={state} HTTP/1.1' >&3; cat <&3"
+    );
+    let marked = env.program("bash").args(["-c", &script]).output().await;
+    assert!(marked.unwrap().stdout.is_empty());
+    // The person says no.
     let (_, page) = get(&format!("{back}?error=access_denied&state={state}")).await;
     assert!(page.contains("failed"), "{page}");
     let ended = within("the command", child.wait_with_output())
@@ -306,89 +315,13 @@ async fn a_login_that_nobody_began_or_that_was_refused_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_logout_takes_the_tokens_back_at_a_server_that_offers_it() {
+async fn client_credentials_log_in_and_stay_hidden() {
     if !has_tools("login", &["python3"]) {
         return;
     }
     let env = TestEnv::new();
     allowing(&env);
     let tickets = Tickets::start(&env).await;
-    tickets.control("revocation=on").await;
-    // One that registers on the fly, one that somebody has registered, and one that
-    // describes itself at an address.
-    let by_hand = "[mcp.tickets.oauth]\nclient_id = \"by:hand\"\nclient_secret = \"s3cret/+\"";
-    let described = "[mcp.tickets.oauth]\nclient_id = \"https://me.example/crabtalk.json\"";
-    let mut revoked = 0;
-    for client in ["", by_hand, described] {
-        env.config(&tickets.config(client));
-        let daemon = env.daemon().await;
-        comes_to_be(&env, "tickets", "failed").await;
-        log_in(&env).await;
-        comes_to_be(&env, "tickets", "connected").await;
-        assert_eq!(call(&env, "hello").await.output, "hello");
-        // What was renewed is taken back, not what it was renewed from.
-        tickets.control("revoke=access").await;
-        assert_eq!(call(&env, "again").await.output, "again");
-        let out = env.run(&["mcps", "logout", "tickets"]).await;
-        assert_eq!(out.code, Some(0), "{client}: {}", out.stderr);
-        assert!(!kept(&env).exists());
-        revoked += 2;
-        let counts = tickets.control("state").await;
-        assert_eq!(counts["revoked"], revoked, "{client}: {counts}");
-        daemon.kill().await;
-    }
-
-    // It is forgotten here whatever the server says, and the person hears of it.
-    let _daemon = env.daemon().await;
-    comes_to_be(&env, "tickets", "failed").await;
-    log_in(&env).await;
-    tickets.control("revocation=broken").await;
-    let out = env.run(&["mcps", "logout", "tickets"]).await;
-    assert_ne!(out.code, Some(0));
-    for word in ["forgotten here", "may still count there", "503"] {
-        assert!(out.stderr.contains(word), "{word}: {}", out.stderr);
-    }
-    assert!(!out.stderr.contains("rt-"), "{}", out.stderr);
-    assert!(!kept(&env).exists());
-}
-
-/// Logins of earlier versions kept nothing of where tokens are taken back.
-#[tokio::test]
-async fn a_logout_looks_up_where_tokens_go_back_if_that_was_not_kept() {
-    if !has_tools("login", &["python3"]) {
-        return;
-    }
-    let env = TestEnv::new();
-    let (tickets, daemon) = Tickets::and_daemon(&env).await;
-    tickets.control("revocation=on").await;
-    log_in(&env).await;
-    daemon.kill().await;
-    let text = std::fs::read_to_string(kept(&env)).unwrap();
-    let mut login: Value = serde_json::from_str(&text).unwrap();
-    assert!(
-        login
-            .as_object_mut()
-            .unwrap()
-            .remove("revocation")
-            .is_some()
-    );
-    std::fs::write(kept(&env), login.to_string()).unwrap();
-    let _daemon = env.daemon().await;
-    comes_to_be(&env, "tickets", "connected").await;
-    let out = env.run(&["mcps", "logout", "tickets"]).await;
-    assert_eq!(out.code, Some(0), "{}", out.stderr);
-    assert_eq!(tickets.control("state").await["revoked"], 2);
-}
-
-#[tokio::test]
-async fn a_client_logs_in_by_itself_and_its_secret_is_shown_nowhere() {
-    if !has_tools("login", &["python3"]) {
-        return;
-    }
-    let env = TestEnv::new();
-    allowing(&env);
-    let tickets = Tickets::start(&env).await;
-    tickets.control("revocation=on").await;
     let file = env.root().join("secret");
     std::fs::write(&file, "s3cret/+\n").unwrap();
     let alone = format!(
@@ -411,10 +344,13 @@ async fn a_client_logs_in_by_itself_and_its_secret_is_shown_nowhere() {
     assert!(fetched.as_u64() >= Some(4), "{fetched}");
     // No person can help, and none is asked to.
     let login = env.run(&["mcps", "login", "tickets"]).await;
-    assert!(login.stderr.contains("by itself"), "{}", login.stderr);
+    assert!(
+        login.stderr.contains("client credentials"),
+        "{}",
+        login.stderr
+    );
     let out = env.run(&["mcps", "logout", "tickets"]).await;
     assert_eq!(out.code, Some(0), "{}", out.stderr);
-    assert!(tickets.control("state").await["revoked"].as_u64() >= Some(1));
 
     // A client that is refused is named, and its server is tried again.
     tickets.control("secret=other&revoke=access").await;

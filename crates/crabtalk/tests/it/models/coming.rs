@@ -1,5 +1,4 @@
-//! A message that is coming: the provider is connected to before it is there, and the
-//! message comes over that connection (MODEL-8).
+//! Connecting to the provider while a message is typed (MODEL-8).
 
 use super::say;
 use crate::rig::{IDLE, TestEnv, Tmux, chunks, has_tools, stream_to_end, within};
@@ -46,7 +45,7 @@ async fn connections(server: &Server, count: usize) {
 }
 
 #[tokio::test]
-async fn what_is_typed_connects_and_is_sent_over_that_connection() {
+async fn typing_connects_before_the_message_is_sent() {
     if !has_tools("what_is_typed_connects_and_is_sent", &["tmux"]) {
         return;
     }
@@ -57,7 +56,7 @@ async fn what_is_typed_connects_and_is_sent_over_that_connection() {
         let _daemon = env.daemon().await;
         let terminal = Tmux::open(&env, "\"$CRABTALK\"");
         terminal.shows(IDLE, 1).await;
-        // Commands are no messages, neither the chat's nor the person's own.
+        // Commands do not announce a message.
         terminal.types("/title A good day");
         terminal.types("!echo mine");
         terminal.shows("mine", 2).await;
@@ -81,33 +80,7 @@ async fn what_is_typed_connects_and_is_sent_over_that_connection() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_coming_connects_once_and_leaves_nothing_behind() {
-    let model = server("Yes.").await;
-    let env = TestEnv::new();
-    env.config(&config("", &[("scripted", &model)]));
-    let _daemon = env.daemon().await;
-    for _ in 0..3 {
-        expect(&env, "", "").await.unwrap();
-    }
-    connections(&model, 1).await;
-    let mut connection = env.connect().await;
-    let active = connection.list_active_conversations(ListActiveConversationsMsg::default());
-    assert_eq!(active.await.unwrap().conversations, []);
-    let kept = connection.list_conversations(ListConversationsMsg::default());
-    assert_eq!(kept.await.unwrap().conversations, []);
-
-    for (agent, model, code) in [("nobody", "", 404), ("", "nothing", 400)] {
-        let refused = expect(&env, agent, model).await.expect_err("refused");
-        assert_eq!(refused.code(), Some(code), "{refused}");
-    }
-    assert_eq!(model.progress().requests, 0, "nothing was asked");
-    let events = stream_to_end(&env, say("", "user", "are you there?")).await;
-    assert_eq!(chunks(&events), "Yes.");
-    assert_eq!(model.requests().len(), 1);
-}
-
-#[tokio::test]
-async fn nothing_is_connected_where_the_configuration_says_so() {
+async fn prewarm_false_opens_no_connection() {
     let (quiet, other) = (server("Yes.").await, server("Yes.").await);
     let servers = [("quiet", &quiet), ("other", &other)];
     let env = TestEnv::new();

@@ -112,9 +112,6 @@ fn answer(request: &Value) -> Vec<(Value, Option<&'static str>)> {
              commit -q -m consolidated --only {0}",
             me.folder()
         )),
-        // The guide's page says what these two want.
-        "PARSER" => Some("git push origin main".to_owned()),
-        "README" => Some("ls".to_owned()),
         _ => message.body.strip_prefix("prompt ").map(str::to_owned),
     };
     if let Some(command) = command.filter(|_| !has_result) {

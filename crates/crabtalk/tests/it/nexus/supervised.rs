@@ -116,12 +116,6 @@ impl<'a> Team<'a> {
         .await;
     }
 
-    /// The process.
-    pub(crate) fn pid(&self) -> rustix::process::Pid {
-        let id = self.child.as_ref().and_then(Child::id).expect("it runs");
-        rustix::process::Pid::from_raw(id.cast_signed()).expect("a process id")
-    }
-
     /// SIGKILL, at whatever it does.
     pub(crate) async fn kill(&mut self) {
         let mut child = self.child.take().unwrap();

@@ -1,4 +1,4 @@
-//! Who comes in, and who does not.
+//! Listeners, tokens and certificates.
 
 use super::{Elsewhere, PLAIN, TLS, client_at, token};
 use crate::rig::{ModelServer, TestEnv, eventually, within};
@@ -35,7 +35,7 @@ fn say(content: &str) -> StreamMsg {
 }
 
 #[tokio::test]
-async fn nothing_listens_unless_it_is_configured() {
+async fn nothing_listens_by_default() {
     let elsewhere = Elsewhere::with("").await;
     let listed = elsewhere.owner().call(ListTokensMsg {}).await.unwrap();
     assert!(listed.listen.is_empty() && listed.fingerprint.is_empty());
@@ -48,7 +48,7 @@ async fn nothing_listens_unless_it_is_configured() {
 }
 
 #[tokio::test]
-async fn a_token_talks_under_its_own_name_and_no_other_word_lets_anybody_in() {
+async fn token_talks_under_its_own_name() {
     for config in [PLAIN, TLS] {
         let elsewhere = Elsewhere::with(config).await;
         let made = elsewhere.token(token("phone", "talk", &[])).await;
@@ -71,7 +71,7 @@ async fn a_token_talks_under_its_own_name_and_no_other_word_lets_anybody_in() {
         let first = fs::read_to_string(&logs[0]).unwrap();
         assert!(first.contains("\"created_by\":\"phone\""), "{first}");
         assert!(first.contains("client:token/phone"), "{first}");
-        // The file has a hash, and nothing else that would let anybody in.
+        // The file has only a hash of the token.
         let kept = fs::read_to_string(elsewhere.env.home.join("config/config.toml")).unwrap();
         assert!(kept.contains("sha256:") && !kept.contains(&made.token));
         for wrong in [
@@ -94,7 +94,7 @@ async fn a_token_talks_under_its_own_name_and_no_other_word_lets_anybody_in() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_removed_loses_its_connections_and_streams_at_once() {
+async fn removed_token_loses_its_connections() {
     let answer = openai::pieces(&["one ", "two"]).held_after(2);
     let model = ModelServer::start(Script::openai([answer])).await;
     let elsewhere = Elsewhere::speaking(&model, TLS).await;
@@ -146,7 +146,7 @@ async fn a_token_that_is_removed_loses_its_connections_and_streams_at_once() {
             panic!("the socket was cut")
         };
         if let Some(Event::Chunk(chunk)) = &event.event {
-            // Its end was waited for by nobody whom the token let in.
+            // No client with the token waits for its end.
             if said.is_empty() {
                 model.release().await;
             }
@@ -189,8 +189,8 @@ async fn event_streams_survive_new_tokens() {
 }
 
 #[tokio::test]
-async fn a_reload_opens_and_closes_listeners_and_leaves_the_others_alone() {
-    // Nobody else may have it while it is closed.
+async fn reload_changes_only_changed_listeners() {
+    // Keeps the port taken while it is closed.
     let listen = format!("listen = \"127.0.0.1:{}\"", crabtalk_testkit::ports::free());
     let plain = format!("[tcp]\n{listen}\n");
     let elsewhere = Elsewhere::with(&plain).await;
@@ -213,7 +213,7 @@ async fn a_reload_opens_and_closes_listeners_and_leaves_the_others_alone() {
     crabtalk_proto::Client::ping(&mut open, Ping {})
         .await
         .unwrap();
-    // A port that somebody else has is named, and the rest goes on.
+    // A taken port is reported, and the other listeners work.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let both = format!("listen = [\"{address}\", \"127.0.0.1:{port}\"]");
@@ -249,7 +249,7 @@ async fn a_reload_opens_and_closes_listeners_and_leaves_the_others_alone() {
 }
 
 #[tokio::test]
-async fn the_certificate_is_made_once_and_a_changed_one_is_refused() {
+async fn certificate_is_kept_and_a_changed_one_refused() {
     let elsewhere = Elsewhere::with(TLS).await;
     let made = elsewhere.token(token("phone", "talk", &[])).await;
     let Elsewhere { env, daemon } = elsewhere;
@@ -269,7 +269,7 @@ async fn the_certificate_is_made_once_and_a_changed_one_is_refused() {
 }
 
 #[tokio::test]
-async fn a_port_without_encryption_beyond_this_machine_is_refused() {
+async fn remote_port_without_encryption_is_refused() {
     let env = TestEnv::new();
     env.config("[tcp]\nlisten = \"0.0.0.0:6688\"\n");
     let said = env.run(&["daemon", "run"]).await.fails(1);
@@ -279,9 +279,8 @@ async fn a_port_without_encryption_beyond_this_machine_is_refused() {
     );
 }
 
-/// What a stranger tries.
 #[tokio::test]
-async fn a_stranger_with_the_port_gets_nothing_and_holds_up_nobody() {
+async fn unauthenticated_clients_are_closed() {
     let elsewhere = Elsewhere::with(PLAIN).await;
     let made = elsewhere.token(token("phone", "talk", &[])).await;
     let address = made.listen[0].clone();
@@ -312,7 +311,7 @@ async fn a_stranger_with_the_port_gets_nothing_and_holds_up_nobody() {
         let _ = within("an end", stream.read_to_end(&mut answer)).await;
         assert!(answer.len() < 4096);
     }
-    // Wrong tokens cost whoever shows them time, and nobody else.
+    // Wrong tokens delay only their own connections.
     let mut guesses = Vec::new();
     for _ in 0..4 {
         let mut frame = bytes::BytesMut::new();
@@ -329,7 +328,7 @@ async fn a_stranger_with_the_port_gets_nothing_and_holds_up_nobody() {
     let mut guess = guesses.pop().expect("there are some");
     let refused = within("a refusal", answered(&mut guess)).await;
     assert!(format!("{refused:?}").contains("this token is unknown or has expired"));
-    // Many that say nothing, while somebody who is known is answered.
+    // Many silent connections, while a known client is answered.
     let mut silent = Vec::new();
     for _ in 0..900 {
         match TcpStream::connect(&address).await {

@@ -1,4 +1,4 @@
-//! What a token reaches, and that nothing of another's is in any answer.
+//! The reach of tokens.
 
 mod requests;
 
@@ -11,7 +11,7 @@ use requests::{of_all, of_pair};
 use std::collections::VecDeque;
 use std::fmt::Debug;
 
-/// What no answer to another may hold.
+/// Texts that no answer to another token may contain.
 const OTHERS: &str = "betasecret";
 const OWNERS: &str = "ownersecret";
 
@@ -80,7 +80,7 @@ async fn two_worlds() -> Elsewhere {
         };
         let made = owner.call(cron).await.unwrap();
         owner.call(RunCronMsg { id: made.id }).await.unwrap();
-        // What it says is in the history before anything is compared with it.
+        // Its text is in the history before the comparison.
         eventually("a run of cron to end", async || {
             let request = ListCronRunsMsg {
                 id: Some(made.id),
@@ -163,8 +163,7 @@ fn mixed<T>(mut all: VecDeque<T>) -> Vec<T> {
     order
 }
 
-/// What a token of alpha's may not reach: asks by their ids, and conversations by
-/// their files.
+/// Objects out of reach of alpha's tokens: ask ids and conversation files.
 async fn of_others(owner: &Client) -> (Vec<String>, Vec<String>) {
     let asks = owner.call(ListAsksMsg::default()).await.unwrap().asks;
     let foreign = asks.iter().filter(|ask| ask.agent == "beta");
@@ -180,7 +179,7 @@ async fn of_others(owner: &Client) -> (Vec<String>, Vec<String>) {
     (ask_ids, files)
 }
 
-/// Watches everything up to the last word of `a:9`.
+/// Watches all events until the end of `a:9`.
 async fn watching(client: &Client) -> tokio::task::JoinSet<Vec<AgentEventMsg>> {
     let mut events = client.connect().await.unwrap();
     let mut watching = tokio::task::JoinSet::new();
@@ -201,7 +200,7 @@ async fn watching(client: &Client) -> tokio::task::JoinSet<Vec<AgentEventMsg>> {
 }
 
 #[tokio::test]
-async fn whatever_a_token_asks_for_nothing_of_anothers_is_in_the_answer_or_changed() {
+async fn token_neither_reads_nor_changes_others_data() {
     let elsewhere = two_worlds().await;
     let owner = elsewhere.owner();
     let (ask_ids, files) = of_others(&owner).await;
@@ -219,7 +218,7 @@ async fn whatever_a_token_asks_for_nothing_of_anothers_is_in_the_answer_or_chang
                 requests.extend(of_pair(agent, sender));
             }
         }
-        // What it may do to its own would only take from the test.
+        // Skips requests that would change the token's own objects.
         requests.retain(|request| {
             !matches!(
                 &request.msg,
@@ -303,7 +302,7 @@ async fn state(owner: &Client) -> String {
 }
 
 #[tokio::test]
-async fn only_an_admin_that_says_so_has_an_owners_authority() {
+async fn only_admin_tokens_have_owner_authority() {
     let elsewhere = Elsewhere::with(PLAIN).await;
     let admin = elsewhere.client(token("boss", "admin", &[])).await;
     let talker = elsewhere.talker("phone", &["*"]).await;
@@ -341,7 +340,7 @@ async fn only_an_admin_that_says_so_has_an_owners_authority() {
     )
     .await;
     assert!(inbox);
-    // Nobody else is shown it, or may answer.
+    // No other token sees it or may answer.
     let seen = talker.call(ListAsksMsg::default()).await.unwrap();
     assert!(seen.asks.is_empty());
     let error = talker.call(reply(&id)).await.unwrap_err();
@@ -370,7 +369,7 @@ async fn only_an_admin_that_says_so_has_an_owners_authority() {
 }
 
 #[tokio::test]
-async fn a_token_names_folders_below_its_own_alone_and_learns_of_no_other() {
+async fn token_names_only_folders_below_its_own() {
     let elsewhere = Elsewhere::with(PLAIN).await;
     let work = elsewhere.env.work.clone();
     let inside = work.join("inside");

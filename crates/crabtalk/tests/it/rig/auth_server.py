@@ -4,7 +4,7 @@ server that gives it: `auth_server.py FILE` writes its port to FILE.
 It is stricter than most: a code counts once, for one client, address and challenge;
 a token is renewed with the newest refresh token alone, and an old one revokes all.
 What tests ask of it is at /control: `/control?revoke=access`, `revoke=all`,
-`lasts=SECONDS`, `scope=SCOPE`, `revocation=on|broken`, `secret=SECRET` (of `by:hand`), `state`. A client that was
+`lasts=SECONDS`, `scope=SCOPE`, `secret=SECRET` (of `by:hand`), `state`. A client that was
 registered by hand is `by:hand`, with the secret `s3cret/+`; one that describes itself
 at an address is `https://me.example/crabtalk.json`.
 """
@@ -24,7 +24,6 @@ WELL_KNOWN = "/.well-known/oauth-"
 class State:
     lasts = 3600
     scope = "tools"
-    revocation = ""
     clients = {
         "by:hand": {"secret": "s3cret/+"},
         "https://me.example/crabtalk.json": {},
@@ -33,7 +32,7 @@ class State:
     access = {}
     refresh = {}
     spent = set()
-    counts = {"alone": 0, "registered": 0, "exchanged": 0, "renewed": 0, "refused": 0, "reused": 0, "revoked": 0}
+    counts = {"alone": 0, "registered": 0, "exchanged": 0, "renewed": 0, "refused": 0, "reused": 0}
 
 
 class Handler(mcp_server.Handler):
@@ -60,8 +59,8 @@ class Handler(mcp_server.Handler):
                 "scopes_supported": [State.scope],
             })
         elif path == WELL_KNOWN + "authorization-server":
-            more = {"revocation_endpoint": self.base() + "/revoke"} if State.revocation else {}
-            self.say(200, more | {
+
+            self.say(200, {
                 "issuer": self.base(),
                 "authorization_endpoint": self.base() + "/authorize",
                 "token_endpoint": self.base() + "/token",
@@ -107,8 +106,6 @@ class Handler(mcp_server.Handler):
             State.lasts = int(asked["lasts"])
         if "scope" in asked:
             State.scope = asked["scope"]
-        if "revocation" in asked:
-            State.revocation = asked["revocation"]
         if "secret" in asked:
             State.clients["by:hand"]["secret"] = asked["secret"]
         if "revoke" in asked:
@@ -144,8 +141,6 @@ class Handler(mcp_server.Handler):
             return self.say(201, {"client_id": name, **wanted})
         if self.path == "/token":
             return self.token(self.proven(body))
-        if self.path == "/revoke":
-            return self.revoke(self.proven(body))
         self.say(404, {})
 
     def proven(self, body):
@@ -158,15 +153,6 @@ class Handler(mcp_server.Handler):
             asked["client_secret"] = urllib.parse.unquote_plus(secret)
         client = State.clients.get(asked.get("client_id"), {})
         return asked if asked.get("client_secret") == client.get("secret") else {}
-
-    def revoke(self, asked):
-        if State.revocation == "broken":
-            return self.say(503, {"error": "temporarily_unavailable"})
-        if asked.get("client_id") not in State.clients or "token" not in asked:
-            return self.say(401, {"error": "invalid_client"})
-        was = State.refresh.pop(asked["token"], None) or State.access.pop(asked["token"], None)
-        State.counts["revoked"] += 1 if was else 0
-        self.say(200, {})
 
     def token(self, asked):
         if not asked:

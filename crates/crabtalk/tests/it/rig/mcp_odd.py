@@ -40,11 +40,7 @@ def answer(method, params):
             odd = [{**TOOL, "name": f"tool{at}"} for at in range(600)]
         return {"tools": [TOOL, *(odd if MODE in ("odd tools", "many") else [])]}
     if method == "tools/call":
-        how = params["arguments"].get("how")
-        if how == "no number":
-            return {"content": [], "structuredContent": {"mean": float("nan")}}
-        size = {"long": 17 << 20}.get(how, 5)
-        return {"content": [{"type": "text", "text": "x" * size}]}
+        return {"content": [{"type": "text", "text": "fine"}]}
     return {}
 
 
@@ -66,15 +62,5 @@ for line in sys.stdin:
         send({"jsonrpc": "2.0", "id": key, "error": {"code": -32601, "message": "Method not found"}})
     elif isinstance(result, str):
         send({"jsonrpc": "2.0", "id": key, "error": {"code": -32000, "message": result}})
-    elif (message.get("params") or {}).get("arguments", {}).get("how") == "behind":
-        # As some write it: what is answered comes last.
-        send({"result": result, "jsonrpc": "2.0", "id": key})
-    elif (message.get("params") or {}).get("arguments", {}).get("how") == "endless":
-        sys.stdout.write('{"jsonrpc": "2.0", "id": %d, "result": {"content": "' % key)
-        try:
-            while True:
-                sys.stdout.write("y" * (1 << 20))
-        except BrokenPipeError:
-            time.sleep(1000)
     else:
         send({"jsonrpc": "2.0", "id": key, "result": result})

@@ -4,7 +4,7 @@ use super::*;
 use crate::terminal::{corrected, correcting};
 
 #[tokio::test]
-async fn a_change_is_approved_by_its_diff_and_a_command_denied_with_a_reason() {
+async fn change_is_approved_and_command_denied() {
     if !has_tools("a_change_is_approved_by_its_diff", &["tmux"]) {
         return;
     }
@@ -43,7 +43,7 @@ async fn a_change_is_approved_by_its_diff_and_a_command_denied_with_a_reason() {
 }
 
 #[tokio::test]
-async fn what_is_typed_before_a_question_appears_approves_nothing() {
+async fn earlier_keys_approve_nothing() {
     if !has_tools("what_is_typed_before_a_question_appears", &["tmux"]) {
         return;
     }
@@ -89,7 +89,7 @@ async fn what_is_typed_before_a_question_appears_approves_nothing() {
 }
 
 #[tokio::test]
-async fn a_prefix_is_shown_allowed_for_good_and_covers_nothing_beside_it() {
+async fn prefix_approval_covers_only_its_commands() {
     if !has_tools("a_prefix_is_shown_allowed_for_good", &["tmux", "git"]) {
         return;
     }
@@ -131,5 +131,5 @@ async fn a_prefix_is_shown_allowed_for_good_and_covers_nothing_beside_it() {
     assert!(!env.work.join("made").exists());
     let approvals = env.run(&["approvals"]).await.ok();
     assert!(approvals.contains("git status"), "{approvals}");
-    assert!(approvals.contains("whatever follows"), "{approvals}");
+    assert!(approvals.contains("longer commands"), "{approvals}");
 }

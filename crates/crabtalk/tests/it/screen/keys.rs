@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn a_chat_is_stopped_and_goes_on_as_other_programs_do() {
+async fn chat_suspends_and_resumes() {
     if !has_tools("a_chat_is_stopped_and_goes_on", &["tmux", "bash"]) {
         return;
     }
@@ -42,8 +42,8 @@ async fn a_chat_is_stopped_and_goes_on_as_other_programs_do() {
 }
 
 #[tokio::test]
-async fn commands_are_the_persons_own() {
-    if !has_tools("commands_are_the_persons_own", &["tmux"]) {
+async fn shell_commands_run_and_reach_the_agent() {
+    if !has_tools("shell_commands_run_and_reach_the_agent", &["tmux"]) {
         return;
     }
     let model = ModelServer::start(Script::openai([openai::text("I see both.")])).await;
@@ -54,13 +54,13 @@ async fn commands_are_the_persons_own() {
     let terminal = Tmux::sized(&env, CHAT, 80, 24);
     terminal.shows(IDLE, 1).await;
     terminal.types_half("/compa");
-    terminal.shows("summarise the history now", 1).await;
+    terminal.shows("summarise the history", 1).await;
     terminal.key("C-c");
     terminal.types("/compcat");
     terminal.shows("did you mean /compact?", 1).await;
     terminal.key("C-c");
     terminal.types("/permissions");
-    terminal.shows("What crab may do here", 1).await;
+    terminal.shows("Permissions of crab", 1).await;
     terminal.types("/help");
     terminal.shows("Ctrl-R, Up, Down", 1).await;
     terminal.types("!echo shell-$((40 + 2))");
@@ -89,8 +89,8 @@ async fn commands_are_the_persons_own() {
 }
 
 #[tokio::test]
-async fn keys_of_vi_edit_where_they_are_wanted() {
-    if !has_tools("keys_of_vi_edit_where_they_are_wanted", &["tmux"]) {
+async fn vi_keys_can_be_enabled() {
+    if !has_tools("vi_keys_can_be_enabled", &["tmux"]) {
         return;
     }
     let mut env = TestEnv::new();
@@ -139,17 +139,17 @@ async fn every_command_of_the_help_answers() {
         ("/model", "built-in demonstration answers;"),
         ("/agent", "You talk to crab"),
         ("/context", "The context holds"),
-        ("/cost", "The daemon has been up"),
-        ("/permissions", "What crab may do here"),
+        ("/cost", "The daemon has been running"),
+        ("/permissions", "Permissions of crab"),
         ("/tools", "In scope of crab:"),
-        ("/skills", "There are no skills."),
-        ("/mcp", "no servers of tools"),
-        ("/memory", "Nothing is remembered yet"),
-        ("/asks", "nothing is asked in other conversations"),
-        ("/diff", "no run changed files here"),
+        ("/skills", "No skills."),
+        ("/mcp", "No MCP servers"),
+        ("/memory", "No memory entries"),
+        ("/asks", "no questions in other conversations"),
+        ("/diff", "no recorded changes in this folder"),
         ("/export out.md", "messages are in"),
         ("/copy", "copied"),
-        ("/title A day", "the conversation is called"),
+        ("/title A day", "title set to"),
         ("/history 1", "older messages: /history 50"),
         ("/compact", "The history is now:"),
         ("/new", "history archived as"),
@@ -167,7 +167,7 @@ async fn every_command_of_the_help_answers() {
 }
 
 #[tokio::test]
-async fn what_is_typed_is_seen_beside_what_completes_it_on_the_smallest_terminal() {
+async fn completions_fit_the_smallest_terminal() {
     if !has_tools("what_is_typed_is_seen_beside_what_completes_it", &["tmux"]) {
         return;
     }

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn an_answer_streams_as_markdown_at_every_size_and_stays() {
+async fn answer_streams_as_markdown_at_every_size() {
     if !has_tools("an_answer_streams_as_markdown_at_every_size", &["tmux"]) {
         return;
     }
@@ -42,7 +42,7 @@ async fn an_answer_streams_as_markdown_at_every_size_and_stays() {
 }
 
 #[tokio::test]
-async fn a_terminal_that_is_resized_in_mid_stream_shows_all_of_it_once() {
+async fn resize_during_a_stream_shows_all_once() {
     if !has_tools("a_terminal_that_is_resized_in_mid_stream", &["tmux"]) {
         return;
     }
@@ -86,7 +86,7 @@ async fn a_terminal_that_is_resized_in_mid_stream_shows_all_of_it_once() {
 
 /// Word of another size and the words of a run come at once, in either order.
 #[tokio::test]
-async fn an_answer_is_whole_that_came_when_the_terminal_became_narrow() {
+async fn answer_survives_a_narrowed_terminal() {
     if !has_tools("an_answer_is_whole_that_came_when", &["tmux"]) {
         return;
     }
@@ -116,7 +116,7 @@ async fn an_answer_is_whole_that_came_when_the_terminal_became_narrow() {
 }
 
 #[tokio::test]
-async fn a_run_is_steered_followed_by_a_message_and_interrupted() {
+async fn run_is_steered_queued_and_interrupted() {
     if !has_tools(
         "a_run_is_steered_followed_by_a_message",
         &["tmux", "mkfifo"],
@@ -189,7 +189,7 @@ async fn a_run_is_steered_followed_by_a_message_and_interrupted() {
 }
 
 #[tokio::test]
-async fn what_a_command_says_is_shown_while_it_runs() {
+async fn command_output_is_shown_live() {
     if !has_tools("what_a_command_says_is_shown", &["tmux", "mkfifo"]) {
         return;
     }
@@ -219,8 +219,8 @@ async fn what_a_command_says_is_shown_while_it_runs() {
 }
 
 #[tokio::test]
-async fn without_colors_there_is_not_one() {
-    if !has_tools("without_colors_there_is_not_one", &["tmux"]) {
+async fn no_color_disables_colors() {
+    if !has_tools("no_color_disables_colors", &["tmux"]) {
         return;
     }
     let mut env = TestEnv::new();

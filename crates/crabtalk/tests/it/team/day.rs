@@ -421,7 +421,7 @@ async fn for_good(day: &Day) {
         assert!(day.env.root().join("team").join(file).exists(), "{file}");
     }
     let told = day.told();
-    assert_eq!(told.matches("allow for good").count(), 1, "{told}");
+    assert_eq!(told.matches("allow always").count(), 1, "{told}");
     let of_more = |line: &&str| line.contains("why: \"it asks") && line.contains("AGAIN more");
     assert_eq!(told.lines().find(of_more), None, "it was asked about");
 }

@@ -12,14 +12,14 @@ const TOP: &str = "\u{250f}\u{2501} ";
 
 const BOTTOM: &str = "\u{2517}\u{2501} ";
 
-/// Columns of the edge.
+/// Width of the edge.
 const EDGE_WIDTH: usize = 2;
 
-/// Rows of the frame beside its content: top, remark, choices.
+/// Rows besides the content: top, note, choices.
 const OWN_ROWS: usize = 3;
 
 impl Asking {
-    /// The frame in so many rows, and the cursor in it.
+    /// The rows of the frame and the cursor.
     pub(in crate::chat::live) fn rows(
         &mut self,
         width: usize,
@@ -61,7 +61,7 @@ impl Asking {
         let speaker = visible(&self.speaker);
         let text = match is_approval(&self.ask) {
             true => {
-                // First, since a long name may be cut.
+                // First, since long names are cut.
                 let outside = match self.ask.outside {
                     true => "outside the sandbox: ",
                     false => "",
@@ -141,13 +141,13 @@ impl Asking {
         lines
     }
 
-    /// The end of the frame: how to answer.
+    /// The last rows: choices.
     fn last_rows(&self, width: usize) -> (Vec<Line>, Option<(usize, usize)>) {
         let mut bottom = Line::from(vec![Span::frame(BOTTOM, self.style())]);
         match self.stage {
             None | Some(Stage::Settling(_)) => {
                 bottom.push(Span::new(
-                    "a moment: what you type now is no answer",
+                    "wait a moment: keys typed now do not answer",
                     theme::DIM,
                 ));
                 (vec![crabtalk_render::shorten(&bottom, width)], None)
@@ -176,7 +176,7 @@ impl Asking {
         }
     }
 
-    /// The choices, in as many rows as they take.
+    /// The choices, wrapped.
     fn choice_rows(&self, bottom: Line, chosen: Option<Choice>, width: usize) -> Vec<Line> {
         let short = width < 64;
         let mut rows: Vec<Vec<Span>> = vec![Vec::new()];
@@ -220,7 +220,7 @@ impl Asking {
         lines
     }
 
-    /// Red where the call leaves the sandbox.
+    /// Red for calls outside the sandbox.
     fn style(&self) -> Style {
         match self.ask.outside {
             true => theme::BAD,
@@ -233,7 +233,7 @@ impl Asking {
     }
 }
 
-/// A choice as the frame names it; `short` where it is narrow.
+/// Label of a choice; `short` in narrow frames.
 fn name(choice: Choice, short: bool) -> &'static str {
     match (choice, short) {
         (Choice::Answer(Answer::Once), false) => "allow once",

@@ -25,7 +25,7 @@ fn approval() -> AskUserEvent {
     }
 }
 
-/// A question that lists these answers.
+/// A question with these choices.
 fn listed(labels: &[&str]) -> Vec<AskQuestion> {
     let options = labels.iter().map(|label| AskOption {
         label: (*label).into(),
@@ -41,7 +41,7 @@ fn asking(ask: AskUserEvent) -> Asking {
     Asking::new(ask, "crab", "", "")
 }
 
-/// One that was shown for long enough.
+/// A settled question.
 fn settled(ask: AskUserEvent, rows: usize) -> Asking {
     let mut asking = asking(ask);
     let now = Instant::now();
@@ -73,7 +73,7 @@ fn typed(asking: &mut Asking, keys: &str) -> Answered {
 }
 
 #[test]
-fn an_approval_shows_all_that_it_allows_behind_the_edge_of_its_frame() {
+fn approval_frame_shows_all_text_behind_its_edge() {
     let mut asking = settled(approval(), 30);
     assert_eq!(
         shown(&mut asking, 70),
@@ -97,7 +97,7 @@ fn an_approval_shows_all_that_it_allows_behind_the_edge_of_its_frame() {
 }
 
 #[test]
-fn a_prefix_is_shown_before_it_is_stored_on_a_narrow_terminal_too() {
+fn prefix_is_shown_before_storing_on_narrow_terminals() {
     let mut ask = approval();
     ask.questions = listed(&["Allow once", "Allow always", "Deny", "Allow prefix"]);
     if let Some(rule) = &mut ask.always {
@@ -165,13 +165,13 @@ fn conversation_is_chosen_by_letter_or_digit_where_listed() {
 }
 
 #[test]
-fn what_is_typed_while_the_question_appears_answers_nothing() {
+fn keys_during_settling_do_not_answer() {
     let mut asking = asking(approval());
     let now = Instant::now();
     assert_eq!(typed(&mut asking, "y\n"), Answered::Not, "it was not drawn");
     asking.drawn(now);
     assert_eq!(typed(&mut asking, "y\n"), Answered::Not);
-    // Whoever goes on typing is not asked yet.
+    // While typing continues, the question takes no keys.
     let later = now + SETTLE - Duration::from_millis(1);
     asking.typed_elsewhere(later);
     asking.settle(now + SETTLE);
@@ -185,7 +185,7 @@ fn what_is_typed_while_the_question_appears_answers_nothing() {
 }
 
 #[test]
-fn two_keys_allow_and_no_sentence_does() {
+fn two_keys_allow_and_a_sentence_does_not() {
     let mut first = settled(approval(), 30);
     assert_eq!(typed(&mut first, "\n"), Answered::Not, "nothing is chosen");
     assert_eq!(typed(&mut first, "yes\n"), Answered::Not);
@@ -219,7 +219,7 @@ fn two_keys_allow_and_no_sentence_does() {
 }
 
 #[test]
-fn nothing_is_allowed_before_its_last_row_was_shown() {
+fn allowing_needs_the_last_row() {
     let command: String = (1..=30).map(|n| format!("echo {n}\n")).collect();
     let ask = AskUserEvent {
         detail: command + "rm -rf precious",
@@ -243,7 +243,7 @@ fn nothing_is_allowed_before_its_last_row_was_shown() {
 }
 
 #[test]
-fn a_change_is_shown_with_its_numbers() {
+fn change_is_shown_with_line_numbers() {
     let mut edit = settled(
         AskUserEvent {
             tool: "edit".into(),
@@ -264,7 +264,7 @@ fn a_change_is_shown_with_its_numbers() {
 }
 
 #[test]
-fn questions_are_answered_in_their_own_line() {
+fn questions_are_answered_in_their_input_line() {
     let question = |text: &str| AskQuestion {
         question: text.into(),
         options: vec![

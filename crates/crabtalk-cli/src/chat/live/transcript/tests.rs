@@ -56,7 +56,7 @@ fn result(output: &str, is_error: bool) -> stream_event::Event {
 }
 
 #[test]
-fn who_said_it_fits_the_narrowest_terminal() {
+fn speaker_fits_the_narrowest_terminal() {
     let mut transcript = Transcript::new(20);
     transcript.person("good day", Some("from another client"));
     let lines: Vec<String> = transcript.take().iter().map(Line::text).collect();
@@ -64,7 +64,7 @@ fn who_said_it_fits_the_narrowest_terminal() {
 }
 
 #[test]
-fn a_turn_reads_as_a_page() {
+fn turn_is_rendered_as_a_page() {
     let mut transcript = Transcript::new(60);
     transcript.person("do it", None);
     let mut events = vec![start("crab")];
@@ -91,7 +91,7 @@ fn a_turn_reads_as_a_page() {
 }
 
 #[test]
-fn a_guest_is_named_and_the_agent_itself_is_not() {
+fn only_guests_are_named() {
     let mut transcript = Transcript::new(60);
     transcript.set_primary("crab");
     let said = told(&mut transcript, text("reviewer", "No."));
@@ -100,7 +100,7 @@ fn a_guest_is_named_and_the_agent_itself_is_not() {
 }
 
 #[test]
-fn what_a_tool_changed_is_a_diff() {
+fn edits_are_shown_as_diffs() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("f.txt"), "1\n2\nnew\n").unwrap();
     let mut transcript = Transcript::new(60);
@@ -122,7 +122,7 @@ fn what_a_tool_changed_is_a_diff() {
 }
 
 #[test]
-fn nothing_that_others_say_begins_at_the_edge_or_drives_the_terminal() {
+fn foreign_text_stays_behind_the_margin_and_is_cleaned() {
     let mut transcript = Transcript::new(40);
     transcript.person("x\x1b[2J", Some("client:y\x1b"));
     transcript.note("z\r\x1b]0;t\x07");
@@ -144,7 +144,7 @@ fn nothing_that_others_say_begins_at_the_edge_or_drives_the_terminal() {
 }
 
 #[test]
-fn what_is_open_fits_its_rows() {
+fn open_output_fits_its_rows() {
     let mut transcript = Transcript::new(40);
     let now = Instant::now();
     let long = "word ".repeat(200);
@@ -156,7 +156,7 @@ fn what_is_open_fits_its_rows() {
 }
 
 #[test]
-fn what_a_run_waits_for_or_fails_of_is_said() {
+fn waits_and_failures_are_reported() {
     use stream_event::Event;
     let notice = |text: &str| Event::Notice(NoticeEvent { text: text.into() });
     let end = |code: u32, error: &str| {
@@ -209,7 +209,7 @@ fn what_a_run_waits_for_or_fails_of_is_said() {
 }
 
 #[test]
-fn thoughts_are_dimmed_in_a_few_rows_while_they_come_and_one_line_after() {
+fn reasoning_is_a_few_dim_rows_then_one_line() {
     use stream_event::Event;
     let mut transcript = Transcript::new(60);
     let now = Instant::now();
@@ -272,7 +272,7 @@ fn wide_characters_and_emoji_stay_within_forty_columns() {
 }
 
 #[test]
-fn what_a_run_said_that_broke_off_is_not_gone_on_with_by_the_next() {
+fn next_run_does_not_continue_a_broken_off_answer() {
     let mut transcript = Transcript::new(60);
     let chunk = |text: &str| {
         stream_event::Event::Chunk(StreamChunk {
@@ -295,7 +295,7 @@ fn what_a_run_said_that_broke_off_is_not_gone_on_with_by_the_next() {
     transcript.cut_off(Instant::now());
     assert_eq!(
         told(&mut transcript, vec![]),
-        "\n? bash ls: its end was not heard\n"
+        "\n? bash ls: result unknown\n"
     );
     let open = transcript.open(10, Instant::now(), "*");
     assert!(open.is_empty(), "nothing runs any more");

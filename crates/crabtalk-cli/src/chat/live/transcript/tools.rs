@@ -1,7 +1,7 @@
-//! Tool calls: a row each while they run, and what is left of them after.
+//! Tool calls: a row while active, then their results.
 //!
-//! Invariant: what a tool answered is shown in a few lines, and the rest is
-//! counted, never dropped without a word; the last answers can be seen whole.
+//! Invariant: long results are shortened with a count of omitted lines; Ctrl-T shows
+//! them in full.
 
 use super::MARGIN;
 use crate::text::{ago_millis, ago_secs, call_summary, counted, image_note, summary};
@@ -12,49 +12,49 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 use unicode_width::UnicodeWidthStr;
 
-/// Lines of an answer that are shown.
+/// Lines of a result.
 const OUTPUT_LINES: usize = 4;
 
-/// Characters of what a call says of its progress.
+/// Characters of a progress message.
 const PROGRESS_CHARS: usize = 24;
 
-/// Lines of a change that are shown.
+/// Lines of a diff.
 const DIFF_LINES: usize = 24;
 
-/// The tool whose output is shown while it runs.
+/// Tool with live output.
 const COMMAND: &str = "bash";
 
-/// Lines of a command's output while it runs.
+/// Lines of live output.
 const TAIL_LINES: usize = 3;
 
-/// Bytes of a file in which a changed place is looked for.
+/// Maximum size of a file searched for the changed place.
 const MAX_FILE: u64 = 1024 * 1024;
 
-/// Bytes of answers that are kept for whoever wants to see them whole.
+/// Maximum bytes of tool results kept for Ctrl-T.
 const MAX_KEPT: usize = 1024 * 1024;
 
-/// What is said of a call whose end was not heard.
-const UNHEARD: &str = ": its end was not heard";
+/// Shown for a call without a result event.
+const UNHEARD: &str = ": result unknown";
 
-/// A call that runs.
+/// An active call.
 struct Running {
     call: ToolCallInfo,
     since: Instant,
-    /// How far it has come, as it says.
+    /// Its progress message.
     progress: String,
     /// The last lines of a command's output.
     tail: Vec<String>,
 }
 
-/// The calls of a step.
+/// Calls of the current step.
 #[derive(Default)]
 pub(in super::super) struct Tools {
     running: Vec<Running>,
-    /// Changes that were shown with a question: the file, and the diff.
+    /// Diffs shown with questions, by file.
     previews: Vec<(String, String)>,
-    /// Where the agent works.
+    /// The agent's folder.
     pub(in super::super) cwd: PathBuf,
-    /// What the last calls answered, whole.
+    /// Full results of the last calls.
     pub(in super::super) answers: String,
 }
 
@@ -69,12 +69,12 @@ impl Tools {
         }));
     }
 
-    /// Remembers the change that a question showed.
+    /// Records a diff shown with a question.
     pub(in super::super) fn preview(&mut self, path: &str, change: &str) {
         self.previews.push((path.to_owned(), change.to_owned()));
     }
 
-    /// A call says how far it has come.
+    /// Handles progress.
     pub(super) fn progress(&mut self, event: &ToolProgressEvent) {
         let mut running = self.running.iter_mut();
         let Some(running) = running.find(|r| r.call.call_id == event.call_id) else {
@@ -100,7 +100,7 @@ impl Tools {
         self.previews.clear();
     }
 
-    /// What is left of calls that are told of no more.
+    /// Lines of calls without result events.
     pub(super) fn cut_off(&mut self, width: usize) -> Vec<Line> {
         let running = std::mem::take(&mut self.running);
         self.previews.clear();
@@ -112,7 +112,7 @@ impl Tools {
         running.into_iter().map(line).collect()
     }
 
-    /// A row for each call that runs, with the end of what a command says.
+    /// Rows of active calls with the end of their output.
     pub(super) fn rows(&self, width: usize, now: Instant, spinner: &str) -> Vec<Line> {
         self.running
             .iter()
@@ -132,7 +132,7 @@ impl Tools {
             .collect()
     }
 
-    /// What is left of a call; `None` for one that nobody began.
+    /// Lines of a finished call; `None` for an unknown one.
     pub(super) fn result(&mut self, result: &ToolResultEvent, width: usize) -> Option<Vec<Line>> {
         let at = self
             .running
@@ -173,7 +173,7 @@ impl Tools {
         Some(lines)
     }
 
-    /// What an edit or a write changed.
+    /// Diff of an edit or write.
     fn change(&mut self, call: &ToolCallInfo, width: usize) -> Option<Vec<Line>> {
         let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
         let text = |key: &str| arguments.get(key)?.as_str();
@@ -197,7 +197,7 @@ impl Tools {
         Some(diff::between(old, new, path, first, width))
     }
 
-    /// The line of a file at which a text stands, where that can be seen here.
+    /// Line number of a text in a file, if readable here.
     fn line_of(&self, text: &str, path: &str) -> usize {
         let file = self.cwd.join(Path::new(path));
         let content = crabtalk_files::read_text(&file, MAX_FILE).unwrap_or_default();
@@ -217,11 +217,11 @@ fn title(mark: &str, style: anstyle::Style, call: &ToolCallInfo) -> Line {
         .with(call_summary(&call.arguments), theme::PLAIN)
 }
 
-/// The first lines, and how many follow.
+/// The first lines and the number of omitted ones.
 fn folded(lines: Vec<Line>, most: usize) -> Vec<Line> {
     let margin = [Span::new(MARGIN, theme::PLAIN)];
     let more = lines.len().saturating_sub(most);
-    // One line more says as much as a line that counts it.
+    // One omitted line is shown instead of counted.
     let shown = if more > 1 { most } else { lines.len() };
     let mut folded: Vec<Line> = lines
         .into_iter()
@@ -235,7 +235,7 @@ fn folded(lines: Vec<Line>, most: usize) -> Vec<Line> {
     folded
 }
 
-/// What a tool answered, dim. Of what was read the length is enough.
+/// Dimmed lines of a result; reads show only the length.
 fn answer(call: &ToolCallInfo, result: &ToolResultEvent, width: usize) -> Vec<Line> {
     let text = output(&result.output);
     let text = text.trim_end();

@@ -27,7 +27,7 @@ const LOOK_FOR_OURS: Duration = Duration::from_millis(50);
 const LOOK_SELDOM: Duration = Duration::from_secs(5);
 
 /// How long another agent may take to know a transcript as its own, by a message in
-/// it, before one that nobody claims is taken for it.
+/// it, before an unclaimed one is taken for it.
 const UNCLAIMED: Duration = Duration::from_secs(2);
 
 impl Session {
@@ -82,7 +82,7 @@ impl Session {
         };
         let choice = found.iter().find(holds).cloned();
         // Without a message of ours only one that is alone is surely its own, unless
-        // all conversations lie there, whoever has them.
+        // the folder has all conversations.
         let may_be = place.form != Form::Crabtalk && self.tail.is_none() && self.pending.is_empty();
         let alone = (may_be && found.len() == 1).then(|| found[0].clone());
         let alone = self.unclaimed(alone);

@@ -1,4 +1,4 @@
-//! What stands in transcripts since before this supervisor, or before a file was
+//! Parts of transcripts from before this supervisor, or before a file was
 //! known to be the agent's.
 //!
 //! Invariant: of a file that is followed nothing is told here that is not read
@@ -16,7 +16,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 impl Session {
-    /// Tells of a message that stands in the transcript since before this
+    /// Reports a message that is in the transcript since before this
     /// supervisor; whether it does.
     pub(in crate::terminal::agent) fn found_behind(
         &mut self,
@@ -24,12 +24,12 @@ impl Session {
         mark: &Mark,
         text: &str,
     ) -> Option<Evidence> {
-        // What is not read yet is told later, by the transcript.
+        // The rest is reported when it is read.
         let (found, mut turn) = self.behind(mark, text)?;
         let runs = self.life.as_ref().is_some_and(|life| life.is_found);
         let is_followed = |tail: &Tail| tail.path == found.path;
         if runs && !self.tail.as_ref().is_some_and(is_followed) {
-            // The session began with this message, and nobody knew its name yet.
+            // The session began with this message, before its name was known.
             self.turns = Turns::default();
             self.take_up(&found.path);
             self.rename(found.session);
@@ -53,7 +53,7 @@ impl Session {
             held.push_back(seen);
         } else {
             let turn = turn.unwrap_or_else(|| Turn {
-                error: Some("the agent ended in the midst of it".into()),
+                error: Some("the agent ended during it".into()),
                 ..Turn::default()
             });
             let of = |what| Event {
@@ -90,7 +90,7 @@ impl Session {
         !at.file.as_os_str().is_empty()
     }
 
-    /// Where a text stands behind a mark as a user's turn, and what became of that
+    /// The position of a text as a user's turn after a mark, and the result of that
     /// turn if it ended.
     fn behind(&self, mark: &Mark, text: &str) -> Option<(Found, Option<Turn>)> {
         let place = self.place.as_ref()?;
@@ -156,7 +156,7 @@ fn turn_of(file: &Path, within: Range<u64>, reader: Reader, text: &str) -> Optio
     found
 }
 
-/// What stands there, up to an end where a line ends.
+/// The text there, up to the end of a line.
 fn each(file: &Path, within: Range<u64>, reader: &Reader, mut take: impl FnMut(Record) -> bool) {
     let mut tail = Tail::new(file, within.start);
     let begin = within.start;

@@ -1,4 +1,4 @@
-//! What the transcript and the hooks say, made into events.
+//! Turns records of the transcript and hooks into events.
 
 use super::{Session, is_said};
 use crate::backend::{Event, Evidence, Source, Turn, What};

@@ -80,7 +80,7 @@ impl Watcher {
             let mut session = self.shared.session();
             match &mut session.life {
                 Some(life) if !life.is_over => life.is_over = true,
-                // It was asked to end meanwhile.
+                // It was asked to end.
                 _ => return,
             }
             session.live = None;
@@ -102,7 +102,7 @@ impl Watcher {
             session.tell(What::Died(exit), evidence);
         }
         self.flush().await;
-        // What it started must not outlive it; who is left is ended by the launch.
+        // Its processes must not outlive it; the next launch ends those that are left.
         processes::end(&life.window.life, life.window.pid).await;
     }
 }

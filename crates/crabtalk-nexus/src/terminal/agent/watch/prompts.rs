@@ -24,7 +24,7 @@ impl Watcher {
         let shown = shared.spec.kind.prompt(&look);
         let shown = shown.filter(|shown| may_wait(shown.rule, &session));
         if session.gone != before {
-            // It was answered meanwhile, and this look may be from before that.
+            // It was answered, and this screen may be older.
             self.looks.push_front(Instant::now() + BUSY_PAUSE);
             return;
         }
@@ -49,7 +49,7 @@ impl Watcher {
                 let first = prompt.text.lines().next().unwrap_or_default().trim();
                 let detail = format!("{}; screen: {first}", self.why.detail);
                 session.tell(What::Prompt(prompt), Evidence::new(self.why.source, detail));
-                // What follows is looked at for as long as it waits.
+                // The screen is read as long as the prompt is open.
                 self.looks.clear();
             }
             // A screen may be half drawn: gone is what is missing twice.
@@ -91,10 +91,10 @@ fn is_exact(shown: &Shown<'_>, calls: &[Call]) -> bool {
             .all(|byte| (b' '..=b'~').contains(&byte))
 }
 
-/// A prompt with all that would be done: the whole subject stands in the
+/// A prompt with its whole subject, which is in the
 /// transcript, as the one call without a result that is shown on the screen.
 fn prompt_of(shown: &Shown<'_>, session: &mut Session) -> (Prompt, Option<String>) {
-    /// So much of a subject tells calls apart, and stands in one line.
+    /// Length of a subject that distinguishes calls and fits one line.
     const PREFIX_CHARS: usize = 24;
     let screen = squeezed(&shown.text);
     let on_screen = |subject: &str| {
@@ -106,7 +106,7 @@ fn prompt_of(shown: &Shown<'_>, session: &mut Session) -> (Prompt, Option<String
     });
     let call = match (calls.next(), calls.next()) {
         (Some(call), None) => Some(call),
-        // Two that look alike: nobody knows which is asked.
+        // Two equal calls cannot be told apart.
         (Some(_), Some(_)) => None,
         (None, _) => None,
     };

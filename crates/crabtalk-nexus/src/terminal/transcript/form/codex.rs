@@ -62,8 +62,8 @@ fn window(value: &Value, found: &mut Vec<Record>) {
     }
 }
 
-/// What a person and the agent said; the items of the model repeat it among
-/// instructions that nobody said.
+/// Messages of the person and the agent; the items of the model repeat them among
+/// instructions.
 fn item(item: &Value, found: &mut Vec<Record>) {
     let said = || {
         texts(

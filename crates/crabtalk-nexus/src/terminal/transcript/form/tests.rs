@@ -238,7 +238,7 @@ fn gemini_and_our_own_log() {
 }
 
 #[test]
-fn nothing_that_a_program_writes_is_too_odd() {
+fn arbitrary_records_are_parsed() {
     let lines = [
         "",
         "{",

@@ -1,4 +1,4 @@
-//! The commands of every day, over `--connect`.
+//! Commands over `--connect`.
 
 use super::{Elsewhere, PLAIN, token};
 use crate::rig::{TestEnv, Tmux, eventually, has_tools, within};
@@ -21,7 +21,7 @@ async fn knowing(elsewhere: &Elsewhere, tokens: &[(&str, &str)]) -> TestEnv {
 }
 
 #[tokio::test]
-async fn a_run_is_followed_and_allowed_from_elsewhere_by_who_may() {
+async fn remote_run_is_followed_and_approved_by_role() {
     let elsewhere = Elsewhere::with(PLAIN).await;
     let tokens = [("phone", "talk"), ("ops", "operate"), ("boss", "admin")];
     let there = knowing(&elsewhere, &tokens).await;
@@ -39,7 +39,7 @@ async fn a_run_is_followed_and_allowed_from_elsewhere_by_who_may() {
         }
     })
     .await;
-    // Who may not is told of nothing, and allows nothing.
+    // A token without the role neither sees nor answers the ask.
     for who in ["phone", "ops"] {
         let listed = there.run(&["--connect", who, "asks"]).await;
         assert!(listed.stderr.contains("nothing is waiting"), "{listed:?}");
@@ -89,34 +89,4 @@ async fn a_run_is_followed_and_allowed_from_elsewhere_by_who_may() {
         allowed.unwrap().contains("\"by\":\"admin/boss\""),
         "{record}"
     );
-}
-
-#[tokio::test]
-async fn a_chat_from_elsewhere_is_a_chat() {
-    if !has_tools("a_chat_from_elsewhere_is_a_chat", &["tmux"]) {
-        return;
-    }
-    let elsewhere = Elsewhere::with(PLAIN).await;
-    let there = knowing(&elsewhere, &[("phone", "talk")]).await;
-    let line = "TERM=dumb \"$CRABTALK\" --connect phone";
-    let terminal = Tmux::open(&there, line);
-    terminal.shows("crabtalk>", 1).await;
-    terminal.types("good day");
-    terminal.shows("You told me: good day", 1).await;
-    terminal.shows("\ncrabtalk>", 1).await;
-    // What the run asks for is not this one's to allow.
-    terminal.types("/tool bash {\"command\":\"echo sum-$((40 + 2))\"}");
-    let asks = eventually("the question in the owner's inbox", async || {
-        let asks = elsewhere.env.run(&["asks"]).await.ok();
-        asks.contains("phone").then_some(asks)
-    })
-    .await;
-    let id = asks.split(' ').next().unwrap().to_owned();
-    assert!(!terminal.screen().contains("Allow?"));
-    elsewhere.env.run(&["approve", "--yes", &id]).await.ok();
-    terminal.shows("sum-42", 1).await;
-    terminal.shows("\ncrabtalk>", 2).await;
-    terminal.types("/quit");
-    terminal.shows("ended with 0", 1).await;
-    assert!(!there.home.join("daemon.sock").exists(), "none was started");
 }

@@ -1,4 +1,4 @@
-//! The guide, followed word by word over loopback, and the record of it.
+//! Refusals of the command line, and the audit of remote clients.
 
 use super::{Elsewhere, PLAIN, TLS, token};
 use crate::rig::TestEnv;
@@ -6,91 +6,8 @@ use crabtalk_client::{ReplyToAsk, StreamMsg};
 use futures_util::StreamExt;
 use std::fs;
 
-const GUIDE: &str = include_str!("../../../../../docs/guide/remote.md");
-
-/// The commands of a section.
-fn commands(section: &str) -> Vec<String> {
-    let begin = GUIDE.find(&format!("## {section}\n")).expect("a section");
-    let text = &GUIDE[begin + 3..];
-    let text = &text[..text.find("\n## ").unwrap_or(text.len())];
-    let blocks = text.split("```sh\n").skip(1);
-    let lines = blocks.flat_map(|block| block.split("```").next().unwrap().lines());
-    lines.map(str::to_owned).collect()
-}
-
 #[tokio::test]
-async fn the_guide_lets_a_phone_in_and_out_again() {
-    let machine = TestEnv::new();
-    let phone = TestEnv::new();
-    let daemon = machine.daemon().await;
-    let sh = |line: &str| line.replacen("crabtalk", "\"$CRABTALK\"", 1);
-    let [open, add] = &commands("On the machine")[..] else {
-        panic!("two commands")
-    };
-    machine
-        .shell(&sh(&open.replace("0.0.0.0:6688", "127.0.0.1:0")))
-        .await
-        .ok();
-    let added = machine.shell(&sh(add)).await;
-    let said = |begin: &str| {
-        let line = added
-            .stderr
-            .lines()
-            .find_map(|line| line.strip_prefix(begin));
-        line.unwrap_or_else(|| panic!("{begin}: {added:?}"))
-            .to_owned()
-    };
-    let address = said("crabtalk: listening on ");
-    let fingerprint = said("crabtalk: certificate ");
-    let secret = added.stdout.trim().to_owned();
-    assert!(secret.starts_with("ctk_"), "{secret}");
-
-    let there = |line: &str| {
-        sh(line)
-            .replace("192.168.1.7:6688", &address)
-            .replace("SHA256:77c2..", &fingerprint)
-    };
-    let [remote, ask, history] = &commands("On the phone")[..] else {
-        panic!("three commands")
-    };
-    let added = phone
-        .shell(&format!("echo {secret} | {}", there(remote)))
-        .await;
-    assert!(
-        added.stderr.contains("role talk, speaking as phone"),
-        "{added:?}"
-    );
-    let answer = phone.shell(&there(ask)).await.ok();
-    assert!(answer.contains("hello from the train"), "{answer}");
-    let shown = phone.shell(&there(history)).await.ok();
-    assert!(shown.contains("hello from the train"), "{shown}");
-
-    let [remove] = &commands("When it is lost")[..1] else {
-        panic!("a command")
-    };
-    machine.shell(&sh(remove)).await.ok();
-    let refused = phone.shell(&there(ask)).await.fails(3);
-    assert!(
-        refused.contains("this token is unknown or has expired"),
-        "{refused}"
-    );
-    let [_, audit, verify] = &commands("When it is lost")[..] else {
-        panic!("three commands")
-    };
-    let record = machine.shell(&sh(audit)).await.ok();
-    for what in ["config-set", "token-created", "login", "token-removed"] {
-        assert!(record.contains(what), "{what}: {record}");
-    }
-    assert!(!record.contains(&secret));
-    let said = machine.shell(&sh(verify)).await;
-    assert!(said.stderr.contains("all of them fit"), "{said:?}");
-    let kept = fs::read_to_string(phone.home.join("state/remotes.toml")).unwrap();
-    assert!(kept.contains(&fingerprint));
-    drop(daemon);
-}
-
-#[tokio::test]
-async fn a_changed_certificate_and_an_address_in_clear_are_refused_by_the_command_line() {
+async fn commands_refuse_wrong_pins_and_clear_text() {
     let elsewhere = Elsewhere::with(TLS).await;
     let made = elsewhere.token(token("phone", "talk", &[])).await;
     let wrong = format!("SHA256:{}", "0".repeat(64));
@@ -114,7 +31,7 @@ async fn a_changed_certificate_and_an_address_in_clear_are_refused_by_the_comman
 }
 
 #[tokio::test]
-async fn what_was_allowed_denied_refused_and_out_of_scope_is_recorded_with_what_was_shown() {
+async fn audit_records_decisions_and_refusals() {
     let elsewhere = Elsewhere::with(PLAIN).await;
     let owner = elsewhere.owner();
     elsewhere.env.agent("narrow", "tools: [read]");
@@ -190,11 +107,11 @@ async fn what_was_allowed_denied_refused_and_out_of_scope_is_recorded_with_what_
 }
 
 #[tokio::test]
-async fn on_a_disk_that_takes_nothing_what_needs_an_entry_is_refused_and_a_kill_is_not() {
+async fn full_disk_refuses_audited_requests_but_not_kill() {
     let elsewhere = Elsewhere::with(PLAIN).await;
     let owner = elsewhere.owner();
     let made = elsewhere.token(token("phone", "talk", &[])).await;
-    // A folder in the file's place: nothing can be written there, whoever tries.
+    // A folder in the file's place cannot be written, even by root.
     let path = elsewhere.env.home.join("state/records.db");
     let Elsewhere { daemon, env } = elsewhere;
     daemon.kill().await;
@@ -203,7 +120,7 @@ async fn on_a_disk_that_takes_nothing_what_needs_an_entry_is_refused_and_a_kill_
     let elsewhere = Elsewhere::of(env).await;
     let phone = super::client_at(&elsewhere.address().await, &made);
     let Err(error) = phone.connect().await else {
-        panic!("a login that nobody can record");
+        panic!("a login that cannot be recorded");
     };
     assert!(
         error.to_string().contains("cannot be recorded"),

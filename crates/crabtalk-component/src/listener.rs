@@ -1,0 +1,94 @@
+//! A TCP listener that refuses agents' commands.
+
+use crabtalk_guardian::Peers;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::net::{TcpListener, TcpStream};
+
+/// Accepts connections, except from processes that an agent started.
+///
+/// The daemon checks every call of an agent at its gate, which a command that connects
+/// here would bypass. Systems other than Linux do not tell which process connects; there
+/// all connections are accepted.
+#[derive(Debug)]
+pub struct Listener {
+    inner: TcpListener,
+    peers: Arc<Peers>,
+    is_private: bool,
+}
+
+impl Listener {
+    /// Also accepts other users and other machines, as a gateway does.
+    #[must_use]
+    pub fn public(inner: TcpListener) -> Self {
+        Self {
+            inner,
+            peers: Arc::default(),
+            is_private: false,
+        }
+    }
+
+    /// Refuses programs of other users of this machine too: a port of the loopback is
+    /// open to all of them, and a component acts with the rights of one.
+    #[must_use]
+    pub fn private(inner: TcpListener) -> Self {
+        Self {
+            is_private: true,
+            ..Self::public(inner)
+        }
+    }
+
+    /// Waits for the next connection that is not refused.
+    ///
+    /// # Errors
+    /// If the system cannot accept connections.
+    pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        loop {
+            let (stream, from) = self.inner.accept().await?;
+            match self.judge(&stream, from).await {
+                Ok(()) => {
+                    let _ = stream.set_nodelay(true);
+                    return Ok((stream, from));
+                }
+                Err(why) => tracing::warn!(target: "security", %from, why, "connection refused"),
+            }
+        }
+    }
+
+    async fn judge(&self, stream: &TcpStream, from: SocketAddr) -> Result<(), String> {
+        let here = stream.local_addr().map_err(|e| e.to_string())?;
+        let peers = Arc::clone(&self.peers);
+        let judged = tokio::task::spawn_blocking(move || peers.judge_socket(here, from)).await;
+        let uid = judged
+            .map_err(|e| e.to_string())?
+            .map_err(|refusal| refusal.to_string())?;
+        match uid {
+            Some(uid) if self.is_private && uid != rustix::process::geteuid().as_raw() => {
+                Err(format!("it belongs to another user (uid {uid})"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl axum::serve::Listener for Listener {
+    type Io = TcpStream;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (TcpStream, SocketAddr) {
+        loop {
+            match Self::accept(self).await {
+                Ok(accepted) => return accepted,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+                }
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.inner.local_addr()
+    }
+}

@@ -1,0 +1,257 @@
+//! Servers behind a scripted HTTP port: connecting, calling, and errors of a server.
+
+use crabtalk_domain::tool::{Caller, Invocation, Subject, ToolOutput, ToolProvider};
+use crabtalk_domain::{
+    AgentConfig, AgentName, AskQuestion, BoxFuture, ConversationKey, Origin, Principal,
+};
+use crabtalk_guardian::{Children, Guardian, GuardianCommand};
+use crabtalk_mcp::{
+    Http, HttpError, HttpRequest, HttpResponse, Outputs, Pace, Parts, Phase, Programs,
+    ServerStatus, Servers, Settings, Source, Transport,
+};
+use http::header::{CONTENT_TYPE, LOCATION, WWW_AUTHENTICATE};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// An answer of the scripted server.
+enum Answer {
+    Result(Value),
+    Status(StatusCode, HeaderName, &'static str),
+    /// One event of so many bytes.
+    Event(usize),
+    Silence,
+}
+
+/// A server with one tool, `t`, that answers the calls of it so.
+struct Scripted {
+    tools: Value,
+    answers_call: fn() -> Answer,
+    answers_handshake: fn() -> Option<Answer>,
+}
+
+impl Http for Scripted {
+    fn send(&self, request: HttpRequest) -> BoxFuture<'static, Result<HttpResponse, HttpError>> {
+        let message: Value = serde_json::from_slice(request.body()).unwrap_or_default();
+        let handshake = json!({
+            "protocolVersion": message["params"]["protocolVersion"],
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "scripted", "version": "1"},
+        });
+        let answer = match message["method"].as_str() {
+            Some("initialize") => {
+                (self.answers_handshake)().unwrap_or_else(|| Answer::Result(handshake))
+            }
+            Some("tools/list") => Answer::Result(json!({"tools": self.tools})),
+            Some("tools/call") => (self.answers_call)(),
+            Some(_) => Answer::Status(StatusCode::ACCEPTED, LOCATION, ""),
+            None => Answer::Status(StatusCode::METHOD_NOT_ALLOWED, LOCATION, ""),
+        };
+        let id = message["id"].clone();
+        Box::pin(async move {
+            Ok(match answer {
+                Answer::Result(result) => {
+                    let body = json!({"jsonrpc": "2.0", "id": id, "result": result});
+                    response(
+                        StatusCode::OK,
+                        CONTENT_TYPE,
+                        "application/json",
+                        body.to_string(),
+                    )
+                }
+                Answer::Status(status, name, value) => response(status, name, value, String::new()),
+                Answer::Event(bytes) => {
+                    let event = format!("data: \"{}\"\n\n", "x".repeat(bytes));
+                    response(StatusCode::OK, CONTENT_TYPE, "text/event-stream", event)
+                }
+                Answer::Silence => std::future::pending().await,
+            })
+        })
+    }
+}
+
+fn response(
+    status: StatusCode,
+    name: HeaderName,
+    value: &'static str,
+    body: String,
+) -> HttpResponse {
+    let body = futures_util::stream::once(std::future::ready(Ok(body.into())));
+    HttpResponse {
+        status,
+        headers: HeaderMap::from_iter([(name, HeaderValue::from_static(value))]),
+        body: Box::pin(body),
+    }
+}
+
+struct Nowhere;
+
+impl Outputs for Nowhere {
+    fn keep<'a>(
+        &'a self,
+        _: &'a ConversationKey,
+        _: Vec<u8>,
+    ) -> BoxFuture<'a, Result<PathBuf, String>> {
+        Box::pin(std::future::ready(Err("nothing is kept here".into())))
+    }
+}
+
+struct Nobody;
+
+impl Caller for Nobody {
+    fn ask<'a>(&'a self, _: Vec<AskQuestion>) -> BoxFuture<'a, Option<Value>> {
+        Box::pin(std::future::ready(None))
+    }
+}
+
+/// The server `s` with this script, once it has connected or failed.
+async fn connected(http: Scripted) -> (Servers, ServerStatus, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_owned();
+    let servers = Servers::new(Parts {
+        programs: Programs {
+            guardian: Guardian::new(GuardianCommand::new(path.clone()), Children::default()),
+            environment: Vec::new(),
+            cwd: path.clone(),
+            open_files: None,
+        },
+        http: Arc::new(http),
+        outputs: Arc::new(Nowhere),
+        seen: path.join("mcp.json"),
+        logins: path.join("oauth"),
+        news: Arc::new(|_, _| {}),
+        pace: Pace::default(),
+    });
+    let transport = Transport::Url {
+        url: "https://scripted.example/mcp".into(),
+        headers: Default::default(),
+    };
+    let mut settings = Settings::new("s", Source::Config, transport);
+    settings.timeout = Duration::from_secs(20);
+    servers.configure(vec![settings]).await;
+    loop {
+        let status = servers.list().remove(0);
+        if matches!(status.phase, Phase::Connected | Phase::Failed) {
+            return (servers, status, folder);
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+async fn call(servers: &Servers) -> ToolOutput {
+    let key = ConversationKey::new("crab", "user").unwrap();
+    let call = Invocation {
+        key: key.clone(),
+        origin: Origin::Client {
+            principal: Principal::Owner,
+        },
+        run: 1,
+        root: (key, 1),
+        agent: Arc::new(AgentConfig::new(AgentName::new("crab").unwrap(), "")),
+        call_id: "1".into(),
+        arguments: json!({}),
+        name: "s__t".into(),
+        cwd: PathBuf::from("/"),
+    };
+    servers
+        .call_for(&call, &Subject::Other, None, &Nobody)
+        .await
+}
+
+fn tool(name: &str) -> Value {
+    json!({"name": name, "inputSchema": {"type": "object"}})
+}
+
+fn text(text: &str) -> Value {
+    json!({"content": [{"type": "text", "text": text}]})
+}
+
+fn scripted(answers_call: fn() -> Answer) -> Scripted {
+    Scripted {
+        tools: json!([tool("t")]),
+        answers_call,
+        answers_handshake: || None,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_return_the_answer_or_the_reason() {
+    let cases: [(fn() -> Answer, bool, &str); 5] = [
+        (|| Answer::Result(text("hello")), false, "hello"),
+        (
+            || {
+                Answer::Status(
+                    StatusCode::TEMPORARY_REDIRECT,
+                    LOCATION,
+                    "https://other.example/",
+                )
+            },
+            true,
+            "points to https://other.example/",
+        ),
+        (
+            || Answer::Status(StatusCode::UNAUTHORIZED, WWW_AUTHENTICATE, "Bearer"),
+            true,
+            "`crabtalk mcps login s`",
+        ),
+        (
+            || Answer::Event(17 << 20),
+            true,
+            "its answer has more than 16777216 bytes",
+        ),
+        (|| Answer::Silence, true, "no answer within 20 s"),
+    ];
+    for (answers, is_error, want) in cases {
+        let (servers, status, _folder) = connected(scripted(answers)).await;
+        assert_eq!((status.phase, status.tools), (Phase::Connected, 1));
+        let output = call(&servers).await;
+        assert_eq!(output.is_error, is_error, "{}", output.content);
+        assert!(output.content.contains(want), "{want}: {}", output.content);
+        servers.shut_down().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_handshakes_are_named() {
+    let cases: [(fn() -> Option<Answer>, bool, &str); 2] = [
+        (
+            || {
+                Some(Answer::Status(
+                    StatusCode::UNAUTHORIZED,
+                    WWW_AUTHENTICATE,
+                    "Bearer",
+                ))
+            },
+            true,
+            "`crabtalk mcps login s`",
+        ),
+        (|| Some(Answer::Silence), false, "no handshake within"),
+    ];
+    for (answers_handshake, wants_login, want) in cases {
+        let http = Scripted {
+            answers_handshake,
+            ..scripted(|| Answer::Silence)
+        };
+        let (servers, status, _folder) = connected(http).await;
+        assert_eq!(
+            (status.phase, status.wants_login),
+            (Phase::Failed, wants_login)
+        );
+        assert!(status.error.contains(want), "{want}: {}", status.error);
+        servers.shut_down().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn lists_of_tools_are_bounded() {
+    let tools: Vec<Value> = (0..600).map(|at| tool(&format!("t{at}"))).collect();
+    let http = Scripted {
+        tools: tools.into(),
+        ..scripted(|| Answer::Silence)
+    };
+    let (servers, status, _folder) = connected(http).await;
+    assert_eq!(status.tools, 512);
+    servers.shut_down().await;
+}

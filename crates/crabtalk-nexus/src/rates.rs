@@ -1,0 +1,53 @@
+//! Limits on messages between agents.
+
+use crate::clock::Ms;
+use crate::name::Name;
+use std::collections::BTreeMap;
+
+/// Messages of a pair within a minute, in both directions; agents that need more
+/// write a file.
+pub const PER_MINUTE: usize = 10;
+
+/// Longest chain of messages that led to one another: a longer one is a loop.
+pub const MAX_DEPTH: u32 = 8;
+
+const MINUTE_MS: Ms = 60_000;
+
+/// The times of recent messages of each pair. Not restored after a restart.
+#[derive(Debug, Clone, Default)]
+pub struct Rates(BTreeMap<(Name, Name), Vec<Ms>>);
+
+impl Rates {
+    /// Counts another message of the pair, if it is within the limit.
+    pub fn allows(&mut self, a: &Name, b: &Name, now: Ms) -> bool {
+        let pair = if a < b { (a, b) } else { (b, a) };
+        let times = self.0.entry((pair.0.clone(), pair.1.clone())).or_default();
+        times.retain(|at| now.saturating_sub(*at) < MINUTE_MS);
+        if times.len() >= PER_MINUTE {
+            return false;
+        }
+        times.push(now);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> Name {
+        Name::new(text).unwrap()
+    }
+
+    #[test]
+    fn pair_has_ten_messages_a_minute() {
+        let mut rates = Rates::default();
+        let (a, b) = (name("a"), name("b"));
+        for at in 0..10 {
+            assert!(rates.allows(&a, &b, at * 1000));
+        }
+        assert!(!rates.allows(&b, &a, 10_000));
+        assert!(rates.allows(&a, &name("c"), 10_000));
+        assert!(rates.allows(&b, &a, 60_000));
+    }
+}
