@@ -26,6 +26,7 @@ mod processes;
 mod program;
 mod reaper;
 mod sandbox;
+
 pub mod sockets;
 
 pub use child::{Child, Command, Error, ExitStatus, Guardian, Streams};
