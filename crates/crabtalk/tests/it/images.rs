@@ -193,7 +193,7 @@ async fn image_for_a_blind_model_is_reported() {
     let answer = env
         .run(&["ask", "what is this?", "--image", "shot.png"])
         .await;
-    let told = "the model eyes takes no images: it is told in words what was shown";
+    let told = "the model eyes takes no images: it gets a description instead";
     assert!(answer.stderr.contains(told), "{answer:?}");
     answer.ok();
     let content = asked(&server.requests().await[0]);
