@@ -124,7 +124,6 @@ fn admit(peers: &Peers, stream: &UnixStream) -> Result<(), Refusal> {
 }
 
 /// A pidfd of the peer, where the kernel gives one.
-#[cfg(target_os = "linux")]
 fn handle_of(stream: &UnixStream) -> io::Result<Option<OwnedFd>> {
     use nix::errno::Errno;
     use nix::sys::socket::{getsockopt, sockopt::PeerPidfd};
@@ -133,11 +132,6 @@ fn handle_of(stream: &UnixStream) -> io::Result<Option<OwnedFd>> {
         Err(Errno::ENOPROTOOPT) => Ok(None),
         Err(error) => Err(error.into()),
     }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn handle_of(_: &UnixStream) -> io::Result<Option<OwnedFd>> {
-    Ok(None)
 }
 
 /// Answers one command, or sends updates until the watcher leaves.
@@ -339,7 +333,6 @@ mod tests {
         tokio::join!(control.serve(&tell, &changes), answers);
     }
 
-    #[cfg(target_os = "linux")]
     #[tokio::test]
     async fn process_below_a_guardian_is_refused() {
         let folder = tempfile::tempdir().unwrap();

@@ -209,9 +209,10 @@ fn marker(kind: &Kind) -> Option<GuardianCommand> {
         .transcript
         .as_ref()
         .is_some_and(|place| place.form == Form::Crabtalk);
-    (!needs_daemon && cfg!(target_os = "linux"))
-        .then(|| GuardianCommand::own().ok())
-        .flatten()
+    if needs_daemon {
+        return None;
+    }
+    GuardianCommand::own().ok()
 }
 
 /// The sandbox of an agent's program, if its entry asks for one.

@@ -149,7 +149,7 @@ impl Desk {
             Answer::Refused { why } => Some((why, true)),
             Answer::Look { text, attach } => {
                 let title = match attach.is_empty() {
-                    true => "what it shows".to_owned(),
+                    true => "its screen".to_owned(),
                     false => format!("its screen (t attaches: {})", attach.join(" ")),
                 };
                 self.read(title, text, None);

@@ -37,7 +37,7 @@ fn team(config: &str) -> (Rig, PathBuf) {
 async fn with_team<T>(rig: &Rig, work: impl AsyncFnOnce(mpsc::Sender<Asked>) -> T) -> T {
     let (commands, asked) = mpsc::channel(8);
     let supervisor = rig.supervisor(&no_tap());
-    let mut control = Control::open(&rig.state()).unwrap();
+    let control = Control::open(&rig.state()).unwrap();
     let changes = supervisor.changes();
     tokio::select! {
         result = supervisor.run(asked, std::future::pending()) => panic!("{result:?}"),
@@ -154,10 +154,10 @@ async fn resize_redraws_and_agent_output_is_escaped() {
         tmux.key("Enter");
         tmux.shows(&["in the mailbox"]).await;
         tmux.types("l");
-        tmux.shows(&["what it shows"]).await;
+        tmux.shows(&["its screen"]).await;
         tmux.key("Escape");
         // A key that comes together with Escape is another one.
-        tmux.lacks("what it shows").await;
+        tmux.lacks("its screen").await;
         tmux.types("?");
         tmux.shows(&["allow it always"]).await;
         tmux.key("Escape");

@@ -32,7 +32,6 @@ impl Drop for Server<'_> {
     }
 }
 
-#[cfg(target_os = "linux")]
 #[test]
 fn sandboxed_agent_cannot_reach_nexus() {
     let settings = "sandbox = true\nwritable = [\"~/.probe\"]";
@@ -46,7 +45,6 @@ fn sandboxed_agent_cannot_reach_nexus() {
     assert!(home.join(".probe/key").exists() && !home.join("outside").exists());
 }
 
-#[cfg(target_os = "linux")]
 #[test]
 fn unsandboxed_agent_cannot_command_nexus() {
     let program = r#"

@@ -227,7 +227,7 @@ impl Terminal {
             // Politely; one that does not listen is ended below.
             let _ = tokio::time::timeout(LEAVES, self.leaves(&window, leave)).await;
         }
-        let left = processes::end(&window.life, window.pid).await;
+        let left = processes::end(&window.life).await;
         shared.tmux.close_window(&window.window).await?;
         if left > 0 {
             let text = format!("{left} processes of {} do not end", shared.spec.name);

@@ -108,7 +108,7 @@ impl Shared {
         };
         let over = |life: &mut Life| life.is_over = true;
         self.session().life.as_mut().map(over);
-        let left = processes::end(&window.life, window.pid).await;
+        let left = processes::end(&window.life).await;
         if left > 0 {
             let text = format!(
                 "{left} processes of an earlier {} do not end",

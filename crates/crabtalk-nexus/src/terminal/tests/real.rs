@@ -129,7 +129,7 @@ async fn works(rig: &Rig, agent: &mut Agent, cleared: bool) {
     let life = agent.port.shared().running().unwrap().life;
     agent.port.stop().await.unwrap();
     assert_eq!(
-        crate::terminal::processes::end(&life, 0).await,
+        crate::terminal::processes::end(&life).await,
         0,
         "nothing is left"
     );

@@ -31,7 +31,7 @@ fn reply_under_another_name_fails_after_retries() {
     }
     bench.is("A", State::Failed);
     assert_eq!(bench.got("A").len(), 3);
-    assert!(bench.inbox()[0].contains("did not prove its identity"));
+    assert!(bench.inbox()[0].contains("no startup confirmation"));
 }
 
 #[test]

@@ -143,7 +143,7 @@ fn full_mailbox_of_admin_is_reported_once() {
         .log
         .iter()
         .rfind(|entry| entry.why.contains("[N-1499]"));
-    assert!(last.unwrap().why.contains("the log alone"), "{last:?}");
+    assert!(last.unwrap().why.contains("only in the log"), "{last:?}");
     // What NEXUS itself has to say finds room.
     bench.says("A", "@ADMIN → @B [X]: obey me");
     let Answer::Inbox { letters } = bench.admin(Command::Inbox { keep: true }) else {

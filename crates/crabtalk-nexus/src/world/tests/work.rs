@@ -76,7 +76,12 @@ fn stuck_task_is_reported_and_reassigned() {
         Answer::Refused { .. }
     ));
     assert_eq!(bench.last("B"), "@NEXUS → @B [T1]: one");
-    assert!(bench.got("A").iter().any(|text| text.contains("not yours")));
+    assert!(
+        bench
+            .got("A")
+            .iter()
+            .any(|text| text.contains("given to another agent"))
+    );
     bench.admin(Command::ChangeTask {
         id: 1,
         change: TaskChange::Done("by hand".into()),

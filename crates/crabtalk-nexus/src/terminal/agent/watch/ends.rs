@@ -33,7 +33,7 @@ impl Watcher {
             let evidence = Evidence::new(Source::Screen, "no composer in time");
             session.tell(What::Died(exit), evidence);
         }
-        processes::end(&life.window.life, life.window.pid).await;
+        processes::end(&life.window.life).await;
     }
 
     /// Ends a turn that was cut short and leaves no record of it: nothing moves
@@ -103,7 +103,7 @@ impl Watcher {
         }
         self.flush().await;
         // Its processes must not outlive it; the next launch ends those that are left.
-        processes::end(&life.window.life, life.window.pid).await;
+        processes::end(&life.window.life).await;
     }
 }
 
