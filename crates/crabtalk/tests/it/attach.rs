@@ -6,7 +6,7 @@ use crabtalk_proto::{
     AttachMsg, Client, ClientError, KillMsg, ListActiveConversationsMsg, Ping, StreamEvent,
     StreamMsg,
 };
-use crabtalk_testkit::scripted::{Reply, Script, openai};
+use crabtalk_testkit::scripted::{Script, openai};
 use futures_util::{Stream, StreamExt};
 
 fn hello() -> StreamMsg {
