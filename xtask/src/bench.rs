@@ -1,10 +1,9 @@
-//! `cargo xtask bench`: one table of what the daemon costs, beside what it may,
-//! and beside what an earlier build costs if one is named.
+//! `cargo xtask bench`: one table of the daemon's costs and their bounds, beside
+//! those of an earlier build if one is named.
 //!
-//! Invariants: the model server is a process of its own; what is compared to
-//! reading that server directly is measured in pairs, one after the other in
-//! one run; so are two builds, case by case; the daemon is built as it is handed
-//! out.
+//! Invariants: the model server is a separate process; comparisons with direct
+//! reads of that server are measured in pairs in one run; so are two builds,
+//! case by case; the daemon is built with the profile of packages.
 
 mod cases;
 mod client;
@@ -60,7 +59,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let known = |name: &String| cases::CASES.iter().any(|(known, _)| known == name);
     if let Some(unknown) = names.iter().find(|name| !known(name)) {
         let all: Vec<&str> = cases::CASES.iter().map(|(name, _)| *name).collect();
-        bail!("there is no bench {unknown}; there are: {}", all.join(", "));
+        bail!("unknown bench {unknown}; there are: {}", all.join(", "));
     }
     let room = room()?;
     let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
@@ -70,7 +69,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         if !names.is_empty() && !names.contains(&(*name).to_owned()) {
             continue;
         }
-        // A server of its own, so that no case inherits another's threads.
+        // A new server, so that no case inherits another's threads.
         let take = |program: PathBuf| {
             let server = server::ModelServer::start(room.path(), program)?;
             case(&server).with_context(|| format!("the bench {name} failed"))
@@ -98,7 +97,7 @@ fn room() -> std::io::Result<tempfile::TempDir> {
     tempfile::Builder::new().prefix("ctb").tempdir()
 }
 
-/// What it ran on.
+/// The machine.
 fn machine() -> String {
     let read = |path: &str| std::fs::read_to_string(Path::new(path)).unwrap_or_default();
     let cpus = read("/proc/cpuinfo");

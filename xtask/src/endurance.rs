@@ -1,5 +1,5 @@
 //! `cargo xtask crash`, `chaos` and `soak`: the endurance tests of the binary, for
-//! longer, against a release build.
+//! longer, against a release build unless `CRABTALK_PROGRAM` names another.
 
 use anyhow::{Context, ensure};
 use std::path::PathBuf;
@@ -21,17 +21,28 @@ fn target() -> anyhow::Result<PathBuf> {
     Ok(target.to_owned())
 }
 
-/// Runs one test against the daemon as it is released.
-fn run(test: &str, variables: &[(&str, String)]) -> anyhow::Result<()> {
+/// The tests run this program, if it is set.
+const PROGRAM: &str = "CRABTALK_PROGRAM";
+
+/// The program under test: a release build, unless the environment names one.
+fn program() -> anyhow::Result<PathBuf> {
+    if let Some(program) = std::env::var_os(PROGRAM) {
+        return Ok(program.into());
+    }
     let built = cargo()
         .args(["build", "--release", "--package", "crabtalk"])
         .status()
         .context("cannot run cargo")?;
     ensure!(built.success(), "the daemon does not build");
+    Ok(target()?.join("release/crabtalk"))
+}
+
+/// Runs one test.
+fn run(test: &str, variables: &[(&str, String)]) -> anyhow::Result<()> {
     let status = cargo()
         .args(["test", "--quiet", "--package", "crabtalk"])
         .args(["--test", "endurance", "--", "--nocapture", test])
-        .env("CRABTALK_PROGRAM", target()?.join("release/crabtalk"))
+        .env(PROGRAM, program()?)
         .envs(variables.iter().map(|(name, value)| (name, value)))
         .status()
         .context("cannot run cargo")?;

@@ -24,7 +24,7 @@ pub(crate) async fn ask(context: &mut Context, args: Ask) -> Result<(), Error> {
     let content = stdin::append(&question, &piped);
     if content.trim().is_empty() {
         return Err(Error::Usage(
-            "there is nothing to ask: write the question behind `ask`, or pipe it in".to_owned(),
+            "nothing to ask: write the question after `ask`, or pipe it in".to_owned(),
         ));
     }
     let shown = shown(&args.image)?;

@@ -5,12 +5,12 @@ use crabtalk_proto::{FileChange, RunChanges, UndoReport};
 /// One line about a run.
 pub(crate) fn headline(run: &RunChanges) -> String {
     let files = match run.files.len() {
-        0 => "no files that could be put back".to_owned(),
+        0 => "no files to revert".to_owned(),
         1 => "1 file".to_owned(),
         files => format!("{files} files"),
     };
     match run.undone {
-        true => format!("run {} was put back", run.run),
+        true => format!("run {} was reverted", run.run),
         false => format!("run {} changed {files}", run.run),
     }
 }
@@ -36,9 +36,9 @@ pub(crate) fn told(report: &UndoReport, dry_run: bool) -> Vec<String> {
     };
     let left = stayed(report);
     let first = match (report.done, dry_run, left) {
-        (true, _, 0) => format!("run {} is put back:", changes.run),
-        (true, _, _) => format!("run {} is put back in part:", changes.run),
-        (false, true, 0) => format!("run {} would be put back:", changes.run),
+        (true, _, 0) => format!("run {} reverted:", changes.run),
+        (true, _, _) => format!("run {} partly reverted:", changes.run),
+        (false, true, 0) => format!("run {} would be reverted:", changes.run),
         (false, ..) => format!(
             "run {} is not put back, since {left} of its {} files cannot be:",
             changes.run,

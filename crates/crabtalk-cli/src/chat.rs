@@ -13,7 +13,6 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::follow::{Answers, Ended, Follow, Interrupts, OnInterrupt};
 use crate::history::show_entry;
-use crate::switch::places;
 use crate::view::Style;
 use crabtalk_client::RunNews;
 use crabtalk_proto::stream_event::Event;
@@ -27,14 +26,13 @@ use mode::RunMode;
 const SHOWN_AT_START: u32 = 10;
 
 const HELP: &str = "In a chat:
-  /history   the last messages again
-  /switch    your conversations; /switch WORDS searches, /switch NUMBER switches to one
-  /mode      how much runs may do without asking; /mode NAME sets it
-  /kill      cancel what runs in this conversation
-  /help      this
+  /history   show the last messages
+  /mode      show the mode; /mode NAME sets it
+  /kill      cancel the run
+  /help      show this
   /quit      leave (also Ctrl-D)
-@path puts a file or an image in, @agent lets an agent answer once: where a person types.
-Ctrl-C cancels the answer. Other words that begin with / are the agent's skills.";
+On a terminal, @path attaches a file or an image, and @agent lets an agent answer once.
+Ctrl-C cancels the answer. Other /words are the agent's skills.";
 
 /// Meaning of an input line.
 #[derive(Debug, PartialEq, Eq)]
@@ -44,8 +42,6 @@ enum Line<'a> {
     Quit,
     Kill,
     History,
-    /// Switch to another conversation, or list them.
-    Switch(&'a str),
     /// Show the mode of the next runs, or set it.
     Mode(&'a str),
     /// A message, also to a skill.
@@ -60,7 +56,6 @@ fn meaning(line: &str) -> Line<'_> {
         "/kill" => Line::Kill,
         "/history" => Line::History,
         text => match text.split_once(char::is_whitespace).unwrap_or((text, "")) {
-            ("/switch", what) => Line::Switch(what.trim()),
             ("/mode", name) => Line::Mode(name.trim()),
             _ => Line::Say(text),
         },
@@ -89,7 +84,7 @@ async fn talk(context: &mut Context, input: &mut dyn Input, bell: bool) -> Resul
         };
         let typed = tokio::select! {
             biased;
-            typed = input.read(&name) => typed.map_err(|e| Error::io("read what was typed", &e))?,
+            typed = input.read(&name) => typed.map_err(|e| Error::io("read the input", &e))?,
             Some(()) = context.console.interrupts.next() => return Err(Error::Interrupted),
         };
         let line = match typed {
@@ -102,7 +97,6 @@ async fn talk(context: &mut Context, input: &mut dyn Input, bell: bool) -> Resul
             Line::Quit => return Ok(()),
             Line::Kill => kill(context).await,
             Line::History => show_history(context).await,
-            Line::Switch(what) => switch(context, what, bell).await,
             Line::Mode(name) => match mode.command(name) {
                 Ok(said) => Ok(context.console.screen.note(&format!("crabtalk: {said}"))?),
                 Err(why) => Err(Error::Usage(why)),
@@ -174,50 +168,6 @@ async fn kill(context: &mut Context) -> Result<(), Error> {
         .console
         .screen
         .note("crabtalk: the run was cancelled")?)
-}
-
-/// Lists conversations, or switches to one by number.
-async fn switch(context: &mut Context, what: &str, bell: bool) -> Result<(), Error> {
-    let client = context.client().await?;
-    let own = match context.sender() {
-        sender if sender.is_empty() => "user".to_owned(),
-        sender => sender,
-    };
-    let places = places(&client, &own).await?;
-    let conversations = places.iter().filter(|place| place.archive.is_none());
-    let Ok(number) = what.parse::<usize>() else {
-        let mut shown = 0;
-        for (at, place) in (1..).zip(conversations) {
-            if place.fits(what) {
-                let now = jiff::Timestamp::now();
-                let said = format!(
-                    "{at:3}  {}, {}: {}",
-                    place.name(),
-                    place.age(now),
-                    place.about()
-                );
-                context.console.screen.note(&said)?;
-                shown += 1;
-            }
-        }
-        let said = match shown {
-            0 => "no matching conversation",
-            _ => "/switch NUMBER switches to one",
-        };
-        return Ok(context.console.screen.note(said)?);
-    };
-    let chosen = number
-        .checked_sub(1)
-        .and_then(|at| conversations.clone().nth(at));
-    let Some(place) = chosen else {
-        return Err(Error::Usage(format!(
-            "there is no conversation {number}; /switch lists them"
-        )));
-    };
-    let said = format!("crabtalk: switched to {}", place.name());
-    context.turn_to(place);
-    context.console.screen.note(&said)?;
-    begin(context, bell).await
 }
 
 async fn say(

@@ -49,7 +49,7 @@ fn utf8_folder(folder: &Path) -> Result<String, Error> {
     })?;
     path.into_os_string().into_string().map_err(|path| {
         Error::Usage(format!(
-            "the folder {} is not UTF-8, which the protocol wants",
+            "the folder {} is not UTF-8, as the protocol requires",
             path.display()
         ))
     })
@@ -97,7 +97,7 @@ pub(crate) async fn run(context: &mut Context, command: Command) -> Result<(), E
         Command::Attach(args) => ask::attach(context, args).await,
         Command::Daemon(command) => daemon::run(context, command).await,
         Command::Backup { .. } | Command::Restore { .. } => {
-            Err(Error::Usage("the program itself does this".to_owned()))
+            Err(Error::Usage("handled before commands start".to_owned()))
         }
         Command::Conversations(args) => match args.command {
             Some(command) => shelf::run(context, command).await,
@@ -166,7 +166,7 @@ pub(crate) async fn run(context: &mut Context, command: Command) -> Result<(), E
         Command::Completions(args) => shell::completions(context, &args),
         Command::Man(args) => shell::man(context, &args),
         // `dispatch::resolve` replaces external commands.
-        Command::External(_) => Err(Error::Usage("there is no such command".to_owned())),
+        Command::External(_) => Err(Error::Usage("unknown command".to_owned())),
     }
 }
 

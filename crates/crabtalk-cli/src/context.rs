@@ -8,7 +8,6 @@ use crate::error::Error;
 use crate::follow::{Answers, Console, Follow, OnInterrupt};
 use crate::json;
 use crate::project;
-use crate::switch::Place;
 use crate::system;
 use crate::table;
 use crate::text;
@@ -75,16 +74,6 @@ impl Context {
         self.speaker.clone()
     }
 
-    /// Switches to another conversation.
-    pub(crate) fn turn_to(&mut self, place: &Place) {
-        self.global.agent = Some(place.agent.clone());
-        let folder = PathBuf::from(&place.folder);
-        if place.sender != self.speaker && folder.is_dir() {
-            self.global.cwd = Some(folder);
-        }
-        self.speaker.clone_from(&place.sender);
-    }
-
     /// The sender that filters a list; empty unless one was given, since lists cover
     /// all projects.
     pub(crate) fn named_sender(&self) -> String {
@@ -143,7 +132,7 @@ impl Context {
         }
         cwd.into_os_string().into_string().map(Some).map_err(|cwd| {
             Error::Usage(format!(
-                "the folder {} is not UTF-8, which the protocol wants; name another with --cwd",
+                "the folder {} is not UTF-8, as the protocol requires; name another with --cwd",
                 cwd.display()
             ))
         })
@@ -219,7 +208,7 @@ impl Context {
             Ok(()) => Ok(self.client.endpoint().is_listening().await?),
             Err(error) => {
                 self.console.screen.problem(&format!(
-                    "crabtalk: the service cannot be started ({error:#}), and the daemon is \
+                    "crabtalk: cannot start the service ({error:#}); the daemon is \
                      started without it"
                 ))?;
                 Ok(false)

@@ -112,7 +112,8 @@ fn resolve(cli: Cli, argv: &[OsString]) -> Result<Cli, Error> {
     if is_name(&first)
         && let Some(program) = find_program(&first)
     {
-        return Err(exec(&program, &words[1..], &cli.global));
+        let before = &argv[1..argv.len() - words.len()];
+        return Err(exec(&program, before, &words[1..], &cli.global));
     }
     if OF_OURS.contains(&first.as_ref()) {
         return Err(Error::Usage(not_installed(&first)));
@@ -133,7 +134,7 @@ const OF_OURS: [&str; 1] = ["nexus"];
 /// How to install a missing program of ours.
 fn not_installed(name: &str) -> String {
     format!(
-        "`crabtalk {name}` is the program crabtalk-{name}, which lies neither beside crabtalk nor on \
+        "`crabtalk {name}` is the program crabtalk-{name}, found neither beside crabtalk nor on \
          PATH; in the sources, `cargo install --path crates/crabtalk-{name}` installs it"
     )
 }
@@ -168,57 +169,29 @@ fn unknown_command(word: &str, more: bool) -> Error {
         (false, _) => "",
     };
     let word = summary(word);
-    Error::Usage(format!("there is no command `{word}`{hint}{quotes}"))
+    Error::Usage(format!("unknown command `{word}`{hint}{quotes}"))
 }
 
 /// Replaces this process; returns only on failure.
-fn exec(program: &Path, args: &[OsString], global: &Global) -> Error {
-    let mut command = with_options(program, args, global);
+fn exec(program: &Path, before: &[OsString], behind: &[OsString], global: &Global) -> Error {
+    let mut command = std::process::Command::new(program);
+    command.args(without_home(before)).args(behind);
+    if let Some(home) = &global.home {
+        let home = std::path::absolute(home).unwrap_or_else(|_| home.clone());
+        command.env("CRABTALK_HOME", home);
+    }
     let error = system::become_program(&mut command);
     Error::io(format_args!("run {}", program.display()), &error)
 }
 
-/// The command of another program with the options before its name; the home is in its
-/// environment.
-fn with_options(program: &Path, args: &[OsString], global: &Global) -> std::process::Command {
-    let Global {
-        agent,
-        sender,
-        project,
-        model,
-        mode,
-        cwd,
-        json,
-        home,
-        connect,
-        no_start,
-    } = global;
-    let mut command = std::process::Command::new(program);
-    let texts = [
-        ("--agent", agent),
-        ("--as", sender),
-        ("--project", project),
-        ("--model", model),
-        ("--connect", connect),
-    ];
-    for (option, value) in texts {
-        command.args(value.iter().flat_map(|value| [option, value]));
-    }
-    if let Some(mode) = mode {
-        command.args(["--mode", mode.as_str()]);
-    }
-    if let Some(folder) = cwd {
-        command.arg("--cwd").arg(folder);
-    }
-    for (option, is_set) in [("--json", json), ("--no-start", no_start)] {
-        command.args(is_set.then_some(option));
-    }
-    command.args(args);
-    if let Some(home) = home {
-        let home = std::path::absolute(home).unwrap_or_else(|_| home.clone());
-        command.env("CRABTALK_HOME", home);
-    }
-    command
+/// Options without `--home`, which other programs read from the environment.
+fn without_home(options: &[OsString]) -> Vec<&OsString> {
+    let mut is_home = false;
+    let others = options.iter().filter(|word| {
+        let is_value = std::mem::replace(&mut is_home, *word == "--home");
+        !is_value && !is_home && !word.as_encoded_bytes().starts_with(b"--home=")
+    });
+    others.collect()
 }
 
 fn home(global: &Global) -> Result<Home, Error> {
@@ -234,7 +207,7 @@ fn run(cli: Cli, host: &Host) -> Result<ExitCode, Error> {
     let elsewhere = match &cli.global.connect {
         Some(connect) if is_of_here(cli.command.as_ref()) => {
             return Err(Error::Usage(format!(
-                "--connect {connect}: this command is about the machine that it runs on; run it there"
+                "--connect {connect}: this command works only on its own machine; run it there"
             )));
         }
         Some(connect) => Some(remotes::endpoint(&home, connect)?),
@@ -258,7 +231,6 @@ fn run(cli: Cli, host: &Host) -> Result<ExitCode, Error> {
         Screen::stdio().line(&said)?;
         return Ok(ExitCode::SUCCESS);
     }
-    system::open_files_suffice().map_err(Error::Failed)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -381,27 +353,27 @@ mod tests {
         for (words, want) in [
             (
                 &["histroy"][..],
-                "there is no command `histroy`; did you mean `history`?",
+                "unknown command `histroy`; did you mean `history`?",
             ),
             (
                 &["frobnicate"][..],
-                "there is no command `frobnicate`; see `crabtalk --help`",
+                "unknown command `frobnicate`; see `crabtalk --help`",
             ),
             (
                 &["histroy", "crab"][..],
-                "there is no command `histroy`; did you mean `history`? A question goes in quotes.",
+                "unknown command `histroy`; did you mean `history`? A question goes in quotes.",
             ),
             (
                 &["summarize", "this", "file"][..],
-                "there is no command `summarize`; see `crabtalk --help`; a question goes in quotes",
+                "unknown command `summarize`; see `crabtalk --help`; a question goes in quotes",
             ),
             (
                 &["two words", "and more"][..],
-                "there is no command `two words`; see `crabtalk --help`; a question goes in quotes",
+                "unknown command `two words`; see `crabtalk --help`; a question goes in quotes",
             ),
             (
                 &["frobnicate", "-n", "1"][..],
-                "there is no command `frobnicate`; see `crabtalk --help`; a question goes in quotes",
+                "unknown command `frobnicate`; see `crabtalk --help`; a question goes in quotes",
             ),
         ] {
             match resolved(words) {
@@ -415,38 +387,16 @@ mod tests {
     fn options_before_a_program_are_passed_to_it() {
         let words = [
             "--json",
-            "--agent",
-            "a",
-            "--as",
-            "s",
-            "--model=m",
-            "--mode=ask",
-            "--cwd",
-            "c",
-            "--connect",
-            "r",
             "--home",
             "/h",
+            "--agent",
+            "a",
+            "--home=x",
             "--no-start",
-            "nexus",
-            "status",
-            "--all",
         ];
-        let cli = Cli::try_parse_from(argv(&words)).unwrap();
-        let Some(Command::External(said)) = &cli.command else {
-            panic!("{cli:?}");
-        };
-        let command = with_options(Path::new("/crabtalk-nexus"), &said[1..], &cli.global);
-        let given: Vec<_> = command
-            .get_args()
-            .map(|word| word.to_string_lossy())
-            .collect();
-        assert_eq!(
-            given.join(" "),
-            "--agent a --as s --model m --connect r --mode ask --cwd c --json --no-start status --all"
-        );
-        let envs: Vec<_> = command.get_envs().collect();
-        assert_eq!(envs, [("CRABTALK_HOME".as_ref(), Some("/h".as_ref()))]);
+        let words = words.map(OsString::from);
+        let passed = without_home(&words);
+        assert_eq!(passed, ["--json", "--agent", "a", "--no-start"]);
     }
 
     #[test]

@@ -55,7 +55,7 @@ impl Written {
 /// Names the draft in an error.
 fn kept(draft: &Path, error: Error) -> Error {
     error.and(&format!(
-        "your text is kept in {}; mend it, and give it with --file",
+        "your text is kept in {}; fix it and pass it with --file",
         draft.display()
     ))
 }
@@ -89,7 +89,7 @@ fn editor() -> Result<String, Error> {
         .into_iter()
         .find_map(|name| std::env::var(name).ok().filter(|editor| !editor.is_empty()));
     known.ok_or_else(|| {
-        Error::Usage("no editor is known: set EDITOR, or give the text with --file".to_owned())
+        Error::Usage("no editor found: set EDITOR, or pass the text with --file".to_owned())
     })
 }
 

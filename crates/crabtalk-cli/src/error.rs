@@ -122,11 +122,11 @@ impl From<client::Error> for Error {
             client::Error::NotWelcome(status) => Self::NoDaemon(status.message),
             error @ (client::Error::Broken(_) | client::Error::Lost { .. }) => {
                 Self::Failed(format!(
-                    "{error}; a run in flight goes on, see `crabtalk daemon status` and `crabtalk attach`"
+                    "{error}; an active run continues; see `crabtalk daemon status` and `crabtalk attach`"
                 ))
             }
             error @ client::Error::RunGone { .. } => {
-                Self::Failed(format!("{error}; `crabtalk history` has what was said"))
+                Self::Failed(format!("{error}; `crabtalk history` shows the messages"))
             }
             client::Error::Refused(status) => Self::Refused {
                 code: status.code,

@@ -164,7 +164,7 @@ impl Follow {
                     given_up?;
                     following
                         .screen
-                        .problem("crabtalk: the run was told to end and has not yet")?;
+                        .problem("crabtalk: the run was cancelled but has not ended")?;
                     Some(Ended::Interrupted)
                 }
             };
@@ -206,7 +206,7 @@ impl Following<'_> {
                 .screen
                 .note(&format!("crabtalk: {why}; reconnecting"))?,
             RunNews::Back => {
-                self.screen.note("crabtalk: Reconnected")?;
+                self.screen.note("crabtalk: reconnected")?;
                 // The question may have scrolled away.
                 self.show_prompt();
             }
@@ -247,7 +247,7 @@ impl Following<'_> {
                     self.view.event(self.screen, &event)?;
                 }
                 self.screen.problem(&format!(
-                    "crabtalk: the run waits for {} to approve a tool call, for {} at most; it goes \
+                    "crabtalk: the run waits for {} to approve a tool call, for {} at most; it continues \
                      on without this command, and `crabtalk attach` follows it",
                     waiting.whom,
                     duration(waiting.timeout_secs)
@@ -279,7 +279,7 @@ impl Following<'_> {
         if self.speaker.is_none() {
             // The active run may belong to another message.
             self.screen.note(
-                "crabtalk: the question stays in the queue; `crabtalk kill` cancels it once it runs",
+                "crabtalk: the question stays queued; `crabtalk kill` cancels it once it runs",
             )?;
             return Ok(Some(Ended::Interrupted));
         }
@@ -290,7 +290,7 @@ impl Following<'_> {
         self.show_held()?;
         self.screen.end_line()?;
         self.screen
-            .note("crabtalk: cancelling the run; Ctrl-C again does not wait for it")?;
+            .note("crabtalk: cancelling the run; Ctrl-C again leaves at once")?;
         let kill = KillMsg {
             agent: self.how.agent.clone(),
             sender: self.how.sender.clone(),

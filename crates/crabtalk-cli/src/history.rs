@@ -42,7 +42,7 @@ pub(crate) fn show_entry(screen: &mut Screen, entry: &HistoryEntry) -> io::Resul
 
 fn show_message(screen: &mut Screen, entry: &HistoryEntry) -> io::Result<()> {
     if entry.compact && entry.content.is_empty() {
-        return screen.line("--- older messages were put away");
+        return screen.line("--- older messages are archived");
     }
     if entry.compact {
         return screen.line(&format!("--- older messages: {}", summary(&entry.content)));

@@ -2,19 +2,19 @@
 //!
 //! ```text
 //! args      the command line
-//! dispatch  from the command line to a command; external commands; questions
-//! programs  crabtalk-NAME beside this program and on PATH
-//! project   who a person is in the folder where they stand
-//! context   what every command has at hand: home, options, person, daemon
+//! dispatch  runs a command, an external program or a question
+//! programs  external programs: crabtalk-NAME beside this program and on PATH
+//! project   the sender of a folder
+//! context   home, options, sender and daemon of a command
 //! commands  one module per command that asks once and prints
 //! ask chat  the commands that follow a run
-//! follow    a run's events as they come, questions answered meanwhile
-//! prompt    a question or approval as people see and answer it
-//! view      a run's events on the screen; history the messages of before
-//! shown     images that a person shows with a message
-//! editor    text that a person writes in an editor, or gives as a file
-//! screen    standard output and error; terminal the controlling terminal
-//! system    what one kind of system has of its own
+//! follow    the events and questions of a run
+//! prompt    prompts for questions and approvals
+//! view      prints events of a run; history prints messages
+//! shown     images attached to a message
+//! editor    text from an editor or a file
+//! screen    standard output and error; terminal: the controlling terminal
+//! system    system calls
 //! ```
 //!
 //! Invariants: text of models and tools reaches a terminal without control characters;

@@ -28,7 +28,7 @@ const MAX_LINK_BYTES: u64 = 4096;
 const MAX_NAME: usize = 100;
 
 const HEAD: &str = "# Which folder a project's name belongs to. The command line writes this; a
-# person may change names and remove entries.
+# user may change names and remove entries.
 ";
 
 /// An entry of the list.
@@ -103,7 +103,7 @@ impl Projects {
 
 fn broken(file: &Path, why: &dyn std::fmt::Display) -> Error {
     Error::Failed(format!(
-        "{}: {why}: mend or remove it; --project NAME and --project '' do without it",
+        "{}: {why}: fix or remove it; --project NAME and --project '' work without it",
         file.display()
     ))
 }

@@ -77,7 +77,7 @@ impl Prompt {
         }
         match self.ask.questions.get(self.answers.len()) {
             Some(question) => question_text(question, agent),
-            None => "The agent waits for a word from you.\n".to_owned(),
+            None => "The agent waits for your answer.\n".to_owned(),
         }
     }
 
@@ -89,9 +89,9 @@ impl Prompt {
         match self.unseen.len() {
             0 => {
                 let offered = offered(&self.ask).into_iter().map(Answer::short);
-                format!("Allow? {} > ", offered.collect::<Vec<_>>().join(", "))
+                format!("Allow this? {} > ", offered.collect::<Vec<_>>().join(", "))
             }
-            pages => format!("Enter shows more ({pages} to come), n denies > "),
+            pages => format!("Enter shows more ({pages} pages left), n denies > "),
         }
     }
 
@@ -133,7 +133,7 @@ impl Prompt {
                 keys(&offered)
             )),
             None if line.trim().is_empty() => Step::Next,
-            Some(_) | None => Step::Show("There is more to see. ".to_owned() + &self.line()),
+            Some(_) | None => Step::Show("More follows. ".to_owned() + &self.line()),
         }
     }
 
@@ -265,9 +265,9 @@ mod tests {
     #[test]
     fn approval_shows_the_whole_call() {
         let head = "crab wants to use bash (2 lines):\n    cargo test\n    rm -rf x\n  in /w\n";
-        let why = "  why it is asked: allowed by no rule\n";
+        let why = "  reason: allowed by no rule\n";
         let rule = "  Always: allow this exact command in this folder\n";
-        let line = "Allow? [y]es once, [a]lways, [n]o (or n: reason) > ";
+        let line = "Allow this? [y]es once, [a]lways, [n]o (or n: reason) > ";
         assert_eq!(
             shown(approval_ask(), None),
             [head, why, rule, line].concat()
@@ -284,8 +284,8 @@ mod tests {
         assert_eq!(
             shown(edit, None),
             "crab wants to use edit:\n    /w/f\n  in /w\n  the change (2 lines):\n    \
-             -a<U+202E>\n    +b\n  why it is asked: allowed by no rule\n\
-             Allow? [y]es once, [n]o (or n: reason) > "
+             -a<U+202E>\n    +b\n  reason: allowed by no rule\n\
+             Allow this? [y]es once, [n]o (or n: reason) > "
         );
     }
 
@@ -331,7 +331,7 @@ mod tests {
         );
         assert_eq!(
             prompt.line(),
-            "Allow? [y]es once, this [c]onversation, [n]o (or n: reason) > "
+            "Allow this? [y]es once, this [c]onversation, [n]o (or n: reason) > "
         );
         for typed in ["a", "2", "p", "Allow prefix"] {
             assert!(matches!(prompt.take(Some(typed)), Step::Show(_)), "{typed}");

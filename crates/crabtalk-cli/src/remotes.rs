@@ -52,7 +52,7 @@ impl Remotes {
     pub(crate) fn save(&self, home: &Home) -> Result<(), Error> {
         let home = home.create()?;
         let text = toml::to_string(self)
-            .map_err(|error| Error::Failed(format!("the remotes cannot be written: {error}")))?;
+            .map_err(|error| Error::Failed(format!("cannot write the remotes: {error}")))?;
         Ok(write_atomic(&file(&home), &text)?)
     }
 }
@@ -85,7 +85,7 @@ pub(crate) fn endpoint(home: &Home, connect: &str) -> Result<Endpoint, Error> {
     if is_name(connect) && !connect.contains('.') {
         let names: Vec<&str> = remotes.remote.keys().map(String::as_str).collect();
         return Err(Error::Usage(format!(
-            "there is no remote {connect:?}; there are: {}. Add one with `crabtalk remote add {connect} \
+            "unknown remote {connect:?}; there are: {}. Add one with `crabtalk remote add {connect} \
              tcp://HOST:PORT`",
             match names.as_slice() {
                 [] => "none".to_owned(),
@@ -160,7 +160,7 @@ mod tests {
         let error = endpoint(&home, "tcp://10.0.0.1").unwrap_err().to_string();
         assert!(error.contains("remote add"), "{error}");
         let error = endpoint(&home, "nope").unwrap_err().to_string();
-        assert!(error.starts_with("there is no remote \"nope\"; there are: none."));
+        assert!(error.starts_with("unknown remote \"nope\"; there are: none."));
         assert!(endpoint(&home, "tcp://127.0.0.1#short").is_err());
     }
 

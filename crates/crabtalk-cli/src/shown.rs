@@ -39,17 +39,19 @@ impl Shown {
     /// Attaches an image; returns a note or an error.
     pub(crate) fn add(&mut self, path: &Path) -> Result<String, String> {
         if self.images.len() == MAX_IMAGES {
-            return Err(format!("a message shows {MAX_IMAGES} images at most"));
+            return Err(format!("a message can have {MAX_IMAGES} images"));
         }
         let data = crabtalk_files::read(path, MAX_IMAGE)
-            .map_err(|error| format!("{error}; an image may have {} KB", MAX_IMAGE / 1024))?;
+            .map_err(|error| format!("{error}; the maximum is {} KB", MAX_IMAGE / 1024))?;
         let Some(media_type) = media_type(&data) else {
             return Err("not a PNG, JPEG, GIF or WebP image".to_owned());
         };
         let bytes: usize = self.images.iter().map(|image| image.data.len()).sum();
         if bytes + data.len() > MAX_IMAGES_BYTES {
             let most = MAX_IMAGES_BYTES / 1024;
-            return Err(format!("all images of a message have {most} KB at most"));
+            return Err(format!(
+                "all images of a message together can have {most} KB"
+            ));
         }
         let image = Image {
             media_type: media_type.to_owned(),

@@ -7,7 +7,6 @@ pub(crate) use process::{become_program, is_alive, is_program, leave_session, su
 pub(crate) use terminal::ControllingTerminal;
 
 use rustix::fs::{FileType, FlockOperation, StatVfsMountFlags, flock};
-use rustix::process::{Resource, getrlimit};
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::AsFd;
@@ -24,20 +23,6 @@ pub(crate) struct Room {
 
 /// Variable with the user's home.
 pub(crate) const USER_HOME: &str = "HOME";
-
-/// Minimum limit of open files.
-const OPEN_FILES: u64 = 24;
-
-/// Fails if the limit of open files is too low.
-pub(crate) fn open_files_suffice() -> Result<(), String> {
-    match getrlimit(Resource::Nofile).current {
-        Some(most) if most < OPEN_FILES => Err(format!(
-            "a command needs {OPEN_FILES} open files at once, and may have {most} here: raise the \
-             limit with `ulimit -n 1024`"
-        )),
-        _ => Ok(()),
-    }
-}
 
 /// Whether standard input is a pipe or a file.
 pub(crate) fn is_piped(input: &impl AsFd) -> bool {

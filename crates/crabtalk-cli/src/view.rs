@@ -78,7 +78,7 @@ impl View {
             }
             Event::Start(e) => {
                 if std::mem::take(&mut self.waited) {
-                    screen.note("crabtalk: it is its turn")?;
+                    screen.note("crabtalk: running now")?;
                 }
                 if !e.notice.is_empty() {
                     screen.note(&format!("crabtalk: {}", e.notice))?;
@@ -100,12 +100,12 @@ impl View {
                 screen.note(&format!("{}: {}", origin(&e.origin), summary(&e.content)))
             }
             Event::Compacted(e) if e.failed.is_empty() => screen.note(&format!(
-                "made room: {} tokens became {} (archive: {})",
+                "compacted {} tokens to {} (archive: {})",
                 e.tokens_before, e.tokens_after, e.title
             )),
-            Event::Compacted(e) => screen.note(&format!("could not make room: {}", e.failed)),
+            Event::Compacted(e) => screen.note(&format!("cannot compact: {}", e.failed)),
             Event::Interrupted(e) => {
-                screen.note(&format!("run {} was cut off earlier: {}", e.run, e.reason))
+                screen.note(&format!("run {} was interrupted: {}", e.run, e.reason))
             }
             Event::Waiting(e) => screen.note(&format!(
                 "crabtalk: the run waits for {} to approve a tool call, for {} at most",
@@ -209,11 +209,11 @@ pub(crate) fn queued(event: &QueuedEvent) -> String {
     let kind = event.origin.split([':', '#']).next();
     let first = match (event.guest.as_str(), kind.unwrap_or_default()) {
         ("", "compaction") => "a compaction".to_owned(),
-        ("", "cron") => "a run of cron".to_owned(),
-        ("", "event") => "a run that an event began".to_owned(),
+        ("", "cron") => "a cron run".to_owned(),
+        ("", "event") => "an event's run".to_owned(),
         ("", "delegate") => "a delegated run".to_owned(),
         ("", _) => "another run".to_owned(),
-        (guest, _) => format!("a turn of the guest {}", summary(guest)),
+        (guest, _) => format!("the guest {}", summary(guest)),
     };
     match event.ahead {
         0 | 1 => format!("behind {first}"),

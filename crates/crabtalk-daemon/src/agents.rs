@@ -113,7 +113,7 @@ fn taken(folder: &Path, name: &str) -> Result<Option<String>, Error> {
 }
 
 fn unknown(name: &str) -> Error {
-    Error::NotFound(format!("there is no agent file {name}.md"))
+    Error::NotFound(format!("agent file {name}.md does not exist"))
 }
 
 async fn blocking<T: Send + 'static>(

@@ -115,7 +115,7 @@ impl Bus {
         prompt: String,
     ) -> Result<Subscription, Error> {
         self.0
-            .change(move |inner, state| {
+            .with(move |inner, state| {
                 let wanted = Subscription::new(u64::MAX, &source, &agent, once, LOCAL_MAKER);
                 let wanted = wanted.map_err(|e| Error::Invalid(e.to_string()))?;
                 let wanted = Subscription { prompt, ..wanted };
@@ -142,7 +142,7 @@ impl Bus {
     /// Removes a subscription. Its runs continue.
     pub(crate) async fn unsubscribe(&self, id: u64) -> Result<(), Error> {
         self.0
-            .change(move |inner, state| {
+            .with(move |inner, state| {
                 let mut file = state.edit(inner)?;
                 if !file.remove(id) {
                     let message = format!("subscription {id} does not exist; list them");

@@ -70,12 +70,12 @@ impl Cron {
         }))
     }
 
-    /// As [`TableFile::change`], and computes the next due time again.
+    /// As [`TableFile::with`], and computes the next due time again.
     async fn change<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Inner, &mut State) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        let done = self.0.change(work).await;
+        let done = self.0.with(work).await;
         self.0.wake.notify_one();
         done
     }

@@ -35,9 +35,6 @@ pub(crate) enum Error {
     /// The daemon or its disk failed.
     #[error("{0}")]
     Failed(String),
-    /// A server on another machine failed.
-    #[error("{0}")]
-    Upstream(String),
     /// The daemon cannot serve the client now.
     #[error("{0}")]
     Unavailable(String),

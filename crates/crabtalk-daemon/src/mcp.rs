@@ -153,7 +153,7 @@ impl Mcps {
         self.servers.first_look(in_reach).await;
     }
 
-    /// Publishes news to watchers, as long as it is polled.
+    /// Publishes news to watchers. Never resolves.
     async fn tell(&self, runtime: &crabtalk_runtime::Runtime) {
         loop {
             runtime.tell_of_component(self.news.next().await);

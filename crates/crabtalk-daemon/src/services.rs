@@ -125,7 +125,7 @@ impl Service {
         self
     }
 
-    /// Marks a service that ends by itself after its token is cancelled.
+    /// Marks a service that ends after its token is cancelled, instead of being dropped.
     pub(crate) fn draining(mut self) -> Self {
         self.on_stop = OnStop::Drain;
         self

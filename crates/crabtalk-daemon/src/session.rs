@@ -1,10 +1,8 @@
-//! One connection: wire messages in, wire messages out.
+//! One connection: translates wire messages into calls and back.
 //!
-//! Invariants: a name from a client is checked before anything is looked up
-//! under it; no path from a client reaches the file system unchecked; events
-//! that older clients do not know go only to those that showed they do.
+//! Invariants: names and paths of a client are checked before any use.
 
-/// Requests of any of these kinds, as a pattern: the lists that leave none out are long.
+/// A pattern for requests of several kinds.
 macro_rules! any {
     ($($kind:ident)*) => { $(crabtalk_proto::client_message::Msg::$kind(_))|* };
 }
@@ -55,12 +53,11 @@ pub(crate) struct Session {
     node: Arc<Node>,
     shutdown: CancellationToken,
     who: Who,
-    /// The client is a component without tools.
+    /// Set for a component without tools.
     present: OnceLock<Present>,
 }
 
-/// How many of a list are answered: as many as the client wants, the usual number if it
-/// does not say, and never more than `most`.
+/// The limit of a list: the client's, `usual` by default, and `most` at most.
 fn as_many(wanted: u32, usual: usize, most: usize) -> usize {
     match wanted as usize {
         0 => usual,
@@ -68,7 +65,7 @@ fn as_many(wanted: u32, usual: usize, most: usize) -> usize {
     }
 }
 
-/// A name that narrows a list; one that is absent or empty means any (wire.md).
+/// A filter of a list; an absent or empty name means any (wire.md).
 fn narrowed(name: &Option<String>) -> Option<&str> {
     name.as_deref().filter(|name| !name.is_empty())
 }
@@ -83,7 +80,7 @@ impl Session {
         }
     }
 
-    /// Where what the client starts comes from, if it names this sender.
+    /// The origin of runs that the client starts as a sender.
     fn origin(&self, sender: &str) -> Origin {
         Origin::Client {
             principal: self.principal(sender),
@@ -94,7 +91,7 @@ impl Session {
         self.node.config()
     }
 
-    /// The conversation that a message means (CONV-8).
+    /// The conversation of a message (CONV-8).
     fn key(&self, agent: &str, sender: &str) -> Result<ConversationKey, Error> {
         let catalog = self.node.runtime.catalog();
         let agent = if agent.is_empty() {

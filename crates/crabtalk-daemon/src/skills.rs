@@ -274,7 +274,7 @@ impl Skills {
 
 /// The message about an unknown skill.
 pub(crate) fn none_here(name: &str) -> String {
-    format!("there is no skill {name:?} here")
+    format!("unknown skill {name:?}")
 }
 
 /// Escapes a message that imitates the block of a slash command.

@@ -32,14 +32,6 @@ pub(crate) trait TableFile: Sized + Send + Sync + 'static {
         });
         async { done.await? }
     }
-
-    /// As [`TableFile::with`], for what writes the file.
-    fn change<T: Send + 'static>(
-        self: &Arc<Self>,
-        work: impl FnOnce(&Self, &mut Self::State) -> Result<T, Error> + Send + 'static,
-    ) -> impl Future<Output = Result<T, Error>> + Send {
-        self.with(work)
-    }
 }
 
 /// Waits for an operation on records. Blocks.

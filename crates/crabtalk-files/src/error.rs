@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind};
 
-/// Why a file was not read. Nobody is named: the caller knows the path.
+/// Why a file was not read. It does not name the path, which the caller knows.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Something else lies in its place.

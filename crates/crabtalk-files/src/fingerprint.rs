@@ -16,20 +16,20 @@ const SETTLED: Duration = Duration::from_millis(100);
 /// thread that others wait for.
 const MAX_TRACES: usize = 256;
 
-/// What something was made from.
+/// A source of cached data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trace {
     /// A file's content or a folder's list; it need not be there.
     Content(PathBuf),
-    /// Which file or folder a path leads to, whatever is in it.
+    /// The file or folder that a path leads to, not its content.
     Place(PathBuf),
 }
 
-/// What files were.
+/// The stamps of some files.
 #[derive(Debug)]
 pub struct Fingerprint(Vec<(Trace, Option<Stamp>)>);
 
-/// What changes when a file does. The time of the last change of state is in
+/// The stamp of a file. The time of the last change of state is in
 /// it, since tools set that of modification back as they like.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Stamp {
@@ -72,7 +72,7 @@ impl Fingerprint {
         Some(Self(stamps))
     }
 
-    /// Whether everything still is as it was.
+    /// Whether nothing has changed.
     pub fn holds(&self) -> bool {
         self.0.iter().all(|(trace, stamp)| {
             let now = fs::metadata(trace.path()).ok();
@@ -104,7 +104,7 @@ impl Trace {
 mod tests {
     use super::*;
 
-    /// A moment at which whatever exists by now has settled.
+    /// A moment at which all present files have settled.
     fn later() -> SystemTime {
         SystemTime::now() + 2 * SETTLED
     }

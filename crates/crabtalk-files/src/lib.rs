@@ -6,14 +6,13 @@
 //! fingerprint  whether files are as they were when something was made of them
 //! way          a path, followed link by link
 //! tables       lists of numbered tables in TOML, edited with comments kept
-//! yaml         what stands at the head of files, with positions
+//! yaml         the frontmatter of files, with positions
 //! zone         the time zone of this machine
-//! system       what one kind of system has of its own
+//! system       calls of the operating system
 //! ```
 //!
-//! Invariants: whatever lies where a file should be, a pipe, a device, a
-//! folder, opening it waits for nobody and reading it ends; of what a person or
-//! a program put there no more than the caller's limit reaches memory.
+//! Invariants: opening does not wait and reading ends, also for a pipe, a device
+//! or a folder in place of a file; no more than the caller's limit reaches memory.
 //!
 //! Absent: what a file means but for where its frontmatter ends, and anything asynchronous. A disk that does not
 //! answer holds the thread that asks it: call from one that may wait. Only

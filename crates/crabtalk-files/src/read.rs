@@ -1,4 +1,4 @@
-//! Reads regular files of a bounded size, waiting for nobody.
+//! Reads regular files of a bounded size, without waiting for other processes.
 //!
 //! Invariant: the kind is judged on what was opened, never on what a name led
 //! to a moment before; so a swap in between gains nothing.
@@ -56,7 +56,7 @@ pub fn read_open(file: &File, limit: u64) -> Result<Vec<u8>, Error> {
     if size > limit {
         return Err(Error::TooLarge(limit));
     }
-    // The size is a hint: a file may grow meanwhile, and some have none.
+    // The size is a hint: a file may grow while it is read, and some have none.
     let mut bytes = Vec::with_capacity(size as usize);
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
@@ -74,7 +74,7 @@ pub fn read_text(path: &Path, limit: u64) -> Result<String, Error> {
 }
 
 /// Makes nothing of a file that is not there. A link that leads nowhere is an
-/// error all the same: somebody meant a file to be there.
+/// error, since a file was meant to be there.
 pub fn if_there<T>(read: Result<T, Error>) -> Result<Option<T>, Error> {
     match read {
         Ok(read) => Ok(Some(read)),

@@ -1,7 +1,7 @@
 //! Replaces files so that a crash leaves the old or the new, whole.
 //!
 //! Invariant: an unfinished file lies beside the one it is for, under a name
-//! that tells what it is, so that whoever comes after a crash may remove it.
+//! that identifies it, so that it can be removed after a crash.
 
 use crate::system;
 use std::ffi::OsStr;
@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// What unfinished files are called. Whoever lists a folder passes over them.
+/// The names of unfinished files, which are left out of lists.
 const PREFIX: &str = ".crabtalk-";
 const SUFFIX: &str = ".tmp";
 
@@ -19,7 +19,7 @@ const SUFFIX: &str = ".tmp";
 pub enum Existing {
     /// It may.
     Replace,
-    /// It may not: the new file takes nobody's place.
+    /// It may not.
     Refuse,
 }
 
@@ -40,7 +40,7 @@ pub fn write(path: &Path, bytes: &[u8], existing: Existing) -> io::Result<()> {
 /// Dropping what is returned removes it.
 ///
 /// # Errors
-/// What the system refused, for instance room; nothing at `path` has changed.
+/// The system's error, for instance a full disk; nothing at `path` has changed.
 pub fn stage(path: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
     let folder = folder_of(path)?;
     create_folder(folder)?;
@@ -51,7 +51,7 @@ pub fn stage(path: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
 }
 
 /// Creates a folder and those above it, for their owner alone: what lies in the
-/// home is nobody else's, whoever may enter the home (OPS-5). Something else in the place of one of
+/// home is private, even if others may enter it (OPS-5). Something else in the place of one of
 /// them is told apart from a file that is there already.
 pub fn create_folder(folder: &Path) -> io::Result<()> {
     let in_place = |error: &io::Error| error.kind() == io::ErrorKind::AlreadyExists;
@@ -64,24 +64,24 @@ pub fn create_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes an empty file in a folder, to be given its name by [`commit`]. What a crash
-/// leaves of it is known by [`is_left_over`].
+/// Makes an empty file in a folder, to be given its name by [`commit`]. After
+/// a crash [`is_left_over`] recognises it.
 ///
 /// # Errors
-/// What the system refused.
+/// The system's error.
 pub fn unfinished(folder: &Path) -> io::Result<NamedTempFile> {
     tempfile::Builder::new()
         .prefix(PREFIX)
         .suffix(SUFFIX)
         // The library would put the name into the error, which means nothing to
-        // whoever wanted to write another file.
+        // the caller, who wanted to write another file.
         .make_in(folder, system::create_new)
 }
 
 /// Gives a staged file its name and syncs the folder: the other half of [`write()`].
 ///
 /// # Errors
-/// What the system refused; with [`Existing::Refuse`] that there is a file already.
+/// The system's error; with [`Existing::Refuse`] that there is a file already.
 pub fn commit(staged: NamedTempFile, path: &Path, existing: Existing) -> io::Result<()> {
     match existing {
         Existing::Replace => staged.persist(path),
@@ -94,7 +94,7 @@ pub fn commit(staged: NamedTempFile, path: &Path, existing: Existing) -> io::Res
 /// Deletes a file and syncs its folder, so that a power cut does not bring it back.
 ///
 /// # Errors
-/// What the system refused, also that there is none.
+/// The system's error, also that there is no file.
 pub fn remove(path: &Path) -> io::Result<()> {
     fs::remove_file(path)?;
     sync_folder(path)
@@ -106,12 +106,12 @@ pub fn is_left_over(name: &OsStr) -> bool {
         .is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX))
 }
 
-/// Removes what crashes left in a folder. For one that nobody writes to
-/// meanwhile.
+/// Removes the unfinished files in a folder, which must not be written to at the
+/// same time.
 pub fn sweep(folder: &Path) {
     for item in fs::read_dir(folder).into_iter().flatten().flatten() {
         if is_left_over(&item.file_name()) {
-            // What cannot be removed is passed over by whoever lists the folder.
+            // Lists leave it out if it cannot be removed.
             let _ = fs::remove_file(item.path());
         }
     }

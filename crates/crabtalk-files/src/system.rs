@@ -14,24 +14,24 @@ const UNWAITING: OFlags = OFlags::RDONLY
     .union(OFlags::NOCTTY)
     .union(OFlags::CLOEXEC);
 
-/// Opens whatever lies there for reading, waiting for nobody.
+/// Opens an object for reading, without waiting for other processes.
 pub(crate) fn open(path: &Path) -> Result<File, Error> {
     match rustix::fs::open(path, UNWAITING, Mode::empty()) {
         Ok(file) => Ok(File::from(file)),
-        // What a socket answers.
+        // The error of a socket.
         Err(rustix::io::Errno::NXIO) => Err(Error::Kind("a socket")),
         Err(rustix::io::Errno::NOENT) if path.is_symlink() => Err(Error::LeadsNowhere),
         Err(error) => Err(Error::Io(error.into())),
     }
 }
 
-/// Opens whatever lies there for writing at its end, and makes a file for its
+/// Opens an object for writing at its end, and makes a file for its
 /// owner alone (0600) where nothing does.
 pub(crate) fn open_to_append(path: &Path) -> Result<File, Error> {
     let options = UNWAITING | OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
     match rustix::fs::open(path, options, Mode::RUSR | Mode::WUSR) {
         Ok(file) => Ok(File::from(file)),
-        // What a pipe without a reader answers, and a socket.
+        // The error of a pipe without a reader, and of a socket.
         Err(rustix::io::Errno::NXIO) => Err(Error::Kind("a pipe or a socket")),
         Err(rustix::io::Errno::ISDIR) => Err(Error::Kind("a folder")),
         Err(error) => Err(Error::Io(error.into())),
@@ -45,7 +45,7 @@ pub(crate) fn create_new(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// What is open, if it is no regular file.
+/// The kind of an open object, unless it is a regular file.
 pub(crate) fn other_kind(file: &File) -> io::Result<Option<&'static str>> {
     let stat = rustix::fs::fstat(file)?;
     Ok(match FileType::from_raw_mode(stat.st_mode) {
@@ -68,12 +68,12 @@ pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Which file it is.
+/// The identity of a file.
 pub(crate) fn place(metadata: &Metadata) -> [u64; 2] {
     [metadata.dev(), metadata.ino()]
 }
 
-/// What changes when its content does.
+/// Values that change with the content.
 pub(crate) fn content(metadata: &Metadata) -> [i64; 5] {
     [
         metadata.size() as i64,

@@ -13,12 +13,12 @@ use toml_edit::{ArrayOfTables, Document, DocumentMut, Item, Table};
 /// Why a file was not read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum TablesError {
-    /// The file is no text of a fitting size, or has its tables in another form: mend it by hand.
+    /// The file is too large, not text, or has its tables in another form: correct it by hand.
     #[error("{}: {why}", path.display())]
     Unreadable {
         /// Which file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         why: String,
     },
     /// One line is wrong, and half a file counts as none: mend that line.
@@ -28,10 +28,10 @@ pub enum TablesError {
         path: PathBuf,
         /// From 1.
         line: usize,
-        /// What is wrong there.
+        /// The problem.
         why: String,
     },
-    /// Somebody edited it by hand meanwhile, and that edit is not overwritten.
+    /// It was edited by hand at the same time, and that edit is not overwritten.
     #[error("{} was edited since it was read: reload, and do it again", .0.display())]
     Conflict(PathBuf),
     /// Nothing was changed, mostly for want of room or rights.
@@ -39,7 +39,7 @@ pub enum TablesError {
     Write {
         /// Which file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
 }
@@ -49,18 +49,18 @@ pub enum TablesError {
 pub struct Kind {
     /// The key of its tables.
     pub key: &'static str,
-    /// What the file begins with when the daemon makes it.
+    /// The beginning of a new file.
     pub head: &'static str,
     /// Bytes of the largest file that is read.
     pub limit: u64,
 }
 
-/// A file as it was read.
+/// The content of a file.
 #[derive(Debug)]
 pub struct Tables {
-    /// The text; `None` if there is no file.
+    /// The text; `None` without a file.
     pub text: Option<String>,
-    /// What the text says.
+    /// The parsed text.
     pub document: Document<String>,
     /// Where its lines end.
     ends: Vec<usize>,
@@ -88,7 +88,7 @@ impl Kind {
     /// Reads the whole file. One that does not exist is empty.
     ///
     /// # Errors
-    /// A file that is no TOML, or no text at all.
+    /// The file is not TOML or not text.
     pub fn read(self, path: &Path) -> Result<Tables, TablesError> {
         let text = self.text(path)?;
         let document = parse(path, text.as_deref().unwrap_or_default())?;
@@ -131,7 +131,7 @@ impl TablesEdit {
     /// Adds a table behind the others.
     ///
     /// # Errors
-    /// Tables that are written otherwise than as `[[key]]`.
+    /// The tables are not written as `[[key]]`.
     pub fn add(&mut self, mut table: Table) -> Result<(), TablesError> {
         let key = self.kind.key;
         let item = self.document.entry(key);
@@ -154,8 +154,8 @@ impl TablesEdit {
     }
 
     /// Removes every table of a number with the comment right above it; whether
-    /// there was one. What is written further above is about the file or about
-    /// other tables, and stays, as does all that the file begins with.
+    /// there was one. Comments further above are about the file or other tables,
+    /// and stay, as does the beginning of the file.
     pub fn remove(&mut self, id: u64) -> bool {
         let Some(tables) = self.tables() else {
             return false;
@@ -181,7 +181,7 @@ impl TablesEdit {
         removed
     }
 
-    /// What a file without tables says stays at its beginning.
+    /// The text of a file without tables stays at its beginning.
     fn trailing_above(&mut self) {
         let text = self.document.trailing().as_str().unwrap_or_default();
         if text.trim().is_empty() {
@@ -213,11 +213,11 @@ impl TablesEdit {
             .as_array_of_tables_mut()
     }
 
-    /// Replaces the file, if it is as it was when it was opened; answers what
-    /// it says now.
+    /// Replaces the file, if it has not changed since it was opened; returns its
+    /// new text.
     ///
     /// # Errors
-    /// [`TablesError::Conflict`] if somebody was faster.
+    /// [`TablesError::Conflict`] if the file was changed.
     pub fn save(self) -> Result<String, TablesError> {
         let now = self.document.to_string();
         if self.kind.text(&self.path)? != self.before {
@@ -245,14 +245,14 @@ fn parse(path: &Path, text: &str) -> Result<Document<String>, TablesError> {
     })
 }
 
-/// What stands above a table.
+/// The text above a table.
 fn prefix_of(table: &Table) -> String {
     let prefix = table.decor().prefix().and_then(|prefix| prefix.as_str());
-    // What the daemon adds is separated by a blank line, as `toml_edit` does.
+    // The daemon separates new tables by a blank line, as `toml_edit` does.
     prefix.unwrap_or("\n").to_owned()
 }
 
-/// The part of what stands above a table that is not about it: everything, if
+/// The part of the text above a table that is not about it: everything, if
 /// the file begins so, else what a blank line separates from it.
 fn apart(prefix: &str, is_first: bool) -> &str {
     if is_first {
@@ -279,7 +279,7 @@ mod tests {
         limit: 4096,
     };
 
-    /// What a file says once it was changed.
+    /// The text of a file after a change.
     fn changed(before: Option<&str>, change: impl FnOnce(&mut TablesEdit)) -> String {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("f.toml");
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_removed_takes_no_other_comment_along() {
+    fn removal_keeps_comments_of_other_tables() {
         let text = "# The head.\n[[one]]\nid = 1\n\n# Of both.\n\n# Of the second.\n[[one]]\nid = 2\n\n\
              # Of the third.\n[[one]]\nid = 3\n# The end.\n";
         let without = |id| {
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn the_head_stays_where_it_is_when_the_last_goes_and_another_comes() {
+    fn head_stays_when_tables_are_removed_and_added() {
         let made = changed(None, |edit| edit.add(table(1)).unwrap());
         assert_eq!(made, "# The head.\n[[one]]\nid = 1\n");
         let empty = changed(Some(&made), |edit| {

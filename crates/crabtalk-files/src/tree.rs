@@ -1,4 +1,4 @@
-//! What a text of YAML, TOML or JSON says, as values with positions.
+//! Values of YAML, TOML or JSON texts, with positions.
 
 use std::fmt;
 
@@ -14,13 +14,13 @@ pub struct Position {
 /// A value and where it begins.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
-    /// Where the value stands in the text.
+    /// The position of the value.
     pub at: Position,
     /// The value itself.
     pub value: Value,
 }
 
-/// What a value is.
+/// A value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     /// Nothing.
@@ -33,7 +33,7 @@ pub enum Value {
     Float(f64),
     /// Text that is text.
     String(String),
-    /// A date or a time of TOML, as it is written.
+    /// A date or a time of TOML, as text.
     Date(String),
     /// A list.
     List(Vec<Node>),
@@ -48,7 +48,7 @@ pub struct Field {
     pub key: String,
     /// Where the key is.
     pub at: Position,
-    /// What stands behind it.
+    /// Its value.
     pub node: Node,
 }
 
@@ -71,7 +71,7 @@ impl Node {
 }
 
 impl Value {
-    /// What it is, for messages.
+    /// The kind of the value, for messages.
     pub fn describe(&self) -> &'static str {
         match self {
             Self::Null => "nothing",
@@ -85,7 +85,7 @@ impl Value {
         }
     }
 
-    /// A number, a boolean or a date as it is usually written.
+    /// A number, a boolean or a date in its usual form.
     pub fn scalar(&self) -> Option<String> {
         let written: &dyn fmt::Display = match self {
             Self::Bool(value) => value,

@@ -1,7 +1,7 @@
 //! A path on the way to where it leads, a name at a time.
 //!
-//! Invariant: nothing is touched but the link that is to be followed, so that
-//! whoever goes this way decides at each name whether to go on.
+//! Invariant: only the link that is to be followed is read, so that the caller
+//! decides at each name whether to continue.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -67,8 +67,8 @@ impl Way {
     /// Follows the link that it is at; the names of its target come next.
     ///
     /// # Errors
-    /// What is there is no link or cannot be read, or there were too many; the way
-    /// is as it was then.
+    /// There is no readable link, or there were too many; the way is unchanged
+    /// then.
     pub fn follow_link(&mut self) -> io::Result<()> {
         if self.links >= MAX_LINKS {
             return Err(ErrorKind::InvalidInput.into());

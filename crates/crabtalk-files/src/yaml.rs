@@ -9,10 +9,10 @@ use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, SeqAcces
 use serde_saphyr::{Budget, Options, Spanned};
 use std::fmt;
 
-/// What a text may hold.
+/// Limits of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// Values, those included that aliases stand for.
+    /// Values, including those of aliases.
     pub nodes: usize,
     /// Levels of nesting.
     pub depth: usize,
@@ -26,7 +26,7 @@ pub struct Bounds {
 pub struct Invalid {
     /// Where, if that is known.
     pub at: Option<Position>,
-    /// What is wrong, for the author of the text.
+    /// The problem, for the author of the text.
     pub message: String,
 }
 
@@ -97,7 +97,7 @@ fn message(error: &serde_saphyr::Error, bounds: Bounds) -> String {
     );
     if too_much {
         return format!(
-            "it holds or stands for more than {} values, {} levels or {} aliases",
+            "it has more than {} values, {} levels or {} aliases",
             bounds.nodes, bounds.depth, bounds.aliases
         );
     }

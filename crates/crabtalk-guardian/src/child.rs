@@ -1,7 +1,7 @@
-//! Starts processes under guardians and sees them end.
+//! Starts processes under guardians and waits for their end.
 //!
-//! Invariant: a guardian's task outlives whoever asked for it, until the
-//! guardian is gone; dropping a [`Child`] only tells that task to end. Hence
+//! Invariant: a guardian's task outlives its caller, until the guardian
+//! is gone; dropping a [`Child`] only tells that task to end. Hence
 //! ending is immediate and leaves nothing behind.
 
 use crate::program::{GuardianCommand, Report, Run, Start, Stdio, encode};
@@ -30,7 +30,7 @@ const END_WITHIN: Duration = Duration::from_millis(900);
 /// Longest report: the numbers of processes that would not end.
 const MAX_REPORT_BYTES: usize = 64 << 10;
 
-/// What is to be run, and where.
+/// A process to run, and where.
 #[derive(Debug)]
 pub struct Command {
     /// The program, or a text for the shell.
@@ -39,13 +39,13 @@ pub struct Command {
     pub environment: Vec<(OsString, OsString)>,
     /// Its working folder.
     pub cwd: PathBuf,
-    /// What it may reach; without one, what this process may.
+    /// Its sandbox; without one it may reach what this process may.
     pub sandbox: Option<SandboxPolicy>,
     /// The limit of open files; without one it is this process's.
     pub open_files: Option<u64>,
 }
 
-/// Which of its streams a process shares with whoever starts it.
+/// The streams between a process and the one that starts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Streams {
     /// It has nothing to read, and all that it writes comes in one pipe, in the
@@ -64,17 +64,17 @@ pub enum Error {
     /// The system starts no more processes, or the program is gone or may not be run.
     #[error("cannot start the guardian {program}: {source}", program = program.display())]
     Start {
-        /// What was to be started as the guardian.
+        /// The guardian's program.
         program: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// How a guarded process ended. All that it had started has ended as well.
+/// How a guarded process ended. Its descendants have ended as well.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExitStatus {
-    /// By itself, or because it was told to.
+    /// It ended, with or without a signal of ours.
     Ended {
         /// Its exit code, if it had one.
         code: Option<i32>,
@@ -88,9 +88,9 @@ pub enum ExitStatus {
         /// Why not, for a person.
         why: String,
     },
-    /// Its guardian was killed; what it had guarded was ended.
+    /// Its guardian was killed, and its processes were ended.
     GuardianKilled,
-    /// Its guardian cannot be waited for; it was told to end.
+    /// Its guardian cannot be waited for, and was told to end.
     Lost {
         /// Why not.
         why: String,
@@ -126,8 +126,8 @@ impl Guardian {
         }
     }
 
-    /// Starts a process. That it could not be started is told by [`Child::wait`],
-    /// but for what keeps its guardian from starting.
+    /// Starts a process. [`Child::wait`] reports that it could not be started,
+    /// except for errors that keep its guardian from starting.
     ///
     /// To be called within a runtime.
     pub fn spawn(&self, command: Command, streams: Streams) -> Result<Child, Error> {
@@ -146,7 +146,7 @@ impl Guardian {
         let (tell, ended) = oneshot::channel();
         let (children, stop) = (self.children.clone(), cancel.clone());
         self.tasks.spawn(async move {
-            // Nobody may be waiting for it.
+            // The caller may have dropped the child.
             let _ = tell.send(guard.attend(&told, &stop, &children).await);
         });
         let (stdin, stdout, stderr) = pipes;
@@ -201,11 +201,11 @@ impl Guardian {
 /// A guarded process. Dropping it ends the process and all that it started.
 #[derive(Debug)]
 pub struct Child {
-    /// What it reads.
+    /// Its standard input.
     pub stdin: Option<Sender>,
-    /// What it writes.
+    /// Its standard output.
     pub stdout: Option<Receiver>,
-    /// What it complains of.
+    /// Its standard error.
     pub stderr: Option<Receiver>,
     ended: oneshot::Receiver<ExitStatus>,
     end: Option<ExitStatus>,
@@ -222,13 +222,13 @@ impl Child {
         let end = (&mut self.ended)
             .await
             .unwrap_or_else(|_| ExitStatus::Lost {
-                why: "the task that watched over it has ended".to_owned(),
+                why: "the task that watched it has ended".to_owned(),
             });
         self.end.insert(end).clone()
     }
 
-    /// Tells it to end with all that it started: politely, after 200 ms by
-    /// force. [`wait`](Self::wait) tells when that is done.
+    /// Ends it with all its descendants: by SIGTERM, after 200 ms by SIGKILL.
+    /// [`wait`](Self::wait) returns when that is done.
     pub fn kill(&mut self) {
         self.cancel.token().cancel();
     }
@@ -272,7 +272,7 @@ struct Guard {
 }
 
 impl Guard {
-    /// Tells it what to run, and waits until it has exited; ends it when told.
+    /// Sends the order, and waits until the guardian has exited; ends it on `stop`.
     async fn attend(
         mut self,
         told: &[u8],
@@ -294,7 +294,7 @@ impl Guard {
                 ended = self.child.wait() => break ended,
                 () = stop.cancelled(), if listening => {
                     stopped = Some(Instant::now() + END_WITHIN);
-                    // What the guardian takes for its cue, unless it was stopped.
+                    // The guardian's signal to end, unless it was stopped.
                     let _ = self.control.shutdown().await;
                     wake(&self.child);
                 }
@@ -311,14 +311,14 @@ impl Guard {
         let report = report(&self.control);
         drop(self);
         if report.is_none() {
-            // It was killed, and what it guarded fell to us.
+            // It was killed, and its processes were re-parented to this one.
             children.sweep().await;
         }
         report.map_or(ExitStatus::GuardianKilled, ExitStatus::from)
     }
 }
 
-/// Lets a guardian that its command stopped go on.
+/// Continues a guardian that its command stopped.
 fn wake(child: &tokio::process::Child) {
     if let Some(pid) = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())) {
         // Not waited for yet, so that the number is still its own.
@@ -326,7 +326,7 @@ fn wake(child: &tokio::process::Child) {
     }
 }
 
-/// Ends a guardian that does not do its work, and does its work.
+/// Ends the descendants of a guardian that hangs, then the guardian.
 async fn end_guardian(child: &mut tokio::process::Child) {
     if let Some(pid) = child.id() {
         let below = move || crate::processes::kill_below(pid.cast_signed());
@@ -338,7 +338,7 @@ async fn end_guardian(child: &mut tokio::process::Child) {
     let _ = child.start_kill();
 }
 
-/// What a guardian that has exited left in the socket.
+/// The report that a guardian left in the socket when it exited.
 fn report(control: &UnixStream) -> Option<Report> {
     let mut bytes = Vec::new();
     let mut buffer = [0; 4096];

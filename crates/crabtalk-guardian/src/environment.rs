@@ -3,7 +3,7 @@
 
 use std::ffi::{OsStr, OsString};
 
-/// What a command needs to find its tools and speak the person's language.
+/// Variables by which a command finds its tools and the user's language.
 const ALLOWED: &[&str] = &[
     "PATH",
     "HOME",
@@ -52,7 +52,7 @@ const PROXIES: &[&str] = &[
 /// Where commands are looked for when the daemon itself has no `PATH`.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// What children get of the daemon's environment, and `CRABTALK=1`.
+/// The variables of the daemon that children get, and `CRABTALK=1`.
 pub fn child_environment(
     own: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Vec<(OsString, OsString)> {

@@ -1,8 +1,8 @@
-//! The mark that a guardian puts on itself and thereby on all that it starts:
-//! a lower hard limit of file locks (`ulimit -x`) than the daemon has.
+//! The mark that a guardian puts on itself and its descendants: a lower hard
+//! limit of file locks (`ulimit -x`) than the daemon has.
 //!
-//! The kernel hands limits down over fork and exec, and lets nobody raise a
-//! hard one who has no right of root's. So no double fork, no session, no
+//! The kernel passes limits on over fork and exec, and only root may raise a
+//! hard one. So no double fork, no session, no
 //! namespace and no end of a parent sheds the mark, nor the end of guardian
 //! and daemon. Of all limits this is the one that has no effect: Linux has
 //! counted no locks since 2.4.25.
@@ -10,7 +10,7 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
 
-/// What a guardian lowers an unlimited limit to: any finite number would do.
+/// The limit in place of an unlimited one: any finite number would do.
 /// Far from zero, since a daemon that a command starts goes down by one.
 const MARKED: u64 = 1 << 20;
 
@@ -22,7 +22,7 @@ pub(crate) fn own() -> u64 {
     getrlimit(Resource::Locks).maximum.unwrap_or(u64::MAX)
 }
 
-/// Marks this process, for good, with everything it will start.
+/// Marks this process and its future descendants; it cannot be undone.
 pub(crate) fn mark_this_process() -> io::Result<()> {
     let lower = Some(own().saturating_sub(1).min(MARKED));
     Ok(setrlimit(
@@ -34,7 +34,7 @@ pub(crate) fn mark_this_process() -> io::Result<()> {
     )?)
 }
 
-/// The hard limit of a process, from what `/proc/PID/limits` says.
+/// The hard limit in the text of `/proc/PID/limits`.
 pub(crate) fn parse(limits: &str) -> Option<u64> {
     let line = limits.lines().find_map(|line| line.strip_prefix(LINE))?;
     match line.split_ascii_whitespace().nth(1)? {

@@ -1,15 +1,15 @@
-//! Tells whether whoever is on the daemon's socket belongs to a command of an
-//! agent (GATE-5): such a one could allow its own calls.
+//! Refuses socket peers that belong to a command of an agent (GATE-5): they
+//! could approve their own calls.
 //!
-//! Two marks say so, neither of which a command can shed by forking, waiting
+//! Two marks tell, neither of which a command can shed by forking, waiting
 //! or dying. Its processes have a lower limit than the daemon (see the module
-//! of the mark), and the daemon above them: it is the reaper of whatever loses
-//! its parent. The first outlives everything, but root can raise it; the
+//! of the mark), and the daemon above them: it is the reaper of processes that
+//! lose their parent. The first outlives everything, but root can raise it; the
 //! second holds for root too, but not past a foreign pid namespace.
 //!
-//! Invariants: what cannot be read, or ends while it is looked at, is refused;
-//! an answer is about the process that connected, which a descriptor holds,
-//! and not about whoever has its number by now.
+//! Invariants: a peer that cannot be read, or ends meanwhile, is refused; the
+//! answer is about the process that connected, which a descriptor holds, and
+//! not about a later process with the same number.
 
 use crate::mark;
 use crate::processes::{self, Stat};
@@ -19,38 +19,37 @@ use std::os::fd::{AsFd, BorrowedFd};
 #[cfg(test)]
 mod tests;
 
-/// Most ancestors of a peer that are looked at; real chains have a dozen.
+/// The most ancestors of a peer that are read; real chains have a dozen.
 const MAX_ANCESTORS: usize = 512;
 
-/// How often the way up is begun again because a process on it has ended. A
-/// shell that leaves its background job ends once; who ends more often is
-/// making it hard to tell.
+/// Restarts of the walk because an ancestor has ended. A shell that leaves its
+/// background job ends once; more ends look like an attempt to hide.
 const MAX_RESTARTS: usize = 8;
 
-/// Why a peer is not talked to.
+/// Why a peer is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// An agent's command is among those who started it, so its connection is closed.
+    /// A command of an agent is among its ancestors, so its connection is closed.
     #[error("processes that an agent started may not talk to the daemon")]
     Command,
-    /// It cannot be told whether an agent started it, which counts as if one had.
+    /// Its ancestors cannot be read, which counts as if an agent's command were one.
     #[error(
         "the daemon cannot read process {pid}, which is this client or started it, and so cannot \
          tell whether an agent did; look for processes that end at once, or for a /proc that \
          hides the processes of others (`hidepid`)"
     )]
     Unreadable {
-        /// The process that is in the way.
+        /// The process that cannot be read.
         pid: i32,
-        /// What the system said of it.
+        /// The system's error.
         source: io::Error,
     },
-    /// The daemon lacks what looking takes. It says nothing about the peer.
-    #[error("the daemon cannot look at who connects: {0}; try again")]
+    /// The daemon lacks memory or descriptors. It says nothing about the peer.
+    #[error("the daemon cannot identify the client: {0}; try again")]
     Exhausted(#[source] io::Error),
 }
 
-/// Judges peers. One for the daemon's life.
+/// Judges peers. The daemon has one.
 #[derive(Debug)]
 pub struct Peers {
     /// The limit that a peer has if it is not marked. Taken once: a command
@@ -65,7 +64,7 @@ impl Default for Peers {
 }
 
 impl Peers {
-    /// To be made before the first command starts.
+    /// Must be made before the first command starts.
     pub fn new() -> Self {
         Self {
             unmarked: mark::own(),
@@ -82,7 +81,7 @@ impl Peers {
     ///
     /// # Errors
     /// [`Refusal`] for a process of an agent's command, and for one that cannot be
-    /// looked at.
+    /// read.
     pub fn judge(
         &self,
         pid: i32,
@@ -140,7 +139,7 @@ fn refusal(pid: i32, source: io::Error) -> Refusal {
 }
 
 /// Whether `peer` descends from `me`. A parent is believed if it is older than the
-/// child, since whoever was given its number afterwards is younger; or else if the
+/// child, since a later process with its number is younger; or else if the
 /// child still names it after it was read. So every step leads from a process to
 /// its parent; a chain that breaks is begun again.
 fn descends(
@@ -174,7 +173,7 @@ fn descends(
                 (Err(Refusal::Exhausted(e)), _) | (_, Err(Refusal::Exhausted(e))) => {
                     return Err(Refusal::Exhausted(e));
                 }
-                // Another has its number now, or nobody.
+                // The number is free or was given to another process.
                 (_, Err(e)) => broken = Some(e),
                 (_, Ok(child)) if child.process != at.process => {
                     broken = Some(refusal(at.process.pid, io::ErrorKind::NotFound.into()));

@@ -1,7 +1,7 @@
-//! Who descends from whom, as `/proc` tells it.
+//! Parents and descendants of processes, from `/proc`.
 //!
 //! Invariant: a process is its number together with its start time, so that a
-//! number that was given to somebody else is never signalled.
+//! number that was given to another process is never signalled.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -41,7 +41,7 @@ pub(crate) struct Stat {
 }
 
 impl Stat {
-    /// What the kernel says of the process that has this number now.
+    /// The line of the process that has this number now.
     pub(crate) fn of(pid: i32) -> io::Result<Self> {
         let text = tell::<MAX_STAT_BYTES>(pid, "stat")?;
         Self::parse(pid, &text)
@@ -80,7 +80,7 @@ impl Stat {
 }
 
 /// One read, where one that grows its buffer takes half a dozen: every
-/// connection has its ancestors looked at.
+/// connection has its ancestors read.
 fn tell<const LIMIT: usize>(pid: i32, what: &str) -> io::Result<String> {
     let mut text = [0; LIMIT];
     let length = File::open(format!("/proc/{pid}/{what}"))?.read(&mut text)?;
@@ -93,7 +93,7 @@ pub(crate) fn limits(pid: i32) -> io::Result<String> {
 }
 
 impl Process {
-    /// Whether it began a clock tick earlier at least; within one nobody knows.
+    /// Whether it began at least one clock tick earlier.
     pub(crate) fn is_older_than(&self, other: &Self) -> bool {
         self.started < other.started
     }
@@ -115,7 +115,7 @@ impl Process {
         }
     }
 
-    /// Sends a signal; a process that is gone is no error.
+    /// Sends a signal, if the process still exists.
     pub(crate) fn signal(self, signal: Signal) -> io::Result<()> {
         match self.open().and_then(|handle| handle.signal(signal)) {
             Err(e) if is_gone(&e) => Ok(()),
@@ -167,8 +167,7 @@ fn ends_within(handle: BorrowedFd<'_>, limit: Duration) -> io::Result<bool> {
     }
 }
 
-/// The numbers of a process's children, ended ones that nobody waited for
-/// included. What it costs grows with these alone.
+/// The numbers of a process's children, zombies included.
 pub(crate) fn numbers_of_children(pid: i32) -> io::Result<Vec<i32>> {
     // Most kernels list them.
     if Path::new("/proc/thread-self/children").exists() {
@@ -196,7 +195,7 @@ fn searched_children(pid: i32) -> io::Result<Vec<i32>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc")? {
         let name = entry?.file_name();
-        // What ends while it is being listed is not there any more.
+        // A process may end while it is being listed.
         if let Some(number) = name.to_str().and_then(|n| n.parse().ok())
             && Stat::of(number).is_ok_and(|stat| stat.parent == pid)
         {
@@ -206,7 +205,7 @@ fn searched_children(pid: i32) -> io::Result<Vec<i32>> {
     Ok(found)
 }
 
-/// The children of a process, ended ones that nobody waited for included.
+/// The children of a process, zombies included.
 fn children_of(pid: i32) -> io::Result<Vec<Stat>> {
     let numbers = numbers_of_children(pid)?;
     let children = numbers.into_iter().filter_map(|n| Stat::of(n).ok());
@@ -284,6 +283,8 @@ mod tests {
             ..me
         };
         // Would end this test if the start time were not compared.
-        other.signal(Signal::KILL).expect("gone is no error");
+        other
+            .signal(Signal::KILL)
+            .expect("ended processes are ignored");
     }
 }

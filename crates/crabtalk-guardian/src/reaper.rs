@@ -1,9 +1,9 @@
-//! Ends what falls to the daemon when a guardian is killed.
+//! Ends the processes of a guardian that was killed.
 //!
 //! A command may kill its guardian; its processes are then re-parented to
 //! the daemon, which is a reaper of descendants as well. Such an orphan is
 //! known by the mark that every guardian puts on what it starts.
-//! Invariant: a child that somebody here started without a guardian is left
+//! Invariant: a child that this program started without a guardian is left
 //! alone, as long as it stays in this process's session.
 
 use crate::mark;
@@ -19,11 +19,11 @@ use tokio::process::{Child, Command};
 /// hundred processes in that time.
 const SWEEP_FOR: Duration = Duration::from_secs(20);
 
-/// How long one killed orphan is waited for before the next is looked at.
+/// Wait for the end of one killed orphan before the next one is tried.
 const ORPHAN_WAIT: Duration = Duration::from_millis(50);
 
-/// The guardians that this process started, and thereby what fell to it when
-/// one was killed. Clones share the register.
+/// The guardians that this process started; by them it knows the orphans of a
+/// killed one. Clones share the register.
 #[derive(Clone, Debug, Default)]
 pub struct Children(Arc<Register>);
 
@@ -59,7 +59,7 @@ impl Register {
     }
 }
 
-/// What a sweep found.
+/// The outcome of a sweep.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Swept {
     /// Orphans that were ended.
@@ -88,7 +88,7 @@ impl Children {
     /// Starts a child that no sweep will touch while the guard lives.
     ///
     /// # Errors
-    /// What the system says of a program that cannot be started.
+    /// The program cannot be started.
     pub fn spawn(&self, command: &mut Command) -> io::Result<(Child, Known)> {
         // Held over the fork, so that no sweep sees a child not yet known.
         let mut known = self.0.known();
@@ -127,7 +127,7 @@ impl Children {
     /// guardian was not one of the tools'.
     ///
     /// # Errors
-    /// What the system says if the end of children cannot be heard.
+    /// SIGCHLD cannot be received.
     pub async fn watch(&self) -> io::Result<()> {
         use tokio::signal::unix::{SignalKind, signal};
         let mut ended = signal(SignalKind::child())?;
@@ -140,8 +140,8 @@ impl Children {
 
 impl Register {
     /// Ends orphans in rounds, since the children of what was ended fall to us.
-    /// A round looks at this process's own children, and at nothing else: what
-    /// an orphan costs does not grow with what else runs.
+    /// A round reads this process's own children only, so that its cost does not
+    /// grow with other processes.
     fn sweep(&self) -> Swept {
         let mut swept = Swept::default();
         let give_up = Instant::now() + SWEEP_FOR;
@@ -178,8 +178,8 @@ impl Register {
     }
 
     /// Whether a guardian started it, or what started it: then it bears the
-    /// mark. Root can take that off, but nobody enters a session, and guardians
-    /// leave this process's first of all.
+    /// mark. Root can take that off, but no process can enter another session, and
+    /// guardians leave this process's session first of all.
     fn was_guarded(&self, child: &Stat) -> bool {
         let limits = processes::limits(child.process.pid).ok();
         let limit = limits.and_then(|limits| mark::parse(&limits));
@@ -188,8 +188,8 @@ impl Register {
     }
 }
 
-/// Kills an orphan, and its whole group in one step: who forks within it does
-/// not get away. Whether the orphan itself may be killed.
+/// Kills an orphan, and its whole group in one step, so that forks within it do
+/// not escape. Returns whether the orphan itself may be killed.
 fn kill(orphan: Process) -> bool {
     let killed = orphan.signal(Signal::KILL).is_ok();
     // It is ours to wait for and was not, so it keeps its number and its group.
@@ -226,7 +226,7 @@ fn reap(orphan: Process, give_up: Instant) -> bool {
     gone()
 }
 
-/// Unknown counts as within: nobody is ended by a guess.
+/// An unknown session counts as this one, so that no process is ended by a guess.
 fn is_in_own_session(child: &Stat) -> bool {
     Stat::of(own_pid()).map_or(true, |own| own.session == child.session)
 }

@@ -297,9 +297,9 @@ async fn plays_its_part() {
     }
 }
 
-/// What a killed guardian guarded ends; what others started here does not.
+/// The processes of a killed guardian end; those of other code here do not.
 async fn loses_a_guardian(guardian: &Guardian, children: &Children) {
-    // Of somebody who knows no register.
+    // Code that does not know the register.
     let mut others = tokio::process::Command::new("sleep")
         .arg("1000")
         .spawn()

@@ -10,7 +10,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What the program does: it says what it reaches, then echoes a line, hears
+/// The program prints what it reaches, then echoes a line, hears
 /// Ctrl-C and goes on after Ctrl-Z.
 const PROGRAM: &str = r#"
 trap 'echo interrupted' INT

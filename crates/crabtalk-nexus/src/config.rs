@@ -352,10 +352,10 @@ impl Member {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Bounds {
-    /// Bytes of a page, without the state that it begins with: some ten
-    /// thousand entries, which a restart reads in a moment.
+    /// Bytes of changes after which the whole state is stored: some ten thousand
+    /// entries, which a restart reads quickly.
     pub page_bytes: u64,
-    /// Pages before the one that grows: some days of a team at work.
+    /// Kept entries, in units of `page_bytes`: some days of a team at work.
     pub pages: usize,
 }
 
@@ -447,7 +447,7 @@ mod tests {
                 "share the conversation",
             ),
             ("root = \"/a\"\n[agent.NEXUS]\n", "no agent may"),
-            ("root = \"/a\"\n[agent.\"a b\"]\n", "no name"),
+            ("root = \"/a\"\n[agent.\"a b\"]\n", "not a valid name"),
             (
                 "root = \"/a\"\n[rules]\nallow = [\"bash(x\"]\n",
                 "parenthesis",

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 pub struct Buffer(Arc<Mutex<Vec<u8>>>);
 
 impl Buffer {
-    /// What was written so far. Panics if that is no text.
+    /// The text written so far. Panics if it is not UTF-8.
     pub fn text(&self) -> String {
         String::from_utf8(self.0.lock().expect("not poisoned").clone()).expect("text")
     }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
-/// What it heard so far, in order. Panics at an end that it has heard before:
+/// The reported ends so far, in order. Panics at an end that was reported before:
 /// for each run there is one.
 #[derive(Debug)]
 pub struct HeardEnds {
@@ -28,7 +28,7 @@ impl HeardEnds {
         self.heard.lock().expect("not poisoned")
     }
 
-    /// From now on it hangs at whatever it hears, or goes on.
+    /// From now on it hangs at each report, or continues.
     pub fn hang(&self, hang: bool) {
         self.listens.send_replace(!hang);
     }

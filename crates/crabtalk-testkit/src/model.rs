@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
 
-/// What a reply does next.
+/// A step of a reply.
 #[derive(Debug, Clone)]
 pub enum Step {
     /// Streams a chunk.
@@ -219,12 +219,12 @@ impl ScriptedModel {
         self.0.state().requests.clone()
     }
 
-    /// The models that were told so far that somebody is about to ask them.
+    /// The models that were prepared for a call so far.
     pub fn expected(&self) -> Vec<String> {
         self.0.state().expected.clone()
     }
 
-    /// What was wrong with the requests so far.
+    /// The problems of the requests so far.
     pub fn problems(&self) -> Vec<String> {
         self.0.state().problems.clone()
     }

@@ -1,7 +1,7 @@
-//! Ports of the loopback that somebody else than the test opens, or nobody.
+//! Loopback ports that another process opens, or that stay closed.
 //!
-//! Invariant: neither is one that the system gives out by itself, to a listener at port 0
-//! or to a connection: on a machine that runs many tests, somebody would soon have it.
+//! Invariant: neither is in the system's range for port 0 and for connections: on
+//! a machine that runs many tests, it would soon be taken.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -10,10 +10,10 @@ use tokio::net::TcpSocket;
 /// The first that is tried: below it are the usual ones of programs.
 const FIRST: u16 = 20_000;
 
-/// The first that the system gives out by itself, where it does not say.
+/// The beginning of the system's range, where it is not known.
 const GIVEN_OUT: u16 = 32_768;
 
-/// At which nobody listens for as long as this lives, and nobody can.
+/// A port that stays closed for as long as this lives.
 #[derive(Debug)]
 pub struct Closed {
     _socket: TcpSocket,
@@ -25,7 +25,7 @@ impl Closed {
     ///
     /// # Panics
     ///
-    /// Where there is no loopback.
+    /// Without a loopback interface.
     pub fn new() -> Self {
         let socket = TcpSocket::new_v4().expect("a socket");
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -36,7 +36,7 @@ impl Closed {
         }
     }
 
-    /// Where nobody listens.
+    /// The closed address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -1,10 +1,10 @@
-//! A terminal that a test can type into and look at: a window of tmux.
+//! A terminal that a test can type into and read: a window of tmux.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A tmux server of its own with one window; ends when it is dropped.
+/// A private tmux server with one window; ends when it is dropped.
 ///
 /// All of its methods panic if tmux refuses: a test has nothing to go on with.
 #[derive(Debug)]
@@ -17,8 +17,8 @@ impl Terminal {
     /// folder. The window stays, with
     /// what was last shown, when the line has ended.
     pub fn open(folder: &Path, line: &str, (columns, rows): (usize, usize)) -> Self {
-        // A server that was told to end still answers for a moment, and takes whoever
-        // comes meanwhile down with it. So none has a name that another had.
+        // A server that is ending still accepts clients for a moment, and ends them. So
+        // names are not reused.
         static OPENED: AtomicUsize = AtomicUsize::new(0);
         let number = OPENED.fetch_add(1, Ordering::Relaxed);
         let terminal = Self {
@@ -57,7 +57,7 @@ impl Terminal {
         self.tmux(&["pipe-pane", "-o", &format!("cat > '{}'", file.display())]);
     }
 
-    /// What the screen shows now, without the blanks at the ends of lines; with `scrolled`
+    /// The text of the screen, without the blanks at the ends of lines; with `scrolled`
     /// what went out at the top, too, and lines that were broken made whole.
     pub fn screen(&self, scrolled: bool) -> String {
         let more = if scrolled {

@@ -28,7 +28,7 @@ pub fn has_tools(test: &str, programs: &[&str]) -> bool {
     false
 }
 
-/// What a variable names that `.ci/run` sets; skips the test if there is none.
+/// The value of a variable that `.ci/run` sets; skips the test without it.
 pub fn installed(test: &str, variable: &str) -> Option<PathBuf> {
     let found = std::env::var_os(variable).map(PathBuf::from);
     if found.is_none() {

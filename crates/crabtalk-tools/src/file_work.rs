@@ -20,7 +20,7 @@ const TURN_WITHIN: Duration = Duration::from_secs(30);
 /// read takes on a slow disk.
 const WORK_WITHIN: Duration = Duration::from_secs(120);
 
-/// Longest wait for a quick look: a slow disk takes a second or two.
+/// Longest wait for a short read: a slow disk takes a second or two.
 const LOOK_WITHIN: Duration = Duration::from_secs(10);
 
 /// A share of the blocking pool. Cheap to clone; clones share it.
@@ -65,10 +65,10 @@ impl FileWork {
         self.within(WORK_WITHIN, of, work).await
     }
 
-    /// Takes a look at files: quick where the disk answers.
+    /// Reads a little of files or folders: fast where the disk answers.
     ///
     /// # Errors
-    /// A text when the disk does not answer in time or the look panicked.
+    /// A text when the disk does not answer in time or the work panicked.
     pub async fn look<T: Send + 'static>(
         &self,
         of: &str,

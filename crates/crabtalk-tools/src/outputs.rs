@@ -1,4 +1,4 @@
-//! Where a conversation, and a project, has a folder of its own.
+//! The folders of conversations and projects.
 
 use crabtalk_domain::ConversationKey;
 use sha2::{Digest, Sha256};

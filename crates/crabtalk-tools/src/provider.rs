@@ -82,8 +82,8 @@ impl OsTools {
         self.sandbox.set(sandbox);
     }
 
-    /// What holds here around a sandboxed command. Found out when it is first
-    /// asked, by running nothing in a sandbox.
+    /// The walls around a sandboxed command on this machine. The first call finds
+    /// out by running an empty command.
     pub async fn walls(&self) -> Arc<Walls> {
         self.sandbox
             .walls(|config| Probe {
@@ -129,11 +129,11 @@ impl OsTools {
         outputs_of(&self.config.output_dir, key)
     }
 
-    /// What runs of a conversation changed among files, the newest first: one of
-    /// them, or the last `most`.
+    /// The changes of a conversation's runs to files, the newest first: of one run,
+    /// or of the last `most`.
     ///
     /// # Errors
-    /// No such run, or what is kept cannot be read.
+    /// No such run, or its records cannot be read.
     pub async fn changes(
         &self,
         key: &ConversationKey,
@@ -146,12 +146,11 @@ impl OsTools {
         self.files.run(&key.to_string(), work).await
     }
 
-    /// Puts back what a run changed, or the last that changed anything, or says
-    /// what would be put back. Nothing is done if a file cannot be, unless
-    /// `partly`.
+    /// Undoes a run, or the last one that changed anything, or reports what would
+    /// be undone. Nothing is done if a file cannot be undone, unless `partly`.
     ///
     /// # Errors
-    /// No such run, or what is kept cannot be read or written.
+    /// No such run, or its records cannot be read or written.
     pub async fn undo(
         &self,
         key: &ConversationKey,
@@ -236,7 +235,7 @@ impl OsTools {
         Ok(told(run, heard, caller).await)
     }
 
-    /// What the command may reach, if it is to run in the sandbox.
+    /// The sandbox of a command, unless it runs outside.
     async fn policy(
         &self,
         call: &Invocation,
@@ -299,8 +298,8 @@ impl OsTools {
     }
 }
 
-/// What is open to a call although the home is closed. Finding out may wait for
-/// a disk.
+/// The paths in the closed home that are open to a call. Listing them may wait
+/// for a disk.
 struct OpenTo {
     call: Invocation,
     readable: OpenPaths,
@@ -357,7 +356,7 @@ impl ToolProvider for OsTools {
                     let (path, intent) = change(call).map_err(text)?.aim();
                     self.path(call, path, intent).await
                 }
-                other => Err(format!("there is no tool {other}")),
+                other => Err(format!("unknown tool {other}")),
             }
         })
     }

@@ -1,4 +1,4 @@
-//! What a command is given, what is told of it, and that nothing outlives it.
+//! Input, output and end of commands.
 #![cfg(test)]
 
 mod support;
@@ -175,7 +175,7 @@ async fn nothing_outlives_the_shell() {
     let world = World::new();
     let (alive, go) = (world.fifo("alive"), world.fifo("go"));
     let tools = world.tools();
-    // A session of its own, deaf to hangup, forked twice, holding the output.
+    // A separate session, deaf to hangup, forked twice, holding the output.
     let command = "setsid nohup bash -c '(trap \"\" TERM; (sleep 1000 & echo $! > alive; wait) &)' & read _ < go; echo done";
     let test = async {
         let process = alive.receive_process().await;

@@ -102,7 +102,7 @@ async fn kills_its_guardian(children: &Children, tools: &OsTools, cwd: PathBuf) 
     drop(known);
 }
 
-/// Sessions of their own, a chain in which each forks the next and ends, and
+/// Separate sessions, a chain in which each forks the next and ends, and
 /// parents that never wait.
 async fn inherits_a_crowd(tools: &OsTools, cwd: PathBuf) {
     std::fs::write(cwd.join("next"), "setsid -f sh next").unwrap();
@@ -131,8 +131,8 @@ async fn inherits_a_crowd(tools: &OsTools, cwd: PathBuf) {
     assert_eq!(left.trim(), "");
 }
 
-/// Whatever loses its parent falls to the daemon, and is no client of it. What
-/// no guardian had is left to whoever started it.
+/// Processes that lose their parent fall to the daemon, and may not be its
+/// clients. Processes without a guardian are left alone.
 async fn leaves_what_others_started(children: &Children, cwd: &Path) {
     let mut command = tokio::process::Command::new("bash");
     command
@@ -287,7 +287,7 @@ async fn a_peer_below_a_guardian_is_told_from_others() {
     assert!(matches!(told, Err(Refusal::Unreadable { .. })), "{told:?}");
     assert!(!is_refused(&peers, std::process::id().cast_signed()));
     let outside = std::os::unix::process::parent_id().cast_signed();
-    // What is remembered of one is not taken for another.
+    // Knowledge of one process is not used for another.
     for _ in 0..2 {
         assert!(!is_refused(&peers, outside));
         assert!(is_refused(&peers, inside));
@@ -313,7 +313,7 @@ async fn a_command_carries_its_mark_wherever_it_goes() {
     }
 }
 
-/// A descriptor from the socket says who connected, whoever has the number
+/// A descriptor from the socket identifies the client, whichever process has the number
 /// by now.
 #[tokio::test]
 async fn a_peer_that_has_ended_is_refused_by_its_descriptor() {

@@ -1,4 +1,4 @@
-//! A home of its own, the daemon on it, and what the kernel says of both.
+//! A separate home, the daemon on it, and figures of the kernel.
 
 use super::client::Client;
 use super::server::{ModelServer, Plan};
@@ -28,7 +28,7 @@ pub(crate) struct Home {
 }
 
 impl Home {
-    /// A home with one agent per plan, each with a model of its own.
+    /// A home with one agent and one model per plan.
     pub(crate) fn new(
         server: &ModelServer,
         sync: &str,
@@ -131,8 +131,8 @@ impl Home {
     }
 }
 
-/// Tells when something appears in a folder: whoever looked all the time would take the
-/// processor from what is measured.
+/// Reports new files in a folder: polling would take the processor from the
+/// measured program.
 #[cfg(target_os = "linux")]
 struct Appears(std::os::fd::OwnedFd);
 
@@ -150,7 +150,7 @@ impl Appears {
         use rustix::event::{PollFd, PollFlags, poll};
         let most = LOOK.try_into()?;
         poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&most))?;
-        // What it was does not matter: the socket is looked for.
+        // Any new file may be the socket.
         let _ = rustix::io::read(&self.0, &mut [0; 4096]);
         Ok(())
     }
@@ -239,7 +239,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,5 +1,5 @@
-//! A relay that only copies bytes: what anything in between costs on this
-//! machine, whatever it does.
+//! A relay that only copies bytes: the least cost of a program between client
+//! and server on this machine.
 
 use super::server::ModelServer;
 use anyhow::{Context, bail};
@@ -18,7 +18,7 @@ const START_DEADLINE: Duration = Duration::from_secs(10);
 /// Bytes that are copied at a time, as the clients read.
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// The relay, in a process of its own that ends with this value.
+/// The relay, in a process that ends with this value.
 pub(crate) struct Floor {
     dir: TempDir,
     child: Child,
@@ -53,7 +53,7 @@ impl Floor {
 
 impl Drop for Floor {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,7 +1,6 @@
 //! A model server that is as fast as a few lines can make it: the yardstick.
 //!
-//! What it does stands in the request's path, so that one server serves every
-//! case: `/b/LATENCY_US/CHUNKS/GAP_US/GROUP/...` answers a POST after that
+//! The request's path holds its orders, so that one server serves every case: `/b/LATENCY_US/CHUNKS/GAP_US/GROUP/...` answers a POST after that
 //! latency with so many events, `GROUP` of them per write (0: as many as fit)
 //! and a pause between writes. `GET /last` answers the last request's body.
 //!
@@ -52,7 +51,7 @@ const WORDS: [&str; 16] = [
 const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
     cache-control: no-cache\r\ntransfer-encoding: chunked\r\n\r\n";
 
-/// What a path asks for.
+/// The orders in a path.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
     /// From the request to the first byte.
@@ -88,7 +87,7 @@ impl Plan {
     }
 }
 
-/// The server, in a process of its own that ends with this value.
+/// The server, in a process that ends with this value.
 pub(crate) struct ModelServer {
     /// `127.0.0.1:PORT`.
     pub(crate) address: String,

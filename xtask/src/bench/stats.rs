@@ -87,7 +87,7 @@ impl Row {
         }
     }
 
-    /// A figure that stands beside others.
+    /// A figure without a bound.
     pub(crate) fn beside(
         what: impl Into<String>,
         unit: &'static str,
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_says_whether_its_bound_is_met_and_whether_it_was_better_before() {
+    fn row_compares_with_bound_and_earlier_build() {
         let row = |samples: [f64; 3]| Row::at_most("start", "ms", 6.0, samples);
         let alone = row([5.0, 4.0, 7.0]).render(None);
         assert_eq!(

@@ -13,7 +13,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 /// Commands of the plain chat.
-const COMMANDS: [&str; 5] = ["help", "history", "switch", "kill", "quit"];
+const COMMANDS: [&str; 5] = ["help", "history", "mode", "kill", "quit"];
 
 /// The message of a line.
 pub(super) async fn read(context: &mut Context, text: &str) -> Result<Message, Error> {
@@ -67,6 +67,6 @@ async fn unknown(context: &mut Context, word: &str) -> Result<Option<String>, Er
         None => "/help lists the commands; more are in the chat of a terminal with a screen, and as `crabtalk` commands".to_owned(),
     };
     Ok(Some(format!(
-        "there is no command or skill /{word} here; {hint}"
+        "unknown command or skill /{word} here; {hint}"
     )))
 }

@@ -64,7 +64,7 @@ pub(super) fn message(
                 .content
                 .push_str(&format!("\n\n<image path=\"{}\"/>", whole.display()));
             let note = format!(
-                "{path} is told by its path, for the agent's read tool: {}",
+                "{path} is sent as a path for the agent's read tool: {}",
                 crate::shown::OLDER
             );
             message.notes.push(note);
@@ -72,8 +72,8 @@ pub(super) fn message(
         }
         if is_image(&whole) {
             message.notes.push(match message.shown.add(&whole) {
-                Ok(note) => format!("{path} is shown {note}"),
-                Err(why) => format!("{path} stays out: {why}"),
+                Ok(note) => format!("attached {path} {note}"),
+                Err(why) => format!("{path} not attached: {why}"),
             });
             continue;
         }
@@ -81,7 +81,7 @@ pub(super) fn message(
             Ok(content) if bytes + content.len() <= MAX_FILES => {
                 bytes += content.len();
                 let lines = counted(content.lines().count(), "line");
-                message.notes.push(format!("{path} goes in ({lines})"));
+                message.notes.push(format!("attached {path} ({lines})"));
                 message
                     .content
                     .push_str(&format!("\n\n<file path=\"{path}\">\n"));
@@ -92,10 +92,10 @@ pub(super) fn message(
                 message.content.push_str("</file>");
             }
             Ok(_) => message.notes.push(format!(
-                "{path} stays out: all files of a message have {} KB at most",
+                "{path} not attached: the files of a message can have {} KB",
                 MAX_FILES / 1024
             )),
-            Err(error) => message.notes.push(format!("{path} stays out: {error}")),
+            Err(error) => message.notes.push(format!("{path} not attached: {error}")),
         }
     }
     message

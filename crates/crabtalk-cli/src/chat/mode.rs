@@ -57,7 +57,7 @@ impl RunMode {
     pub(super) fn command(&mut self, name: &str) -> Result<String, String> {
         if name.is_empty() {
             return Ok(match self.name() {
-                "" => "the mode is decided by the agent and the folder; /mode NAME sets one: \
+                "" => "the agent and the folder decide the mode; /mode NAME sets it: \
                        read-only, ask or auto"
                     .to_owned(),
                 name => format!("mode {name}"),
@@ -67,7 +67,7 @@ impl RunMode {
             Some(Mode::Full) => Err(NOT_FULL.to_owned()),
             Some(mode) => Ok(self.choose(mode)),
             None => Err(format!(
-                "there is no mode {name}; the modes are read-only, ask and auto"
+                "unknown mode {name}; the modes are read-only, ask and auto"
             )),
         }
     }
@@ -85,7 +85,7 @@ impl RunMode {
     fn choose(&mut self, mode: Mode) -> String {
         self.chosen = Some(mode);
         self.is_answered = false;
-        format!("mode {mode}, from the next run on")
+        format!("mode {mode} from the next run")
     }
 }
 

@@ -32,7 +32,6 @@ fn unknown_slashes_are_for_the_agent() {
         ("/help ", Line::Help),
         ("/quit", Line::Quit),
         ("/kill", Line::Kill),
-        ("/switch 2", Line::Switch("2")),
         ("/mode", Line::Mode("")),
         ("/mode ask", Line::Mode("ask")),
         ("/modest", Line::Say("/modest")),
@@ -72,7 +71,7 @@ async fn chat_shows_history_and_survives_a_failed_turn() {
     let err = at.err.text();
     assert!(
         err.starts_with(
-            "crabtalk: there is no command or skill /skil here; did you mean /skill?\n\
+            "crabtalk: unknown command or skill /skil here; did you mean /skill?\n\
              crabtalk: the run failed: down (502)\n\x07In a chat:\n  /history"
         ),
         "{err:?}"

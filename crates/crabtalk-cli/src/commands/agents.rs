@@ -53,7 +53,7 @@ async fn list(context: &mut Context) -> Result<(), Error> {
         ("members", |agent| agent.members.join(", ")),
         ("description", |agent| agent.description.clone()),
     ];
-    context.list(&listed.agents, columns, "there are no agents")
+    context.list(&listed.agents, columns, "no agents")
 }
 
 async fn show(context: &mut Context, name: Option<String>) -> Result<(), Error> {
@@ -82,7 +82,7 @@ async fn show(context: &mut Context, name: Option<String>) -> Result<(), Error> 
         ]
     });
     let header = ["tool", "for owners", "for others", "unattended", "rules"];
-    context.print_table(&header, rows, "it has no tools")
+    context.print_table(&header, rows, "no tools")
 }
 
 fn facts(info: &AgentInfo, rights: &AgentRights) -> Vec<(&'static str, String)> {
@@ -92,7 +92,7 @@ fn facts(info: &AgentInfo, rights: &AgentRights) -> Vec<(&'static str, String)> 
         ("description", info.description.clone()),
         (
             "model",
-            or(info.model.clone().unwrap_or_default(), "the active one"),
+            or(info.model.clone().unwrap_or_default(), "the default model"),
         ),
         ("works in", or(rights.cwd.clone(), "the user's home")),
         ("mode", or(rights.mode.clone(), "by folder")),
@@ -132,7 +132,7 @@ async fn write(context: &mut Context, create: bool, name: String, text: &str) ->
         };
         connection.update_agent(request).await?
     };
-    let said = format!("crabtalk: the agent {} is written", info.name);
+    let said = format!("crabtalk: saved agent {}", info.name);
     context.done(json::of(&info), &said)
 }
 

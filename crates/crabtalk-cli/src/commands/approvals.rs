@@ -55,7 +55,7 @@ async fn remove(context: &mut Context, index: u32) -> Result<(), Error> {
     let approvals = listed(context).await?;
     let Some(found) = approvals.into_iter().find(|a| a.index == index) else {
         return Err(Error::Failed(format!(
-            "there is no approval {index}; see `crabtalk approvals`"
+            "no approval {index}; see `crabtalk approvals`"
         )));
     };
     let request = RemoveApprovalMsg {

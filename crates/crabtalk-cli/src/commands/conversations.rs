@@ -83,7 +83,7 @@ pub(super) async fn list(context: &mut Context, limit: u32) -> Result<(), Error>
     header.extend(has_figures.then_some("context"));
     header.extend(["state", "title"]);
     header.extend(has_projects.then_some("folder"));
-    let none = "there are no conversations yet";
+    let none = "no conversations";
     context.print_table(&header, rows, none)?;
     for failure in failures.iter().take(MAX_FAILURES) {
         context.note(failure)?;

@@ -76,7 +76,7 @@ async fn show(context: &mut Context, id: u64) -> Result<(), Error> {
     let listed = context.call(ListCronsMsg {}).await?;
     let Some(cron) = listed.crons.into_iter().find(|cron| cron.id == id) else {
         return Err(Error::Failed(format!(
-            "there is no cron entry {id}; see `crabtalk cron list`"
+            "no cron entry {id}; see `crabtalk cron list`"
         )));
     };
     if context.global.json {

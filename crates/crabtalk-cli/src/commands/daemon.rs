@@ -54,7 +54,7 @@ async fn start(context: &mut Context) -> Result<(), Error> {
     }
     if !started {
         let pid = pid.map_or_else(String::new, |pid| format!(" (pid {pid})"));
-        context.note(&format!("crabtalk: the daemon runs already{pid}"))?;
+        context.note(&format!("crabtalk: the daemon is already running{pid}"))?;
     }
     Ok(())
 }
@@ -64,7 +64,7 @@ async fn stop(context: &mut Context) -> Result<(), Error> {
         None => context.done(json!({"stopped": false}), "crabtalk: no daemon runs"),
         Some(pid) => context.done(
             json!({"stopped": true, "pid": pid}),
-            "crabtalk: the daemon has ended",
+            "crabtalk: the daemon was stopped",
         ),
     }
 }
@@ -216,15 +216,15 @@ async fn reload(context: &mut Context) -> Result<(), Error> {
             screen.problem(&format!("crabtalk: {error}"))?;
         }
         for kept in kept {
-            screen.note(&format!("crabtalk: in force: {kept}"))?;
+            screen.note(&format!("crabtalk: still active: {kept}"))?;
         }
     }
     if !errors.is_empty() {
         return Err(Error::Failed(
-            "not everything could be taken; mend it and reload again".to_owned(),
+            "parts were not reloaded; fix them and reload again".to_owned(),
         ));
     }
-    let said = "crabtalk: the configuration was read again; runs in flight keep the old one";
+    let said = "crabtalk: configuration reloaded; active runs keep the old one";
     if context.global.json {
         return Ok(());
     }

@@ -26,7 +26,7 @@ pub(super) async fn events(context: &mut Context) -> Result<(), Error> {
         };
         let Some(event) = event else {
             return Err(Error::Failed(
-                "the daemon ended the stream of events".to_owned(),
+                "the daemon closed the event stream".to_owned(),
             ));
         };
         let event = match event? {
@@ -63,18 +63,18 @@ fn lost_and_found(news: &WatchNews) -> serde_json::Value {
     match news {
         WatchNews::Event(_) => serde_json::Value::Null,
         WatchNews::Lost { why } => serde_json::json!({
-            "type": "lost", "content": format!("{why}; connecting again"),
+            "type": "lost", "content": format!("{why}; reconnecting"),
         }),
         WatchNews::Back { missed } => {
             let words = events(*missed);
             serde_json::json!({
-                "type": "back", "content": format!("connected again, {words}"), "missed": missed,
+                "type": "back", "content": format!("reconnected, {words}"), "missed": missed,
             })
         }
         WatchNews::Restarted { missed } => serde_json::json!({
             "type": "restarted",
             "content": format!(
-                "the daemon was started again; what the one before did at last is missing, of \
+                "the daemon was started again; its last events are missing, of \
                  this one {}", events(*missed)
             ),
             "missed": missed,
@@ -89,7 +89,7 @@ fn line(event: &AgentEventMsg) -> Option<String> {
         .unwrap_or_default()
         .to_owned();
     if event.missed > 0 {
-        return Some(format!("({} events were missed)", event.missed));
+        return Some(format!("({} events missed)", event.missed));
     }
     let pieces = ["text_delta", "thinking_delta", "text_start", "text_end"];
     if pieces.contains(&kind.as_str()) || kind.starts_with("thinking_") || kind == "tools_complete"

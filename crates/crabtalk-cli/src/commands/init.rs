@@ -33,18 +33,18 @@ const SHOWN_MODELS: usize = 12;
 
 /// Commented options appended to a new file.
 const MORE: &str = "
-# What follows shows what else may stand here; the guide tells the rest.
+# More settings; see the guide for all of them.
 #
-# default_agent = \"crab\"            # who is meant when none is named
+# default_agent = \"crab\"            # the agent when none is named
 #
 # [limits]
-# tokens_per_day = 2000000          # what all agents may use together
+# tokens_per_day = 2000000          # limit of all agents together
 #
 # [runs]
-# mode = \"ask\"                      # what runs may do without asking: read-only, ask, auto
+# mode = \"ask\"                      # how much runs may do without asking: read-only, ask, auto
 #
 # [memory]
-# enabled = true                    # what agents remember between conversations
+# enabled = true                    # agents remember facts between conversations
 ";
 
 /// The chosen configuration.
@@ -80,7 +80,7 @@ pub(super) async fn run(context: &mut Context, args: Init) -> Result<(), Error> 
     if is_configured && !args.force {
         let names: Vec<String> = configured.providers.into_iter().map(|p| p.name).collect();
         context.note(&format!(
-            "crabtalk: config.toml has a provider already ({}); --force adds or replaces one",
+            "crabtalk: a provider is configured already ({}); --force adds or replaces one",
             names.join(", ")
         ))?;
         return tried(context, "").await;
@@ -128,7 +128,7 @@ pub(super) fn told(context: &mut Context, test: &ModelTest) -> Result<(), Error>
     }
     if !test.ok {
         return Err(Error::Failed(format!(
-            "{} does not answer: {}; `crabtalk config edit` changes how it is reached, `crabtalk models test` tries again",
+            "{} does not answer: {}; change it with `crabtalk config edit`, test it with `crabtalk models test`",
             test.model, test.error
         )));
     }
@@ -158,7 +158,7 @@ fn from_options(
     };
     if known.is_none() && wanted.is_none() {
         return Err(Error::Usage(format!(
-            "no key and no local model server was found; say `crabtalk init --kind KIND --model NAME \
+            "no key and no local model server found; use `crabtalk init --kind KIND --model NAME \
              --key-file FILE`, where KIND is one of {}",
             kinds()
         )));
@@ -211,7 +211,7 @@ fn checked(choice: Choice) -> Result<Choice, Error> {
     let Some(needs_key) = needs_key(&choice.kind) else {
         let hint = match nearest(&choice.kind, KINDS.iter().map(|(kind, _)| *kind)) {
             Some(near) => format!("did you mean {near}?"),
-            None => format!("say --kind with one of {}", kinds()),
+            None => format!("use --kind with one of {}", kinds()),
         };
         return Err(Error::Usage(format!(
             "{:?} is not a kind of provider; {hint}",
@@ -220,7 +220,7 @@ fn checked(choice: Choice) -> Result<Choice, Error> {
     };
     if choice.models.is_empty() && choice.kind != "offline" {
         return Err(Error::Usage(format!(
-            "name a model of {} with --model",
+            "give a model of {} with --model",
             choice.name
         )));
     }
@@ -282,14 +282,11 @@ impl Choice {
     fn file(&self) -> String {
         let model = match self.model.is_empty() {
             true => String::new(),
-            false => format!(
-                "# The model of agents that name none.\nmodel = {}\n\n",
-                quoted(&self.model)
-            ),
+            false => format!("# The default model.\nmodel = {}\n\n", quoted(&self.model)),
         };
         format!(
-            "# The configuration of CrabTalk. It counts as soon as it is written;\n\
-             # `crabtalk config edit` checks it first, `crabtalk doctor` says what is wrong.\n\n\
+            "# The configuration of CrabTalk. Changes apply at once;\n\
+             # `crabtalk config edit` checks it first, `crabtalk doctor` finds problems.\n\n\
              {model}[provider.{}]\n{}{MORE}",
             self.name,
             self.table()
@@ -369,7 +366,7 @@ impl<'a> Asker<'a> {
         }
         text.push_str("  k  another provider, with a key\n  o  the offline demonstration\n");
         let usual = if found.is_empty() { "k" } else { "1" };
-        let question = format!("{text}Which one answers? [{usual}] > ");
+        let question = format!("{text}Use which one? [{usual}] > ");
         loop {
             let line = self.ask(&question).await?;
             let line = if line.is_empty() { usual } else { &line };
@@ -394,7 +391,7 @@ impl<'a> Asker<'a> {
         let shown = choice.models.iter().take(SHOWN_MODELS);
         let shown: Vec<&str> = shown.map(String::as_str).collect();
         let question = format!(
-            "Models: {}\nWhich one is the usual one? [{}] > ",
+            "Models: {}\nDefault model? [{}] > ",
             shown.join(", "),
             choice.model
         );
@@ -415,7 +412,7 @@ impl<'a> Asker<'a> {
                 break kind;
             }
         };
-        let base_url = self.ask("Address, if not the usual one > ").await?;
+        let base_url = self.ask("Address (empty for the default) > ").await?;
         self.terminal.hide(true);
         let key = self
             .ask("API key (hidden; stored in config.toml, readable only by you) > ")
@@ -424,7 +421,7 @@ impl<'a> Asker<'a> {
         let key = key?;
         self.ask_nothing()?;
         let model = loop {
-            let model = self.ask("Model, as the provider names it > ").await?;
+            let model = self.ask("Model, by the provider's name > ").await?;
             if !model.is_empty() || kind == "offline" {
                 break model;
             }

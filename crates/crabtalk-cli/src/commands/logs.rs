@@ -22,9 +22,9 @@ pub(super) fn said(log: &BrokenLog, in_trash: bool) -> String {
     };
     let (file, reason) = (summary(&log.file), summary(&log.reason));
     let lines = match log.lines {
-        0 => return format!("{folder}/{file}: {reason}; nothing of it is shown"),
-        1 => "a line cannot be read and is passed over, at".to_owned(),
-        lines => format!("{lines} lines cannot be read and are passed over, the first at"),
+        0 => return format!("{folder}/{file}: {reason}; it is not shown"),
+        1 => "skipped an unreadable line at".to_owned(),
+        lines => format!("skipped {lines} unreadable lines, the first at"),
     };
     let readable = match log.messages {
         1 => "1 message can".to_owned(),
@@ -53,7 +53,7 @@ pub(super) async fn tell_left_out(context: &mut Context, trash: bool) -> Result<
         context.note(&format!("crabtalk: {}", said(log, trash)))?;
     }
     if list.logs.len() > MAX_TOLD {
-        context.note("crabtalk: there are others; `crabtalk doctor` names them")?;
+        context.note("crabtalk: `crabtalk doctor` lists more")?;
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 /// Said where there is none.
 const NONE_YET: &str =
-    "crabtalk: no server and no component; add one with `crabtalk mcps add NAME -- PROGRAM ..`";
+    "crabtalk: no servers or components; add one with `crabtalk mcps add NAME -- PROGRAM ..`";
 
 pub(super) async fn run(context: &mut Context, command: Mcps) -> Result<(), Error> {
     match command {
@@ -34,7 +34,7 @@ pub(super) async fn run(context: &mut Context, command: Mcps) -> Result<(), Erro
                 }
                 (None, None) => {
                     return Err(Error::Usage(
-                        "name a program behind `--`, or an address with --url".to_owned(),
+                        "give a program after `--`, or an address with --url".to_owned(),
                     ));
                 }
             };
@@ -42,8 +42,7 @@ pub(super) async fn run(context: &mut Context, command: Mcps) -> Result<(), Erro
                 table["trust"] = "annotations".into();
             }
             set(context, &name, &table).await?;
-            let said =
-                format!("crabtalk: {name} is there; try it with `crabtalk mcps test {name}`");
+            let said = format!("crabtalk: added {name}; test it with `crabtalk mcps test {name}`");
             context.done(json!({"added": name}), &said)
         }
         Mcps::Rm(Named { name }) => {
@@ -51,7 +50,7 @@ pub(super) async fn run(context: &mut Context, command: Mcps) -> Result<(), Erro
             context.call(request).await?;
             context.done(
                 json!({"removed": name}),
-                &format!("crabtalk: {name} is removed"),
+                &format!("crabtalk: removed {name}"),
             )
         }
         Mcps::Test(Named { name }) => test(context, name).await,
@@ -134,7 +133,7 @@ async fn test(context: &mut Context, name: String) -> Result<(), Error> {
             vec![tool.name, reads.to_owned(), first.to_owned()]
         };
         let rows = tested.tools.into_iter().map(row);
-        let none = "crabtalk: it offers no tools";
+        let none = "crabtalk: the server has no tools";
         if tested.ok {
             context.print_table(&["tool", "", "what it does"], rows, none)?;
         }

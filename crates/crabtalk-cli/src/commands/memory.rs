@@ -53,7 +53,7 @@ fn content(text: &str, no_stdin: bool) -> Result<String, Error> {
     let content = stdin::append(text, &piped);
     if content.trim().is_empty() {
         return Err(Error::Usage(
-            "there is nothing to remember: write it behind the name, or pipe it in".to_owned(),
+            "nothing to remember: write it after the name, or pipe it in".to_owned(),
         ));
     }
     Ok(content)
@@ -79,7 +79,7 @@ async fn list(context: &mut Context) -> Result<(), Error> {
         }
     }
     for warning in &warnings {
-        let said = format!("crabtalk: passed over: {warning}");
+        let said = format!("crabtalk: skipped: {warning}");
         context.problem(&said)?;
     }
     if context.for_scripts(entries.iter().map(json::memory_info))? {
@@ -92,7 +92,7 @@ async fn list(context: &mut Context) -> Result<(), Error> {
         vec![name, entry.sender, shared.into(), day, entry.description]
     });
     let header = ["name", "sender", "shared", "updated", "description"];
-    context.print_table(&header, rows, "nothing is remembered yet")
+    context.print_table(&header, rows, "no memory entries")
 }
 
 async fn show(context: &mut Context, name: String) -> Result<(), Error> {

@@ -23,7 +23,7 @@ pub(super) async fn models(context: &mut Context, command: Models) -> Result<(),
                 model: name.clone(),
             };
             context.call(request).await?;
-            let said = format!("crabtalk: agents that name no model use {name} from now on");
+            let said = format!("crabtalk: default model: {name}");
             context.done(json!({"model": name}), &said)
         }
         Models::Test { name } => {
@@ -84,13 +84,13 @@ pub(super) async fn providers(context: &mut Context, command: Providers) -> Resu
                 config,
             };
             context.call(request).await?;
-            let said = format!("crabtalk: the provider {name} is set, and in use at once");
+            let said = format!("crabtalk: provider {name} saved");
             context.done(json!({"set": name}), &said)
         }
         Providers::Rm(Named { name }) => {
             let request = DeleteProviderMsg { name: name.clone() };
             context.call(request).await?;
-            let said = format!("crabtalk: the provider {name} is removed");
+            let said = format!("crabtalk: removed provider {name}");
             context.done(json!({"removed": name}), &said)
         }
         Providers::Enable(Named { name }) => switch(context, name, true).await,
@@ -150,7 +150,7 @@ async fn show_provider(context: &mut Context, name: &str) -> Result<(), Error> {
     let Some(provider) = providers.iter().find(|provider| provider.name == name) else {
         let known: Vec<&str> = providers.iter().map(|p| p.name.as_str()).collect();
         return Err(Error::Failed(format!(
-            "there is no provider {name:?}; there are: {}",
+            "unknown provider {name:?}; there are: {}",
             known.join(", ")
         )));
     };
@@ -164,6 +164,6 @@ async fn show_provider(context: &mut Context, name: &str) -> Result<(), Error> {
 
 async fn switch(context: &mut Context, name: String, enabled: bool) -> Result<(), Error> {
     let how = super::switch(context, ResourceKind::Provider, &name, enabled).await?;
-    let said = format!("crabtalk: the provider {name} is switched {how}");
+    let said = format!("crabtalk: provider {name} is {how}");
     context.done(json!({"provider": name, "enabled": enabled}), &said)
 }

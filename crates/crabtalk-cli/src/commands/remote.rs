@@ -33,12 +33,11 @@ pub(super) async fn run(context: &mut Context, command: Remote) -> Result<(), Er
         Remote::Rm(Named { name }) => {
             let mut remotes = Remotes::load(&context.home)?;
             if remotes.remote.remove(&name).is_none() {
-                return Err(Error::Failed(format!("there is no remote {name:?}")));
+                return Err(Error::Failed(format!("unknown remote {name:?}")));
             }
             remotes.save(&context.home)?;
-            let said = format!(
-                "crabtalk: {name} is removed here; `crabtalk tokens rm` ends its token there"
-            );
+            let said =
+                format!("crabtalk: removed {name} here; `crabtalk tokens rm` ends its token there");
             context.done(json!({"removed": name}), &said)
         }
     }
@@ -59,7 +58,7 @@ fn list(context: &mut Context) -> Result<(), Error> {
             .unwrap_or("none, on this machine");
         vec![name.clone(), known.address.clone(), certificate.to_owned()]
     });
-    let none = "there are no remotes; `crabtalk remote add` adds one";
+    let none = "no remotes; `crabtalk remote add` adds one";
     context.print_table(&["name", "address", "certificate"], rows, none)
 }
 
@@ -151,7 +150,7 @@ async fn token(context: &mut Context, file: Option<&Path>) -> Result<String, Err
     } else if stdin::is_piped(&std::io::stdin()) {
         stdin::read(std::io::stdin())?
     } else if let Some(terminal) = &mut context.console.terminal {
-        terminal.show("Its token (not shown): ")?;
+        terminal.show("Token (hidden): ")?;
         terminal.hide(true);
         let typed = tokio::select! {
             typed = terminal.line() => Some(typed),
@@ -162,7 +161,7 @@ async fn token(context: &mut Context, file: Option<&Path>) -> Result<String, Err
         typed.ok_or(Error::Interrupted)??.unwrap_or_default()
     } else {
         return Err(Error::Usage(
-            "pipe the token in, or name a file with --token-file".to_owned(),
+            "pipe the token in, or use --token-file".to_owned(),
         ));
     };
     match text.trim() {

@@ -23,7 +23,7 @@ pub(super) async fn steer(context: &mut Context, content: String) -> Result<(), 
     context.call(request).await?;
     context.done(
         json!({"steered": true}),
-        "crabtalk: the run reads it at its next step",
+        "crabtalk: the run will read it at its next step",
     )
 }
 
@@ -52,9 +52,9 @@ pub(super) async fn start_fresh(context: &mut Context) -> Result<(), Error> {
     };
     let answer = context.call(request).await?;
     let said = match answer.title.as_str() {
-        "" => "crabtalk: nothing was said since the last fresh start".to_owned(),
+        "" => "crabtalk: nothing to archive: the history is empty".to_owned(),
         title => format!(
-            "crabtalk: put away as \"{title}\"; `crabtalk archives` lists it, `crabtalk search` finds what is in it"
+            "crabtalk: archived as \"{title}\"; `crabtalk archives` lists it, `crabtalk search` searches it"
         ),
     };
     context.done(json!({"archive": answer.title}), &said)

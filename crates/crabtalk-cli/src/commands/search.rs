@@ -30,7 +30,7 @@ pub(super) async fn search(context: &mut Context, args: Search) -> Result<(), Er
         );
     }
     if found.is_empty() {
-        return context.note("nothing was found; it matches words, so try others");
+        return context.note("no matches");
     }
     let screen = &mut context.console.screen;
     for hit in &found {

@@ -31,8 +31,8 @@ async fn set_title(context: &mut Context, title: String) -> Result<(), Error> {
     };
     context.call(request).await?;
     let said = match title.as_str() {
-        "" => "crabtalk: it has no title any more".to_owned(),
-        title => format!("crabtalk: it is called {}", summary(title)),
+        "" => "crabtalk: title removed".to_owned(),
+        title => format!("crabtalk: title set to {}", summary(title)),
     };
     context.done(json!({"title": title}), &said)
 }
@@ -50,7 +50,7 @@ async fn set_folder(context: &mut Context, folder: &Path) -> Result<(), Error> {
         cwd: Some(cwd.clone()),
     };
     context.call(request).await?;
-    let said = format!("crabtalk: it works in {cwd}");
+    let said = format!("crabtalk: working folder set to {cwd}");
     context.done(json!({"cwd": cwd}), &said)
 }
 
@@ -72,7 +72,7 @@ async fn search(context: &mut Context, query: String, limit: u32) -> Result<(), 
         return Ok(());
     }
     if found.messages.is_empty() {
-        let none = "nothing was found; all words have to be in one message";
+        let none = "no matches; all words must be in one message";
         return context.note(none);
     }
     for message in &found.messages {
@@ -106,7 +106,7 @@ async fn remove(context: &mut Context) -> Result<(), Error> {
     context.call(request).await?;
     context.done(
         json!({"removed": true}),
-        "crabtalk: it is in the trash; `crabtalk conversations restore` takes it back",
+        "crabtalk: moved to the trash; `crabtalk conversations restore` restores it",
     )
 }
 
@@ -142,8 +142,5 @@ async fn restore(context: &mut Context, file: Option<String>) -> Result<(), Erro
         file: file.unwrap_or_default(),
     };
     context.call(request).await?;
-    context.done(
-        json!({"restored": true}),
-        "crabtalk: it is back, with everything that it had",
-    )
+    context.done(json!({"restored": true}), "crabtalk: restored")
 }

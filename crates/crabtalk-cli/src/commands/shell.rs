@@ -28,7 +28,7 @@ pub(super) fn man(context: &mut Context, args: &Man) -> Result<(), Error> {
     std::fs::create_dir_all(dir).map_err(failed)?;
     clap_mangen::generate_to(Cli::command(), dir).map_err(failed)?;
     let count = pages(dir);
-    let said = format!("crabtalk: {count} pages are in {}", dir.display());
+    let said = format!("crabtalk: wrote {count} pages to {}", dir.display());
     context.done(
         json!({"dir": dir.display().to_string(), "pages": count}),
         &said,

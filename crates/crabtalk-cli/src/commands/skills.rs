@@ -22,7 +22,7 @@ pub(super) async fn run(context: &mut Context, command: Skills) -> Result<(), Er
 
 async fn switch(context: &mut Context, name: String, enabled: bool) -> Result<(), Error> {
     let how = super::switch(context, ResourceKind::Skill, &name, enabled).await?;
-    let said = format!("crabtalk: the skill {name} is switched {how}");
+    let said = format!("crabtalk: skill {name} is {how}");
     context.done(json!({"skill": name, "enabled": enabled}), &said)
 }
 
@@ -88,7 +88,7 @@ async fn list(context: &mut Context) -> Result<(), Error> {
             skill.source,
         ]
     });
-    let none = "there are no skills yet; `crabtalk skills import DIR` copies some";
+    let none = "no skills; `crabtalk skills import DIR` copies some";
     context.print_table(&["name", "state", "kind", "trusted", "folder"], rows, none)
 }
 
@@ -97,7 +97,7 @@ async fn show(context: &mut Context, name: &str) -> Result<(), Error> {
     let found = skills.iter().find(|s| s.name.eq_ignore_ascii_case(name));
     let Some(info) = found else {
         return Err(Error::Failed(format!(
-            "there is no skill named {name}; see `crabtalk skills`"
+            "unknown skill {name}; see `crabtalk skills`"
         )));
     };
     let skill = crabtalk_skills::load(Path::new(&info.source), source(info)).map_err(failed)?;
@@ -167,14 +167,14 @@ fn check(context: &mut Context, folder: &Path) -> Result<(), Error> {
     let skills = report.skills.len();
     if report.passed() {
         let said = match skills {
-            1 => "crabtalk: the skill is by the format".to_owned(),
-            _ => format!("crabtalk: all {skills} skills are by the format"),
+            1 => "crabtalk: the skill is valid".to_owned(),
+            _ => format!("crabtalk: all {skills} skills are valid"),
         };
         return Ok(screen.note(&said)?);
     }
     let wrong = report.findings.iter().filter(|f| f.level != Level::Advice);
     Err(Error::Failed(format!(
-        "{} to mend in {skills} skill{}",
+        "{} to fix in {skills} skill{}",
         wrong.count(),
         if skills == 1 { "" } else { "s" }
     )))
@@ -210,7 +210,7 @@ fn import(context: &mut Context, folder: &Path, replace: bool) -> Result<(), Err
     imported(&report, folder, &home.skills_dir())?;
     let (copied, left) = (report.copied.len(), report.skipped.len());
     Ok(screen.note(&format!(
-        "crabtalk: {copied} copied, {left} left out; agents have them from their next run on"
+        "crabtalk: {copied} copied, {left} left out; agents see them in their next run"
     ))?)
 }
 
@@ -226,7 +226,7 @@ fn imported(report: &ImportReport, from: &Path, to: &Path) -> Result<(), Error> 
             to.display()
         ))),
         (None, 0) => Err(Error::Failed(format!(
-            "there is no skill in {} or below it",
+            "no skill in {} or below it",
             from.display()
         ))),
         (None, _) => Ok(()),

@@ -98,6 +98,6 @@ async fn list(context: &mut Context) -> Result<(), Error> {
     let header = [
         "name", "role", "agents", "senders", "folders", "until", "open",
     ];
-    context.print_table(&header, rows, "there are no tokens")?;
+    context.print_table(&header, rows, "no tokens")?;
     way_in(context, &listed.listen, &listed.fingerprint)
 }

@@ -60,7 +60,7 @@ fn list(context: &mut Context) -> Result<(), Error> {
     context.print_table(
         &["kind", "path", "since", "by", "state"],
         rows,
-        "nothing is trusted; `crabtalk trust add PATH` trusts a folder or a skill",
+        "nothing is trusted; see `crabtalk trust add --help`",
     )
 }
 
@@ -106,7 +106,7 @@ fn tell(context: &mut Context, offer: &Offer, installed: bool) -> Result<Vec<Str
         .map(|rule| clean(&rule.to_string()).into_owned())
         .collect();
     if rules.is_empty() {
-        screen.note("crabtalk: it asks for no right to act without asking")?;
+        screen.note("crabtalk: it needs no permissions")?;
     } else {
         screen.note("crabtalk: while an owner's run uses it, these need no approval:")?;
     }
@@ -134,6 +134,6 @@ fn remove(context: &mut Context, path: &Path) -> Result<(), Error> {
             path.display()
         )));
     }
-    let said = format!("crabtalk: {} is not trusted any more", path.display());
+    let said = format!("crabtalk: {} is no longer trusted", path.display());
     context.done(json!({"removed": path}), &said)
 }

@@ -39,7 +39,7 @@ impl Context {
         let ended = self.end_daemon().await?;
         if cut_off > 0 {
             self.console.screen.note(&format!(
-                "crabtalk: {} in flight ended with it; see `crabtalk conversations`",
+                "crabtalk: {} ended with it; see `crabtalk conversations`",
                 counted(cut_off, "run")
             ))?;
         }
@@ -61,7 +61,7 @@ impl Context {
         // Earlier input does not answer.
         tokio::time::sleep(SETTLE).await;
         terminal.forget();
-        let question = "Restart it now? It waits for runs that go on. [y]es, [n]o > ";
+        let question = "Restart it now? It waits for active runs. [y]es, [n]o > ";
         terminal.show(question).map_err(failed)?;
         let answer = terminal.line().await.map_err(failed)?;
         let answer = answer.unwrap_or_default().trim().to_lowercase();
@@ -85,7 +85,7 @@ impl Context {
         while system::is_alive(pid) || endpoint.daemon_pid().await == Some(pid) {
             if Instant::now() >= deadline {
                 return Err(Error::Failed(format!(
-                    "the daemon (pid {pid}) does not end; `kill -9 {pid}` ends it, and loses nothing that was announced"
+                    "the daemon (pid {pid}) does not stop; `kill -9 {pid}` ends it without losing saved messages"
                 )));
             }
             tokio::time::sleep(LOOK_EVERY).await;
@@ -136,7 +136,7 @@ fn in_flight(info: &ActiveConversationInfo) -> String {
     let (agent, sender) = (summary(&info.agent), summary(&info.sender));
     let asks = match info.asks.is_empty() {
         true => "",
-        false => " (it asks; see `crabtalk asks`)",
+        false => " (waiting for an answer; see `crabtalk asks`)",
     };
     format!("{agent} for {sender}{asks}")
 }

@@ -122,9 +122,9 @@ fn queue_position_is_shown_in_words() {
     for (ahead, origin, guest, want) in [
         (1, "client:local", "", "behind another run"),
         (1, "", "", "behind another run"),
-        (1, "cron:7:user", "", "behind a run of cron"),
-        (1, "event:ci", "", "behind a run that an event began"),
-        (1, "event#2:a", "", "behind a run that an event began"),
+        (1, "cron:7:user", "", "behind a cron run"),
+        (1, "event:ci", "", "behind an event's run"),
+        (1, "event#2:a", "", "behind an event's run"),
         (1, "delegate:a/b#1", "", "behind a delegated run"),
         (1, "compaction", "", "behind a compaction"),
         (
@@ -133,7 +133,7 @@ fn queue_position_is_shown_in_words() {
             "reviewer",
             "behind a turn of the guest reviewer",
         ),
-        (3, "cron:7", "", "behind a run of cron and 2 more"),
+        (3, "cron:7", "", "behind a cron run and 2 more"),
     ] {
         assert_eq!(said(ahead, origin, guest), want);
     }

@@ -63,7 +63,7 @@ pub(crate) fn wanted(ask: &AskUserEvent, agent: &str) -> String {
         indent(&mut text, &ask.preview);
     }
     if !ask.reason.is_empty() {
-        text.push_str(&format!("\n  why it is asked: {}", one_line(&ask.reason)));
+        text.push_str(&format!("\n  reason: {}", one_line(&ask.reason)));
     }
     for line in lasting(ask) {
         text.push_str(&format!("\n  {line}"));
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn long_lines_break_into_indented_rows() {
-        let text = format!("{INDENT}{}Allow? [y]es > y", "x".repeat(26));
+        let text = format!("{INDENT}{}Allow this? [y]es > y", "x".repeat(26));
         let size = Some(Size {
             columns: 30,
             rows: 24,

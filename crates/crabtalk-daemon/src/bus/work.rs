@@ -277,7 +277,7 @@ impl Bus {
 
     /// Removes a `once` subscription from the file after its run began.
     async fn use_up(&self, id: u64) {
-        let removed = self.0.change(move |inner, state| {
+        let removed = self.0.with(move |inner, state| {
             let mut file = state.edit(inner)?;
             file.remove(id);
             state.save(inner, file)

@@ -53,7 +53,7 @@ async fn a_demonstration_is_looked_beyond_after_a_reload() {
 }
 
 #[tokio::test]
-async fn a_chosen_model_that_is_not_found_is_an_error_and_no_demonstration() {
+async fn unknown_active_model_is_an_error() {
     let models = models(false, Some("sonnet"));
     for _ in 0..2 {
         let error = models.find().await.unwrap_err();

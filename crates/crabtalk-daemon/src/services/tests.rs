@@ -117,7 +117,7 @@ async fn a_vital_service_that_returns_or_panics_ends_the_daemon_too() {
         let broken = services.broken().await;
         let why = match panics {
             true => "it panicked: out of beat",
-            false => "it returned, although it runs as long as the daemon",
+            false => "it returned before the daemon's end",
         };
         assert_eq!(broken, format!("the service \"heart\" failed: {why}"));
     }
@@ -166,7 +166,7 @@ async fn a_stop_drops_what_may_be_dropped_and_waits_for_what_drains() {
     until(&services, "frail", |row| row.state == State::Pausing).await;
     services.stop();
     until(&services, "plain", |row| row.state == State::Stopped).await;
-    // A pause is no reason to wait.
+    // A pause does not delay the shutdown.
     until(&services, "frail", |row| row.state == State::Stopped).await;
     assert_eq!(row(&services, "drains").state, State::Running);
     last_words.notify_one();

@@ -1,4 +1,4 @@
-//! What is asked of people: lists of it, and their replies.
+//! Lists of asks, and replies to them.
 
 use super::{Session, narrowed, wire};
 use crate::error::Error;
@@ -25,7 +25,7 @@ impl Session {
         })
     }
 
-    /// What waits for an answer and this client may see, by conversation.
+    /// Pending asks that this client may see, by conversation.
     pub(super) fn asks_by_conversation(&self) -> HashMap<ConversationKey, Vec<AskUserEvent>> {
         let mut by_key: HashMap<_, Vec<_>> = HashMap::new();
         let asks = self.node.runtime.asks(None, None).into_iter();
@@ -38,7 +38,7 @@ impl Session {
         by_key
     }
 
-    /// Answers what is asked, or one question of it.
+    /// Answers an ask, or one question of it.
     pub(super) async fn reply(&self, request: ReplyToAsk) -> Result<(), Error> {
         let key = self.key(&request.agent, &request.sender)?;
         let id = request.ask_id.as_deref().filter(|id| !id.is_empty());

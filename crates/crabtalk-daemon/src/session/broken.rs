@@ -1,7 +1,7 @@
-//! What cannot be read of conversations.
+//! Unreadable parts of conversations and records.
 //!
-//! Invariants: a few files are looked at together, so that others get their turn at
-//! the disk; a look ends with its time.
+//! Invariants: a check reads a few files at a time, so that others get the disk between
+//! them; a check is bounded in time.
 
 use super::Session;
 use crate::error::Error;
@@ -11,13 +11,13 @@ use crabtalk_store::Records;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Logs that one answer names: who has more of them has one cause to look for.
+/// Most logs in one answer: more of them have a common cause.
 const MAX_TOLD: usize = 100;
 
-/// How long a look may take: it may come again, and nobody waits for longer.
+/// Longest time of a check.
 const MAX_TIME: Duration = Duration::from_secs(20);
 
-/// Files of which line 1 is read together.
+/// Files whose first lines are read together.
 const HEADS: usize = 256;
 
 fn told(broken: Broken) -> BrokenLog {
@@ -36,7 +36,7 @@ fn told(broken: Broken) -> BrokenLog {
 }
 
 impl Session {
-    /// What is wrong with the database of records.
+    /// Checks the database of records.
     async fn damaged_records(&self) -> Option<BrokenLog> {
         let records = Records::in_state(&self.node.home.state_dir());
         let checked = tokio::task::spawn_blocking(move || records.check());

@@ -12,7 +12,7 @@ impl Session {
         request: SubscribeEventMsg,
     ) -> Result<SubscriptionInfo, Error> {
         let agent = match request.target_agent.as_str() {
-            // Which one that is may change later: the subscription keeps this one.
+            // The subscription keeps this agent if the default changes later.
             "" => self.node.config().default_agent.clone(),
             agent => agent.to_owned(),
         };
@@ -53,7 +53,7 @@ impl Session {
         })
     }
 
-    /// A subscription beyond reach is none.
+    /// A subscription beyond reach is treated as absent.
     async fn check_subscription(&self, id: u64) -> Result<(), Error> {
         if self.reaches_everything() {
             return Ok(());
@@ -62,7 +62,7 @@ impl Session {
         let found = listed.iter().find(|(one, _)| one.id == id);
         match found.is_some_and(|(one, _)| self.reaches_one(one)) {
             true => Ok(()),
-            false => Err(Error::NotFound(format!("there is no subscription {id}"))),
+            false => Err(Error::NotFound(format!("subscription {id} does not exist"))),
         }
     }
 

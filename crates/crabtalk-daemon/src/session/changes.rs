@@ -1,17 +1,17 @@
-//! What runs changed among files, and putting it back.
+//! Changes of files by runs, and their undo.
 //!
-//! Invariants: only an owner puts anything back, or a token that acts for one; a
-//! run of the conversation that goes on keeps its files.
+//! Invariants: only an owner undoes changes, or a token that acts for one; a running run
+//! of the conversation keeps its files.
 
 use super::Session;
 use crate::error::Error;
 use crabtalk_proto::*;
 use crabtalk_tools::RunChanges as Changes;
 
-/// Runs that are listed when the client does not say.
+/// Runs of a list by default.
 const DEFAULT_RUNS: usize = 20;
 
-/// Runs that are listed at most.
+/// Most runs of a list.
 const MAX_RUNS: usize = 200;
 
 fn on_the_wire(changes: Changes) -> RunChanges {
@@ -44,7 +44,7 @@ impl Session {
     pub(super) async fn take_back(&self, request: UndoMsg) -> Result<UndoReport, Error> {
         if !self.acts_for_owner() {
             return Err(Error::Forbidden(
-                "only an owner puts files back, or a token that acts for one".into(),
+                "only an owner can undo changes, or a token that acts for one".into(),
             ));
         }
         let key = self.key(&request.agent, &request.sender)?;
@@ -52,7 +52,7 @@ impl Session {
         let runs = live.iter().any(|live| live.key == key && live.running);
         if runs && !request.dry_run {
             return Err(Error::Conflict(format!(
-                "a run of {key} goes on and may change the same files: wait for it, or cancel it"
+                "a run of {key} is running and may change the same files: wait for it, or cancel it"
             )));
         }
         let tools = &self.node.tools;

@@ -1,5 +1,5 @@
-//! What is done to one conversation: its run is cancelled or steered, its history
-//! put away, its title and folder set.
+//! Operations on one conversation: cancel and steer its run, compact its history, set its
+//! title and folder.
 
 use super::Session;
 use crate::error::Error;
@@ -15,7 +15,7 @@ impl Session {
         self.node.runtime.kill(&key).map_err(Error::from)
     }
 
-    /// Says something to the run in flight, which its next step reads (RUN-8).
+    /// Sends a message to the run in flight, for its next step (RUN-8).
     pub(super) async fn steer(&self, request: SteerSessionMsg) -> Result<(), Error> {
         let key = self.key(&request.agent, &request.sender)?;
         self.node
@@ -25,8 +25,7 @@ impl Session {
             .map_err(Error::from)
     }
 
-    /// Puts the working history away behind a summary, or, for a fresh start,
-    /// without one.
+    /// Archives the working history behind a summary, or without one for a fresh start.
     pub(super) async fn put_away(&self, request: CompactMsg) -> Result<CompactResponse, Error> {
         let key = self.key(&request.agent, &request.sender)?;
         let runtime = &self.node.runtime;

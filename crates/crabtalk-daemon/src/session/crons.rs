@@ -15,19 +15,19 @@ use jiff::tz::TimeZone;
 use std::collections::HashSet;
 use std::path::Path;
 
-/// Rows that are answered when nobody says how many.
+/// Rows of an answer by default.
 const ROWS: usize = 50;
 
-/// Rows of one answer: a few hundred kilobytes.
+/// Most rows of an answer: a few hundred kilobytes.
 const MAX_ROWS: usize = 1000;
 
-/// Times that a test shows when nobody says how many.
+/// Times of a test by default.
 const TIMES: usize = 10;
 
-/// Times of one test.
+/// Most times of a test.
 const MAX_TIMES: usize = 100;
 
-/// Tries until that many lie outside quiet hours: each minute of a day.
+/// Most attempts to find times outside quiet hours: each minute of a day.
 const MAX_TRIES: usize = 1440 + MAX_TIMES;
 
 /// Tools that reach memory and the conversation only.
@@ -46,11 +46,10 @@ impl Session {
     pub(super) async fn make_cron(&self, request: CreateCronMsg) -> Result<CronInfo, Error> {
         let or = |text: Option<String>| text.unwrap_or_default();
         let agent = match request.agent.as_str() {
-            // Which one that is may change later: the entry keeps this one.
+            // The entry keeps this agent if the default changes later.
             "" => self.node.config().default_agent.clone(),
             agent => agent.to_owned(),
         };
-        // Whom it is for is known.
         let catalog = self.node.runtime.catalog();
         let settings = catalog.agent(&agent)?.clone();
         drop(catalog);
@@ -66,7 +65,7 @@ impl Session {
             zone: or(request.zone),
             agent,
             sender: match (request.sender, self.grant()) {
-                // Its own, as in all that it says (CONV-8).
+                // A token's default sender is its name (CONV-8).
                 (sender, Some(grant)) if sender.is_empty() => grant.name().to_owned(),
                 (sender, _) => sender,
             },
@@ -101,8 +100,8 @@ impl Session {
         Ok(info)
     }
 
-    /// Why a skill would not be found now. Skills are looked up when an entry fires, so
-    /// that one may be written later; whoever adds the entry knows whether it will.
+    /// The reason why a skill cannot be used now; empty if it can. It is a warning, since
+    /// skills are looked up when an entry fires.
     async fn why_no_skill(&self, agent: &AgentConfig, skill: &str, cwd: &str) -> String {
         if skill.is_empty() {
             return String::new();
@@ -117,8 +116,8 @@ impl Session {
         skills.why_none(agent, skill, cwd).await.unwrap_or_default()
     }
 
-    /// An entry as this client is told of it: who made it is told to whoever
-    /// reaches everybody.
+    /// An entry as this client may see it: its maker is hidden from tokens that do not
+    /// reach everything.
     fn told(&self, mut info: CronInfo) -> CronInfo {
         if let Some(grant) = self.grant()
             && !grant.everything()
@@ -129,7 +128,7 @@ impl Session {
         info
     }
 
-    /// An entry for somebody beyond reach is none.
+    /// An entry for a conversation beyond reach is treated as absent.
     async fn check_cron(&self, id: u64) -> Result<(), Error> {
         if self.reaches_everything() {
             return Ok(());
@@ -169,7 +168,7 @@ impl Session {
                 let expanded = self.node.home.expand_tilde(cwd);
                 self.check_cwd(Some(&expanded.to_string_lossy())).await?;
             }
-            // Its runs see the memory of whoever made it: that is who says what they do.
+            // The editor becomes the maker, whose memory the runs see.
             let by = maker(Some(&self.principal("")), self.default_sender());
             let edit = move |draft: &mut Draft| {
                 (draft.by, draft.by_agent, draft.chain) = (by, false, 0);
@@ -180,7 +179,7 @@ impl Session {
         if let Some(paused) = paused {
             listed = Some(self.node.cron.pause(id, paused).await?);
         }
-        let listed = listed.ok_or_else(|| Error::Invalid("say what to change".into()))?;
+        let listed = listed.ok_or_else(|| Error::Invalid("give a field to change".into()))?;
         let mut info = self.told(info(&listed, Timestamp::now()));
         if info.asks != "inbox" {
             info.unattended = self.why_idle(&info.agent);
@@ -188,7 +187,7 @@ impl Session {
         Ok(info)
     }
 
-    /// Says that an agent may do nothing outside its conversation while nobody watches.
+    /// A warning if an agent may not act outside its conversation without approval.
     fn why_idle(&self, agent: &str) -> String {
         let Ok((_, rights)) = self.node.runtime.rights(agent) else {
             return String::new();
@@ -203,7 +202,7 @@ impl Session {
         match rights.iter().any(|tool| acts(tool) || has_rules(tool)) {
             true => String::new(),
             false => format!(
-                "{agent} may use no files and run no commands while nobody watches: its file allows none"
+                "{agent} may use no files and run no commands without approval: its file allows none"
             ),
         }
     }
@@ -241,7 +240,7 @@ impl Session {
                 runs: rows.into_iter().map(row).collect(),
             });
         }
-        // What was skipped names its entry alone.
+        // A skipped row names its entry only.
         let (listed, _) = self.node.cron.list().await?;
         let entries = listed
             .iter()
@@ -258,7 +257,7 @@ impl Session {
     }
 }
 
-/// Whether more than the pause of an entry is changed.
+/// Whether a request changes more than the pause.
 fn is_edit(request: &SetCronMsg) -> bool {
     let pause = SetCronMsg {
         id: request.id,
@@ -269,7 +268,7 @@ fn is_edit(request: &SetCronMsg) -> bool {
 }
 
 fn edit(draft: &mut Draft, request: SetCronMsg) {
-    // One takes the other's place.
+    // One replaces the other.
     if request.schedule.is_some() {
         draft.at.clear();
     }
@@ -298,7 +297,7 @@ fn edit(draft: &mut Draft, request: SetCronMsg) {
     draft.once = request.once.unwrap_or(draft.once);
 }
 
-/// When an expression or a single time would be due.
+/// The next due times of an expression or a single time.
 fn cron_times(request: &TestCronMsg) -> Result<CronTimes, Error> {
     let bad = |error: String| Error::Invalid(error);
     let zone = match request.zone.trim() {
@@ -314,7 +313,7 @@ fn cron_times(request: &TestCronMsg) -> Result<CronTimes, Error> {
     let count = super::as_many(request.count, TIMES, MAX_TIMES);
     let now = Timestamp::now();
     let text = request.schedule.trim();
-    // What has fields is meant as an expression, and is told what is wrong as one.
+    // An invalid text gets the error of a cron expression.
     let when = match Expression::parse(text) {
         Ok(expression) => When::Schedule(expression),
         Err(error) => match parse_at(text, now, &zone) {
@@ -408,7 +407,7 @@ fn info(listed: &Listed, now: Timestamp) -> CronInfo {
     }
 }
 
-/// What a draft says, whether it is an entry or not.
+/// The fields of a draft, valid or not.
 fn written(draft: &Draft) -> CronInfo {
     let draft = draft.clone();
     CronInfo {
@@ -435,7 +434,7 @@ fn written(draft: &Draft) -> CronInfo {
     }
 }
 
-/// An entry of the file that is not scheduled.
+/// An invalid entry of the file.
 fn broken(finding: Finding) -> CronInfo {
     CronInfo {
         problem: format!("crons.toml:{}: {}", finding.line, finding.why),

@@ -1,4 +1,4 @@
-//! SubscribeEvents: what happens in every run (WIRE-8).
+//! `SubscribeEvents`: the events of all runs (WIRE-8).
 
 use super::{Session, wire};
 use crate::node::Node;
@@ -12,12 +12,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// A subscriber's filter and place.
+/// A subscriber's filter and position.
 struct Watcher {
-    /// Whose events they are to be; `None` is everybody's.
+    /// The reach of its token; `None` for the owner.
     reach: Option<Reach>,
     events: HubSubscription,
-    /// Where it begins, for one who wants to know.
+    /// The first message, for a client that asked for its position.
     begins: Option<AgentEventMsg>,
     shutdown: CancellationToken,
     agent: Option<String>,
@@ -26,22 +26,21 @@ struct Watcher {
     missed: u64,
 }
 
-/// Questions whose ends a watcher is still to be told: more than ever wait in what
-/// one token reaches.
+/// Most shown questions whose ends are pending.
 const MAX_SHOWN: usize = 256;
 
-/// What a token lets its holder see.
+/// The reach of a watcher's token.
 struct Reach {
     grant: Arc<Grant>,
     node: Arc<Node>,
-    /// Asks that were shown, whose ends may be told.
+    /// Shown asks, whose ends may be shown.
     shown: VecDeque<String>,
 }
 
 impl Reach {
     fn may(&mut self, event: &HubEvent) -> bool {
         let config = self.node.config();
-        // What belongs to no conversation is for those who reach them all.
+        // Events without a conversation need a token that reaches all.
         let Some(key) = &event.key else {
             return self.grant.unrestricted();
         };
@@ -51,7 +50,7 @@ impl Reach {
         if self.grant.acts_for_owner(&config) {
             return true;
         }
-        // What is asked of owners is nobody else's business, nor what they said.
+        // Asks to owners and their answers are hidden from others.
         if let AgentEvent::AskUser(ask) = &event.event {
             let may = ask.kind == AskKind::Question;
             if may {
@@ -100,7 +99,7 @@ impl Session {
 }
 
 impl Session {
-    /// Where a subscription begins: now, or where an earlier one ended.
+    /// The start of a subscription: now, or the end of an earlier one.
     fn place(&self, after: Option<u64>, life: &str) -> (HubSubscription, Option<AgentEventMsg>) {
         let runtime = &self.node.runtime;
         let Some(after) = after else {
@@ -109,7 +108,7 @@ impl Session {
         let mut events = match life {
             "" => runtime.watch(),
             life if life == runtime.life() => runtime.watch_after(after),
-            // All of this life is news to whoever knew an earlier one.
+            // A client of an earlier life gets all events of this one.
             _ => runtime.watch_after(0),
         };
         let missed = events.take_missed().map_or(0, |Missed(missed)| missed);
@@ -155,19 +154,19 @@ impl Watcher {
     fn wants(&self, event: &HubEvent) -> bool {
         let fits = |want: &Option<String>, is: &str| want.as_deref().is_none_or(|want| want == is);
         let delta = matches!(event.event, AgentEvent::Text(_) | AgentEvent::Thinking(_));
-        // What belongs to no conversation fits nobody who asks for some.
+        // A filter by conversation excludes events without one.
         let (agent, sender) = names(event);
         !(delta && self.without_deltas) && fits(&self.agent, agent) && fits(&self.sender, sender)
     }
 }
 
-/// Whose conversation it is; empty for none.
+/// The conversation of an event; empty for none.
 fn names(event: &HubEvent) -> (&str, &str) {
     let key = event.key.as_deref();
     key.map_or(("", ""), |key| (key.agent.as_str(), key.sender.as_str()))
 }
 
-/// The flat form; `None` for what watchers learn otherwise.
+/// The flat form; `None` for events that watchers get in another form.
 fn message(event: &HubEvent) -> Option<AgentEventMsg> {
     let (agent, sender) = names(event);
     let mut message = AgentEventMsg {
@@ -184,7 +183,7 @@ fn message(event: &HubEvent) -> Option<AgentEventMsg> {
     Some(message)
 }
 
-/// Puts what happened into its message, and says what kind of thing it is.
+/// Fills a message with an event, and returns its kind.
 fn told(message: &mut AgentEventMsg, event: AgentEvent) -> Option<AgentEventKind> {
     use AgentEventKind as Kind;
     Some(match event {
@@ -236,7 +235,7 @@ fn told(message: &mut AgentEventMsg, event: AgentEvent) -> Option<AgentEventKind
             message.content = reason;
             Kind::RunError
         }
-        // Watchers see the ask itself.
+        // Watchers get the ask itself.
         AgentEvent::Waiting { .. } => return None,
         AgentEvent::Notice(notice) => {
             message.content = notice;

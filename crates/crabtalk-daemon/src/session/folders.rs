@@ -1,4 +1,4 @@
-//! Folders that a client names: whether they are there, and where they lead.
+//! Folders that a client names.
 
 use super::Session;
 use crate::error::Error;
@@ -7,9 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 impl Session {
-    /// A working directory has to be there, and be named from the root. Its links
-    /// are followed here, once: from then on it is told by a path that has none,
-    /// and whoever puts one there is refused.
+    /// Resolves a working directory, which has to exist and be absolute. Its links are
+    /// followed here, once; a link that is put there later is refused.
     pub(super) async fn check_cwd(&self, cwd: Option<&str>) -> Result<Option<PathBuf>, Error> {
         let Some(cwd) = cwd else {
             return Ok(None);
@@ -23,8 +22,8 @@ impl Session {
             .map_err(|e| Error::Invalid(format!("the cwd {cwd:?} cannot be used: {e}")))
     }
 
-    /// As [`Session::check_cwd`], below a token's own folders. Beyond them nothing
-    /// is told of what is there.
+    /// As [`Session::check_cwd`], below a token's folders. Nothing is revealed about
+    /// others.
     async fn granted_cwd(&self, grant: Arc<Grant>, cwd: &str) -> Result<PathBuf, Error> {
         let path = PathBuf::from(cwd);
         let found = self.look_at(cwd, move || {
@@ -32,18 +31,17 @@ impl Session {
             (grant.folder(&resolved) && resolved.is_dir()).then_some(resolved)
         });
         found.await?.ok_or_else(|| {
-            Error::Forbidden(format!("{cwd:?} is no folder within this token's reach"))
+            Error::Forbidden(format!("{cwd:?} is not a folder within this token's reach"))
         })
     }
 
-    /// A folder that a client names has to be there, and be named from the root.
+    /// Checks a folder, which has to exist and be absolute.
     pub(super) async fn check_folder(&self, what: &str, folder: &str) -> Result<PathBuf, Error> {
-        // Whether its links can be followed by the daemon is not asked here.
         let _ = self.resolve_folder(what, folder).await?;
         Ok(PathBuf::from(folder))
     }
 
-    /// Both at one look: whether it is a folder, and where it leads.
+    /// Checks a folder and resolves its links.
     async fn resolve_folder(
         &self,
         what: &str,
@@ -60,7 +58,7 @@ impl Session {
         found.ok_or_else(|| Error::Invalid(format!("the {what} {folder:?} is not a folder")))
     }
 
-    /// Looks at a path of a client's, which may lie anywhere.
+    /// Runs file work on a client's path, which may be on a hanging disk.
     async fn look_at<T: Send + 'static>(
         &self,
         path: &str,

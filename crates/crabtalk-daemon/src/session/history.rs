@@ -9,11 +9,11 @@ use crabtalk_domain::storage::{
 use crabtalk_domain::{ConversationKey, ToolCall, ToolCallInfo as Call};
 use crabtalk_proto::*;
 
-/// Entries of a page when the client does not say.
+/// Entries of a page by default.
 const DEFAULT_PAGE: usize = 100;
 
-/// Bytes from the begin of a log in which its first messages are looked for: one
-/// that is longer than that is not found, and the words of others are.
+/// Bytes from the beginning of a log that are read for its first messages. A longer first
+/// message is not found.
 const NEAR_THE_BEGIN: u64 = 64 << 10;
 
 /// Most entries of a page.
@@ -32,14 +32,14 @@ impl Session {
             true => Some(NEAR_THE_BEGIN),
             false => request.before,
         };
-        // Of a long page near the begin the first ones are wanted.
+        // The first entries of a long page are cut off below.
         let limit = match request.first {
             true => MAX_PAGE as u32,
             false => request.limit,
         };
         let part = LogPart::Conversation(key.clone());
         let mut page = self.page(part, before, limit).await?;
-        // What was acknowledged is there, whether or not a step took it yet.
+        // Acknowledged messages are shown before a step takes them.
         page.entries.append(&mut page.waiting);
         let (mut entries, more) = entries(page);
         if request.first && request.limit > 0 {
@@ -70,11 +70,11 @@ impl Session {
         let summary = self.file(&request.file_path).await?;
         let source = LogPart::File(request.file_path);
         let mut page = storage.page(&source, None, MAX_FILE_MESSAGES).await?;
-        // These messages have words alone.
+        // These messages have no images.
         for entry in &mut page.entries {
             entry.message = entry.message.with_notes(|image| Some(image.note()));
         }
-        // Nor do they know of runs.
+        // Nor runs.
         page.runs.clear();
         let (entries, _) = entries(page);
         let own = summary.key.agent.as_str();
@@ -94,8 +94,7 @@ impl Session {
         })
     }
 
-    /// A conversation's file. One beyond reach is answered as one that is not there,
-    /// whose name says nothing either.
+    /// A conversation's file. One beyond reach is treated as absent.
     async fn file(&self, name: &str) -> Result<Summary, Error> {
         let storage = self.node.runtime.storage();
         let found = storage.file(name).await;
@@ -103,7 +102,7 @@ impl Session {
             return found.map_err(Error::from);
         }
         let found = found.ok().filter(|summary| self.reaches_key(&summary.key));
-        found.ok_or_else(|| Error::NotFound(format!("there is no conversation file {name:?}")))
+        found.ok_or_else(|| Error::NotFound(format!("conversation file {name:?} does not exist")))
     }
 
     pub(super) async fn delete_file(&self, request: DeleteConversationMsg) -> Result<(), Error> {
@@ -120,7 +119,7 @@ impl Session {
         self.remove(&key).await
     }
 
-    /// Removes a conversation, and what is derived from it.
+    /// Removes a conversation and its index.
     async fn remove(&self, key: &ConversationKey) -> Result<(), Error> {
         let removed = self.node.runtime.remove(key).await;
         removed?;
@@ -173,14 +172,14 @@ fn info(archive: Archive) -> ArchiveInfo {
     }
 }
 
-/// The newest entries of a page that fit a frame, oldest first, each with the
-/// run that failed behind it.
+/// The newest entries of a page that fit into a frame, oldest first, each with the failed
+/// run after it.
 fn entries(page: Page) -> (Vec<HistoryEntry>, bool) {
     let mut bytes = 0;
     let mut more = page.more;
     let mut entries = Vec::with_capacity(page.entries.len());
     let mut runs = page.runs.into_iter().rev().peekable();
-    // The run that ended behind an entry, as long as that did not begin behind it, too.
+    // The run that ended after an entry, unless it also began after it.
     let mut ended = 0;
     for stored in page.entries.into_iter().rev() {
         let mut entry = entry(stored);
@@ -190,12 +189,12 @@ fn entries(page: Page) -> (Vec<HistoryEntry>, bool) {
             } else {
                 run.id
             };
-            // Of several behind one message the last says how it stands.
+            // The last of several runs counts.
             if run.is_failure() {
                 entry.failed.get_or_insert_with(|| failure(run));
             }
         }
-        // What was said last may be of a run that goes on.
+        // The last entry may belong to a running run.
         entry.run = match runs.peek() {
             Some((_, run)) => run.id,
             None => ended,

@@ -8,14 +8,14 @@ use crabtalk_proto::*;
 use crabtalk_skills::{SkillSource, SkillSummary, Trust, content_hash};
 use std::sync::Arc;
 
-/// Hits when the client does not say how many.
+/// Hits by default.
 const DEFAULT_HITS: usize = 10;
 
 /// Most hits of one answer.
 const MAX_HITS: usize = 100;
 
 impl Session {
-    /// Searches entries and archives as the conversation sees them (MEM-2).
+    /// Searches the entries and archives that the conversation may see (MEM-2).
     pub(super) async fn find(&self, request: SearchMsg) -> Result<SearchResults, Error> {
         if request.query.trim().is_empty() {
             return Err(crabtalk_runtime::Error::EmptyContent.into());
@@ -40,7 +40,7 @@ impl Session {
         })
     }
 
-    /// All skills, those of the project where the client works among them.
+    /// All skills, including those of the client's project.
     pub(super) async fn skills(&self, request: ListSkillsMsg) -> Result<SkillList, Error> {
         let cwd = self.check_cwd(request.cwd.as_deref()).await?;
         let skills = Arc::clone(&self.node.skills);
@@ -76,7 +76,7 @@ impl Session {
         });
         let listed = listed.await.map(|mut listed| {
             if !self.reaches_everything() {
-                // Where they lie is the machine's business.
+                // Paths of the machine are hidden.
                 listed.warnings.clear();
                 for skill in &mut listed.skills {
                     skill.source.clear();
@@ -88,7 +88,7 @@ impl Session {
     }
 }
 
-/// Whether an owner has trusted a skill: as it is, or with its project.
+/// Whether an owner trusts a skill, by its content or its project.
 fn trust_of(skill: &SkillSummary, trust: &Trust) -> SkillTrust {
     if skill.source == SkillSource::Project {
         return match trust.reaches(&skill.folder) {

@@ -14,7 +14,7 @@ fn wanted(name: &str) -> Option<&str> {
     (!name.is_empty()).then_some(name)
 }
 
-/// How many a list may have; 0 is all.
+/// The limit of a list; 0 is none.
 fn bound(limit: u32) -> usize {
     match limit {
         0 => usize::MAX,
@@ -22,7 +22,7 @@ fn bound(limit: u32) -> usize {
     }
 }
 
-/// Leaves as many as a list may have, and says whether there were more.
+/// Truncates a list. Returns whether it was longer.
 fn cut<T>(all: &mut Vec<T>, limit: u32) -> bool {
     let more = all.len() > bound(limit);
     all.truncate(bound(limit));
@@ -30,8 +30,8 @@ fn cut<T>(all: &mut Vec<T>, limit: u32) -> bool {
 }
 
 impl Session {
-    /// What is on disk, most recently used first, and one more than the limit
-    /// where there are more.
+    /// Stored conversations, most recently used first, and one more than the limit if there
+    /// are more.
     pub(super) async fn summaries(
         &self,
         agent: &str,
@@ -41,7 +41,7 @@ impl Session {
         let storage = self.node.runtime.storage();
         let most = match self.reaches_everything() {
             true => bound(limit).saturating_add(1),
-            // What is beyond reach takes no place of what is not.
+            // Conversations beyond reach do not count.
             false => usize::MAX,
         };
         let listed = storage.latest(wanted(agent), wanted(sender), most).await;
@@ -58,7 +58,7 @@ impl Session {
         let live = self.live();
         let catalog = self.node.runtime.catalog();
         let info = |summary: Summary| {
-            // What is in memory is newer than any cache of the list.
+            // A live conversation is newer than its row.
             let now = live.get(&summary.key).filter(|_| !summary.superseded);
             let meta = now.map_or(&summary.meta, |live| &live.meta);
             ConversationInfo {
@@ -83,7 +83,7 @@ impl Session {
         })
     }
 
-    /// Every conversation that can be talked to, with what goes on in it.
+    /// All conversations that can be continued, with their runs and asks.
     pub(super) async fn active_conversations(
         &self,
         request: ListActiveConversationsMsg,

@@ -1,7 +1,6 @@
-//! Logins to MCP servers on other machines, as clients begin and end them.
+//! Logins to MCP servers on other machines.
 //!
-//! Invariant: what comes of a login goes through the browser of whoever began it:
-//! to the loopback of that machine, and nowhere else.
+//! Invariant: a login redirects the client's browser to the loopback of its machine only.
 
 use super::Session;
 use crate::error::Error;
@@ -12,7 +11,7 @@ impl Session {
         let LoginMcpMsg { name, redirect } = request;
         if !is_loopback(&redirect) {
             return Err(Error::Invalid(
-                "redirect is no address of the loopback: it begins with http://127.0.0.1:PORT/"
+                "redirect is not a loopback address: it has to begin with http://127.0.0.1:PORT/"
                     .into(),
             ));
         }
@@ -20,7 +19,7 @@ impl Session {
         self.node.mcps.known().await;
         let settings = servers
             .settings(&name)
-            .ok_or_else(|| Error::NotFound(format!("there is no MCP server {name:?}")))?;
+            .ok_or_else(|| Error::NotFound(format!("unknown MCP server {name:?}")))?;
         let begun = servers.begin_login(&settings, &redirect).await;
         let address = begun.map_err(|why| Error::Invalid(format!("{name}: {why}")))?;
         Ok(McpLogin { address })
@@ -37,9 +36,9 @@ impl Session {
         &self,
         LogoutMcpMsg { name }: LogoutMcpMsg,
     ) -> Result<(), Error> {
-        // It becomes part of a file's name.
+        // The name becomes part of a file name.
         if !crabtalk_config::is_name(&name) {
-            return Err(Error::Invalid(format!("{name:?} is no server's name")));
+            return Err(Error::Invalid(format!("{name:?} is not a server name")));
         }
         match self.node.mcps.servers.log_out(&name).await {
             Ok(true) => Ok(()),
@@ -49,7 +48,7 @@ impl Session {
     }
 }
 
-/// Whether an address leads to a port of the machine where it is opened.
+/// Whether an address is a port of the loopback.
 fn is_loopback(address: &str) -> bool {
     let Some(rest) = address.strip_prefix("http://") else {
         return false;
@@ -66,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_login_comes_back_to_the_loopback_alone() {
+    fn login_redirects_to_loopback_only() {
         for fine in [
             "http://127.0.0.1:4711/callback",
             "http://[::1]:1/",

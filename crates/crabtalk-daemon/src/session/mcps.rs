@@ -1,4 +1,4 @@
-//! MCP servers and components, as clients see and change them.
+//! MCP servers and components: lists, changes, tests.
 
 use super::Session;
 use crate::error::Error;
@@ -32,7 +32,7 @@ impl Session {
     pub(super) async fn components(&self, _: ListComponentsMsg) -> Result<ComponentList, Error> {
         self.node.mcps.known().await;
         let (servers, listed) = (self.servers().clone(), self.servers().list());
-        // Whose a port is takes a look at every process: one, however many ports.
+        // One scan of all processes finds the owners of all ports.
         let found = tokio::task::spawn_blocking(move || {
             let ports = listed.iter().map(|status| status.port);
             let behind = Servers::behind(&ports.filter(|port| *port != 0).collect());
@@ -41,10 +41,10 @@ impl Session {
                 if behind.is_some_and(|behind| behind.listener == Listener::Nobody)
                     && status.phase == Phase::Connected
                 {
-                    // Its own task finds it out by this, before its next ping.
+                    // Makes its own task notice before the next ping.
                     servers.doubt(&status.name);
                     status.phase = Phase::Failed;
-                    status.error = "nobody listens at its port any more".into();
+                    status.error = "its port is closed".into();
                     status.tools = 0;
                 }
                 component(status, behind)
@@ -57,7 +57,7 @@ impl Session {
         Ok(ComponentList { components })
     }
 
-    /// Takes the list as a whole.
+    /// Replaces the list of servers.
     pub(super) async fn put_mcps(&self, request: SetLocalMcpsMsg) -> Result<(), Error> {
         let mut tables = Vec::new();
         for mcp in request.mcps {
@@ -85,7 +85,7 @@ impl Session {
             .map_err(|e| Error::Invalid(format!("mcp.{name}: {}", e.with_causes())))?;
         if !table.is_object() {
             return Err(Error::Invalid(
-                "the server's config is no table: send its keys as JSON, TOML or YAML".into(),
+                "the server's config is not a table: send its keys as JSON, TOML or YAML".into(),
             ));
         }
         self.edit(move |file, _| Ok(file.set(&["mcp", &name], &table)?))
@@ -110,7 +110,7 @@ impl Session {
         self.node.mcps.known().await;
         let settings = match config.is_empty() {
             true => self.servers().settings(&name).ok_or_else(|| {
-                Error::NotFound(format!("there is no MCP server or component {name:?}"))
+                Error::NotFound(format!("unknown MCP server or component {name:?}"))
             })?,
             false => settings(&name, &config)?,
         };
@@ -150,9 +150,9 @@ fn check_name(name: &str) -> Result<(), Error> {
     match (fine, why) {
         (true, Ok(())) => Ok(()),
         (_, Err(why)) => Err(Error::Invalid(format!(
-            "{name:?} is no server's name: {why}"
+            "{name:?} is not a server name: {why}"
         ))),
-        (false, Ok(())) => Err(Error::Invalid(format!("{name:?} is no server's name"))),
+        (false, Ok(())) => Err(Error::Invalid(format!("{name:?} is not a server name"))),
     }
 }
 
@@ -223,7 +223,7 @@ fn info(status: &ServerStatus, configured: Option<&Mcp>) -> McpInfo {
     info
 }
 
-/// The word of a server's state.
+/// The state of a server, as lists show it.
 fn word(status: &ServerStatus) -> &'static str {
     if status.shadowed {
         "shadowed"
@@ -278,7 +278,7 @@ fn owner(listener: &Listener) -> String {
     }
 }
 
-/// The table of a server that came by its message.
+/// The configuration table of a server in a message.
 fn table(mcp: McpInfo) -> Value {
     let pairs = |map: BTreeMap<String, String>| -> Value {
         map.into_iter()

@@ -1,5 +1,5 @@
-//! Memory entries for clients, as the addressed conversation's sender sees and
-//! may change them (MEM-2).
+//! Memory entries for clients, with the rights of the addressed conversation's sender
+//! (MEM-2).
 
 use super::Session;
 use crate::error::Error;
@@ -7,22 +7,22 @@ use crabtalk_domain::Sender;
 use crabtalk_memory::{Entry, Error as Refused, NewEntry, Viewer};
 use crabtalk_proto::*;
 
-/// Entries of a page when the client does not say.
+/// Entries of a page by default.
 const DEFAULT_PAGE: usize = 200;
 
-/// Most entries of a page. Names and descriptions are bounded, so that such a
-/// page stays well below the frame's limit (WIRE-1).
+/// Most entries of a page, which stays far below the frame's limit (WIRE-1), since names and
+/// descriptions are bounded.
 const MAX_PAGE: usize = 1000;
 
 impl Session {
-    /// Who looks into memory for a client.
+    /// The viewer of a client's request.
     fn viewer(&self, agent: &str, sender: &str) -> Result<Viewer, Error> {
         let key = self.key(agent, sender)?;
         Ok(self.node.memory().viewer(&key, &self.origin(sender)))
     }
 
-    /// Whether the client may see what this agent noted. What nobody noted, a
-    /// person wrote for all.
+    /// Whether the client may see an agent's entry. An entry without an agent was written by
+    /// a person for all.
     pub(super) fn reaches_note(&self, agent: &str) -> bool {
         agent.is_empty() || self.reaches_agent(agent)
     }
@@ -32,7 +32,7 @@ impl Session {
         let limit = super::as_many(request.limit, DEFAULT_PAGE, MAX_PAGE);
         let memory = self.node.memory();
         let offset = request.offset as usize;
-        // File names in reasons are an owner's business.
+        // Reasons contain file names, which only owners see.
         let warnings = if offset == 0 && viewer.is_owner {
             memory.warnings().await
         } else {
@@ -121,7 +121,7 @@ impl Session {
     }
 }
 
-/// Nobody may speak as the daemon itself (CONV-8).
+/// Refuses senders of the daemon (CONV-8).
 fn refuse_reserved(sender: &Sender) -> Result<(), Error> {
     if sender.is_reserved() {
         return Err(crabtalk_runtime::Error::ReservedSender(sender.to_string()).into());

@@ -138,7 +138,7 @@ impl Session {
             .map_err(|e| Error::Invalid(format!("provider {name}: {}", e.with_causes())))?;
         if !table.is_object() {
             return Err(Error::Invalid(
-                "the provider's config is no table: send its keys as JSON, TOML or YAML".into(),
+                "the provider's config is not a table: send its keys as JSON, TOML or YAML".into(),
             ));
         }
         self.edit(move |file, config| {
@@ -157,7 +157,7 @@ impl Session {
         self.edit(move |file, config| {
             let gone = provider(config, &name).ok_or_else(|| unknown(config, &name))?;
             file.remove(&["provider", &name]);
-            // Its model cannot stay the active one: the first that is left is.
+            // The first remaining model becomes the active one.
             let active = config.model.as_deref();
             if gone.models.iter().any(|m| Some(m.name.as_str()) == active) {
                 file.remove(&["model"]);
@@ -191,9 +191,7 @@ impl Session {
                     (None, true) => "; none is configured yet".to_owned(),
                     (None, false) => format!("; there are: {}", known.join(", ")),
                 };
-                return Err(Error::NotFound(format!(
-                    "there is no model {model:?}{hint}"
-                )));
+                return Err(Error::NotFound(format!("unknown model {model:?}{hint}")));
             }
         }
         self.edit(move |file, _| Ok(file.set(&["model"], &model.into())?))
@@ -246,14 +244,16 @@ impl Session {
                 let skills = self.skills(ListSkillsMsg::default()).await?.skills;
                 let is_it = |known: &SkillInfo| known.name.eq_ignore_ascii_case(&name);
                 if !skills.iter().any(is_it) {
-                    return Err(Error::NotFound(format!("there is no skill {name:?}")));
+                    return Err(Error::NotFound(format!("unknown skill {name:?}")));
                 }
                 self.edit(move |file, config| switch_skill(file, config, &name, enabled))
                     .await
             }
-            Ok(ResourceKind::Unknown | ResourceKind::ExternalSource) | Err(_) => Err(
-                Error::Invalid("say what to switch: a provider, an MCP server or a skill".into()),
-            ),
+            Ok(ResourceKind::Unknown | ResourceKind::ExternalSource) | Err(_) => {
+                Err(Error::Invalid(
+                    "give a kind to switch: a provider, an MCP server or a skill".into(),
+                ))
+            }
         }
     }
 }
@@ -276,7 +276,7 @@ fn switch_skill(
     Ok(file.set(&["skills", "disabled"], &disabled.into())?)
 }
 
-/// A URL that comes back as it was shown keeps the password that was not.
+/// Keeps the hidden password of a URL that the client sent back unchanged.
 fn keep_masked_url(table: &mut Value, shown: Option<&str>) {
     let Some(shown) = shown.filter(|shown| shown.contains(MASK)) else {
         return;

@@ -1,4 +1,4 @@
-//! Every operation of the protocol, handed to the part of the session that does it.
+//! The operations of the protocol, forwarded to the methods of the session.
 
 use super::Session;
 use crabtalk_proto::*;
@@ -6,9 +6,8 @@ use futures_core::Stream;
 use std::future::Future;
 use std::sync::Arc;
 
-/// Operations that are answered once, each handed on to a method of the session that
-/// takes its request and gives its answer: `operation(request) -> answer = method;`.
-macro_rules! handed_on {
+/// Forwards operations with one answer: `operation(request) -> answer = method;`.
+macro_rules! forward {
     ($($operation:ident($request:ty) -> $answer:ty = $method:ident;)*) => {$(
         async fn $operation(&self, request: $request) -> Result<$answer, Status> {
             self.$method(request).await.map_err(Status::from)
@@ -33,7 +32,7 @@ impl Server for Session {
         &self,
         request: &client_message::Msg,
     ) -> impl Future<Output = Result<u64, Status>> + Send + 'static {
-        // Few requests have an entry, and those that have none pay nothing for it.
+        // Boxed, since few requests have an entry.
         let record = self.record_first(request).map(Box::pin);
         async move {
             match record {
@@ -56,7 +55,7 @@ impl Server for Session {
         async { ended.await.into() }
     }
 
-    handed_on! {
+    forward! {
         hello(HelloMsg) -> WelcomeMsg = welcome;
         send(SendMsg) -> SendResponse = run_to_end;
         expect_message(ExpectMessageMsg) -> () = expect;
@@ -178,7 +177,7 @@ impl Server for Session {
             },
             Err(error) => ReloadReport {
                 errors: vec![error],
-                kept: vec!["the whole configuration is as it was before".into()],
+                kept: vec!["the whole configuration stays unchanged".into()],
                 ..ReloadReport::default()
             },
         })

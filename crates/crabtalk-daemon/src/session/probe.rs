@@ -13,17 +13,16 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// What a model is told.
+/// The system prompt.
 const SYSTEM: &str = "You are asked whether you can be reached.";
 
-/// What it is asked.
+/// The question.
 const QUESTION: &str = "Answer with the one word: ready";
 
-/// The longest that it may take, retries included. A local server may have to
-/// load the model first.
+/// Longest time, retries included. A local server may have to load the model first.
 const TIME: Duration = Duration::from_secs(60);
 
-/// Characters of an answer that are told.
+/// Most characters of the answer.
 const SHOWN: usize = 200;
 
 impl Session {

@@ -12,7 +12,7 @@ use crabtalk_proto::client_message::Msg;
 use crabtalk_runtime::{Error as RunError, PendingAsk as Waiting};
 
 impl Session {
-    /// Refuses what names something beyond the client's token.
+    /// Refuses a request that names an object beyond the client's token.
     pub(super) fn check_reach(&self, request: &Msg) -> Result<(), Error> {
         let Some(grant) = self.grant() else {
             return Ok(());
@@ -69,8 +69,8 @@ impl Session {
         }
     }
 
-    /// An agent beyond reach is answered as one that does not exist, and none is
-    /// told of that the token does not reach.
+    /// An agent beyond reach is treated as absent, and the error names reachable ones
+    /// only.
     fn check_agent(&self, agent: &str) -> Result<(), Error> {
         let Some(grant) = self.grant() else {
             return Ok(());
@@ -109,7 +109,7 @@ impl Session {
         self.reaches(key.agent.as_str(), key.sender.as_str())
     }
 
-    /// Whether the client reaches all that there is.
+    /// Whether the client reaches all objects.
     pub(super) fn reaches_everything(&self) -> bool {
         self.grant().is_none_or(|grant| grant.everything())
     }
@@ -120,8 +120,8 @@ impl Session {
             .is_none_or(|grant| grant.acts_for_owner(&self.config()))
     }
 
-    /// Whether the client is shown an ask. What is asked of owners is shown to
-    /// those who act for them.
+    /// Whether the client may see an ask. Asks to owners need a client that acts for
+    /// them.
     pub(super) fn sees_ask(&self, pending: &Waiting) -> bool {
         self.grant().is_none_or(|grant| {
             let config = self.config();
@@ -129,7 +129,7 @@ impl Session {
         })
     }
 
-    /// An ask that the client is not shown is none.
+    /// An ask that the client may not see is treated as absent.
     pub(super) fn check_ask(&self, id: Option<&str>) -> Result<(), Error> {
         let (Some(id), Some(_)) = (id, self.grant()) else {
             return Ok(());
@@ -146,10 +146,10 @@ impl Session {
     }
 }
 
-/// Said of what is beyond reach, whether or not it exists.
+/// The error for a conversation beyond reach, whether or not it exists.
 pub(super) fn absent(agent: &str, sender: &str) -> Error {
     Error::NotFound(format!(
-        "there is no conversation {agent} / {sender} within this token's reach"
+        "conversation {agent} / {sender} is not within this token's reach"
     ))
 }
 

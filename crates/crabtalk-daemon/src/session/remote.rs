@@ -1,7 +1,7 @@
-//! Who the client of a session is, and how it shows that (WIRE-5, REMOTE-1).
+//! The client of a session and its authentication (WIRE-5, REMOTE-1).
 //!
-//! Invariants: the Unix socket's client is the owner and needs no token; nobody
-//! else is anything before its token was found; who that was does not change.
+//! Invariants: a client of the Unix socket is the owner; any other client has no rights
+//! before its token is found; the token of a connection does not change.
 
 use super::{LOCAL_SENDER, Session};
 use crate::audit::entry;
@@ -54,7 +54,7 @@ where
     serve(listener, crowd, session, stop).await;
 }
 
-/// Who the client is.
+/// The client of a session.
 pub(super) enum Who {
     Owner,
     Remote(Remote),
@@ -62,7 +62,7 @@ pub(super) enum Who {
 
 pub(super) struct Remote {
     address: SocketAddr,
-    /// Its token, once it has shown one.
+    /// Its token, once authenticated.
     shown: OnceLock<Shown>,
 }
 
@@ -129,7 +129,7 @@ impl Session {
         Ok(Self::new(node, Who::Owner, shutdown))
     }
 
-    /// Of somebody who has to show a token first.
+    /// A remote client, which has to authenticate first.
     fn of_stranger(node: Arc<Node>, address: SocketAddr, shutdown: CancellationToken) -> Self {
         let remote = Remote {
             address,
@@ -138,8 +138,8 @@ impl Session {
         Self::new(node, Who::Remote(remote), shutdown)
     }
 
-    /// The client's token; `None` is the owner's own client, or a stranger, whom
-    /// nothing is answered.
+    /// The client's token; `None` for the owner, and for an unauthenticated client, whose
+    /// requests are refused.
     pub(super) fn grant(&self) -> Option<&Arc<Grant>> {
         match &self.who {
             Who::Owner => None,
@@ -147,7 +147,7 @@ impl Session {
         }
     }
 
-    /// Whose the client is, for people.
+    /// The owner of the client, as text for people.
     pub(super) fn owner_of_client(&self) -> String {
         match self.grant() {
             Some(grant) => format!("token {}", grant.name()),
@@ -155,8 +155,7 @@ impl Session {
         }
     }
 
-    /// Lets in who says who it is: a token is checked, a component is entered
-    /// among those that are present.
+    /// Answers a Hello: checks the token, and lists a component.
     pub(super) async fn welcome(&self, request: HelloMsg) -> Result<WelcomeMsg, Error> {
         if request.protocol_version == 0 {
             return Err(Error::Invalid("protocol_version counts from 1".into()));
@@ -177,7 +176,7 @@ impl Session {
         })
     }
 
-    /// Finds the token that a client shows. A wrong one costs time.
+    /// Checks the token of a Hello. A refusal is delayed.
     async fn show_token(&self, hello: &HelloMsg) -> Result<(), Error> {
         let Who::Remote(remote) = &self.who else {
             return Ok(());
@@ -194,7 +193,7 @@ impl Session {
                 token = grant.name(),
                 address = %remote.address,
                 client = %crabtalk_proto::visible(&hello.client),
-                "a client came in by a token"
+                "a client authenticated"
             );
             // Another Hello of this connection may have been faster.
             let _ = remote.shown.set(grant.show());
@@ -210,13 +209,13 @@ impl Session {
         }
         tokio::time::sleep(REFUSAL_DELAY).await;
         let message = match hello.token.is_empty() {
-            true => "this daemon wants a token: `crabtalk tokens add` makes one where it runs",
-            false => "this token is not known here, or is over",
+            true => "this daemon needs a token: `crabtalk tokens add` makes one on its machine",
+            false => "this token is unknown or has expired",
         };
         Err(Error::Unauthorized(message.into()))
     }
 
-    /// Who cannot be recorded does not come in.
+    /// Records a login, without which the client is refused.
     async fn record_login(
         &self,
         remote: &Remote,
@@ -236,7 +235,7 @@ impl Session {
         self.grant().map_or(LOCAL_SENDER, |grant| grant.name())
     }
 
-    /// Who the client is when it speaks as this sender; empty is its own.
+    /// The client's principal as a sender; empty is its default sender.
     pub(super) fn principal(&self, sender: &str) -> Principal {
         match self.grant() {
             None => Principal::Owner,
@@ -248,7 +247,7 @@ impl Session {
         }
     }
 
-    /// Who the client is when it answers what is asked.
+    /// The client's principal when it answers asks.
     pub(super) fn answering(&self) -> Principal {
         match self.grant() {
             None => Principal::Owner,
@@ -256,7 +255,7 @@ impl Session {
         }
     }
 
-    /// From where the client comes; empty for this machine's owner.
+    /// The client's address; empty for the owner on this machine.
     pub(super) fn address(&self) -> String {
         match &self.who {
             Who::Owner => String::new(),
@@ -264,7 +263,7 @@ impl Session {
         }
     }
 
-    /// Tells the log of a request that was refused for who the client is.
+    /// Logs a request that was refused for the client's rights.
     pub(super) fn tell_refusal(&self, operation: &'static str, status: &Status) {
         let Who::Remote(remote) = &self.who else {
             return;

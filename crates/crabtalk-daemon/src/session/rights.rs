@@ -1,4 +1,4 @@
-//! Agents, what they may do, and what was allowed for good.
+//! Agents, their rights, and permanent approvals.
 
 use super::{Session, narrowed};
 use crate::agents::Change;
@@ -35,8 +35,8 @@ impl Session {
         Ok(self.shown(info(agent, config.unwrap_or_default())))
     }
 
-    /// An agent as this client is told of it: its file, which names others, to
-    /// whoever reaches everything, its prompt to whoever looks after the daemon.
+    /// An agent as this client may see it: its file needs a client that reaches everything,
+    /// since it names others; its prompt needs the role `operate`.
     fn shown(&self, mut agent: AgentInfo) -> AgentInfo {
         if !self.reaches_everything() {
             agent.config.clear();
@@ -82,7 +82,7 @@ impl Session {
         let catalog = self.node.runtime.catalog();
         if catalog.default_agent.as_str() == name && name != BUILT_IN {
             return Err(Error::Conflict(format!(
-                "{name} is the default agent: name another in config.toml first"
+                "{name} is the default agent: set another default_agent in config.toml first"
             )));
         }
         let removed = self.node.agents.remove(name);
@@ -90,7 +90,7 @@ impl Session {
         self.take_agents().await
     }
 
-    /// Lets what was written take effect.
+    /// Puts the written file into force.
     async fn take_agents(&self) -> Result<(), Error> {
         self.node.reload().await.map(drop).map_err(|error| {
             Error::Failed(format!(
@@ -156,7 +156,7 @@ impl Session {
             let one = index.and_then(|index| listed.get(index));
             if !one.is_some_and(|a| self.reaches(&a.agent, &a.sender)) {
                 return Err(Error::NotFound(format!(
-                    "there is no approval {}",
+                    "approval {} does not exist",
                     request.index
                 )));
             }
@@ -169,7 +169,7 @@ impl Session {
             sender = %approval.sender,
             tool = %approval.tool,
             exact = %approval.exact,
-            "an approval was taken back"
+            "an approval was removed"
         );
         Ok(())
     }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Longest request id, in bytes; the log keeps 256 of them per conversation.
 const MAX_REQUEST_ID_BYTES: usize = 256;
 
-/// A message that is answered at once says what one that is streamed says.
+/// Converts a message of `send` into one of `stream`.
 fn as_streamed(message: SendMsg) -> StreamMsg {
     StreamMsg {
         agent: message.agent,
@@ -62,7 +62,7 @@ impl Session {
         self.node.runtime.submit(request).map_err(Error::from)
     }
 
-    /// A message is coming: whoever answers it is told (MODEL-8).
+    /// Announces a message, so that the model prepares a connection (MODEL-8).
     pub(super) async fn expect(&self, request: ExpectMessageMsg) -> Result<(), Error> {
         let key = self.key(&request.agent, &request.sender)?;
         if key.sender.is_reserved() {
@@ -74,8 +74,8 @@ impl Session {
         expected.map_err(Error::from)
     }
 
-    /// The model that a run shall have: one that there is, chosen by somebody who
-    /// may spend more than the agent does.
+    /// Checks the model of a run: it has to exist, and choosing it needs the role
+    /// `operate`, since it may cost more.
     fn check_model(&self, model: Option<String>) -> Result<Option<String>, Error> {
         let Some(model) = model.filter(|model| !model.is_empty()) else {
             return Ok(None);
@@ -90,13 +90,13 @@ impl Session {
         }
         let names: Vec<_> = known.into_iter().map(|known| known.name).collect();
         Err(Error::Invalid(format!(
-            "there is no model {model:?}; there are: {}",
+            "unknown model {model:?}; there are: {}",
             names.join(", ")
         )))
     }
 
     pub(super) async fn run_to_end(&self, request: SendMsg) -> Result<SendResponse, Error> {
-        // A failure to find a model is the run's to tell.
+        // The run reports a failure to find a model.
         let _ = self.node.models.find().await;
         let run = self.submit(as_streamed(request)).await?;
         let answer = run.answer().await?;
@@ -108,8 +108,7 @@ impl Session {
         request: StreamMsg,
     ) -> impl Stream<Item = Result<StreamEvent, Status>> + Send + 'static {
         let reader = async move {
-            // Before Start, which names the model. A failure is the run's to
-            // tell.
+            // Before Start, which names the model. The run reports a failure.
             let _ = self.node.models.find().await;
             let blind = self.blindness(&request);
             let run = match self.submit(request).await {
@@ -119,13 +118,13 @@ impl Session {
             let chosen = self.node.models.take_notice();
             let notices: Vec<String> = chosen.into_iter().chain(blind).collect();
             let notice = (!notices.is_empty()).then(|| notices.join("; "));
-            // A client does not get its own words back.
+            // A client does not need its own message.
             Reader::new(run)
                 .without_user_message()
-                .telling_its_place()
+                .with_queue_position()
                 .with_notice(notice)
         };
-        // Boxed, lest a stream that goes on has room for its beginning.
+        // Boxed to keep the stream small after its beginning.
         stream::once(Box::pin(reader))
             .map(Reader::into_stream)
             .flatten()
@@ -159,7 +158,7 @@ impl Session {
                 };
                 return Reader::new(log.subscribe(after));
             }
-            // Over: how it ended is all there is to tell.
+            // It has ended: only its end is sent.
             return Reader::new(log.subscribe_to_end());
         }
         match runtime.last_end(&key).await {
@@ -168,7 +167,7 @@ impl Session {
         }
     }
 
-    /// One run and no other: what came behind an event, else how it ended.
+    /// The events of one run after a number, else its end.
     async fn reader_of_run(&self, key: &ConversationKey, request: &AttachMsg) -> Reader {
         let Some(run) = request.run.filter(|run| *run > 0) else {
             let error = Error::Invalid("`only_run` needs the `run` that is meant".into());
@@ -178,8 +177,8 @@ impl Session {
         if let Some(log) = runtime.attach_run(key, run) {
             return Reader::new(log.subscribe(request.after.unwrap_or_default()));
         }
-        // One that a crash cut off ends when its conversation is opened. Where a later run
-        // goes on it is open, and nobody waits for the end of that one.
+        // A run that a crash cut off ends when its conversation is opened. While a later run
+        // is attached the conversation is open already.
         if runtime.attach(key).is_none()
             && let Err(error) = runtime.last_end(key).await
         {
@@ -189,17 +188,17 @@ impl Session {
         Reader::only(match trace.map(|trace| trace.and_then(|trace| trace.end)) {
             Ok(Some(end)) => Ok(end_of(key, &end)),
             Ok(None) => Err(Error::NotFound(format!(
-                "run {run} of {key} cannot be told any more; see the history"
+                "the events of run {run} of {key} are gone; see the history"
             ))),
             Err(error) => Err(error.into()),
         })
     }
 }
 
-/// The end of a run as its log has it.
+/// The end of a run, from its log.
 fn end_of(key: &ConversationKey, run: &RunRecord) -> StreamEvent {
     let error = match run.error.as_str() {
-        // Old logs say how it ended, and not why.
+        // Old logs lack the reason.
         "" if run.code != 0 => "the run failed; see the history".into(),
         error => error.to_owned(),
     };
@@ -250,7 +249,7 @@ fn tool_choice(text: &str) -> ToolChoice {
     }
 }
 
-/// The mode of that name, if one is named.
+/// Parses a mode.
 fn check_mode(mode: Option<String>) -> Result<Option<Mode>, Error> {
     let Some(name) = mode.filter(|name| !name.is_empty()) else {
         return Ok(None);

@@ -1,8 +1,7 @@
-//! Images that a person shows with a message.
+//! Images of a person's message.
 //!
-//! Invariant: what goes into a history is an image by what it holds, whole, and
-//! within the limits of a message; whatever else is refused by name, since a
-//! provider that finds it broken refuses the conversation.
+//! Invariant: an image is complete, of a known format by its content and within the limits
+//! of a message, since a provider refuses a conversation with a broken one.
 
 use super::Session;
 use crate::error::Error;
@@ -32,7 +31,7 @@ pub(super) fn images(sent: Vec<Image>) -> Result<Vec<Shown>, Error> {
 }
 
 impl Session {
-    /// What a person is told who shows images to a model that takes none.
+    /// The notice for images to a model that takes none.
     pub(super) fn blindness(&self, message: &StreamMsg) -> Option<String> {
         if message.images.is_empty() {
             return None;
@@ -53,9 +52,8 @@ impl Session {
         };
         let models = self.node.models.list();
         let found = models.iter().find(|known| known.name == model)?;
-        (!found.images).then(|| {
-            format!("the model {model} takes no images: it is told in words what was shown")
-        })
+        (!found.images)
+            .then(|| format!("the model {model} takes no images: it gets a description instead"))
     }
 }
 
@@ -71,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_image_or_too_much_is_refused_by_name() {
+    fn invalid_and_too_many_images_are_refused() {
         let words = images(vec![sent(b"words")]).unwrap_err();
         assert!(words.to_string().starts_with("image 1: "), "{words}");
         let torn = images(vec![sent(b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR")]).unwrap_err();

@@ -1,4 +1,4 @@
-//! The daemon's figures, and what was spent.
+//! The daemon's figures and costs.
 
 use super::Session;
 use crate::error::Error;
@@ -44,8 +44,7 @@ impl Session {
 }
 
 impl Session {
-    /// What a token is told: of the node that it lives, of the rest what it
-    /// reaches. Sums of others are others'.
+    /// The figures for a token: those of its reach only.
     fn own_stats(&self, report: Report, catalog: &Catalog) -> DaemonStats {
         let live = self.node.runtime.live_all();
         let reached = || live.iter().filter(|live| self.reaches_key(&live.key));
@@ -140,7 +139,7 @@ fn row(by: &str, sum: &CallTotal) -> Spending {
     }
 }
 
-/// Resident memory; 0 where the system does not tell.
+/// Resident memory; 0 if unknown.
 fn rss_bytes() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: u64 = statm

@@ -1,6 +1,6 @@
 //! Tokens by protocol (REMOTE-1).
 //!
-//! Invariant: a token is in one answer, to whoever made it; what is kept is its hash.
+//! Invariant: a token is in one answer, to the client that made it; its hash is stored.
 
 use super::Session;
 use crate::error::Error;
@@ -25,7 +25,7 @@ impl Session {
                     )));
                 }
                 Some(end) if end <= now => {
-                    return Err(Error::Invalid(format!("{} is over", request.until)));
+                    return Err(Error::Invalid(format!("{} has passed", request.until)));
                 }
                 Some(_) => {}
             }
@@ -40,7 +40,7 @@ impl Session {
                 .any(|token| token.name.eq_ignore_ascii_case(&name))
             {
                 return Err(Error::Conflict(format!(
-                    "there is a token {name} already; remove it first, or choose another name"
+                    "the token {name} exists; remove it first, or choose another name"
                 )));
             }
             Ok(file.set(&["token", &name], &table)?)
@@ -80,7 +80,7 @@ impl Session {
         }
     }
 
-    /// Where the daemon listens, and by what its certificate is known.
+    /// The addresses of the daemon, and the fingerprint of its certificate.
     async fn way_in(&self) -> (Vec<String>, String) {
         let (listen, fingerprint) = self.node.remote.ears().addresses().await;
         let listen = listen.iter().map(ToString::to_string).collect();
@@ -92,7 +92,7 @@ impl Session {
         let edited = self.edit(move |file, config| {
             let name = &request.name;
             if !config.token.iter().any(|token| token.name == *name) {
-                return Err(Error::NotFound(format!("there is no token {name:?}")));
+                return Err(Error::NotFound(format!("unknown token {name:?}")));
             }
             file.remove(&["token", name]);
             Ok(())
@@ -101,7 +101,7 @@ impl Session {
     }
 }
 
-/// What the configuration says of a token: nothing where the default holds.
+/// The configuration table of a token, without defaults.
 fn table(request: &CreateTokenMsg, hash: &str) -> Value {
     let mut table = json!({"hash": hash, "role": request.role});
     for (key, list) in [

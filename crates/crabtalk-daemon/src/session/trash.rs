@@ -1,4 +1,4 @@
-//! Conversations in the trash, and the way back (STORE-8).
+//! Conversations in the trash, and their restoration (STORE-8).
 
 use super::Session;
 use crate::error::Error;
@@ -6,24 +6,24 @@ use crabtalk_domain::storage::{RunRecord, Summary};
 use crabtalk_proto::*;
 use jiff::Timestamp;
 
-/// Conversations of the trash in one answer: with the longest names and titles
-/// they fit into a frame (WIRE-1).
+/// Most conversations in one answer, which fit into a frame with the longest names and
+/// titles (WIRE-1).
 const MAX_LISTED: usize = 2000;
 
-/// How a run ended that did not end well.
+/// A failed run.
 pub(super) fn failure(run: RunRecord) -> FailedRun {
     FailedRun {
         run: run.id,
         code: run.code,
         error: match run.error.as_str() {
-            // Old logs do not say.
+            // Old logs lack the reason.
             "" => "the run failed".into(),
             error => error.to_owned(),
         },
     }
 }
 
-/// A conversation as its log has it.
+/// A conversation, from its log.
 pub(super) fn info(summary: Summary) -> ConversationInfo {
     let used_at = Timestamp::try_from(summary.modified).map(|at| at.to_string());
     ConversationInfo {
@@ -58,7 +58,7 @@ impl Session {
         })
     }
 
-    /// Takes a conversation back, and has its archives found again.
+    /// Restores a conversation and indexes its archives.
     pub(super) async fn restore(&self, request: RestoreConversationMsg) -> Result<(), Error> {
         let key = self.key(&request.agent, &request.sender)?;
         let file = (!request.file.is_empty()).then_some(&*request.file);

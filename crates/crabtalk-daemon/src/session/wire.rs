@@ -21,8 +21,8 @@ use std::sync::Arc;
 /// below the frame's limit (WIRE-1).
 const MAX_PIECE_BYTES: usize = 1024 * 1024;
 
-/// Longest text anywhere in a message, so that the frame stays below its
-/// limit whatever stands beside it.
+/// Longest text in a message, so that the frame stays below its limit with the other
+/// fields.
 const MAX_TEXT_BYTES: usize = 12 * 1024 * 1024;
 
 /// The code of each error (WIRE-3).
@@ -36,7 +36,6 @@ fn code_of(error: &Error) -> u32 {
         Error::TooLarge(_) => code::TOO_LARGE,
         Error::TooMany(_) => code::TOO_MANY,
         Error::Failed(_) => code::INTERNAL,
-        Error::Upstream(_) => code::PROVIDER,
         Error::Unavailable(_) => code::SHUTTING_DOWN,
         Error::TimedOut(_) => code::TIMEOUT,
         Error::RunEnded { code, .. } => *code,
@@ -81,11 +80,11 @@ impl From<Error> for Status {
 pub(super) struct Reader {
     run: Option<Subscription>,
     with_user_message: bool,
-    /// Who speaks, once the run has started.
+    /// The speaker, once the run has started.
     speaker: Arc<str>,
-    /// What its Start says beside.
+    /// The notice of its Start.
     notice: Option<String>,
-    /// Whether the run may not have begun, and its place is told until then.
+    /// Whether the position in the queue is sent until the run begins.
     waits: bool,
     ready: VecDeque<Result<StreamEvent, Status>>,
 }
@@ -98,7 +97,7 @@ impl Reader {
             speaker: Arc::default(),
             notice: None,
             waits: false,
-            // Hardly any event of a run becomes two, and each has half a kilobyte.
+            // Events are large, and few become two.
             ready: VecDeque::with_capacity(1),
         }
     }
@@ -108,19 +107,19 @@ impl Reader {
         self
     }
 
-    /// Says something once.
+    /// Adds a notice to Start.
     pub(super) fn with_notice(mut self, notice: Option<String>) -> Self {
         self.notice = notice;
         self
     }
 
-    /// Says what the run waits behind.
-    pub(super) fn telling_its_place(mut self) -> Self {
+    /// Sends the position in the queue.
+    pub(super) fn with_queue_position(mut self) -> Self {
         self.waits = true;
         self
     }
 
-    /// Says one thing, and reads nothing.
+    /// A reader of one event without a run.
     pub(super) fn only(said: Result<StreamEvent, Error>) -> Self {
         Self {
             run: None,
@@ -164,7 +163,7 @@ impl Reader {
     }
 
     fn take(&mut self, seq: u64, event: AgentEvent) {
-        // News of components belong to no run.
+        // News of components are not part of a run.
         let is_left_out = matches!(event, AgentEvent::Component(_))
             || !self.with_user_message && matches!(event, AgentEvent::UserMessage { .. });
         if is_left_out {
@@ -202,7 +201,7 @@ impl Reader {
     }
 }
 
-/// What a run waits behind. It is no event of the run, and has no number.
+/// The position in the queue. It is not an event of the run and has no number.
 fn queued(waits: &Waits) -> StreamEvent {
     StreamEvent {
         seq: 0,
@@ -222,7 +221,7 @@ fn pieces(mut text: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// Cuts a text that no frame could carry, and says so.
+/// Cuts a text that exceeds a frame, with a note.
 pub(super) fn cap(text: String) -> String {
     cap_beside(text, &[])
 }
@@ -275,9 +274,9 @@ pub(super) fn calls(calls: Vec<Call>) -> Vec<ToolCallInfo> {
     calls.into_iter().map(call).collect()
 }
 
-/// An ask as clients see it. An approval comes with everything visible that a
-/// screen would hide, so that any client may show it as it is; what runs is the
-/// exact thing. Texts of a question name its answers, and stay.
+/// An ask for clients. In an approval hidden characters are made visible, so that any
+/// client may print it; the exact text is executed. A question is not changed, since its
+/// answers refer to it.
 pub(super) fn ask(ask: &Ask) -> AskUserEvent {
     let shown = |text: &str| match ask.kind {
         AskKind::Approval => visible(text).into_owned(),
@@ -332,7 +331,7 @@ pub(super) fn progress(call_id: String, far: Progress) -> ToolProgressEvent {
     }
 }
 
-/// How an ask ended.
+/// The end of an ask.
 pub(super) fn settled(ask_id: String, outcome: Outcome) -> AskSettledEvent {
     let (outcome, by, answer) = match outcome {
         Outcome::Answered { by, answer } => (AskOutcome::Answered, by.to_string(), answer),
@@ -347,7 +346,7 @@ pub(super) fn settled(ask_id: String, outcome: Outcome) -> AskSettledEvent {
     }
 }
 
-/// How a run ended; its number is the stream's to say.
+/// The end of a run, without its number.
 fn end(end: End) -> StreamEnd {
     let context = end.context.as_ref();
     StreamEnd {
@@ -365,7 +364,7 @@ fn end(end: End) -> StreamEnd {
     }
 }
 
-/// A result of a tool, as far as a frame has room beside its images.
+/// A result of a tool, cut to fit into a frame with its images.
 fn result(
     call_id: String,
     output: String,
@@ -382,7 +381,7 @@ fn result(
     }
 }
 
-/// An event without its number. `speaker` is whose text and reasoning it is.
+/// An event without its number. `speaker` is the agent of text and reasoning.
 pub(super) fn to_wire(event: AgentEvent, speaker: &str) -> StreamEvent {
     let agent = || speaker.to_owned();
     match event {
@@ -451,7 +450,7 @@ pub(super) fn to_wire(event: AgentEvent, speaker: &str) -> StreamEvent {
             call_id,
             progress: far,
         } => Event::ToolProgress(progress(call_id, far)),
-        // Told to watchers alone.
+        // Sent to watchers only.
         AgentEvent::Component(news) => Event::Notice(NoticeEvent {
             text: news.said.clone(),
         }),

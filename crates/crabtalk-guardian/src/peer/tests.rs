@@ -153,7 +153,7 @@ fn one_who_ends_parents_without_end_is_refused() {
         let mut table = Table::new(begin, &[(10, 1), (ME, 10), (20, 19), (19, 10)]);
         let peer = Stat::for_test(20, begin(20), 19);
         let told = descends(peer, ME, &mut |pid| match pid {
-            // Its parent is always gone when it is looked at.
+            // Its parent is always gone when it is read.
             19 => Err(refusal(pid, io::ErrorKind::NotFound.into())),
             _ => table.look(pid),
         });

@@ -1,5 +1,5 @@
-//! Removes what stood in for missing parts of git directories while a command
-//! ran.
+//! Removes the placeholders for missing parts of git directories when a
+//! command has ended.
 //!
 //! Invariants: every operation starts at a folder that was opened before the
 //! command and follows no link; of commands in one folder the last removes.
@@ -105,8 +105,8 @@ fn remove_all(parent: &OwnedFd, name: &Path) {
     }
 }
 
-/// Removes an empty folder, or a file that is as it was made. A person may have
-/// put another there.
+/// Removes an empty folder or an unchanged placeholder file. A person may have
+/// put another file there.
 fn remove_placeholder(parent: &OwnedFd, name: &Path) {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut text = Vec::new();

@@ -89,14 +89,13 @@ impl GuardianCommand {
         all
     }
 
-    /// The program to execute: the running one, if its file was replaced or
-    /// removed, since another version may not understand its order.
+    /// The program to execute: the running one as the kernel has it, since its
+    /// file may have been replaced by another version.
     pub(crate) fn program(&self) -> &Path {
-        let running = Path::new(RUNNING);
-        let is = |path| rustix::fs::stat(path).map(|found| (found.st_dev, found.st_ino));
-        match is(running) {
-            Ok(ours) if self.is_own && is(&self.program) != Ok(ours) => running,
-            _ => &self.program,
+        if self.is_own {
+            Path::new(RUNNING)
+        } else {
+            &self.program
         }
     }
 }

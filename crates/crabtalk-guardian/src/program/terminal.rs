@@ -36,9 +36,9 @@ const OF_TERMINAL: [&str; 2] = ["TERM", "COLORTERM"];
 pub struct TerminalCommand {
     /// The program.
     pub run: Run,
-    /// All variables that it gets, besides those that describe the terminal.
+    /// Its variables, except those that describe the terminal.
     pub environment: Vec<(OsString, OsString)>,
-    /// What it may reach; it needs namespaces.
+    /// Its sandbox, which needs namespaces.
     pub sandbox: SandboxPolicy,
 }
 

@@ -57,8 +57,7 @@ fn control() -> io::Result<UnixStream> {
 }
 
 fn guard(control: &mut UnixStream) -> Result<Report, String> {
-    // Fails only for a group leader, which then has a session of its own
-    // making; signals sent to the daemon's terminal must not arrive here.
+    // Fails only for a group leader, which then has its own session; signals sent to the daemon's terminal must not arrive here.
     let _ = rustix::process::setsid();
     let streams = Stdio::receive(&*control).map_err(|e| format!("told no streams: {e}"))?;
     let start: Start = frame::read(control).map_err(|e| format!("told nothing to run: {e}"))?;
@@ -80,8 +79,7 @@ pub(super) fn attend(
     limit_files(start.open_files);
     // One from each source and one more of slack: senders never block.
     let (tell, events) = sync_channel(4);
-    // Before there is anything to watch: where no thread can be started there
-    // must be nothing that nobody ends.
+    // Before the process starts: without these threads it would never be ended.
     let started = watch_children(tell.clone())
         .and_then(|started| watch(tell).map(|()| started))
         .map_err(|e| format!("cannot start a thread to watch over the command: {e}"))?;

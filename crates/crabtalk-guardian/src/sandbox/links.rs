@@ -3,16 +3,21 @@
 //! link.
 
 use super::policy::Link;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
 /// Links on one way at most, as in the kernel.
 const MAX_LINKS: usize = 40;
 
-/// Links by their paths.
+/// The links on the noted ways.
 #[derive(Default)]
-pub(super) struct Links(BTreeMap<PathBuf, PathBuf>);
+pub(super) struct Links {
+    /// Targets by the links' paths.
+    found: BTreeMap<PathBuf, PathBuf>,
+    /// Paths on the ways that are not links: ways have their beginnings in common.
+    plain: HashSet<PathBuf>,
+}
 
 impl Links {
     /// Notes every link on the way to a path.
@@ -26,14 +31,18 @@ impl Links {
                 continue;
             }
             at.push(name);
+            if self.plain.contains(&at) {
+                continue;
+            }
             let Ok(target) = std::fs::read_link(&at) else {
+                self.plain.insert(at.clone());
                 continue;
             };
             followed += 1;
             if followed > MAX_LINKS {
                 return;
             }
-            self.0.insert(at.clone(), target.clone());
+            self.found.insert(at.clone(), target.clone());
             at.pop();
             if target.is_absolute() {
                 at = PathBuf::from("/");
@@ -46,7 +55,7 @@ impl Links {
 
     pub(super) fn into_list(self) -> Vec<Link> {
         let link = |(path, target)| Link { path, target };
-        self.0.into_iter().map(link).collect()
+        self.found.into_iter().map(link).collect()
     }
 }
 

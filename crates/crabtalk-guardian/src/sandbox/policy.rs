@@ -57,8 +57,8 @@ pub enum Right {
     Hidden,
 }
 
-/// A part of a git directory that does not exist when the command starts. An
-/// empty file or folder stands in for it, so that the command cannot create it.
+/// A part of a git directory that does not exist when the command starts. A
+/// placeholder is put there, so that the command cannot create it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MissingPart {
     /// A folder that exists.
@@ -72,8 +72,8 @@ pub struct MissingPart {
     pub include: bool,
 }
 
-/// What the file `commondir` contains while it stands in: git then finds all
-/// that is common to work trees in the same folder. An empty one is an error.
+/// The content of a placeholder `commondir`: git then finds all that work trees
+/// share in the same folder. An empty one is an error.
 pub(crate) const PLACEHOLDER: &[u8] = b".\n";
 
 /// Caches whose changes stay within one project.

@@ -27,7 +27,7 @@ pub(crate) const CASES: [Case; 9] = [
     Case::new("two requests share their prefix byte by byte", |d| {
         Box::pin(prefix(d))
     }),
-    Case::new("the cache is told where to look", |d| Box::pin(marks(d))),
+    Case::new("cache markers", |d| Box::pin(marks(d))),
 ];
 
 /// Sends requests which the server has to find right, and gives their bodies.
@@ -289,7 +289,7 @@ async fn marks(dialect: Dialect) -> Cell {
     match dialect.format() {
         Format::OpenAi | Format::Google => {
             assert_eq!(count, 0, "{body}");
-            Cell::Absent("it looks by itself")
+            Cell::Absent("automatic")
         }
         // Tools, system prompt, before what is injected, the end.
         Format::Anthropic | Format::Bedrock => {

@@ -129,7 +129,7 @@ proptest! {
     }
 }
 
-/// Whatever an output holds is read, and what is read can be passed on.
+/// Every output is parsed, and its messages can be formatted.
 #[test]
 fn fuzz_outputs() {
     const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/corpus/outputs");
@@ -143,7 +143,7 @@ fn fuzz_outputs() {
     });
 }
 
-/// What looks like a header to whoever reads it is quoted, whatever its blanks are.
+/// Lines that look like headers are quoted, with any kind of blanks.
 #[test]
 fn lines_that_look_like_headers_are_quoted() {
     for forged in [

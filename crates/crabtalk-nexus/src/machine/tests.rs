@@ -74,7 +74,7 @@ impl Driven {
     fn on(&mut self, trigger: Trigger) -> &[Act] {
         self.acts = self.agent.on(self.now, trigger, &self.times);
         for act in &self.acts {
-            // What whoever carries acts out does with letters of NEXUS.
+            // As the world does with letters of NEXUS.
             if matches!(
                 act,
                 Act::Bootstrap | Act::Reflect | Act::Notice | Act::Remind | Act::NotReady(_)

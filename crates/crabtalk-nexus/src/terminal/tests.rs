@@ -1,7 +1,7 @@
 //! Agents in a real tmux.
 //!
 //! Tests whose names begin with `check_` show a check of the supervisor's, as far
-//! as it is decided at the terminal.
+//! as the terminal shows it.
 #![expect(
     clippy::wildcard_enum_match_arm,
     reason = "a test looks for one event among all"

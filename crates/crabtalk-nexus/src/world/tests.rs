@@ -1,4 +1,4 @@
-//! The team as a whole, with agents that do as they are told.
+//! The team as a whole, with obedient agents.
 
 use super::*;
 use crate::backend::{Mark, Source, Turn, What};

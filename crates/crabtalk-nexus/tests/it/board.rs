@@ -33,7 +33,7 @@ fn team(config: &str) -> (Rig, PathBuf) {
     (rig, home)
 }
 
-/// Runs the team while somebody does something.
+/// Runs the team during an action.
 async fn with_team<T>(rig: &Rig, work: impl AsyncFnOnce(mpsc::Sender<Asked>) -> T) -> T {
     let (commands, asked) = mpsc::channel(8);
     let supervisor = rig.supervisor(&no_tap());
@@ -147,7 +147,7 @@ async fn resize_redraws_and_agent_output_is_escaped() {
         let shown = "bash see <U+202E>it";
         let screen = tmux.shows(&["›OPS", shown, "LAST MESSAGE"]).await;
         assert_eq!(screen.matches("LAST MESSAGE").count(), 1, "{screen}");
-        // What is sent stands in the line that is offered.
+        // The message is in the line.
         tmux.types("s");
         tmux.shows(&["› @OPS ["]).await;
         tmux.types("HI]: how is it");

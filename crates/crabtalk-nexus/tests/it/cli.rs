@@ -61,7 +61,7 @@ fn team_is_created_run_and_commanded() {
 
     let mut running = Running(
         nexus(home, &["run"])
-            // Whether there is a tmux or not: it is asked for by nobody else.
+            // Without tmux on the path.
             .env("PATH", "/nonexistent")
             .stderr(Stdio::piped())
             .spawn()

@@ -65,7 +65,7 @@ impl Crash {
 }
 
 /// Runs the team to its rest. At the `at`-th thing that is done, everything
-/// ends and begins anew. How many things there were.
+/// ends and restarts. The number of actions.
 async fn play(rig: &Rig, at: usize) -> usize {
     let crash = Crash::at(at);
     loop {
@@ -75,7 +75,7 @@ async fn play(rig: &Rig, at: usize) -> usize {
             let all = SAYS.iter().map(|text| (false, text));
             for (is_task, text) in all.chain(TASKS.iter().map(|text| (true, text))) {
                 let text = (*text).to_owned();
-                // What was not answered is said again, unless the log has it.
+                // An unanswered command is repeated, unless the log has it.
                 if rig.is_logged(&text) {
                     continue;
                 }

@@ -261,7 +261,7 @@ impl Double {
         rest.any(|line| matches!(line, Line::Died { .. }))
     }
 
-    /// Tells of a turn that nobody ends any more.
+    /// Reports a turn whose end is not recorded.
     fn tell_end(&self, id: &str) {
         let ended = Turn {
             error: Some("the agent ended in the midst of it".into()),

@@ -73,7 +73,7 @@ impl Rig {
         lines(&self.transcripts().join(format!("{name}.jsonl")))
     }
 
-    /// Whether ADMIN's message or task stands in the log.
+    /// Whether the log has ADMIN's message or task.
     pub(crate) fn is_logged(&self, text: &str) -> bool {
         let text = text.split_once(' ').map_or(text, |(_, rest)| rest);
         let mut found = false;
@@ -84,14 +84,14 @@ impl Rig {
         found
     }
 
-    /// What stands in the log.
+    /// The entries of the log.
     pub(crate) fn log(&self) -> Vec<Entry> {
         let mut log = Vec::new();
         crabtalk_nexus::journal::entries(&self.state(), |entry| log.push(entry)).unwrap();
         log
     }
 
-    /// Whether this stands in the log, as a reason or as a thing done.
+    /// Whether the log has this as a reason or an action.
     pub(crate) fn has_logged(&self, text: &str) -> bool {
         let has = |entry: &Entry| {
             let mut did = entry.did.iter();

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// What the agent's program tries; its answers go into the team's folder.
+/// The attempts of the agent's program; its answers go into the team's folder.
 const PROGRAM: &str = r#"
 {
   test -t 0 && echo terminal

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 /// Until something has to be seen, on a crowded machine, too.
 const WITHIN: Duration = Duration::from_secs(240);
 
-/// Between two looks at the screen, each of which is a program of its own.
+/// Pause between two reads of the screen.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// A terminal, and what is waited for in it.
@@ -27,7 +27,7 @@ impl Tmux {
         Self(Terminal::open(folder, &line, size))
     }
 
-    /// What the screen shows now.
+    /// The screen.
     pub(crate) fn screen(&self) -> String {
         self.0.screen(false)
     }

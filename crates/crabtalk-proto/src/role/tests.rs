@@ -9,10 +9,9 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/protocol/rol
 
 const HEAD: &str = "# Roles
 
-What a connection may do, by its role. Whoever may more may all that stands before it. On the Unix socket
-everybody is the owner and has `admin`; listeners that ask for a token give the token's role, and `stranger` before
-it was shown. Whatever needs more is 403, and the connection stays usable. A test writes this page from the list
-of operations that dispatch is made of.
+The operations that each role may use; each role includes the ones before it. A connection on the Unix socket has `admin`. A TCP
+connection has `stranger` until it shows a token, then the token's role. An operation above the role is 403, and the connection stays
+usable. A test generates this page from the list of operations.
 
 | operation | | stranger | talk | operate | admin |
 |---|---|---|---|---|---|

@@ -11,7 +11,7 @@
 //! [say:TEXT]       answers TEXT              [tokens:N]   reports N tokens
 //! [tool:CMD]       asks, with a bell         [mute:CMD]   asks, without one
 //! [two:CMD]        asks, with a second call open that the screen does not show
-//! [vanish:CMD]     asks until `go` is there  [odd]        asks what nobody knows
+//! [vanish:CMD]     asks until `go` is there  [odd]        asks an unknown question
 //! [old:CMD]        writes what a prompt looks like, and asks nothing
 //! [wait]           works until `go` is there [spin]       the same, and redraws
 //! [hang]           says and does nothing     [deaf]       the same, and reads no key
@@ -33,7 +33,7 @@ mod screen;
 
 pub use play::{Does, FOLDER, enter, enter_as};
 
-/// What a supervisor has to know of it. Its environment needs `FAKE_AGENT`, a
+/// Its description for a supervisor. Its environment needs `FAKE_AGENT`, a
 /// folder, and `FAKE_PROGRAM` and `FAKE_TEST`: a test program, and the test in it
 /// that calls [`enter`].
 pub const KIND: &str = r#"

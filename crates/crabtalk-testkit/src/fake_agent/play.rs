@@ -11,13 +11,13 @@ use std::time::Duration;
 /// Names the agent's folder; only with it [`enter`] plays the agent.
 pub const FOLDER: &str = "FAKE_AGENT";
 
-/// Between two looks at its files and, when it spins, its screen.
+/// Between two reads of its files and, when it spins, two redraws.
 const TICK: Duration = Duration::from_millis(10);
 
 /// Between two bells, so that a terminal hears two.
 const BETWEEN_BELLS: Duration = Duration::from_millis(60);
 
-/// What a context holds that just began.
+/// The tokens of a new context.
 const FRESH_TOKENS: u64 = 1000;
 
 /// Pieces of input that wait.
@@ -25,7 +25,7 @@ const PIECES: usize = 64;
 
 const BELL: &str = "\x07";
 
-/// What a message makes the agent do.
+/// The reaction to a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Does {
     /// It answers.
@@ -34,7 +34,7 @@ pub enum Does {
     Counts(u64, String),
     /// It asks, and then answers this or that.
     Asks {
-        /// What it asks for.
+        /// The command to allow.
         command: String,
         /// Its answer when that was allowed.
         done: String,
@@ -47,7 +47,7 @@ pub enum Does {
     Crashes(i32),
 }
 
-/// What a test has it do: a message in, what it does out.
+/// A test's function from messages to reactions.
 type Brain = fn(&str) -> Does;
 
 /// As [`enter`], for an agent whose messages mean what `brain` says, not what
@@ -72,7 +72,7 @@ fn begin(brain: Option<Brain>) {
     std::process::exit(status);
 }
 
-/// What it is in the midst of.
+/// The present activity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Doing {
     Nothing,
@@ -82,7 +82,7 @@ enum Doing {
     Asking {
         command: String,
         vanishes: bool,
-        /// What it says when it may, and when it may not; then its turn is
+        /// Its answers after permission and after refusal; without the latter its turn is
         /// cancelled where it has nothing to say.
         then: (String, Option<String>),
     },
@@ -203,7 +203,7 @@ impl Agent {
         append(&self.folder.join("keys"), &line);
     }
 
-    /// What a key does; the status if it ends the agent.
+    /// Handles a key; returns the status if it ends the agent.
     fn press(&mut self, key: Key) -> Option<i32> {
         match (self.doing.clone(), key) {
             (Doing::Asking { command, then, .. }, Key::Text(text)) if text == "1" => {
@@ -461,7 +461,7 @@ fn append(path: &Path, line: &str) {
     }
 }
 
-/// What is typed, piece by piece.
+/// The input, piece by piece.
 fn read() -> Receiver<Vec<u8>> {
     let (sender, receiver) = sync_channel(PIECES);
     std::thread::spawn(move || {

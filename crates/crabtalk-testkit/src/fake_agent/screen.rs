@@ -1,20 +1,20 @@
-//! What it draws.
+//! The screen.
 
 use std::io::Write;
 
 /// Lines of what was said that are shown.
 const SHOWN: usize = 30;
 
-/// What a long draft is folded to begins with this.
+/// Bytes of a draft that is drawn in full.
 const LONGEST_DRAFT: usize = 400;
 
-/// What it shows besides what was said.
+/// The part below the messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Below {
     Composer,
     /// A prompt for this command.
     Prompt(String),
-    /// A prompt that nobody knows.
+    /// An unknown prompt.
     Odd,
     /// A question before there is a composer.
     Dialog,

@@ -11,9 +11,9 @@ pub enum Part {
     Text(Vec<String>),
     /// Reasoning, with a proof where the format has one.
     Thinking {
-        /// What was thought.
+        /// The thought.
         text: String,
-        /// What has to come back.
+        /// The signature that must be returned.
         proof: String,
     },
     /// A call of a tool.
@@ -99,7 +99,7 @@ pub fn refusal(format: Format, status: u16, class: &str, message: &str) -> Reply
     }
 }
 
-/// An error in the midst of an answer.
+/// An error within an answer.
 pub fn failure(format: Format, class: &str, message: &str) -> Action {
     match format {
         Format::OpenAi => Action::Event(

@@ -1,4 +1,4 @@
-//! What a provider would refuse in a request.
+//! Problems for which a provider would refuse a request.
 
 mod bedrock;
 mod google;
@@ -262,8 +262,7 @@ fn is_plain(id: &str) -> bool {
     !id.is_empty() && id.chars().all(allowed)
 }
 
-/// Where the model is to think, the group of calls that it is in the midst of
-/// has to begin with a thought.
+/// With thinking on, the open group of calls has to begin with a thought.
 fn begins_with_reasoning(messages: &[Value], found: &mut Vec<String>) {
     let holds = |message: &Value, kind: &str| {
         let mut blocks = message["content"].as_array().into_iter().flatten();

@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 /// Longest head of a request that is read.
 const MAX_HEAD_BYTES: usize = 64 << 10;
 
-/// What a flood sends at once: a system call for each piece would slow it.
+/// Bytes that a flood sends at once: a system call for each piece would slow it.
 const FLOOD_BYTES: usize = 64 << 10;
 
 /// How an answer's body is delimited.

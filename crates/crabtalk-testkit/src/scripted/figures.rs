@@ -1,8 +1,8 @@
-//! What every answer of the scripted server says that it used.
+//! The token counts of every answer of the scripted server, in all formats.
 
-/// What the figures of every answer say, whatever they are called.
+/// Tokens of the prompt.
 pub const PROMPT_TOKENS: u64 = 13;
-/// Of those, what came from the cache.
+/// Tokens of the prompt that came from the cache.
 pub const CACHED_TOKENS: u64 = 4;
 /// Tokens of the answer.
 pub const ANSWER_TOKENS: u64 = 5;

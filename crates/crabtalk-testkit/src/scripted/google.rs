@@ -60,7 +60,7 @@ pub fn answer(parts: &[Part], end: FinishReason) -> Reply {
         }
     }
     let reason = match end {
-        // Calls have no reason of their own here.
+        // Calls have no separate reason here.
         FinishReason::Done | FinishReason::Calls => "STOP",
         FinishReason::Length => "MAX_TOKENS",
         FinishReason::Filtered => "SAFETY",

@@ -1,6 +1,6 @@
 //! A model server that plays a script, byte for byte, and checks every request.
 //!
-//! It lives in a test's own process ([`Server`]) or in one of its own
+//! It lives in the test's process ([`Server`]) or in a separate one
 //! ([`serve`], given a [`Script`] as JSON; `GET /requests` then tells what it
 //! got and `POST /release` ends a stall). Invariants: a request that a real
 //! provider would refuse is answered 400 and recorded as a problem; a client

@@ -73,7 +73,7 @@ impl Reply {
         }
     }
 
-    /// An event stream of these data, as they are.
+    /// An event stream of these data, unchanged.
     pub fn events<T: Into<String>>(events: impl IntoIterator<Item = T>) -> Self {
         Self::new(events.into_iter().map(|data| Action::Event(data.into())))
     }
@@ -168,7 +168,7 @@ impl Reply {
     }
 }
 
-/// What a server does with all its requests.
+/// The reactions of a server to its requests.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Script {
     /// The rules for requests.
@@ -227,7 +227,7 @@ impl Script {
         self
     }
 
-    /// What a request's last message is answered with whatever the turn.
+    /// Answers that depend on the last message of a request only.
     pub(super) fn rule(&self, body: &Value) -> Option<&Reply> {
         let messages = body["messages"]
             .as_array()

@@ -1,4 +1,4 @@
-//! The server, in a test's own process or in one of its own.
+//! The server, in the test's process or in a separate one.
 
 use super::connection::Connection;
 use super::state::{Received, ServerCounters, State};
@@ -71,7 +71,7 @@ impl Server {
         self.state.book().requests.clone()
     }
 
-    /// What was wrong with the calls so far.
+    /// The problems of the calls so far.
     pub fn problems(&self) -> Vec<String> {
         self.requests()
             .into_iter()

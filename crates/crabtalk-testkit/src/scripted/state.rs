@@ -1,4 +1,4 @@
-//! What a scripted server was asked, and what it answers next.
+//! The requests and the next answers of a scripted server.
 
 use super::check;
 use super::{Reply, Script};
@@ -16,9 +16,9 @@ pub struct Received {
     pub headers: Vec<(String, String)>,
     /// The body as it came.
     pub text: String,
-    /// The body; null where it is no JSON.
+    /// The body; null unless it is JSON.
     pub body: Value,
-    /// What a provider would have refused.
+    /// Problems for which a provider would have refused it.
     pub problems: Vec<String>,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Book {
 }
 
 impl Book {
-    /// What the request that came last is answered with.
+    /// The answer to the last request.
     fn reply(&mut self) -> Reply {
         let last = self.requests.last();
         if let Some(reply) = last.and_then(|request| self.script.rule(&request.body)) {
@@ -103,7 +103,7 @@ impl State {
         self.progress.send_modify(change);
     }
 
-    /// What a GET is answered with.
+    /// The answer to a GET.
     pub(super) fn page(&self, path: &str) -> Reply {
         let book = self.book();
         if path == "/requests" {

@@ -44,7 +44,7 @@ enum Kept {
         path: PathBuf,
         written: u64,
     },
-    /// It could not be kept whole.
+    /// The whole could not be kept.
     Lost { why: String },
 }
 
@@ -62,7 +62,7 @@ impl Capture {
         }
     }
 
-    /// With somebody who hears what comes.
+    /// Also sends the end of the output to `said`.
     pub(super) fn heard_by(mut self, said: Option<watch::Sender<Tail>>) -> Self {
         self.said = said;
         self
@@ -88,7 +88,7 @@ impl Capture {
         self.tail.drain(..excess);
     }
 
-    /// Writes to the file, if there is one, what it still takes.
+    /// Writes to the file, if there is one, up to its limit.
     async fn write(&mut self, chunk: &[u8]) -> Result<(), String> {
         let Kept::File {
             file,
@@ -106,7 +106,7 @@ impl Capture {
         Ok(())
     }
 
-    /// Gives up keeping the whole, and the half that is on disk.
+    /// Gives up keeping the whole, and removes the file.
     async fn lose(&mut self, why: String) {
         if let Kept::File { path, .. } = std::mem::replace(&mut self.file, Kept::Lost { why }) {
             // The error that is reported is the first one.
@@ -143,7 +143,7 @@ impl Capture {
         }
     }
 
-    /// What a model reads of it.
+    /// The text for the model.
     pub(super) async fn finish(mut self) -> String {
         if let Kept::File { file, path, .. } = &mut self.file
             && let Err(e) = file.flush().await

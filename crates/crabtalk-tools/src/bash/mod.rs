@@ -71,7 +71,7 @@ impl BashArguments {
     }
 }
 
-/// What is to be run, and where.
+/// A command to run, and where.
 pub(crate) struct Order {
     pub(crate) command: String,
     /// Variables beside those of every command.
@@ -79,9 +79,9 @@ pub(crate) struct Order {
     pub(crate) cwd: Workplace,
     pub(crate) timeout: Duration,
     pub(crate) sandbox: Option<SandboxPolicy>,
-    /// Looks at what it changes; none for the daemon's own.
+    /// Records its changes; none for commands of the daemon.
     pub(crate) around: Option<Around>,
-    /// Hears what it says.
+    /// Receives the end of its output.
     pub(crate) said: Option<watch::Sender<Tail>>,
     /// Where the conversation's whole outputs go.
     pub(crate) outputs: PathBuf,
@@ -89,7 +89,7 @@ pub(crate) struct Order {
     pub(crate) prefix: String,
 }
 
-/// Runs commands, and ends them.
+/// Runs commands and ends them.
 pub(crate) struct Shell {
     guardian: Guardian,
     environment: Vec<(OsString, OsString)>,
@@ -175,7 +175,7 @@ impl Shell {
                 seen.after().await;
             }
             drop(turn);
-            // A call that was dropped waits for no answer.
+            // The call may have been dropped.
             let _ = tell.send(output);
         });
         told.await

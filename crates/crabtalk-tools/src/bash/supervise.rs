@@ -1,5 +1,5 @@
-//! One command's task: drains the output, ends the command in time, tells how
-//! it went.
+//! One command's task: drains the output, ends the command in time, and writes
+//! the result.
 
 use super::Workplace;
 use super::capture::Capture;
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 /// Read at once: a pipe's default capacity.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// What programs print when the sandbox stops them.
+/// Messages of programs that the sandbox stopped.
 const WALLS: &[&str] = &[
     "Permission denied",
     "permission denied",
@@ -32,7 +32,7 @@ const WALLS: &[&str] = &[
     "EAI_AGAIN",
 ];
 
-/// How a command gets past them.
+/// The hint below such a message.
 const HINT: &str = "this ran in the sandbox, which may be why. Ask again if it is needed: `hosts` for the network, `write` for paths outside the folder, or `escalate` for outside the sandbox, each with a `reason`";
 
 /// Why the command was told to end.
@@ -73,7 +73,7 @@ impl Work {
     }
 }
 
-/// What a running command is watched with.
+/// The limits and the output of a running command.
 struct Attendance {
     confined: bool,
     timeout: Duration,
@@ -110,9 +110,9 @@ impl Attendance {
         (told, end)
     }
 
-    /// What is still in the pipe. A process that could not be ended may hold
-    /// it open, so its end is not waited for; and it is read directly, since
-    /// the runtime may not yet have heard of what came last.
+    /// Takes the rest of the pipe. A process that could not be ended may hold it
+    /// open, so its end is not awaited; it is read directly, since the runtime
+    /// may not know of the last bytes yet.
     async fn drain(&mut self, output: &Receiver) {
         let mut buffer = vec![0; CHUNK_BYTES];
         while let Ok(length @ 1..) = rustix::io::read(output, &mut buffer) {
@@ -134,7 +134,7 @@ impl Attendance {
             }
             (Told::Nothing, ExitStatus::NotStarted { why }) => Some(why.clone()),
             (Told::Nothing, ExitStatus::Lost { why }) => {
-                Some(format!("lost sight of the command: {why}"))
+                Some(format!("cannot wait for the command: {why}"))
             }
             (Told::Nothing, ExitStatus::Ended { code: Some(0), .. }) => None,
             (

@@ -1,8 +1,7 @@
-//! The end of a command's output, while the command runs.
+//! Reports the end of a command's output while the command runs.
 //!
-//! Invariants: it is bounded, and so is how often it is told: the longer a
-//! command runs, the more seldom; whoever hears it holds the command up in
-//! nothing.
+//! Invariants: a report is bounded; a long command reports less often; a slow
+//! receiver does not delay the command.
 
 use crabtalk_domain::tool::{Caller, Progress};
 use std::time::Duration;
@@ -12,17 +11,17 @@ use tokio::time::{Instant, sleep_until};
 /// Bytes from the end that are kept: some lines of a terminal.
 const MAX_BYTES: usize = 1024;
 
-/// Lines that are told.
+/// Lines of a report.
 const LINES: usize = 3;
 
-/// The shortest time between two tellings: a person reads no faster.
+/// The shortest time between two reports: a person reads no faster.
 const LEAST: Duration = Duration::from_millis(250);
 
-/// What part of the time that a command runs passes between two tellings: of an
-/// hour's run some hundred are told, which the run's events keep.
+/// The time between two reports is this part of the command's age, so that a
+/// command of an hour makes some hundred, which the run's events keep.
 const PART: u32 = 40;
 
-/// What a command said last.
+/// The last bytes of a command's output.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tail {
     bytes: Vec<u8>,
@@ -30,7 +29,7 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    /// Takes what came.
+    /// Adds output.
     pub(super) fn push(&mut self, chunk: &[u8]) {
         self.total += chunk.len() as u64;
         let chunk = &chunk[chunk.len().saturating_sub(MAX_BYTES)..];
@@ -41,7 +40,7 @@ impl Tail {
 
     fn progress(&self) -> Progress {
         let text = String::from_utf8_lossy(&self.bytes);
-        // Of a line that is drawn again and again what stands there now.
+        // Of a line that is redrawn, only the last state.
         let line = |line: &str| {
             let line = line.trim_end_matches('\r');
             line.rsplit('\r').next().unwrap_or_default().to_owned()
@@ -53,7 +52,7 @@ impl Tail {
             .collect();
         let first = lines.len().saturating_sub(LINES);
         Progress {
-            // The only use that a number of bytes has here is to grow.
+            // A number of bytes shows only that it grows.
             done: self.total as f64,
             total: None,
             message: lines[first..].join("\n"),
@@ -61,7 +60,7 @@ impl Tail {
     }
 }
 
-/// Waits for a command, and tells what it says meanwhile.
+/// Waits for a command, and reports its output to the caller.
 pub(crate) async fn told<T>(
     command: impl Future<Output = T>,
     mut heard: watch::Receiver<Tail>,
@@ -74,7 +73,7 @@ pub(crate) async fn told<T>(
         let news = async {
             sleep_until(next).await;
             if heard.changed().await.is_err() {
-                // It says no more.
+                // The command closed its output.
                 std::future::pending::<()>().await;
             }
         };
@@ -104,7 +103,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_command_that_says_much_for_long_is_told_some_hundred_times() {
+    async fn long_command_makes_some_hundred_reports() {
         let (said, hear) = watch::channel(Tail::default());
         let heard = Heard::default();
         let command = async {
@@ -121,7 +120,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_command_that_ends_at_once_is_told_by_its_result_alone() {
+    async fn short_command_makes_no_report() {
         let (said, hear) = watch::channel(Tail::default());
         let heard = Heard::default();
         said.send_modify(|tail| tail.push(b"done\n"));
@@ -130,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_line_that_is_drawn_again_the_last_state_is_told() {
+    fn redrawn_line_is_reported_in_its_last_state() {
         let mut tail = Tail::default();
         tail.push(b"begin\r\n 10 %\r 50 %\r 99 %");
         assert_eq!(tail.progress().message, "begin\n 99 %");

@@ -1,8 +1,7 @@
 //! The folder in which a command runs.
 //!
-//! Invariant: it is the one that was judged. Its path has no links; who put
-//! one there since is refused, and from then on the folder is held open, so
-//! that its name matters no more.
+//! Invariant: it is the folder that was judged. A link that was put into its
+//! path since is refused; from then on the folder is held open.
 
 use crate::files::open_folder;
 use crabtalk_guardian::Spot;
@@ -33,8 +32,8 @@ impl Workplace {
         &self.spot
     }
 
-    /// What a child of this process takes for its working folder: where the
-    /// kernel can, the one that is held, whatever its name leads to by now.
+    /// A path to the held folder for a child of this process, independent of the
+    /// folder's name.
     pub(crate) fn as_folder(&self) -> PathBuf {
         format!("/proc/self/fd/{}", self.folder.as_raw_fd()).into()
     }

@@ -1,5 +1,5 @@
-//! What a command changed in the work tree that it ran in: a look before it, and
-//! one after it.
+//! Records the changes of a command to its work tree: the tree is examined
+//! before and after the command.
 
 use super::found::Found;
 use super::journal::{Journal, Line};
@@ -13,17 +13,17 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A look that took longer than this holds commands up: for a while the tree is
-/// not looked at.
+/// A tree that takes longer to examine delays commands, and is left out for a
+/// while.
 const SLOW: Duration = Duration::from_secs(5);
 
 /// For how long.
 const LEFT_ALONE: Duration = Duration::from_secs(600);
 
-/// Trees that are remembered to be slow; the oldest is forgotten.
+/// Slow trees that are remembered.
 const MAX_SLOW: usize = 64;
 
-/// Characters of a command that a note tells.
+/// Characters of a command in a note.
 const MAX_COMMAND_CHARS: usize = 80;
 
 /// A command in a work tree.
@@ -33,7 +33,7 @@ pub(super) struct Running {
     pub(super) run: (ConversationKey, u64),
     /// Another run's command ran in the same tree.
     pub(super) overlapped: bool,
-    /// What tools of other runs wrote meanwhile.
+    /// Files that tools of other runs wrote at the same time.
     pub(super) foreign: HashMap<PathBuf, Found>,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Around {
 }
 
 impl Changes {
-    /// What is needed to look around a command.
+    /// The record of a command that is about to run.
     pub(crate) fn around(&self, call: &Invocation, cwd: &Path, command: &str) -> Around {
         let mut what: String = command.chars().take(MAX_COMMAND_CHARS).collect();
         if what.len() < command.len() {
@@ -71,13 +71,13 @@ impl Changes {
 }
 
 impl Around {
-    /// Looks at the work tree before the command.
+    /// Examines the work tree before the command.
     pub(crate) async fn before(self) -> Option<Seen> {
         let journal = self.inner.journal(&self.run);
         let tree = match self.tree().await {
             Ok(tree) => tree,
             Err(text) => {
-                // Nothing hangs on it.
+                // The command runs without a record.
                 let _ = written(&journal, vec![Line::Note { text }]).await;
                 return None;
             }
@@ -105,12 +105,12 @@ impl Around {
                 Line::Began {
                     id,
                     what: self.what,
-                    top: seen.top.clone().into(),
+                    top: seen.top.clone(),
                 }
             }
             Err(why) => Line::Note {
                 text: format!(
-                    "what `{}` changed in {} is not known: {why}",
+                    "changes of `{}` in {} are not recorded: {why}",
                     self.what,
                     seen.top.display()
                 ),
@@ -120,8 +120,8 @@ impl Around {
         Some(seen)
     }
 
-    /// The work tree in which the command runs; else why what it changes is not
-    /// known.
+    /// The work tree in which the command runs; else why its changes are not
+    /// recorded.
     async fn tree(&self) -> Result<Tree, String> {
         let (inner, cwd) = (Arc::clone(&self.inner), self.cwd.clone());
         let tree = tokio::task::spawn_blocking(move || {
@@ -131,13 +131,13 @@ impl Around {
         });
         let Some(tree) = tree.await.map_err(|e| e.to_string())?? else {
             return Err(format!(
-                "what commands changed in {}, which is no git repository, is not known",
+                "changes of commands in {} are not recorded, because it is not a git repository",
                 self.cwd.display()
             ));
         };
         if self.inner.is_slow(&tree.top) {
             return Err(format!(
-                "what commands changed in {} is not known: looking takes too long there",
+                "changes of commands in {} are not recorded: examining it takes too long",
                 tree.top.display()
             ));
         }
@@ -153,7 +153,7 @@ async fn written(journal: &Journal, lines: Vec<Line>) -> Result<(), String> {
 }
 
 impl Seen {
-    /// Looks at the work tree after the command.
+    /// Examines the work tree after the command, and records its changes.
     pub(crate) async fn after(mut self) {
         let Some(before) = self.before.take() else {
             return;
@@ -169,7 +169,7 @@ impl Seen {
                 .collect(),
             Err(why) => vec![Line::Note {
                 text: format!(
-                    "what a command changed in {} is not known: {why}",
+                    "changes of a command in {} are not recorded: {why}",
                     self.top.display()
                 ),
             }],
@@ -189,12 +189,12 @@ impl Seen {
             let _ = counted.await;
         }
         if let Err(why) = written(&self.journal, lines).await {
-            tracing::warn!(why, "what a command changed cannot be taken back");
+            tracing::warn!(why, "changes of a command cannot be undone");
         }
     }
 
-    /// What is noted of a file that is not as it was before; nothing where another
-    /// run's tool changed it, and noted it.
+    /// The entry for a changed file; none where a tool of another run changed it
+    /// and recorded that.
     fn line(&self, file: Changed, running: Option<&Running>) -> Option<Line> {
         let wrote = running.and_then(|running| running.foreign.get(&file.path));
         if wrote.is_some_and(|wrote| wrote.is(&file.after)) {
@@ -209,10 +209,10 @@ impl Seen {
         };
         Some(Line::Changed {
             id: self.id,
-            path: file.path.into(),
+            path: file.path,
             before: file.before,
             after: file.after,
-            top: self.top.clone().into(),
+            top: self.top.clone(),
             doubt: doubt.to_owned(),
         })
     }
@@ -229,7 +229,7 @@ impl Inner {
         self.slow.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether looking at a tree took long a while ago.
+    /// Whether examining a tree took too long lately.
     fn is_slow(&self, top: &Path) -> bool {
         let mut slow = self.slow();
         slow.retain(|(_, since)| since.elapsed() < LEFT_ALONE);

@@ -1,11 +1,9 @@
-//! What lies at a path: told apart from anything else, and put back.
+//! The state of a path: identified, kept and restored.
 //!
-//! Invariants: a way is walked without following links, so that what was a folder
-//! and is a link now is never gone through; nothing waits for a pipe; a content is
-//! kept before anything is told of it; what is too large is known again by its
-//! stamp and never read.
+//! Invariants: paths are walked without following links; no read waits for a
+//! pipe; a content is kept before its state is returned; a file that is too large
+//! is identified by its stamp and never read.
 
-use super::name::Name;
 use crate::files::{Spot, give, open_folder};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -15,17 +13,19 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Largest file whose content is kept: what is larger is data, and comes from
-/// elsewhere.
+/// Largest file whose content is kept: larger ones are data from elsewhere.
 pub(super) const MAX_FILE_BYTES: u64 = 16 << 20;
 
-/// Bits of a mode that are put back: not those that lend an owner's rights.
+/// Bits of a mode that are restored: not set-user-ID and set-group-ID.
 const MODE_BITS: u32 = 0o777;
 
 /// Any of the bits that make a file a program.
 const EXECUTABLE: u32 = 0o111;
 
-/// What lies at a path.
+/// Why a link cannot be kept.
+pub(super) const NOT_TEXT: &str = "the target of the link is not UTF-8";
+
+/// The state of a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "kebab-case")]
 pub(super) enum Found {
@@ -38,9 +38,9 @@ pub(super) enum Found {
         exact: bool,
     },
     Link {
-        target: Name,
+        target: String,
     },
-    /// Something whose content is not kept, and why not.
+    /// Anything else; its content is not kept.
     Unkept {
         why: String,
         stamp: String,
@@ -75,7 +75,7 @@ impl Found {
         }
     }
 
-    /// Why it cannot be put back.
+    /// Why it cannot be restored.
     pub(super) fn lost(&self) -> Option<&str> {
         match self {
             Self::Unkept { why, .. } => Some(why),
@@ -115,7 +115,7 @@ impl<'a> Place<'a> {
         rustix::fs::statat(&self.0.folder, self.0.name, AtFlags::SYMLINK_NOFOLLOW)
     }
 
-    /// Looks, and gives the content of a file to `keep`.
+    /// Reads the state, and gives the content of a file to `keep`.
     pub(super) fn look(&self, keep: &mut Keep<'_>) -> Result<Found, String> {
         let stat = match self.stat() {
             Ok(stat) => stat,
@@ -127,8 +127,12 @@ impl<'a> Place<'a> {
             FileType::Symlink => {
                 let target = rustix::fs::readlinkat(&self.0.folder, self.0.name, Vec::new())
                     .map_err(|e| self.failed("read the link", e))?;
-                Ok(Found::Link {
-                    target: Name::from_bytes(target.into_bytes()),
+                Ok(match target.into_string() {
+                    Ok(target) => Found::Link { target },
+                    Err(_) => Found::Unkept {
+                        why: NOT_TEXT.to_owned(),
+                        stamp,
+                    },
                 })
             }
             FileType::RegularFile => {
@@ -166,17 +170,20 @@ impl<'a> Place<'a> {
             | FileType::CharacterDevice
             | FileType::BlockDevice
             | FileType::Unknown) => Ok(Found::Unkept {
-                why: format!("it is no file ({kind:?})"),
-                stamp: "no file".to_owned(),
+                why: format!("it is not a file ({kind:?})"),
+                stamp: "not a file".to_owned(),
             }),
         }
     }
 
-    /// Puts something there in place of what is `now`, or nothing at all.
+    /// Restores a state, if the present one is `now`.
     pub(super) fn put(&self, found: &Found, content: &[u8], now: &Found) -> Result<(), String> {
         let check = || match self.look(&mut Keep::Nowhere)? {
             there if there.is(now) => Ok(()),
-            _ => Err(format!("{} changed meanwhile", self.0.path.display())),
+            _ => Err(format!(
+                "{} changed at the same time",
+                self.0.path.display()
+            )),
         };
         let name = |temporary: &str| {
             check()?;
@@ -191,7 +198,7 @@ impl<'a> Place<'a> {
             }
             Found::Link { target } => {
                 let temporary = self.0.temporary();
-                rustix::fs::symlinkat(target.as_os_str(), &self.0.folder, &*temporary)
+                rustix::fs::symlinkat(target.as_str(), &self.0.folder, &*temporary)
                     .map_err(|e| self.failed("make the link", e))?;
                 let named = name(&temporary);
                 if named.is_err() {
@@ -217,7 +224,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Looks at a path and says what is there.
+/// The state of a path.
 pub(super) fn look(path: &Path, keep: &mut Keep<'_>) -> Result<Found, String> {
     match Place::reach(path, false)? {
         Some(place) => place.look(keep),
@@ -225,9 +232,9 @@ pub(super) fn look(path: &Path, keep: &mut Keep<'_>) -> Result<Found, String> {
     }
 }
 
-/// Where contents go that are seen.
+/// Where the contents of files go.
 pub(super) enum Keep<'a> {
-    /// They are only told apart.
+    /// They are only hashed.
     Nowhere,
     /// A folder, in which so many bytes are free.
     In(&'a Path, &'a mut u64),
@@ -256,7 +263,7 @@ impl Keep<'_> {
     }
 }
 
-/// Keeps a content under its name.
+/// Keeps a content under its hash.
 pub(super) fn store(folder: &Path, sha256: &str, bytes: &[u8]) -> Result<(), String> {
     let path = folder.join(sha256);
     if path.exists() {
@@ -277,7 +284,7 @@ pub(super) fn sha256(bytes: &[u8]) -> String {
 
 fn too_large(size: u64) -> String {
     let mib = MAX_FILE_BYTES >> 20;
-    format!("it had {size} bytes, and contents of up to {mib} MiB are kept")
+    format!("it had {size} bytes, and only contents of up to {mib} MiB are kept")
 }
 
 fn stamp(stat: &rustix::fs::Stat) -> String {
@@ -306,7 +313,7 @@ pub(super) fn tidy(path: &Path, top: &Path) {
         let (Some(parent), Some(name)) = (at.parent(), at.file_name()) else {
             return;
         };
-        // What is not empty, or a link by now, stays.
+        // A folder that is not empty stays, and so does a link.
         let gone = open_folder(parent, false)
             .is_ok_and(|parent| rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR).is_ok());
         if !gone {

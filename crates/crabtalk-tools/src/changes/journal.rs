@@ -5,7 +5,6 @@
 //! entries without a folder belong to a removed conversation and are dropped.
 
 use super::found::Found;
-use super::name::Name;
 use crabtalk_domain::ConversationKey;
 use crabtalk_domain::records::ChangeJournal;
 use serde::{Deserialize, Serialize};
@@ -29,11 +28,11 @@ pub(super) enum Line {
     /// A file is about to be changed by a tool.
     Will {
         id: u64,
-        path: Name,
+        path: PathBuf,
         before: Found,
         /// Folders that are missing and will be made.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        folders: Vec<Name>,
+        folders: Vec<PathBuf>,
     },
     Did {
         id: u64,
@@ -46,29 +45,29 @@ pub(super) enum Line {
     Began {
         id: u64,
         what: String,
-        top: Name,
+        top: PathBuf,
     },
     Changed {
         id: u64,
-        path: Name,
+        path: PathBuf,
         before: Found,
         after: Found,
-        top: Name,
-        /// Why it is not sure that this command did.
+        top: PathBuf,
+        /// Why another run may have changed it.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         doubt: String,
     },
     Ended {
         id: u64,
     },
-    /// What the person ought to know.
+    /// A message for the user.
     Note {
         text: String,
     },
-    /// The run's changes are being taken back.
+    /// The run's changes are being undone.
     Undoing,
     Undone {
-        paths: Vec<Name>,
+        paths: Vec<PathBuf>,
     },
 }
 
@@ -125,7 +124,7 @@ impl Journal {
     }
 }
 
-/// What a run made of a file, from first to last.
+/// All changes of a run to one file, from the first state to the last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Net {
     pub(super) path: PathBuf,
@@ -133,9 +132,9 @@ pub(super) struct Net {
     pub(super) after: Found,
     /// Folders above it that the run made.
     pub(super) folders: Vec<PathBuf>,
-    /// The work tree that it was seen in.
+    /// The work tree in which a command changed it.
     pub(super) top: Option<PathBuf>,
-    /// Why it cannot be taken back, as far as the journal knows.
+    /// Why it cannot be undone, as far as the journal knows.
     pub(super) doubt: String,
 }
 
@@ -143,11 +142,11 @@ pub(super) struct Net {
 pub(super) struct Changes {
     pub(super) files: Vec<Net>,
     pub(super) notes: Vec<String>,
-    /// Taken back, all of it.
+    /// Whether all of it was undone.
     pub(super) undone: bool,
 }
 
-/// What the lines come to.
+/// The sum of the entries.
 pub(super) fn sum(lines: &[Line]) -> Changes {
     let mut sum = Sum::default();
     for line in lines {
@@ -156,13 +155,13 @@ pub(super) fn sum(lines: &[Line]) -> Changes {
     sum.changes()
 }
 
-/// What was read of the lines so far.
+/// The sum of the entries so far.
 #[derive(Default)]
 struct Sum {
     files: BTreeMap<PathBuf, Net>,
-    /// Changes that were announced, and are not known to be made.
+    /// Announced changes without an outcome.
     open: BTreeMap<u64, (PathBuf, Found, Vec<PathBuf>)>,
-    /// Commands that are not known to have ended, and where they run.
+    /// Commands that have not ended, and where they run.
     commands: BTreeMap<u64, (String, PathBuf)>,
     notes: Vec<String>,
     undone: bool,
@@ -177,8 +176,7 @@ impl Sum {
                 before,
                 folders,
             } => {
-                let folders = folders.iter().map(|f| f.as_path().to_owned()).collect();
-                let change = (path.as_path().to_owned(), before.clone(), folders);
+                let change = (path.clone(), before.clone(), folders.clone());
                 self.open.insert(*id, change);
             }
             Line::Did { id, after } => {
@@ -196,7 +194,7 @@ impl Sum {
             }
             Line::Not { id } => drop(self.open.remove(id)),
             Line::Began { id, what, top } => {
-                let command = (what.clone(), top.as_path().to_owned());
+                let command = (what.clone(), top.clone());
                 self.commands.insert(*id, command);
             }
             Line::Changed {
@@ -208,11 +206,11 @@ impl Sum {
                 ..
             } => {
                 let net = Net {
-                    path: path.as_path().to_owned(),
+                    path: path.clone(),
                     before: before.clone(),
                     after: after.clone(),
                     folders: Vec::new(),
-                    top: Some(top.as_path().to_owned()),
+                    top: Some(top.clone()),
                     doubt: doubt.clone(),
                 };
                 add(&mut self.files, net);
@@ -223,17 +221,17 @@ impl Sum {
             Line::Undoing => {}
             Line::Undone { paths } => {
                 for path in paths {
-                    self.files.remove(path.as_path());
+                    self.files.remove(path);
                 }
                 self.undone = true;
             }
         }
     }
 
-    /// All of it, with what was cut off.
+    /// The sum, with interrupted changes.
     fn changes(mut self) -> Changes {
         for (path, before, folders) in self.open.into_values() {
-            // It is there whole, or was not made.
+            // The change was made whole, or not at all.
             let cut = Net {
                 path,
                 after: Found::Unkept {
@@ -243,14 +241,14 @@ impl Sum {
                 before,
                 folders,
                 top: None,
-                doubt: "the call was cut off, so that it is not known what it wrote".to_owned(),
+                doubt: "the call was interrupted, so that its outcome is not known".to_owned(),
             };
             add(&mut self.files, cut);
         }
         let commands = self.commands.into_values();
         self.notes.extend(commands.map(|(what, top)| {
             format!(
-                "the command `{what}` was cut off or runs; what it changed in {} is not known",
+                "the command `{what}` still runs or was interrupted; its changes in {} are not recorded",
                 top.display()
             )
         }));
@@ -264,7 +262,7 @@ impl Sum {
     }
 }
 
-/// Adds a change to what the run did to the same file before.
+/// Adds a change to the earlier changes of the same file.
 fn add(files: &mut BTreeMap<PathBuf, Net>, net: Net) {
     let Some(known) = files.get_mut(&net.path) else {
         files.insert(net.path.clone(), net);
@@ -273,7 +271,7 @@ fn add(files: &mut BTreeMap<PathBuf, Net>, net: Net) {
     // Two of its calls at once may both have seen the first state.
     let goes_on = net.before.is(&known.after) || net.before.is(&known.before);
     if !goes_on && known.doubt.is_empty() {
-        "somebody else changed it between two changes of the run".clone_into(&mut known.doubt);
+        "it was changed by others between two changes of the run".clone_into(&mut known.doubt);
     }
     if known.doubt.is_empty() {
         known.doubt = net.doubt;

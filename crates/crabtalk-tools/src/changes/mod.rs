@@ -1,25 +1,23 @@
-//! What runs changed among files, so that a person can look at it and take it
-//! back.
+//! Records the changes of runs to files, shows them and undoes them.
 //!
 //! ```text
-//! journal  what a run changed, line by line
-//! found    what lies at a path, told apart and put back
-//! command  what a command changed in its work tree
-//! tree     a work tree of git, and what is different in it
-//! room     the budget of what is kept
-//! undo     what is shown, and what is taken back
+//! journal  the entries of a run, and their sum
+//! found    the state of a path: identified, kept and restored
+//! command  the changes of a command to its work tree
+//! tree     a work tree of git, and its changed files
+//! room     the budget of kept contents
+//! undo     shows and undoes the changes of a run
 //! ```
 //!
-//! Invariants: a change by a file tool is noted before it is made; of the
-//! repository that a command runs in nothing is written, no index, no object,
-//! no ref; a file that is not as the run left it is never touched; all that is
-//! kept stays within a budget, the oldest run goes first; what cannot be noted
-//! keeps no tool from its work, and is said.
+//! Invariants: a change by a file tool is recorded before it is made; the
+//! repository of a command is never written to; a file that is not as the run
+//! left it is never touched; kept contents stay within a budget, and the oldest
+//! run goes first; a change that cannot be recorded is made all the same, and
+//! noted.
 
 mod command;
 mod found;
 mod journal;
-mod name;
 mod room;
 mod tree;
 mod undo;
@@ -51,14 +49,14 @@ struct Inner {
     port: Arc<dyn ChangeJournal>,
     /// Below `state/`, a folder for each conversation.
     root: PathBuf,
-    /// Closed to undoing as it is to tools (GATE-3).
+    /// Closed to undo and to tools (GATE-3).
     home: PathBuf,
     user_home: Option<PathBuf>,
     git: Git,
     running: Mutex<Vec<Running>>,
-    /// Trees in which a look took long, and when.
+    /// Slow trees, and when they were found slow.
     slow: Mutex<Vec<(PathBuf, Instant)>>,
-    /// One run is taken back at a time: two could restore each other's files.
+    /// One run is undone at a time: two could restore each other's files.
     undoing: Mutex<()>,
     next: AtomicU64,
     /// Bytes since the last count; at first there was none.
@@ -103,11 +101,11 @@ impl Changes {
         }))
     }
 
-    /// Notes that a file tool is about to change a file. Blocks.
+    /// Records that a file tool is about to change a file. Blocks.
     pub(crate) fn will(&self, call: &Invocation, path: &Path) -> Option<Pending> {
         let inner = &self.0;
         if crate::files::is_below(path, &inner.home) {
-            // What lies there is not taken back.
+            // Files in the home are not undone.
             return None;
         }
         let journal = inner.journal(&call.root);
@@ -120,14 +118,14 @@ impl Changes {
             let missing = missing.take_while(|folder| folder.symlink_metadata().is_err());
             journal.write(&[Line::Will {
                 id,
-                path: path.to_owned().into(),
+                path: path.to_owned(),
                 before,
-                folders: missing.map(|folder| folder.to_owned().into()).collect(),
+                folders: missing.map(Path::to_owned).collect(),
             }])
         });
         if let Err(why) = noted {
-            tracing::warn!(path = %path.display(), why, "a change cannot be taken back");
-            let text = format!("{} was changed and not noted: {why}", path.display());
+            tracing::warn!(path = %path.display(), why, "a change cannot be undone");
+            let text = format!("a change of {} was not recorded: {why}", path.display());
             // The disk may be full.
             let _ = journal.write(&[Line::Note { text }]);
             return None;
@@ -143,7 +141,7 @@ impl Changes {
 }
 
 impl Pending {
-    /// Notes what came of it. Blocks.
+    /// Records the outcome. Blocks.
     pub(crate) fn done(self, made: bool) {
         let after = match made {
             true => {
@@ -168,7 +166,7 @@ impl Pending {
             self.journal.write(&[Line::Did { id: self.id, after }])
         });
         if let Err(why) = noted {
-            tracing::warn!(path = %self.path.display(), why, "a change cannot be taken back");
+            tracing::warn!(path = %self.path.display(), why, "a change cannot be undone");
         }
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use tokio::runtime::Handle;
 
-/// Bytes of all that is kept: weeks of ordinary work.
+/// Bytes of all kept contents: weeks of ordinary work.
 const MAX_BYTES: u64 = 512 << 20;
 
 /// Bytes that are written between two counts of them.
@@ -23,7 +23,7 @@ impl Inner {
         let stat = rustix::fs::statvfs(there.unwrap_or(&self.home));
         match stat {
             Ok(stat) if stat.f_bavail.saturating_mul(stat.f_frsize) < LEAVE_FREE => {
-                Err("the disk is nearly full, and contents are not kept".to_owned())
+                Err("the disk is nearly full, so that contents are not kept".to_owned())
             }
             Ok(_) | Err(_) => Ok(()),
         }

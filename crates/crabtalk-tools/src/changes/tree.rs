@@ -1,13 +1,12 @@
-//! The files of a work tree of git, as they were before a command and after it.
+//! The files of a git work tree before and after a command.
 //!
 //! Invariants: the repository is only read, its index as a copy; git runs with
-//! a folder of its own for its settings, so that nothing that a repository or
-//! a person configured makes it run a program; whatever git names is checked
-//! before it is opened; a look ends after a while, and so does what it reads.
+//! separate settings, so that no configuration of a repository or person makes
+//! it run a program; paths from git are checked before they are opened; time
+//! and output of git are bounded.
 //!
-//! What git ignores is not looked at. What it converts between the repository
-//! and the work tree (line ends, large files kept elsewhere) is told apart by
-//! its size and not put back.
+//! Ignored files are not examined. Files that git converts between repository
+//! and work tree (line ends, LFS) are recognised by their size and not restored.
 
 mod before;
 mod git;
@@ -16,7 +15,6 @@ pub(super) use before::{Before, Changed};
 pub(super) use git::Git;
 
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 /// Largest of the small files of a repository that say where things lie.
@@ -70,7 +68,8 @@ impl Tree {
             | Component::CurDir
             | Component::ParentDir => false,
         };
-        let whole = !name.as_os_str().as_bytes().ends_with(b"/");
+        // The journal is JSON.
+        let whole = name.to_str().is_some_and(|name| !name.ends_with('/'));
         let may = whole && name.components().next().is_some() && name.components().all(plain);
         may.then(|| self.top.join(name))
     }

@@ -1,8 +1,8 @@
-//! What a run changed, for whoever wants to see it or take it back.
+//! Shows the changes of a run, and undoes them.
 //!
-//! Invariants: a run is taken back whole, or as far as a person said that it
-//! may; a file that is not as the run left it stays, and is named; taking back
-//! is noted before it begins, and can be repeated if it was cut off.
+//! Invariants: a run is undone whole, or partly if the user allows it; a file
+//! that is not as the run left it stays, and is named; an undo is recorded before
+//! it begins, and can be repeated if it was interrupted.
 
 use super::found::{self, Found, Keep, Place, look};
 use super::journal::{self, Journal, Line, Net, sum};
@@ -19,14 +19,14 @@ const MAX_DIFF_BYTES: usize = 256 << 10;
 /// Bytes of all differences of an answer.
 const MAX_DIFFS_BYTES: usize = 2 << 20;
 
-/// What became of a file.
+/// The kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// It was not there before.
+    /// The file did not exist before.
     Created,
-    /// It was there, and is.
+    /// The file existed, and exists.
     Changed,
-    /// It is not there any more.
+    /// The file does not exist any more.
     Removed,
 }
 
@@ -48,35 +48,35 @@ pub struct FileChange {
     pub path: PathBuf,
     /// What became of it.
     pub kind: Kind,
-    /// What is different, for a person; empty if it was not asked for.
+    /// The difference as text; empty if it was not asked for.
     pub diff: String,
-    /// Why it cannot be taken back; empty if it can.
+    /// Why it cannot be undone; empty if it can.
     pub problem: String,
 }
 
-/// What a run changed.
+/// The changes of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunChanges {
     /// The run's number.
     pub run: u64,
     /// Its files, by path.
     pub files: Vec<FileChange>,
-    /// What is not known, in sentences.
+    /// Changes that were not recorded, in sentences.
     pub notes: Vec<String>,
-    /// It was taken back.
+    /// Whether it was undone.
     pub undone: bool,
 }
 
-/// What was taken back.
+/// The outcome of an undo.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Undone {
-    /// The run, with its files; those with a problem stayed as they are.
+    /// The run with its files; those with a problem were not changed.
     pub changes: RunChanges,
-    /// Whether anything was done.
+    /// Whether anything was changed.
     pub done: bool,
 }
 
-/// Why there is nothing to take back.
+/// Why nothing was undone.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UndoRefused {
     /// The conversation has no such run.
@@ -85,13 +85,13 @@ pub enum UndoRefused {
     /// No run changed anything.
     #[error("no run of this conversation changed files that could be put back")]
     Nothing,
-    /// What is kept cannot be read.
+    /// The records cannot be read.
     #[error("{0}")]
     Failed(String),
 }
 
 impl Changes {
-    /// What runs changed, the newest first: one of them, or the last `most`.
+    /// The changes of runs, the newest first: of one, or of the last `most`.
     /// Blocks.
     pub(crate) fn list(
         &self,
@@ -136,8 +136,8 @@ impl Changes {
         }
     }
 
-    /// Takes a run back: this one, or the last that changed anything, each file
-    /// under its lock. Blocks.
+    /// Undoes a run: this one, or the last that changed anything, each file under
+    /// its lock. Blocks.
     pub(crate) fn undo<G>(
         &self,
         key: &ConversationKey,
@@ -163,7 +163,7 @@ impl Changes {
                 .write(&[Line::Undoing])
                 .map_err(UndoRefused::Failed)?;
         }
-        // What the run made goes first, so that it is in nobody's way.
+        // Created files are removed first, so that they block no other path.
         let mut order: Vec<(usize, &Net)> = summed.files.iter().enumerate().collect();
         order.sort_by_key(|(_, net)| net.before != Found::Nothing);
         for (at, net) in order {
@@ -179,7 +179,7 @@ impl Changes {
                 (plan, _) => plan.map(drop),
             };
             if may && came.is_ok() {
-                done.push(net.path.clone().into());
+                done.push(net.path.clone());
             }
             files.push(report(net, String::new(), came.err().unwrap_or_default()));
         }
@@ -202,7 +202,7 @@ impl Changes {
 }
 
 impl Inner {
-    /// What a run changed, or the last one that changed anything.
+    /// The changes of a run, or of the last one that changed anything.
     fn changed_by(
         &self,
         key: &ConversationKey,
@@ -230,20 +230,20 @@ impl From<String> for UndoRefused {
     }
 }
 
-/// How far to go.
+/// The extent of an undo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct How {
-    /// Do it; else only say what would be.
+    /// Whether to do it, or only to report.
     pub(crate) do_it: bool,
-    /// Also where some files cannot be put back.
+    /// Whether to undo a part if some files cannot be undone.
     pub(crate) partly: bool,
 }
 
-/// What is to be done about a file.
+/// The step for one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     PutBack,
-    /// It is as it was already.
+    /// It is in its first state already.
     Nothing,
 }
 
@@ -254,7 +254,7 @@ impl Inner {
         runs.map_err(|e| e.to_string())
     }
 
-    /// Whether a file may be put back, by how it is now.
+    /// The step for a file, by its present state.
     fn plan(&self, net: &Net) -> Result<Step, String> {
         let closed = Closed {
             home: &self.home,
@@ -272,7 +272,7 @@ impl Inner {
             return Err(net.doubt.clone());
         }
         if let Some(why) = net.before.lost() {
-            return Err(format!("what it was is not kept: {why}"));
+            return Err(format!("its earlier content is not kept: {why}"));
         }
         if !now.is(&net.after) {
             return Err(match now {
@@ -286,7 +286,7 @@ impl Inner {
     }
 }
 
-/// Puts a file back as it was before the run.
+/// Restores a file to its state before the run.
 fn take_back(net: &Net, step: Step, journal: &Journal) -> Result<(), String> {
     if step == Step::Nothing {
         return Ok(());
@@ -307,7 +307,7 @@ fn take_back(net: &Net, step: Step, journal: &Journal) -> Result<(), String> {
     };
     place.put(&net.before, &content, &now)?;
     if net.before == Found::Nothing {
-        // Those that the tool made, or, of a command, those that git would not have.
+        // The folders that the tool made, or, of a command, all empty ones.
         let top = match &net.top {
             Some(top) => Some(top.as_path()),
             None => net.folders.iter().map(PathBuf::as_path).min(),
@@ -326,10 +326,10 @@ fn take_back(net: &Net, step: Step, journal: &Journal) -> Result<(), String> {
 fn kept(journal: &Journal, sha256: &str) -> Result<Vec<u8>, String> {
     let path = journal.objects().join(sha256);
     let bytes = crabtalk_files::read(&path, found::MAX_FILE_BYTES)
-        .map_err(|e| format!("what it was cannot be read: {e}"))?;
+        .map_err(|e| format!("its earlier content cannot be read: {e}"))?;
     match found::sha256(&bytes) == sha256 {
         true => Ok(bytes),
-        false => Err("what it was is damaged".to_owned()),
+        false => Err("its earlier content is damaged".to_owned()),
     }
 }
 
@@ -350,7 +350,7 @@ fn report(net: &Net, diff: String, problem: String) -> FileChange {
     }
 }
 
-/// What is different, in words and lines.
+/// The difference in words and lines.
 fn shown(net: &Net, journal: &Journal, room: &mut usize) -> String {
     let mut said = Vec::new();
     let text = |found: &Found| match found {
@@ -395,8 +395,8 @@ fn word(found: &Found) -> String {
         Found::Nothing => "nothing".to_owned(),
         Found::File { size, .. } => format!("{size} bytes"),
         Found::Link { target } => {
-            format!("a link to {}", target.as_os_str().to_string_lossy())
+            format!("a link to {target}")
         }
-        Found::Unkept { .. } => "what was not kept".to_owned(),
+        Found::Unkept { .. } => "content that was not kept".to_owned(),
     }
 }

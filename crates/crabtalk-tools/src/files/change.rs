@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 const MAX_EDIT_BYTES: u64 = 16 << 20;
 
 /// Largest file whose replacement is shown as a difference: of a larger one
-/// nobody compares the halves.
+/// a person cannot compare the halves.
 const MAX_COMPARED_BYTES: usize = 1 << 20;
 
 /// For finding the shortest difference; a longer one is as true.
@@ -28,14 +28,14 @@ const COMPARE_TIME: Duration = Duration::from_millis(300);
 /// Lines around a difference, as `diff -u` shows them.
 const CONTEXT_LINES: usize = 3;
 
-/// What a call would do to one file.
+/// The effect of a call on one file.
 #[derive(Debug)]
 pub(crate) enum Change {
     Edit(EditArguments),
     Write(WriteArguments),
 }
 
-/// A file as it is found.
+/// The present state of a file.
 struct Now {
     /// `None` when there is none.
     file: Option<(File, Stamp)>,
@@ -101,7 +101,7 @@ impl Now {
 }
 
 impl Change {
-    /// The path as it was written, and what is to happen there.
+    /// The path as written in the call, and the intent.
     pub(crate) fn aim(&self) -> (String, Intent) {
         match self {
             Self::Edit(edit) => (edit.path.clone(), Intent::Change),
@@ -109,7 +109,7 @@ impl Change {
         }
     }
 
-    /// What the change would be, whole.
+    /// The whole change, without making it.
     pub(crate) fn preview(&self, path: &Path) -> Result<Preview, Error> {
         let now = match Spot::reach(path, false) {
             Ok(spot) => Now::look(&spot, path)?,
@@ -151,7 +151,7 @@ impl Change {
     pub(crate) fn make(&self, path: &Path, shown: Option<&Preview>) -> Result<String, Error> {
         let spot = Spot::reach(path, matches!(self, Self::Write(_)))?;
         if let (Self::Write(write), None) = (self, shown) {
-            // Whatever is there.
+            // Any present content.
             let old = spot.existing()?;
             spot.replace(write.content.as_bytes(), old.as_ref(), &Unless::Never)?;
             return Ok(told(path, write, old.is_some()));

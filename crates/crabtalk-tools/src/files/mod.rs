@@ -63,7 +63,7 @@ pub(crate) enum Error {
         .0.display()
     )]
     Changed(PathBuf),
-    #[error("{} changed meanwhile; nothing was done, read it again", .0.display())]
+    #[error("{} was changed by others; nothing was done, read it again", .0.display())]
     ChangedMeanwhile(PathBuf),
     #[error(
         "{} is not as it was when the change was shown, so that nothing was done; read it again",
@@ -96,7 +96,7 @@ impl From<Error> for String {
     }
 }
 
-/// What the operating system said, with what to do where that is known.
+/// The operating system's error, with a remedy where one is known.
 fn reason(error: &io::Error) -> String {
     use io::ErrorKind as Kind;
     let kind = error.kind();

@@ -28,7 +28,7 @@ const FILE: OFlags = OFlags::NOFOLLOW
 /// among 64-bit random names means something else is wrong.
 const NAME_ATTEMPTS: u32 = 8;
 
-/// What is opened for reading.
+/// An object opened for reading.
 pub(super) enum Opened {
     File(File),
     Folder(File),
@@ -59,17 +59,17 @@ pub(super) fn open_to_read(path: &Path) -> Result<Opened, Error> {
     })
 }
 
-/// What keeps a content from being put somewhere.
+/// The condition under which a content is not written.
 #[derive(Debug)]
 pub(super) enum Unless {
     Never,
-    /// There is something already.
+    /// There is a file already.
     Exists,
-    /// What is there is not this any more.
+    /// The file there is not this one any more.
     Changed(Stamp),
 }
 
-/// Tells a file from another, and from itself once somebody has changed it.
+/// Identifies a file and its version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Stamp(String);
 
@@ -219,7 +219,7 @@ impl<'a> Spot<'a> {
         format!("{TEMPORARY}{hash}-")
     }
 
-    /// Gives a file its name, unless something else has got it meanwhile.
+    /// Gives a file its name, unless `unless` applies.
     fn put(&self, temporary: &str, unless: &Unless) -> Result<(), Error> {
         let changed = || Error::ChangedMeanwhile(self.path.to_path_buf());
         let failed = |e: Errno| Error::io("write", self.path, e);
@@ -284,7 +284,7 @@ pub(crate) fn give(file: &File, user: u32, group: u32) {
     }
 }
 
-/// A name nobody else picks: the standard library seeds every hasher anew.
+/// A random number: the standard library seeds each hasher differently.
 fn random() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(std::process::id())
@@ -315,7 +315,7 @@ pub(crate) fn open_folder(path: &Path, create: bool) -> Result<OwnedFd, Error> {
         at = match step(&at, name) {
             Err(Errno::NOENT) if create => {
                 match rustix::fs::mkdirat(&at, name, Mode::from_raw_mode(0o777)) {
-                    // Somebody else may just have created it.
+                    // Another process may just have created it.
                     Ok(()) | Err(Errno::EXIST) => step(&at, name),
                     Err(e) => return Err(Error::io("create the folder", path, e)),
                 }

@@ -9,13 +9,13 @@ use crabtalk_domain::{Image, ImageType};
 /// ones, and with them the conversation.
 pub(super) const MAX_SIDE: u32 = 8000;
 
-/// Takes the bytes of an image, whatever it is called.
+/// Recognises an image by its bytes.
 ///
 /// # Errors
 /// Why it cannot be shown to a model, for people.
 pub fn image(bytes: &[u8]) -> Result<Image, String> {
     let kind = sniff(&bytes[..bytes.len().min(SNIFFED)])
-        .ok_or("it is no image that models read: PNG, JPEG, GIF or WebP")?;
+        .ok_or("it is not an image that models read: PNG, JPEG, GIF or WebP")?;
     let (width, height) =
         measure(kind, bytes).ok_or_else(|| format!("this {kind} is cut off or damaged"))?;
     if width.max(height) > MAX_SIDE {
@@ -29,7 +29,7 @@ pub fn image(bytes: &[u8]) -> Result<Image, String> {
 /// Bytes that tell an image from a text.
 const SNIFFED: usize = 8 << 10;
 
-/// What the first bytes say that the file is.
+/// The format by the first bytes.
 pub(super) fn sniff(start: &[u8]) -> Option<ImageType> {
     // A text may begin like an image, but it holds no NUL.
     if !start.contains(&0) {

@@ -21,13 +21,13 @@ const MAX_BYTES: usize = 48 << 10;
 /// Bytes shown of one line; minified files have lines of megabytes.
 const MAX_LINE_BYTES: usize = 2000;
 
-/// Bytes looked at to tell text from binary.
+/// Bytes examined to tell text from binary.
 const SNIFF_BYTES: usize = 8 << 10;
 
 /// Names shown of a folder.
 const MAX_NAMES: usize = 500;
 
-/// Names looked at in a folder before sorting them.
+/// Names read in a folder before sorting them.
 const MAX_NAMES_SCANNED: usize = 100_000;
 
 /// Bytes of a file that one call goes through, for lines that it skips and for
@@ -43,7 +43,7 @@ pub(crate) struct ReadArguments {
     pub(crate) limit: Option<u64>,
 }
 
-/// What a judged path holds. Ends early once `cancelled` is set.
+/// Reads a judged path. Ends early once `cancelled` is set.
 pub(crate) fn read(
     path: &Path,
     arguments: &ReadArguments,
@@ -156,7 +156,7 @@ fn show(
     }
     if start.contains(&0) {
         return Err(Error::Content(format!(
-            "{} is binary ({size} bytes); look at it with bash, for instance `file` or `od -c`",
+            "{} is binary ({size} bytes); examine it with bash, for instance `file` or `od -c`",
             path.display()
         )));
     }
@@ -198,7 +198,7 @@ fn show(
     Ok(page.finish(first, number, ended))
 }
 
-/// What is shown of a file.
+/// The shown part of a file.
 #[derive(Default)]
 struct Page {
     text: String,
@@ -241,7 +241,7 @@ impl Page {
         }
         if self.lossy {
             self.text
-                .push_str("[not all of it is UTF-8: \u{fffd} stands for other bytes]\n");
+                .push_str("[not all of it is UTF-8: other bytes are shown as \u{fffd}]\n");
         }
         if self.crlf {
             self.text
@@ -264,7 +264,7 @@ struct Line {
     cut: u64,
 }
 
-/// Lines of bounded memory, whatever the file holds.
+/// Lines in bounded memory, for any file.
 struct Lines<'a> {
     input: BufReader<File>,
     cancelled: &'a AtomicBool,

@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
-/// What a tool is about to do with a path.
+/// The intent of a tool with a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Intent {
     /// Read a file or list a folder.
@@ -28,15 +28,15 @@ pub(crate) struct Resolver<'a> {
 
 impl Resolver<'_> {
     /// Where `text` leads, for judging: absolute, without links as far as there
-    /// is anything, and no word on whether there is. What may not be read tells
-    /// nothing before somebody allowed it; [`Self::resolve`] says after that
+    /// is anything, without revealing whether there is. A path that may not be read
+    /// reveals nothing before it is allowed; [`Self::resolve`] reports after that
     /// what makes no sense.
     pub(crate) fn lead(&self, text: &str) -> Result<PathBuf, Error> {
         let named = self.absolute(text)?;
         Ok(std::fs::canonicalize(&named).unwrap_or_else(|_| follow(&named)))
     }
 
-    /// The absolute path without links that `text` stands for, checked to be
+    /// The absolute path without links that `text` means, checked to be
     /// something that the intent makes sense on.
     pub(crate) fn resolve(&self, text: &str, intent: Intent) -> Result<PathBuf, Error> {
         let named = self.absolute(text)?;
@@ -81,7 +81,7 @@ fn follow(named: &Path) -> PathBuf {
     let mut way = Way::along(named);
     while let Some(step) = way.step() {
         if matches!(step, PathStep::Down { .. }) {
-            // What is no link is as it is written.
+            // Anything but a link stays as written.
             let _ = way.follow_link();
         }
     }

@@ -1,4 +1,4 @@
-//! What the tools are told of the world.
+//! Configuration of the tools.
 
 use crate::file_work::FileWork;
 use crabtalk_domain::records::ChangeJournal;
@@ -21,7 +21,7 @@ const DEFAULT_OUTPUT_BYTES: usize = 30_000;
 /// The files and folders in the closed home that are open to a call.
 pub type OpenPaths = Arc<dyn Fn(&Invocation) -> Vec<PathBuf> + Send + Sync>;
 
-/// What the tools need to know of the world.
+/// Configuration of the tools.
 #[derive(Clone)]
 pub struct OsToolsConfig {
     /// Starts a guardian.
@@ -30,7 +30,7 @@ pub struct OsToolsConfig {
     pub home: PathBuf,
     /// Where whole outputs of commands go, a folder per conversation.
     pub output_dir: PathBuf,
-    /// What children get: [`child_environment`](crabtalk_guardian::child_environment).
+    /// Variables of children: [`child_environment`](crabtalk_guardian::child_environment).
     pub environment: Vec<(OsString, OsString)>,
     /// Time a command gets unless the call says otherwise.
     pub timeout: Duration,
@@ -38,11 +38,11 @@ pub struct OsToolsConfig {
     pub max_timeout: Duration,
     /// Bytes of a command's output that a model reads.
     pub output_bytes: usize,
-    /// What of the closed home may be read, beside the conversation's own
+    /// The paths of the closed home that may be read, beside the conversation's
     /// outputs: the skills in scope.
     pub readable: OpenPaths,
-    /// What of the closed home the file tools may read and change: `Crab.md`
-    /// with `soul_editable`.
+    /// The paths of the closed home that the file tools may read and change:
+    /// `Crab.md` with `soul_editable`.
     pub writable: OpenPaths,
     /// The sandbox of commands.
     pub sandbox: SandboxConfig,
@@ -53,7 +53,7 @@ pub struct OsToolsConfig {
     pub open_files: Option<u64>,
     /// The journal from which changes of runs are undone.
     pub changes: Arc<dyn ChangeJournal>,
-    /// Turns at the files, shared with whatever else may wait for the same disks.
+    /// Turns at the files, shared with other work on the same disks.
     pub files: FileWork,
 }
 

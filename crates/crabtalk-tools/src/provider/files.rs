@@ -1,4 +1,5 @@
-//! The file tools: what a call may touch is judged first, and the work waits for its turn at the files.
+//! The file tools: a call's path is judged first, and the work waits for its
+//! turn at the files.
 
 use super::{Failure, OsTools, arguments, of};
 use crate::files::{
@@ -169,7 +170,7 @@ impl OsTools {
     }
 }
 
-/// What a call of `edit` or `write` wants to change.
+/// The change of a call of `edit` or `write`.
 pub(super) fn change(call: &Invocation) -> Result<Change, Failure> {
     if call.name == "edit" {
         Ok(Change::Edit(arguments(call)?))

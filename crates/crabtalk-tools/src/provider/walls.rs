@@ -28,7 +28,7 @@ impl Found {
 pub(super) struct SandboxOf {
     /// Swapped whole when the owner changes it.
     config: RwLock<Arc<SandboxConfig>>,
-    /// What was found out of this machine under that configuration.
+    /// The walls of this machine under that configuration.
     walls: Mutex<Arc<OnceCell<Found>>>,
 }
 
@@ -44,7 +44,7 @@ impl SandboxOf {
         let mut now = self.config.write().unwrap_or_else(PoisonError::into_inner);
         *now = Arc::new(config);
         drop(now);
-        // Whoever changes the configuration may have changed the system.
+        // The system may have changed with the configuration.
         let mut walls = self.walls.lock().unwrap_or_else(PoisonError::into_inner);
         *walls = Arc::default();
     }
@@ -54,7 +54,7 @@ impl SandboxOf {
         Arc::clone(&now.unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What was found, or what a probe of the configuration in force finds.
+    /// The known walls, or those that a probe finds.
     pub(super) async fn walls<'a>(
         &self,
         probe: impl FnOnce(Arc<SandboxConfig>) -> Probe<'a>,

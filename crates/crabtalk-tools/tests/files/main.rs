@@ -1,4 +1,4 @@
-//! What the file tools show and change, and what they keep their hands off.
+//! The file tools: results, changes and refusals.
 #![cfg(test)]
 
 mod change;

@@ -144,7 +144,7 @@ async fn the_daemon_opens_parts_of_the_home() {
     );
 }
 
-/// What was judged is swapped for a link to a secret before the call.
+/// The judged path is replaced by a link to a secret before the call.
 #[tokio::test]
 async fn a_link_put_there_after_judging_is_not_followed() {
     for (swap, tool) in [

@@ -1,4 +1,4 @@
-//! What a person is shown of a change before it is made.
+//! Previews of changes.
 
 use super::*;
 

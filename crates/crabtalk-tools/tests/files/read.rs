@@ -105,7 +105,7 @@ async fn a_huge_file_is_read_in_bounded_pieces() {
     let huge = |w: &World| {
         let file = std::fs::File::create(w.cwd.join("f")).unwrap();
         std::os::unix::fs::FileExt::write_all_at(&file, &[b'x'; 10_000], 0).unwrap();
-        // Sparse: 1 TiB that nobody could hold.
+        // Sparse: 1 TiB.
         file.set_len(1 << 40).unwrap();
     };
     check(

@@ -1,4 +1,4 @@
-//! What a command may reach beyond the default, and less than it.
+//! Granted and reduced access of commands.
 
 use crate::support::World;
 use crate::{complete, everywhere, granted};

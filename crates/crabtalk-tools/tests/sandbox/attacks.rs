@@ -1,5 +1,5 @@
-//! What a command tries on the world outside, on every machine that can be
-//! played here: kernels with less of landlock, with and without namespaces.
+//! Attacks of a command on the world outside, on every machine that can be
+//! simulated here: kernels with less of landlock, with and without namespaces.
 
 use crate::bait::{Bait, Machine, machines};
 use crate::support::World;
@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 use tokio::task::JoinSet;
 
-/// What a command prints when it got through.
+/// Printed by a command that got through.
 const REACHED: &str = "REACHED";
 
 /// A perl script as a command; it prints the word if its last value is true.
@@ -188,7 +188,7 @@ pub(crate) const ATTACKS: &[Attack] = &[
         command: |_| {
             "perl -e '$! = 0; $c = \"x\"; ioctl(STDIN, 0x5412, $c); print $!+0'".to_owned()
         },
-        // Denied, where the kernel would complain that it is no terminal.
+        // Denied, where the kernel would complain that it is not a terminal.
         held: |_, output| output == "1",
     },
     Attack {
@@ -218,7 +218,7 @@ async fn holds(machine: &Machine, attack: &Attack) -> bool {
     (attack.held)(&bait, said)
 }
 
-/// Nobody adopts orphans here, as if the daemon were gone too.
+/// Orphans are not adopted here, as if the daemon were gone too.
 async fn ends_with_its_guardian(bait: &Bait, command: &str) -> bool {
     let (alive, held) = (bait.world.fifo("alive"), bait.world.fifo("held"));
     let test = async {
@@ -237,7 +237,7 @@ async fn ends_with_its_guardian(bait: &Bait, command: &str) -> bool {
             0
         });
         if !ended {
-            // Whoever is left is found by what it holds; this process may hold it under
+            // Remaining processes are found by the pipe; this process may hold it under
             // the same number.
             let holders = Command::new("sh")
                 .args(["-c", "for p in /proc/[0-9]*; do [ $p != /proc/$PPID ] && [ \"$(readlink $p/fd/9)\" = \"$0\" ] && kill -9 ${p#/proc/}; done; true"])

@@ -1,4 +1,4 @@
-//! A world with things in it that somebody might want, and the machines on
+//! A world with targets for attacks, and the machines on
 //! which it lies.
 
 use crate::support::World;
@@ -12,8 +12,8 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-/// A guardian before which something happens, in the same process. No script
-/// of its own: one that was just written may still be open in a child that
+/// A guardian before which a script runs, in the same process. No script file:
+/// one that was just written may still be open in a child that
 /// another test starts, and cannot be started then.
 pub(crate) fn behind(script: &str, guardian: &GuardianCommand) -> GuardianCommand {
     let script = format!(
@@ -48,7 +48,7 @@ pub(crate) fn machines() -> Vec<Machine> {
     ]
 }
 
-/// A world with things in it that somebody might want.
+/// A world with targets for attacks.
 pub(crate) struct Bait {
     pub(crate) world: World,
     pub(crate) tools: OsTools,

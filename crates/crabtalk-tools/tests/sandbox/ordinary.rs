@@ -8,7 +8,7 @@ use std::process::Command;
 /// Set for the second run.
 const AS_USER: &str = "CRABTALK_TEST_AS_USER";
 
-/// `nobody`, who owns nothing.
+/// The user `nobody`.
 const NOBODY: &str = "65534";
 
 #[test]

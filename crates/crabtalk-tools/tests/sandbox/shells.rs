@@ -105,7 +105,7 @@ async fn toolchains_of_the_person_work_inside() {
         }
         for namespaces in [false, true] {
             let mut config = world.config();
-            // The toolchains lie in the home of whoever runs the tests.
+            // The toolchains are in the home of the user who runs the tests.
             for name in ["HOME", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN"] {
                 config.environment.retain(|(known, _)| known != name);
                 let value = std::env::var_os(name).map(|value| (name.into(), value));

@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// opened by name.
 const TRIES: usize = 40;
 
-/// A world whose working folder lies below another one that somebody else
-/// may change, and a folder of keys outside of both.
+/// A world whose working folder is below another one that an attacker may
+/// change, and a folder of keys outside of both.
 fn world() -> (World, PathBuf) {
     let mut world = World::new();
     world.cwd = world.cwd.join("member");
@@ -108,8 +108,8 @@ async fn granted_path_that_became_a_link_is_refused() {
     assert!(!keys.join("authorized_keys").exists());
 }
 
-/// Somebody watches the folder of temporary folders and puts a link in the
-/// place of each that appears.
+/// An attacker watches the folder of temporary folders and replaces each new one
+/// by a link.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn link_in_place_of_the_temporary_folder_moves_nothing() {
     let (world, keys) = world();
@@ -158,7 +158,7 @@ fn swap_what_appears(shared: &Path, keys: &Path) {
         let path = entry.path();
         let fresh = !path.is_symlink() && path.extension().is_none();
         if fresh && std::fs::rename(&path, path.with_extension("old")).is_ok() {
-            // Gone again already, or somebody else's: the next one will do.
+            // It may be gone already: the next one will do.
             let _ = symlink(keys, &path);
         }
     }

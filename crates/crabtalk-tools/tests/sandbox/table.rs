@@ -21,7 +21,7 @@ pub(crate) fn page(table: &[(&str, Vec<bool>)]) -> String {
         page.push_str(&format!("| {} | {} |\n", attack.wall, cells.join(" | ")));
     }
     page.push_str(
-        "\nLandlock 9 of later kernels also closes Unix sockets that somebody else put into an opened folder.\n",
+        "\nLandlock 9 of later kernels also closes Unix sockets that other processes put into an opened folder.\n",
     );
     page
 }
@@ -37,6 +37,6 @@ pub(crate) fn compare(page: &str) {
     let written = include_str!("../../../../docs/guide/sandbox-table.md");
     assert!(
         written == page || std::env::var_os("CRABTALK_UPDATE_DOCS").is_some(),
-        "{written}\ndocs/guide/sandbox-table.md is not what came of it; CRABTALK_UPDATE_DOCS=1 writes it anew:\n{page}"
+        "{written}\ndocs/guide/sandbox-table.md differs from the result; CRABTALK_UPDATE_DOCS=1 rewrites it:\n{page}"
     );
 }

@@ -1,4 +1,4 @@
-//! A world of its own for every test: folders, tools, calls, processes.
+//! A separate world for each test: folders, tools, calls, processes.
 #![allow(dead_code, reason = "every test program uses a part of it")]
 
 use crabtalk_domain::records::ChangeJournal;
@@ -93,7 +93,7 @@ impl World {
     }
 }
 
-/// The guardian as a program of its own; elsewhere for a user who may not read
+/// The guardian as a separate program; elsewhere for a user who may not read
 /// the target folder.
 fn guardian() -> PathBuf {
     std::env::var_os("CRABTALK_TEST_GUARDIAN").map_or_else(
@@ -135,14 +135,14 @@ pub(crate) async fn judged(tools: &OsTools, call: &Invocation) -> Result<PathBuf
 pub(crate) struct Fifo(PathBuf);
 
 impl Fifo {
-    /// What a command writes to it.
+    /// The text that a command writes to it.
     pub(crate) async fn receive(&self) -> String {
         let path = self.0.clone();
         let text = tokio::task::spawn_blocking(move || std::fs::read_to_string(path));
         text.await.unwrap().unwrap().trim().to_owned()
     }
 
-    /// The reading end, once somebody has opened it for writing.
+    /// The reading end, once a process has opened it for writing.
     pub(crate) async fn hold(&self) -> Held {
         let path = self.0.clone();
         let file = tokio::task::spawn_blocking(move || std::fs::File::open(path));

@@ -2,13 +2,12 @@
 //! another, stopped and replaced at random, under fifty conversations that call
 //! them: each death costs its own calls and nothing else.
 //!
-//! It goes on in rounds. After each of them everybody calms down, and what the daemon
-//! holds then is what it holds for nobody: the second half of the rounds is held
-//! against the first, and the end against the beginning.
+//! It runs in rounds. After each of them all calls end, and the daemon's memory and
+//! descriptors at rest are recorded: the second half of the rounds is compared with
+//! the first, and the end with the beginning.
 //!
-//! `CRABTALK_CHAOS_SEED` plays it from elsewhere, `CRABTALK_CHAOS_SECS` lets things
-//! happen for so long,
-//! and `CRABTALK_CHAOS_CSV` names a file for what each round left.
+//! `CRABTALK_CHAOS_SEED` sets the seed, `CRABTALK_CHAOS_SECS` the duration, and
+//! `CRABTALK_CHAOS_CSV` names a file for the figures of each round.
 
 mod beast;
 mod rest;
@@ -33,24 +32,23 @@ const CSV: &str = "CRABTALK_CHAOS_CSV";
 /// things happen for twenty minutes.
 const SECS_IN_TESTS: u64 = 60;
 
-/// What calming down takes after each round, and the end: so many times what the start
-/// took, on a busy machine as on one at rest.
+/// The time for calming down after each round and at the end, in times of the
+/// start, on a busy machine as on an idle one.
 const CALM_TIMES: u32 = 2;
 
-/// A round is no shorter: in less, little happens to anybody.
+/// Least length of a round: in less, few faults happen.
 const ROUND_AT_LEAST: Duration = Duration::from_secs(8);
 
 /// In a long run a round takes so long.
 const ROUND_SECS: u64 = 60;
 
-/// More rounds of a slow machine, until everything has happened to somebody.
+/// Additional rounds of a slow machine, until each fault has happened.
 const MORE_ROUNDS: usize = 10;
 
 /// Components that things happen to.
 const BEASTS: u64 = 20;
 
-/// Components that nothing happens to: what becomes of their calls is nobody
-/// else's fault.
+/// Components without faults: their calls must succeed.
 const CALM: u64 = 4;
 
 /// A program of the configuration that is killed now and then.
@@ -67,7 +65,7 @@ fn calm(number: u64) -> String {
     format!("calm{number}")
 }
 
-/// What each round left, for whoever draws it.
+/// Writes the figures of each round.
 fn write_csv(length: Duration, rounds: &[Usage]) {
     let Some(path) = std::env::var_os(CSV) else {
         return;
@@ -142,7 +140,7 @@ async fn rounds(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_run_fails_for_a_components_sake_and_nothing_stays_of_the_dead() {
+async fn deaths_of_components_cost_their_own_calls_only() {
     if !has_tools("chaos", &["python3"]) {
         return;
     }
@@ -157,7 +155,7 @@ async fn no_run_fails_for_a_components_sake_and_nothing_stays_of_the_dead() {
     .await;
     // Its books are open from the first run on.
     answers(&world, "alone", vec![PROGRAM.to_owned()]).await;
-    settled("nobody to be called", async || quiet(&world).await).await;
+    settled("no call to be in flight", async || quiet(&world).await).await;
     let alone = at_rest(&world, &daemon).await;
     println!("{alone:?} alone, after {:?}", begun.elapsed());
     let start = async |name: String| Beast::start(&world, &name, None).await;

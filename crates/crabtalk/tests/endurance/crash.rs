@@ -83,7 +83,7 @@ async fn die_at(resume: &str, point: Point) -> (Option<Call>, usize) {
     let daemon = world.start().await;
     let again = async {
         account.check(&world).await;
-        // Whoever did not hear the end asks again.
+        // A client that missed the end asks again.
         let worked = work(&world, &mut account).await;
         worked.unwrap_or_else(|error| panic!("{point:?}: {error}"));
         account.check(&world).await;
@@ -197,6 +197,6 @@ async fn nothing_that_was_told_is_lost_at_any_call() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_that_was_told_is_lost_at_any_call_when_runs_are_carried_on() {
+async fn nothing_acknowledged_is_lost_when_runs_are_resumed() {
     nothing_is_lost("auto").await;
 }

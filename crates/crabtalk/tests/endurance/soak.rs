@@ -1,5 +1,5 @@
 //! Two hundred clients that come, go, stall and misbehave: memory and
-//! descriptors stay where they are, and others are served meanwhile.
+//! descriptors do not grow, and other clients are served.
 
 use crate::world::{Chance, Usage, World, setting};
 use crabtalk_proto::{
@@ -33,7 +33,7 @@ const SAMPLE_EVERY: Duration = Duration::from_millis(500);
 /// histories stay short.
 const TURNS: u64 = 10;
 
-/// Conversations that stay: to list thousands takes memory, whoever asks.
+/// Conversations that stay: listing thousands takes memory.
 const KEEP: u64 = 200;
 
 /// What memory may grow by between the second quarter of the time and the
@@ -186,7 +186,7 @@ fn bytes_of(message: crabtalk_proto::ClientMessage) -> Vec<u8> {
     frame.to_vec()
 }
 
-/// Says what is no request, or less than it announced.
+/// Sends invalid requests and incomplete frames.
 async fn garbage(world: &World, chance: &mut Chance) {
     let stream = UnixStream::connect(world.socket()).await;
     let mut stream = stream.expect("it accepts");
@@ -239,7 +239,7 @@ async fn look_around(world: &World, counter: &Counter) {
         sender: counter.sender(),
         ..GetHistoryMsg::default()
     };
-    // It may be one that nobody has begun yet.
+    // It may not exist yet.
     let _ = connection.get_history(request).await;
     connection.get_stats(GetStats::default()).await.unwrap();
 }
@@ -307,7 +307,7 @@ async fn clients_that_come_and_go_leave_nothing_behind() {
     loop {
         let usage = daemon.usage();
         samples.push((begun.elapsed().as_secs_f64(), usage));
-        // What the model's connections need that wait for their next call.
+        // Idle connections to the model.
         if usage.descriptors <= before.descriptors + 16 {
             break;
         }

@@ -16,7 +16,7 @@ pub(crate) enum Told {
     Steered(String),
 }
 
-/// What an event means to whoever reads a run.
+/// The meaning of an event for a reader of a run.
 pub(crate) enum Taken {
     More,
     Asks(Box<AskUserEvent>),

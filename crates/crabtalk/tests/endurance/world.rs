@@ -124,7 +124,7 @@ impl World {
         self.home().join("daemon.sock")
     }
 
-    /// A connection of this generation, if somebody listens.
+    /// A connection, if the daemon listens.
     pub(crate) async fn try_connect(&self) -> Option<Connection> {
         let endpoint = Endpoint::of_home(self.home());
         let client = crabtalk_client::Client::new(endpoint, "endurance");
@@ -151,7 +151,7 @@ impl Daemon {
         assert!(status.success(), "{status}");
     }
 
-    /// Whom it has to wait for: names and states, zombies among them.
+    /// Its children: names and states, zombies included.
     pub(crate) fn children(&self) -> Vec<String> {
         let own = self.pid().as_raw_nonzero().get();
         let processes = fs::read_dir("/proc").unwrap().flatten();
@@ -182,11 +182,11 @@ impl Daemon {
     }
 }
 
-/// What a daemon holds at a moment.
+/// The usage of a daemon.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Usage {
     pub(crate) rss_kib: u64,
-    /// Of these what is no file's: a program's code counts as soon as it ran once.
+    /// Of these the anonymous part: a program's code counts as soon as it ran once.
     pub(crate) own_kib: u64,
     pub(crate) threads: u64,
     pub(crate) descriptors: u64,

@@ -256,7 +256,7 @@ async fn skills_and_agents_are_looked_up_when_it_fires() {
         ..yearly("")
     };
     let entry = create(&env, skill.clone()).await;
-    let says = "no skill \"review\"";
+    let says = "unknown skill \"review\"";
     assert!(entry.would_fail.contains(says), "{entry:?}");
     let id = entry.id;
     let run = fired(&env, id).await;

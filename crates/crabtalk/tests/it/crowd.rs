@@ -1,13 +1,11 @@
-//! One process that floods the socket leaves the daemon to others (WIRE-9),
-//! and a socket that is removed comes back.
+//! One process cannot take all connections (WIRE-9).
 
 use crate::rig::{TestEnv, eventually, has_tools, within};
 use crabtalk_proto::{Client, Ping};
 use std::process::Stdio;
 use tokio::process::Child;
 
-/// Keeps every connection that it gets, until it gets no more. It is slow to speak, so
-/// that one that is refused is closed before, which is a signal to who ignores none.
+/// Opens connections until one is refused, and keeps them.
 const GREEDY: &str = "use IO::Socket::UNIX; $| = 1; $SIG{PIPE} = 'IGNORE'; my @all; \
     while (1) { my $s = IO::Socket::UNIX->new(Peer => $ARGV[0]) or next; \
     select undef, undef, undef, 0.01; \

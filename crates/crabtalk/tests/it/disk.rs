@@ -3,16 +3,12 @@
 
 mod mounted;
 
-use crate::rig::{
-    Daemon, ModelServer, TestEnv, chunks, end_of, entries, eventually, stream_to_end,
-};
+use crate::rig::{Daemon, TestEnv, chunks, end_of, entries, eventually, stream_to_end};
 use crabtalk_proto::{
     Client, CreateCronMsg, ListCronRunsMsg, ListSubscriptionsMsg, Ping, PublishEventMsg,
-    RemoveConversationMsg, RunCronMsg, StreamMsg, SubscribeEventMsg,
+    RunCronMsg, StreamMsg, SubscribeEventMsg,
 };
-use crabtalk_testkit::scripted::{Script, openai};
 use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
-use serde_json::json;
 use std::io::Write;
 use std::path::Path;
 
@@ -245,26 +241,6 @@ async fn a_scheduled_run_that_waits_for_room_is_begun_by_the_next_daemon() {
     eventually("the entry to go", used_up).await;
 }
 
-/// Half an export would look like all of it, and keep the next one from its place.
-#[tokio::test]
-async fn an_export_that_does_not_fit_leaves_nothing_behind() {
-    let env = TestEnv::new();
-    let _daemon = env.daemon().await;
-    stream_to_end(&env, say(&"long ".repeat(2000))).await;
-    let there = || std::fs::read_dir(&env.work).unwrap().count();
-    let before = there();
-    let small = "trap '' XFSZ; ulimit -f 1; exec \"$CRABTALK\" export -o out.md";
-    let said = env.shell(small).await.fails(1);
-    assert!(said.contains("cannot write out.md"), "{said}");
-    assert_eq!(there(), before);
-    env.run(&["export", "-o", "out.md"]).await.ok();
-    let whole = std::fs::read_to_string(env.work.join("out.md")).unwrap();
-    assert_eq!(whole, env.run(&["export"]).await.ok());
-    // What is there stays.
-    let said = env.run(&["export", "-o", "out.md"]).await.fails(1);
-    assert!(said.contains("exists"), "{said}");
-}
-
 /// What is half of it helps nobody, and takes the room that others need.
 #[tokio::test]
 async fn an_output_that_does_not_fit_leaves_nothing_behind() {
@@ -283,44 +259,4 @@ async fn an_output_that_does_not_fit_leaves_nothing_behind() {
     }
     // The signal that comes with it ends nobody.
     env.connect().await.ping(Ping {}).await.unwrap();
-}
-
-#[tokio::test]
-async fn outputs_of_tools_go_with_their_conversation() {
-    let call = [("bash", json!({"command": "seq 100000"}))];
-    let replies = [openai::tools("a", &call), openai::text("Counted.")];
-    let model = ModelServer::start(Script::openai(replies)).await;
-    let env = TestEnv::with_model(&model);
-    env.agent("crab", "permissions: { bash: allow }");
-    let _daemon = env.daemon().await;
-    let events = stream_to_end(
-        &env,
-        StreamMsg {
-            content: "count".into(),
-            ..StreamMsg::default()
-        },
-    )
-    .await;
-    assert_eq!(end_of(&events).code, 0);
-    let outputs = env.home.join("state/outputs");
-    let names = |folder: &std::path::Path| -> Vec<String> {
-        let entries = std::fs::read_dir(folder).unwrap();
-        let name = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name();
-        entries
-            .map(|entry| name(entry).into_string().unwrap())
-            .collect()
-    };
-    assert_eq!(names(&outputs).len(), 1, "the whole output is kept");
-    let removal = RemoveConversationMsg::default();
-    env.connect()
-        .await
-        .remove_conversation(removal)
-        .await
-        .unwrap();
-    assert!(names(&outputs).is_empty(), "{:?}", names(&outputs));
-    let trash = names(&env.sessions().join("trash"));
-    assert!(
-        trash.iter().any(|name| name.ends_with(".jsonl.outputs")),
-        "{trash:?}"
-    );
 }

@@ -1,4 +1,4 @@
-//! `init` and `doctor` as a newcomer meets them (OPS-1, OPS-2).
+//! `init` and `doctor` (OPS-1, OPS-2).
 
 use crate::rig::{ModelServer, TestEnv, Tmux, has_tools};
 use crabtalk_testkit::scripted::{Script, openai};
@@ -13,7 +13,7 @@ fn config(env: &TestEnv) -> String {
     std::fs::read_to_string(env.home.join("config/config.toml")).unwrap_or_default()
 }
 
-/// What `doctor` found, by what was looked at: the state and the words.
+/// The findings of `doctor`: check, state and message.
 async fn doctor(env: &TestEnv, code: i32, more: &[&str]) -> Vec<(String, String, String)> {
     let arguments = [&["doctor", "--json"], more].concat();
     let output = env.run(&arguments).await;
@@ -52,7 +52,8 @@ async fn init_uses_and_tests_a_detected_key() {
     // A second time nothing is replaced, and it is tried again.
     let said = env.run(&["init", "--yes"]).await;
     assert!(
-        said.stderr.contains("has a provider already (openai)"),
+        said.stderr
+            .contains("a provider is configured already (openai)"),
         "{said:?}"
     );
     said.ok();
@@ -112,7 +113,7 @@ async fn init_reports_missing_options() {
 async fn init_reports_a_failed_test_and_keeps_the_file() {
     let mut env = TestEnv::new();
     env.set("OPENAI_API_KEY", "planted-key");
-    // Nobody listens there.
+    // A closed port.
     env.set("OPENAI_BASE_URL", "http://127.0.0.1:9/v1");
     let error = env.run(&["init", "--yes"]).await.fails(1);
     assert!(error.contains("gpt-5 does not answer"), "{error}");
@@ -131,15 +132,15 @@ async fn init_asks_and_hides_the_key() {
     let model = ModelServer::start(ready()).await;
     let env = TestEnv::new();
     let terminal = Tmux::open(&env, "\"$CRABTALK\" init");
-    terminal.shows("Which one answers? [k] >", 1).await;
+    terminal.shows("Use which one? [k] >", 1).await;
     terminal.types("");
     terminal.shows("Kind (openai, ", 1).await;
     terminal.types("openai");
-    terminal.shows("Address, if not the usual one >", 1).await;
+    terminal.shows("Address (empty for the default) >", 1).await;
     terminal.types(&model.url());
     terminal.shows("readable only by you) >", 1).await;
     terminal.types("sk-typed-$key");
-    terminal.shows("Model, as the provider names it >", 1).await;
+    terminal.shows("Model, by the provider's name >", 1).await;
     terminal.types("m");
     let screen = terminal.shows("m of openai answers", 1).await;
     assert!(!screen.contains("sk-typed"), "{screen}");

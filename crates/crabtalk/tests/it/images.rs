@@ -1,4 +1,4 @@
-//! An image that an agent reads: at the provider, in the log, at clients.
+//! Images at providers, in logs and at clients.
 
 use crate::rig::{ModelServer, TestEnv, Tmux, end_of, entries, has_tools, stream_to_end};
 use crabtalk_proto::stream_event::Event;
@@ -39,7 +39,7 @@ async fn env(replies: Vec<Reply>, model: &str) -> (ModelServer, TestEnv) {
     (server, env)
 }
 
-/// What the result of the only call holds; marks for the cache move.
+/// The result of the only call; cache marks move.
 fn shown(body: &Value) -> Value {
     let mut result = body["messages"][2]["content"][0].clone();
     assert_eq!(result["tool_use_id"], "c1", "{body}");
@@ -71,7 +71,7 @@ async fn read_image_reaches_the_provider_after_a_restart() {
     );
 
     daemon.kill().await;
-    // What was seen stays, whatever becomes of the file.
+    // The history keeps the image without the file.
     fs::remove_file(env.work.join("shot.png")).unwrap();
     let _daemon = env.daemon().await;
     assert_eq!(env.run(&["ask", "and now?"]).await.ok(), "Still there.\n");
@@ -129,7 +129,7 @@ async fn model_without_images_gets_a_note() {
     assert!(models.contains("\"images\":false"), "{models}");
 }
 
-/// What the last message of a person holds in a request; marks for the cache move.
+/// The last user message of a request; cache marks move.
 fn asked(body: &Value) -> Value {
     let messages = body["messages"].as_array().unwrap();
     let mut content = messages.last().unwrap()["content"].clone();
@@ -137,7 +137,7 @@ fn asked(body: &Value) -> Value {
     for block in &mut *blocks {
         block.as_object_mut().unwrap().remove("cache_control");
     }
-    // What the daemon says of the run stands before it.
+    // The daemon's notes come before it.
     blocks.retain(|block| !block.to_string().contains("<environment>"));
     content
 }
@@ -170,7 +170,7 @@ async fn attached_image_reaches_the_provider_and_stays() {
 
     daemon.kill().await;
     let _daemon = env.daemon().await;
-    // What was shown stays, and a summary is of words.
+    // Images stay; a summary is text.
     env.run(&["ask", "and now?"]).await.ok();
     let messages = server.requests().await[1]["messages"].clone();
     assert_eq!(messages[0]["content"][0], picture());
@@ -193,7 +193,7 @@ async fn image_for_a_blind_model_is_reported() {
     let answer = env
         .run(&["ask", "what is this?", "--image", "shot.png"])
         .await;
-    let told = "the model eyes takes no images: it is told in words what was shown";
+    let told = "the model eyes takes no images: it gets a description instead";
     assert!(answer.stderr.contains(told), "{answer:?}");
     answer.ok();
     let content = asked(&server.requests().await[0]);
@@ -242,7 +242,7 @@ async fn chat_attaches_images_by_path_and_clipboard() {
     env.set("WAYLAND_DISPLAY", "none");
     let _daemon = env.daemon().await;
     let terminal = Tmux::sized(&env, "\"$CRABTALK\"", 80, 24);
-    terminal.shows("say something", 1).await;
+    terminal.shows("type a message", 1).await;
     terminal.types("what is in @shot.png?");
     terminal.shows("A pixel.", 1).await;
     let screen = terminal

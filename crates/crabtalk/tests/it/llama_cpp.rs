@@ -40,7 +40,7 @@ async fn llama_cpp_answers_calls_tools_and_outgrows_its_context() {
     let mut compacted = 0;
     for _ in 0..10 {
         let asked = env.run(&["ask", &long]).await;
-        compacted += asked.stderr.matches("made room: ").count();
+        compacted += asked.stderr.matches("compacted ").count();
         assert!(asked.ok().starts_with(SAID));
     }
     assert!(compacted >= 2, "{compacted}\n{}", daemon.stderr());

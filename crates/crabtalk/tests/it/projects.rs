@@ -106,7 +106,7 @@ async fn new_archives_the_conversation() {
         .ok();
     let put_away = env.run(&["new"]).await;
     assert!(
-        put_away.stderr.contains("put away as \"the passport lies"),
+        put_away.stderr.contains("archived as \"the passport lies"),
         "{put_away:?}"
     );
     put_away.ok();
@@ -128,7 +128,7 @@ async fn new_archives_the_conversation() {
     assert!(found.contains("blue tin"), "{found}");
     let history = env.run(&["history"]).await.ok();
     assert!(
-        history.contains("--- older messages were put away"),
+        history.contains("--- older messages are archived"),
         "{history}"
     );
     let absent = env.run(&["--as", "nobody", "new"]).await;

@@ -65,7 +65,7 @@ async fn queued_messages_report_their_place_and_start() {
     assert!(!read("err1").contains("behind"), "{}", read("err1"));
     let said = read("err2");
     let waits = said.find("crabtalk: behind another run");
-    let begins = said.find("crabtalk: it is its turn");
+    let begins = said.find("crabtalk: running now");
     assert!(waits.is_some() && waits < begins, "{said}");
     assert!(begins < said.find("answers with"), "{said}");
     assert_eq!(read("out2"), "The second.\n");
@@ -103,14 +103,14 @@ async fn chat_shows_the_place_in_the_queue() {
         terminal.shows("It begins", 1).await;
         terminal.types_half("three");
         terminal.key("Tab");
-        terminal.shows("next, 2 in front: three", 1).await;
+        terminal.shows("queued, 2 ahead: three", 1).await;
         model.release().await;
-        terminal.shows("next: three", 1).await;
+        terminal.shows("queued: three", 1).await;
         terminal.shows("\u{203a} two", 1).await;
         terminal.shows("It begins", 2).await;
         model.release().await;
         let screen = terminal.shows("The third.", 1).await;
-        assert!(!screen.contains("in front"), "{screen}");
+        assert!(!screen.contains("ahead"), "{screen}");
         let order = [
             "It begins and ends.",
             "\u{203a} two",

@@ -1,4 +1,4 @@
-//! The chat's screen, typed into and looked at (OPS-1).
+//! The chat on a terminal (OPS-1).
 
 mod asked;
 mod gone;

@@ -68,7 +68,7 @@ async fn a_conversation_has_a_title_and_is_found_by_it_and_by_what_was_said() {
         .await;
     assert_eq!(of_you.code, Some(0));
     assert!(of_you.stdout.is_empty(), "{of_you:?}");
-    assert!(of_you.stderr.contains("nothing was found"), "{of_you:?}");
+    assert!(of_you.stderr.contains("no matches"), "{of_you:?}");
     env.run(&["conversations", "search", "  "]).await.fails(1);
 }
 
@@ -107,8 +107,8 @@ async fn what_cannot_be_read_of_a_conversation_is_told_by_name() {
     assert!(!trash.stderr.contains("crab_other"), "{trash:?}");
     let found = doctor().await.join("\n");
     for part in [
-        "\"warning\" \"sessions/crab_me_1.jsonl (crab for me): a line cannot be read and is passed over",
-        "\"error\" \"sessions/crab_other_1.jsonl: it is not a JSON object; nothing of it is shown",
+        "\"warning\" \"sessions/crab_me_1.jsonl (crab for me): skipped an unreadable line",
+        "\"error\" \"sessions/crab_other_1.jsonl: it is not a JSON object; it is not shown",
         "\"warning\" \"sessions/notes.txt: it is no log of a conversation",
         "\"error\" \"sessions/trash/crab_you_1.jsonl: it is not a JSON object",
     ] {
@@ -303,7 +303,7 @@ async fn a_restart_waits_for_runs_unless_it_is_told_not_to() {
     };
     let (_, restarted) = tokio::join!(asking, restarting);
     assert!(
-        restarted.stderr.contains("1 run in flight ended with it"),
+        restarted.stderr.contains("1 run ended with it"),
         "{restarted:?}"
     );
     assert_ne!(second, pid().await);

@@ -129,7 +129,7 @@ impl Chat {
 }
 
 #[tokio::test]
-async fn our_own_chat_is_supervised_like_any_other_agent() {
+async fn chat_is_supervised_like_other_agents() {
     if !has_tools("our_own_chat_is_supervised", &["tmux"]) {
         return;
     }
@@ -165,8 +165,8 @@ async fn our_own_chat_is_supervised_like_any_other_agent() {
 }
 
 #[tokio::test]
-async fn two_chats_have_a_conversation_each() {
-    if !has_tools("two_chats_have_a_conversation_each", &["tmux"]) {
+async fn two_chats_have_separate_conversations() {
+    if !has_tools("two_chats_have_separate_conversations", &["tmux"]) {
         return;
     }
     let env = TestEnv::new();

@@ -4,7 +4,7 @@ use crate::rig::{ModelServer, TestEnv, Tmux, entries, has_tools};
 use crabtalk_testkit::scripted::{Script, openai};
 use serde_json::json;
 
-/// A file with a mistake, and a model that corrects it and would then remove another.
+/// A file with a typo, and a model that fixes it and then wants to remove another file.
 pub(crate) async fn correcting() -> (ModelServer, TestEnv) {
     let edit = json!({"path": "greeting", "old_string": "Helo", "new_string": "Hello"});
     let model = ModelServer::start(Script::openai([
@@ -18,8 +18,8 @@ pub(crate) async fn correcting() -> (ModelServer, TestEnv) {
     (model, env)
 }
 
-/// The one was allowed, and the other denied with a reason that the model was told;
-/// what was asked.
+/// Asserts that the edit was allowed and the removal denied with a reason; returns the
+/// question.
 pub(crate) async fn corrected(env: &TestEnv) -> String {
     let file = std::fs::read_to_string(env.work.join("greeting")).unwrap();
     assert_eq!(file, "Hello\n");
@@ -37,7 +37,7 @@ async fn approvals_use_the_terminal_when_stdin_is_a_pipe() {
     let _daemon = env.daemon().await;
     let terminal = Tmux::open(&env, "echo 'the diff' | \"$CRABTALK\" ask 'fix it'");
 
-    let screen = terminal.shows("Allow?", 1).await;
+    let screen = terminal.shows("Allow this?", 1).await;
     assert!(screen.contains("crab wants to use edit:"), "{screen}");
     assert!(screen.contains("greeting"), "{screen}");
     assert!(
@@ -48,7 +48,7 @@ async fn approvals_use_the_terminal_when_stdin_is_a_pipe() {
     terminal.types("perhaps");
     terminal.shows("Please answer y, a", 1).await;
     terminal.types("y");
-    let screen = terminal.shows("Allow?", 2).await;
+    let screen = terminal.shows("Allow this?", 2).await;
     assert!(
         screen.contains("crab wants to use bash:\n    rm -r precious"),
         "{screen}"
@@ -70,7 +70,7 @@ async fn dumb_terminal_gets_a_plain_chat() {
         return;
     }
     let mut env = TestEnv::new();
-    // A variable for which libraries colour what they write.
+    // CI makes some libraries write colours.
     env.set("CI", "true");
     let _daemon = env.daemon().await;
     let line = "read begin; TERM=dumb \"$CRABTALK\" --wrong; TERM=dumb \"$CRABTALK\"";
@@ -82,10 +82,10 @@ async fn dumb_terminal_gets_a_plain_chat() {
     terminal.shows("crabtalk>", 1).await;
     terminal.types("good day");
     terminal.shows("You told me: good day", 1).await;
-    // What is typed before the prompt stands somewhere before it.
+    // Early input is echoed before the prompt.
     terminal.shows("\ncrabtalk>", 2).await;
     terminal.types("/tool bash {\"command\":\"echo sum-$((40 + 2))\"}");
-    let screen = terminal.shows("Allow?", 1).await;
+    let screen = terminal.shows("Allow this?", 1).await;
     assert!(screen.contains("crab wants to use bash:"), "{screen}");
     terminal.types("yes");
     terminal.shows("sum-42", 1).await;
@@ -154,7 +154,7 @@ async fn plain_chat_takes_files_and_guests() {
     assert!(!screen.contains("told me: /histroy"), "{screen}");
     terminal.types("/quit");
     terminal.shows("ended with 0", 1).await;
-    // What is piped in names no files.
+    // Piped input attaches no files.
     let said = env
         .run_with(
             &["chat", "--agent", "reviewer"],
@@ -183,14 +183,14 @@ async fn earlier_input_never_answers_a_question() {
     );
     let terminal = Tmux::open(&env, &line);
     terminal.shows("waiting", 1).await;
-    // A whole line and half a line, in the terminal's queue.
+    // A line and a half in the terminal's queue.
     terminal.types("y");
     terminal.types_half("y");
     terminal.shows("y\ny", 1).await;
     tokio::task::spawn_blocking(move || std::fs::write(gate, "").unwrap())
         .await
         .unwrap();
-    terminal.shows("Allow?", 1).await;
+    terminal.shows("Allow this?", 1).await;
     terminal.types("perhaps");
     let screen = terminal.shows("Please answer y, a", 1).await;
     assert!(!screen.contains("< bash"), "{screen}");
@@ -217,11 +217,11 @@ async fn long_calls_are_read_in_pages() {
     );
     assert!(!screen.contains("touch made\n"), "{screen}");
     terminal.types("y");
-    terminal.shows("There is more to see.", 1).await;
+    terminal.shows("More follows.", 1).await;
     terminal.types("");
     terminal.shows("Enter shows more (1 to come)", 1).await;
     terminal.types("");
-    let screen = terminal.shows("Allow?", 1).await;
+    let screen = terminal.shows("Allow this?", 1).await;
     assert!(
         screen.contains("    true line 100\n    touch made\n"),
         "{screen}"

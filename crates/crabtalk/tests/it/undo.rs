@@ -1,5 +1,4 @@
-//! What a run changed is shown and put back: in the chat, by command, from
-//! elsewhere.
+//! Changes of runs are shown and undone: in the chat, by command, remotely.
 
 use crate::remote::{Elsewhere, PLAIN, token};
 use crate::rig::{ModelServer, OVER, TestEnv, Tmux, has_tools};
@@ -15,8 +14,8 @@ fn text(env: &TestEnv, name: &str) -> String {
 }
 
 #[tokio::test]
-async fn the_chat_shows_what_a_run_changed_and_puts_it_back() {
-    if !has_tools("the_chat_shows_what_a_run_changed", &["tmux", "git"]) {
+async fn chat_shows_and_undoes_changes() {
+    if !has_tools("chat_shows_and_undoes_changes", &["tmux", "git"]) {
         return;
     }
     let edit = json!({"path": "greeting", "old_string": "Helo", "new_string": "Hello"});
@@ -45,7 +44,7 @@ async fn the_chat_shows_what_a_run_changed_and_puts_it_back() {
     env.shell("git init -q").await;
     let _daemon = env.daemon().await;
     let terminal = Tmux::sized(&env, "\"$CRABTALK\" --project ''", 80, 24);
-    terminal.shows("say something", 1).await;
+    terminal.shows("type a message", 1).await;
     terminal.types("/undo");
     terminal
         .shows("no run of this conversation changed", 1)
@@ -70,9 +69,9 @@ async fn the_chat_shows_what_a_run_changed_and_puts_it_back() {
     assert!(screen.contains("stays: it was changed since"), "{screen}");
     assert_eq!(text(&env, "greeting"), "Bye\n");
     terminal.types("/undo");
-    terminal.shows("run 2 is put back:", 1).await;
+    terminal.shows("run 2 reverted:", 1).await;
     terminal.types("/undo");
-    terminal.shows("run 1 is put back:", 1).await;
+    terminal.shows("run 1 reverted:", 1).await;
     assert_eq!(text(&env, "greeting"), "Helo\n");
     assert!(!env.work.join("made").exists());
     terminal.key("C-d");
@@ -80,7 +79,7 @@ async fn the_chat_shows_what_a_run_changed_and_puts_it_back() {
 }
 
 #[tokio::test]
-async fn a_command_says_what_it_would_put_back_and_does_it() {
+async fn undo_command_has_a_dry_run_and_refuses_changed_files() {
     let env = TestEnv::new();
     env.agent("crab", ALLOWED);
     let _daemon = env.daemon().await;
@@ -88,12 +87,12 @@ async fn a_command_says_what_it_would_put_back_and_does_it() {
     env.run(&["ask", ask]).await.ok();
     assert_eq!(text(&env, "made"), "one\n");
     let would = env.run(&["undo", "--dry-run"]).await.ok();
-    assert!(would.contains("run 1 would be put back:"), "{would}");
+    assert!(would.contains("run 1 would be reverted:"), "{would}");
     assert!(would.contains("would be removed"), "{would}");
     assert_eq!(text(&env, "made"), "one\n");
     let diff = env.run(&["diff"]).await.ok();
     assert!(diff.contains("+one"), "{diff}");
-    // Somebody else's work stays.
+    // Later changes of other programs stay.
     std::fs::write(env.work.join("made"), "mine\n").unwrap();
     let refused = env.shell("\"$CRABTALK\" undo; echo $?").await.ok();
     assert!(refused.contains("stays: it was changed since"), "{refused}");
@@ -106,7 +105,7 @@ async fn a_command_says_what_it_would_put_back_and_does_it() {
 }
 
 #[tokio::test]
-async fn what_was_changed_before_a_crash_is_put_back_after_it() {
+async fn undo_works_after_a_crash() {
     let env = TestEnv::new();
     env.agent("crab", ALLOWED);
     let daemon = env.daemon().await;
@@ -129,7 +128,7 @@ async fn undo(client: &Client, sender: &str) -> u32 {
 }
 
 #[tokio::test]
-async fn only_who_acts_for_an_owner_puts_anything_back_from_elsewhere() {
+async fn remote_undo_needs_to_act_for_an_owner() {
     let elsewhere = Elsewhere::with(PLAIN).await;
     elsewhere.env.agent("crab", ALLOWED);
     elsewhere.env.run(&["daemon", "reload"]).await.ok();

@@ -94,7 +94,7 @@ async fn a_chat_offers_to_restart_a_daemon_of_another_version_and_goes_on() {
     tmux.types("y");
     let ended = crate::rig::within("the other version to end", other.wait());
     ended.await.unwrap();
-    tmux.shows("say something", 1).await;
+    tmux.shows("type a message", 1).await;
     tmux.types("hello");
     tmux.shows("You told me: hello", 1).await;
     tmux.key("C-d");

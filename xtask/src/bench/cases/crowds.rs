@@ -37,7 +37,7 @@ const STACK_BYTES: usize = 128 * 1024;
 /// After which a daemon that has nothing to do has given its memory back.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// Runs `work` for each of so many clients in a thread of its own, all at
+/// Runs `work` for each client in a separate thread, all at
 /// once, and tells how long all took together.
 fn together(
     clients: usize,

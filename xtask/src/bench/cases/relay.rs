@@ -1,4 +1,4 @@
-//! What a chunk costs on its way through the daemon.
+//! The cost of a chunk that the daemon relays.
 
 use super::millis;
 use crate::bench::daemon::Home;
@@ -108,12 +108,12 @@ fn beside(server: &ModelServer, sync: &str, plan: Plan) -> anyhow::Result<(Vec<f
     copied.turn(&request)?;
     let (mut added, mut least) = (Vec::new(), Vec::new());
     for pair in 0..FIRST_PAIRS {
-        // A conversation of its own now and then keeps histories short.
+        // A new conversation now and then keeps histories short.
         let sender = format!("user-{}", pair / 20);
         if pair % 20 == 0 {
             client.turn("crab", &sender)?;
         }
-        // Each comes first as often as the others: whoever does finds the
+        // Each comes first as often as the others: the first one finds the
         // server's code out of the processor's caches.
         let [mut ours, mut theirs, mut copies] = [0.0; 3];
         for turn in 0..3 {

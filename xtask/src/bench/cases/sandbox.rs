@@ -1,4 +1,4 @@
-//! What the sandbox adds to the start of a command.
+//! The time that the sandbox adds to a command.
 
 use super::millis;
 use crate::bench::daemon::Home;

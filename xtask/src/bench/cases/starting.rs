@@ -23,7 +23,7 @@ const LISTED: u32 = 50;
 
 const LISTS: usize = 25;
 
-/// Daemons whose memory is looked at.
+/// Daemons whose memory is measured.
 const IDLE: usize = 5;
 
 /// A conversation leaves memory five seconds after its last word, and three later at
@@ -117,7 +117,7 @@ fn crowd(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
         ));
         rows.push(Row::beside("the same, CPU", "ms", of(|it| it.2)));
     };
-    // Nobody listed them before.
+    // They were never listed before.
     let (daemon, pong, listed, cpu) = life(0)?;
     daemon.stop()?;
     measured("nothing", vec![(pong, listed, cpu)]);

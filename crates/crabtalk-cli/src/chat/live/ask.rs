@@ -222,7 +222,7 @@ impl Asking {
         }
         if next.is_none() {
             let keys = keys(&offered(&self.ask));
-            self.remark = format!("choose by {keys}; Esc writes a message instead");
+            self.remark = format!("choose {keys}; Esc to write a message first");
         }
         self.stage = Some(Stage::Choosing(next));
         Answered::Not
@@ -239,7 +239,7 @@ impl Asking {
         };
         if self.seen < self.total {
             let more = self.total - self.seen;
-            self.remark = format!("there is more to see: Space shows {more} more rows");
+            self.remark = format!("Space shows {more} more rows");
             return Answered::Not;
         }
         Answered::With(answer.label().to_owned())

@@ -43,7 +43,7 @@ impl Live<'_> {
                 (Ok(number), _) => run = Some(number),
                 (Err(_), "partly") if name == "undo" => partly = true,
                 (Err(_), word) => {
-                    let said = format!("/{name} takes the number of a run; {word:?} is none");
+                    let said = format!("/{name} takes the number of a run, not {word:?}");
                     return self.transcript.problem(&said);
                 }
             }
@@ -96,7 +96,7 @@ impl Live<'_> {
         if report.done {
             self.transcript.note(&said);
         } else {
-            said.push_str("\nnothing was done; `/undo partly` puts back the others");
+            said.push_str("\nnothing was changed; `/undo partly` reverts the others");
             self.transcript.problem(&said);
         }
         for note in report.changes.iter().flat_map(|changes| &changes.notes) {

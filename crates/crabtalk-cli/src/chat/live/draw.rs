@@ -110,7 +110,7 @@ impl Live<'_> {
         let mut rows = vec![Line::styled(rule, theme::DIM)];
         let hint = match self.runs.is_running() {
             true => "Enter steers, Tab queues, Esc interrupts",
-            false => "say something; / commands, @ files, ! shell",
+            false => "type a message; / commands, @ files, ! shell",
         };
         let (lines, (row, column)) = self.composer.rows(width, hint);
         rows.extend(lines);
@@ -145,7 +145,7 @@ impl Live<'_> {
             let mark = match known {
                 Known::Sent => "\u{21b3} sending: ",
                 Known::Kept => "\u{21b3} steering: ",
-                Known::Unsure => "\u{21b3} perhaps not heard: ",
+                Known::Unsure => "\u{21b3} maybe not delivered: ",
             };
             (mark.to_owned(), text)
         });
@@ -159,8 +159,8 @@ impl Live<'_> {
             let mark = match place {
                 _ if let Some(away) = away => away.to_owned(),
                 Some(place) if alone == Some(place) => view::queued(place),
-                Some(place) if place.ahead > 1 => format!("next, {} in front", place.ahead),
-                Some(_) | None => "next".to_owned(),
+                Some(place) if place.ahead > 1 => format!("queued, {} ahead", place.ahead),
+                Some(_) | None => "queued".to_owned(),
             };
             (format!("\u{22ef} {mark}: "), text)
         });

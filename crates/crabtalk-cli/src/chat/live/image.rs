@@ -57,7 +57,7 @@ pub(super) async fn clipboard() -> Done {
         }
     }
     Done::Clipboard(Err(format!(
-        "no image came from the clipboard ({}); put its path into the message with @",
+        "no image in the clipboard ({}); add its path to the message with @",
         match tried.is_empty() {
             true => "no program for it is installed".to_owned(),
             false => format!("asked {}", tried.join(", ")),
@@ -94,7 +94,7 @@ fn keep(bytes: &[u8]) -> Result<PathBuf, String> {
         let (_, path) = file.keep().map_err(|e| e.error)?;
         Ok::<_, std::io::Error>(path)
     };
-    kept().map_err(|e| format!("the image of the clipboard could not be kept: {e}"))
+    kept().map_err(|e| format!("cannot save the image of the clipboard: {e}"))
 }
 
 #[cfg(test)]

@@ -251,8 +251,7 @@ impl Live<'_> {
         }
         text.push_str(&self.transcript.tools.answers);
         if text.is_empty() {
-            self.transcript
-                .note("nothing was thought or answered by a tool yet");
+            self.transcript.note("no reasoning or tool results yet");
             return Ok(());
         }
         self.page(&text)

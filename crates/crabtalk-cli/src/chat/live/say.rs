@@ -16,18 +16,18 @@ const KEYS: &str = "| key | does |\n|---|---|\n\
     | Enter | sends; while a run goes on, steers it |\n\
     | Tab, or a leading space | queues the message behind the run |\n\
     | Esc | interrupts the run |\n\
-    | Shift+Tab | the next mode: read-only, ask, auto |\n\
-    | Ctrl-C | drops what is written, else cancels the run; twice leaves |\n\
+    | Shift+Tab | switches the mode: read-only, ask, auto |\n\
+    | Ctrl-C | clears the text, else cancels the run; twice leaves |\n\
     | Ctrl-D | leaves |\n\
-    | Ctrl-Z | back to the shell; `fg` goes on |\n\
-    | Alt-Enter, Ctrl-J | another line |\n\
-    | Ctrl-R, Up, Down | search and walk the history |\n\
-    | Ctrl-G | writes in `$EDITOR` |\n\
-    | Ctrl-V | puts the clipboard's image in, where a program gives it |\n\
-    | Ctrl-O | turns to a question that waits, also of other conversations |\n\
-    | Ctrl-T | shows the last thinking and tool answers whole |\n\
-    | @path, @agent | puts a file in; lets an agent answer once |\n\
-    | !command | runs it yourself, and shows it to the agent |\n";
+    | Ctrl-Z | suspends the chat; `fg` resumes |\n\
+    | Alt-Enter, Ctrl-J | adds a line |\n\
+    | Ctrl-R, Up, Down | searches and walks the history |\n\
+    | Ctrl-G | opens `$EDITOR` |\n\
+    | Ctrl-V | attaches the clipboard's image |\n\
+    | Ctrl-O | shows the next question, also of other conversations |\n\
+    | Ctrl-T | shows the last reasoning and tool results in full |\n\
+    | @path, @agent | attaches a file; lets an agent answer once |\n\
+    | !command | runs a command and shows the output to the agent |\n";
 
 impl Live<'_> {
     /// Submits the text; `queue` sends it behind the active run.
@@ -90,7 +90,7 @@ impl Live<'_> {
         let shows = !shown.images.is_empty();
         if self.runs.is_running() && !queue && shows {
             self.transcript
-                .note("what shows images waits for the end of the run");
+                .note("messages with images wait for the end of the run");
         }
         if self.runs.is_running() && !queue && guest.is_none() && !shows {
             self.steers.push(content.clone());
@@ -138,8 +138,8 @@ impl Live<'_> {
     fn shell(&mut self, command: &str) {
         if command.is_empty() || self.shell.is_some() {
             let why = match command.is_empty() {
-                true => "a command follows the !",
-                false => "a command of yours runs already; Esc ends it",
+                true => "type a command after !",
+                false => "a command is running already; Esc ends it",
             };
             return self.transcript.problem(why);
         }
@@ -203,7 +203,7 @@ impl Live<'_> {
             }
             "export" => self.export(arguments),
             "copy" => self.copy(),
-            "title" if arguments.is_empty() => self.transcript.problem("a title follows /title"),
+            "title" if arguments.is_empty() => self.transcript.problem("type a title after /title"),
             "title" => self.call(calls::title(client, pair, arguments.to_owned())),
             "kill" => self.kill(),
             _ => return Go::Leave,
@@ -243,7 +243,7 @@ impl Live<'_> {
         let rows: String = self.learned.models.iter().map(row).collect();
         match rows.is_empty() {
             true => self.show("The built-in demonstration answers; `crabtalk providers` shows how to add a model."),
-            false => self.show(&format!("| | model | provider | context |\n|---|---|---|--:|\n{rows}\n`/model NAME` uses another one.")),
+            false => self.show(&format!("| | model | provider | context |\n|---|---|---|--:|\n{rows}\n`/model NAME` sets the default.")),
         }
     }
 
@@ -253,7 +253,7 @@ impl Live<'_> {
             let list: Vec<String> = agents.iter().map(|agent| format!("`{agent}`")).collect();
             let text = match list.len() {
                 0 | 1 => format!(
-                    "You talk to **{}**, the only agent. `crabtalk agents new` makes another one.",
+                    "You talk to **{}**, the only agent. `crabtalk agents new` creates another one.",
                     self.learned.agent
                 ),
                 _ => format!(
@@ -269,7 +269,7 @@ impl Live<'_> {
             let hint = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
             return self
                 .transcript
-                .problem(&format!("there is no agent {name}{hint}"));
+                .problem(&format!("unknown agent {name}{hint}"));
         }
         let pair = Pair {
             agent: name.to_owned(),
@@ -280,11 +280,11 @@ impl Live<'_> {
 
     fn context_command(&mut self) {
         let used = match self.context_used().as_str() {
-            "" => "how much the model can read is not known".to_owned(),
+            "" => "window size unknown".to_owned(),
             used => used.to_owned(),
         };
         let text = format!(
-            "The context holds **{}** tokens ({used}). This chat came to {} tokens in all. \
+            "The context holds **{}** tokens ({used}). This chat used {} tokens. \
              `/compact` makes room.",
             crabtalk_render::tokens(self.context_tokens),
             crabtalk_render::tokens(self.tokens)
@@ -316,7 +316,7 @@ impl Live<'_> {
         // A terminal without clipboard support ignores it.
         let _ = self.canvas.send(&sequence);
         self.transcript.note(&format!(
-            "copied {count} characters, if this terminal lets programs do that"
+            "copied {count} characters, if this terminal allows it"
         ));
     }
 }

@@ -117,7 +117,7 @@ impl Known {
             Some(name) => format!("did you mean /{name}?"),
             None => "/help lists them".to_owned(),
         };
-        Meaning::Unknown(format!("there is no command or skill /{word}; {hint}"))
+        Meaning::Unknown(format!("unknown command or skill /{word}; {hint}"))
     }
 
     /// The completions of the text before the cursor, and the byte where they begin.

@@ -228,7 +228,7 @@ impl Transcript {
             Event::UserMessage(e) => self.other(e),
             Event::Compacted(e) => self.compacted(e),
             Event::Interrupted(e) => {
-                self.note(&format!("run {} was cut off earlier: {}", e.run, e.reason));
+                self.note(&format!("run {} was interrupted: {}", e.run, e.reason));
             }
             Event::Waiting(e) => self.note(&format!(
                 "the run waits for {} to approve a tool call, for {} at most",
@@ -262,11 +262,11 @@ impl Transcript {
     fn compacted(&mut self, event: &CompactedEvent) {
         if event.failed.is_empty() {
             self.note(&format!(
-                "made room: {} tokens became {} (archive: {})",
+                "compacted {} tokens to {} (archive: {})",
                 event.tokens_before, event.tokens_after, event.title
             ));
         } else {
-            self.problem(&format!("could not make room: {}", event.failed));
+            self.problem(&format!("cannot compact: {}", event.failed));
         }
     }
 

@@ -59,7 +59,7 @@ async fn providers_are_a_table_and_one_is_shown_masked() {
     );
     let mut at = fake.at("providers show mian");
     let error = at.run().await.unwrap_err().to_string();
-    assert_eq!(error, "there is no provider \"mian\"; there are: main");
+    assert_eq!(error, "unknown provider \"mian\"; there are: main");
 }
 
 #[tokio::test]

@@ -23,7 +23,7 @@ async fn approval_is_answered_while_the_stream_is_open() {
     done.unwrap();
     assert_eq!(
         shown.text(),
-        "\ncrab wants to use bash:\n    ls\nAllow? [y]es once, [n]o (or n: reason) > \
+        "\ncrab wants to use bash:\n    ls\nAllow this? [y]es once, [n]o (or n: reason) > \
          Please answer y or n, or n: and a reason > "
     );
     assert!(at.err.text().contains("< bash 1.5 s\n"));

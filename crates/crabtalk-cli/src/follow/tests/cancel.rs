@@ -51,7 +51,7 @@ async fn cancelled_run_that_does_not_end_is_left() {
     assert!(
         at.err
             .text()
-            .ends_with("the run was told to end and has not yet\n")
+            .ends_with("the run was cancelled but has not ended\n")
     );
 }
 

@@ -38,7 +38,7 @@ fn checkpoint_commits_only_the_agents_paths() {
     );
 }
 
-/// Whatever the repository says is the agents' to write, and is run by nobody.
+/// Agents can write the repository's configuration, so that its programs are not run.
 #[test]
 fn checkpoint_runs_no_program_of_the_repository() {
     let folder = tempfile::tempdir().unwrap();
@@ -121,7 +121,7 @@ fn replaced_repository_gets_no_commit() {
     assert!(said.what.starts_with("commit "), "{said:?}");
 }
 
-/// A team whose files are committed, in a folder of its own.
+/// A team whose files are committed.
 fn begun(folder: &Path) -> (PathBuf, crate::files::Files) {
     let root = folder.join("team");
     let files = team(&root);
@@ -163,7 +163,7 @@ fn checkpoint_runs_no_program_of_a_nested_repository() {
     assert_eq!(files.verify(&builder(), SystemTime::UNIX_EPOCH), Ok(()));
     assert!(!ran.exists(), "a filter of the repository within ran");
 
-    // One that nobody added is left where it is.
+    // An untracked repository is not added.
     git(&root, &["init", "--quiet", "builder/other"]);
     fs::write(root.join("builder/more.md"), "new").unwrap();
     let said = files.checkpoint(&builder(), "more").unwrap();
@@ -203,7 +203,7 @@ fn checkpoint_runs_no_maintenance() {
         let path = of.as_ref().unwrap().path();
         path.extension().is_some_and(|end| end == "pack")
     });
-    assert_eq!(count.count(), 3, "somebody put the packs together");
+    assert_eq!(count.count(), 3, "the packs were combined");
     assert!(!ran.exists(), "a program that the repository names ran");
 }
 
@@ -264,7 +264,7 @@ fn commit_waits_for_the_index_lock() {
     );
     assert_eq!(waits, 3);
 
-    // One that nobody holds any more is a person's to remove.
+    // A stale lock is left for a person to remove.
     fs::write(&lock, "").unwrap();
     fs::write(root.join("builder/notes.md"), "newer").unwrap();
     let mut waits = 0;
@@ -279,7 +279,7 @@ fn commit_waits_for_the_index_lock() {
     assert!(lock.exists());
 }
 
-/// git waits for good for whoever writes into the pipe.
+/// git waits forever for a writer of the pipe.
 #[test]
 fn hanging_git_is_killed() {
     let folder = tempfile::tempdir().unwrap();
@@ -297,7 +297,7 @@ fn hanging_git_is_killed() {
     assert!(why.contains("did not end within"), "{why}");
     assert!(!root.join(".git/index.lock").exists());
 
-    // Whoever ends NEXUS does not wait for it.
+    // The end of NEXUS does not wait for it.
     let files = team(&root);
     std::thread::scope(|scope| {
         let hangs = scope.spawn(|| files.checkpoint(&builder(), "notes"));

@@ -102,7 +102,7 @@ fn restarted_nexus_adopts_its_agents() {
     assert_eq!(
         driven.after(0),
         [Act::Launch],
-        "at once: it is no crash loop"
+        "at once, since it did not crash"
     );
 }
 

@@ -1,4 +1,4 @@
-//! What waits for an agent reaches it one at a time.
+//! Mail reaches an agent one at a time.
 
 use super::*;
 

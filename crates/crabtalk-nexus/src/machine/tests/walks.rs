@@ -1,11 +1,11 @@
-//! Whatever happens to an agent, in whatever order, no key is pressed without its
-//! reason and no state is one that nothing leads out of.
+//! With any triggers in any order, keys are sent for a reason only, and every state has
+//! a way out.
 
 use super::*;
 use crate::agent::Standing;
 use proptest::prelude::*;
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "only keys are looked at")]
+#[expect(clippy::wildcard_enum_match_arm, reason = "only keys are checked")]
 fn keys_have_reasons(
     before: &Agent,
     after: &Agent,

@@ -43,7 +43,7 @@ fn codex_asks_and_the_same_text_further_up_does_not() {
     assert_eq!(prompt.always.as_deref(), Some(always));
     assert!(!codex.is_ready(&asks));
 
-    // The cursor is in the composer again, whatever is still to be read above.
+    // The cursor is in the composer again.
     let old = format!("{CODEX_ASKS}\n› Ask Codex to do anything\n\n  ? for shortcuts\n");
     assert!(codex.prompt(&Look::of(&old, (2, 15), true)).is_none());
     let output = format!("{CODEX_ASKS}\n• one\n• two\n• three\n• four\n• five\n• six\n");
@@ -119,7 +119,7 @@ fn the_chat_asks_in_a_frame_and_types_between_rule_and_status() {
     let look_once = Look::of(&once, (0, 7), false);
     assert_eq!(chat.prompt(&look_once).unwrap().always, None);
     assert!(!chat.is_ready(&look));
-    // Before it may be answered, and while somebody writes.
+    // Before it may be answered, and while a person types.
     let settles = "\u{2517}\u{2501} a moment: what you type now is no answer\n";
     let asks_not = format!("{frame}{settles}{status}");
     assert!(chat.prompt(&Look::of(&asks_not, (0, 7), false)).is_none());

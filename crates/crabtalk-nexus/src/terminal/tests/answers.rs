@@ -99,7 +99,7 @@ async fn closed_prompt_gets_no_key() {
     let keys = agent.keys();
     agent.go();
     agent.ended().await;
-    // The screen that was looked at is gone, whoever looked at it.
+    // The screen has changed.
     let strokes = [Stroke::Text("1".into())];
     assert!(
         !rig.terminals

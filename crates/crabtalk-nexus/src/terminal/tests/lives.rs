@@ -282,7 +282,7 @@ async fn two_teams_do_not_share_a_server_or_agents() {
     ours.say("still here").await;
     ours.ended().await;
 
-    // One that is over is in nobody's way, and its agents go on.
+    // A finished team does not block another, and its agents continue.
     let windows = || {
         let list = [
             "list-panes",

@@ -1,11 +1,11 @@
-//! What is typed arrives, once, and only when it may.
+//! Messages arrive once, and only when the agent is free.
 
 use super::rig::{Agent, Rig, eventually};
 use crate::backend::{Answered, Backend, Source, Submitted, What};
 use crate::terminal::Kinds;
 use std::path::Path;
 
-/// The line that a supervisor begins with: the file stands in its midst.
+/// The first message of a supervisor, with a file in its middle.
 const BOOTSTRAP: &str = "@NEXUS → @FE [BOOTSTRAP]: @gov/context_compression_protocol.md completed \
     for @FE.md agent - please reload all relevant agent context for continuation";
 
@@ -171,7 +171,7 @@ async fn late_transcript_of_a_message_is_awaited() {
 
     let mut next = begin();
     next.launch(crate::backend::Launch::Adopt { session }).await;
-    // Whoever would type it again would have done so by then.
+    // A second attempt would have typed it by now.
     let again = next.submit_again("x", "[wait]", mark.clone(), true);
     let waited = tokio::time::timeout(std::time::Duration::from_secs(2), again).await;
     assert!(waited.is_err(), "{waited:?}");
@@ -186,7 +186,7 @@ async fn late_transcript_of_a_message_is_awaited() {
     assert_eq!(ends, 2, "each is told once");
 }
 
-/// It asked, and rang, while nobody was there to hear it.
+/// It asked, and rang, without a supervisor.
 #[tokio::test]
 async fn next_supervisor_sees_a_prompt_that_rang_before() {
     let Some(rig) = Rig::open("a_bell_that_rang_while_no_supervisor_ran").await else {
@@ -205,7 +205,7 @@ async fn next_supervisor_sees_a_prompt_that_rang_before() {
         eventually("the question", || screen().contains(shown)).await;
 
         let mut next = Agent::new(&rig.terminals, rig.folder.path(), name, "");
-        // Nobody may have named its session: it began with this message.
+        // Its session has no name yet: it began with this message.
         next.launch(crate::backend::Launch::Adopt { session }).await;
         let again = next.submit_again("x", text, mark, true).await;
         assert!(matches!(again, Submitted::AlreadyThere(_)), "{again:?}");
@@ -216,7 +216,7 @@ async fn next_supervisor_sees_a_prompt_that_rang_before() {
             assert_eq!(next.ended().await.output, "done");
             assert_eq!(next.ran(), ["echo a"]);
         } else {
-            // What nobody knows is no prompt, and there is no end.
+            // Neither a prompt nor an end is reported.
             next.until("Seen", |what| {
                 matches!(what, What::Seen { .. }).then_some(())
             })
@@ -310,7 +310,7 @@ async fn message_of_a_dead_agent_is_not_answered() {
         .await;
     agent.say("who are you?").await;
     agent.ended().await;
-    // Nobody knows whether it arrived: another turn's end is not its own.
+    // Its arrival is unknown: the end of another turn is not its own.
     let again = agent.submit_again("x", "[crash:7]", mark, true).await;
     assert!(matches!(again, Submitted::AlreadyThere(_)), "{again:?}");
     let turn = agent.ended().await;

@@ -44,7 +44,7 @@ fn write(home: &Path, name: &str, text: &str) {
     std::fs::write(path, text).unwrap();
 }
 
-/// What the model says in both formats is the same.
+/// The model's answers, the same in both formats.
 const AFTER: &str = "after the tool: done.";
 
 async fn allowed(agent: &mut Agent, work: &Path) -> Prompt {

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// How long a test waits for what has to come.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// No test by itself: the agent in a terminal, which [`Rig`] starts.
+/// The agent in a terminal, which [`Rig`] starts; as a test it does nothing.
 #[test]
 fn plays_the_agent() {
     fake_agent::enter();
@@ -100,7 +100,7 @@ impl Agent {
         let env = [
             ("FAKE_AGENT", folder.as_str()),
             ("FAKE_PROGRAM", &program),
-            ("FAKE_TEST", "tests::rig::plays_the_agent"),
+            ("FAKE_TEST", "terminal::tests::rig::plays_the_agent"),
         ];
         let kind = if changes.is_empty() {
             "fake"
@@ -110,7 +110,7 @@ impl Agent {
         Self::of_kind(terminals, root, name, kinds.get(kind).unwrap(), &env)
     }
 
-    /// One of a kind, at home in a folder of its own.
+    /// An agent of a kind, with its own home.
     pub(super) fn of_kind(
         terminals: &Terminals,
         root: &Path,
@@ -239,7 +239,7 @@ impl Agent {
         found
     }
 
-    /// What came until now, without waiting.
+    /// The events so far, without waiting.
     pub(super) fn drain(&mut self) -> &[Event] {
         use futures_util::FutureExt;
         while let Some(Some(event)) = self.events.next().now_or_never() {

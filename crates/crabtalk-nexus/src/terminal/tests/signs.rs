@@ -45,7 +45,7 @@ async fn bell_in_a_viewed_window_is_reported() {
             matches!(what, What::Held { held: true }).then_some(())
         })
         .await;
-    let refused = agent.submit("x", "not while somebody looks").await;
+    let refused = agent.submit("x", "not while it is viewed").await;
     assert!(matches!(refused, crate::backend::Submitted::NotNow(_)));
     rig.tmux(&["send-keys", "-t", "nexus:FE", "-l", "[say:hello]"]);
     rig.tmux(&["send-keys", "-t", "nexus:FE", "Enter"]);
@@ -123,7 +123,7 @@ async fn silence_is_reported_once_per_turn() {
     assert_eq!(agent.count(silent), 2);
 }
 
-/// tmux tells of a silence once, until somebody says that it was heard.
+/// tmux reports a silence once, until it is acknowledged.
 #[tokio::test]
 async fn next_supervisor_reports_an_earlier_silence() {
     let Some(rig) = Rig::open("who_fell_silent_while_nobody_watched").await else {
@@ -140,10 +140,7 @@ async fn next_supervisor_reports_an_earlier_silence() {
         "nexus:FE",
         "#{window_silence_flag}",
     ];
-    eventually("a silence that nobody heard", || {
-        rig.tmux(&flag).trim() == "1"
-    })
-    .await;
+    eventually("an unread silence", || rig.tmux(&flag).trim() == "1").await;
 
     let mut next = rig.agent("FE");
     assert!(next.launch(Launch::Adopt { session }).await, "it is busy");
@@ -156,7 +153,7 @@ async fn signals_before_a_wait_wake_the_client() {
     let Some(rig) = Rig::open("two_signals_that_nobody_waits_for").await else {
         return;
     };
-    // Another server, in which nobody waits.
+    // Another server, without a waiting client.
     let other = rig.folder.path().join("other");
     std::fs::create_dir(&other).unwrap();
     let file = other.join("wake");
@@ -219,7 +216,10 @@ async fn missing_tmux_is_a_clear_error() {
         return;
     }
     let status = Command::new(std::env::current_exe().unwrap())
-        .args(["tests::signs::missing_tmux_is_a_clear_error", "--exact"])
+        .args([
+            "terminal::tests::signs::missing_tmux_is_a_clear_error",
+            "--exact",
+        ])
         .env("CRABTALK_NO_TMUX", "1")
         .env("PATH", "/nonexistent")
         .stdout(Stdio::null())

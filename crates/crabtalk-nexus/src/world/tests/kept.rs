@@ -50,8 +50,7 @@ fn restored_world_continues() {
     assert_eq!(letter.course.fate, Fate::Acked);
 }
 
-/// The time in which no NEXUS ran is no delay of an agent's, nor is a clock that was set
-/// on meanwhile.
+/// A pause of NEXUS does not count against deadlines.
 #[test]
 fn deadlines_are_extended_after_a_pause_of_nexus() {
     const DAY_MS: Ms = 24 * 60 * 60 * 1000;
@@ -139,7 +138,7 @@ fn end_seen_by_a_probe_is_processed_once() {
     assert_eq!(of_b(&bench), 2);
 }
 
-/// Somebody takes an agent out of the configuration: what was for it does not vanish.
+/// Mail and tasks of an agent that left the configuration are kept.
 #[test]
 fn work_of_a_removed_agent_is_reported_and_requeued() {
     let mut bench = Bench::ready(TWO);

@@ -29,7 +29,7 @@ fn only_done_or_failed_ends_a_task() {
     let state = |bench: &Bench, id| bench.world.tasks[&id].state.clone();
     bench.says("A", "@A → @NEXUS [T1]: I begin now, will report later");
     assert!(matches!(state(&bench, 1), TaskState::Assigned { .. }));
-    assert_eq!(bench.inbox(), [""; 0], "a report stands in the log");
+    assert_eq!(bench.inbox(), [""; 0], "a report is logged");
     bench.after(1800);
     assert!(
         bench.last("A").contains("still open"),

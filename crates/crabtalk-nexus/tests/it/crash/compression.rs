@@ -20,7 +20,7 @@ fn agent() -> Name {
 }
 
 async fn send(rig: &Rig, commands: &mpsc::Sender<crabtalk_nexus::supervisor::Asked>, text: &str) {
-    // What was not answered is said again, unless the log has it.
+    // An unanswered command is repeated, unless the log has it.
     if !rig.is_logged(text) {
         let text = text.to_owned();
         say(commands, Command::Send { text }).await;
@@ -51,7 +51,7 @@ async fn admin(rig: &Rig, commands: &mpsc::Sender<crabtalk_nexus::supervisor::As
     send(rig, commands, AFTER).await;
 }
 
-/// At the `at`-th thing that is done everything ends and begins anew. How many
+/// At the `at`-th thing that is done everything ends and restarts. How many
 /// things there were.
 async fn play(rig: &Rig, at: usize) -> usize {
     let files = Files::new(&rig.team());

@@ -34,7 +34,7 @@ pub(super) struct LastTurn {
     pub(super) index: usize,
     pub(super) id: String,
     pub(super) text: String,
-    /// When it ends, if it does by itself.
+    /// When it ends, unless it is ended.
     pub(super) ends_at: Option<u64>,
     pub(super) prompt: Option<Prompt>,
     pub(super) denied: bool,

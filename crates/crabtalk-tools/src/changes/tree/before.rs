@@ -1,36 +1,34 @@
-//! A work tree as it was before a command, and what is different behind it.
+//! The state of a work tree before a command, and its changes after it.
 
 use super::Tree;
 use super::git::{Git, Staged};
-use crate::changes::found::{Found, Keep, MAX_FILE_BYTES, look, sha256, store};
-use crate::changes::name::Name;
+use crate::changes::found::{Found, Keep, MAX_FILE_BYTES, NOT_TEXT, look, sha256, store};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Files that one command changes and that are noted: a checkout of another
-/// branch is taken back by git.
+/// Changed files of one command that are recorded: a checkout of another branch
+/// is undone by git.
 const MAX_CHANGED: usize = 2_000;
 
 /// Largest index that is copied: half a million files.
 const MAX_INDEX_BYTES: u64 = 64 << 20;
 
-/// Bytes of what stands uncommitted in a work tree and is kept while a command
-/// runs.
+/// Bytes of uncommitted contents that are kept while a command runs.
 const MAX_KEPT_BYTES: u64 = 64 << 20;
 
 /// By how much the clock of files may lag behind that of the process.
 const CLOCKS_APART: Duration = Duration::from_millis(50);
 
-/// A work tree as it was before a command.
+/// The state of a work tree before a command.
 #[derive(Debug)]
 pub(crate) struct Before {
     tree: Tree,
-    /// A folder of the look's own: the index as it was, and contents.
+    /// A private folder with a copy of the index, and contents.
     folder: PathBuf,
     at: SystemTime,
-    /// What was not as the index has it, or not in it.
+    /// Files that differed from the index, or were not in it.
     differed: BTreeMap<OsString, Found>,
 }
 
@@ -83,7 +81,7 @@ async fn blocking<T: Send + 'static>(
 }
 
 impl Before {
-    /// Looks at a work tree; keeps what git does not have.
+    /// Examines a work tree; keeps contents that git does not have.
     pub(crate) async fn look(git: &Git, tree: Tree, folder: PathBuf) -> Result<Self, String> {
         let at = SystemTime::now() - CLOCKS_APART;
         let (of, to) = (tree.clone(), folder.clone());
@@ -110,7 +108,7 @@ impl Before {
         .await
     }
 
-    /// What is not as it was; contents go to `objects`.
+    /// The changed files; contents go to `objects`.
     pub(crate) async fn changed(self, git: &Git, objects: PathBuf) -> Result<Vec<Changed>, String> {
         let index = index(&self.folder);
         let listed = git.differs(&self.tree, &index).await?;
@@ -159,7 +157,7 @@ impl Before {
             let Some(path) = self.tree.path(name) else {
                 continue;
             };
-            // It was there and ignored, if it is older than the command.
+            // A file older than the command existed and was ignored.
             let older = path.symlink_metadata().is_ok_and(|meta| {
                 let changed = {
                     use std::os::unix::fs::MetadataExt;
@@ -209,12 +207,12 @@ impl Before {
 
 impl Drop for Before {
     fn drop(&mut self) {
-        // What stays is swept with its run.
+        // Remaining files are removed with the run.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
-/// Takes a content to where it stays, unless it is there.
+/// Moves a content to its final place, unless it is there.
 fn take_over(kept: &Path, objects: &Path, sha256: &str) -> Result<(), String> {
     let (from, to) = (kept.join(sha256), objects.join(sha256));
     if to.exists() || !from.exists() {
@@ -230,23 +228,24 @@ impl Staged {
         matches!(self.mode.as_str(), "100644" | "100755" | "120000")
     }
 
-    /// What the work tree had, by what the repository has.
+    /// The state in the work tree, by the content in the repository.
     fn found(&self, content: Option<&[u8]>, objects: &Path) -> Result<Found, String> {
         let lost = |why: &str| Found::Unkept {
             why: why.to_owned(),
             stamp: self.object.clone(),
         };
         let Some(content) = content.filter(|_| self.is_file()) else {
-            return Ok(lost("the repository does not have what it was"));
+            return Ok(lost("the repository does not have its content"));
         };
         if self.mode == "120000" {
-            return Ok(Found::Link {
-                target: Name::from_bytes(content.to_vec()),
+            return Ok(match String::from_utf8(content.to_vec()) {
+                Ok(target) => Found::Link { target },
+                Err(_) => lost(NOT_TEXT),
             });
         }
         let size = content.len() as u64;
         if self.size != 0 && self.size != size & u64::from(u32::MAX) {
-            return Ok(lost("git converts what it has of it"));
+            return Ok(lost("git converts its content"));
         }
         if size > MAX_FILE_BYTES {
             return Ok(lost("it was too large to be kept"));

@@ -10,11 +10,10 @@ use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// How long git may look: longer than it takes in a tree of a hundred thousand
-/// files, and a moment beside the command.
+/// Time limit of git: longer than it takes for a hundred thousand files.
 const LOOK_FOR: Duration = Duration::from_secs(10);
 
-/// Bytes of what git lists: some ten thousand names.
+/// Bytes of a list of git: some ten thousand names.
 const MAX_LIST_BYTES: u64 = 4 << 20;
 
 /// Bytes of the contents of one command's files from the repository.
@@ -58,7 +57,7 @@ impl Git {
                 let core = config.replacen('\n', &format!("\n{rest}"), 1);
                 write("config", &core)
             })
-            // Bytes as they are, whatever the tree's own attributes say.
+            // Unconverted bytes, regardless of the tree's attributes.
             .and_then(|()| {
                 write(
                     "info/attributes",
@@ -71,7 +70,7 @@ impl Git {
             .map_err(|e| format!("cannot make git's settings: {e}"))
     }
 
-    /// What git says.
+    /// The output of git.
     async fn run(
         &self,
         tree: &Tree,
@@ -124,20 +123,20 @@ impl Git {
         let told = async {
             let feed = async {
                 if let Some(mut stdin) = stdin {
-                    // One that ends early says so by how it ended.
+                    // Its exit status reports an early end.
                     let _ = stdin.write_all(input).await;
                 }
             };
             let mut said = Vec::new();
             let hear = async {
                 if let Some(stdout) = stdout {
-                    // What is cut off fails below.
+                    // Too much output fails below.
                     let _ = stdout.take(most + 1).read_to_end(&mut said).await;
                 }
             };
             tokio::join!(feed, hear);
             if said.len() as u64 > most {
-                return Err("there is more than is looked at".to_owned());
+                return Err("git listed too many files".to_owned());
             }
             let ended = child.wait().await.map_err(|e| e.to_string())?;
             match ended.success() {
@@ -150,7 +149,7 @@ impl Git {
             .unwrap_or_else(|_| Err(format!("git took more than {} s", LOOK_FOR.as_secs())))
     }
 
-    /// What differs from an index, and what it does not have.
+    /// The files that differ from an index or are not in it.
     pub(super) async fn differs(&self, tree: &Tree, index: &Path) -> Result<Listed, String> {
         let mut arguments: Vec<OsString> = ["ls-files", "-z", "-t", "-m", "-d", "-o"]
             .map(OsString::from)
@@ -180,7 +179,7 @@ impl Git {
         Ok(listed)
     }
 
-    /// What an index has for some names.
+    /// The entries of an index for some names.
     pub(super) async fn staged(
         &self,
         tree: &Tree,
@@ -276,7 +275,7 @@ fn read_staged(said: &[u8], staged: &mut BTreeMap<OsString, Staged>) {
         let mut words = head.split(' ');
         let (Some(mode), Some(object), Some("0")) = (words.next(), words.next(), words.next())
         else {
-            // In the middle of a merge: it differs, and was looked at itself.
+            // In the middle of a merge it differs, and was examined itself.
             continue;
         };
         let about = String::from_utf8_lossy(about);

@@ -182,13 +182,13 @@ impl Beast {
         (self, tally)
     }
 
-    /// `kill -9`, and a while in which nobody is there.
+    /// `kill -9`, and a while of absence.
     async fn dies(&mut self, away: Duration, until: &CancellationToken) {
         self.child.kill().await.unwrap();
         for_a_while(away, until).await;
     }
 
-    /// Ends it for good.
+    /// Ends it.
     pub(super) async fn end(mut self, world: &World) {
         fs::remove_file(port_file(world, &self.name)).unwrap();
         self.child.kill().await.unwrap();
@@ -219,7 +219,7 @@ pub(super) async fn kill_programs(
         for_a_while(rest, &until).await;
         let starts = fs::read_to_string(world.folder().join("starts")).unwrap_or_default();
         let starts: Vec<i32> = starts.lines().filter_map(|pid| pid.parse().ok()).collect();
-        // One that was killed, or has ended since, is nobody's number.
+        // A killed or ended process has no number.
         let last = starts.last().filter(|_| starts.len() > seen);
         if let Some(pid) = last.and_then(|pid| Pid::from_raw(*pid)) {
             seen = starts.len();

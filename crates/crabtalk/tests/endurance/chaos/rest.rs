@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// needs no more.
 const SETTLE: Duration = Duration::from_secs(240);
 
-/// Between two looks at a state that nobody announces.
+/// Between two polls of a state.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
 
 pub(super) async fn components(world: &World) -> Vec<ComponentInfo> {
@@ -44,21 +44,21 @@ async fn all_connected(world: &World) {
     .await;
 }
 
-/// Everybody is there again, answers, and is called by nobody.
+/// Waits until all components answer and no call is in flight.
 pub(super) async fn calm_down(world: &World, round: &str) {
     all_connected(world).await;
     all_answer(world, round).await;
-    settled("nobody to be called", async || quiet(world).await).await;
+    settled("no call to be in flight", async || quiet(world).await).await;
 }
 
-/// No call is in flight, and the program of the configuration is at rest.
+/// Whether no call is in flight and the program of the configuration is idle.
 pub(super) async fn quiet(world: &World) -> Result<(), Vec<ComponentInfo>> {
     let mut all = components(world).await;
     all.retain(|one| one.calls > 0 || (one.source == "config" && one.state != "idle"));
     if all.is_empty() { Ok(()) } else { Err(all) }
 }
 
-/// What the daemon holds once no conversation is in memory.
+/// The usage of the daemon without conversations in memory.
 pub(super) async fn at_rest(world: &World, daemon: &Daemon) -> Usage {
     settled("conversations to be let go", async || {
         let mut connection = world.try_connect().await.expect("the daemon is there");

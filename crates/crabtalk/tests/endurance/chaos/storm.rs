@@ -26,7 +26,7 @@ impl Storm {
         self.programs += other.programs;
     }
 
-    /// Whether each thing has happened, and cost somebody a call.
+    /// Whether each fault has happened and cost a call.
     pub(super) fn is_everything(&self) -> bool {
         let Runs {
             ended,

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 /// stay short.
 const TURNS: u64 = 10;
 
-/// What was called and what came of it.
+/// Calls and their outcomes.
 #[derive(Debug, Default)]
 pub(super) struct Runs {
     pub(super) ended: u64,
@@ -125,7 +125,7 @@ async fn forget(connection: &mut Connection, sender: String) {
     connection.remove_conversation(remove).await.unwrap();
 }
 
-/// Whoever is there is called, and answers.
+/// Calls all components, which answer.
 pub(super) async fn all_answer(world: &World, round: &str) {
     let all = (0..CALM).map(calm).chain((0..BEASTS).map(beast));
     answers(world, round, all.chain([PROGRAM.to_owned()]).collect()).await;

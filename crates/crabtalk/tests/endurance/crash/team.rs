@@ -37,7 +37,7 @@ const POINTS_IN_TESTS: u64 = 12;
 const TEAM: &str = "[log]\npage_bytes = 6000\npages = 100\n[times]\nbootstrap_secs = 6000\n\
                     reflection_secs = 3600000\nsilent_secs = 60000\n[agent.D2]\n";
 
-/// What the agent's command leaves.
+/// The file that the agent's command makes.
 const EFFECT: &str = "effect";
 
 /// What ADMIN says, and tasks.
@@ -51,7 +51,7 @@ const SAYS: [(&str, bool); 4] = [
 /// What ADMIN was told of each, and so may rely on.
 type Told = BTreeSet<&'static str>;
 
-/// No test by itself: the NEXUS that is killed.
+/// Not a test: the NEXUS that is killed.
 #[tokio::test]
 async fn serve_nexus_to_be_killed() {
     let Some(home) = std::env::var_os(HOME) else {
@@ -145,7 +145,7 @@ impl Admin<'_> {
     /// Says everything once and answers what is asked, until all is done or NEXUS is gone.
     async fn work(&mut self) -> Option<()> {
         for (text, is_task) in SAYS {
-            // What was not answered is said again, unless the log has it.
+            // An unanswered message is repeated, unless the log has it.
             if self.is_logged(text) {
                 continue;
             }
@@ -213,7 +213,7 @@ async fn live(world: &World, told: &mut Told, epoch: u64, point: Option<Point>) 
     followed.end().await
 }
 
-/// What was told is so, and nothing was done twice.
+/// Acknowledged changes hold, and nothing was done twice.
 async fn check(world: &World, admin: &Admin<'_>) {
     let tasks = admin.tasks().await.unwrap();
     let topics: Vec<String> = tasks.iter().map(|(_, t)| t.topic.to_string()).collect();
@@ -276,7 +276,7 @@ async fn die_at(point: Option<Point>) -> (Vec<Call>, usize) {
         }
         admin.work().await.expect("the next NEXUS goes on");
         check(&world, &admin).await;
-        // What the one before left is removed with the next table of states.
+        // Leftovers are removed with the next table of states.
         while torn.iter().any(|path| path.exists()) {
             tokio::time::sleep(LOOK).await;
         }

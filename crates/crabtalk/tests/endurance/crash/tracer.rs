@@ -2,7 +2,7 @@
 //!
 //! Invariants: calls are counted over all threads, in the order in which they
 //! begin; at the moment that is asked for nothing else is done than to kill;
-//! a daemon ends with whoever follows it.
+//! a daemon ends with its tracer.
 
 use nix::errno::Errno;
 use nix::libc;
@@ -92,7 +92,7 @@ pub(crate) fn is_possible() -> bool {
     let pid = Pid::from_raw(sleeper.id().cast_signed());
     let possible = cfg!(target_arch = "x86_64") && ptrace::seize(pid, Options::empty()).is_ok();
     sleeper.kill().unwrap();
-    // Its end is told to whoever follows it, as to whoever started it.
+    // Its end is reported to the tracer and to its parent.
     sleeper.wait().unwrap();
     possible
 }
@@ -120,7 +120,7 @@ fn waiting(command: &Command) -> Command {
     shell
 }
 
-/// What a thread is in the middle of.
+/// The call that a thread is in.
 struct Entered {
     call: Option<usize>,
     /// What to do with the descriptor that it answers.
@@ -195,7 +195,7 @@ impl Tracer {
 
     /// A thread enters a call or leaves it.
     fn syscall(&mut self, thread: Pid) {
-        // It may have been killed meanwhile.
+        // It may have been killed already.
         let Ok(registers) = ptrace::getregs(thread) else {
             return;
         };
@@ -222,7 +222,7 @@ impl Tracer {
                 registers.rdx /= 2;
                 ptrace::setregs(thread, registers).unwrap();
             }
-            // In this life the call may be another one, whose third argument is no length:
+            // In this life the call may be another one, whose third argument is not a length:
             // the flags of `open` would say that the file is to be emptied.
             Moment::Before | Moment::Half => self.kill(),
             Moment::After => {}
@@ -318,7 +318,7 @@ impl Tracer {
 const F_DUPFD: i32 = libc::F_DUPFD;
 const F_DUPFD_CLOEXEC: i32 = libc::F_DUPFD_CLOEXEC;
 
-/// A thread that was killed meanwhile does not go on.
+/// A killed thread does not continue.
 fn go_on(thread: Pid, signal: Option<Signal>) {
     let _ = ptrace::syscall(thread, signal);
 }

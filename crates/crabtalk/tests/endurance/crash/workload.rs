@@ -31,10 +31,10 @@ const GUEST_OF_A_DAY: &str = "visitor";
 /// Where commands note that they ran.
 const EFFECTS: &str = "effects";
 
-/// What somebody was told, or was about to be told, of a thing.
+/// The acknowledged or expected state of a thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Holds {
-    /// It may be as before or as after: nobody was told yet.
+    /// Either state is allowed: no reply was received.
     Either,
     Yes,
     No,
@@ -204,7 +204,7 @@ impl Hands<'_> {
         Ok(())
     }
 
-    /// Somebody whose conversation is removed.
+    /// A sender whose conversation is removed.
     async fn visitor(&mut self) -> Done {
         self.say(GUEST_OF_A_DAY, "I only look.", None).await?;
         let remove = RemoveConversationMsg {
@@ -217,7 +217,7 @@ impl Hands<'_> {
         self.change(GUEST_OF_A_DAY, Holds::No, work).await
     }
 
-    /// Takes back what was allowed for good.
+    /// Removes a lasting approval.
     async fn take_back(&mut self) -> Done {
         let work = async |mut connection: Connection| {
             let all = approvals(&mut connection).await?.approvals;
@@ -260,7 +260,7 @@ impl Hands<'_> {
             runs.push((sender, Said::new(words.into())));
             runs.len() - 1
         });
-        // What came without an end before a daemon died was not promised.
+        // An answer without an end before a daemon died was not acknowledged.
         self.account.runs[at].1.cut();
         let mut events = Box::pin(connection.stream(request));
         while let Some(event) = events.next().await {

@@ -123,7 +123,7 @@ async fn words_that_stand_everywhere_are_not_looked_for_and_that_is_said() {
     let _daemon = env.daemon().await;
     for (words, says) in [
         (&["the", "a", "of"][..], "stand nearly everywhere"),
-        (&["passport"], "nothing was found"),
+        (&["passport"], "no matches"),
     ] {
         let said = env.run(&[&["search"], words].concat()).await;
         assert_eq!(said.code, Some(0), "{said:?}");

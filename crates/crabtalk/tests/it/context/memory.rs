@@ -50,7 +50,7 @@ async fn files_are_the_truth_while_the_daemon_runs() {
     assert_eq!(named.len(), 1, "{said}");
     assert!(named[0].contains("passed over"), "{said}");
     let listed = env.run(&["memory"]).await;
-    assert!(listed.stderr.contains("passed over") && listed.stderr.contains("shed.md"));
+    assert!(listed.stderr.contains("skipped") && listed.stderr.contains("shed.md"));
     assert!(listed.ok().contains("garden gate"));
     let shed = "---\nname: garden shed\n---\nThe garden shed is empty.\n";
     env.write(&format!("{ENTRIES}/shed.md"), shed);

@@ -264,7 +264,7 @@ async fn refused_logins_change_nothing() {
     for (name, why) in [
         ("tickets", "headers of the configuration"),
         ("files", "only servers at an address"),
-        ("nobody", "there is no MCP server"),
+        ("nobody", "unknown MCP server"),
     ] {
         let said = env.run(&["mcps", "login", name]).await;
         assert_ne!(said.code, Some(0));

@@ -1,18 +1,14 @@
 //! Providers and models changed over the wire.
 
 use super::{say, table};
-use crate::rig::{ModelServer, TestEnv, chunks, end_of, stream_to_end, within};
-use crabtalk_proto::stream_event::Event;
+use crate::rig::{ModelServer, TestEnv, end_of, stream_to_end};
 use crabtalk_proto::{
     Client, ClientError, DeleteProviderMsg, ListModelsMsg, ListProvidersMsg, ResourceKind,
-    SetActiveModelMsg, SetEnabledMsg, SetProviderMsg, StreamEvent,
+    SetActiveModelMsg, SetEnabledMsg, SetProviderMsg,
 };
-use crabtalk_testkit::scripted::{Action, Reply, Script, openai};
-use futures_util::StreamExt;
-use futures_util::future::join_all;
+use crabtalk_testkit::scripted::{Script, openai};
 use serde_json::{Value, json};
 use std::fs;
-use tokio::sync::watch;
 
 async fn set(env: &TestEnv, name: &str, config: impl Into<String>) -> Result<(), ClientError> {
     let request = SetProviderMsg {

@@ -1,10 +1,7 @@
 //! Connecting to the provider while a message is typed (MODEL-8).
 
-use super::say;
-use crate::rig::{IDLE, TestEnv, Tmux, chunks, has_tools, stream_to_end, within};
-use crabtalk_proto::{
-    Client, ClientError, ExpectMessageMsg, ListActiveConversationsMsg, ListConversationsMsg,
-};
+use crate::rig::{IDLE, TestEnv, Tmux, has_tools, within};
+use crabtalk_proto::{Client, ClientError, ExpectMessageMsg};
 use crabtalk_testkit::scripted::{Script, Server, openai};
 use std::time::{Duration, Instant};
 

@@ -4,7 +4,7 @@ use super::say;
 use crate::rig::{ModelServer, TestEnv, end_of, stream_to_end};
 use crabtalk_proto::{Client, GetStats, SendMsg};
 use crabtalk_testkit::scripted::{Reply, Script, openai};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::fs;
 
 /// An answer that costs 12 tokens.

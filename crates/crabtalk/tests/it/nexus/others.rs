@@ -1,5 +1,4 @@
-//! Runs that somebody else begins in a conversation of the team, and what asks
-//! while no NEXUS runs.
+//! Runs and compactions of other clients in a conversation of the team.
 
 use super::speaker::Speaker;
 use super::supervised::{ONE, Team, of_one};
@@ -43,7 +42,7 @@ async fn approve(team: &Team<'_>) {
     assert!(matches!(answer, Answer::Done { .. }), "{answer:?}");
 }
 
-/// The whole of a run, until somebody ends it.
+/// A run to its end.
 async fn follow(run: &mut Run) {
     while let Some(news) = run.next().await {
         news.unwrap();
@@ -51,7 +50,7 @@ async fn follow(run: &mut Run) {
 }
 
 #[tokio::test]
-async fn a_run_that_somebody_else_begins_is_work_of_the_agent() {
+async fn run_of_another_client_is_work_of_the_agent() {
     if !has_tools("a_run_that_somebody_else_begins", &["git"]) {
         return;
     }
@@ -167,7 +166,7 @@ async fn compaction_and_threshold_of_an_idle_agent_are_noticed() {
 }
 
 #[tokio::test]
-async fn nexus_starts_a_daemon_that_is_away_and_reads_its_team_again() {
+async fn nexus_starts_a_missing_daemon_and_reloads_its_team() {
     if !has_tools("nexus_starts_a_daemon_that_is_away", &["git"]) {
         return;
     }

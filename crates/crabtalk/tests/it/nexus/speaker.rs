@@ -20,7 +20,7 @@ impl Speaker {
             let mut open = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
                 open.spawn(async move {
-                    // A client that goes is no failure.
+                    // The client may close its connection.
                     let _ = serve(stream).await;
                 });
             }

@@ -1,4 +1,4 @@
-//! NEXUS in a process of its own, which can be killed: this test program again.
+//! NEXUS in a separate process that can be killed: this test program again.
 
 use super::speaker::Speaker;
 use crate::rig::{CRABTALK, TestEnv, eventually};
@@ -45,7 +45,7 @@ fn places(home: PathBuf) -> Places {
     Places { home, user_home }
 }
 
-/// No test by itself: the process that is killed.
+/// The process that is killed; as a test it does nothing.
 #[tokio::test]
 async fn serve_nexus() {
     let Some(home) = std::env::var_os(HOME) else {
@@ -116,7 +116,7 @@ impl<'a> Team<'a> {
         .await;
     }
 
-    /// SIGKILL, at whatever it does.
+    /// Sends SIGKILL.
     pub(crate) async fn kill(&mut self) {
         let mut child = self.child.take().unwrap();
         child.kill().await.unwrap();

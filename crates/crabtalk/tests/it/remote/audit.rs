@@ -1,7 +1,6 @@
 //! Refusals of the command line, and the audit of remote clients.
 
 use super::{Elsewhere, PLAIN, TLS, token};
-use crate::rig::TestEnv;
 use crabtalk_client::{ReplyToAsk, StreamMsg};
 use futures_util::StreamExt;
 use std::fs;

@@ -1,7 +1,7 @@
 //! Commands over `--connect`.
 
 use super::{Elsewhere, PLAIN, token};
-use crate::rig::{TestEnv, Tmux, eventually, has_tools, within};
+use crate::rig::{TestEnv, within};
 use crabtalk_client::{RunNews, StreamMsg, stream_event::Event};
 use futures_util::StreamExt;
 use std::process::Stdio;

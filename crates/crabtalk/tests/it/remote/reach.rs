@@ -401,7 +401,7 @@ async fn token_names_only_folders_below_its_own() {
         said.push(error.to_string().replace(&format!("{cwd:?}"), "X"));
     }
     said.dedup();
-    assert_eq!(said, ["X is no folder within this token's reach"]);
+    assert_eq!(said, ["X is not a folder within this token's reach"]);
     let error = none.call(send(work.to_str().unwrap())).await.unwrap_err();
     assert_eq!(error.code(), Some(403));
 }

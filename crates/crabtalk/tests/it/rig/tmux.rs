@@ -19,7 +19,7 @@ pub(crate) const OVER: &str = " read, ";
 pub(crate) const CHAT: &str = "\"$CRABTALK\"";
 
 /// What the composer says while nothing runs.
-pub(crate) const IDLE: &str = "say something";
+pub(crate) const IDLE: &str = "type a message";
 
 /// What the frame of an approval says once it may be answered.
 pub(crate) const CHOICES: &str = "y allow once";

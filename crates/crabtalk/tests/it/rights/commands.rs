@@ -43,7 +43,7 @@ async fn what_is_allowed_always_is_listed_and_taken_back() {
         env.run(&["approvals", "rm", "2"])
             .await
             .fails(1)
-            .contains("there is no approval 2")
+            .contains("no approval 2")
     );
     env.run(&["approvals", "rm", "1"]).await.ok();
     assert_eq!(env.run(&["approvals", "--json"]).await.ok(), "");

@@ -24,13 +24,13 @@ fn three(agent: &str, task: &str) -> String {
 }
 
 #[tokio::test]
-async fn three_times_three_members_end_with_a_kill_at_the_top() {
+async fn kill_at_the_top_ends_all_members() {
     let env = TestEnv::new();
     team(&env, "allow");
     // Outside the sandbox, so that their numbers are the machine's.
     env.agent("crab", "members: [mid]\nmode: full");
     let _daemon = env.daemon().await;
-    // `$$` in a name of its own, since nine do it at once.
+    // `$$` makes the names differ: nine run at once.
     let work = "echo $$ > pid-$$.tmp && mv pid-$$.tmp pid-$$ && sleep 1000 & wait";
     let leaf = tool("bash", &json!({"command": work}));
     let content = three("mid", &three("leaf", &leaf));
@@ -101,7 +101,7 @@ async fn three_times_three_members_end_with_a_kill_at_the_top() {
 }
 
 #[tokio::test]
-async fn what_a_member_asks_is_asked_and_answered_at_the_top() {
+async fn asks_of_members_are_answered_at_the_top() {
     let env = TestEnv::new();
     team(&env, "ask");
     let daemon = env.daemon().await;
@@ -134,7 +134,7 @@ async fn what_a_member_asks_is_asked_and_answered_at_the_top() {
     );
     assert!(env.work.join("made").exists());
 
-    // Numbers are not given again, and nobody else may speak under them.
+    // Numbers are not reused, and other clients may not use them as senders.
     daemon.kill().await;
     let _daemon = env.daemon().await;
     let before = env.logs().len();

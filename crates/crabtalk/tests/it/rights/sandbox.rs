@@ -1,4 +1,4 @@
-//! Out of the sandbox, tried from a real agent (GATE-5).
+//! Attempts of a real agent to leave the sandbox (GATE-5).
 
 use super::{call, results, say, tool};
 use crate::rig::{TestEnv, has_tools, stream_to_end};
@@ -8,8 +8,7 @@ use serde_json::json;
 use std::fs;
 use std::net::TcpListener;
 
-/// What an agent is told where the kernel cannot do it; then nothing may have
-/// run at all.
+/// The error where the kernel lacks landlock; then no command may have run.
 const LACKS: &str = "the sandbox cannot be set up, so the command was not run";
 
 async fn bash(env: &TestEnv, command: &str) -> Option<String> {
@@ -40,19 +39,19 @@ async fn nothing_gets_out_of_the_sandbox() {
         format!("python3 -c 'import socket; {to}; print(\"CONNECTED\")' 2>&1 | tail -n 1; true")
     };
     let attempts = [
-        // Whether it came to anything shows outside, below: inside there may
-        // be a folder of that name of the command's own.
+        // The effect is checked outside, below: inside, the command may have a
+        // private folder of that name.
         format!("touch {0}; echo x > {0}", outside.display()),
         "cat ~/.ssh/id".to_owned(),
         "ln -s ~/.ssh/id here; cat here".to_owned(),
         "cat ~/beside/file".to_owned(),
-        // As the gate cannot see them: it refuses what names the home.
+        // Not visible to the gate, which refuses paths in the home.
         "cat $HOME/.crabtalk/config/agents/crab.md && echo SECRET".to_owned(),
         "ls $HOME/.crabtalk/sessions && echo SECRET".to_owned(),
         connect(&format!(
             "socket.create_connection((\"127.0.0.1\", {port}), 2)"
         )),
-        // A Ping; what comes back is a refusal.
+        // A Ping, which is answered by a refusal.
         connect(&format!(
             "import os; s = socket.socket(socket.AF_UNIX); \
              s.connect(os.environ[\"HOME\"] + \"/.crabtalk/{}\"); \
@@ -70,10 +69,10 @@ async fn nothing_gets_out_of_the_sandbox() {
         }
     }
     assert!(!outside.exists());
-    // And what it is for works.
+    // Ordinary work succeeds.
     let output = bash(&env, "echo kept > file && cat file").await;
     assert_eq!(output.as_deref(), Some("kept\n"));
-    // Its number outside is another than its own; what it is called is not.
+    // Its process number outside differs, but its name does not.
     let name = format!("1000.{}", std::process::id());
     let left = format!(
         "setsid sh -c 'echo > child; exec sleep {name}' & until [ -s child ]; do sleep 0.01; done"
@@ -85,7 +84,7 @@ async fn nothing_gets_out_of_the_sandbox() {
 /// Whether any process has this argument.
 fn runs(argument: &str) -> bool {
     let lines = fs::read_dir("/proc").unwrap().filter_map(|entry| {
-        // What ends meanwhile does not run.
+        // A process that has just ended has no line.
         fs::read(entry.unwrap().path().join("cmdline")).ok()
     });
     let mut arguments = lines.flat_map(|line| {
@@ -97,7 +96,7 @@ fn runs(argument: &str) -> bool {
 }
 
 #[tokio::test]
-async fn the_owner_opens_folders_and_the_network_and_reload_takes_it() {
+async fn reload_opens_configured_folders() {
     let env = TestEnv::new();
     env.agent("crab", "permissions: { bash: allow }");
     env.write("beside/file", "SECRET");
@@ -117,43 +116,6 @@ async fn the_owner_opens_folders_and_the_network_and_reload_takes_it() {
 }
 
 #[tokio::test]
-async fn a_conversation_stays_in_its_folder_when_a_link_takes_its_name() {
-    let env = TestEnv::new();
-    env.agent("crab", "permissions: { bash: allow }");
-    env.write("keys/authorized_keys", "hers\n");
-    let _daemon = env.daemon().await;
-    // The folder is named by a link, which is followed when it is named.
-    let (named, real) = (env.user_home.join("named"), env.work.join("member"));
-    fs::create_dir(&real).unwrap();
-    std::os::unix::fs::symlink(&real, &named).unwrap();
-    let touch = tool("bash", &json!({"command": "echo mine >> authorized_keys"}));
-    let request = |cwd: Option<&std::path::Path>| StreamMsg {
-        cwd: cwd.map(|cwd| cwd.display().to_string()),
-        content: touch.clone(),
-        ..StreamMsg::default()
-    };
-    let first = results(&stream_to_end(&env, request(Some(&named))).await);
-    if first[0].output.contains(LACKS) {
-        return;
-    }
-    assert_eq!(
-        fs::read_to_string(real.join("authorized_keys")).unwrap(),
-        "mine\n"
-    );
-    fs::rename(&real, env.work.join("elsewhere")).unwrap();
-    std::os::unix::fs::symlink(env.user_home.join("keys"), &real).unwrap();
-    let second = results(&stream_to_end(&env, request(None)).await);
-    assert!(
-        second[0].is_error && second[0].output.contains("is now a link"),
-        "{second:?}"
-    );
-    assert_eq!(
-        fs::read_to_string(env.user_home.join("keys/authorized_keys")).unwrap(),
-        "hers\n"
-    );
-}
-
-#[tokio::test]
 async fn incomplete_sandbox_is_reported_and_mode_is_ask() {
     let test = "incomplete_sandbox_is_reported_and_mode_is_ask";
     if !has_tools(test, &["unshare"]) {
@@ -165,7 +127,7 @@ async fn incomplete_sandbox_is_reported_and_mode_is_ask() {
         .status()
         .is_ok_and(|status| status.success())
     {
-        println!("SKIPPED: {test}: the kernel gives no namespaces, hence none can be taken");
+        println!("SKIPPED: {test}: the kernel has no namespaces to switch off");
         return;
     }
     let env = TestEnv::new();

@@ -1,4 +1,4 @@
-//! What an approval shows is all that it allows (GATE-4).
+//! Approvals allow exactly the call that they show (GATE-4).
 
 use super::{call, results, say, tool};
 use crate::rig::{TestEnv, asked, within};
@@ -39,7 +39,7 @@ async fn answered(
 }
 
 #[tokio::test]
-async fn a_change_is_shown_whole_wherever_asks_are_shown() {
+async fn ask_shows_the_whole_change() {
     let env = TestEnv::new();
     let _daemon = env.daemon().await;
     fs::write(env.work.join("f"), "one\ntwo\nthree\n").unwrap();
@@ -82,43 +82,7 @@ async fn a_change_is_shown_whole_wherever_asks_are_shown() {
 }
 
 #[tokio::test]
-async fn what_changed_since_it_was_shown_is_not_changed_unseen() {
-    let env = TestEnv::new();
-    let _daemon = env.daemon().await;
-    let path = env.work.join("f");
-    for (name, arguments) in [
-        (
-            "edit",
-            json!({"path": "f", "old_string": "a", "new_string": "b"}),
-        ),
-        ("write", json!({"path": "f", "content": "b"})),
-    ] {
-        fs::write(&path, "a").unwrap();
-        let result = answered(&env, name, arguments, "y", async |_| {
-            fs::write(&path, "a, and a secret").unwrap();
-        })
-        .await;
-        assert!(
-            result
-                .output
-                .contains("is not as it was when the change was shown"),
-            "{result:?}"
-        );
-        assert_eq!(fs::read_to_string(&path).unwrap(), "a, and a secret");
-    }
-    // Nor is what was shown as new put over something.
-    let new = env.work.join("new");
-    let write = json!({"path": "new", "content": "b"});
-    let result = answered(&env, "write", write, "y", async |_| {
-        fs::write(&new, "mine").unwrap();
-    })
-    .await;
-    assert!(result.is_error, "{result:?}");
-    assert_eq!(fs::read_to_string(&new).unwrap(), "mine");
-}
-
-#[tokio::test]
-async fn a_change_is_allowed_for_good_for_what_it_makes_of_the_file_alone() {
+async fn allow_always_holds_for_the_same_content_only() {
     let env = TestEnv::new();
     let _daemon = env.daemon().await;
     let path = env.work.join("f");
@@ -147,7 +111,7 @@ async fn a_change_is_allowed_for_good_for_what_it_makes_of_the_file_alone() {
 }
 
 #[tokio::test]
-async fn hidden_characters_are_shown_and_what_runs_is_exact() {
+async fn hidden_characters_are_shown_and_run_unchanged() {
     let env = TestEnv::new();
     let _daemon = env.daemon().await;
     let command = "printf '%s' 'a\u{202e}b\u{200b}c' > out # \r\nprintf d >> out";
@@ -174,7 +138,7 @@ async fn hidden_characters_are_shown_and_what_runs_is_exact() {
 }
 
 #[tokio::test]
-async fn what_is_too_long_to_be_shown_is_denied_with_advice() {
+async fn command_too_long_to_show_is_denied() {
     let env = TestEnv::new();
     let _daemon = env.daemon().await;
     let command = format!("true {}", "x".repeat(600 * 1024));
@@ -187,7 +151,7 @@ async fn what_is_too_long_to_be_shown_is_denied_with_advice() {
 }
 
 #[tokio::test]
-async fn nothing_is_told_of_a_path_outside_before_somebody_allowed_it() {
+async fn paths_outside_reveal_nothing_before_approval() {
     let env = TestEnv::new();
     env.config("[runs]\nask_timeout_secs = 1\n");
     let daemon = env.daemon().await;
@@ -230,7 +194,7 @@ async fn nothing_is_told_of_a_path_outside_before_somebody_allowed_it() {
     }
     told.dedup();
     assert_eq!(told, ["denied: nobody answered the approval in time"]);
-    // Whoever may see it is told, once they said so, for which there is time from now on.
+    // After approval the error is shown. From here on there is time to answer.
     daemon.terminate().await;
     env.config("");
     let _daemon = env.daemon().await;
@@ -250,7 +214,7 @@ async fn nothing_is_told_of_a_path_outside_before_somebody_allowed_it() {
 }
 
 #[tokio::test]
-async fn what_pong_says_is_on_disk() {
+async fn approval_is_on_disk_before_the_reply() {
     let env = TestEnv::new();
     let _daemon = env.daemon().await;
     let file = env.home.join("config/approvals.toml");
@@ -286,7 +250,7 @@ async fn what_pong_says_is_on_disk() {
 }
 
 #[tokio::test]
-async fn a_stranger_without_a_terminal_is_told_for_whom_the_run_waits() {
+async fn ask_of_a_stranger_says_that_an_owner_must_approve() {
     let env = TestEnv::new();
     let _daemon = env.daemon().await;
     let tool = tool("bash", &json!({"command": "touch secret-name"}));

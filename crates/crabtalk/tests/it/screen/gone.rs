@@ -52,7 +52,7 @@ async fn steering_message_of_a_dead_run_is_shown_once() {
     for chat in [&one, &other] {
         let screen = chat.shows(OVER, 1).await;
         in_order(&screen, &order);
-        assert!(!screen.contains("cut off earlier"), "{screen}");
+        assert!(!screen.contains("interrupted:"), "{screen}");
         assert!(!screen.contains("steering:"), "{screen}");
     }
     let requests = model.requests().await;
@@ -133,7 +133,7 @@ async fn queued_messages_wait_for_another_daemon() {
         "The fourth answer.",
     ];
     in_order(&screen, &order);
-    assert!(!screen.contains("cut off earlier"), "{screen}");
+    assert!(!screen.contains("interrupted:"), "{screen}");
     assert_eq!(model.requests().await.len(), 4);
     env.run(&["daemon", "stop"]).await.ok();
 }
@@ -181,7 +181,7 @@ async fn leaving_with_an_unsent_message_reports_it() {
     one.shows("Half of it", 1).await;
     one.types_half("question two");
     one.key("Tab");
-    one.shows("next: question two", 1).await;
+    one.shows("queued: question two", 1).await;
     daemon.kill().await;
     one.shows("waits for a daemon, Enter starts one: question two", 1)
         .await;

@@ -29,13 +29,13 @@ async fn chat_suspends_and_resumes() {
     terminal.types("");
     terminal.shows("told me: half a message", 1).await;
 
-    // Stopped by somebody else at rest, it takes the terminal again all the same.
+    // After SIGSTOP it takes the terminal again.
     terminal.shows(OVER, 1).await;
     terminal.shows(IDLE, 1).await;
     kill_process(terminal.program().await, Signal::STOP).unwrap();
     terminal.shows("Stopped", 2).await;
     terminal.types("fg");
-    // What it showed when it was stopped stays, and is drawn below it.
+    // The old screen stays, and the new one is drawn below it.
     terminal.shows(IDLE, 2).await;
     terminal.types("still there?");
     terminal.shows("told me: still there?", 1).await;
@@ -108,7 +108,7 @@ async fn vi_keys_can_be_enabled() {
     terminal.key("Escape");
     terminal.shows("\u{2039} good morning day\n", 1).await;
     terminal.types_half("dd");
-    terminal.shows("\u{2039} say something", 1).await;
+    terminal.shows("\u{2039} type a message", 1).await;
     terminal.types_half("u");
     terminal.shows("\u{2039} good morning day\n", 1).await;
     terminal.key("Enter");
@@ -157,7 +157,7 @@ async fn every_command_of_the_help_answers() {
         terminal.types(command);
         terminal.shows(answer, 1).await;
         let screen = terminal.shows(IDLE, 1).await;
-        // What was done can be read afterwards.
+        // The command stays readable.
         let did = format!("\u{203a} {command}\n");
         assert!(screen.contains(&did), "{command}: {screen}");
     }
@@ -174,7 +174,7 @@ async fn completions_fit_the_smallest_terminal() {
     let env = TestEnv::new();
     let _daemon = env.daemon().await;
     let terminal = Tmux::sized(&env, CHAT, 20, 5);
-    terminal.shows("say some", 1).await;
+    terminal.shows("type a", 1).await;
     terminal.types_half("/");
     let screen = terminal.shows("/model", 1).await;
     assert!(screen.contains("\u{203a} /\n"), "{screen}");

@@ -84,7 +84,7 @@ async fn resize_during_a_stream_shows_all_once() {
     assert!(!screen.contains("Enter steers"), "{screen}");
 }
 
-/// Word of another size and the words of a run come at once, in either order.
+/// A resize and chunks of a run arrive together, in either order.
 #[tokio::test]
 async fn answer_survives_a_narrowed_terminal() {
     if !has_tools("an_answer_is_whole_that_came_when", &["tmux"]) {
@@ -142,7 +142,7 @@ async fn run_is_steered_queued_and_interrupted() {
     terminal.shows("steering: be brief", 1).await;
     terminal.types_half("and then");
     terminal.key("Tab");
-    terminal.shows("next: and then", 1).await;
+    terminal.shows("queued: and then", 1).await;
     env.shell("echo opened > gate").await;
     let screen = terminal.shows("The next answer.", 1).await;
     let order = [
@@ -157,7 +157,7 @@ async fn run_is_steered_queued_and_interrupted() {
         places.iter().all(Option::is_some) && places.is_sorted(),
         "{places:?}\n{screen}"
     );
-    // What is typed before the end would steer.
+    // Messages before the end would steer.
     terminal.shows(OVER, 2).await;
     terminal.types("once more");
     terminal.shows("It begins", 1).await;
@@ -179,7 +179,7 @@ async fn run_is_steered_queued_and_interrupted() {
         .await;
     }
     terminal.shows("ended with 0", 1).await;
-    // What was typed is nobody else's to read (OPS-5).
+    // The input history is private (OPS-5).
     let typed = env.home.join("state/chat_history");
     let mode = std::fs::metadata(&typed).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);

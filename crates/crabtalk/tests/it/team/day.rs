@@ -116,7 +116,7 @@ impl Day {
     }
 }
 
-/// What the model says to each of the team.
+/// The model's answers to each of the team.
 fn script(root: &Path) -> Script {
     let run = |what: &str, name: &str, topic: &str| {
         format!("sh {}/{what} {name} {topic}", root.display())
@@ -386,7 +386,7 @@ async fn story(day: &Day) {
     .await;
 }
 
-/// ADMIN allows a command of codex for good, and is not asked about the next one.
+/// ADMIN allows a command of codex always, and is not asked about the next one.
 async fn for_good(day: &Day) {
     let codex = || Name::new("CODEX").unwrap();
     day.task("@CODEX [FOUR]: what no rule speaks of".to_owned())

@@ -106,7 +106,7 @@ impl Asking {
             said(format!("in {}", self.ask.cwd));
         }
         if !self.ask.reason.is_empty() {
-            said(format!("asked because: {}", self.ask.reason));
+            said(format!("reason: {}", self.ask.reason));
         }
         lasting(&self.ask).into_iter().for_each(said);
         lines

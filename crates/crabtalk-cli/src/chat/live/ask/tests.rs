@@ -82,7 +82,7 @@ fn approval_frame_shows_all_text_behind_its_edge() {
          \u{2503} echo <U+2503> ok\n\
          \u{2503} \n\
          \u{2503} in /w\n\
-         \u{2503} asked because: allowed by no rule\n\
+         \u{2503} reason: allowed by no rule\n\
          \u{2503} Always: allow this exact command in this folder\n\
          \u{2517}\u{2501}  y allow once    a always exactly this    n deny    v view all "
     );
