@@ -123,10 +123,10 @@ impl Inner {
         let mut wait = self.asks.open(pending, Some(Arc::clone(audience.log())));
         let audience = Arc::clone(audience);
         wait.show(move |event| audience.publish(event));
-        match wait.answer().await {
-            Some(Answer::Questions(answers)) => Some(answers),
-            _ => None,
-        }
+        let Some(Answer::Questions(answers)) = wait.answer().await else {
+            return None;
+        };
+        Some(answers)
     }
 
     /// The content of a message to a run, as hooks rewrite it.
