@@ -2,7 +2,6 @@
 
 use super::{call, results, say, tool};
 use crate::rig::{TestEnv, has_tools, stream_to_end};
-use crabtalk_proto::StreamMsg;
 use crabtalk_proto::stream_event::Event;
 use serde_json::json;
 use std::fs;
