@@ -8,13 +8,10 @@
 //! the descriptor in a queue between two of its processes is not found.
 
 use crate::peer::Peers;
+use crate::{mark, processes};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-#[cfg(target_os = "linux")]
-use {
-    crate::{mark, processes},
-    std::os::unix::fs::MetadataExt,
-};
+use std::os::unix::fs::MetadataExt;
 
 /// A row of the kernel's table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,7 +71,6 @@ pub fn holders(inodes: &[u64]) -> Vec<(u64, i32)> {
     found
 }
 
-#[cfg(target_os = "linux")]
 impl Peers {
     /// Judges the peer at `there` of a connection that was accepted at `here`: the
     /// user whose program it is, or `None` for another machine.
@@ -120,29 +116,12 @@ impl Peers {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
-impl Peers {
-    /// No guardian runs here, so nobody is refused.
-    ///
-    /// # Errors
-    /// None on this system.
-    pub fn judge_socket(
-        &self,
-        _here: SocketAddr,
-        _there: SocketAddr,
-    ) -> Result<Option<u32>, SocketRefusal> {
-        Ok(None)
-    }
-}
-
 /// The socket at `local` that is connected to `remote`.
-#[cfg(target_os = "linux")]
 fn connected(local: SocketAddr, remote: SocketAddr) -> io::Result<Option<Socket>> {
     let (local, remote) = (canonical(local), canonical(remote));
     Ok(rows(|row| !row.listens && row.local == local && row.remote == remote)?.pop())
 }
 
-#[cfg(target_os = "linux")]
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
@@ -212,7 +191,6 @@ fn held_by(pid: i32) -> io::Result<Vec<u64>> {
 }
 
 /// Whether sockets that a process makes belong to this user.
-#[cfg(target_os = "linux")]
 fn acts_for(pid: i32, uid: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
@@ -222,14 +200,13 @@ fn acts_for(pid: i32, uid: u32) -> bool {
 
 /// Whether a process is in this network namespace: the file's inode belongs to the
 /// namespace.
-#[cfg(target_os = "linux")]
 fn shares_network(pid: i32) -> bool {
     let inode = |of: &str| std::fs::metadata(format!("/proc/{of}/net/tcp")).map(|meta| meta.ino());
     let theirs = inode(&pid.to_string());
     theirs.is_ok_and(|theirs| inode("self").is_ok_and(|own| own == theirs))
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::net::{TcpListener, TcpStream};
