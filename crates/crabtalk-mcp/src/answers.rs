@@ -35,11 +35,11 @@ pub(crate) fn bounded(body: Body) -> impl Stream<Item = Result<Bytes, HttpError>
                 _ => line += 1,
             }
             event += 1;
+            if event > MAX_EVENT {
+                return Err(too_long());
+            }
         }
-        match event > MAX_EVENT {
-            true => Err(too_long()),
-            false => Ok(bytes),
-        }
+        Ok(bytes)
     })
 }
 
