@@ -254,13 +254,13 @@ async fn fallbacks_are_tried_in_order_and_say_who_answered() {
         (1, 3)
     );
 
-    // All fail: the first one's kind, everybody's words.
+    // All fail: the kind of the first, the messages of all.
     asked.fallback = vec!["two".into(), "gone".into()];
     first.push(Reply::error(401, "x", "bad key"));
     (0..3).for_each(|_| second.push(Reply::error(500, "x", "down")));
     let error = registry.send(asked).await.expect_err("all fail");
     assert_eq!(error.kind, ErrorKind::Refused);
-    for part in ["bad key", "down", "no model \"gone\""] {
+    for part in ["bad key", "down", "the model \"gone\" is unknown"] {
         assert!(error.message.contains(part), "{part}: {error}");
     }
 }
@@ -359,7 +359,7 @@ async fn web_site_is_not_taken_for_a_model_server() {
     assert!(
         error
             .message
-            .contains("is base_url right? It began: <html>Welcome"),
+            .contains("check base_url. It began: <html>Welcome"),
         "{error}"
     );
 }
