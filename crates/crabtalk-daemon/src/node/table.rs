@@ -86,7 +86,6 @@ fn conversation_index(node: Arc<Node>) -> Service {
             }
         }
     })
-    .unhurried()
 }
 
 /// Sweeps what was removed long ago, every day.
