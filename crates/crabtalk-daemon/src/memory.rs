@@ -37,6 +37,7 @@ pub(crate) fn memory(
 
 /// Indexes archives in the background, until it is dropped.
 pub(crate) async fn index_archives(archives: &ArchiveIndex) {
+    archives.begin().await;
     loop {
         archives.fill().await;
     }

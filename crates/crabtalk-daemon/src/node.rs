@@ -27,6 +27,7 @@ use crabtalk_config::{Config, Home};
 use crabtalk_guardian::{Children, Walls};
 use crabtalk_memory::Memory;
 use crabtalk_runtime::Runtime;
+use crabtalk_store::Records;
 use crabtalk_tools::OsTools;
 use crabtalk_transport::Crowd;
 use std::sync::Arc;
@@ -65,6 +66,7 @@ pub(crate) struct Node {
     pub(crate) remote: Remote,
     /// The audit.
     pub(crate) audit: Audit,
+    pub(crate) records: Records,
 }
 
 impl Node {

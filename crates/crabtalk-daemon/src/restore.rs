@@ -74,7 +74,7 @@ pub fn restore(home: &Home, file: &Path) -> anyhow::Result<String> {
 async fn skip_missed(home: &Home) -> anyhow::Result<()> {
     let (now, records) = (Timestamp::now(), Records::in_state(&home.state_dir()));
     import::old_files(home, &records).await;
-    records.drop_events()?;
+    records.drop_events().await?;
     let (mut books, mut loaded) = Books::open(Arc::new(records), now).await?;
     let skipped = loaded.accounts.iter_mut().map(|(id, account)| {
         let line = Line::Skipped(Skipped {

@@ -14,12 +14,14 @@ pub use record::{MAX_RUN, Meta, MetaRecord, Record, RunPhase, RunRecord};
 pub use search::{Hit, Hits, Search};
 pub use steering::Steering;
 pub use trace::{RunTrace, Tracing};
-pub use view::{ArchiveInfo, BrokenLog, LogEntry, LogPart, Page, Summary, archive_title};
+pub use view::{
+    ArchiveInfo, BrokenLog, BrokenLogs, Check, LogEntry, LogId, LogPart, Page, Summary,
+    archive_title,
+};
 
 use crate::{BoxFuture, ConversationKey, Message};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
-use std::path::PathBuf;
 
 /// When what was announced has to survive a power cut (STORE-4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -97,34 +99,34 @@ pub enum Error {
     /// What is brought back from the trash would replace something: move that away first.
     #[error("{0}")]
     Taken(String),
-    /// The name would lead out of the folder, or is of none of its logs; nothing was opened.
-    #[error("{0:?} is not a file name of the sessions folder")]
-    BadFileName(String),
+    /// No log can have this id; nothing was opened.
+    #[error("{0:?} is not the name of a conversation's log")]
+    BadId(LogId),
     /// A line that the history hangs on cannot be read, so that nothing is guessed.
-    #[error("{}:{line}: {reason}; mend the line or move the file away, nothing was changed", file.display())]
+    #[error("{log}:{line}: {reason}; mend the line or move the log away, nothing was changed")]
     Broken {
-        /// Which log.
-        file: PathBuf,
+        /// The log.
+        log: String,
         /// From 1.
         line: u64,
         /// What is wrong with the line.
         reason: String,
     },
     /// The disk is full or read-only (STORE-5). Nothing is half written.
-    #[error("cannot write {}: {source}; make room or make it writable, then try again", file.display())]
+    #[error("cannot write {object}: {source}; make room or make it writable, then try again")]
     Unwritable {
-        /// Which log.
-        file: PathBuf,
+        /// The log.
+        object: String,
         /// What the system said.
         source: std::io::Error,
     },
-    /// The system refuses a file for another reason, such as missing rights or a dead disk.
-    #[error("cannot {action} {}", file.display())]
+    /// The system refuses an operation for another reason, such as missing rights or a dead disk.
+    #[error("cannot {action} {object}")]
     Io {
         /// What was attempted.
         action: &'static str,
-        /// Which file or folder.
-        file: PathBuf,
+        /// On which object.
+        object: String,
         /// What the system said.
         #[source]
         source: std::io::Error,
@@ -134,8 +136,8 @@ pub enum Error {
 /// The open log of one conversation, owned by its one task.
 pub trait ConversationLog: Send {
     /// Appends all records or none, in the order of the calls. Resolves when they
-    /// survive SIGKILL (STORE-4); it does not wait for the disk. Dropping the future
-    /// takes nothing back.
+    /// survive SIGKILL (STORE-4), without waiting for the disk unless the title changes.
+    /// Dropping the future takes nothing back.
     fn append(&mut self, records: &[Record]) -> BoxFuture<'static, Result<Position, Error>>;
 
     /// Resolves when everything up to the position survives a power cut. The
@@ -153,11 +155,6 @@ pub trait ConversationLog: Send {
     fn is_current(&self) -> BoxFuture<'static, bool> {
         Box::pin(std::future::ready(true))
     }
-
-    /// Gives the file a name that carries the title (CONV-7). The title itself
-    /// is a `Meta` record. May wait for the disk; what was begun ends whether or
-    /// not somebody still waits.
-    fn rename_for_title(&mut self, title: &str) -> BoxFuture<'static, Result<(), Error>>;
 }
 
 /// Keeps conversations.
@@ -170,7 +167,7 @@ pub trait Storage: Send + Sync {
         create: Option<NewConversation>,
     ) -> BoxFuture<'a, Result<Option<Opened>, Error>>;
 
-    /// Lists conversations and superseded files; `None` means any.
+    /// Lists conversations and superseded logs; `None` means any.
     fn list<'a>(
         &'a self,
         agent: Option<&'a str>,
@@ -238,19 +235,18 @@ pub trait Storage: Send + Sync {
         key: &'a ConversationKey,
     ) -> BoxFuture<'a, Result<Vec<ArchiveInfo>, Error>>;
 
-    /// Moves every file of the pair to the trash (STORE-8), and with them what
-    /// its tools have kept. The caller sees to it that no log of the pair is
-    /// open.
+    /// Moves all logs of the pair to the trash (STORE-8), and with them what its tools
+    /// have kept. No log of the pair may be open.
     fn remove<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<(), Error>>;
 
-    /// The pair and summary behind a bare file name.
-    fn file<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Summary, Error>>;
+    /// The summary of one log.
+    fn log<'a>(&'a self, id: &'a LogId) -> BoxFuture<'a, Result<Summary, Error>>;
 
-    /// Moves one superseded file to the trash.
-    fn remove_file<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), Error>>;
+    /// Moves one superseded log to the trash.
+    fn remove_log<'a>(&'a self, id: &'a LogId) -> BoxFuture<'a, Result<(), Error>>;
 
-    /// Lists conversations in the trash, each by the name of its file there; of
-    /// one pair the last removed first. A store without a trash has none.
+    /// Lists conversations in the trash; of one pair the last removed first. A store
+    /// without a trash has none.
     fn trash<'a>(
         &'a self,
         _agent: Option<&'a str>,
@@ -259,37 +255,19 @@ pub trait Storage: Send + Sync {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
-    /// Takes a conversation of the pair back from the trash, with all that went
-    /// there with it: the one of that file, else the last removed. A pair that has
-    /// a conversation is [`Error::Taken`].
+    /// Restores a conversation of the pair from the trash, with all that went there with
+    /// it: the one of this log, else the last removed. A pair that has a conversation is
+    /// [`Error::Taken`].
     fn restore<'a>(
         &'a self,
         key: &'a ConversationKey,
-        _file: Option<&'a str>,
+        _log: Option<&'a LogId>,
     ) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(std::future::ready(Err(Error::NotFound(key.to_string()))))
     }
 
-    /// Names of the files among the conversations that are in use, or in the trash, into
-    /// which [`Storage::broken`] has to look: without `lines` those are left out of which
-    /// line 1 was read already, and was good. A store without files has none.
-    fn file_names(
-        &self,
-        _in_trash: bool,
-        _lines: bool,
-    ) -> BoxFuture<'_, Result<Vec<String>, Error>> {
-        Box::pin(std::future::ready(Ok(Vec::new())))
-    }
-
-    /// Says what cannot be read of files that [`Storage::file_names`] named: of line
-    /// 1, and with `lines` of the others, as opening the conversation would pass over
-    /// them. Nothing is changed.
-    fn broken(
-        &self,
-        _in_trash: bool,
-        _names: Vec<String>,
-        _lines: bool,
-    ) -> BoxFuture<'_, Result<Vec<BrokenLog>, Error>> {
-        Box::pin(std::future::ready(Ok(Vec::new())))
+    /// Looks for logs that cannot be read. Changes nothing. A store without files has none.
+    fn check(&self, _check: Check) -> BoxFuture<'_, Result<BrokenLogs, Error>> {
+        Box::pin(std::future::ready(Ok(BrokenLogs::default())))
     }
 }

@@ -105,8 +105,28 @@ impl ArchiveIndex {
         }
     }
 
-    /// Waits until something is queued, indexes all that is queued, and says
-    /// whether anything was missing.
+    /// Conversations of an agent with indexed archives.
+    pub(crate) async fn conversations(&self, agent: &str, limit: usize) -> Vec<ConversationKey> {
+        let found = self.0.passages.conversations(Some(agent), limit).await;
+        found.unwrap_or_else(|error| {
+            tracing::warn!(agent, %error, "recall goes without other conversations");
+            Vec::new()
+        })
+    }
+
+    /// Queues the latest conversations if nothing is indexed: the index may be new.
+    pub async fn begin(&self) {
+        let known = self.0.passages.conversations(None, 1).await;
+        if known.is_ok_and(|known| !known.is_empty()) {
+            return;
+        }
+        let latest = self.0.storage.latest(None, None, MAX_WAITING).await;
+        for summary in latest.unwrap_or_default() {
+            self.meet(&summary.key);
+        }
+    }
+
+    /// Waits until something is queued, and indexes all that is queued.
     pub async fn fill(&self) {
         while self.0.state().waiting.is_empty() {
             self.0.wake.notified().await;

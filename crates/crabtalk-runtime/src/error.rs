@@ -133,7 +133,7 @@ impl Error {
 pub(crate) fn storage_code(error: &storage::Error) -> u32 {
     match error {
         storage::Error::NotFound(_) => 404,
-        storage::Error::BadFileName(_) => 400,
+        storage::Error::BadId(_) => 400,
         storage::Error::Taken(_) => 409,
         storage::Error::Broken { .. }
         | storage::Error::Unwritable { .. }

@@ -173,9 +173,6 @@ impl Shared {
             ..MetaRecord::default()
         };
         let at = self.append(&[Record::Meta(record)]).await?;
-        if let Some(title) = &change.title {
-            self.rename_for_title(title).await?;
-        }
         let mut live = self.live();
         if let Some(title) = &change.title {
             live.meta.title.clone_from(title);
@@ -192,17 +189,6 @@ impl Shared {
         match self.log().as_ref() {
             Some(log) => log.is_current(),
             None => Box::pin(std::future::ready(false)),
-        }
-    }
-
-    /// Lets the file's name follow a title.
-    pub(crate) fn rename_for_title(
-        &self,
-        title: &str,
-    ) -> BoxFuture<'static, Result<(), storage::Error>> {
-        match self.log().as_mut() {
-            Some(log) => log.rename_for_title(title),
-            None => Box::pin(std::future::ready(Ok(()))),
         }
     }
 

@@ -204,8 +204,8 @@ impl Database {
         drop(send(&self.0.writer, definition, WRITER, true, work));
     }
 
-    /// Runs `work` outside of a transaction, in the caller's thread, on a connection of
-    /// its own.
+    /// Runs `work` outside of a transaction, in the caller's thread, on a connection of its
+    /// own: for processes that only copy the database.
     pub(crate) fn alone<T>(
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T>,

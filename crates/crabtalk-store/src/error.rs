@@ -2,20 +2,20 @@
 
 use crabtalk_domain::storage::Error;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tokio::task::JoinError;
 
 /// Tells a disk that is full or read-only (STORE-5) from other failures.
 pub(crate) fn failed(action: &'static str, file: &Path, source: io::Error) -> Error {
     if is_unwritable(&source) {
         Error::Unwritable {
-            file: file.to_owned(),
+            object: file.display().to_string(),
             source,
         }
     } else {
         Error::Io {
             action,
-            file: file.to_owned(),
+            object: file.display().to_string(),
             source,
         }
     }
@@ -25,7 +25,7 @@ pub(crate) fn failed(action: &'static str, file: &Path, source: io::Error) -> Er
 pub(crate) fn unreadable(action: &'static str, file: &Path, source: io::Error) -> Error {
     Error::Io {
         action,
-        file: file.to_owned(),
+        object: file.display().to_string(),
         source,
     }
 }
@@ -58,7 +58,7 @@ pub(crate) fn not_done(error: JoinError) -> Error {
     }
     Error::Io {
         action: "use",
-        file: PathBuf::new(),
+        object: "the store".to_owned(),
         source: io::Error::other("the daemon is shutting down"),
     }
 }

@@ -77,7 +77,7 @@ impl Files {
         match &self.broken {
             Some((found, reason)) if current.is_none_or(|c| c.seq < found.seq) => {
                 Err(Error::Broken {
-                    file: dir.join(&found.name),
+                    log: dir.join(&found.name).display().to_string(),
                     line: 1,
                     reason: reason.clone(),
                 })

@@ -72,7 +72,7 @@ pub(crate) fn load(file: &dyn LogFile, path: &Path) -> Result<Option<Loaded>, Er
         HeadRead::Torn => return Ok(None),
         HeadRead::Broken(reason) => {
             return Err(Error::Broken {
-                file: path.to_owned(),
+                log: path.display().to_string(),
                 line: 1,
                 reason,
             });

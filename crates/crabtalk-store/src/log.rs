@@ -106,12 +106,45 @@ impl JsonlLog {
         }
         Ok(Position(state.end))
     }
+
+    /// Gives the file a name that carries the title (CONV-7). What was begun ends whether
+    /// or not somebody still waits.
+    fn rename_for_title(&self) -> impl Future<Output = Result<(), Error>> + Send + use<> {
+        let (index, shared) = (Arc::clone(&self.index), Arc::clone(&self.shared));
+        let (key, title) = (self.key.clone(), self.ledger.meta.title.clone());
+        // Others may be at the names for as long as a disk takes.
+        let renaming = spawn_blocking(move || {
+            // The index goes first wherever both are locked.
+            let mut names = index.lock();
+            let path = shared.lock().path.clone();
+            if let Some(renamed) = names.rename_for_title(&key, &path, &title)? {
+                let mut state = shared.lock();
+                state.path = renamed;
+                state.sync.renamed();
+            }
+            Ok(())
+        });
+        async move { renaming.await.unwrap_or_else(|e| Err(not_done(e))) }
+    }
 }
 
 impl ConversationLog for JsonlLog {
     fn append(&mut self, records: &[Record]) -> BoxFuture<'static, Result<Position, Error>> {
+        let before = self.ledger.meta.title.clone();
         // A write to the page cache waits for nothing.
-        Box::pin(ready(self.append_now(records)))
+        let appended = self.append_now(records);
+        if appended.is_err() || self.ledger.meta.title == before {
+            return Box::pin(ready(appended));
+        }
+        let renamed = self.rename_for_title();
+        let key = self.key.clone();
+        Box::pin(async move {
+            // The title stands in the log all the same.
+            if let Err(error) = renamed.await {
+                tracing::warn!(conversation = %key, %error, "the log keeps its former name");
+            }
+            appended
+        })
     }
 
     fn synced(&self, upto: Position) -> BoxFuture<'static, Result<(), Error>> {
@@ -128,24 +161,6 @@ impl ConversationLog for JsonlLog {
         // Part of a refused append may be behind the end, and is cut off first.
         let is_current = state.tail != Tail::Clean || state.file.stat().is_ok_and(left);
         Box::pin(ready(is_current))
-    }
-
-    fn rename_for_title(&mut self, title: &str) -> BoxFuture<'static, Result<(), Error>> {
-        let (index, shared) = (Arc::clone(&self.index), Arc::clone(&self.shared));
-        let (key, title) = (self.key.clone(), title.to_owned());
-        // Others may be at the names for as long as a disk takes.
-        let renaming = spawn_blocking(move || {
-            // The index goes first wherever both are locked.
-            let mut names = index.lock();
-            let path = shared.lock().path.clone();
-            if let Some(renamed) = names.rename_for_title(&key, &path, &title)? {
-                let mut state = shared.lock();
-                state.path = renamed;
-                state.sync.renamed();
-            }
-            Ok(())
-        });
-        Box::pin(async move { renaming.await.unwrap_or_else(|e| Err(not_done(e))) })
     }
 }
 

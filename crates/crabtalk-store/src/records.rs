@@ -58,11 +58,12 @@ impl Records {
         }
     }
 
-    /// Writes a consistent copy to a path that does not exist, also while a daemon
-    /// writes; whether there are records. Waits for the disk.
+    /// Writes a consistent copy to a path that does not exist, also while another process
+    /// writes records, and says whether there are any. Waits for the disk.
     ///
     /// # Errors
-    /// A database that cannot be read, and a copy that cannot be written.
+    /// A database that cannot be read, or that another process holds alone, as on a network
+    /// file system; a copy that cannot be written.
     pub fn copy_to(&self, path: &Path) -> Result<bool, Error> {
         if !self.0.path().exists() {
             return Ok(false);
@@ -73,19 +74,19 @@ impl Records {
         copied.map(|_| true)
     }
 
-    /// What is wrong with the database, as SQLite's `integrity_check` says it.
-    /// Waits for the disk.
+    /// What is wrong with the database, as SQLite's `integrity_check` reports it.
     ///
     /// # Errors
     /// A database that cannot be opened at all.
-    pub fn check(&self) -> Result<Vec<String>, Error> {
+    pub async fn check(&self) -> Result<Vec<String>, Error> {
         if !self.0.path().exists() {
             return Ok(Vec::new());
         }
-        let mut found: Vec<String> = self.0.alone(|c| {
+        let checked = self.0.read(|c| {
             let mut rows = c.prepare("PRAGMA integrity_check(10)")?;
             rows.query_map([], |row| row.get(0))?.collect()
-        })?;
+        });
+        let mut found: Vec<String> = checked.await?;
         found.retain(|line| line != "ok");
         Ok(found)
     }

@@ -20,12 +20,13 @@ use crate::state::{Shared, State, SyncState};
 use crate::summary::Digests;
 use crate::sync::Syncer;
 use crabtalk_domain::storage::{
-    ArchiveInfo, BrokenLog, Error, Hits, LogEntry, LogPart, MetaRecord, NewConversation, Opened,
-    Page, Record, RunTrace, Search, Storage, Summary, SyncPolicy,
+    ArchiveInfo, BrokenLogs, Check, Error, Hits, LogEntry, LogId, LogPart, MetaRecord,
+    NewConversation, Opened, Page, Record, RunTrace, Search, Storage, Summary, SyncPolicy,
 };
 use crabtalk_domain::{BoxFuture, ConversationKey};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
@@ -39,6 +40,9 @@ const MAX_READS: usize = 2;
 /// Whoever searched more than this before a marker for the state that it lacks
 /// writes down what was found: less costs hardly more than the state itself.
 const SEARCHED_AGAIN: u64 = 64 * 1024;
+
+/// Logs of which line 1 is checked together.
+const CHECKED_TOGETHER: usize = 256;
 
 /// The store over a sessions folder.
 pub struct FileStore(Arc<Inner>);
@@ -220,14 +224,14 @@ impl Storage for FileStore {
         self.blocking(&self.0.opens, move |inner| inner.remove(&key))
     }
 
-    fn file<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Summary, Error>> {
-        let name = name.to_owned();
-        self.blocking(&self.0.reads, move |inner| inner.file(&name))
+    fn log<'a>(&'a self, id: &'a LogId) -> BoxFuture<'a, Result<Summary, Error>> {
+        let id = id.clone();
+        self.blocking(&self.0.reads, move |inner| inner.summary_of(&id))
     }
 
-    fn remove_file<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), Error>> {
-        let name = name.to_owned();
-        self.blocking(&self.0.opens, move |inner| inner.remove_file(&name))
+    fn remove_log<'a>(&'a self, id: &'a LogId) -> BoxFuture<'a, Result<(), Error>> {
+        let id = id.clone();
+        self.blocking(&self.0.opens, move |inner| inner.remove_log(&id))
     }
 
     fn trash<'a>(
@@ -241,29 +245,37 @@ impl Storage for FileStore {
     fn restore<'a>(
         &'a self,
         key: &'a ConversationKey,
-        file: Option<&'a str>,
+        log: Option<&'a LogId>,
     ) -> BoxFuture<'a, Result<(), Error>> {
-        let (key, file) = (key.clone(), file.map(str::to_owned));
+        let (key, log) = (key.clone(), log.cloned());
         self.blocking(&self.0.opens, move |inner| {
-            inner.restore(&key, file.as_deref())
+            inner.restore(&key, log.as_ref())
         })
     }
 
-    fn file_names(&self, in_trash: bool, lines: bool) -> BoxFuture<'_, Result<Vec<String>, Error>> {
-        self.blocking(&self.0.reads, move |inner| {
-            inner.file_names(in_trash, lines)
-        })
-    }
-
-    fn broken(
-        &self,
-        in_trash: bool,
-        names: Vec<String>,
-        lines: bool,
-    ) -> BoxFuture<'_, Result<Vec<BrokenLog>, Error>> {
-        self.blocking(&self.0.reads, move |inner| {
-            let look = |name: &String| inner.broken(in_trash, name, lines);
-            Ok(names.iter().filter_map(look).collect())
+    fn check(&self, check: Check) -> BoxFuture<'_, Result<BrokenLogs, Error>> {
+        Box::pin(async move {
+            let reads = &self.0.reads;
+            let deadline = Instant::now() + check.time;
+            let names = self.blocking(reads, move |inner| inner.file_names(check));
+            let mut found = BrokenLogs::default();
+            // A few at a time, so that others get their turn at the disk.
+            let together = if check.lines { 1 } else { CHECKED_TOGETHER };
+            for names in names.await?.chunks(together) {
+                if found.logs.len() > check.most || Instant::now() >= deadline {
+                    found.incomplete = true;
+                    break;
+                }
+                let names = names.to_vec();
+                let broken = self.blocking(reads, move |inner| {
+                    let broken = |name: &String| inner.broken(check, name);
+                    Ok(names.iter().filter_map(broken).collect::<Vec<_>>())
+                });
+                found.logs.extend(broken.await?);
+            }
+            found.incomplete |= found.logs.len() > check.most;
+            found.logs.truncate(check.most);
+            Ok(found)
         })
     }
 }

@@ -95,6 +95,7 @@ impl Node {
         );
         Ok(Self {
             audit,
+            records: records.clone(),
             agents: AgentFiles::new(ground.home.agents_dir()),
             runtime,
             models,

@@ -1,15 +1,10 @@
 //! Unreadable parts of conversations and records.
-//!
-//! Invariants: a check reads a few files at a time, so that others get the disk between
-//! them; a check is bounded in time.
 
 use super::Session;
 use crate::error::Error;
-use crabtalk_domain::storage::BrokenLog as Broken;
+use crabtalk_domain::storage::{BrokenLog as Broken, Check};
 use crabtalk_proto::*;
-use crabtalk_store::Records;
 use std::time::Duration;
-use tokio::time::Instant;
 
 /// Most logs in one answer: more of them have a common cause.
 const MAX_TOLD: usize = 100;
@@ -17,15 +12,12 @@ const MAX_TOLD: usize = 100;
 /// Longest time of a check.
 const MAX_TIME: Duration = Duration::from_secs(20);
 
-/// Files whose first lines are read together.
-const HEADS: usize = 256;
-
 fn told(broken: Broken) -> BrokenLog {
     let (agent, sender) = broken.key.map_or_else(Default::default, |key| {
         (key.agent.to_string(), key.sender.to_string())
     });
     BrokenLog {
-        file: broken.file,
+        file: broken.id.0,
         agent,
         sender,
         lines: broken.lines,
@@ -38,9 +30,7 @@ fn told(broken: Broken) -> BrokenLog {
 impl Session {
     /// Checks the database of records.
     async fn damaged_records(&self) -> Option<BrokenLog> {
-        let records = Records::in_state(&self.node.home.state_dir());
-        let checked = tokio::task::spawn_blocking(move || records.check());
-        let reason = match checked.await.ok()? {
+        let reason = match self.node.records.check().await {
             Ok(found) if found.is_empty() => return None,
             Ok(found) => found.join("; "),
             Err(error) => error.to_string(),
@@ -56,25 +46,19 @@ impl Session {
         &self,
         request: CheckConversationsMsg,
     ) -> Result<BrokenLogList, Error> {
-        let storage = self.node.runtime.storage();
-        let names = storage.file_names(request.trash, request.lines).await?;
-        let together = if request.lines { 1 } else { HEADS };
-        let deadline = Instant::now() + MAX_TIME;
         let mut list = BrokenLogList::default();
         if request.lines && !request.trash {
             list.logs.extend(self.damaged_records().await);
         }
-        for names in names.chunks(together) {
-            if list.logs.len() > MAX_TOLD || Instant::now() >= deadline {
-                list.incomplete = true;
-                break;
-            }
-            let found = storage.broken(request.trash, names.to_vec(), request.lines);
-            let found = found.await?;
-            list.logs.extend(found.into_iter().map(told));
-        }
-        list.incomplete |= list.logs.len() > MAX_TOLD;
-        list.logs.truncate(MAX_TOLD);
+        let check = Check {
+            in_trash: request.trash,
+            lines: request.lines,
+            most: MAX_TOLD - list.logs.len(),
+            time: MAX_TIME,
+        };
+        let found = self.node.runtime.storage().check(check).await?;
+        list.logs.extend(found.logs.into_iter().map(told));
+        list.incomplete = found.incomplete;
         Ok(list)
     }
 }

@@ -4,7 +4,7 @@ use super::trash::failure;
 use super::{Session, wire};
 use crate::error::Error;
 use crabtalk_domain::storage::{
-    ArchiveInfo as Archive, LogEntry, LogPart, Page, RunPhase, Summary,
+    ArchiveInfo as Archive, LogEntry, LogId, LogPart, Page, RunPhase, Summary,
 };
 use crabtalk_domain::{ConversationKey, ToolCall, ToolCallInfo as Call};
 use crabtalk_proto::*;
@@ -67,8 +67,8 @@ impl Session {
         request: GetConversationHistoryMsg,
     ) -> Result<ConversationHistory, Error> {
         let storage = self.node.runtime.storage();
-        let summary = self.file(&request.file_path).await?;
-        let source = LogPart::File(request.file_path);
+        let summary = self.log(&request.file_path).await?;
+        let source = LogPart::Log(LogId(request.file_path));
         let mut page = storage.page(&source, None, MAX_FILE_MESSAGES).await?;
         // These messages have no images.
         for entry in &mut page.entries {
@@ -94,10 +94,10 @@ impl Session {
         })
     }
 
-    /// A conversation's file. One beyond reach is treated as absent.
-    async fn file(&self, name: &str) -> Result<Summary, Error> {
+    /// A conversation's log. One beyond reach is treated as absent.
+    async fn log(&self, name: &str) -> Result<Summary, Error> {
         let storage = self.node.runtime.storage();
-        let found = storage.file(name).await;
+        let found = storage.log(&LogId(name.to_owned())).await;
         if self.reaches_everything() {
             return found.map_err(Error::from);
         }
@@ -107,9 +107,9 @@ impl Session {
 
     pub(super) async fn delete_file(&self, request: DeleteConversationMsg) -> Result<(), Error> {
         let storage = self.node.runtime.storage();
-        let summary = self.file(&request.file_path).await?;
+        let summary = self.log(&request.file_path).await?;
         if summary.superseded {
-            return Ok(storage.remove_file(&request.file_path).await?);
+            return Ok(storage.remove_log(&summary.id).await?);
         }
         self.remove(&summary.key).await
     }

@@ -2,7 +2,7 @@
 
 use super::Session;
 use crate::error::Error;
-use crabtalk_domain::storage::{RunRecord, Summary};
+use crabtalk_domain::storage::{LogId, RunRecord, Summary};
 use crabtalk_proto::*;
 use jiff::Timestamp;
 
@@ -31,7 +31,7 @@ pub(super) fn info(summary: Summary) -> ConversationInfo {
         sender: summary.key.sender.to_string(),
         seq: summary.seq,
         title: summary.meta.title,
-        file_path: summary.file,
+        file_path: summary.id.0,
         message_count: summary.message_count,
         alive_secs: summary.meta.uptime_secs,
         date: summary.meta.created_at,
@@ -61,9 +61,9 @@ impl Session {
     /// Restores a conversation and indexes its archives.
     pub(super) async fn restore(&self, request: RestoreConversationMsg) -> Result<(), Error> {
         let key = self.key(&request.agent, &request.sender)?;
-        let file = (!request.file.is_empty()).then_some(&*request.file);
+        let log = (!request.file.is_empty()).then_some(LogId(request.file));
         let storage = self.node.runtime.storage();
-        let restored = storage.restore(&key, file).await;
+        let restored = storage.restore(&key, log.as_ref()).await;
         restored?;
         self.node.memory().archives().note(&key);
         Ok(())

@@ -82,6 +82,14 @@ pub struct Candidate {
 
 /// An index of archived turns.
 pub trait Passages: Send + Sync {
+    /// Conversations of an agent, or of all, with indexed archives: those that were indexed
+    /// first come last.
+    fn conversations<'a>(
+        &'a self,
+        agent: Option<&'a str>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<ConversationKey>, Error>>;
+
     /// The archives of a conversation that are indexed, oldest first.
     fn archives<'a>(
         &'a self,

@@ -2,7 +2,18 @@
 
 use super::{Meta, RunRecord};
 use crate::{ConversationKey, Message};
-use std::time::SystemTime;
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+/// Identifies a log among those of a store, or of its trash. A new title changes it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct LogId(pub String);
+
+impl fmt::Display for LogId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
 
 /// One entry of a page, with its opaque, ordered index.
 #[derive(Debug, Clone)]
@@ -29,20 +40,20 @@ pub struct Page {
     pub more: bool,
 }
 
-/// A file of the store as lists show it.
+/// A log as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
     /// Whose conversation.
     pub key: ConversationKey,
-    /// Of several files of a pair the highest is the conversation.
+    /// Of several logs of a pair the highest is the conversation.
     pub seq: u32,
     /// Whether a higher one exists.
     pub superseded: bool,
     /// What it is called.
     pub meta: Meta,
-    /// Bare file name.
-    pub file: String,
-    /// Messages in the file, archived ones included.
+    /// The log.
+    pub id: LogId,
+    /// Messages in the log, archived ones included.
     pub message_count: u64,
     /// Whether its last run never ended, as a crash leaves it (STORE-7).
     pub has_open_run: bool,
@@ -52,19 +63,41 @@ pub struct Summary {
     pub modified: SystemTime,
 }
 
-/// What cannot be read of a log.
+/// A check of logs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Check {
+    /// Those in the trash, not those in use.
+    pub in_trash: bool,
+    /// All lines, not only line 1 of logs of which that was not read yet.
+    pub lines: bool,
+    /// Most logs to report.
+    pub most: usize,
+    /// How long the check may take.
+    pub time: Duration,
+}
+
+/// The result of a check.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BrokenLogs {
+    /// By id.
+    pub logs: Vec<BrokenLog>,
+    /// Whether there may be more.
+    pub incomplete: bool,
+}
+
+/// A log that cannot be read completely.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BrokenLog {
-    /// Bare file name.
-    pub file: String,
-    /// Whose conversation, where line 1 says so.
+    /// The log, or a file that could be taken for one.
+    pub id: LogId,
+    /// Whose conversation, if line 1 names it.
     pub key: Option<ConversationKey>,
-    /// Lines behind the first that cannot be read and are passed over; 0 where
-    /// nothing of the file can be read.
+    /// Lines behind the first that cannot be read and are passed over; 0 if nothing of
+    /// the log can be read.
     pub lines: u64,
     /// Offset of the first of them.
     pub first_at: u64,
-    /// What is wrong with it, or with the file.
+    /// What is wrong with it, or with the log.
     pub reason: String,
     /// Messages that can still be read.
     pub messages: u64,
@@ -92,8 +125,8 @@ pub enum LogPart {
     Conversation(ConversationKey),
     /// One archive of it.
     Archive(ConversationKey, u32),
-    /// A file by the bare name that a list gave.
-    File(String),
+    /// One log as a list named it.
+    Log(LogId),
 }
 
 /// Longest title of an archive, in characters (CONV-7).

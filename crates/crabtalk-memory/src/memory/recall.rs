@@ -144,23 +144,14 @@ impl Memory {
         if self.settings().recall_scope == RecallScope::Conversation {
             return vec![own.clone()];
         }
-        let listed = self
-            .0
-            .parts
-            .storage
-            .list(Some(own.agent.as_str()), None)
+        let agent = own.agent.as_str();
+        let mut keys = self
+            .archives()
+            .conversations(agent, MAX_CONVERSATIONS)
             .await;
-        let listed = listed.unwrap_or_else(|error| {
-            tracing::warn!(agent = %own.agent, %error, "recall goes without other conversations");
-            Vec::new()
-        });
-        let mut seen = HashSet::from([own.clone()]);
-        let others = listed.into_iter().filter(|s| !s.superseded).map(|s| s.key);
-        let others = others
-            .filter(|key| seen.insert(key.clone()))
-            .take(MAX_CONVERSATIONS - 1);
-        std::iter::once(own.clone())
-            .chain(others.collect::<Vec<_>>())
-            .collect()
+        keys.retain(|key| key != own);
+        keys.insert(0, own.clone());
+        keys.truncate(MAX_CONVERSATIONS);
+        keys
     }
 }

@@ -2,7 +2,6 @@
 //! often an answer is among the first (MEM-3).
 //! A change of the ranking is judged by a number.
 
-pub(crate) mod baseline;
 pub(crate) mod generated;
 pub(crate) mod locomo;
 pub(crate) mod stored;
@@ -122,42 +121,23 @@ fn ask(conversation: &Conversation, question: &Question, ranker: &impl Ranker, s
 pub(crate) struct Recipe {
     index: Index,
     features: Features,
-    /// Where the conversation begins and ends in the index.
-    own: std::ops::Range<usize>,
 }
 
 impl Recipe {
     /// Indexes a conversation.
     pub(crate) fn new(conversation: &Conversation, features: Features) -> Self {
-        Self::among(std::slice::from_ref(conversation), conversation, features)
-    }
-
-    /// Indexes all conversations in one store, to be asked about one of them.
-    pub(crate) fn among(all: &[Conversation], own: &Conversation, features: Features) -> Self {
         let mut index = Index::new();
-        let mut range = 0..0;
-        for (conversation, turns) in (0..).zip(all) {
-            let session = index.sessions();
-            let begin = index.len();
-            for turn in &turns.turns {
-                let document = Document {
-                    conversation,
-                    session: session + turn.session,
-                    speaker: &turn.speaker,
-                    day: turn.day,
-                    text: &turn.text,
-                };
-                index.append(&document).expect("a corpus fits an index");
-            }
-            if std::ptr::eq(turns, own) || turns == own {
-                range = begin..index.len();
-            }
+        for turn in &conversation.turns {
+            let document = Document {
+                conversation: 0,
+                session: turn.session,
+                speaker: &turn.speaker,
+                day: turn.day,
+                text: &turn.text,
+            };
+            index.append(&document).expect("a corpus fits an index");
         }
-        Self {
-            index,
-            features,
-            own: range,
-        }
+        Self { index, features }
     }
 
     fn find(&self, question: &str, level: Level, k: usize) -> Vec<DocId> {
@@ -173,28 +153,18 @@ impl Recipe {
             .map(|found| found.doc)
             .collect()
     }
-
-    /// Where a document stands in its conversation; others are none of ours.
-    fn own(&self, doc: DocId) -> usize {
-        (doc as usize)
-            .checked_sub(self.own.start)
-            .filter(|t| *t < self.own.len())
-            .unwrap_or(usize::MAX - 1)
-    }
 }
 
 impl Ranker for Recipe {
     fn turns(&self, question: &str, k: usize) -> Vec<usize> {
-        self.find(question, Level::Document, k)
-            .into_iter()
-            .map(|doc| self.own(doc))
-            .collect()
+        let docs = self.find(question, Level::Document, k).into_iter();
+        docs.map(|doc| doc as usize).collect()
     }
 
     fn sessions(&self, question: &str, k: usize) -> Vec<u32> {
         let docs = self.find(question, Level::Session, k);
         docs.into_iter()
-            .map(|doc| self.index.session_from(doc, self.own.start))
+            .map(|doc| self.index.session_from(doc, 0))
             .collect()
     }
 }

@@ -1,6 +1,5 @@
 //! The generated benchmark: a change that makes recall worse fails here.
 
-use super::measure::baseline::Plain;
 use super::measure::stored::Stored;
 use super::measure::{Recipe, Scores, generated, locomo, measure};
 use crate::index::Features;
@@ -40,37 +39,6 @@ fn recall_ranks_as_well_as_it_did() {
 }
 
 #[test]
-fn recall_beats_plain_bm25_and_the_first_eight_words() {
-    let conversations = generated::conversations(SEED);
-    let plain = measure(&conversations, Plain::new);
-    let eight = measure(&conversations, Plain::first_eight_words);
-    println!("plain BM25      {plain}\nfirst 8 words   {eight}");
-    for own in [recipe(true, true), recipe(false, false)] {
-        for other in [&plain, &eight] {
-            for at in 0..3 {
-                assert!(own.turn[at] > other.turn[at], "{own} against {other}");
-                assert!(
-                    own.archive[at] >= other.archive[at],
-                    "{own} against {other}"
-                );
-            }
-        }
-    }
-}
-
-#[test]
-fn all_conversations_in_one_store_stay_findable() {
-    let all = generated::conversations(SEED);
-    let features = Features {
-        speakers: true,
-        dates: true,
-    };
-    let scores = measure(&all, |own| Recipe::among(&all, own, features));
-    println!("one store       {scores}");
-    at_least("turn", scores.turn, [0.69, 0.95, 0.98]);
-}
-
-#[test]
 fn recall_from_the_index_ranks_as_in_memory() {
     let all = generated::conversations(SEED);
     let one = measure(&all, |own| Stored::among(std::slice::from_ref(own), own));
@@ -84,25 +52,16 @@ fn recall_from_the_index_ranks_as_in_memory() {
 /// `CRABTALK_LOCOMO=path/to/locomo10.json cargo test -p crabtalk-memory locomo
 /// -- --nocapture` prints how recall ranks there.
 #[test]
-fn recall_beats_plain_bm25_on_locomo() {
+fn recall_ranks_well_on_locomo() {
     let Some(path) = std::env::var_os(LOCOMO) else {
         return println!("skipped: {LOCOMO} names no file");
     };
     let all = locomo::parse(&std::fs::read_to_string(path).unwrap()).unwrap();
     let of = |speakers, dates| measure(&all, |own| Recipe::new(own, Features { speakers, dates }));
-    let (recipe, plain) = (of(true, true), measure(&all, Plain::new));
+    let recipe = of(true, true);
     println!("hit@1/5/10\nrecipe            {recipe}");
     println!("without speakers  {}", of(false, true));
     println!("without dates     {}", of(true, false));
     println!("without both      {}", of(false, false));
-    println!(
-        "one store         {}",
-        measure(&all, |own| Recipe::among(&all, own, Features::ALL))
-    );
-    println!("plain BM25        {plain}");
-    println!(
-        "first eight words {}",
-        measure(&all, Plain::first_eight_words)
-    );
-    assert!(recipe.turn[2] > plain.turn[2], "{recipe} against {plain}");
+    assert!(recipe.turn[2] > 0.85, "{recipe}");
 }

@@ -103,12 +103,8 @@ impl Run<'_> {
             title: Some(title.clone()),
             ..MetaRecord::default()
         };
-        let kept = match self.shared.append(&[Record::Meta(record)]).await {
-            Ok(_) => self.shared.rename_for_title(&title).await,
-            Err(error) => Err(error),
-        };
-        match kept {
-            Ok(()) => {
+        match self.shared.append(&[Record::Meta(record)]).await {
+            Ok(_) => {
                 self.shared.live().meta.title = title;
                 output
             }

@@ -17,7 +17,6 @@ use serde_json::json;
 use std::collections::HashMap;
 use std::future::ready;
 use std::hash::Hash;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -89,7 +88,7 @@ pub(crate) struct Store(pub(crate) MemoryStore, pub(crate) Arc<Life>);
 
 fn broken(kind: std::io::ErrorKind) -> Error {
     Error::Unwritable {
-        file: PathBuf::from("memory"),
+        object: "memory".to_owned(),
         source: kind.into(),
     }
 }
@@ -122,11 +121,6 @@ impl ConversationLog for Log {
             let synced = inner.lock().expect("not poisoned").synced(upto);
             synced.await
         })
-    }
-
-    fn rename_for_title(&mut self, title: &str) -> BoxFuture<'static, Result<(), Error>> {
-        let mut inner = self.inner.lock().expect("not poisoned");
-        inner.rename_for_title(title)
     }
 }
 
@@ -206,12 +200,12 @@ impl Storage for Store {
         })
     }
 
-    fn file<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Summary, Error>> {
-        self.0.file(name)
+    fn log<'a>(&'a self, id: &'a LogId) -> BoxFuture<'a, Result<Summary, Error>> {
+        self.0.log(id)
     }
 
-    fn remove_file<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), Error>> {
-        self.0.remove_file(name)
+    fn remove_log<'a>(&'a self, id: &'a LogId) -> BoxFuture<'a, Result<(), Error>> {
+        self.0.remove_log(id)
     }
 }
 

@@ -78,7 +78,7 @@ fn set_up(connection: &Connection, definition: &Definition) -> rusqlite::Result<
     connection.pragma_update(None, "foreign_keys", true)
 }
 
-fn read_only(definition: &Definition) -> Result<Connection, Error> {
+pub(super) fn read_only(definition: &Definition) -> Result<Connection, Error> {
     let path = &definition.path;
     let failed = |e: rusqlite::Error| failed(path, &e);
     let uri = format!("file:{}?immutable=1", uri_path(path));
@@ -239,6 +239,12 @@ pub(super) fn failed(path: &Path, error: &rusqlite::Error) -> Error {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
             Error::Damaged { store, reason }
         }
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::Failed {
+            store,
+            reason: "another process holds it, as a daemon does on a network file system; stop \
+                     that one, then try again"
+                .to_owned(),
+        },
         Some(_) | None => Error::Failed { store, reason },
     }
 }

@@ -145,3 +145,77 @@ fn guide_shows_the_tables() {
         );
     }
 }
+
+#[tokio::test]
+async fn full_disk_refuses_the_write_and_keeps_the_rest() {
+    let home = tempfile::tempdir().expect("a folder");
+    let database = database(home.path(), Contents::Recorded, NOTES);
+    add(&database, "a").await.expect("added");
+    let full = database.write(|c| {
+        let pages: i64 = c.pragma_query_value(None, "page_count", |row| row.get(0))?;
+        c.pragma_update(None, "max_page_count", pages)?;
+        c.execute("INSERT INTO note VALUES (?1)", ["b".repeat(1 << 20)])
+    });
+    let refused = full.await.expect_err("the disk is full");
+    assert!(matches!(refused, Error::Unwritable { .. }), "{refused}");
+    assert_eq!(notes(&database).await.expect("read"), ["a"]);
+    let more = database.write(|c| c.pragma_update(None, "max_page_count", 1 << 20));
+    more.await.expect("there is room again");
+    add(&database, "c").await.expect("added");
+    assert_eq!(notes(&database).await.expect("read"), ["a", "c"]);
+}
+
+#[tokio::test]
+async fn failed_commit_refuses_all_its_writes() {
+    let home = tempfile::tempdir().expect("a folder");
+    // The reference is checked by the commit.
+    let tables: &[&str] = &["CREATE TABLE note (text TEXT PRIMARY KEY);
+        CREATE TABLE mark (note TEXT REFERENCES note (text) DEFERRABLE INITIALLY DEFERRED)"];
+    let database = database(home.path(), Contents::Recorded, tables);
+    // Both wait in the queue while the first one opens the database.
+    let opened = add(&database, "a");
+    let lost = database.write(|c| c.execute("INSERT INTO mark VALUES ('nothing')", []));
+    let all = (opened.await.is_ok(), lost.await.is_ok());
+    assert!(!all.1, "the commit failed");
+    let kept = notes(&database).await.expect("read");
+    assert_eq!(all.0, kept == ["a"], "{all:?} {kept:?}");
+    add(&database, "b").await.expect("a new connection works");
+}
+
+#[tokio::test]
+async fn write_ahead_log_stays_bounded() {
+    let home = tempfile::tempdir().expect("a folder");
+    let database = database(home.path(), Contents::Derived, NOTES);
+    for n in 0..24 {
+        let text = format!("{n}{}", "x".repeat(1 << 20));
+        let added = database.write(move |c| c.execute("INSERT INTO note VALUES (?1)", [text]));
+        added.await.expect("added");
+    }
+    let log = fs::metadata(home.path().join("state/test.db-wal")).expect("is there");
+    assert!(log.len() <= 9 << 20, "{} bytes", log.len());
+}
+
+#[tokio::test]
+async fn read_only_home_is_read_and_not_written() {
+    let home = tempfile::tempdir().expect("a folder");
+    let known = database(home.path(), Contents::Recorded, NOTES);
+    add(&known, "a").await.expect("added");
+    drop(known);
+    // The writer's thread closes the connection, which ends the write-ahead log.
+    while home.path().join("state/test.db-wal").exists() {
+        std::thread::yield_now();
+    }
+    let definition = |migrations| {
+        let path = home.path().join("state/test.db");
+        Definition::new(path, Contents::Recorded, migrations)
+    };
+    let connection = connection::read_only(&definition(NOTES)).expect("opens");
+    let count = connection.query_row("SELECT count(*) FROM note", [], |row| row.get(0));
+    assert_eq!(count, Ok(1));
+    let refused = connection.execute("INSERT INTO note VALUES ('b')", []);
+    let refused = connection::failed(home.path(), &refused.expect_err("read-only"));
+    assert!(matches!(refused, Error::Unwritable { .. }), "{refused}");
+    let newer: &[&str] = &["CREATE TABLE note (text TEXT)", "CREATE TABLE more (n INT)"];
+    let older = connection::read_only(&definition(newer)).expect_err("has to be migrated");
+    assert!(matches!(older, Error::Unwritable { .. }), "{older}");
+}

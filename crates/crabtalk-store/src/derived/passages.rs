@@ -11,12 +11,36 @@ use crabtalk_domain::records::{
 };
 use crabtalk_domain::{BoxFuture, ConversationKey};
 use layout::{archive_ids, conversation_ids};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 /// The tables.
 pub(super) struct PassageTable(pub(super) Database);
 
 impl Passages for PassageTable {
+    fn conversations<'a>(
+        &'a self,
+        agent: Option<&'a str>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<ConversationKey>, Error>> {
+        let agent = agent.map(str::to_owned);
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let pairs = self.0.read(move |c| {
+            let mut rows = c.prepare_cached(
+                "SELECT agent, sender FROM passage_conversation WHERE ?1 IS NULL OR agent = ?1
+                 ORDER BY id DESC LIMIT ?2",
+            )?;
+            let pair = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+            let pairs = rows.query_map(params![agent, limit], pair)?;
+            pairs.collect::<rusqlite::Result<Vec<(String, String)>>>()
+        });
+        Box::pin(async move {
+            let pairs = pairs.await?.into_iter();
+            let key =
+                |(agent, sender): (String, String)| ConversationKey::new(&agent, &sender).ok();
+            Ok(pairs.filter_map(key).collect())
+        })
+    }
+
     fn archives<'a>(
         &'a self,
         key: &'a ConversationKey,

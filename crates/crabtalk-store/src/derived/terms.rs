@@ -25,25 +25,23 @@ pub(crate) fn of_text(text: &str) -> String {
     terms
 }
 
-/// An FTS5 expression for texts with all of the words; `None` without any term.
-pub(crate) fn expression(words: &[String]) -> Option<String> {
-    let mut parts = Vec::new();
+/// The terms of a query, and whether each also stands for those that begin with it.
+pub(crate) fn of_query(words: &[String]) -> Vec<(String, bool)> {
+    let mut all = Vec::new();
     for word in words {
         let mut terms = Vec::new();
-        cut(word, |term| terms.push(term.to_owned()));
+        cut(word, |term| terms.push((term.to_owned(), false)));
         let is_pairs = word.chars().any(is_unspaced);
         // The last character of a run is a term of its own, as it may begin a pair.
         if is_pairs && terms.len() > 1 {
-            terms.pop_if(|last| last.chars().count() == 1);
+            terms.pop_if(|(last, _)| last.chars().count() == 1);
         }
-        let last = terms.pop();
-        parts.extend(terms.iter().map(|term| format!("\"{term}\"")));
-        parts.extend(last.map(|term| {
-            let is_prefix = is_pairs || term.chars().count() >= PREFIX_CHARS;
-            format!("\"{term}\"{}", if is_prefix { "*" } else { "" })
-        }));
+        if let Some((last, is_prefix)) = terms.last_mut() {
+            *is_prefix = is_pairs || last.chars().count() >= PREFIX_CHARS;
+        }
+        all.append(&mut terms);
     }
-    (!parts.is_empty()).then(|| parts.join(" AND "))
+    all
 }
 
 /// A term that only texts of an agent have.
@@ -115,16 +113,17 @@ mod tests {
         ] {
             assert_eq!(of_text(text), terms);
         }
-        for (query, expression) in [
-            ("green DO", r#""green"* AND "do""#),
-            ("foo_barn", r#""foo" AND "barn"*"#),
-            ("東京", r#""東京"*"#),
-            ("京", r#""京"*"#),
-            ("\" * AND", r#""and"*"#),
+        for (query, terms) in [
+            ("green DO", vec![("green", true), ("do", false)]),
+            ("foo_barn", vec![("foo", false), ("barn", true)]),
+            ("東京", vec![("東京", true)]),
+            ("京", vec![("京", true)]),
+            ("\" * ->", vec![]),
         ] {
             let words: Vec<String> = query.split_whitespace().map(str::to_owned).collect();
-            assert_eq!(super::expression(&words).as_deref(), Some(expression));
+            let found = of_query(&words);
+            let found: Vec<_> = found.iter().map(|(term, all)| (&**term, *all)).collect();
+            assert_eq!(found, terms, "{query}");
         }
-        assert_eq!(expression(&["->".to_owned()]), None);
     }
 }

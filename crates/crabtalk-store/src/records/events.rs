@@ -61,17 +61,16 @@ impl Records {
         }))
     }
 
-    /// Removes all events that wait. Waits for the disk.
+    /// Removes all events that wait.
     ///
     /// # Errors
     /// A database that cannot be written.
-    pub fn drop_events(&self) -> Result<(), Error> {
+    pub async fn drop_events(&self) -> Result<(), Error> {
         if !self.0.path().exists() {
             return Ok(());
         }
-        self.0
-            .alone(|c| c.execute("DELETE FROM event", []))
-            .map(drop)
+        let dropped = self.0.write(|c| c.execute("DELETE FROM event", []));
+        dropped.await.map(drop)
     }
 }
 
@@ -165,7 +164,7 @@ mod tests {
         assert_eq!(records.next_subscription(42).await.unwrap(), 42);
         drop(records);
         let records = Records::in_state(folder.path());
-        records.drop_events().unwrap();
+        records.drop_events().await.unwrap();
         assert_eq!(records.waiting().await.unwrap(), []);
         assert_eq!(records.publish(event("e"), 1).await.unwrap(), 101);
     }
@@ -181,7 +180,10 @@ mod tests {
             }];
             let imported = records.import_events(events, 5, 9).await.unwrap();
             assert_eq!(imported, is_first);
-            assert_eq!(records.waiting().await.unwrap().len(), is_first.into());
+            assert_eq!(
+                records.waiting().await.unwrap().len(),
+                usize::from(is_first)
+            );
             records.done(3).await.unwrap();
         }
         assert_eq!(records.publish(event("b"), 1).await.unwrap(), 5);

@@ -10,7 +10,7 @@ use crate::line::{self, Line};
 use crate::name;
 use crate::tail::{Backward, HeadRead, read_head};
 use crabtalk_domain::ConversationKey;
-use crabtalk_domain::storage::{BrokenLog, Error};
+use crabtalk_domain::storage::{BrokenLog, Check, Error, LogId};
 use std::io;
 
 /// What keeps the bytes of a torn line beside its log.
@@ -19,7 +19,10 @@ const TORN: &str = ".torn";
 impl Inner {
     /// Files that are, or could be taken for, logs; sorted. Without `lines` those are left
     /// out of which line 1 is known.
-    pub(super) fn file_names(&self, in_trash: bool, lines: bool) -> Result<Vec<String>, Error> {
+    pub(super) fn file_names(&self, check: Check) -> Result<Vec<String>, Error> {
+        let Check {
+            in_trash, lines, ..
+        } = check;
         let dir = match in_trash {
             true => &self.trash_dir,
             false => &self.dir,
@@ -42,13 +45,16 @@ impl Inner {
     }
 
     /// What cannot be read of a file, if anything.
-    pub(super) fn broken(&self, in_trash: bool, file: &str, lines: bool) -> Option<BrokenLog> {
+    pub(super) fn broken(&self, check: Check, file: &str) -> Option<BrokenLog> {
+        let Check {
+            in_trash, lines, ..
+        } = check;
         let path = match in_trash {
             true => self.trash_dir.join(file),
             false => self.dir.join(file),
         };
         let unread = |reason: String| BrokenLog {
-            file: file.to_owned(),
+            id: LogId(file.to_owned()),
             reason,
             ..BrokenLog::default()
         };
@@ -68,7 +74,7 @@ impl Inner {
             }
             Ok(Looked::Unfinished) => None,
             Ok(Looked::Broken(found)) => Some(BrokenLog {
-                file: file.to_owned(),
+                id: LogId(file.to_owned()),
                 ..found
             }),
             // It was removed, or got another name, meanwhile.

@@ -14,7 +14,7 @@ use crate::page::{entry_of, page};
 use crate::summary::Unlisted;
 use crate::tail::{Backward, HeadRead, line_at, read_head};
 use crabtalk_domain::ConversationKey;
-use crabtalk_domain::storage::{Error, LogEntry, LogPart, Page, RunTrace, Summary, Tracing};
+use crabtalk_domain::storage::{Error, LogEntry, LogId, LogPart, Page, RunTrace, Summary, Tracing};
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -56,7 +56,7 @@ impl Inner {
         }
         list.retain(|summary| is_of(&summary.key, agent, sender));
         mark_superseded(&mut list);
-        list.sort_by(|a, b| (&a.key, a.seq, &a.file).cmp(&(&b.key, b.seq, &b.file)));
+        list.sort_by(|a, b| (&a.key, a.seq, &a.id).cmp(&(&b.key, b.seq, &b.id)));
         Ok(list)
     }
 
@@ -118,7 +118,7 @@ impl Inner {
         for summary in &mut list {
             let files = self.index.lock().find(&summary.key)?;
             let current = files.of_pair.first();
-            summary.superseded = current.is_none_or(|current| current.name != summary.file);
+            summary.superseded = current.is_none_or(|current| current.name != summary.id.0);
         }
         Ok(Some(list))
     }
@@ -162,7 +162,7 @@ impl Inner {
             seq,
             superseded: false,
             meta: digest.meta,
-            file: file.to_owned(),
+            id: LogId(file.to_owned()),
             message_count: digest.messages,
             has_open_run: digest.is_open,
             failed: digest.failed,
@@ -178,7 +178,7 @@ impl Inner {
     ) -> Result<Page, Error> {
         let (log, from, to) = match source {
             LogPart::Conversation(key) => (self.log_of(key)?, 0, u64::MAX),
-            LogPart::File(name) => (self.log_named(name)?, 0, u64::MAX),
+            LogPart::Log(id) => (self.log_named(id)?, 0, u64::MAX),
             LogPart::Archive(key, index) => {
                 let log = self.log_of(key)?;
                 let markers = self.markers(&log)?;
@@ -248,19 +248,19 @@ impl Inner {
         markers(&*log.file, &log.path, log.floor, &self.scans)
     }
 
-    pub(super) fn file(&self, file: &str) -> Result<Summary, Error> {
-        let log = self.log_named(file)?;
-        let mut summary = self.summary(file).map_err(|e| match e {
-            Unlisted::Torn => Error::NotFound(file.to_owned()),
+    pub(super) fn summary_of(&self, id: &LogId) -> Result<Summary, Error> {
+        let log = self.log_named(id)?;
+        let mut summary = self.summary(&id.0).map_err(|e| match e {
+            Unlisted::Torn => Error::NotFound(id.to_string()),
             Unlisted::Broken(reason) => Error::Broken {
-                file: log.path.clone(),
+                log: log.path.display().to_string(),
                 line: 1,
                 reason,
             },
             Unlisted::Io(e) => unreadable("read", &log.path, e),
         })?;
         let current = self.files(&summary.key)?.into_iter().next();
-        summary.superseded = current.is_none_or(|current| current.name != file);
+        summary.superseded = current.is_none_or(|current| current.name != id.0);
         Ok(summary)
     }
 
@@ -278,11 +278,11 @@ impl Inner {
         }
     }
 
-    fn log_named(&self, file: &str) -> Result<ReadLog, Error> {
-        if !name::is_bare(file) {
-            return Err(Error::BadFileName(file.to_owned()));
+    fn log_named(&self, id: &LogId) -> Result<ReadLog, Error> {
+        if !name::is_bare(&id.0) {
+            return Err(Error::BadId(id.clone()));
         }
-        self.open_to_read(file)
+        self.open_to_read(&id.0)
     }
 
     pub(super) fn open_to_read(&self, name: &str) -> Result<ReadLog, Error> {
@@ -302,7 +302,7 @@ impl Inner {
             }),
             HeadRead::Torn => Err(Error::NotFound(name.to_owned())),
             HeadRead::Broken(reason) => Err(Error::Broken {
-                file: path,
+                log: path.display().to_string(),
                 line: 1,
                 reason,
             }),
@@ -319,10 +319,10 @@ pub(super) fn is_of(key: &ConversationKey, agent: Option<&str>, sender: Option<&
 /// name belongs elsewhere never is.
 fn mark_superseded(list: &mut [Summary]) {
     let eligible =
-        |s: &Summary| name::parts(&s.file, &s.key).is_some() || !name::follows_rule(&s.file);
-    let mut current: HashMap<ConversationKey, (u32, String)> = HashMap::new();
+        |s: &Summary| name::parts(&s.id.0, &s.key).is_some() || !name::follows_rule(&s.id.0);
+    let mut current: HashMap<ConversationKey, (u32, LogId)> = HashMap::new();
     for summary in list.iter().filter(|s| eligible(s)) {
-        let this = (summary.seq, summary.file.clone());
+        let this = (summary.seq, summary.id.clone());
         let highest = current
             .entry(summary.key.clone())
             .or_insert_with(|| this.clone());
@@ -332,6 +332,6 @@ fn mark_superseded(list: &mut [Summary]) {
     }
     for summary in list {
         let highest = current.get(&summary.key);
-        summary.superseded = highest.is_none_or(|(_, file)| *file != summary.file);
+        summary.superseded = highest.is_none_or(|(_, id)| *id != summary.id);
     }
 }

@@ -15,7 +15,7 @@ use crate::repair::torn_path;
 use crate::summary::Digests;
 use crate::tail::{HeadRead, read_head};
 use crabtalk_domain::ConversationKey;
-use crabtalk_domain::storage::{Error, Summary};
+use crabtalk_domain::storage::{Error, LogId, Summary};
 use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::io;
@@ -53,9 +53,10 @@ impl Inner {
         self.sync_trash(&names)
     }
 
-    pub(super) fn remove_file(&self, file: &str) -> Result<(), Error> {
+    pub(super) fn remove_log(&self, id: &LogId) -> Result<(), Error> {
+        let file = id.0.as_str();
         if !name::is_bare(file) {
-            return Err(Error::BadFileName(file.to_owned()));
+            return Err(Error::BadId(id.clone()));
         }
         let mut names = self.index.lock();
         let removal = match self.key_of(&self.dir.join(file))? {
@@ -103,7 +104,7 @@ impl Inner {
                 seq,
                 superseded: false,
                 meta: digest.meta,
-                file: file.clone(),
+                id: LogId(file.clone()),
                 message_count: digest.messages,
                 has_open_run: digest.is_open,
                 failed: digest.failed,
@@ -121,7 +122,7 @@ impl Inner {
         Ok(found.into_iter().map(|(_, summary)| summary).collect())
     }
 
-    pub(super) fn restore(&self, key: &ConversationKey, file: Option<&str>) -> Result<(), Error> {
+    pub(super) fn restore(&self, key: &ConversationKey, log: Option<&LogId>) -> Result<(), Error> {
         let mut names = self.index.lock();
         let files = names.find(key)?;
         if files.current(&self.dir)?.is_some() {
@@ -130,8 +131,8 @@ impl Inner {
             )));
         }
         let mut all = self.discarded(key)?;
-        let chosen = match file {
-            Some(file) => all.iter().position(|found| found.file == file),
+        let chosen = match log {
+            Some(log) => all.iter().position(|found| found.file == log.0),
             None => all
                 .iter()
                 .enumerate()
@@ -139,9 +140,9 @@ impl Inner {
                 .map(|(at, _)| at),
         };
         let Some(chosen) = chosen else {
-            let what = file.map_or_else(
+            let what = log.map_or_else(
                 || format!("conversation {key}"),
-                |file| format!("{file} of {key}"),
+                |log| format!("{log} of {key}"),
             );
             return Err(Error::NotFound(format!("{what} in the trash")));
         };

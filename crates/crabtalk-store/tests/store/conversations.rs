@@ -146,23 +146,27 @@ async fn the_highest_seq_is_the_conversation_and_the_others_are_listed() {
     let list = home.store.list(Some("crab"), None).await.expect("lists");
     let shown: Vec<_> = list.iter().map(|s| (s.seq, s.superseded)).collect();
     assert_eq!(shown, [(1, true), (9, true), (10, false)]);
-    let old = home.store.file("crab_user_9.jsonl").await.expect("exists");
+    let old = home
+        .store
+        .log(&id("crab_user_9.jsonl"))
+        .await
+        .expect("exists");
     assert!(old.superseded);
     assert!(
         !home
             .store
-            .file("crab_user_10.jsonl")
+            .log(&id("crab_user_10.jsonl"))
             .await
             .expect("exists")
             .superseded
     );
     let page = home
         .store
-        .page(&LogPart::File("crab_user_1.jsonl".into()), None, 10)
+        .page(&LogPart::Log(id("crab_user_1.jsonl")), None, 10)
         .await;
     assert_eq!(page.expect("reads").entries[0].message.content, "one");
     home.store
-        .remove_file("crab_user_9.jsonl")
+        .remove_log(&id("crab_user_9.jsonl"))
         .await
         .expect("removes");
     assert_eq!(home.names(), ["crab_user_1.jsonl", "crab_user_10.jsonl"]);
@@ -174,16 +178,7 @@ async fn a_title_renames_the_file_and_the_log_goes_on() {
     let mut home = Home::new();
     let mut opened = home.open("crab", "user").await;
     for title in ["Hello, World!", "\u{1f980}", "Second / Title"] {
-        let meta = MetaRecord {
-            title: Some(title.into()),
-            ..MetaRecord::default()
-        };
-        opened
-            .log
-            .append(&[Record::Meta(meta)])
-            .await
-            .expect("appends");
-        opened.log.rename_for_title(title).await.expect("renames");
+        opened.log.append(&[titled(title)]).await.expect("renames");
     }
     assert_eq!(home.names(), ["crab_user_1_second-title.jsonl"]);
     let end = opened.log.append(&[user("after")]).await.expect("appends");
@@ -211,7 +206,7 @@ async fn a_rename_never_replaces_a_file() {
     let home = Home::new();
     let mut opened = home.open("crab", "user").await;
     home.write("crab_user_1_taken.jsonl", "somebody else's");
-    opened.log.rename_for_title("Taken").await.expect("stays");
+    opened.log.append(&[titled("Taken")]).await.expect("stays");
     assert_eq!(
         home.names(),
         ["crab_user_1.jsonl", "crab_user_1_taken.jsonl"]
@@ -233,20 +228,20 @@ async fn only_bare_names_of_the_folder_are_files() {
         "crab_user_1",
         "trash",
     ] {
-        let error = home.store.file(bad).await.expect_err("refused");
-        assert!(matches!(error, Error::BadFileName(_)), "{bad}: {error}");
-        let error = home.store.remove_file(bad).await.expect_err("refused");
-        assert!(matches!(error, Error::BadFileName(_)), "{bad}: {error}");
+        let error = home.store.log(&id(bad)).await.expect_err("refused");
+        assert!(matches!(error, Error::BadId(_)), "{bad}: {error}");
+        let error = home.store.remove_log(&id(bad)).await.expect_err("refused");
+        assert!(matches!(error, Error::BadId(_)), "{bad}: {error}");
         let error = home
             .store
-            .page(&LogPart::File(bad.into()), None, 1)
+            .page(&LogPart::Log(id(bad)), None, 1)
             .await
             .expect_err("refused");
-        assert!(matches!(error, Error::BadFileName(_)), "{bad}: {error}");
+        assert!(matches!(error, Error::BadId(_)), "{bad}: {error}");
     }
     let error = home
         .store
-        .file("absent_user_1.jsonl")
+        .log(&id("absent_user_1.jsonl"))
         .await
         .expect_err("absent");
     assert!(matches!(error, Error::NotFound(_)), "{error}");
@@ -294,10 +289,11 @@ async fn stray_things_in_the_folder_disturb_nobody() {
         .await
         .err()
         .expect("broken");
-    let Error::Broken { file, line: 1, .. } = &error else {
+    let Error::Broken { log, line: 1, .. } = &error else {
         panic!("{error}")
     };
-    assert_eq!(file, &home.sessions().join("crab_bob_1.jsonl"));
+    let path = home.sessions().join("crab_bob_1.jsonl");
+    assert_eq!(log, &path.display().to_string());
     assert_eq!(home.read("crab_bob_1.jsonl"), b"{\"broken\n", "untouched");
 }
 
@@ -324,8 +320,8 @@ async fn names_are_taken_in_any_case_and_with_any_title() {
     let home = Home::new();
     home.open("crab", "user").await;
     home.open("CRAB", "user").await;
-    let mut titled = home.open("crab", "tg:1").await;
-    titled.log.rename_for_title("x").await.expect("renames");
+    let mut opened = home.open("crab", "tg:1").await;
+    opened.log.append(&[titled("x")]).await.expect("renames");
     home.open("crab", "tg-1").await;
     let bases: std::collections::HashSet<String> = home
         .names()
@@ -340,7 +336,7 @@ async fn torn_lines_follow_the_name_of_their_log() {
     let home = Home::new();
     let mut opened = home.open("crab", "user").await;
     home.write("crab_user_1.jsonl.torn", "{\"ro");
-    opened.log.rename_for_title("new").await.expect("renames");
+    opened.log.append(&[titled("new")]).await.expect("renames");
     let both = ["crab_user_1_new.jsonl", "crab_user_1_new.jsonl.torn"];
     assert_eq!(home.names(), both);
 }

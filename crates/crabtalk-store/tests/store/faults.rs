@@ -26,7 +26,7 @@ async fn life(home: &Home) -> Vec<String> {
             drop(log.synced(at).await);
         }
         if n == 2 {
-            drop(log.rename_for_title("a title").await);
+            drop(log.append(&[titled("a title")]).await);
         }
     }
     acknowledged

@@ -20,7 +20,7 @@ async fn the_latest_come_first() {
     let latest = async |agent: Option<&str>, sender: Option<&str>, limit| {
         let list = home.store.latest(agent, sender, limit).await;
         let list = list.expect("lists").into_iter();
-        list.map(|s| (s.file, s.superseded))
+        list.map(|s| (s.id.0, s.superseded))
             .collect::<Vec<(String, bool)>>()
     };
     let named = |names: &[(&str, bool)]| -> Vec<(String, bool)> {
@@ -81,7 +81,7 @@ async fn the_latest_are_found_without_a_look_at_every_log() {
         .expect("appends");
     opened[7]
         .log
-        .rename_for_title("Seven")
+        .append(&[titled("Seven")])
         .await
         .expect("renames");
     home.age("crab_s7_1_seven.jsonl", 70);
@@ -147,13 +147,13 @@ async fn what_a_title_renames_meanwhile_is_listed() {
         drop(home.open("crab", sender).await);
     }
     let newest = home.store.latest(None, None, 1).await.expect("lists");
-    let old = home.sessions().join(&newest[0].file);
-    let new = old.with_file_name(newest[0].file.replace("_1.", "_1_title."));
+    let old = home.sessions().join(&newest[0].id.0);
+    let new = old.with_file_name(newest[0].id.0.replace("_1.", "_1_title."));
     let renamed = new.clone();
     let rename = move || std::fs::rename(&old, &renamed).expect("is ours");
     *home.disk.meanwhile.lock().expect("lock") = Some(Box::new(rename));
     let list = home.store.latest(None, None, 1).await.expect("lists");
-    assert_eq!(home.sessions().join(&list[0].file), new);
+    assert_eq!(home.sessions().join(&list[0].id.0), new);
     assert_eq!(list[0].key, newest[0].key);
 }
 

@@ -2,6 +2,7 @@
 
 use crate::support::*;
 use crabtalk_domain::storage::*;
+use std::sync::atomic::Ordering::SeqCst;
 
 fn meta(opened: &Opened) -> MetaRecord {
     MetaRecord {
@@ -406,6 +407,16 @@ async fn a_broken_line_is_passed_over_and_left_alone() {
     assert_eq!(page.entries.len(), 2);
 }
 
+async fn checked(home: &Home, lines: bool) -> Vec<BrokenLog> {
+    let check = Check {
+        in_trash: false,
+        lines,
+        most: 9,
+        time: std::time::Duration::from_secs(60),
+    };
+    home.store.check(check).await.expect("checks").logs
+}
+
 #[tokio::test]
 async fn what_cannot_be_read_is_named_for_who_asks() {
     let home = Home::new();
@@ -427,12 +438,8 @@ async fn what_cannot_be_read_is_named_for_who_asks() {
     home.write("notes.txt", "mine");
     home.write("notes.jsonl", "mine");
     home.write("crab_user_1.jsonl.torn", "ours");
-    let names = home.store.file_names(false, true).await.expect("lists");
-    let look = async |lines| {
-        let found = home.store.broken(false, names.clone(), lines).await;
-        found.expect("looks").into_iter()
-    };
-    let files: Vec<String> = look(false).await.map(|found| found.file).collect();
+    let look = async |lines| checked(&home, lines).await.into_iter();
+    let files: Vec<String> = look(false).await.map(|found| found.id.0).collect();
     assert_eq!(files, ["crab_bob_1.jsonl", "notes.jsonl", "notes.txt"]);
     let all: Vec<_> = look(true).await.collect();
     let with_lines: Vec<_> = all.iter().filter(|found| found.lines > 0).collect();
@@ -456,23 +463,15 @@ async fn first_lines_that_were_good_are_not_read_again_unless_all_lines_are() {
     home.write("crab_bob_1.jsonl", "{\"broken\n");
     let of_user = home.read("crab_user_1.jsonl");
     home.write("by hand.jsonl", of_user);
-    let all = [
-        "by hand.jsonl",
-        "crab_bob_1.jsonl",
-        "crab_user_1.jsonl",
-        "crab_well_1.jsonl",
-    ];
-    let names = async |lines| home.store.file_names(false, lines).await.expect("lists");
-    assert_eq!(names(false).await, all[..2]);
-    let found = home.store.broken(false, names(false).await, false).await;
-    assert_eq!(found.expect("looks").len(), 1);
-    assert_eq!(names(false).await, ["crab_bob_1.jsonl"]);
-    assert_eq!(names(true).await, all);
-    home.write("crab_user_2.jsonl", "{\"broken\n");
-    assert_eq!(
-        names(false).await,
-        ["crab_bob_1.jsonl", "crab_user_2.jsonl"]
-    );
+    // Line 1 is read of those that were not read yet.
+    let opened = async |lines| {
+        home.disk.opened.store(0, SeqCst);
+        assert_eq!(checked(&home, lines).await.len(), 1);
+        home.disk.opened.load(SeqCst)
+    };
+    assert_eq!(opened(false).await, 2);
+    assert_eq!(opened(false).await, 1);
+    assert_eq!(opened(true).await, 4);
 }
 
 #[tokio::test]

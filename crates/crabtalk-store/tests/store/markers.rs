@@ -7,7 +7,7 @@ use crabtalk_domain::storage::*;
 const FEW_BYTES: u64 = 64 * 1024;
 
 /// What a test's log is called.
-const NAME: &str = "crab_user_1.jsonl";
+const NAME: &str = "crab_user_1_kept.jsonl";
 
 /// Archives a third of a megabyte, whose first run is open.
 async fn archive(opened: &mut Opened) {

@@ -102,7 +102,7 @@ async fn what_is_restored_has_everything_that_it_had() {
         let opened = store.open(&pair, Some(new())).await.expect("opens");
         let mut log = opened.expect("is there").log;
         log.append(&[user(words)]).await.expect("appends");
-        log.rename_for_title(words).await.expect("renames");
+        log.append(&[titled(words)]).await.expect("renames");
         std::fs::create_dir_all(outputs.join("user")).expect("dir");
         std::fs::write(outputs.join("user/bash-1.txt"), words).expect("write");
     };
@@ -115,7 +115,7 @@ async fn what_is_restored_has_everything_that_it_had() {
         store.remove(&pair).await.expect("removes");
     }
     let listed = store.trash(None, None).await.expect("lists");
-    let listed: Vec<_> = listed.iter().map(|s| s.file.as_str()).collect();
+    let listed: Vec<_> = listed.iter().map(|s| s.id.0.as_str()).collect();
     assert_eq!(
         listed,
         [
@@ -127,7 +127,8 @@ async fn what_is_restored_has_everything_that_it_had() {
     );
     let other = store.trash(None, Some("user-1")).await.expect("lists");
     assert!(other.is_empty());
-    let two = Some("crab_user_1_two.jsonl.2");
+    let two = id("crab_user_1_two.jsonl.2");
+    let two = Some(&two);
     let missing = store.restore(&key("crab", "user-1"), two).await;
     assert!(
         matches!(missing, Err(Error::NotFound(_))),
@@ -139,7 +140,7 @@ async fn what_is_restored_has_everything_that_it_had() {
     assert!(sessions.join("crab_user_1_two.jsonl.torn").exists());
     let latest = store.latest(None, None, 9).await.expect("lists");
     assert_eq!(latest.len(), 1);
-    assert_eq!(latest[0].file, "crab_user_1_two.jsonl");
+    assert_eq!(latest[0].id.0, "crab_user_1_two.jsonl");
     let again = store
         .open(&pair, None)
         .await
@@ -167,7 +168,7 @@ async fn superseded_files_come_back_with_their_conversation() {
     let pair = key("crab", "user");
     // One of them went before, alone.
     home.store
-        .remove_file("crab_user_2_t.jsonl")
+        .remove_log(&id("crab_user_2_t.jsonl"))
         .await
         .expect("removes");
     home.store.remove(&pair).await.expect("removes");

@@ -102,7 +102,7 @@ proptest! {
                         title.clone_from(&new);
                         let meta = MetaRecord { title: Some(new.clone()), ..MetaRecord::default() };
                         opened.log.append(&[Record::Meta(meta)]).await.expect("appends");
-                        opened.log.rename_for_title(&new).await.expect("renames");
+                        opened.log.append(&[titled(&new)]).await.expect("renames");
                     }
                     Step::Restart => {
                         home.restart();

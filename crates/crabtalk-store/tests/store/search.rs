@@ -28,13 +28,6 @@ fn at(minute: u32, text: &str) -> Record {
     Record::Message(Arc::new(message))
 }
 
-fn titled(title: &str) -> Record {
-    Record::Meta(MetaRecord {
-        title: Some(title.to_owned()),
-        ..MetaRecord::default()
-    })
-}
-
 /// Conversations of `a` and `b` with three messages and a title.
 async fn spoken() -> Home {
     let home = Home::new();
@@ -126,7 +119,6 @@ async fn search_follows_each_change_of_the_logs() {
     log.append(&[at(9, "green again"), titled("Brushes")])
         .await
         .expect("appends");
-    log.rename_for_title("Brushes").await.expect("renames");
     assert_eq!(hits(&home, search("green")).await[0], "a: green again");
     assert_eq!(hits(&home, search("brush")).await, ["a: Brushes"]);
     assert_eq!(

@@ -135,6 +135,17 @@ pub(crate) fn said(text: &str) -> Record {
     Record::Message(Arc::new(Message::assistant(text)))
 }
 
+pub(crate) fn titled(title: &str) -> Record {
+    Record::Meta(MetaRecord {
+        title: Some(title.to_owned()),
+        ..MetaRecord::default()
+    })
+}
+
+pub(crate) fn id(name: &str) -> LogId {
+    LogId(name.to_owned())
+}
+
 pub(crate) fn compact(summary: &str, keep: usize) -> Record {
     Record::Compact {
         summary: summary.into(),

@@ -52,7 +52,7 @@ async fn a_slow_disk_stops_neither_appends_nor_reads() {
     let at = log.append(&[user("one")]).await.expect("appends");
     let synced = log.synced(at);
     log.append(&[user("two")]).await.expect("appends");
-    log.rename_for_title("title").await.expect("renames");
+    log.append(&[titled("title")]).await.expect("renames");
     drop(held);
     synced.await.expect("syncs");
     assert_eq!(

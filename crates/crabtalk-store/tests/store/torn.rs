@@ -272,12 +272,6 @@ async fn a_block_at_the_end_that_never_reached_the_disk_is_torn() {
 async fn a_crash_between_a_marker_and_the_state_behind_it_costs_no_title_and_no_request() {
     let mut home = Home::new();
     let mut log = home.open("crab", "user").await.log;
-    let titled = |title: &str| {
-        Record::Meta(MetaRecord {
-            title: Some(title.into()),
-            ..MetaRecord::default()
-        })
-    };
     let begun = |id| Record::Run(run(id, RunPhase::Start));
     log.append(&[begun(1), user("one"), titled("Before")])
         .await
@@ -289,8 +283,9 @@ async fn a_crash_between_a_marker_and_the_state_behind_it_costs_no_title_and_no_
         .await
         .expect("appends");
     drop(log);
-    let whole = home.read(NAME);
-    home.write(NAME, &whole[..whole.len() - 20]);
+    let name = "crab_user_1_a-garden.jsonl";
+    let whole = home.read(name);
+    home.write(name, &whole[..whole.len() - 20]);
     home.restart();
     let listed = home.store.list(None, None).await.expect("lists");
     assert_eq!(listed[0].meta.title, "A garden");

@@ -7,7 +7,6 @@ use crabtalk_domain::storage::{
 };
 use crabtalk_domain::{BoxFuture, ConversationKey};
 use std::future::ready;
-use std::path::PathBuf;
 
 struct Handle {
     store: MemoryStore,
@@ -19,7 +18,7 @@ impl Handle {
         let mut state = self.store.state();
         if let Some(left) = state.appends_left.as_mut() {
             *left = left.checked_sub(1).ok_or_else(|| Error::Unwritable {
-                file: PathBuf::from("memory"),
+                object: "memory".to_owned(),
                 source: std::io::Error::from(std::io::ErrorKind::StorageFull),
             })?;
         }
@@ -42,10 +41,6 @@ impl ConversationLog for Handle {
         if let Some(log) = state.logs.get_mut(&self.key) {
             log.synced = log.synced.max(upto.0 as usize);
         }
-        Box::pin(ready(Ok(())))
-    }
-
-    fn rename_for_title(&mut self, _: &str) -> BoxFuture<'static, Result<(), Error>> {
         Box::pin(ready(Ok(())))
     }
 }

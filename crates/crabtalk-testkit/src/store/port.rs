@@ -3,7 +3,7 @@
 use super::MemoryStore;
 use super::log::Log;
 use crabtalk_domain::storage::{
-    ArchiveInfo, Error, Hit, Hits, LogEntry, LogPart, NewConversation, Opened, Page, Record,
+    ArchiveInfo, Error, Hit, Hits, LogEntry, LogId, LogPart, NewConversation, Opened, Page, Record,
     RunTrace, Search, Storage, Summary, Tracing,
 };
 use crabtalk_domain::{BoxFuture, ConversationKey, Message};
@@ -44,7 +44,7 @@ impl Storage for MemoryStore {
             seq: 1,
             superseded: false,
             meta: log.current_meta(),
-            file: format!("{}.jsonl", key.agent),
+            id: LogId(key.to_string()),
             message_count: log.messages().len() as u64,
             has_open_run: log.open_run().is_some(),
             failed: None,
@@ -230,11 +230,11 @@ impl Storage for MemoryStore {
         ))
     }
 
-    fn file<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Summary, Error>> {
-        Box::pin(ready(Err(Error::NotFound(name.to_owned()))))
+    fn log<'a>(&'a self, id: &'a LogId) -> BoxFuture<'a, Result<Summary, Error>> {
+        Box::pin(ready(Err(Error::NotFound(id.to_string()))))
     }
 
-    fn remove_file<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), Error>> {
-        Box::pin(ready(Err(Error::NotFound(name.to_owned()))))
+    fn remove_log<'a>(&'a self, id: &'a LogId) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(ready(Err(Error::NotFound(id.to_string()))))
     }
 }

@@ -34,6 +34,8 @@ async fn visibility(recall_scope: RecallScope) -> String {
         )
         .unwrap();
     }
+    world.memory.archives().begin().await;
+    world.rest().await;
     let mut seen: BTreeMap<String, BTreeMap<&str, bool>> = BTreeMap::new();
     for sender in ["user", "tg:1", "tg:2"] {
         for hit in world

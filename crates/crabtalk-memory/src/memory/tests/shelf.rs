@@ -1,7 +1,7 @@
 //! A store of archives alone.
 
 use super::*;
-use crabtalk_domain::storage::{ArchiveInfo, NewConversation, Opened, Page, Summary};
+use crabtalk_domain::storage::{ArchiveInfo, LogId, NewConversation, Opened, Page, Summary};
 
 /// From an archive's first index to the next one's.
 const FAR: u64 = 1 << 32;
@@ -35,7 +35,7 @@ impl Storage for Shelf {
             seq: 1,
             superseded: false,
             meta: storage::Meta::default(),
-            file: String::new(),
+            id: LogId::default(),
             message_count: 0,
             has_open_run: false,
             failed: None,
@@ -53,7 +53,7 @@ impl Storage for Shelf {
         self.pages.fetch_add(1, Ordering::Relaxed);
         if self.broken.load(Ordering::Relaxed) {
             let broken = storage::Error::Broken {
-                file: "crab_user_1.jsonl".into(),
+                log: "crab_user_1.jsonl".into(),
                 line: 7,
                 reason: "is no JSON".into(),
             };
@@ -131,11 +131,11 @@ impl Storage for Shelf {
         Box::pin(ready(Ok(())))
     }
 
-    fn file<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Summary, storage::Error>> {
-        Box::pin(ready(Err(storage::Error::NotFound(name.into()))))
+    fn log<'a>(&'a self, id: &'a LogId) -> BoxFuture<'a, Result<Summary, storage::Error>> {
+        Box::pin(ready(Err(storage::Error::NotFound(id.to_string()))))
     }
 
-    fn remove_file<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<(), storage::Error>> {
+    fn remove_log<'a>(&'a self, _: &'a LogId) -> BoxFuture<'a, Result<(), storage::Error>> {
         Box::pin(ready(Ok(())))
     }
 }
