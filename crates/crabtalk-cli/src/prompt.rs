@@ -303,7 +303,10 @@ mod tests {
         let mut prompt = Prompt::new(long.clone());
         prompt.begin("crab", size);
         assert!(!prompt.text("crab").contains("precious"));
-        assert_eq!(prompt.line(), "Enter shows more (3 to come), n denies > ");
+        assert_eq!(
+            prompt.line(),
+            "Enter shows more (3 pages left), n denies > "
+        );
         for early in ["y", "a", "1", "perhaps"] {
             assert!(matches!(prompt.take(Some(early)), Step::Show(_)), "{early}");
         }

@@ -113,13 +113,13 @@ mod tests {
         );
         shown.add(&file("c", largest)).unwrap();
         let why = shown.add(&file("d", 9)).unwrap_err();
-        assert!(why.contains("7680 KB at most"), "{why}");
+        assert!(why.contains("7680 KB"), "{why}");
         let mut shown = Shown::default();
         for _ in 0..MAX_IMAGES {
             shown.add(&file("e", 9)).unwrap();
         }
         let why = shown.add(&file("e", 9)).unwrap_err();
-        assert!(why.contains("8 images at most"), "{why}");
+        assert!(why.contains("8 images"), "{why}");
         let why = Shown::default().add(Path::new("/dev/null")).unwrap_err();
         assert!(!why.is_empty());
     }

@@ -159,10 +159,10 @@ mod tests {
             made.content,
             "look at @a.txt, and @none and a@b.c\n\n<file path=\"a.txt\">\none\ntwo\n</file>"
         );
-        assert_eq!(made.notes, ["a.txt goes in (2 lines)"]);
+        assert_eq!(made.notes, ["attached a.txt (2 lines)"]);
         let made = message("@big", &[], folder.path(), &[], true);
         assert_eq!(made.content, "@big");
-        assert!(made.notes[0].starts_with("big stays out: "), "{made:?}");
+        assert!(made.notes[0].starts_with("big not attached: "), "{made:?}");
     }
 
     #[test]
@@ -178,8 +178,8 @@ mod tests {
         assert_eq!(
             made.notes,
             [
-                "a.png is shown [image/png, 9 bytes]",
-                "a b.png is shown [image/png, 9 bytes]"
+                "attached a.png [image/png, 9 bytes]",
+                "attached a b.png [image/png, 9 bytes]"
             ]
         );
         let made = message("what is in @a.png?", &[], folder.path(), &[], false);

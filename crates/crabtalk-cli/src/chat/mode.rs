@@ -116,7 +116,11 @@ mod tests {
     #[test]
     fn command_shows_and_sets_modes_but_not_full() {
         let mut mode = RunMode::default();
-        assert!(mode.command("").unwrap().contains("by the agent"));
+        assert!(
+            mode.command("")
+                .unwrap()
+                .contains("the agent and the folder")
+        );
         mode.report("auto");
         mode.report("");
         assert_eq!(mode.command("").unwrap(), "mode auto");

@@ -151,7 +151,7 @@ async fn chat_sends_the_chosen_mode() {
     assert_eq!(
         at.err.text(),
         "crabtalk: mode full\n\
-         crabtalk: mode ask, from the next run on\n\
+         crabtalk: mode ask from the next run\n\
          crabtalk: start the chat with --mode full, or set `mode: full` in the agent's file\n"
     );
 }

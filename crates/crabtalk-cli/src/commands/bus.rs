@@ -32,7 +32,7 @@ async fn list(context: &mut Context) -> Result<(), Error> {
     let request = ListSubscriptionsMsg {};
     let listed = context.call(request).await?;
     for problem in &listed.problems {
-        context.problem(&format!("crabtalk: not in force: {}", visible(problem)))?;
+        context.problem(&format!("crabtalk: not active: {}", visible(problem)))?;
     }
     let none = match listed.problems.is_empty() {
         true => "no agent waits for events; add one with `crabtalk subscriptions add SOURCE`",

@@ -147,7 +147,7 @@ mod tests {
             missed: 3,
             ..AgentEventMsg::default()
         };
-        assert_eq!(line(&missed).as_deref(), Some("(3 events were missed)"));
+        assert_eq!(line(&missed).as_deref(), Some("(3 events missed)"));
         let newer = AgentEventMsg {
             kind: 99,
             ..event(AgentEventKind::Done)

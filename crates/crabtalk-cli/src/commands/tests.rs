@@ -307,12 +307,12 @@ async fn reload_prints_warnings_errors_and_kept_parts() {
             .await
             .unwrap_err()
             .to_string()
-            .contains("not everything could be taken")
+            .contains("parts were not reloaded")
     );
     assert_eq!(
         at.err.text(),
         "crabtalk: warning: config.toml:3:1: unknown key `modell`\ncrabtalk: agents/a.md: it is \
-         empty\ncrabtalk: in force: the agent a is as it was before\n"
+         empty\ncrabtalk: still active: the agent a is as it was before\n"
     );
     let report = ReloadReport {
         errors: Vec::new(),
@@ -322,5 +322,5 @@ async fn reload_prints_warnings_errors_and_kept_parts() {
     let mut at = fake.at("daemon reload");
     at.run().await.unwrap();
     assert!(at.err.text().contains("unknown key `modell`"));
-    assert!(at.err.text().ends_with("runs in flight keep the old one\n"));
+    assert!(at.err.text().ends_with("active runs keep the old one\n"));
 }

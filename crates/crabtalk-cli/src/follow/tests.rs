@@ -127,12 +127,7 @@ fn queue_position_is_shown_in_words() {
         (1, "event#2:a", "", "behind an event's run"),
         (1, "delegate:a/b#1", "", "behind a delegated run"),
         (1, "compaction", "", "behind a compaction"),
-        (
-            1,
-            "client:local",
-            "reviewer",
-            "behind a turn of the guest reviewer",
-        ),
+        (1, "client:local", "reviewer", "behind the guest reviewer"),
         (3, "cron:7", "", "behind a cron run and 2 more"),
     ] {
         assert_eq!(said(ahead, origin, guest), want);

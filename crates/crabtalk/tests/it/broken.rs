@@ -226,10 +226,7 @@ async fn a_list_whose_file_is_broken_says_so() {
         let listed = env.run(&[command, "list"]).await;
         assert_eq!(listed.code, Some(0), "{listed:?}");
         let said = &listed.stderr;
-        assert!(
-            said.contains("not in force") && said.contains(file),
-            "{said}"
-        );
+        assert!(said.contains("not active") && said.contains(file), "{said}");
         let all = format!("{}{said}", listed.stdout);
         assert!(!all.contains("add"), "nothing can be added now: {all}");
     }

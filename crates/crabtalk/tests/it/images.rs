@@ -246,7 +246,7 @@ async fn chat_attaches_images_by_path_and_clipboard() {
     terminal.types("what is in @shot.png?");
     terminal.shows("A pixel.", 1).await;
     let screen = terminal
-        .shows("shot.png is shown [image/png, 69 bytes]", 1)
+        .shows("attached shot.png [image/png, 69 bytes]", 1)
         .await;
     assert!(
         screen.contains("\u{203a} what is in @shot.png?"),

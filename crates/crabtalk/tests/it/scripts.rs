@@ -226,7 +226,7 @@ async fn broken_agent_file_keeps_the_old_agent() {
     );
     let said = env.run(&["daemon", "reload"]).await.fails(1);
     assert!(said.contains("helper.md:"), "{said}");
-    assert!(said.contains("in force: "), "{said}");
+    assert!(said.contains("still active: "), "{said}");
     let listed = env.run(&["agents"]).await.ok();
     assert!(listed.contains("Helps."), "{listed}");
 }

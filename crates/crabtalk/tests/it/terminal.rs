@@ -143,7 +143,7 @@ async fn plain_chat_takes_files_and_guests() {
     let terminal = Tmux::open(&env, "TERM=dumb \"$CRABTALK\"");
     terminal.shows("crabtalk>", 1).await;
     terminal.types("look at @notes.txt");
-    terminal.shows("notes.txt goes in (1 line)", 1).await;
+    terminal.shows("attached notes.txt (1 line)", 1).await;
     terminal.shows("a note of mine", 1).await;
     terminal.shows("\ncrabtalk>", 1).await;
     terminal.types("@reviewer is it right?");
@@ -210,7 +210,7 @@ async fn long_calls_are_read_in_pages() {
     let command: String = (1..=100).map(|n| format!("true line {n}\\n")).collect();
     let line = format!("\"$CRABTALK\" ask '/tool bash {{\"command\":\"{command}touch made\"}}'");
     let terminal = Tmux::open(&env, &line);
-    let screen = terminal.shows("Enter shows more (2 to come)", 1).await;
+    let screen = terminal.shows("Enter shows more (2 pages left)", 1).await;
     assert!(
         screen.contains("crab wants to use bash (101 lines):"),
         "{screen}"
@@ -219,7 +219,7 @@ async fn long_calls_are_read_in_pages() {
     terminal.types("y");
     terminal.shows("More follows.", 1).await;
     terminal.types("");
-    terminal.shows("Enter shows more (1 to come)", 1).await;
+    terminal.shows("Enter shows more (1 pages left)", 1).await;
     terminal.types("");
     let screen = terminal.shows("Allow this?", 1).await;
     assert!(

@@ -79,7 +79,7 @@ async fn memory_list_reads_all_pages_and_warns() {
          b     user    yes     2026-11-20  about b\n\
          c     user            2026-11-20  about c\n"
     );
-    assert_eq!(at.err.text(), "crabtalk: passed over: x.md is broken\n");
+    assert_eq!(at.err.text(), "crabtalk: skipped: x.md is broken\n");
     let lines = output(&fake, "memory list --json").await;
     assert_eq!(
         lines
@@ -176,7 +176,7 @@ async fn skills_are_listed_shown_checked_and_imported() {
     std::os::unix::fs::symlink("/etc/passwd", format!("{wrong}/secret")).unwrap();
     let mut check = fake.at(&format!("skills check {}", folder.path().display()));
     match check.run().await {
-        Err(Error::Failed(message)) => assert_eq!(message, "1 to mend in 2 skills"),
+        Err(Error::Failed(message)) => assert_eq!(message, "1 to fix in 2 skills"),
         other => panic!("{other:?}"),
     }
     assert!(

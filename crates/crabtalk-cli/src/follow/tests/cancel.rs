@@ -28,7 +28,7 @@ async fn ctrl_c_before_the_start_cancels_no_other_run() {
     let (mut fake, mut at) = ask("x").await;
     at.interrupt.send(()).await.unwrap();
     assert!(matches!(at.run().await, Err(Error::Interrupted)));
-    assert!(at.err.text().contains("stays in the queue"));
+    assert!(at.err.text().contains("stays queued"));
     while let Ok(told) = fake.told.try_recv() {
         assert!(!told.starts_with("kill"), "{told}");
     }

@@ -182,14 +182,14 @@ fn waits_and_failures_are_reported() {
                 title: "The plan".into(),
                 failed: String::new(),
             }),
-            "\u{b7} made room: 90000 tokens became 4000 (archive: The plan)\n",
+            "\u{b7} compacted 90000 tokens to 4000 (archive: The plan)\n",
         ),
         (
             Event::Compacted(CompactedEvent {
                 failed: "nobody answered".into(),
                 ..CompactedEvent::default()
             }),
-            "! could not make room: nobody answered\n",
+            "! cannot compact: nobody answered\n",
         ),
         (
             Event::Waiting(WaitingEvent {
