@@ -55,18 +55,18 @@ pub struct Field {
 impl Node {
     /// The field of a table.
     pub fn field(&self, key: &str) -> Option<&Field> {
-        match &self.value {
-            Value::Table(fields) => fields.iter().find(|field| field.key == key),
-            _ => None,
-        }
+        let Value::Table(fields) = &self.value else {
+            return None;
+        };
+        fields.iter().find(|field| field.key == key)
     }
 
     /// The field of a table, to change it.
     pub fn field_mut(&mut self, key: &str) -> Option<&mut Field> {
-        match &mut self.value {
-            Value::Table(fields) => fields.iter_mut().find(|field| field.key == key),
-            _ => None,
-        }
+        let Value::Table(fields) = &mut self.value else {
+            return None;
+        };
+        fields.iter_mut().find(|field| field.key == key)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The port between NEXUS and one agent: events from it, and calls to it.
 //!
 //! ```text
-//! backend   the port: calls in, and the stream of events out
+//! port      the port: calls in, and the stream of events out
 //! event     events of an agent, each with its evidence
 //! prompt    a tool prompt that waits for an answer
 //! answer    results and failures of calls
@@ -14,13 +14,13 @@
 //! reports observations, and the machine decides what they mean.
 
 mod answer;
-mod backend;
 mod event;
+mod port;
 mod prompt;
 
 pub use answer::{
     Answered, Compressed, Compression, Failure, Launch, Look, Mark, Probe, Submission, Submitted,
 };
-pub use backend::{Backend, Call, Events};
 pub use event::{Event, Evidence, Exit, Source, Turn, What};
+pub use port::{Backend, Call, Events};
 pub use prompt::Prompt;

@@ -357,7 +357,7 @@ impl Variables<'_> {
     }
 
     fn written(&mut self, key: &str, written: &mut Written) {
-        let value = self.text(key, &written.value().to_owned());
+        let value = self.text(key, written.value());
         written.set_value(value);
     }
 

@@ -3,6 +3,11 @@
 //! Invariants: an error carries the position and the full name of its key; a key that the type does not
 //! have becomes a warning with the nearest key that it has.
 
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "values of all other types are the same error"
+)]
+
 use crate::error::{Diagnostic, Error, UnknownKey, Warning, nearest};
 use crate::tree::{Field, Node, Position, Value};
 use serde::de::value::StrDeserializer;

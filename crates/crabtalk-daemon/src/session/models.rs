@@ -50,7 +50,7 @@ impl Session {
         &self,
         change: impl FnOnce(&mut ConfigFile, &Config) -> Result<(), Error> + Send + 'static,
     ) -> Result<(), Error> {
-        self.node.edit(change).await.map_err(Error::from)
+        self.node.edit(change).await
     }
 
     pub(super) async fn providers(&self, _: ListProvidersMsg) -> Result<ProviderList, Error> {
@@ -209,7 +209,7 @@ impl Session {
         if key.is_empty() {
             let base = Some(base).filter(|base| !base.is_empty());
             let replaced = self.node.replace_config(base, text).await;
-            return replaced.map_err(Error::from);
+            return replaced;
         }
         let value: Option<serde_json::Value> = value
             .map(|value| serde_json::from_str(&value))

@@ -140,7 +140,7 @@ impl Block<'_> {
 impl<'a> blocks::Block<'a> for Block<'a> {
     fn text(text: Cow<'a, str>) -> Self {
         Self::Text {
-            text: text.into(),
+            text,
             cache_control: None,
         }
     }
@@ -181,7 +181,7 @@ impl<'a> blocks::Block<'a> for Block<'a> {
     fn result(message: &'a Message, content: Cow<'a, str>, images: Vec<Self>) -> Self {
         let text = (!content.trim().is_empty()).then_some(content);
         let content = if images.is_empty() {
-            text.map(|text| Content::Text(text.into()))
+            text.map(Content::Text)
         } else {
             let text = text.map(Self::text);
             Some(Content::Blocks(text.into_iter().chain(images).collect()))

@@ -176,7 +176,7 @@ struct ImageSource<'a> {
 
 impl<'a> blocks::Block<'a> for Block<'a> {
     fn text(text: Cow<'a, str>) -> Self {
-        Self::Text(text.into())
+        Self::Text(text)
     }
 
     fn thought(text: &'a str, signature: Signature<'a>) -> Option<Self> {

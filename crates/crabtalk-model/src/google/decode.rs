@@ -187,7 +187,7 @@ fn begin(index: u32, call: Call<'_>, out: &mut Chunks) -> Result<(), Broken> {
         return Err(Broken::Nonsense("a tool call without a name".into()));
     }
     let id = call.id.filter(|id| !id.is_empty());
-    let id = id.unwrap_or_else(|| new_call_id());
+    let id = id.unwrap_or_else(new_call_id);
     let fragment = call.args.map_or("{}", RawValue::get).to_owned();
     out.push(Chunk::ToolCallStart { index, id, name });
     out.push(Chunk::ToolCallArguments { index, fragment });

@@ -299,9 +299,9 @@ fn result<'a>(
                 id: id(&call.id),
                 name: &call.name,
                 response: if message.is_error {
-                    Response::Error(content.into())
+                    Response::Error(content)
                 } else {
-                    Response::Output(content.into())
+                    Response::Output(content)
                 },
                 parts: if nested {
                     images.by_ref().collect()

@@ -223,7 +223,7 @@ fn said(message: &Message, has_guests: bool) -> Said<'_> {
     let content = message.rendered(has_guests);
     match message.role {
         Role::User if message.images.is_empty() => Said::User {
-            content: Content::Text(content.into()),
+            content: Content::Text(content),
         },
         Role::User => {
             let text = Part::Text {
@@ -236,12 +236,12 @@ fn said(message: &Message, has_guests: bool) -> Said<'_> {
             }
         }
         Role::Assistant => Said::Assistant {
-            content: (!content.is_empty() || message.tool_calls.is_empty()).then(|| content.into()),
+            content: (!content.is_empty() || message.tool_calls.is_empty()).then_some(content),
             tool_calls: message.tool_calls.iter().map(call).collect(),
         },
         Role::Tool => Said::Tool {
             tool_call_id: &message.tool_call_id,
-            content: content.into(),
+            content,
         },
     }
 }

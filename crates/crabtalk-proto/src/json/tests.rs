@@ -138,7 +138,7 @@ impl Random<'_> {
             };
             let count = match field.label() {
                 Label::Repeated => self.below(3),
-                _ => 1,
+                Label::Optional | Label::Required => 1,
             };
             for _ in 0..count * u64::from(is_set) {
                 self.field(field, message, depth, &mut out);
@@ -147,6 +147,10 @@ impl Random<'_> {
         out
     }
 
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "all other types are varints"
+    )]
     fn field(
         &mut self,
         field: &FieldDescriptorProto,

@@ -138,12 +138,6 @@ impl Daemon {
         Pid::from_raw(pid.cast_signed()).expect("a child's number")
     }
 
-    /// `kill -9`, and its end.
-    pub(crate) async fn kill(mut self) {
-        kill_process(self.pid(), Signal::KILL).unwrap();
-        self.child.wait().await.unwrap();
-    }
-
     /// SIGTERM, and its end.
     pub(crate) async fn terminate(mut self) {
         kill_process(self.pid(), Signal::TERM).unwrap();

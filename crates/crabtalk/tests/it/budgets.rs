@@ -6,6 +6,7 @@ use crabtalk_testkit::scripted::{Reply, Script, openai};
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use serde_json::json;
+use tokio::task::JoinSet;
 
 const TOKENS_PER_DAY: u64 = 10_000;
 
@@ -65,13 +66,14 @@ async fn call_cut_off_by_a_crash_counts_by_its_estimate() {
     let env = with_budget(&server);
     let daemon = env.daemon().await;
     let mut connection = env.connect().await;
-    let events = tokio::spawn(async move { connection.stream(say("user")).count().await });
+    let mut events = JoinSet::new();
+    events.spawn(async move { connection.stream(say("user")).count().await });
     eventually("the model call", async || {
         (!server.requests().await.is_empty()).then_some(())
     })
     .await;
     daemon.kill().await;
-    let _ = events.await;
+    events.join_all().await;
     let _daemon = env.daemon().await;
     // 2,048 tokens of answer and the prompt.
     let used = tokens_today(&env).await;

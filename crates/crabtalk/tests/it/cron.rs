@@ -82,7 +82,7 @@ async fn an_entry_that_is_due_in_a_second_fires_once_and_goes() {
         .run(&["cron", "add", "--in", "1s", "stretch", "your", "legs"])
         .await;
     assert!(
-        said.stderr.contains("entry 1, today at") || said.stderr.contains("tomorrow"),
+        said.stderr.contains("entry 1: next run today at") || said.stderr.contains("tomorrow"),
         "{}",
         said.stderr
     );
@@ -127,7 +127,7 @@ async fn the_command_line_says_what_runs_by_itself() {
         "look at the open branches",
     ];
     let said = env.run(&add).await;
-    assert!(said.stderr.contains("entry 1, "), "{}", said.stderr);
+    assert!(said.stderr.contains("entry 1: "), "{}", said.stderr);
     let list = env.run(&["cron", "list"]).await.ok();
     for want in [
         "at 09:00 (in",

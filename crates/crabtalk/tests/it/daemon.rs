@@ -39,7 +39,7 @@ async fn the_commands_start_and_stop_it() {
     assert!(env.run(&["daemon", "logs"]).await.ok().contains("ready"));
 
     let stopped = env.run(&["daemon", "stop"]).await;
-    assert_eq!(stopped.stderr, "crabtalk: the daemon has ended\n");
+    assert_eq!(stopped.stderr, "crabtalk: the daemon was stopped\n");
     assert!(!env.socket().exists());
     let pid = i32::try_from(started["pid"].as_i64().unwrap()).unwrap();
     gone(pid).await;

@@ -9,6 +9,7 @@ use crabtalk_proto::{
     RunCronMsg, StreamMsg, SubscribeEventMsg,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
+use serde_json::json;
 use std::io::Write;
 use std::path::Path;
 
@@ -29,12 +30,12 @@ fn limit_files(daemon: &Daemon, bytes: Option<u64>) {
     prlimit(Some(daemon.pid()), Resource::Fsize, limit).unwrap();
 }
 
-/// Appends an unreadable line to a log, so that it is longer than the records with
-/// their write-ahead log; how long it is then.
+/// Appends a long line of metadata to a log, so that it is longer than the records with
+/// their write-ahead log; returns its length.
 fn outgrow_records(log: &Path) -> u64 {
     let mut file = std::fs::OpenOptions::new().append(true).open(log).unwrap();
-    let line = [vec![b'x'; 8 << 20], vec![b'\n']].concat();
-    file.write_all(&line).unwrap();
+    let line = json!({"meta": {"unknown": "x".repeat(8 << 20)}});
+    writeln!(file, "{line}").unwrap();
     file.metadata().unwrap().len()
 }
 

@@ -74,7 +74,7 @@ async fn invalid_settings_are_refused() {
             "nothing was written: the configuration has no key modle; did you mean model?",
         ),
         (&["set", "frobnicate", "x"], "`crabtalk config get` lists"),
-        (&["set", "limits..x", "1"], "no place"),
+        (&["set", "limits..x", "1"], "is not a key"),
         (&["unset", "model"], "default holds already"),
         (&["get", "limts"], "did you mean `limits`?"),
     ] {

@@ -84,7 +84,7 @@ async fn what_cannot_be_read_of_a_conversation_is_told_by_name() {
         all.map(|one| format!("{} {}", one["state"], one["found"]))
             .collect::<Vec<_>>()
     };
-    assert_eq!(doctor().await, [r#""ok" "conversations can be read""#]);
+    assert_eq!(doctor().await, [r#""ok" "all conversations are readable""#]);
     daemon.terminate().await;
     let log = sessions.join("crab_me_1.jsonl");
     let text = fs::read_to_string(&log).unwrap();

@@ -41,7 +41,7 @@ async fn switch_finds_conversations_and_archives() {
         assert!(!screen.contains("switch to:"), "{screen}");
         // Narrow screens wrap it.
         let words: Vec<&str> = screen.split_whitespace().collect();
-        assert!(words.join(" ").contains("of crab as user/roof"), "{screen}");
+        assert!(words.join(" ").contains("to crab as user/roof"), "{screen}");
         terminal.shows("\u{203a} the gutter leaks", 1).await;
         let said = format!("seen at {columns}");
         terminal.types(&said);

@@ -78,7 +78,7 @@ async fn dumb_terminal_gets_a_plain_chat() {
     let said = env.root().join("said");
     terminal.record(&said);
     terminal.types("");
-    terminal.shows("--help", 1).await;
+    terminal.shows("unexpected argument", 1).await;
     terminal.shows("crabtalk>", 1).await;
     terminal.types("good day");
     terminal.shows("You told me: good day", 1).await;

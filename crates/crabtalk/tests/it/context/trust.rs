@@ -157,7 +157,9 @@ async fn a_checkout_describes_its_skills_to_nobody_before_it_is_trusted() {
     let mut events = std::pin::pin!(connection.stream(message(&env, "user", "/lure")));
     let refused = events.next().await.unwrap().unwrap_err();
     assert!(
-        refused.to_string().contains("nobody has trusted"),
+        refused
+            .to_string()
+            .contains("belongs to an untrusted project"),
         "{refused}"
     );
     env.run(&["trust", "add", work]).await.ok();

@@ -58,7 +58,7 @@ async fn mcps_test_reports_the_first_error() {
             ],
         ),
         ("many", true, &["512", "left out: what is beyond 512 tools"]),
-        ("toolless", true, &["it offers no tools"]),
+        ("toolless", true, &["the server has no tools"]),
         ("with a banner", true, &["with-a-banner__fine"]),
         ("old", true, &["version 2024-11-05\n", "old__fine"]),
         (

@@ -160,7 +160,7 @@ async fn compaction_and_threshold_of_an_idle_agent_are_noticed() {
     is(&team, State::Idle).await;
 
     env.agent("d2", "description: one of a team\ncompact_threshold: 5000");
-    env.run(&["reload"]).await;
+    env.run(&["daemon", "reload"]).await.ok();
     does(&team, "TWO").await;
     assert_eq!(line(&team).await.window, Some(5000));
 }

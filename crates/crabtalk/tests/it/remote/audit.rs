@@ -122,7 +122,7 @@ async fn full_disk_refuses_audited_requests_but_not_kill() {
         panic!("a login that cannot be recorded");
     };
     assert!(
-        error.to_string().contains("cannot be recorded"),
+        error.to_string().contains("audit entry cannot be written"),
         "{error:?}"
     );
     let set = elsewhere

@@ -67,7 +67,7 @@ async fn agents_are_written_shown_and_removed() {
     let new = ["agents", "new", "rev", "--file", "-"];
     env.run_with(&new, Some(text)).await.ok();
     let taken = env.run_with(&["agents", "new", "REV", "--file", "-"], Some(text));
-    assert!(taken.await.fails(1).contains("already"));
+    assert!(taken.await.fails(1).contains("exists; choose another name"));
     let file = env.home.join("config/agents/rev.md");
     assert_eq!(fs::read_to_string(&file).unwrap(), text);
 

@@ -23,7 +23,7 @@ async fn change_is_approved_and_command_denied() {
         "{screen}"
     );
     terminal.types_half("perhaps");
-    terminal.shows("choose by y, a or n", 1).await;
+    terminal.shows("choose y, a or n", 1).await;
     terminal.types_half("y");
     terminal.shows("Enter confirms", 1).await;
     terminal.key("Enter");
