@@ -31,7 +31,7 @@ pub(crate) struct Scan {
 pub(crate) struct Scans(Mutex<HashMap<PathBuf, Arc<Scan>>>);
 
 impl Scans {
-    /// What lies in `floor..upto` of a log.
+    /// Returns the markers within `floor..upto` of a log.
     pub(crate) fn get(
         &self,
         file: &dyn LogFile,
@@ -151,7 +151,7 @@ pub(crate) fn markers(
     Ok(placed)
 }
 
-/// What a list says of the markers.
+/// Converts markers to list items.
 pub(crate) fn infos(markers: &[Placed]) -> Vec<ArchiveInfo> {
     let mut before = 0;
     let number = |index| u32::try_from(index + 1).unwrap_or(u32::MAX);

@@ -8,13 +8,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// Logs hold what people said, so nobody else reads them (OPS-5).
+/// Logs hold private messages: only the owner may read them (OPS-5).
 const FILE_MODE: u32 = 0o600;
 
 /// Folders likewise.
 const DIR_MODE: u32 = 0o700;
 
-/// What a file is opened for.
+/// Access mode for opening a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Reading.
@@ -27,7 +27,7 @@ pub enum Access {
     Patch,
 }
 
-/// What a file says of itself.
+/// Metadata of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
     /// Bytes.
@@ -128,8 +128,8 @@ impl FileLayer for OsFiles {
         use rustix::io::Errno;
         match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
             Ok(()) => Ok(()),
-            // A file system without the flag: nobody else writes here (STORE-6),
-            // so that looking first is as good.
+            // The file system lacks the flag. The daemon is the only writer here
+            // (STORE-6), so a check before the rename is sufficient.
             Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => match to.symlink_metadata() {
                 Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
                 Err(_) => rename(from, to),
@@ -154,7 +154,7 @@ impl FileLayer for OsFiles {
 fn options(access: Access) -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).mode(FILE_MODE);
-    // A pipe that somebody put there must not block us.
+    // Opening a named pipe in the folder must not block.
     options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32);
     match access {
         Access::Read => &mut options,

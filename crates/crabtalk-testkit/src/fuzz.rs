@@ -64,10 +64,10 @@ pub fn time() -> Duration {
     Duration::try_from_secs_f64(seconds.unwrap_or(DEFAULT_SECONDS)).unwrap_or_default()
 }
 
-/// Tries the saved inputs of a folder, then changes of them.
+/// Runs the saved inputs of a folder, then mutations of them.
 ///
 /// # Panics
-/// When an input makes `target` panic, and when there is no saved input.
+/// If an input makes `target` panic, or if the folder has no saved inputs.
 pub fn fuzz(folder: impl AsRef<Path>, target: impl Fn(&[u8]) + RefUnwindSafe) {
     let saved = load(folder.as_ref());
     for input in &saved {

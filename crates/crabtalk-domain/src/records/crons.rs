@@ -3,7 +3,7 @@
 use super::Error;
 use crate::BoxFuture;
 
-/// What the books say. Texts are JSON of the schedules' own types.
+/// Content of the cron books. Texts are JSON of the schedules' own types.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CronBooksContent {
     /// The account of each entry, by its number.
@@ -32,7 +32,7 @@ pub enum CronFact {
         entry: u64,
         /// Its number.
         run: u64,
-        /// What is known of it.
+        /// The stored JSON.
         text: String,
     },
     /// A run is over.
@@ -62,7 +62,7 @@ pub enum CronRow {
 
 /// Keeps the books of cron.
 pub trait CronBooks: Send + Sync {
-    /// What the books say.
+    /// Loads the content of the books.
     fn load(&self) -> BoxFuture<'static, Result<CronBooksContent, Error>>;
 
     /// Takes all of a change or nothing.

@@ -13,7 +13,7 @@ pub struct Steering {
 
 #[derive(Debug)]
 enum Steered {
-    /// What a line at that index put in.
+    /// Messages accepted by the line at that index.
     Accepted(u64, Vec<String>),
     /// One of them, or what a run answers, was written.
     Taken,
@@ -50,7 +50,7 @@ impl Steering {
         self.is_known = true;
     }
 
-    /// What waits, oldest first, with the index of the line that says so.
+    /// Waiting messages, oldest first, each with the index of its line.
     pub fn waiting(self) -> Vec<(u64, String)> {
         let mut waiting = VecDeque::new();
         for line in self.lines.into_iter().rev() {

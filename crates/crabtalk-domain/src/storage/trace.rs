@@ -1,17 +1,17 @@
-//! What a log says of one run, found out from its lines, newest first.
+//! Collects the trace of one run from the lines of a log, newest first.
 
 use super::{RunPhase, RunRecord};
 use crate::{Message, Role};
 use std::ops::ControlFlow;
 
-/// What a log says of one run.
+/// The recorded trace of one run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RunTrace {
     /// The guest that answered, if one did.
     pub guest: String,
     /// Its last text, unless it went on with calls.
     pub answer: Option<String>,
-    /// How it ended or was cut off; `None` while nobody has said.
+    /// The recorded end or interruption of the run; `None` if there is no record yet.
     pub end: Option<RunRecord>,
 }
 

@@ -18,7 +18,7 @@ const BUSY: Duration = Duration::from_secs(5);
 /// The pages that a connection keeps in memory, in KiB.
 const CACHE_KIB: i32 = 512;
 
-/// What the log of changes is cut back to.
+/// Size to which the write-ahead log is truncated.
 const MAX_WAL_BYTES: i32 = 8 * 1024 * 1024;
 
 /// Opens a database in its newest format.
@@ -99,7 +99,7 @@ pub(super) fn read_only(definition: &Definition) -> Result<Connection, Error> {
     Ok(connection)
 }
 
-/// A path as it stands in a URI.
+/// Encodes a path for a URI.
 fn uri_path(path: &Path) -> String {
     use std::os::unix::ffi::OsStrExt;
     let bytes = path.as_os_str().as_bytes().iter();

@@ -24,7 +24,7 @@ pub(crate) struct LogRow {
     pub(crate) pair: Option<(String, String)>,
 }
 
-/// A log that may have changed since it was looked at.
+/// A log that may have changed since its last check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Changed {
     pub(crate) name: String,
@@ -34,13 +34,13 @@ pub(crate) struct Changed {
     touched: i64,
 }
 
-/// What a look at a log found.
+/// Result of checking a log.
 #[derive(Debug)]
 pub(crate) struct Looked {
     pub(crate) log: Changed,
     /// `None`: the log is gone.
     pub(crate) modified: Option<SystemTime>,
-    /// Whether somebody else changed it, so that all of it is indexed anew.
+    /// Whether another program changed the log, so that all of it must be reindexed.
     pub(crate) is_foreign: bool,
     /// Where line 1 was read: agent and sender, if it names them.
     pub(crate) read: Option<Option<(String, String)>>,
