@@ -30,7 +30,7 @@ const BATCH_BYTES: usize = 512;
 #[derive(Clone)]
 struct Ledger {
     meta: Meta,
-    /// The last marker, 0 before the first; unknown after somebody's edit.
+    /// Offset of the last marker, 0 before the first; unknown after an external edit.
     marker: Option<u64>,
     messages: Option<u64>,
 }
@@ -107,8 +107,8 @@ impl JsonlLog {
         Ok(Position(state.end))
     }
 
-    /// Gives the file a name that carries the title (CONV-7). What was begun ends whether
-    /// or not somebody still waits.
+    /// Renames the file to include the title (CONV-7). A started rename completes
+    /// even if the caller is dropped.
     fn rename_for_title(&self) -> impl Future<Output = Result<(), Error>> + Send + use<> {
         let (index, shared) = (Arc::clone(&self.index), Arc::clone(&self.shared));
         let (key, title) = (self.key.clone(), self.ledger.meta.title.clone());
@@ -139,7 +139,7 @@ impl ConversationLog for JsonlLog {
         let renamed = self.rename_for_title();
         let key = self.key.clone();
         Box::pin(async move {
-            // The title stands in the log all the same.
+            // The log contains the title even if the rename fails.
             if let Err(error) = renamed.await {
                 tracing::warn!(conversation = %key, %error, "the log keeps its former name");
             }

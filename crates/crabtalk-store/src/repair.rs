@@ -1,7 +1,7 @@
-//! Mends the end of a log that a crash or a full disk left unclean.
+//! Repairs the end of a log after a crash or a full disk.
 //!
-//! Invariant: bytes that were never acknowledged are cut off, bytes that
-//! somebody may want to see go to a `.torn` file beside the log first.
+//! Invariant: unacknowledged bytes are truncated; bytes that may be of use to
+//! the user are first copied to a `.torn` file beside the log.
 
 use crate::error::{failed, unreadable};
 use crate::fs::{Access, FileLayer, LogFile, append_all, read_exact};
@@ -30,7 +30,7 @@ pub(crate) fn torn_path(log: &Path) -> PathBuf {
     path.into()
 }
 
-/// Cuts off whatever stands behind `end`.
+/// Truncates the log at `end`.
 pub(crate) fn mend(
     fs: &dyn FileLayer,
     file: &dyn LogFile,

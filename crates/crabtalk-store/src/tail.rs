@@ -13,8 +13,8 @@ const FIRST_BLOCK: u64 = 8 * 1024;
 /// Largest block: few calls for a long tail, little memory for a longer one.
 const MAX_BLOCK: u64 = 256 * 1024;
 
-/// Longest line that is read or written: more than any message that a client or
-/// a model may send, little enough that one more copy of it harms nobody.
+/// Longest line that is read or written: larger than any message that a client or
+/// a model may send, small enough to hold a second copy in memory.
 pub(crate) const MAX_LINE: usize = 64 << 20;
 
 /// What separates lines: their end, and what a disk shows where it lost some.
@@ -32,7 +32,7 @@ const HEAD_BLOCK: usize = 1024;
 /// read the whole file.
 const MAX_HEAD: usize = 256 * 1024;
 
-/// What the beginning of a file says.
+/// Result of reading the beginning of a file.
 pub(crate) enum HeadRead {
     /// Line 1, and the offset behind it. `terminated` unless its newline is
     /// missing.
@@ -210,8 +210,8 @@ pub(crate) fn line_at(file: &dyn LogFile, offset: u64, end: u64) -> io::Result<O
     Ok(Some(line))
 }
 
-/// The whole lines behind the beginning of a line: about `most` bytes, more where a line
-/// is longer. None where the rest is no whole line.
+/// The whole lines starting at a line start: about `most` bytes, more if a line
+/// is longer. `None` if the rest contains no complete line.
 pub(crate) fn whole_lines(
     file: &dyn LogFile,
     from: u64,

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// How long a search indexes what was said last before it goes on without the rest.
 const CATCH_UP: Duration = Duration::from_secs(1);
 
-/// How long a search looks at candidates.
+/// Maximum time for reading candidates.
 const MAX_TIME: Duration = Duration::from_secs(5);
 
 /// Candidates that are read from the index at a time.

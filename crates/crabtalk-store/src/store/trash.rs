@@ -160,7 +160,7 @@ impl Inner {
         self.sync_trash(&names)
     }
 
-    /// What tools kept, as it was.
+    /// Restores the files kept by tools, unchanged.
     fn bring_back(&self, found: &Discarded, kind: &str, folder: &Path) -> Result<(), Error> {
         let there = numbered(&format!("{}.{kind}", found.log), found.removal);
         let beside = numbered(&name_beside(folder), found.removal);
@@ -193,7 +193,7 @@ impl Inner {
         let torn = self
             .trash_dir
             .join(numbered(&format!("{}.torn", found.log), found.removal));
-        // A sender of the same slug may have taken the name meanwhile.
+        // A sender of the same slug may have taken the name since the removal.
         let slug = name::distinct_slug(key.sender.as_str());
         let other = name::compose(key.agent.as_str(), &slug, found.seq.max(1));
         for log in [&found.log, &other] {
