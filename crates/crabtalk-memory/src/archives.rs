@@ -86,7 +86,7 @@ impl ArchiveIndex {
         }
     }
 
-    /// Indexes a conversation anew: the log says otherwise than the index.
+    /// Reindexes a conversation whose log contradicts the index.
     pub(crate) fn discard(&self, key: &ConversationKey) {
         tracing::warn!(conversation = %key, "the index of its archives does not fit and is made again");
         let mut state = self.0.state();

@@ -8,7 +8,7 @@ use crate::{Error, Memory, NewEntry, Viewer, Warning, entries};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Files looked at in one import.
+/// Maximum number of files read in one import.
 const MAX_FILES: usize = 10_000;
 /// Folders within folders.
 const MAX_DEPTH: usize = 8;

@@ -1,5 +1,5 @@
-//! What a model reads of memory: blocks that their content cannot leave, and
-//! as little text as serves.
+//! Renders memory for a model: blocks that their content cannot escape, with
+//! little overhead.
 
 use crate::index::Query;
 use crate::text::{cut, sentences, terms};

@@ -38,9 +38,9 @@ pub struct Entry {
     pub created: String,
     /// RFC 3339 instant of the last change by an agent.
     pub updated: String,
-    /// What it says.
+    /// The text of the entry.
     pub content: String,
-    /// Lines of the frontmatter that are not ours, kept as they are.
+    /// Frontmatter lines with unknown fields, preserved verbatim.
     pub(crate) foreign: String,
 }
 

@@ -71,7 +71,7 @@ impl Entries {
                 self.claims.remove(&name);
             }
         }
-        // The next one of that name comes out of the shadow.
+        // The next entry with this name is no longer shadowed.
         if let Some(heir) = self.winner(&name, &sender)
             && matches!(
                 self.files.get(&heir),

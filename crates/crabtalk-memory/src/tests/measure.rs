@@ -18,7 +18,7 @@ pub(crate) const PLACES: [usize; 3] = [1, 5, 10];
 pub(crate) struct Turn {
     /// Who said it.
     pub(crate) speaker: String,
-    /// What was said.
+    /// The text of the turn.
     pub(crate) text: String,
     /// Number of its session, from 0.
     pub(crate) session: u32,
@@ -40,7 +40,7 @@ pub(crate) struct Question {
 pub(crate) struct Conversation {
     /// In order.
     pub(crate) turns: Vec<Turn>,
-    /// What is asked about it.
+    /// The questions about the dialogue.
     pub(crate) questions: Vec<Question>,
 }
 

@@ -264,7 +264,7 @@ async fn one_lookup_lists_the_folder_once_and_reads_candidates_only() {
     }
     assert_eq!(listed(), 1, "our own changes need no second look");
     assert!(opened() <= 60, "{}", opened());
-    // Somebody puts a log there by hand.
+    // A user copies a log into the folder.
     home.write(
         "crab_guest_1.jsonl",
         "{\"agent\":\"crab\",\"created_by\":\"guest\"}\n",

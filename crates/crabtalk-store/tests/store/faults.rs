@@ -1,5 +1,5 @@
-//! Whatever fails, what was acknowledged is there and what was refused is not
-//! half there.
+//! After any fault, acknowledged records are present and refused records leave
+//! no partial line.
 
 use crate::support::*;
 use crabtalk_domain::storage::*;

@@ -43,7 +43,7 @@ async fn the_latest_come_first() {
     assert_eq!(latest(Some("crab"), Some("nobody"), 9).await, []);
 }
 
-/// Senders of the two latest logs, and how many logs were looked at for that.
+/// Senders of the two latest logs, and the number of logs checked for that.
 async fn latest_two(home: &Home) -> (Vec<String>, u64) {
     home.disk.looked_at.swap(0, SeqCst);
     let list = home.store.latest(None, None, 2).await.expect("lists");

@@ -34,7 +34,7 @@ async fn how_full_a_context_is_outlives_a_restart_and_stands_in_lists() {
     log.append(&[user("1"), said("2"), Record::Meta(change)])
         .await
         .expect("appends");
-    // What is changed later says it again.
+    // A later change is a new record.
     let title = MetaRecord {
         title: Some("t".into()),
         ..MetaRecord::default()
@@ -66,7 +66,7 @@ async fn a_summary_stands_for_what_is_archived_and_keeps_the_last_messages() {
     );
     assert_eq!(opened.archived_messages, 3);
     assert_eq!(opened.history[0].at, "2026-11-02T00:00:00Z");
-    // What is kept may reach back over an older marker and over other lines.
+    // Kept messages may reach back across an older marker and other lines.
     let mut log = opened.log;
     let runs = [
         Record::Run(run(1, RunPhase::Start)),
@@ -179,7 +179,7 @@ async fn what_waits_for_a_step_is_found_until_it_is_taken() {
     let mut log = check(&mut home, &["b", "c"]).await;
     log.append(&[user("b"), user("c")]).await.expect("appends");
     let mut log = check(&mut home, &[]).await;
-    // What the next run answers takes nothing.
+    // The answer of the next run consumes none.
     log.append(&[
         Record::Run(run(2, RunPhase::Start)),
         user("on"),
@@ -220,7 +220,7 @@ async fn runs_and_requests_are_found_again() {
     assert_eq!(ids(&opened), [1, 2, 3]);
     assert_eq!(opened.requests[0].0, "req-1");
 
-    // Compacted in mid-run: all of it stands behind the marker.
+    // Compacted during a run: the complete state follows the marker.
     let state = meta(&opened);
     let mut log = opened.log;
     log.append(&[compact("sum", 1), Record::Meta(state)])
@@ -337,7 +337,7 @@ async fn a_crash_between_a_marker_and_its_state_loses_neither() {
 #[tokio::test]
 async fn loading_and_listing_cost_nothing_of_what_is_archived() {
     let mut costs = Vec::new();
-    // What stands behind each marker.
+    // The state that follows each marker.
     let state = || MetaRecord {
         requests: Some(Vec::new()),
         ..MetaRecord::default()
@@ -430,7 +430,7 @@ async fn what_cannot_be_read_is_named_for_who_asks() {
     let broken = text
         .replace("\"content\":\"two\"", "\"content\":two")
         .replace("\"content\":\"three\"", "three");
-    // What an append that goes on, or was cut off, leaves behind is no fault.
+    // A partial line of a running or interrupted append is not a fault.
     let broken = format!("{broken}{{\"role\":\"us");
     home.write("crab_user_1.jsonl", &broken);
     home.write("crab_bob_1.jsonl", "{\"broken\n");

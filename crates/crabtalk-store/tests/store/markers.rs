@@ -6,7 +6,7 @@ use crabtalk_domain::storage::*;
 /// Far less than the archives of these tests, and more than any state.
 const FEW_BYTES: u64 = 64 * 1024;
 
-/// What a test's log is called.
+/// Name of the test's log.
 const NAME: &str = "crab_user_1_kept.jsonl";
 
 /// Archives a third of a megabyte, whose first run is open.
@@ -90,7 +90,7 @@ async fn a_marker_without_state_can_be_opened_where_nothing_can_be_written() {
     assert_eq!(home.read(NAME), written);
 }
 
-/// Wherever a crash cuts a compaction off, nobody searches the archive for state.
+/// Loading never searches the archive for state, wherever a crash interrupts a compaction.
 #[tokio::test]
 async fn a_compaction_that_was_cut_off_anywhere_costs_no_search() {
     let mut home = Home::new();

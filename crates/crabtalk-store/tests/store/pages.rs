@@ -77,7 +77,7 @@ async fn pages_go_back_to_the_beginning() {
     );
     let none = home.store.page(&source, None, 0).await.expect("reads");
     assert!(none.entries.is_empty() && none.more);
-    // An index that nobody gave: whole lines before it.
+    // An index that no page returned: whole lines before it.
     let all = home
         .store
         .page(&source, None, 9)
@@ -290,7 +290,7 @@ async fn an_edit_by_hand_moves_markers_and_they_are_found_all_the_same() {
     log.append(&[user("2"), compact("two", 0), state(), user("3")])
         .await
         .expect("appends");
-    // Somebody corrects an early message: every offset behind it is wrong now.
+    // A user edits an early message: every later offset is wrong now.
     let text = String::from_utf8(home.read("crab_user_1.jsonl")).expect("utf-8");
     home.write(
         "crab_user_1.jsonl",

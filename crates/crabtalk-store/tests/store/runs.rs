@@ -1,4 +1,4 @@
-//! What a log says of its runs.
+//! Traces of runs in a log.
 
 use crate::support::*;
 use crabtalk_domain::Usage;

@@ -133,7 +133,7 @@ async fn search_follows_each_change_of_the_logs() {
         .await
         .expect("restores");
     assert_eq!(hits(&home, search("window")).await.len(), 1);
-    // Somebody edits a log while no daemon runs.
+    // A user edits a log while no daemon runs.
     for word in ["blue", "brown"] {
         home.restart();
         let name = home

@@ -36,7 +36,7 @@ async fn cut_at_every_byte_it_opens_with_all_whole_lines() {
         home.write(NAME, &bytes[..cut]);
         home.restart();
         if cut < head {
-            // No identity yet: nobody's, and the first to come takes it.
+            // Without an identity the log belongs to no pair, and the first pair to open it takes it.
             assert!(home.find("crab", "user").await.is_none(), "cut {cut}");
             assert!(home.store.list(None, None).await.expect("lists").is_empty());
             let mut opened = home.open("crab", "user").await;
@@ -206,7 +206,7 @@ async fn garbage_at_the_end_is_torn_even_with_a_newline() {
         3
     );
     assert_eq!(home.read(NAME), bytes);
-    // But only the last line is: what stands before was once a whole line.
+    // Only the last line can be torn: earlier lines were once complete.
     let broken = [&bytes[..], b"{\"role\":\"us\n{\"role\":\"as\n"].concat();
     home.write(NAME, &broken);
     let opened = home.find("crab", "user").await.expect("exists");

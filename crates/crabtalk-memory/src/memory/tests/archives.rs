@@ -124,7 +124,7 @@ async fn no_run_waits_for_what_is_archived() {
     }
     world.rest().await;
     assert!(world.injected("user", WALRUS).await.contains("bathtub"));
-    // A conversation that was met is looked at once.
+    // A known conversation is checked once.
     world.restart();
     world.injected("user", "hi walrus").await;
     world.rest().await;
@@ -154,7 +154,7 @@ async fn a_log_that_says_otherwise_is_believed() {
     assert!(!injected.contains("bathtub"), "{injected}");
     world.rest().await;
     assert!(world.injected("user", WALRUS).await.contains("pond"));
-    // Removed and begun anew.
+    // Removed and created again.
     world.shelf.archives.lock().unwrap().clear();
     world.archive(
         "user",

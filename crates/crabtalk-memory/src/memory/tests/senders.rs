@@ -108,7 +108,7 @@ async fn agent_scope_widens_archives_and_nothing_else() {
     assert_eq!(entries(&wide), entries(&narrow));
 }
 
-/// Whatever sender a token speaks as: what it proved is the token.
+/// A token is the principal for every sender that it names.
 #[tokio::test]
 async fn a_token_that_speaks_as_the_owner_sees_what_others_see() {
     let world = World::new();
