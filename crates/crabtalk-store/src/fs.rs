@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_made_once_appended_patched_cut_and_synced() {
+    fn files_are_created_appended_patched_cut_and_synced() {
         let home = tempfile::tempdir().expect("temp dir");
         let path = home.path().join("log");
         let file = OsFiles.create(&path).expect("creates");
@@ -266,7 +266,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn what_is_no_regular_file_is_refused_and_blocks_nobody() {
+    fn open_refuses_irregular_files_without_blocking() {
         let home = tempfile::tempdir().expect("temp dir");
         let pipe = home.path().join("pipe");
         let mode = rustix::fs::Mode::from_raw_mode(0o600);

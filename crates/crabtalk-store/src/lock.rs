@@ -250,7 +250,7 @@ mod tests {
     use std::cell::Cell;
 
     #[test]
-    fn what_lies_in_the_locks_place_is_named_with_the_way_out() {
+    fn lock_error_names_blocking_path_and_remedy() {
         let home = tempfile::tempdir().expect("temp dir");
         std::fs::create_dir_all(home.path().join(PID_FILE)).expect("a folder");
         let Err(Error::Io { source, file, .. }) = HomeLock::acquire(home.path()) else {
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_a_dying_daemons_child_still_holds_is_waited_for() {
+    fn lock_waits_for_child_of_killed_daemon() {
         let home = tempfile::tempdir().expect("temp dir");
         std::fs::create_dir(home.path().join("run")).expect("dir");
         // Of the daemon that was killed.
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_in_the_files_place_is_named_and_not_waited_for() {
+    fn lock_reports_named_pipe_without_blocking() {
         let home = tempfile::tempdir().expect("temp dir");
         std::fs::create_dir(home.path().join("run")).expect("dir");
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pid_left_by_a_killed_daemon_holds_nobody_off() {
+    fn lock_ignores_pid_of_killed_daemon() {
         let home = tempfile::tempdir().expect("temp dir");
         std::fs::create_dir(home.path().join("run")).expect("dir");
         std::fs::write(home.path().join(PID_FILE), "999999999\n").expect("stale");

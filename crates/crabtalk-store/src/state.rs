@@ -128,7 +128,7 @@ pub(crate) struct SyncState {
     /// Bytes appended since the last sync, rewritten if a failed sync lost them.
     /// Not larger than the memory of the run itself.
     pub(crate) unsynced: Vec<u8>,
-    /// Whether syncing is disabled ([`SyncPolicy::Never`](crate::SyncPolicy::Never)).
+    /// Whether syncing is disabled.
     pub(crate) off: bool,
     /// The bytes present on opening may not be durable: their writer may have
     /// been killed before its sync.

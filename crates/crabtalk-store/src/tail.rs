@@ -312,7 +312,7 @@ mod tests {
 
     /// Of the rest a small block is held at a time, however much it is.
     #[test]
-    fn a_line_beyond_all_measure_is_passed_over_with_little_memory() {
+    fn overlong_line_is_skipped_with_little_memory() {
         let file = Lines::default();
         let mut lines = Backward::new(&file, 0, Lines::LEN);
         let told = std::iter::from_fn(|| {

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_without_a_value_is_an_empty_one_and_yes_is_a_word_but_for_sharing() {
+    fn missing_values_parse_as_empty_and_yes_only_for_sharing() {
         let text = "---\nname: yes\ndescription:\nsender: ~\nshared: yes\n---\nx\n";
         let want = Entry {
             name: "yes".into(),

@@ -213,7 +213,7 @@ fn run_of<'a>(
 
 /// Memories of a cron run belong to the creator of the cron entry.
 #[test]
-fn a_run_of_a_cron_entry_sees_what_its_maker_sees() {
+fn cron_run_sees_entries_of_its_creator() {
     let owners = |sender: &str| sender == "user";
     let key = ConversationKey::new("crab", "cron").expect("valid");
     for (by, is_owner, sender) in [

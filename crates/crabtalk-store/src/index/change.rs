@@ -246,7 +246,7 @@ mod tests {
 
     /// Two senders of one slug: the name of a log that was removed is given again.
     #[test]
-    fn what_line_1_of_a_removed_log_said_does_not_hide_the_next_of_its_name() {
+    fn removed_log_does_not_hide_new_log_with_its_name() {
         let home = tempfile::tempdir().expect("temp dir");
         let table = crate::Indexes::in_state(&home.path().join("state")).logs();
         let index = Index::new(Arc::new(OsFiles), home.path().to_owned(), table);

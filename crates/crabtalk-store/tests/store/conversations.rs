@@ -38,7 +38,7 @@ async fn what_was_said_is_there_after_a_restart() {
 }
 
 #[tokio::test]
-async fn opening_the_store_touches_nothing_and_files_are_private() {
+async fn opening_the_store_writes_nothing_and_files_are_private() {
     let home = Home::new();
     assert!(!home.sessions().exists());
     assert!(home.store.list(None, None).await.expect("lists").is_empty());
@@ -129,7 +129,7 @@ async fn line_1_beats_the_name() {
 }
 
 #[tokio::test]
-async fn the_highest_seq_is_the_conversation_and_the_others_are_listed() {
+async fn highest_seq_is_opened_and_others_are_listed() {
     let home = Home::new();
     for (seq, text) in [(1, "one"), (10, "ten"), (9, "nine")] {
         let head =
@@ -316,7 +316,7 @@ async fn policies_differ_in_what_waits_for_the_disk() {
 }
 
 #[tokio::test]
-async fn names_are_taken_in_any_case_and_with_any_title() {
+async fn names_conflict_in_any_case_and_with_any_title() {
     let home = Home::new();
     home.open("crab", "user").await;
     home.open("CRAB", "user").await;

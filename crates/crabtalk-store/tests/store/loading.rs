@@ -20,7 +20,7 @@ fn meta(opened: &Opened) -> MetaRecord {
 }
 
 #[tokio::test]
-async fn how_full_a_context_is_outlives_a_restart_and_stands_in_lists() {
+async fn context_use_survives_restart_and_is_listed() {
     let mut home = Home::new();
     let context = Some(crabtalk_domain::ContextUse {
         used: 1_220,
@@ -48,7 +48,7 @@ async fn how_full_a_context_is_outlives_a_restart_and_stands_in_lists() {
 }
 
 #[tokio::test]
-async fn a_summary_stands_for_what_is_archived_and_keeps_the_last_messages() {
+async fn summary_replaces_archive_and_keeps_last_messages() {
     let mut home = Home::new();
     let mut log = home.open("crab", "user").await.log;
     log.append(&[user("1"), said("2"), user("3"), said("4")])
@@ -87,7 +87,7 @@ async fn a_summary_stands_for_what_is_archived_and_keeps_the_last_messages() {
 }
 
 #[tokio::test]
-async fn behind_a_fresh_start_the_history_is_empty_and_the_state_is_there() {
+async fn fresh_start_clears_history_and_keeps_state() {
     let mut home = Home::new();
     let mut log = home.open("crab", "user").await.log;
     log.append(&[user("1"), said("2"), compact("first", 1), user("3")])
@@ -138,7 +138,7 @@ async fn the_calls_that_waited_last_are_found_again() {
 }
 
 #[tokio::test]
-async fn what_waits_for_a_step_is_found_until_it_is_taken() {
+async fn waiting_steers_are_loaded_until_consumed() {
     let mut home = Home::new();
     let mut log = home.open("crab", "user").await.log;
     let put_in = |texts: &[&str]| {
@@ -312,7 +312,7 @@ async fn the_newest_state_wins_field_by_field() {
 }
 
 #[tokio::test]
-async fn a_crash_between_a_marker_and_its_state_loses_neither() {
+async fn crash_between_marker_and_state_loses_neither() {
     let mut home = Home::new();
     let mut log = home.open("crab", "user").await.log;
     let titled = MetaRecord {
@@ -335,7 +335,7 @@ async fn a_crash_between_a_marker_and_its_state_loses_neither() {
 }
 
 #[tokio::test]
-async fn loading_and_listing_cost_nothing_of_what_is_archived() {
+async fn loading_and_listing_do_not_read_archives() {
     let mut costs = Vec::new();
     // The state that follows each marker.
     let state = || MetaRecord {
@@ -454,7 +454,7 @@ async fn what_cannot_be_read_is_named_for_who_asks() {
 }
 
 #[tokio::test]
-async fn first_lines_that_were_good_are_not_read_again_unless_all_lines_are() {
+async fn good_first_lines_are_reread_only_in_a_full_check() {
     let mut home = Home::new();
     for sender in ["user", "well"] {
         home.open("crab", sender).await;

@@ -47,7 +47,7 @@ fn assert_is_as_archived(opened: &Opened) {
 
 /// As a version left it that had not written the state before the marker, too.
 #[tokio::test]
-async fn a_marker_without_state_is_searched_for_it_once() {
+async fn marker_without_state_is_searched_only_once() {
     let mut home = Home::new();
     let mut opened = home.open("crab", "user").await;
     archive(&mut opened).await;
@@ -70,7 +70,7 @@ async fn a_marker_without_state_is_searched_for_it_once() {
 }
 
 #[tokio::test]
-async fn a_marker_without_state_can_be_opened_where_nothing_can_be_written() {
+async fn marker_without_state_opens_on_read_only_files() {
     let mut home = Home::new();
     let mut opened = home.open("crab", "user").await;
     archive(&mut opened).await;
@@ -92,7 +92,7 @@ async fn a_marker_without_state_can_be_opened_where_nothing_can_be_written() {
 
 /// Loading never searches the archive for state, wherever a crash interrupts a compaction.
 #[tokio::test]
-async fn a_compaction_that_was_cut_off_anywhere_costs_no_search() {
+async fn compaction_interrupted_anywhere_causes_no_search() {
     let mut home = Home::new();
     let mut opened = home.open("crab", "user").await;
     archive(&mut opened).await;

@@ -72,7 +72,7 @@ async fn search_finds_all_words_newest_first() {
 }
 
 #[tokio::test]
-async fn search_is_limited_to_what_is_asked_for_and_in_reach() {
+async fn search_is_limited_to_requested_and_visible_logs() {
     let home = spoken().await;
     let of_b = |key: &ConversationKey| key.sender.as_str() == "b";
     let only_b = vec!["b: a green window".to_owned()];

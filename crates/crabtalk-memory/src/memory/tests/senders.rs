@@ -110,7 +110,7 @@ async fn agent_scope_widens_archives_and_nothing_else() {
 
 /// A token is the principal for every sender that it names.
 #[tokio::test]
-async fn a_token_that_speaks_as_the_owner_sees_what_others_see() {
+async fn token_speaking_as_owner_sees_only_shared_entries() {
     let world = World::new();
     let token = Principal::Token(TokenName::new("laptop").unwrap());
     let client = Origin::Client {
