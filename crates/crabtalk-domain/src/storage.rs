@@ -137,7 +137,7 @@ pub enum Error {
 pub trait ConversationLog: Send {
     /// Appends all records or none, in the order of the calls. Resolves when they
     /// survive SIGKILL (STORE-4), without waiting for the disk unless the title changes.
-    /// Dropping the future takes nothing back.
+    /// Dropping the future does not undo the append.
     fn append(&mut self, records: &[Record]) -> BoxFuture<'static, Result<Position, Error>>;
 
     /// Resolves when everything up to the position survives a power cut. The
@@ -266,7 +266,7 @@ pub trait Storage: Send + Sync {
         Box::pin(std::future::ready(Err(Error::NotFound(key.to_string()))))
     }
 
-    /// Looks for logs that cannot be read. Changes nothing. A store without files has none.
+    /// Finds unreadable logs without changing them. A store without files has none.
     fn check(&self, _check: Check) -> BoxFuture<'_, Result<BrokenLogs, Error>> {
         Box::pin(std::future::ready(Ok(BrokenLogs::default())))
     }

@@ -179,7 +179,7 @@ impl ArchiveIndex {
         };
         self.0.passages.find(wanted).await.unwrap_or_else(|error| {
             tracing::warn!(%error, "recall goes without archives");
-            // The index may have to be made again.
+            // The index may have to be rebuilt.
             self.0.state().checked.clear();
             Candidates::default()
         })

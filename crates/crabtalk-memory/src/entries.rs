@@ -1,4 +1,4 @@
-//! The folder of entry files, and what is derived from it.
+//! The folder of entry files, and the index derived from it.
 //!
 //! Invariants: the files are the truth, and everything here can be dropped and
 //! read again. An entry is named by its frontmatter and its sender, a file name
@@ -30,7 +30,7 @@ pub const MAX_NAME_BYTES: usize = 200;
 pub const MAX_DESCRIPTION_BYTES: usize = 2_000;
 /// Longest content: a long chapter. Larger texts belong in a document.
 pub const MAX_CONTENT_BYTES: usize = 256 * 1024;
-/// What memory keeps of an entry beside its file.
+/// Metadata of an entry kept in memory.
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(crate) file: String,

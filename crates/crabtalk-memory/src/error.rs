@@ -1,10 +1,10 @@
-//! What memory can fail with.
+//! Errors of memory.
 
 use crabtalk_domain::{records, storage};
 use std::io;
 use std::path::PathBuf;
 
-/// What memory can fail with; every message may be shown to a model.
+/// Errors of memory; every message may be shown to a model.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The name is empty, too long or of several lines; it holds its beginning.

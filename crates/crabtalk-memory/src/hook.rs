@@ -1,4 +1,4 @@
-//! What memory adds to an agent and to a run.
+//! The hook that adds memory to an agent and to a run.
 
 use crate::memory::{Rank, told};
 use crate::render::{self, Budget};
@@ -18,7 +18,7 @@ const MIN_COVERAGE: f32 = 0.2;
 /// Results scored below this share of the best one are noise.
 const MIN_OF_BEST: f32 = 0.4;
 
-/// What an agent is told of its memory.
+/// The system prompt section about memory.
 const PROMPT: &str = "\
 You have a memory that outlasts this conversation.
 - `recall` searches your entries and the archived parts of this conversation. It matches words, so \

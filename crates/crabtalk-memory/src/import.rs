@@ -13,7 +13,7 @@ const MAX_FILES: usize = 10_000;
 /// Folders within folders.
 const MAX_DEPTH: usize = 8;
 
-/// What became of an import.
+/// Result of an import.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ImportReport {
     /// Files and the names of their entries.

@@ -292,7 +292,7 @@ impl Index {
     }
 }
 
-/// Begins a term beside the sequence of words.
+/// Prefix of a term outside the sequence of words.
 const EXTRA: char = '+';
 
 /// The analysed form of a text.

@@ -67,7 +67,7 @@ pub enum FoundIn {
         conversation: ConversationKey,
         /// Which, from 1.
         index: u32,
-        /// Who spoke.
+        /// The speaker.
         speaker: String,
     },
 }
@@ -75,7 +75,7 @@ pub enum FoundIn {
 /// Something that was found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
-    /// Where it was found.
+    /// The source of the hit.
     pub source: FoundIn,
     /// The entry's name or the archive's title.
     pub title: String,
@@ -102,7 +102,7 @@ pub struct Recalled {
     pub only_common: bool,
 }
 
-/// What `remember` is given.
+/// Arguments of `remember`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 pub struct NewEntry {
     /// Its identity.
@@ -128,7 +128,7 @@ pub struct Parts {
     pub archives: ArchiveIndex,
     /// Decides which senders are owners.
     pub owners: Arc<dyn Owners>,
-    /// What time it is.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
 }
 
@@ -243,12 +243,12 @@ impl Memory {
         self.blocking(|inner| inner.soul.text()).await
     }
 
-    /// `Crab.md`, where that is known without opening it.
+    /// `Crab.md`, if its text is cached.
     pub(crate) fn known_soul(&self) -> Option<Arc<str>> {
         self.0.soul.known()
     }
 
-    /// `MEMORY.md`, where that is known without opening it.
+    /// `MEMORY.md`, if its text is cached.
     pub(crate) fn known_overview(&self) -> Option<Arc<str>> {
         self.0.overview.known()
     }
@@ -280,7 +280,7 @@ impl Memory {
         .await
     }
 
-    /// Does what touches files or takes the lock for long, off the runtime.
+    /// Runs work that accesses files or holds the lock for long in a blocking thread.
     pub(crate) async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Inner) -> T + Send + 'static,

@@ -136,7 +136,7 @@ fn is_there(file: &Path) -> bool {
     file.symlink_metadata().is_ok()
 }
 
-/// Reads a file that may be a link within what is trusted.
+/// Reads a file that may be a link within the trusted folder.
 fn content(folder: &Path, file: &Path, trusts: Trusts<'_>) -> Result<String, String> {
     let target = file
         .canonicalize()

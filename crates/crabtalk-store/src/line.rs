@@ -212,7 +212,7 @@ fn object(bytes: &[u8]) -> Result<(), String> {
     }
 }
 
-/// Whether a line holds nothing at all.
+/// Whether a line is empty.
 pub(crate) fn is_blank(bytes: &[u8]) -> bool {
     bytes.iter().all(u8::is_ascii_whitespace)
 }

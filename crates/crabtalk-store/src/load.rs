@@ -186,7 +186,7 @@ impl Reading {
         Ok(Stop::Done { terminated })
     }
 
-    /// Names what was passed over.
+    /// Logs the skipped lines.
     fn tell_broken(&self, path: &Path) {
         if let Some((at, reason)) = &self.first_broken {
             tracing::warn!(
@@ -199,7 +199,7 @@ impl Reading {
         }
     }
 
-    /// Whether nothing further back can matter.
+    /// Whether no earlier line can matter.
     fn is_complete(&self) -> bool {
         let Some((_, marker)) = &self.marker else {
             return false;

@@ -77,7 +77,7 @@ impl HomeLock {
         Self::acquire_with(home, File::try_lock)
     }
 
-    /// Says in the log what could not be written.
+    /// Logs that the pid could not be written.
     pub fn tell(&self) {
         if let Some(error) = &self.untold {
             tracing::warn!(home = %self.home.display(), %error, "our pid cannot be written down; the home is locked all the same");
@@ -300,7 +300,7 @@ mod tests {
         });
         let lock = lock.expect("free by then");
         assert!(tries.get() >= 3);
-        // A daemon that lives is told of at once.
+        // A live daemon is reported at once.
         let tries = Cell::new(0);
         let second = HomeLock::acquire_with(home.path(), |file| {
             tries.set(tries.get() + 1);

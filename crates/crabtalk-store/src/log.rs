@@ -23,7 +23,7 @@ use std::io;
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
 
-/// Room for a batch: what a person says, or a short answer.
+/// Capacity for a batch: a user message or a short answer.
 const BATCH_BYTES: usize = 512;
 
 /// What stamps and state lines are made of.
@@ -131,7 +131,7 @@ impl JsonlLog {
 impl ConversationLog for JsonlLog {
     fn append(&mut self, records: &[Record]) -> BoxFuture<'static, Result<Position, Error>> {
         let before = self.ledger.meta.title.clone();
-        // A write to the page cache waits for nothing.
+        // A write to the page cache does not block.
         let appended = self.append_now(records);
         if appended.is_err() || self.ledger.meta.title == before {
             return Box::pin(ready(appended));

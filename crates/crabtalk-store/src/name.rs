@@ -63,7 +63,7 @@ fn digest(text: &str) -> String {
     format!("{:08x}", (hash ^ (hash >> 32)) as u32)
 }
 
-/// What all folded names of a pair begin with.
+/// The common prefix of all folded names of a pair.
 pub(crate) fn folded_prefix(key: &ConversationKey) -> String {
     fold(&format!("{}_{}", key.agent, slug(key.sender.as_str())))
 }

@@ -1,4 +1,4 @@
-//! Records in `state/records.db`: what happened, and cannot be derived again.
+//! Records in `state/records.db` that cannot be derived from logs.
 //!
 //! Each module implements one port of [`crabtalk_domain::records`] over the
 //! tables of its `.sql` file.

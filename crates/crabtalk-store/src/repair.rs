@@ -23,7 +23,7 @@ pub(crate) enum Tail {
     Refused,
 }
 
-/// The file beside a log that keeps what was torn.
+/// The file beside a log that keeps torn bytes.
 pub(crate) fn torn_path(log: &Path) -> PathBuf {
     let mut path = log.as_os_str().to_owned();
     path.push(".torn");

@@ -45,7 +45,7 @@ impl Shared {
 }
 
 impl State {
-    /// Writes a batch behind the good end, or changes nothing.
+    /// Writes a batch after the last good line, or changes nothing.
     pub(crate) fn write(&mut self, fs: &dyn FileLayer, bytes: &[u8]) -> Result<(), Error> {
         if let Err(source) = append_all(&*self.file, bytes) {
             self.tail = Tail::Refused;
@@ -120,7 +120,7 @@ impl State {
     }
 }
 
-/// What one log has to be synced for.
+/// Sync state of one log.
 #[derive(Default)]
 pub(crate) struct SyncState {
     /// Everything before is durable.
@@ -165,7 +165,7 @@ impl SyncState {
         }
     }
 
-    /// Notes what was appended.
+    /// Records appended bytes.
     pub(crate) fn appended(&mut self, bytes: &[u8]) {
         if !self.off {
             self.unsynced.extend_from_slice(bytes);
@@ -177,7 +177,7 @@ impl SyncState {
         self.name_dirty = true;
     }
 
-    /// Forgets what it knew of the content.
+    /// Discards the cached state of the content.
     pub(crate) fn restart(&mut self, end: u64) {
         self.unsynced.clear();
         self.synced = end;

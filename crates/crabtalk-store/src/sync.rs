@@ -29,7 +29,7 @@ const IDLE: Duration = Duration::from_secs(3);
 /// awaited before that, and the daemon must end within 5 seconds.
 const LAST_WAIT: Duration = Duration::from_millis(150);
 
-/// Stack of a thread that makes system calls and nothing else.
+/// Stack of a thread that only makes system calls.
 const STACK_BYTES: usize = 256 * 1024;
 
 /// The threads that sync all logs of a store.

@@ -97,7 +97,7 @@ pub(crate) struct Backward<'a> {
     /// Offset of `buf[0]`.
     start: u64,
     buf: Vec<u8>,
-    /// End of what is not handed out yet.
+    /// End of the bytes not returned yet.
     cut: usize,
     block: u64,
 }

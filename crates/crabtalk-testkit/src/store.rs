@@ -21,7 +21,7 @@ struct State {
     hold_syncs: bool,
     hold_opens: bool,
     panic_in_opens: bool,
-    /// Wakes those who wait for a log.
+    /// Notifies tasks waiting for a log.
     opens: Arc<Notify>,
 }
 

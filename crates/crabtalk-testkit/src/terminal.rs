@@ -33,7 +33,7 @@ impl Terminal {
         terminal
     }
 
-    /// Runs a command of tmux, and answers with what it prints.
+    /// Runs a tmux command and returns its output.
     pub fn tmux(&self, words: &[&str]) -> String {
         let output = Command::new("tmux")
             .args(["-u", "-S"])

@@ -26,7 +26,7 @@ pub struct Meta {
 /// CrabTalk. Every JSON reader represents this number exactly.
 pub const MAX_RUN: u64 = 1 << 53;
 
-/// What happened to a run.
+/// A state change of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RunPhase {
     /// It began.
@@ -43,7 +43,7 @@ pub enum RunPhase {
 pub struct RunRecord {
     /// Number within the conversation, from 1 to [`MAX_RUN`].
     pub id: u64,
-    /// What happened.
+    /// The state change.
     pub phase: RunPhase,
     /// Where it came from, as text.
     pub origin: String,
@@ -116,7 +116,7 @@ pub enum Record {
     Message(Arc<Message>),
     /// Everything before is archived (RUN-4).
     Compact {
-        /// Replaces what is archived.
+        /// Replaces the archived messages.
         summary: String,
         /// The archive's title.
         title: String,

@@ -4,7 +4,7 @@
 use super::{MetaRecord, RunPhase, RunRecord};
 use std::collections::VecDeque;
 
-/// Finds out what waits for a step from the lines of a log, newest first.
+/// Collects the messages waiting for a step from the lines of a log, newest first.
 #[derive(Debug, Default)]
 pub struct Steering {
     lines: Vec<Steered>,
@@ -45,7 +45,7 @@ impl Steering {
         self.is_known |= run.phase == RunPhase::Start && run.tries == 0;
     }
 
-    /// Takes notice of a marker: what waits before it is repeated behind it.
+    /// Processes a marker: messages waiting before it are repeated after it.
     pub fn compacted(&mut self) {
         self.is_known = true;
     }

@@ -15,7 +15,7 @@ pub struct RunTrace {
     pub end: Option<RunRecord>,
 }
 
-/// Gathers what a log says of one run from its lines, newest first.
+/// Collects the trace of one run from the lines of a log, newest first.
 #[derive(Debug, Default)]
 pub struct Tracing {
     run: u64,
@@ -26,7 +26,7 @@ pub struct Tracing {
 }
 
 impl Tracing {
-    /// Begins to gather what a log says of the run of this number.
+    /// Creates a collector for the run with this number.
     pub fn of(run: u64) -> Self {
         Self {
             run,

@@ -1,4 +1,4 @@
-//! What lists and pages show of logs: summaries, entries, archives.
+//! Items of lists and pages of logs: summaries, entries, archives.
 
 use super::{Meta, RunRecord};
 use crate::{ConversationKey, Message};

@@ -45,7 +45,7 @@ impl Turn {
     }
 }
 
-/// Tells whether a turn's text still is what was indexed.
+/// Whether the text of a turn still matches the indexed one.
 pub(crate) fn text_hash(text: &str) -> u32 {
     let hash = fnv(text.as_bytes());
     (hash ^ hash >> 32) as u32

@@ -64,7 +64,7 @@ struct Front {
     shared: Option<bool>,
 }
 
-/// Reads a file's text; an error says what is wrong with it.
+/// Parses the text of a file; an error describes the fault.
 pub(crate) fn parse(text: &str) -> Result<Entry, String> {
     let text = text
         .strip_prefix('\u{feff}')

@@ -1,4 +1,4 @@
-//! Which file an entry is read from, and what is indexed of it.
+//! Selects the file of an entry and indexes it.
 //!
 //! Invariant: of several files of one name and sender one counts, and the
 //! others take its place in order when it goes.

@@ -1,4 +1,4 @@
-//! Compares the folder of entries with what is known of it, and takes over what changed.
+//! Compares the folder of entries with the known state, and loads the changed files.
 
 use super::watch::Changes;
 use super::{Entries, Known, MAX_CONTENT_BYTES, State, format, slug};

@@ -83,7 +83,7 @@ mod linux {
             if let Some(names) = known.and_then(|watched| read(&watched.list)) {
                 return Changes::Names(names);
             }
-            // Watch first, look afterwards: nothing falls between.
+            // Watch before reading, so that no change is missed.
             self.0 = watch(folder, id);
             Changes::Unknown
         }

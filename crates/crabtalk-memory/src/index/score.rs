@@ -12,7 +12,7 @@ use jiff::civil::Date;
 
 /// How far a term reaches into its conversation, in turns.
 pub(super) const REACH: usize = 5;
-/// What each turn of distance leaves of it.
+/// Factor for each turn of distance.
 const FADE: f32 = 0.5;
 /// A turn gains less from what follows it than from what came before.
 const FOLLOWING: f32 = 0.8;
@@ -24,7 +24,7 @@ const IN_TURN: f32 = 0.4;
 const ANSWERED: (f32, f32) = (0.5, 0.6);
 /// Share and saturation of the whole session.
 const SESSION: (f32, f32) = (0.1, 0.5);
-/// For each pair of query terms that stand side by side.
+/// Bonus for each pair of adjacent query terms.
 const PAIR: f32 = 0.5;
 /// The bonuses below were measured where ln N was this.
 const BONUS_LN: f32 = 6.4;
@@ -80,7 +80,7 @@ pub(super) struct Rules<'a> {
     pub(super) level: Level,
     pub(super) features: Features,
     pub(super) keep: &'a dyn Fn(DocId) -> bool,
-    /// What bonuses are multiplied with.
+    /// Factor of all bonuses.
     pub(super) bonus: f32,
 }
 

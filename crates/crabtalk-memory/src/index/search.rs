@@ -35,7 +35,7 @@ pub(crate) struct Shard<'a> {
 pub(crate) struct Whole {
     /// How many there are.
     pub(crate) docs: usize,
-    /// In how many of them each term stands. Other terms count as common.
+    /// Number of documents per term. Other terms count as common.
     pub(crate) counts: HashMap<String, usize>,
 }
 

@@ -65,12 +65,12 @@ impl World {
         });
     }
 
-    /// Indexes what waits.
+    /// Indexes the pending archives.
     async fn rest(&self) {
         self.memory.archives().fill().await;
     }
 
-    /// Whether nothing waits to be indexed.
+    /// Whether all archives are indexed.
     async fn is_idle(&self) -> bool {
         tokio::select! {
             biased;

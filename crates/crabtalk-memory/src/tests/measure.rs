@@ -16,7 +16,7 @@ pub(crate) const PLACES: [usize; 3] = [1, 5, 10];
 /// Something that was said.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Turn {
-    /// Who said it.
+    /// The speaker.
     pub(crate) speaker: String,
     /// The text of the turn.
     pub(crate) text: String,
@@ -58,7 +58,7 @@ pub(crate) trait Ranker {
 pub(crate) struct Scores {
     /// The turn itself.
     pub(crate) turn: [f64; 3],
-    /// The turn or one beside it.
+    /// The turn or a neighbour.
     pub(crate) window: [f64; 3],
     /// Its whole session.
     pub(crate) archive: [f64; 3],

@@ -13,7 +13,7 @@ use crabtalk_domain::ConversationKey;
 use crabtalk_domain::storage::{BrokenLog, Check, Error, LogId};
 use std::io;
 
-/// What keeps the bytes of a torn line beside its log.
+/// Extension of the file for torn bytes.
 const TORN: &str = ".torn";
 
 impl Inner {
@@ -44,7 +44,7 @@ impl Inner {
         Ok(names)
     }
 
-    /// What cannot be read of a file, if anything.
+    /// Returns the unreadable parts of a file.
     pub(super) fn broken(&self, check: Check, file: &str) -> Option<BrokenLog> {
         let Check {
             in_trash, lines, ..
@@ -87,7 +87,7 @@ impl Inner {
 /// Result of checking a file.
 enum Looked {
     Good(ConversationKey),
-    /// Its creation was cut off; it is made again.
+    /// Its creation was interrupted; the next open creates it again.
     Unfinished,
     Broken(BrokenLog),
 }

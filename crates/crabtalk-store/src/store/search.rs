@@ -1,4 +1,4 @@
-//! Searches what was said in all conversations.
+//! Searches the messages of all conversations.
 //!
 //! Invariant: a hit is read from its log before it is shown, so that an index that is
 //! behind shows nothing that is not there, and nothing of another conversation.

@@ -165,7 +165,7 @@ async fn waiting_steers_are_loaded_until_consumed() {
     let mut log = check(&mut home, &["a", "b"]).await;
     log.append(&[said("1"), user("a")]).await.expect("appends");
     let mut log = check(&mut home, &["b"]).await;
-    // A compaction in between repeats what waits still.
+    // A compaction in between repeats the waiting messages.
     let state = MetaRecord {
         last_run: Some(1),
         open_run: Some(run(1, RunPhase::Start)),

@@ -1,4 +1,4 @@
-//! A marker, and the state beside it: neither a crash nor an old version costs a search.
+//! A marker and its state: neither a crash nor an old version causes a search.
 
 use crate::support::*;
 use crabtalk_domain::storage::*;
@@ -134,7 +134,7 @@ async fn compaction_interrupted_anywhere_causes_no_search() {
     assert_eq!(opened.history.len(), 1_001);
 }
 
-/// Where one text begins in another.
+/// Offset of one text in another.
 fn place_of(bytes: &[u8], part: &[u8]) -> usize {
     let mut windows = bytes.windows(part.len());
     windows.position(|window| window == part).expect("is there")

@@ -1,4 +1,4 @@
-//! What goes to the trash with a conversation.
+//! Tests of moving conversations to the trash.
 
 use crate::support::*;
 use crabtalk_domain::storage::*;

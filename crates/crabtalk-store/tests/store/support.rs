@@ -191,9 +191,9 @@ type Rule = Box<dyn Fn(Op, u64) -> Option<Fault> + Send + Sync>;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Fault {
-    /// The operation does nothing and says this.
+    /// The operation fails with this error.
     Error(io::ErrorKind),
-    /// A write that takes so many bytes and no more.
+    /// A partial write of this many bytes.
     Short(usize),
 }
 

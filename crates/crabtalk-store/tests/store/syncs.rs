@@ -1,4 +1,4 @@
-//! Syncs are shared, beside the work, and honest.
+//! Syncs are shared, concurrent with appends, and report failures.
 
 use crate::support::*;
 use crabtalk_domain::storage::*;
@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 use tokio::task::JoinSet;
 
-/// What takes longer hangs.
+/// Timeout of a test.
 const HANGS: Duration = Duration::from_secs(120);
 
 #[tokio::test]

@@ -99,7 +99,7 @@ async fn log_cut_at_any_byte_opens_with_all_whole_lines() {
 
 type Line = serde_json::Value;
 
-/// The last line, and where it begins.
+/// The last line and its offset.
 fn line_before(bytes: &[u8]) -> (usize, Line) {
     let body = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     let at = body

@@ -1,4 +1,4 @@
-//! What reaches a run.
+//! Tests of the texts injected into a run.
 
 use super::*;
 use crate::Glance;
