@@ -32,7 +32,7 @@ impl Received {
     }
 }
 
-/// Conditions that tests may wait for.
+/// Counters that tests may wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ServerCounters {
     /// Connections so far.
