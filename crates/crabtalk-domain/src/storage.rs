@@ -1,8 +1,8 @@
-//! The port behind which conversations are kept (STORE-1): what may be asked of a
-//! store, and what it fails with.
+//! The storage port of conversations (STORE-1): the operations of a store and its
+//! errors.
 //!
-//! Below it lie the lines of a log, what lists and pages show of them, and what
-//! every store has to find out in them in the same way.
+//! The submodules hold the records of a log, the items of lists and pages, and
+//! the evaluation of records that every store shares.
 
 mod record;
 mod search;

@@ -1,7 +1,7 @@
-//! Takes Markdown notes that people have into memory, as copies.
+//! Imports copies of existing Markdown notes into memory.
 //!
-//! Invariants: nothing is read through a link, nothing is overwritten, and
-//! what is left out is named.
+//! Invariants: links are not followed, files are not overwritten, and skipped
+//! files are reported.
 
 use crate::entries::MAX_CONTENT_BYTES;
 use crate::{Error, Memory, NewEntry, Viewer, Warning, entries};

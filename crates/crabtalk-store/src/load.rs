@@ -1,8 +1,8 @@
 //! Builds a conversation's working state from the tail of its log (STORE-3).
 //!
-//! Invariant: nothing before the last marker is read, but for line 1, the state
-//! beside the marker and the messages that it keeps. A marker without state, as
-//! older versions left it after a crash, is searched for it.
+//! Invariant: before the last marker only line 1, the state next to the marker
+//! and the messages that it keeps are read. A marker without state, as older
+//! versions left it after a crash, requires a search of the archive for it.
 
 use crate::encode;
 use crate::error::unreadable;

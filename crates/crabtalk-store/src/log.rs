@@ -1,8 +1,8 @@
 //! Appends to one conversation's log.
 //!
-//! Invariants: a batch is one buffer and becomes whole or nothing; an append
-//! that returned is in the page cache and survives `kill -9`; nothing here
-//! waits for the disk.
+//! Invariants: a batch is one buffer and is written completely or not at all; a
+//! completed append is in the page cache and survives `kill -9`; this module
+//! never waits for the disk.
 
 use crate::encode;
 use crate::error::{failed, not_done};

@@ -1,5 +1,5 @@
-//! Reads a log from its end, block by block, so that what lies before the
-//! last marker costs nothing.
+//! Reads a log from its end, block by block, so that the lines before the last
+//! marker are not read.
 
 use crate::fs::{LogFile, read_exact};
 use crate::line::{Head, OVERLONG, parse_head};

@@ -1,9 +1,9 @@
 //! Fuzzing on the stable toolchain: saved inputs, changed at random.
 //!
-//! Invariants: every saved input is tried each time; what is tried beside them
-//! takes as long as [`time`] says, in an order that only the seed decides, so
-//! that what holds once holds again; a failure prints its seed and its input,
-//! made short, to be saved beside the others.
+//! Invariants: every run tries all saved inputs; mutations run for the duration
+//! given by [`time`], in an order that depends only on the seed, so that a
+//! result is reproducible; a failure prints its seed and its minimised input,
+//! to be saved with the others.
 
 use proptest::collection::vec;
 use proptest::prelude::any;

@@ -1,7 +1,7 @@
-//! Storage in memory that can be told to fail and to crash.
+//! Storage in memory with injected faults and crashes.
 //!
-//! Stricter than a disk in one way: it keeps what was appended and what was
-//! synced apart, so that a test sees what a power cut would leave.
+//! Stricter than a disk in one way: it separates appended from synced records,
+//! so that a test sees the state after a power loss.
 
 mod log;
 mod open;

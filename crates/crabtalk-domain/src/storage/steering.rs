@@ -1,4 +1,4 @@
-//! Which messages were accepted for a run and wait for its next step, found out
+//! Collects the messages that were accepted for a run and wait for its next step
 //! from the lines of a log, newest first.
 
 use super::{MetaRecord, RunPhase, RunRecord};
@@ -27,8 +27,8 @@ impl Steering {
         }
     }
 
-    /// Takes notice of a line of state, at this index, which may say what was accepted. One that repeats the
-    /// requests repeats all that waits, too.
+    /// Processes a state line at this index, which may list accepted messages. A line
+    /// that repeats the requests also repeats all waiting messages.
     pub fn state(&mut self, index: u64, state: &MetaRecord) {
         if self.is_known {
             return;
@@ -39,8 +39,8 @@ impl Steering {
         self.is_known = state.requests.is_some();
     }
 
-    /// Takes notice of a line of a run. Before one begins nothing waits, unless it carries on
-    /// another, which hands it what waited.
+    /// Processes a run line. No messages wait before the start of a run, unless the run
+    /// continues another and inherits its waiting messages.
     pub fn run(&mut self, run: &RunRecord) {
         self.is_known |= run.phase == RunPhase::Start && run.tries == 0;
     }

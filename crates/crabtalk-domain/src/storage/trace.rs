@@ -42,8 +42,8 @@ impl Tracing {
         }
     }
 
-    /// Takes notice of a line of a run. `Break` ends the search with what was found:
-    /// nothing further back can matter.
+    /// Processes a run line. `Break` ends the search with the result: no earlier line
+    /// can matter.
     pub fn run(&mut self, run: &RunRecord) -> ControlFlow<Option<RunTrace>> {
         if run.phase != RunPhase::Start {
             if run.id == self.run && self.trace.end.is_none() {

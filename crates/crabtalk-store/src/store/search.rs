@@ -1,7 +1,7 @@
 //! Searches the messages of all conversations.
 //!
-//! Invariant: a hit is read from its log before it is shown, so that an index that is
-//! behind shows nothing that is not there, and nothing of another conversation.
+//! Invariant: a hit is read from its log before it is returned, so that a stale
+//! index yields no missing messages and none of another conversation.
 
 use super::Inner;
 use super::read::{ReadLog, is_of};
