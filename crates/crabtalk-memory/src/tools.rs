@@ -15,7 +15,7 @@ const BUDGET: Budget = Budget {
     tokens_per_hit: 250,
 };
 
-/// Added to what was found while archives are missing.
+/// Note added to results while archives are not indexed yet.
 const INCOMPLETE: &str = "\nSome archives were not searched: they are still being indexed, or \
                           cannot be read. Try again later.\n";
 

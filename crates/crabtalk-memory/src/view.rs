@@ -1,4 +1,4 @@
-//! Who sees what (MEM-2).
+//! Visibility of entries and archives (MEM-2).
 
 use crate::entries::Slot;
 use crabtalk_domain::{ConversationKey, Origin, Sender};

@@ -26,7 +26,7 @@ pub(crate) struct Scan {
     pub(crate) messages: u64,
 }
 
-/// Remembers scans; logs only grow, so that what was seen stays true.
+/// Caches scans; logs only grow, so that a scan stays valid.
 #[derive(Default)]
 pub(crate) struct Scans(Mutex<HashMap<PathBuf, Arc<Scan>>>);
 
@@ -78,7 +78,7 @@ fn scan(file: &dyn LogFile, floor: u64, upto: u64) -> io::Result<Scan> {
     })
 }
 
-/// A marker and where it stands.
+/// A marker and its position.
 pub(crate) struct Placed {
     pub(crate) offset: u64,
     /// Offset of the line behind it.

@@ -117,7 +117,7 @@ where
 }
 
 impl Database {
-    /// Opens nothing yet.
+    /// Does not open the database yet.
     pub(crate) fn new(definition: Definition) -> Self {
         Self(Arc::new(Inner {
             definition,
@@ -160,7 +160,7 @@ impl Database {
         wait(answer, self.closed())
     }
 
-    /// Runs `work` on the reader's connection: it sees what was committed.
+    /// Runs `work` on the reader's connection, which sees committed data.
     pub(crate) fn read<T, F>(
         &self,
         work: F,

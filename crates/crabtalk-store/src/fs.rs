@@ -23,7 +23,7 @@ pub enum Access {
     Append,
     /// Like `Append`, made where it is missing.
     AppendOrCreate,
-    /// Writing over what is there: only to put back what a failed sync lost.
+    /// Overwriting: only to rewrite bytes that a failed sync lost.
     Patch,
 }
 
@@ -56,7 +56,7 @@ pub trait LogFile: Send + Sync {
 
 /// The operations on names.
 pub trait FileLayer: Send + Sync {
-    /// Makes a folder and what lies above it; present is fine.
+    /// Creates a folder and its parents; existing ones are accepted.
     fn make_dir(&self, dir: &Path) -> io::Result<()>;
     /// When a file, or the names in a folder, last changed; `None` where it is
     /// missing.

@@ -105,12 +105,12 @@ impl Index {
         }
     }
 
-    /// A panic leaves at worst a table that the next change of the folder mends.
+    /// A panic leaves at worst a table that the next change of the folder repairs.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Names> {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that a log is about to be written to. Waits for nothing.
+    /// Records that a log is about to be written. Does not block.
     pub(crate) fn touch(&self, path: &Path) {
         // The store never writes a name that is not valid UTF-8.
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
@@ -171,7 +171,7 @@ impl Names {
         unreadable("list", &self.dir, error)
     }
 
-    /// Goes on without the table, which can be made again at any time.
+    /// Continues without the table, which can be rebuilt at any time.
     fn without_table(&mut self, error: &records::Error) -> Result<(), Error> {
         tracing::warn!(%error, "conversations are listed without their index");
         self.seen = None;

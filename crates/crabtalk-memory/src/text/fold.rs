@@ -17,7 +17,7 @@ pub(super) enum Class {
     Gap,
 }
 
-/// Composes what came decomposed, so that one text has one spelling.
+/// Composes decomposed characters, so that one text has one spelling.
 pub(super) fn composed(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         Cow::Borrowed(text)

@@ -1,4 +1,4 @@
-//! Opens connections, and says what went wrong with one.
+//! Opens connections and reports their errors.
 
 use super::{Contents, Definition};
 use crabtalk_domain::records::Error;
@@ -46,7 +46,7 @@ fn prepared(definition: &Definition) -> Result<Connection, Error> {
     let _ = std::fs::set_permissions(path, Permissions::from_mode(0o600));
     if let Err(error) = set_up(&connection, definition) {
         let error = failed(error);
-        // Without the right to write, what is there can be read.
+        // Without write permission the existing data is readable.
         let is_refused = matches!(error, Error::Unwritable { .. });
         return match is_refused && path.exists() {
             true => read_only(definition),

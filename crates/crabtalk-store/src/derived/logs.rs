@@ -176,7 +176,7 @@ impl LogTable {
         });
     }
 
-    /// Notes that a log is about to change. Waits for nothing.
+    /// Records that a log is about to change. Does not block.
     pub(crate) fn touch(&self, name: &str) {
         let name = name.to_owned();
         self.0.write_later(move |c| {
@@ -210,7 +210,7 @@ impl LogTable {
         })
     }
 
-    /// Takes what looks found, but for logs that changed since.
+    /// Applies the results of checks, except for logs that changed since.
     pub(crate) fn looked(&self, found: Vec<Looked>) -> Result<(), Error> {
         self.0.write_now(move |c| {
             let mut row = c.prepare_cached(

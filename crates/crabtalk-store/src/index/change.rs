@@ -135,7 +135,7 @@ impl Names {
     /// Moves a log, and what was torn from it, to the trash (STORE-8), as of that
     /// removal.
     pub(crate) fn discard(&mut self, log: &str, trash: &Path, removal: u32) -> Result<(), Error> {
-        // The trash lies in the folder, and is made when it is needed.
+        // The trash is in the folder, and is created on demand.
         let was_current = self.is_current();
         self.fs
             .make_dir(trash)
@@ -195,7 +195,7 @@ impl Names {
     }
 }
 
-/// Writes the first lines; what is left of a failure is cut off again.
+/// Writes the first lines; truncates a partial write after a failure.
 fn fill(file: &dyn LogFile, path: &Path, lines: &[u8]) -> Result<(), Error> {
     append_all(file, lines).map_err(|e| {
         if file.truncate(0).is_err() {

@@ -51,7 +51,7 @@ impl Index {
         }))
     }
 
-    /// Indexes some of what is not indexed, and says whether more is left.
+    /// Indexes some pending lines, and returns whether more are left.
     fn index_some(&self) -> Result<bool, records::Error> {
         let _one_at_a_time = self.filling.lock().unwrap_or_else(PoisonError::into_inner);
         self.forget_touched();
