@@ -1,9 +1,9 @@
-//! Ports behind which records and indexes are kept: what happened beside the
-//! conversations, and what can be derived from them.
+//! Ports for records that are kept outside the conversations, and for indexes
+//! derived from conversations.
 //!
-//! Invariants: an operation that returned `Ok` survives SIGKILL and a power cut,
-//! unless its page says otherwise; an error leaves everything as it was. No
-//! operation assumes a file, one process or a synchronous answer.
+//! Invariants: an operation that returned `Ok` survives SIGKILL and a power loss
+//! unless its page says otherwise; a failed operation changes nothing. No
+//! operation assumes a file, a single process or a synchronous answer.
 
 mod audit;
 mod changes;
@@ -27,7 +27,7 @@ pub enum Error {
     Unwritable {
         /// The database.
         store: String,
-        /// What the system said.
+        /// The error of the operating system.
         reason: String,
     },
     /// A newer program wrote it.
@@ -51,7 +51,7 @@ pub enum Error {
     Damaged {
         /// The database.
         store: String,
-        /// What is wrong.
+        /// Description of the fault.
         reason: String,
     },
     /// Entries of the audit were changed or removed.
@@ -65,7 +65,7 @@ pub enum Error {
     Failed {
         /// The database.
         store: String,
-        /// What the system said.
+        /// The error of the operating system.
         reason: String,
     },
 }

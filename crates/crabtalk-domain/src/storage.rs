@@ -1,8 +1,8 @@
-//! The port behind which conversations are kept (STORE-1): what may be asked of a
-//! store, and what it fails with.
+//! The storage port of conversations (STORE-1): the operations of a store and its
+//! errors.
 //!
-//! Below it lie the lines of a log, what lists and pages show of them, and what
-//! every store has to find out in them in the same way.
+//! The submodules hold the records of a log, the items of lists and pages, and
+//! the evaluation of records that every store shares.
 
 mod record;
 mod search;
@@ -43,8 +43,8 @@ pub enum RecallScope {
     /// Those of its conversation.
     #[default]
     Conversation,
-    /// Those of all conversations of its agent, whoever asks: the owner who
-    /// configures this opens them to everybody that talks to the agent.
+    /// All conversations of the agent, for every sender. An owner who configures
+    /// this opens them to everyone who talks to the agent.
     Agent,
 }
 
@@ -52,7 +52,7 @@ pub enum RecallScope {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Position(pub u64);
 
-/// What the first reference to a pair creates.
+/// Parameters of a conversation created by the first reference to its pair.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NewConversation {
     /// RFC 3339 instant.
@@ -65,7 +65,7 @@ pub struct NewConversation {
 pub struct Opened {
     /// Appends to it.
     pub log: Box<dyn ConversationLog>,
-    /// What it is called.
+    /// Title and working directory.
     pub meta: Meta,
     /// The working history: the last summary as a user message, what it
     /// keeps, and what follows, in file order.
@@ -86,17 +86,17 @@ pub struct Opened {
     pub last_end: Option<RunRecord>,
     /// Calls that waited for an approval when the log ended, by id.
     pub waiting: Vec<String>,
-    /// What was accepted for a run and waited for a step when the log ended.
+    /// Steering messages accepted for a run but not yet consumed by a step when the log ended.
     pub steers: Vec<String>,
 }
 
-/// What a store can fail with.
+/// Errors of a store.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// What is named is not in the store, or was removed meanwhile. It holds what is missing.
+    /// The named object is not in the store, or was removed concurrently. Holds the name.
     #[error("there is no {0}; `crabtalk conversations` lists what there is")]
     NotFound(String),
-    /// What is brought back from the trash would replace something: move that away first.
+    /// Restoring from the trash would replace an existing object: move that away first.
     #[error("{0}")]
     Taken(String),
     /// No log can have this id; nothing was opened.
@@ -109,7 +109,7 @@ pub enum Error {
         log: String,
         /// From 1.
         line: u64,
-        /// What is wrong with the line.
+        /// Description of the fault.
         reason: String,
     },
     /// The disk is full or read-only (STORE-5). Nothing is half written.
@@ -117,17 +117,17 @@ pub enum Error {
     Unwritable {
         /// The log.
         object: String,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// The system refuses an operation for another reason, such as missing rights or a dead disk.
     #[error("cannot {action} {object}")]
     Io {
-        /// What was attempted.
+        /// The attempted operation.
         action: &'static str,
         /// On which object.
         object: String,
-        /// What the system said.
+        /// The error of the operating system.
         #[source]
         source: std::io::Error,
     },
@@ -137,7 +137,7 @@ pub enum Error {
 pub trait ConversationLog: Send {
     /// Appends all records or none, in the order of the calls. Resolves when they
     /// survive SIGKILL (STORE-4), without waiting for the disk unless the title changes.
-    /// Dropping the future takes nothing back.
+    /// Dropping the future does not undo the append.
     fn append(&mut self, records: &[Record]) -> BoxFuture<'static, Result<Position, Error>>;
 
     /// Resolves when everything up to the position survives a power cut. The
@@ -150,8 +150,8 @@ pub trait ConversationLog: Send {
         self.synced(upto)
     }
 
-    /// Whether it is still owned by whoever opened it, and ends where that left it,
-    /// so that what is in memory still holds.
+    /// Whether the opener still owns the log and its end is unchanged, so that
+    /// the state in memory is still valid.
     fn is_current(&self) -> BoxFuture<'static, bool> {
         Box::pin(std::future::ready(true))
     }
@@ -191,7 +191,7 @@ pub trait Storage: Send + Sync {
     }
 
     /// Reads up to `limit` entries before an index, newest ones if `None`,
-    /// oldest first. Results of one step stand in the order of their calls.
+    /// oldest first. Results of one step are in the order of their calls.
     fn page<'a>(
         &'a self,
         source: &'a LogPart,
@@ -219,8 +219,8 @@ pub trait Storage: Send + Sync {
         Box::pin(std::future::ready(Ok(false)))
     }
 
-    /// What the log says of a run, wherever in it that is; `None` where nothing
-    /// is. Costs what was written since. A store that keeps no runs knows none.
+    /// Returns the recorded trace of a run; `None` if the log has no record of it.
+    /// Reads the log from its end back to the run. A store without runs returns `None`.
     fn trace<'a>(
         &'a self,
         _key: &'a ConversationKey,
@@ -266,7 +266,7 @@ pub trait Storage: Send + Sync {
         Box::pin(std::future::ready(Err(Error::NotFound(key.to_string()))))
     }
 
-    /// Looks for logs that cannot be read. Changes nothing. A store without files has none.
+    /// Finds unreadable logs without changing them. A store without files has none.
     fn check(&self, _check: Check) -> BoxFuture<'_, Result<BrokenLogs, Error>> {
         Box::pin(std::future::ready(Ok(BrokenLogs::default())))
     }

@@ -1,11 +1,11 @@
-//! Archived turns, found through an index.
+//! Archived turns and their index.
 //!
-//! Invariants: nothing of an archive stays in memory (STORE-3). The index is
-//! derived: texts stay in the log, and each hit is compared with the log before
-//! it is shown; what is missing or does not fit is indexed again. One task at a
-//! time writes the index, a bounded step at a time. Only what people and agents
-//! said is indexed: no tool results or arguments, nothing injected or recalled,
-//! and no summary, whose turns are there already.
+//! Invariants: archives are not kept in memory (STORE-3). The index is derived:
+//! texts stay in the log, and each hit is compared with the log before it is
+//! shown; missing or mismatching parts are reindexed. One task at a time writes
+//! the index, a bounded step at a time. Only messages of people and agents are
+//! indexed: no tool results or arguments, no injected or recalled text, and no
+//! summaries, whose turns are already indexed.
 
 mod build;
 mod sample;
@@ -86,7 +86,7 @@ impl ArchiveIndex {
         }
     }
 
-    /// Indexes a conversation anew: the log says otherwise than the index.
+    /// Reindexes a conversation whose log contradicts the index.
     pub(crate) fn discard(&self, key: &ConversationKey) {
         tracing::warn!(conversation = %key, "the index of its archives does not fit and is made again");
         let mut state = self.0.state();
@@ -179,7 +179,7 @@ impl ArchiveIndex {
         };
         self.0.passages.find(wanted).await.unwrap_or_else(|error| {
             tracing::warn!(%error, "recall goes without archives");
-            // The index may have to be made again.
+            // The index may have to be rebuilt.
             self.0.state().checked.clear();
             Candidates::default()
         })

@@ -1,4 +1,4 @@
-//! The folder of entry files, and what is derived from it.
+//! The folder of entry files, and the index derived from it.
 //!
 //! Invariants: the files are the truth, and everything here can be dropped and
 //! read again. An entry is named by its frontmatter and its sender, a file name
@@ -24,13 +24,13 @@ use std::ops::Range;
 use std::path::PathBuf;
 use watch::Watch;
 
-/// Longest name; it stands in lists and results.
+/// Longest name; it is shown in lists and results.
 pub const MAX_NAME_BYTES: usize = 200;
 /// Longest description; it is one line of a result.
 pub const MAX_DESCRIPTION_BYTES: usize = 2_000;
-/// Longest content: a long chapter. What is larger is a document, no memory.
+/// Longest content: a long chapter. Larger texts belong in a document.
 pub const MAX_CONTENT_BYTES: usize = 256 * 1024;
-/// What memory keeps of an entry beside its file.
+/// Metadata of an entry kept in memory.
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(crate) file: String,
@@ -76,9 +76,9 @@ type Claims = BTreeMap<String, BTreeSet<String>>;
 pub(crate) struct Entries {
     folder: PathBuf,
     watch: Watch,
-    /// What changed and was not looked at yet; `None`: everything.
+    /// Changed files that were not read yet; `None`: all files.
     unseen: Option<BTreeSet<OsString>>,
-    /// Why there is no folder where one should be.
+    /// Why the folder cannot be used.
     trouble: Option<String>,
     files: BTreeMap<String, Known>,
     /// Links, whose targets change unseen by the watch.
@@ -183,7 +183,7 @@ impl Entries {
         parsed.map_err(|reason| Error::Broken { file, reason })
     }
 
-    /// The passage of an entry that a document stands for.
+    /// The passage of an entry that a document represents.
     pub(crate) fn passage(&self, slot: &Slot, passage: usize) -> Option<(Entry, Range<usize>)> {
         let entry = self.read(slot).ok()?;
         let range = passages(&entry.content).into_iter().nth(passage)?;

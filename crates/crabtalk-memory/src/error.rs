@@ -1,10 +1,10 @@
-//! What memory can fail with.
+//! Errors of memory.
 
 use crabtalk_domain::{records, storage};
 use std::io;
 use std::path::PathBuf;
 
-/// What memory can fail with; every message may be shown to a model.
+/// Errors of memory; every message may be shown to a model.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The name is empty, too long or of several lines; it holds its beginning.
@@ -46,7 +46,7 @@ pub enum Error {
         /// The senders who caused the entry.
         senders: Vec<String>,
     },
-    /// The sender is no owner of this node; it holds what was attempted.
+    /// The sender is not an owner of this node; holds the attempted operation.
     #[error("only an owner may {0}")]
     OwnersOnly(&'static str),
     /// An entry or page was edited by hand into something that cannot be read.
@@ -54,17 +54,17 @@ pub enum Error {
     Broken {
         /// Which file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// Description of the fault.
         reason: String,
     },
     /// The system refuses a file or a folder, mostly for want of rights or room.
     #[error("cannot {action} {}: {source}", file.display())]
     Io {
-        /// What was attempted.
+        /// The attempted operation.
         action: &'static str,
         /// Which file or folder.
         file: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The conversation's log cannot be read, so that its archives are not searched.
@@ -80,6 +80,6 @@ pub enum Error {
 pub struct Warning {
     /// The file.
     pub file: PathBuf,
-    /// What is wrong with it.
+    /// Description of the fault.
     pub reason: String,
 }

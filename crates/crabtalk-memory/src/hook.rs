@@ -1,4 +1,4 @@
-//! What memory adds to an agent and to a run.
+//! The hook that adds memory to an agent and to a run.
 
 use crate::memory::{Rank, told};
 use crate::render::{self, Budget};
@@ -12,13 +12,13 @@ const BUDGET: Budget = Budget {
     tokens: 600,
     tokens_per_hit: 150,
 };
-/// Which part of a message has to stand in what is recalled without being
-/// asked for. Two words of a short question do, one of a long order does not.
+/// Minimum share of a message that a result must match for an injection. Two
+/// words of a short question suffice, one word of a long request does not.
 const MIN_COVERAGE: f32 = 0.2;
-/// What is much worse than the best is noise beside it.
+/// Results scored below this share of the best one are noise.
 const MIN_OF_BEST: f32 = 0.4;
 
-/// What an agent is told of its memory.
+/// The system prompt section about memory.
 const PROMPT: &str = "\
 You have a memory that outlasts this conversation.
 - `recall` searches your entries and the archived parts of this conversation. It matches words, so \
@@ -157,7 +157,7 @@ impl Memory {
         let keep = |rank: Rank, best: Rank| {
             rank.coverage >= MIN_COVERAGE && rank.score >= MIN_OF_BEST * best.score
         };
-        // Some of what is found may stand in the history already.
+        // Some results may already be in the history.
         let mut hits = self
             .look(viewer, keys, &said.content, limit * 2, keep)
             .await;

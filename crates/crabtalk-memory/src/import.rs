@@ -1,19 +1,19 @@
-//! Takes Markdown notes that people have into memory, as copies.
+//! Imports copies of existing Markdown notes into memory.
 //!
-//! Invariants: nothing is read through a link, nothing is overwritten, and
-//! what is left out is named.
+//! Invariants: links are not followed, files are not overwritten, and skipped
+//! files are reported.
 
 use crate::entries::MAX_CONTENT_BYTES;
 use crate::{Error, Memory, NewEntry, Viewer, Warning, entries};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Files looked at in one import.
+/// Maximum number of files read in one import.
 const MAX_FILES: usize = 10_000;
 /// Folders within folders.
 const MAX_DEPTH: usize = 8;
 
-/// What became of an import.
+/// Result of an import.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ImportReport {
     /// Files and the names of their entries.

@@ -1,10 +1,10 @@
-//! An inverted index of our own: documents are turns, neighbours count at
-//! query time, nothing is normalised by length.
+//! An inverted index: documents are turns, neighbours are scored at query time,
+//! without length normalisation.
 //!
-//! Invariants: documents get growing numbers, and those of one conversation
-//! stand together, so that a neighbour is the next number. Appending touches
-//! the terms of the new document alone and is visible at once. The index keeps
-//! no text and is derived: whoever owns the texts can build it again.
+//! Invariants: document ids grow, and those of one conversation are contiguous,
+//! so that a neighbour has the next id. Appending touches only the terms of the
+//! new document and is visible immediately. The index keeps no text and is
+//! derived: the owner of the texts can rebuild it.
 
 mod asked;
 mod query;
@@ -48,14 +48,14 @@ pub(crate) struct Document<'a> {
     pub speaker: &'a str,
     /// Days since 1970-01-01, if known.
     pub day: Option<i32>,
-    /// What is said.
+    /// The text of the turn.
     pub text: &'a str,
 }
 
 /// Number of a document in its index.
 pub(crate) type DocId = u32;
 
-/// What is kept of a document beside its postings.
+/// Per-document data other than postings.
 #[derive(Debug, Clone, Copy)]
 struct Row {
     conversation: u32,
@@ -140,7 +140,7 @@ impl Index {
         self.add(document, &terms, *flags)
     }
 
-    /// Adds a document of terms, each with whether it stands beside the sequence.
+    /// Adds a document of terms, each with whether it is outside the word sequence.
     fn add(&mut self, document: &Document<'_>, terms: &[(u32, bool)], flags: u8) -> Option<DocId> {
         let id = u32::try_from(self.rows.len())
             .ok()
@@ -179,8 +179,8 @@ impl Index {
         }
     }
 
-    /// Frees the room of removed documents and counts sessions anew. Returns
-    /// the new number of every old document that is left.
+    /// Frees the space of removed documents and renumbers sessions. Returns
+    /// the new id of every remaining document.
     pub(crate) fn compact(&mut self) -> Vec<Option<DocId>> {
         let mut next = 0;
         let mut renumbered = Vec::with_capacity(self.rows.len());
@@ -258,7 +258,7 @@ impl Index {
         term
     }
 
-    /// What was said at least once by the term, as postings.
+    /// Postings of the documents that contain the term.
     fn list(&self, term: &str) -> &[u32] {
         self.terms
             .get(term)
@@ -292,10 +292,10 @@ impl Index {
     }
 }
 
-/// Begins a term beside the sequence of words.
+/// Prefix of a term outside the sequence of words.
 const EXTRA: char = '+';
 
-/// What the index needs of a text.
+/// The analysed form of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Analysed {
     /// Terms in order, separated by blanks.

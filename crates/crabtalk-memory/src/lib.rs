@@ -1,14 +1,14 @@
-//! Memory of CrabTalk: entries as files, an index of its own, recall.
+//! Memory of CrabTalk: entries as files, a text index, recall.
 //!
-//! [`Memory`] is what the daemon holds: a [`Hook`](crabtalk_domain::Hook) that
-//! gives every run what memory found for it, and a
+//! [`Memory`] implements the ports of the daemon: a [`Hook`](crabtalk_domain::Hook)
+//! that injects recalled texts into a run, and a
 //! [`ToolProvider`](crabtalk_domain::tool::ToolProvider) with `remember`,
-//! `forget`, `recall` and `memory` (MEM-1). Below it lie the text analysis, the
-//! index and the two things that are indexed: entry files and archives.
+//! `forget`, `recall` and `memory` (MEM-1). It is built on the text analysis, the
+//! index and two indexed sources: entry files and archives.
 //!
-//! Absent on purpose: a database, a model, the network. Indexes are derived:
-//! that of entries lives in memory and is built by the first recall, that of
-//! archives lies behind [`Passages`](crabtalk_domain::records::Passages).
+//! The crate deliberately uses no database, model or network. Indexes are
+//! derived: the entry index is in memory and is built by the first recall, the
+//! archive index is behind [`Passages`](crabtalk_domain::records::Passages).
 
 mod archives;
 mod entries;

@@ -1,8 +1,8 @@
 //! One memory over entries and archives.
 //!
-//! Invariants: what a viewer may not see leaves no trace in what the viewer
-//! gets. Every write ends in a thread of its own, so that a dropped future
-//! halves none. The lock is held by such threads alone.
+//! Invariants: entries that a viewer may not see do not influence the viewer's
+//! results. Every write completes in a separate thread, so that a dropped future
+//! cannot interrupt it. Only such threads take the lock.
 
 mod found;
 mod inner;
@@ -67,7 +67,7 @@ pub enum FoundIn {
         conversation: ConversationKey,
         /// Which, from 1.
         index: u32,
-        /// Who spoke.
+        /// The speaker.
         speaker: String,
     },
 }
@@ -75,21 +75,21 @@ pub enum FoundIn {
 /// Something that was found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
-    /// Where it was found.
+    /// The source of the hit.
     pub source: FoundIn,
     /// The entry's name or the archive's title.
     pub title: String,
-    /// The words that were found, as they stand there.
+    /// An excerpt of the text around the matches.
     pub snippet: String,
     /// For ordering.
     pub score: f32,
-    /// Which part of the query stands there, about 0 to 1.
+    /// Share of the query that matches, about 0 to 1.
     pub coverage: f32,
     /// RFC 3339 instant; empty if unknown.
     pub at: String,
 }
 
-/// What a recall found.
+/// Result of a recall.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Recalled {
     /// Best first.
@@ -102,7 +102,7 @@ pub struct Recalled {
     pub only_common: bool,
 }
 
-/// What `remember` is given.
+/// Arguments of `remember`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 pub struct NewEntry {
     /// Its identity.
@@ -110,9 +110,9 @@ pub struct NewEntry {
     /// One line that helps to find it.
     #[serde(default)]
     pub description: String,
-    /// What it says.
+    /// The text of the entry.
     pub content: String,
-    /// Whether it reaches other senders; `None` leaves it as it is.
+    /// Whether other senders see it; `None` keeps the current setting.
     pub shared: Option<bool>,
 }
 
@@ -124,16 +124,16 @@ pub struct Parts {
     pub settings: Settings,
     /// Where conversations are kept.
     pub storage: Arc<dyn Storage>,
-    /// What is indexed of their archives.
+    /// The index of their archives.
     pub archives: ArchiveIndex,
-    /// Who is an owner.
+    /// Decides which senders are owners.
     pub owners: Arc<dyn Owners>,
-    /// What time it is.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
 }
 
-/// Threads that look at once: most of them would wait for the same lock, and
-/// where a disk does not answer, threads are left for others.
+/// Maximum number of concurrent threads: more would wait for the same lock, and
+/// a disk that hangs must not block all threads of the pool.
 const MAX_AT_ONCE: usize = 2;
 
 /// Memory. Cheap to clone.
@@ -163,7 +163,7 @@ impl Memory {
         self.0.overview.file().to_owned()
     }
 
-    /// Whoever stands behind a run.
+    /// The viewer of a run.
     pub fn viewer(&self, key: &ConversationKey, origin: &crabtalk_domain::Origin) -> Viewer {
         Viewer::of(key, origin, &*self.0.parts.owners)
     }
@@ -173,7 +173,7 @@ impl Memory {
         &self.0.parts.archives
     }
 
-    /// Writes an entry: a new one, or over the viewer's own of that name.
+    /// Writes an entry; replaces the viewer's entry with the same name.
     pub async fn remember(&self, viewer: &Viewer, entry: NewEntry) -> Result<(), Error> {
         check(&entry)?;
         let viewer = viewer.clone();
@@ -243,12 +243,12 @@ impl Memory {
         self.blocking(|inner| inner.soul.text()).await
     }
 
-    /// `Crab.md`, where that is known without opening it.
+    /// `Crab.md`, if its text is cached.
     pub(crate) fn known_soul(&self) -> Option<Arc<str>> {
         self.0.soul.known()
     }
 
-    /// `MEMORY.md`, where that is known without opening it.
+    /// `MEMORY.md`, if its text is cached.
     pub(crate) fn known_overview(&self) -> Option<Arc<str>> {
         self.0.overview.known()
     }
@@ -280,7 +280,7 @@ impl Memory {
         .await
     }
 
-    /// Does what touches files or takes the lock for long, off the runtime.
+    /// Runs work that accesses files or holds the lock for long in a blocking thread.
     pub(crate) async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Inner) -> T + Send + 'static,

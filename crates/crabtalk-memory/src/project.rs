@@ -1,8 +1,8 @@
 //! Instructions that a project keeps for agents (MEM-4).
 //!
-//! Invariants: nothing of a folder is read that an owner has not trusted, and
-//! no file is read outside of the folder that was judged. What is left out is
-//! named.
+//! Invariants: no file of a folder is read unless an owner trusts the folder,
+//! and no file outside of the checked folder is read. Omitted parts are
+//! reported.
 
 use crate::Warning;
 use crabtalk_domain::tags;
@@ -16,7 +16,7 @@ const MAX_FILE_BYTES: u64 = 64 * 1024;
 /// Most text of all files together, nearest folders first: it is part of every
 /// request of the run.
 const MAX_TOTAL_BYTES: usize = 128 * 1024;
-/// Folders that are looked at on the way up.
+/// Maximum number of parent folders that are searched.
 const MAX_FOLDERS: usize = 64;
 
 /// Whether an owner trusts a folder: that itself or one above it.
@@ -27,17 +27,17 @@ pub type Trusts<'a> = &'a dyn Fn(&Path) -> bool;
 pub struct Instruction {
     /// The file.
     pub file: PathBuf,
-    /// What it says.
+    /// The text of the file.
     pub content: String,
 }
 
-/// What a project tells agents.
+/// The instructions of a project for agents.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Project {
     /// Of trusted folders, outermost first.
     pub instructions: Vec<Instruction>,
-    /// Folders with instructions that nobody trusted yet, outermost first: to
-    /// be asked about, or named when nobody can be asked.
+    /// Untrusted folders with instructions, outermost first, for a question to the
+    /// user, or for a notice if there is no user to ask.
     pub untrusted: Vec<PathBuf>,
     /// Files that were passed over.
     pub warnings: Vec<Warning>,
@@ -75,8 +75,8 @@ impl Project {
         project
     }
 
-    /// What `collect` looks at: while nothing of it changes, nor who trusts
-    /// what, it finds the same.
+    /// The inputs of `collect`: while they and the trust settings are unchanged,
+    /// its result is unchanged.
     pub fn traces(cwd: &Path, home: &Path) -> Vec<Trace> {
         let mut traces = vec![Trace::Place(cwd.to_owned()), Trace::Place(home.to_owned())];
         let real = cwd.canonicalize();
@@ -136,7 +136,7 @@ fn is_there(file: &Path) -> bool {
     file.symlink_metadata().is_ok()
 }
 
-/// Reads a file that may be a link within what is trusted.
+/// Reads a file that may be a link within the trusted folder.
 fn content(folder: &Path, file: &Path, trusts: Trusts<'_>) -> Result<String, String> {
     let target = file
         .canonicalize()

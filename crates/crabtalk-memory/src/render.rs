@@ -1,5 +1,5 @@
-//! What a model reads of memory: blocks that their content cannot leave, and
-//! as little text as serves.
+//! Renders memory for a model: blocks that their content cannot escape, with
+//! little overhead.
 
 use crate::index::Query;
 use crate::text::{cut, sentences, terms};
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_snippet_is_cut_around_what_was_asked_at_sentence_ends() {
+    fn snippet_surrounds_matches_and_ends_at_sentences() {
         let filler = "Here is some filler. ".repeat(20);
         let text = format!("{filler}The key lies under the mat. {filler}");
         let query = Query::parse("where is the key", None);

@@ -1,4 +1,4 @@
-//! Turns text into what the index counts: terms, questions, times.
+//! Turns text into index terms: words, questions, times.
 //!
 //! Invariants: a document and a query go through the same steps, so what is
 //! written alike is found alike. No step reads anything but the text, so the

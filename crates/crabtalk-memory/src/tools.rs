@@ -15,7 +15,7 @@ const BUDGET: Budget = Budget {
     tokens_per_hit: 250,
 };
 
-/// Added to what was found while archives are missing.
+/// Note added to results while archives are not indexed yet.
 const INCOMPLETE: &str = "\nSome archives were not searched: they are still being indexed, or \
                           cannot be read. Try again later.\n";
 
@@ -89,10 +89,10 @@ impl ToolProvider for Memory {
     }
 }
 
-/// What is said where nothing was found.
+/// Result of a search without matches.
 const NOTHING: &str = "Nothing found. Memory matches words: try others that may stand there.";
 
-/// What is said where nothing was looked for.
+/// Result of a query without searchable words.
 const COMMON_WORDS: &str = "Nothing was looked for: these words stand nearly everywhere. Try \
                             names, things and days that may stand there.";
 
@@ -182,8 +182,8 @@ fn specs() -> [ToolSpec; 4] {
     ]
 }
 
-/// Memory touches nothing but its own files, so nobody has to be asked; what
-/// a sender without authority may change is judged entry by entry.
+/// The tools change only memory files, so they need no approval; the rights of
+/// a sender without authority are checked per entry.
 fn spec(name: &str, description: &str, properties: Value, required: &[&str]) -> ToolSpec {
     ToolSpec {
         name: name.to_owned(),

@@ -1,4 +1,4 @@
-//! Who sees what (MEM-2).
+//! Visibility of entries and archives (MEM-2).
 
 use crate::entries::Slot;
 use crabtalk_domain::{ConversationKey, Origin, Sender};
@@ -28,8 +28,8 @@ pub struct Viewer {
 }
 
 impl Viewer {
-    /// Whoever stands behind a run: a delegated one belongs to the sender at
-    /// the top, who sees its results; one of a cron entry to whoever made that.
+    /// Returns the viewer of a run: for a delegated run the sender of the top run,
+    /// who sees its results; for a run of a cron entry the creator of the entry.
     pub fn of(key: &ConversationKey, origin: &Origin, owners: &dyn Owners) -> Self {
         let sender = match origin {
             Origin::Delegate { root, .. } => Cow::Borrowed(&root.sender),
@@ -39,8 +39,8 @@ impl Viewer {
             },
             Origin::Client { .. } | Origin::Event { .. } => Cow::Borrowed(&key.sender),
         };
-        // A token may speak as any sender that it was given, and is no owner
-        // unless it says so and may.
+        // A token may speak as any of its senders, and is an owner only if it
+        // claims so and may.
         let is_token = origin.principal().is_some_and(|by| !by.may_be_owner());
         Self {
             conversation: key.clone(),

@@ -26,12 +26,12 @@ pub(crate) struct Scan {
     pub(crate) messages: u64,
 }
 
-/// Remembers scans; logs only grow, so that what was seen stays true.
+/// Caches scans; logs only grow, so that a scan stays valid.
 #[derive(Default)]
 pub(crate) struct Scans(Mutex<HashMap<PathBuf, Arc<Scan>>>);
 
 impl Scans {
-    /// What lies in `floor..upto` of a log.
+    /// Returns the markers within `floor..upto` of a log.
     pub(crate) fn get(
         &self,
         file: &dyn LogFile,
@@ -78,7 +78,7 @@ fn scan(file: &dyn LogFile, floor: u64, upto: u64) -> io::Result<Scan> {
     })
 }
 
-/// A marker and where it stands.
+/// A marker and its position.
 pub(crate) struct Placed {
     pub(crate) offset: u64,
     /// Offset of the line behind it.
@@ -151,7 +151,7 @@ pub(crate) fn markers(
     Ok(placed)
 }
 
-/// What a list says of the markers.
+/// Converts markers to list items.
 pub(crate) fn infos(markers: &[Placed]) -> Vec<ArchiveInfo> {
     let mut before = 0;
     let number = |index| u32::try_from(index + 1).unwrap_or(u32::MAX);

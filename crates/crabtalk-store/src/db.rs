@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 /// Most writes of one commit.
 const MAX_BATCH: usize = 256;
 
-/// What a database promises.
+/// Durability guarantee of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Contents {
     /// Records: a commit survives a power cut, and damage is reported.
@@ -117,7 +117,7 @@ where
 }
 
 impl Database {
-    /// Opens nothing yet.
+    /// Does not open the database yet.
     pub(crate) fn new(definition: Definition) -> Self {
         Self(Arc::new(Inner {
             definition,
@@ -160,7 +160,7 @@ impl Database {
         wait(answer, self.closed())
     }
 
-    /// Runs `work` on the reader's connection: it sees what was committed.
+    /// Runs `work` on the reader's connection, which sees committed data.
     pub(crate) fn read<T, F>(
         &self,
         work: F,
@@ -193,7 +193,7 @@ impl Database {
         self.wait_now(self.send_read(work))
     }
 
-    /// As [`Self::write`], for what nobody waits for.
+    /// Like [`Self::write`], without waiting for the result.
     pub(crate) fn write_later<T, F>(&self, work: F)
     where
         T: Send + 'static,
@@ -322,7 +322,7 @@ fn write_all(definition: &Definition, queue: &Receiver<Box<dyn Job>>) {
                 }
             }
             Err(error) => {
-                // What the connection would say next is not known.
+                // The state of the connection is unknown: reconnect.
                 connected = None;
                 connection::drop_if_broken(definition, &mut connected, &Err(error.clone()));
                 for job in batch {

@@ -17,7 +17,7 @@ use crabtalk_domain::records::Passages;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The statements that make the tables. A file that others made is made again.
+/// The statements that create the tables. A file with another schema is recreated.
 pub(crate) const MIGRATIONS: &[&str] = &[concat!(
     include_str!("derived/logs.sql"),
     include_str!("derived/turns.sql"),

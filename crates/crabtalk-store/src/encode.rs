@@ -1,4 +1,4 @@
-//! Records as lines (STORE-1): what is empty is left out.
+//! Encodes records as lines (STORE-1); empty fields are omitted.
 
 use crate::fields::RunFields;
 use crate::line::Stamp;

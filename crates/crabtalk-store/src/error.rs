@@ -1,4 +1,4 @@
-//! Says what the operating system refused in the words of the port.
+//! Converts errors of the operating system to errors of the port.
 
 use crabtalk_domain::storage::Error;
 use std::io;

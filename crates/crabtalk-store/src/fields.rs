@@ -1,5 +1,4 @@
-//! The fields of runs and of state in a line (STORE-1), as they are read and
-//! written.
+//! Serialized fields of runs and of state in a line (STORE-1).
 
 use crabtalk_domain::storage::{MAX_RUN, MetaRecord, RunPhase, RunRecord};
 use crabtalk_domain::{ContextUse, Mode, Usage};
@@ -7,7 +6,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-/// What is empty is left out.
+/// Empty fields are omitted.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "RunRecord")]
 pub(crate) struct RunFields {

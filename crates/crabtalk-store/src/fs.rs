@@ -8,13 +8,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// Logs hold what people said, so nobody else reads them (OPS-5).
+/// Logs hold private messages: only the owner may read them (OPS-5).
 const FILE_MODE: u32 = 0o600;
 
 /// Folders likewise.
 const DIR_MODE: u32 = 0o700;
 
-/// What a file is opened for.
+/// Access mode for opening a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Reading.
@@ -23,11 +23,11 @@ pub enum Access {
     Append,
     /// Like `Append`, made where it is missing.
     AppendOrCreate,
-    /// Writing over what is there: only to put back what a failed sync lost.
+    /// Overwriting: only to rewrite bytes that a failed sync lost.
     Patch,
 }
 
-/// What a file says of itself.
+/// Metadata of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
     /// Bytes.
@@ -56,7 +56,7 @@ pub trait LogFile: Send + Sync {
 
 /// The operations on names.
 pub trait FileLayer: Send + Sync {
-    /// Makes a folder and what lies above it; present is fine.
+    /// Creates a folder and its parents; existing ones are accepted.
     fn make_dir(&self, dir: &Path) -> io::Result<()>;
     /// When a file, or the names in a folder, last changed; `None` where it is
     /// missing.
@@ -128,8 +128,8 @@ impl FileLayer for OsFiles {
         use rustix::io::Errno;
         match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
             Ok(()) => Ok(()),
-            // A file system without the flag: nobody else writes here (STORE-6),
-            // so that looking first is as good.
+            // The file system lacks the flag. The daemon is the only writer here
+            // (STORE-6), so a check before the rename is sufficient.
             Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => match to.symlink_metadata() {
                 Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
                 Err(_) => rename(from, to),
@@ -154,7 +154,7 @@ impl FileLayer for OsFiles {
 fn options(access: Access) -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).mode(FILE_MODE);
-    // A pipe that somebody put there must not block us.
+    // Opening a named pipe in the folder must not block.
     options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32);
     match access {
         Access::Read => &mut options,
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_made_once_appended_patched_cut_and_synced() {
+    fn files_are_created_appended_patched_cut_and_synced() {
         let home = tempfile::tempdir().expect("temp dir");
         let path = home.path().join("log");
         let file = OsFiles.create(&path).expect("creates");
@@ -266,7 +266,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn what_is_no_regular_file_is_refused_and_blocks_nobody() {
+    fn open_refuses_irregular_files_without_blocking() {
         let home = tempfile::tempdir().expect("temp dir");
         let pipe = home.path().join("pipe");
         let mode = rustix::fs::Mode::from_raw_mode(0o600);

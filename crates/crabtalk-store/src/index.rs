@@ -1,10 +1,10 @@
-//! Finds the files of a pair without reading the others, and those that changed
-//! last.
+//! Finds the log files of a pair without reading the others, and the most
+//! recently changed logs.
 //!
-//! Invariants: the folder is listed when it changed and somebody asks, never
-//! before; a file is a pair's only if its line 1 says so; names that exist are
-//! not taken again, whatever their case; without the database the folder is
-//! listed instead.
+//! Invariants: the folder is listed only on demand and only after it changed; a
+//! file belongs to a pair only if its line 1 says so; existing names are not
+//! reused, compared case-insensitively; without the database every lookup lists
+//! the folder.
 
 mod change;
 mod fill;
@@ -45,9 +45,9 @@ pub(crate) struct Names {
     table: LogTable,
     /// State of the folder that the table shows.
     seen: Option<SystemTime>,
-    /// Logs behind this name were not looked at in this pass over all of them.
+    /// The current pass over all logs has not checked names after this one.
     unchecked: Option<String>,
-    /// Whether all logs were looked at in this life of the daemon.
+    /// Whether all logs were checked since the daemon started.
     was_checked: bool,
 }
 
@@ -105,14 +105,14 @@ impl Index {
         }
     }
 
-    /// A panic leaves at worst a table that the next change of the folder mends.
+    /// A panic leaves at worst a table that the next change of the folder repairs.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Names> {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that a log is about to be written to. Waits for nothing.
+    /// Records that a log is about to be written. Does not block.
     pub(crate) fn touch(&self, path: &Path) {
-        // No log of ours has a name that is no text.
+        // The store never writes a name that is not valid UTF-8.
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
             return;
         };
@@ -150,7 +150,7 @@ impl Names {
         let known = self.seen.is_none() && self.table.folder().is_ok_and(|of| of == changed);
         if !known || changed.is_none() {
             let names = self.list()?;
-            // Somebody else was here, and may have replaced logs too.
+            // Another program changed the folder, and may have replaced logs too.
             self.unchecked = Some(String::new());
             if let Err(error) = self.table.set_names(names, changed) {
                 return self.without_table(&error);
@@ -171,19 +171,19 @@ impl Names {
         unreadable("list", &self.dir, error)
     }
 
-    /// Goes on without the table, which can be made again at any time.
+    /// Continues without the table, which can be rebuilt at any time.
     fn without_table(&mut self, error: &records::Error) -> Result<(), Error> {
         tracing::warn!(%error, "conversations are listed without their index");
         self.seen = None;
         Ok(())
     }
 
-    /// Has the folder listed anew: a name is gone that should be there.
+    /// Forces a new listing: an expected name is missing.
     pub(crate) fn list_again(&mut self) {
         self.seen = Some(SystemTime::UNIX_EPOCH);
     }
 
-    /// Before a change of ours: whether the table shows the folder as it is.
+    /// Before our own change: whether the table matches the folder.
     fn is_current(&self) -> bool {
         self.fs
             .changed(&self.dir)
@@ -199,7 +199,7 @@ impl Names {
     ) {
         let state = match was_current {
             true => self.fs.changed(&self.dir).ok().flatten(),
-            // Somebody else was here too: the next look lists the folder.
+            // Another program changed the folder too: list it on the next lookup.
             false => Some(SystemTime::UNIX_EPOCH),
         };
         match note(&self.table, state) {
@@ -286,7 +286,7 @@ impl Names {
                     files.of_pair.push(found);
                 }
             }
-            // A stray may be anybody's.
+            // An unreadable file outside our naming rule may belong to any pair.
             Ok(HeadRead::Torn | HeadRead::Broken(_)) if !name::follows_rule(&found.name) => {}
             Ok(HeadRead::Torn) => files.abandoned = Some(found),
             Ok(HeadRead::Broken(reason)) => {

@@ -2,13 +2,13 @@
 //! from its end, written by appending.
 //!
 //! Invariants: a log is changed only by appending whole batches of lines, and
-//! by cutting off what was never acknowledged; two senders never share a file,
-//! because line 1 says whose it is; nothing that a run waits for costs more
-//! with what is archived.
+//! by truncating unacknowledged bytes; two senders never share a file, because
+//! line 1 names the owner; the cost of operations in a run does not grow with
+//! the archive.
 //!
-//! Absent on purpose: what a run means (the runtime repairs what a crash left
-//! open), clocks (instants come with the records), and detached work: file
-//! access runs in the caller's blocking pool, syncs on the store's own threads.
+//! Out of scope: the meaning of runs (the runtime repairs runs interrupted by a
+//! crash), clocks (records carry their times), and detached tasks: file access
+//! runs in the caller's blocking pool, syncs on the store's own threads.
 
 mod error;
 pub mod fs;

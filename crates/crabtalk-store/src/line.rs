@@ -1,5 +1,5 @@
-//! Lines as they stand in a log (STORE-1), read leniently: what is absent is
-//! empty, unknown fields and lines are passed over.
+//! The line format of a log (STORE-1), parsed leniently: absent fields are
+//! empty, unknown fields and lines are skipped.
 
 mod lenient;
 
@@ -11,11 +11,11 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// What stands for a longer one. It is no line that could be read.
+/// Placeholder for a longer line; it never parses.
 pub(crate) const OVERLONG: &[u8] = b"a line of more than 64 MiB";
 
-/// Where a marker, a run's end or a change of state stands among what lies
-/// before it, so that nobody has to read that to know. Absent in old logs.
+/// Position of a marker, a run's end or a state change among the preceding
+/// lines, so that finding it does not require reading them. Absent in old logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub(crate) struct Stamp {
     /// Offset of the last marker before this line; 0 if there is none.
@@ -163,7 +163,7 @@ fn is_foreign(bytes: &[u8]) -> bool {
     })
 }
 
-/// What a line is, without what it says.
+/// The type of a line, without its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Message,
@@ -171,8 +171,8 @@ pub(crate) enum Kind {
     Other,
 }
 
-/// Classifies a line at a fraction of what reading it costs; a line that
-/// cannot be read is no message.
+/// Classifies a line without parsing all of it; an unreadable line is not a
+/// message.
 pub(crate) fn kind(bytes: &[u8]) -> Kind {
     #[derive(Deserialize)]
     struct Keys<'a> {
@@ -212,7 +212,7 @@ fn object(bytes: &[u8]) -> Result<(), String> {
     }
 }
 
-/// Whether a line holds nothing at all.
+/// Whether a line is empty.
 pub(crate) fn is_blank(bytes: &[u8]) -> bool {
     bytes.iter().all(u8::is_ascii_whitespace)
 }

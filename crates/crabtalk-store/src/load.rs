@@ -1,8 +1,8 @@
 //! Builds a conversation's working state from the tail of its log (STORE-3).
 //!
-//! Invariant: nothing before the last marker is read, but for line 1, the state
-//! beside the marker and the messages that it keeps. A marker without state, as
-//! older versions left it after a crash, is searched for it.
+//! Invariant: before the last marker only line 1, the state next to the marker
+//! and the messages that it keeps are read. A marker without state, as older
+//! versions left it after a crash, requires a search of the archive for it.
 
 use crate::encode;
 use crate::error::unreadable;
@@ -21,11 +21,11 @@ use std::path::Path;
 /// Request ids that are remembered (CONV-9).
 const REQUESTS_KEPT: usize = 256;
 
-/// What lies before a marker that does not say how much is counted where that
-/// is this little; else it stays unknown, for a long archive must cost nothing.
+/// Largest archive whose messages are counted if its marker has no count. The
+/// count of a larger one stays unknown, since opening must not read a long archive.
 const COUNTED_AT_LOAD: u64 = 1024 * 1024;
 
-/// A log as it was found.
+/// Result of loading a log.
 pub(crate) struct Loaded {
     pub(crate) head: Head,
     pub(crate) meta: Meta,
@@ -49,11 +49,11 @@ pub(crate) struct Loaded {
     pub(crate) last_end: Option<RunRecord>,
     /// Calls that wait for an approval.
     pub(crate) waiting: Vec<String>,
-    /// What waits for a step of a run.
+    /// Steering messages that wait for a step of a run.
     pub(crate) steers: Vec<String>,
     /// Where the good lines end.
     pub(crate) end: u64,
-    /// What stands behind.
+    /// State of the bytes after the last good line.
     pub(crate) tail: Tail,
     /// Whether the newline of the last good line is missing.
     pub(crate) unterminated: bool,
@@ -172,7 +172,7 @@ impl Reading {
                 Err(_) if !whole || (last && behind != Tail::Torn) => {
                     return Ok(Stop::Torn(offset));
                 }
-                // What stands before and behind it is as good as ever.
+                // One broken line does not affect the lines around it.
                 Err(reason) => {
                     self.broken += 1;
                     self.first_broken = Some((offset, reason));
@@ -186,7 +186,7 @@ impl Reading {
         Ok(Stop::Done { terminated })
     }
 
-    /// Names what was passed over.
+    /// Logs the skipped lines.
     fn tell_broken(&self, path: &Path) {
         if let Some((at, reason)) = &self.first_broken {
             tracing::warn!(
@@ -199,7 +199,7 @@ impl Reading {
         }
     }
 
-    /// Whether nothing further back can matter.
+    /// Whether no earlier line can matter.
     fn is_complete(&self) -> bool {
         let Some((_, marker)) = &self.marker else {
             return false;
@@ -260,7 +260,7 @@ impl Reading {
         let cwd = meta.cwd.map(|cwd| (cwd, is_own));
         self.cwd = self.cwd.take().or(cwd);
         self.uptime_secs = self.uptime_secs.or(meta.uptime_secs);
-        // What it was before a compaction says nothing of now.
+        // A context size from before a compaction is outdated.
         self.context = self
             .context
             .or(meta.context.filter(|_| self.marker.is_none()));

@@ -36,23 +36,23 @@ pub enum Error {
         /// The other's pid, if it has written it already.
         pid: Option<u32>,
     },
-    /// Locks of this file system keep nobody out, or cannot be taken, as over some networks.
+    /// Locks of this file system have no effect or cannot be taken, as on some network file systems.
     #[error("{} is on a file system without working locks; put CRABTALK_HOME on a local disk", file.display())]
     NoLocks {
         /// The file of the lock.
         file: PathBuf,
-        /// What the system said, if anything.
+        /// The error of the operating system, if any.
         #[source]
         source: Option<io::Error>,
     },
     /// The lock's file could not be used, mostly for want of rights or room.
     #[error("cannot {action} {}", file.display())]
     Io {
-        /// What was attempted.
+        /// The attempted operation.
         action: &'static str,
         /// Which file.
         file: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         #[source]
         source: io::Error,
     },
@@ -77,7 +77,7 @@ impl HomeLock {
         Self::acquire_with(home, File::try_lock)
     }
 
-    /// Says in the log what could not be written.
+    /// Logs that the pid could not be written.
     pub fn tell(&self) {
         if let Some(error) = &self.untold {
             tracing::warn!(home = %self.home.display(), %error, "our pid cannot be written down; the home is locked all the same");
@@ -138,15 +138,15 @@ impl HomeLock {
             }
         }
         let text = format!("{}\n", std::process::id());
-        // What a longer pid leaves behind is cut off afterwards: a file that is emptied
-        // first is written to the disk as it is closed, which the start would wait for.
+        // Truncate the rest of a longer pid after the write: the kernel flushes a file that was
+        // emptied first when it is closed, which would delay the start.
         let write = file
             .rewind()
             .and_then(|()| file.write_all(text.as_bytes()))
             .and_then(|()| file.set_len(text.len() as u64));
         let untold = match write {
             Err(error) if is_unwritable(&error) => Some(error),
-            // What a descriptor answers that only reads.
+            // Error of a write to a read-only descriptor.
             Err(error) if is_for_reading(&error) => Some(io::ErrorKind::ReadOnlyFilesystem.into()),
             write => {
                 write.map_err(io("write our pid to", &path))?;
@@ -157,9 +157,9 @@ impl HomeLock {
     }
 }
 
-/// Tries again for a moment while somebody holds the lock who is no daemon: a child
-/// of one that was just killed has it until it runs its program. A daemon that
-/// lives is not waited for, since it may be about to end.
+/// Retries briefly while a process other than a daemon holds the lock: a child of
+/// a killed daemon keeps it until it executes its program. A live daemon is not
+/// waited for.
 fn patiently(
     file: &File,
     try_lock: &impl Fn(&File) -> Result<(), TryLockError>,
@@ -186,7 +186,7 @@ fn is_alive(file: &File) -> bool {
 }
 
 impl Drop for HomeLock {
-    /// Says that nobody runs here, before the lock goes with the file.
+    /// Clears the pid before the lock is released with the file.
     fn drop(&mut self) {
         if self.untold.is_none()
             && let Err(error) = self.file.set_len(0)
@@ -250,7 +250,7 @@ mod tests {
     use std::cell::Cell;
 
     #[test]
-    fn what_lies_in_the_locks_place_is_named_with_the_way_out() {
+    fn lock_error_names_blocking_path_and_remedy() {
         let home = tempfile::tempdir().expect("temp dir");
         std::fs::create_dir_all(home.path().join(PID_FILE)).expect("a folder");
         let Err(Error::Io { source, file, .. }) = HomeLock::acquire(home.path()) else {
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_a_dying_daemons_child_still_holds_is_waited_for() {
+    fn lock_waits_for_child_of_killed_daemon() {
         let home = tempfile::tempdir().expect("temp dir");
         std::fs::create_dir(home.path().join("run")).expect("dir");
         // Of the daemon that was killed.
@@ -300,7 +300,7 @@ mod tests {
         });
         let lock = lock.expect("free by then");
         assert!(tries.get() >= 3);
-        // A daemon that lives is told of at once.
+        // A live daemon is reported at once.
         let tries = Cell::new(0);
         let second = HomeLock::acquire_with(home.path(), |file| {
             tries.set(tries.get() + 1);
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_in_the_files_place_is_named_and_not_waited_for() {
+    fn lock_reports_named_pipe_without_blocking() {
         let home = tempfile::tempdir().expect("temp dir");
         std::fs::create_dir(home.path().join("run")).expect("dir");
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pid_left_by_a_killed_daemon_holds_nobody_off() {
+    fn lock_ignores_pid_of_killed_daemon() {
         let home = tempfile::tempdir().expect("temp dir");
         std::fs::create_dir(home.path().join("run")).expect("dir");
         std::fs::write(home.path().join(PID_FILE), "999999999\n").expect("stale");

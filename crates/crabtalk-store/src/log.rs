@@ -1,8 +1,8 @@
 //! Appends to one conversation's log.
 //!
-//! Invariants: a batch is one buffer and becomes whole or nothing; an append
-//! that returned is in the page cache and survives `kill -9`; nothing here
-//! waits for the disk.
+//! Invariants: a batch is one buffer and is written completely or not at all; a
+//! completed append is in the page cache and survives `kill -9`; this module
+//! never waits for the disk.
 
 use crate::encode;
 use crate::error::{failed, not_done};
@@ -23,14 +23,14 @@ use std::io;
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
 
-/// Room for a batch: what a person says, or a short answer.
+/// Capacity for a batch: a user message or a short answer.
 const BATCH_BYTES: usize = 512;
 
 /// What stamps and state lines are made of.
 #[derive(Clone)]
 struct Ledger {
     meta: Meta,
-    /// The last marker, 0 before the first; unknown after somebody's edit.
+    /// Offset of the last marker, 0 before the first; unknown after an external edit.
     marker: Option<u64>,
     messages: Option<u64>,
 }
@@ -107,8 +107,8 @@ impl JsonlLog {
         Ok(Position(state.end))
     }
 
-    /// Gives the file a name that carries the title (CONV-7). What was begun ends whether
-    /// or not somebody still waits.
+    /// Renames the file to include the title (CONV-7). A started rename completes
+    /// even if the caller is dropped.
     fn rename_for_title(&self) -> impl Future<Output = Result<(), Error>> + Send + use<> {
         let (index, shared) = (Arc::clone(&self.index), Arc::clone(&self.shared));
         let (key, title) = (self.key.clone(), self.ledger.meta.title.clone());
@@ -131,7 +131,7 @@ impl JsonlLog {
 impl ConversationLog for JsonlLog {
     fn append(&mut self, records: &[Record]) -> BoxFuture<'static, Result<Position, Error>> {
         let before = self.ledger.meta.title.clone();
-        // A write to the page cache waits for nothing.
+        // A write to the page cache does not block.
         let appended = self.append_now(records);
         if appended.is_err() || self.ledger.meta.title == before {
             return Box::pin(ready(appended));
@@ -139,7 +139,7 @@ impl ConversationLog for JsonlLog {
         let renamed = self.rename_for_title();
         let key = self.key.clone();
         Box::pin(async move {
-            // The title stands in the log all the same.
+            // The log contains the title even if the rename fails.
             if let Err(error) = renamed.await {
                 tracing::warn!(conversation = %key, %error, "the log keeps its former name");
             }

@@ -26,7 +26,7 @@ pub(crate) fn fold(text: &str) -> String {
     words.join("-")
 }
 
-/// The part of a name that stands for a sender. Several senders may have one.
+/// The part of a file name for a sender. Several senders may share one.
 pub(crate) fn slug(sender: &str) -> String {
     let folded = fold(sender);
     if folded.is_empty() {
@@ -42,12 +42,12 @@ pub(crate) fn slug(sender: &str) -> String {
     )
 }
 
-/// The slug of a sender whose plain one is taken by somebody else.
+/// The slug of a sender whose plain slug is taken by another sender.
 pub(crate) fn distinct_slug(sender: &str) -> String {
     format!("{}-{}", slug(sender), digest(sender))
 }
 
-/// The part of a name that stands for a title; empty if nothing is left of it.
+/// The part of a file name for a title; empty if no character of it is usable.
 fn title_slug(title: &str) -> String {
     let folded = fold(title);
     folded[..folded.len().min(MAX_TITLE_SLUG)]
@@ -63,7 +63,7 @@ fn digest(text: &str) -> String {
     format!("{:08x}", (hash ^ (hash >> 32)) as u32)
 }
 
-/// What all folded names of a pair begin with.
+/// The common prefix of all folded names of a pair.
 pub(crate) fn folded_prefix(key: &ConversationKey) -> String {
     fold(&format!("{}_{}", key.agent, slug(key.sender.as_str())))
 }

@@ -1,8 +1,8 @@
-//! Cuts pages from a log, from its end backwards.
+//! Reads pages of a log, from its end backwards.
 //!
-//! Invariants: a page costs what is on it, and little more than
-//! [`MAX_IMAGE_TEXT`]; what cannot be read hides nothing else; a step's results
-//! stand in the order of their calls while indexes ascend; no page begins
+//! Invariants: the cost of a page is bounded by its content plus
+//! [`MAX_IMAGE_TEXT`]; an unreadable line hides no other line; a step's results
+//! are in the order of their calls while indexes ascend; no page begins
 //! between a call and its results.
 
 use crate::error::unreadable;
@@ -17,8 +17,8 @@ use std::path::Path;
 /// a frame holds, little enough that a page of a thousand entries stays cheap.
 const MAX_IMAGE_TEXT: usize = 16 << 20;
 
-/// Lines of runs on a page: each run answers a message and has two, so that more of
-/// them stand there only in a log that somebody edited.
+/// Run lines on a page. Each run answers a message and has two lines, so only an
+/// externally edited log exceeds this.
 const MAX_RUN_LINES: usize = 4096;
 
 /// Reads up to `limit` entries of `floor..end`, oldest first, and more where a
@@ -68,8 +68,8 @@ pub(crate) fn page(
                 continue;
             }
             Ok(Line::ForeignRole | Line::Unknown) => continue,
-            // What is being written right now, was torn, or was broken and is
-            // named when the conversation is opened.
+            // The line is incomplete because of a running append, torn, or broken.
+            // Opening the conversation reports a broken line.
             Err(_) => continue,
         };
         if entry.message.role == Role::User && !entry.compact {
@@ -100,7 +100,7 @@ pub(crate) fn page(
     })
 }
 
-/// What was said to a run and is not in the history yet.
+/// A steering message that is not in the history yet.
 fn waits(index: u64, steer: String) -> LogEntry {
     LogEntry {
         index,

@@ -1,4 +1,4 @@
-//! Records in `state/records.db`: what happened, and cannot be derived again.
+//! Records in `state/records.db` that cannot be derived from logs.
 //!
 //! Each module implements one port of [`crabtalk_domain::records`] over the
 //! tables of its `.sql` file.
@@ -74,10 +74,10 @@ impl Records {
         copied.map(|_| true)
     }
 
-    /// What is wrong with the database, as SQLite's `integrity_check` reports it.
+    /// Returns the faults of the database, as reported by SQLite's `integrity_check`.
     ///
     /// # Errors
-    /// A database that cannot be opened at all.
+    /// If the database cannot be opened.
     pub async fn check(&self) -> Result<Vec<String>, Error> {
         if !self.0.path().exists() {
             return Ok(Vec::new());

@@ -1,7 +1,7 @@
-//! Mends the end of a log that a crash or a full disk left unclean.
+//! Repairs the end of a log after a crash or a full disk.
 //!
-//! Invariant: bytes that were never acknowledged are cut off, bytes that
-//! somebody may want to see go to a `.torn` file beside the log first.
+//! Invariant: unacknowledged bytes are truncated; bytes that may be of use to
+//! the user are first copied to a `.torn` file beside the log.
 
 use crate::error::{failed, unreadable};
 use crate::fs::{Access, FileLayer, LogFile, append_all, read_exact};
@@ -23,14 +23,14 @@ pub(crate) enum Tail {
     Refused,
 }
 
-/// The file beside a log that keeps what was torn.
+/// The file beside a log that keeps torn bytes.
 pub(crate) fn torn_path(log: &Path) -> PathBuf {
     let mut path = log.as_os_str().to_owned();
     path.push(".torn");
     path.into()
 }
 
-/// Cuts off whatever stands behind `end`.
+/// Truncates the log at `end`.
 pub(crate) fn mend(
     fs: &dyn FileLayer,
     file: &dyn LogFile,

@@ -1,5 +1,5 @@
-//! What is known of an open log: where its good lines end, and how much of it is
-//! durable. Shared by who appends and who syncs.
+//! State of an open log: the end of its good lines and of its durable part.
+//! Shared by the appending and the syncing threads.
 
 use crate::error::failed;
 use crate::fs::{Access, FileLayer, LogFile, append_all};
@@ -45,7 +45,7 @@ impl Shared {
 }
 
 impl State {
-    /// Writes a batch behind the good end, or changes nothing.
+    /// Writes a batch after the last good line, or changes nothing.
     pub(crate) fn write(&mut self, fs: &dyn FileLayer, bytes: &[u8]) -> Result<(), Error> {
         if let Err(source) = append_all(&*self.file, bytes) {
             self.tail = Tail::Refused;
@@ -82,7 +82,7 @@ impl State {
         match stat.len.cmp(&self.end) {
             Ordering::Equal => Ok(true),
             Ordering::Greater => self.adopt(stat.len).map(|()| false),
-            // What is in memory is not on disk any more, and half a line may be.
+            // The file lacks lines that are in memory, and may end in a partial line.
             Ordering::Less => {
                 let cut = io::Error::other(
                     "another program cut it while it was open; it is read again now, say that once more",
@@ -99,8 +99,8 @@ impl State {
         Ok(())
     }
 
-    /// Accepts that somebody edited the file meanwhile, rather than to write
-    /// over it: whose words they are is not ours to judge.
+    /// Accepts a concurrent external edit of the file instead of overwriting it,
+    /// since its content may be wanted.
     fn adopt(&mut self, len: u64) -> Result<(), Error> {
         tracing::warn!(
             log = %self.path.display(),
@@ -120,31 +120,31 @@ impl State {
     }
 }
 
-/// What one log has to be synced for.
+/// Sync state of one log.
 #[derive(Default)]
 pub(crate) struct SyncState {
     /// Everything before is durable.
     pub(crate) synced: u64,
-    /// What was appended since, to put it back where a failed sync lost it.
-    /// No more than the run behind it holds in memory itself.
+    /// Bytes appended since the last sync, rewritten if a failed sync lost them.
+    /// Not larger than the memory of the run itself.
     pub(crate) unsynced: Vec<u8>,
-    /// Whether anybody will ever ask.
+    /// Whether syncing is disabled.
     pub(crate) off: bool,
-    /// What stood there on opening may not be durable: whoever wrote it may have
+    /// The bytes present on opening may not be durable: their writer may have
     /// been killed before its sync.
     pub(crate) inherited: bool,
     /// The file's name is not durable yet.
     pub(crate) name_dirty: bool,
     pub(crate) waiters: Vec<(u64, oneshot::Sender<Result<(), Error>>)>,
-    /// A sync failed and the file could not be opened anew yet.
+    /// A sync failed and the file could not be reopened yet.
     pub(crate) suspect: bool,
     /// In the queue or in a thread's hands.
     pub(crate) busy: bool,
 }
 
 impl SyncState {
-    /// A log that ends at `end` on opening. What another process left there is
-    /// durable with our first sync, which whoever tells of it again asks for.
+    /// A log that ends at `end` on opening. Our first sync makes the bytes of an
+    /// earlier process durable; callers that report those bytes request it.
     pub(crate) fn opened(end: u64, off: bool) -> Self {
         Self {
             synced: end,
@@ -165,7 +165,7 @@ impl SyncState {
         }
     }
 
-    /// Notes what was appended.
+    /// Records appended bytes.
     pub(crate) fn appended(&mut self, bytes: &[u8]) {
         if !self.off {
             self.unsynced.extend_from_slice(bytes);
@@ -177,7 +177,7 @@ impl SyncState {
         self.name_dirty = true;
     }
 
-    /// Forgets what it knew of the content.
+    /// Discards the cached state of the content.
     pub(crate) fn restart(&mut self, end: u64) {
         self.unsynced.clear();
         self.synced = end;
@@ -185,7 +185,7 @@ impl SyncState {
 
     pub(crate) fn done(&mut self, upto: u64) {
         if !self.off && upto > self.synced + self.unsynced.len() as u64 {
-            // Somebody cut the log meanwhile; what it was has no meaning now.
+            // The log was truncated by another program; its old state is invalid.
             return;
         }
         let gone = usize::try_from(upto.saturating_sub(self.synced)).unwrap_or(usize::MAX);

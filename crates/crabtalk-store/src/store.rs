@@ -1,8 +1,8 @@
-//! Conversations as files.
+//! Stores conversations as files.
 //!
-//! Invariants: opening the store touches no disk; file access runs in the
-//! blocking pool, in few threads at once; what was begun there ends whether or
-//! not somebody still waits.
+//! Invariants: opening the store performs no disk access; file access runs in the
+//! blocking pool, in a few threads at once; a started operation completes even if
+//! its caller is dropped.
 
 mod check;
 mod read;
@@ -37,8 +37,8 @@ const MAX_OPENS: usize = 2;
 /// Lists and pages at once, apart from opens, because some are long.
 const MAX_READS: usize = 2;
 
-/// Whoever searched more than this before a marker for the state that it lacks
-/// writes down what was found: less costs hardly more than the state itself.
+/// If loading reads more than this before a marker to find the state missing from
+/// it, the state is appended. A shorter search is cheap enough to repeat.
 const SEARCHED_AGAIN: u64 = 64 * 1024;
 
 /// Logs of which line 1 is checked together.
@@ -306,7 +306,7 @@ impl Inner {
                 (file, writable, None)
             }
         };
-        // Only somebody who replaced the file just now makes this fail.
+        // Fails only if another program replaced the file just now.
         let Some(loaded) = load(&*file, &path)?.filter(|loaded| loaded.head.is_of(key)) else {
             return Err(Error::NotFound(format!("conversation {key}")));
         };

@@ -1,4 +1,4 @@
-//! What a list shows of a log: line 1 and its last lines.
+//! Reads the list item of a log from line 1 and its last lines.
 
 use crate::archive::Scans;
 use crate::fs::{LogFile, Stat};
@@ -37,7 +37,7 @@ pub(crate) struct Digest {
 pub(crate) enum Unlisted {
     /// Its creation was cut off.
     Torn,
-    /// Line 1 is no metadata.
+    /// Line 1 is not valid metadata.
     Broken(String),
     Io(io::Error),
 }
@@ -183,7 +183,7 @@ fn last_state(
                 let is_own = meta.own_cwd.unwrap_or(false);
                 state.cwd = state.cwd.or(meta.cwd.map(|cwd| (cwd, is_own)));
                 state.uptime_secs = state.uptime_secs.or(meta.uptime_secs);
-                // What it was before a compaction says nothing of now.
+                // A context size from before a compaction is outdated.
                 state.context = state.context.or(meta.context.filter(|_| !passed_one));
                 state.before = state.before.or(stamp.messages);
             }

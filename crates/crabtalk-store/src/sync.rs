@@ -1,8 +1,8 @@
-//! Makes logs durable beside the work of their runs.
+//! Syncs logs concurrently with the work of their runs.
 //!
-//! Invariants: a log is synced by one thread at a time, and whoever asks
-//! meanwhile shares the next sync; a log stands in the queue at most once;
-//! threads exist while there is work and end soon after.
+//! Invariants: a log is synced by one thread at a time, and concurrent requests
+//! share the next sync; a log is in the queue at most once; threads exist only
+//! while there is work and end soon after.
 
 use crate::error::{again, failed};
 use crate::fs::{Access, FileLayer, read_exact};
@@ -25,11 +25,11 @@ const MAX_THREADS: usize = 4;
 /// How long an idle thread waits for more before it ends.
 const IDLE: Duration = Duration::from_secs(3);
 
-/// How long the end of the store waits for syncs. Whoever wanted one has been
-/// waited for before that, and the daemon's end is promised within 5 seconds.
+/// How long the store waits for syncs when it is dropped. Requested syncs were
+/// awaited before that, and the daemon must end within 5 seconds.
 const LAST_WAIT: Duration = Duration::from_millis(150);
 
-/// Stack of a thread that makes system calls and nothing else.
+/// Stack of a thread that only makes system calls.
 const STACK_BYTES: usize = 256 * 1024;
 
 /// The threads that sync all logs of a store.
@@ -103,7 +103,7 @@ impl Syncer {
             queue.threads.retain(|thread| !thread.is_finished());
             match self.start_thread(&mut queue) {
                 Ok(()) => {}
-                // Whoever runs will come to it.
+                // A running thread will process the queue.
                 Err(_) if queue.running > 0 => {}
                 Err(e) => {
                     queue.logs.pop_back();
@@ -118,9 +118,9 @@ impl Syncer {
 }
 
 impl Drop for Syncer {
-    /// Finishes what is queued. What a disk does not finish in time is left: a
-    /// thread that waits for it must not keep the process, and whoever waited
-    /// for it was told nothing.
+    /// Finishes the queue. Syncs that a slow disk does not finish in time are
+    /// abandoned, so that a blocked thread does not keep the process alive;
+    /// their requests were never acknowledged.
     fn drop(&mut self) {
         let deadline = Instant::now() + LAST_WAIT;
         let threads = {
@@ -201,8 +201,8 @@ impl Inner {
 }
 
 impl Shared {
-    /// Syncs what is there now and tells whoever waited for it. Whether more
-    /// waiters came meanwhile.
+    /// Syncs the current content and notifies the waiters. Returns whether new
+    /// waiters were added during the sync.
     fn sync_once(&self, abandoned: &AtomicBool) -> bool {
         let (file, path, upto, name_dirty, ready) = {
             let mut state = self.lock();
@@ -260,9 +260,9 @@ impl State {
         }
     }
 
-    /// After a failed sync the kernel may show bytes that it will never write.
-    /// So the file is opened anew, what is durable is checked to be there, and
-    /// the rest is written once more: the next sync then covers it.
+    /// After a failed sync the kernel may return cached bytes that it will never write.
+    /// Therefore reopen the file, verify that the durable part is present, and
+    /// write the rest again: the next sync then covers it.
     pub(crate) fn recover(&mut self, fs: &dyn FileLayer) -> io::Result<()> {
         if !self.sync.suspect {
             return Ok(());

@@ -1,5 +1,5 @@
-//! Reads a log from its end, block by block, so that what lies before the
-//! last marker costs nothing.
+//! Reads a log from its end, block by block, so that the lines before the last
+//! marker are not read.
 
 use crate::fs::{LogFile, read_exact};
 use crate::line::{Head, OVERLONG, parse_head};
@@ -13,8 +13,8 @@ const FIRST_BLOCK: u64 = 8 * 1024;
 /// Largest block: few calls for a long tail, little memory for a longer one.
 const MAX_BLOCK: u64 = 256 * 1024;
 
-/// Longest line that is read or written: more than any message that a client or
-/// a model may send, little enough that one more copy of it harms nobody.
+/// Longest line that is read or written: larger than any message that a client or
+/// a model may send, small enough to hold a second copy in memory.
 pub(crate) const MAX_LINE: usize = 64 << 20;
 
 /// What separates lines: their end, and what a disk shows where it lost some.
@@ -32,7 +32,7 @@ const HEAD_BLOCK: usize = 1024;
 /// read the whole file.
 const MAX_HEAD: usize = 256 * 1024;
 
-/// What the beginning of a file says.
+/// Result of reading the beginning of a file.
 pub(crate) enum HeadRead {
     /// Line 1, and the offset behind it. `terminated` unless its newline is
     /// missing.
@@ -97,7 +97,7 @@ pub(crate) struct Backward<'a> {
     /// Offset of `buf[0]`.
     start: u64,
     buf: Vec<u8>,
-    /// End of what is not handed out yet.
+    /// End of the bytes not returned yet.
     cut: usize,
     block: u64,
 }
@@ -210,8 +210,8 @@ pub(crate) fn line_at(file: &dyn LogFile, offset: u64, end: u64) -> io::Result<O
     Ok(Some(line))
 }
 
-/// The whole lines behind the beginning of a line: about `most` bytes, more where a line
-/// is longer. None where the rest is no whole line.
+/// The whole lines starting at a line start: about `most` bytes, more if a line
+/// is longer. `None` if the rest contains no complete line.
 pub(crate) fn whole_lines(
     file: &dyn LogFile,
     from: u64,
@@ -312,7 +312,7 @@ mod tests {
 
     /// Of the rest a small block is held at a time, however much it is.
     #[test]
-    fn a_line_beyond_all_measure_is_passed_over_with_little_memory() {
+    fn overlong_line_is_skipped_with_little_memory() {
         let file = Lines::default();
         let mut lines = Backward::new(&file, 0, Lines::LEN);
         let told = std::iter::from_fn(|| {

@@ -1,3 +1,3 @@
-//! What holds of the crate as a whole, whatever it is given.
+//! Properties of the whole crate for arbitrary input.
 
 mod fuzz;

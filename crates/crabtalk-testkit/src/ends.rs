@@ -1,4 +1,4 @@
-//! Hears of the ends of runs, and notices when one is told twice.
+//! Records the ends of runs, and detects duplicate notifications.
 
 use crabtalk_domain::{BoxFuture, RunEnded, RunEnds};
 use std::collections::HashSet;

@@ -1,9 +1,9 @@
 //! Fuzzing on the stable toolchain: saved inputs, changed at random.
 //!
-//! Invariants: every saved input is tried each time; what is tried beside them
-//! takes as long as [`time`] says, in an order that only the seed decides, so
-//! that what holds once holds again; a failure prints its seed and its input,
-//! made short, to be saved beside the others.
+//! Invariants: every run tries all saved inputs; mutations run for the duration
+//! given by [`time`], in an order that depends only on the seed, so that a
+//! result is reproducible; a failure prints its seed and its minimised input,
+//! to be saved with the others.
 
 use proptest::collection::vec;
 use proptest::prelude::any;
@@ -64,10 +64,10 @@ pub fn time() -> Duration {
     Duration::try_from_secs_f64(seconds.unwrap_or(DEFAULT_SECONDS)).unwrap_or_default()
 }
 
-/// Tries the saved inputs of a folder, then changes of them.
+/// Runs the saved inputs of a folder, then mutations of them.
 ///
 /// # Panics
-/// When an input makes `target` panic, and when there is no saved input.
+/// If an input makes `target` panic, or if the folder has no saved inputs.
 pub fn fuzz(folder: impl AsRef<Path>, target: impl Fn(&[u8]) + RefUnwindSafe) {
     let saved = load(folder.as_ref());
     for input in &saved {
@@ -104,7 +104,7 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// What makes inputs, the same ones for the same seed.
+/// A deterministic generator of inputs.
 fn runner(seed: u64) -> TestRunner {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());

@@ -80,7 +80,7 @@ mod tests {
     use std::net::TcpStream;
 
     #[test]
-    fn nobody_is_reached_at_a_closed_port_and_nobody_gets_it() {
+    fn closed_port_is_unreachable_and_never_reassigned() {
         let closed = Closed::new();
         let refused = TcpStream::connect(closed.address()).expect_err("refused");
         assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);

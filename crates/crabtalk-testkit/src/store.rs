@@ -1,7 +1,7 @@
-//! Storage in memory that can be told to fail and to crash.
+//! Storage in memory with injected faults and crashes.
 //!
-//! Stricter than a disk in one way: it keeps what was appended and what was
-//! synced apart, so that a test sees what a power cut would leave.
+//! Stricter than a disk in one way: it separates appended from synced records,
+//! so that a test sees the state after a power loss.
 
 mod log;
 mod open;
@@ -21,7 +21,7 @@ struct State {
     hold_syncs: bool,
     hold_opens: bool,
     panic_in_opens: bool,
-    /// Wakes those who wait for a log.
+    /// Notifies tasks waiting for a log.
     opens: Arc<Notify>,
 }
 
@@ -57,13 +57,12 @@ impl MemoryStore {
         state.opens.notify_waiters();
     }
 
-    /// From now on opening a log panics, as whatever works for it may.
+    /// Makes later opens of a log panic, to simulate a defect in a store.
     pub fn panic_in_opens(&self, panic: bool) {
         self.state().panic_in_opens = panic;
     }
 
-    /// What was appended, as short lines; changes of state other than the title
-    /// are left out.
+    /// The appended records as short lines, without state changes other than the title.
     pub fn lines(&self, key: &ConversationKey) -> Vec<String> {
         let state = self.state();
         state
@@ -76,7 +75,7 @@ impl MemoryStore {
             .collect()
     }
 
-    /// What was appended.
+    /// The appended records.
     pub fn records(&self, key: &ConversationKey) -> Vec<Record> {
         let state = self.state();
         let log = state.logs.get(key);

@@ -1,4 +1,4 @@
-//! A terminal that a test can type into and read: a window of tmux.
+//! A terminal that a test can type into and read: a tmux window.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,9 +13,8 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// A window of so many columns and rows in which a shell runs this line; the server's socket lies in the
-    /// folder. The window stays, with
-    /// what was last shown, when the line has ended.
+    /// Opens a window of this size and runs the line in a shell; the server's socket is
+    /// in the folder. The window and its last content remain after the line has ended.
     pub fn open(folder: &Path, line: &str, (columns, rows): (usize, usize)) -> Self {
         // A server that is ending still accepts clients for a moment, and ends them. So
         // names are not reused.
@@ -33,7 +32,7 @@ impl Terminal {
         terminal
     }
 
-    /// Runs a command of tmux, and answers with what it prints.
+    /// Runs a tmux command and returns its output.
     pub fn tmux(&self, words: &[&str]) -> String {
         let output = Command::new("tmux")
             .args(["-u", "-S"])

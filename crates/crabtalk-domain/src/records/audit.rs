@@ -1,4 +1,4 @@
-//! The audit: who did what, as a chain of entries.
+//! The audit log: a hash chain of entries.
 
 use super::Error;
 use crate::BoxFuture;

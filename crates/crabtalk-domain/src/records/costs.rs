@@ -1,4 +1,4 @@
-//! What model calls cost.
+//! Costs of model calls.
 
 use super::Error;
 use crate::{BoxFuture, CallTotal};

@@ -1,9 +1,9 @@
-//! The books of cron: what became of the due times of each entry.
+//! The cron books: the outcome of each entry's due times.
 
 use super::Error;
 use crate::BoxFuture;
 
-/// What the books say. Texts are JSON of the schedules' own types.
+/// Content of the cron books. Texts are JSON of the schedules' own types.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CronBooksContent {
     /// The account of each entry, by its number.
@@ -19,11 +19,11 @@ pub struct CronBooksContent {
 pub struct CronBooksChange {
     /// The accounts that changed; `None` for an entry that is gone.
     pub accounts: Vec<(u64, Option<String>)>,
-    /// What happened, in order.
+    /// Events, in order.
     pub facts: Vec<CronFact>,
 }
 
-/// What happened at a due time.
+/// The outcome of a due time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CronFact {
     /// A run begins, possibly for a second time.
@@ -32,7 +32,7 @@ pub enum CronFact {
         entry: u64,
         /// Its number.
         run: u64,
-        /// What is known of it.
+        /// The stored JSON.
         text: String,
     },
     /// A run is over.
@@ -62,10 +62,10 @@ pub enum CronRow {
 
 /// Keeps the books of cron.
 pub trait CronBooks: Send + Sync {
-    /// What the books say.
+    /// Loads the content of the books.
     fn load(&self) -> BoxFuture<'static, Result<CronBooksContent, Error>>;
 
-    /// Takes all of a change or nothing.
+    /// Applies a change atomically.
     fn write(&self, change: CronBooksChange) -> BoxFuture<'static, Result<(), Error>>;
 
     /// The latest rows of an entry, or of all, newest first.

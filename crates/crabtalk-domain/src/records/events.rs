@@ -11,14 +11,14 @@ pub struct Event {
     pub id: u64,
     /// Where it comes from, as subscriptions name it.
     pub source: String,
-    /// What the agents are told.
+    /// The text passed to the agents.
     pub payload: String,
     /// How many runs lie before it in the chain of events, this one included: 1
     /// for what a client publishes.
     pub depth: u32,
     /// The subscriptions that it fires, by number.
     pub fires: Vec<u64>,
-    /// What it is about, where the same may be told twice: the run that ended.
+    /// The run that ended; used to deduplicate events of the same run.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub about: String,
 }

@@ -43,7 +43,7 @@ pub struct Passage {
     pub terms: String,
 }
 
-/// What a search looks for.
+/// A search request.
 #[derive(Debug, Clone, Default)]
 pub struct PassageQuery {
     /// The conversations to search.

@@ -3,7 +3,7 @@
 use crate::{ContextUse, Message, Mode, Usage};
 use std::sync::Arc;
 
-/// What a conversation is called and where it works; changes by appending.
+/// Title and working directory of a conversation; changed by appending.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Meta {
     /// RFC 3339 instant of its creation.
@@ -18,15 +18,15 @@ pub struct Meta {
     pub own_cwd: bool,
     /// Seconds that its runs took together.
     pub uptime_secs: u64,
-    /// How full its context is, as far as it is known.
+    /// Fill level of the context, if known.
     pub context: Option<ContextUse>,
 }
 
-/// Highest number of a run: whatever claims more was not written by us. Far
-/// more than anybody runs, and a number that every reader of JSON keeps.
+/// Highest valid run number; a record with a larger one was not written by
+/// CrabTalk. Every JSON reader represents this number exactly.
 pub const MAX_RUN: u64 = 1 << 53;
 
-/// What happened to a run.
+/// A state change of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RunPhase {
     /// It began.
@@ -43,7 +43,7 @@ pub enum RunPhase {
 pub struct RunRecord {
     /// Number within the conversation, from 1 to [`MAX_RUN`].
     pub id: u64,
-    /// What happened.
+    /// The state change.
     pub phase: RunPhase,
     /// Where it came from, as text.
     pub origin: String,
@@ -103,9 +103,9 @@ pub struct MetaRecord {
     pub requests: Option<Vec<(String, u64)>>,
     /// Calls that wait for an approval, by id: they have not begun (RUN-7).
     pub waiting: Option<Vec<String>>,
-    /// What was accepted for the run that goes on and waits for its next step
-    /// (RUN-8), beside what waits already. Each message of a user that is written behind it
-    /// takes the oldest, so that none is lost between the two and none counts twice.
+    /// Steering messages accepted for the continuing run that wait for its next step
+    /// (RUN-8), added to those already waiting. Each user message written after this
+    /// record consumes the oldest one, so that none is lost and none counts twice.
     pub steers: Option<Vec<String>>,
 }
 
@@ -116,7 +116,7 @@ pub enum Record {
     Message(Arc<Message>),
     /// Everything before is archived (RUN-4).
     Compact {
-        /// Replaces what is archived.
+        /// Replaces the archived messages.
         summary: String,
         /// The archive's title.
         title: String,

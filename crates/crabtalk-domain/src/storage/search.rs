@@ -3,13 +3,13 @@
 use crate::{ConversationKey, Role};
 use std::sync::Arc;
 
-/// Characters before and after the first word of a snippet.
+/// Characters before and after the first match in a snippet.
 const AROUND: usize = 80;
 
 /// A search for messages and titles.
 #[derive(Clone)]
 pub struct Search {
-    /// Words that have to occur, whatever their case. Each begins a word of the text.
+    /// Words that must occur, case-insensitively. Each matches as a prefix of a word of the text.
     pub words: Vec<String>,
     /// This agent only.
     pub agent: Option<String>,

@@ -1,10 +1,10 @@
-//! Which messages were accepted for a run and wait for its next step, found out
+//! Collects the messages that were accepted for a run and wait for its next step
 //! from the lines of a log, newest first.
 
 use super::{MetaRecord, RunPhase, RunRecord};
 use std::collections::VecDeque;
 
-/// Finds out what waits for a step from the lines of a log, newest first.
+/// Collects the messages waiting for a step from the lines of a log, newest first.
 #[derive(Debug, Default)]
 pub struct Steering {
     lines: Vec<Steered>,
@@ -13,7 +13,7 @@ pub struct Steering {
 
 #[derive(Debug)]
 enum Steered {
-    /// What a line at that index put in.
+    /// Messages accepted by the line at that index.
     Accepted(u64, Vec<String>),
     /// One of them, or what a run answers, was written.
     Taken,
@@ -27,8 +27,8 @@ impl Steering {
         }
     }
 
-    /// Takes notice of a line of state, at this index, which may say what was accepted. One that repeats the
-    /// requests repeats all that waits, too.
+    /// Processes a state line at this index, which may list accepted messages. A line
+    /// that repeats the requests also repeats all waiting messages.
     pub fn state(&mut self, index: u64, state: &MetaRecord) {
         if self.is_known {
             return;
@@ -39,18 +39,18 @@ impl Steering {
         self.is_known = state.requests.is_some();
     }
 
-    /// Takes notice of a line of a run. Before one begins nothing waits, unless it carries on
-    /// another, which hands it what waited.
+    /// Processes a run line. No messages wait before the start of a run, unless the run
+    /// continues another and inherits its waiting messages.
     pub fn run(&mut self, run: &RunRecord) {
         self.is_known |= run.phase == RunPhase::Start && run.tries == 0;
     }
 
-    /// Takes notice of a marker: what waits before it is repeated behind it.
+    /// Processes a marker: messages waiting before it are repeated after it.
     pub fn compacted(&mut self) {
         self.is_known = true;
     }
 
-    /// What waits, oldest first, with the index of the line that says so.
+    /// Waiting messages, oldest first, each with the index of its line.
     pub fn waiting(self) -> Vec<(u64, String)> {
         let mut waiting = VecDeque::new();
         for line in self.lines.into_iter().rev() {

@@ -1,21 +1,21 @@
-//! What a log says of one run, found out from its lines, newest first.
+//! Collects the trace of one run from the lines of a log, newest first.
 
 use super::{RunPhase, RunRecord};
 use crate::{Message, Role};
 use std::ops::ControlFlow;
 
-/// What a log says of one run.
+/// The recorded trace of one run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RunTrace {
     /// The guest that answered, if one did.
     pub guest: String,
     /// Its last text, unless it went on with calls.
     pub answer: Option<String>,
-    /// How it ended or was cut off; `None` while nobody has said.
+    /// The recorded end or interruption of the run; `None` if there is no record yet.
     pub end: Option<RunRecord>,
 }
 
-/// Gathers what a log says of one run from its lines, newest first.
+/// Collects the trace of one run from the lines of a log, newest first.
 #[derive(Debug, Default)]
 pub struct Tracing {
     run: u64,
@@ -26,7 +26,7 @@ pub struct Tracing {
 }
 
 impl Tracing {
-    /// Begins to gather what a log says of the run of this number.
+    /// Creates a collector for the run with this number.
     pub fn of(run: u64) -> Self {
         Self {
             run,
@@ -42,8 +42,8 @@ impl Tracing {
         }
     }
 
-    /// Takes notice of a line of a run. `Break` ends the search with what was found:
-    /// nothing further back can matter.
+    /// Processes a run line. `Break` ends the search with the result: no earlier line
+    /// can matter.
     pub fn run(&mut self, run: &RunRecord) -> ControlFlow<Option<RunTrace>> {
         if run.phase != RunPhase::Start {
             if run.id == self.run && self.trace.end.is_none() {

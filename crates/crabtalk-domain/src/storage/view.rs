@@ -1,4 +1,4 @@
-//! What lists and pages show of logs: summaries, entries, archives.
+//! Items of lists and pages of logs: summaries, entries, archives.
 
 use super::{Meta, RunRecord};
 use crate::{ConversationKey, Message};
@@ -22,7 +22,7 @@ pub struct LogEntry {
     pub index: u64,
     /// The message, or the summary of a marker as a user message.
     pub message: Message,
-    /// Whether it stands for a compact marker.
+    /// Whether this is a compact marker.
     pub compact: bool,
 }
 
@@ -49,7 +49,7 @@ pub struct Summary {
     pub seq: u32,
     /// Whether a higher one exists.
     pub superseded: bool,
-    /// What it is called.
+    /// Title and working directory.
     pub meta: Meta,
     /// The log.
     pub id: LogId,
@@ -97,7 +97,7 @@ pub struct BrokenLog {
     pub lines: u64,
     /// Offset of the first of them.
     pub first_at: u64,
-    /// What is wrong with it, or with the log.
+    /// Description of the fault in the log.
     pub reason: String,
     /// Messages that can still be read.
     pub messages: u64,

@@ -1,4 +1,4 @@
-//! Writes the index: what is missing, a bounded step at a time.
+//! Adds missing archives to the index, a bounded step at a time.
 
 use super::turn::text_hash;
 use super::{ArchiveIndex, Turn};

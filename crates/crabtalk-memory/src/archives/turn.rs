@@ -3,7 +3,7 @@
 use crate::index::fnv;
 use crabtalk_domain::{ConversationKey, Message, Role};
 
-/// Something that somebody said.
+/// A message of a person or an agent.
 #[derive(Debug, Clone)]
 pub(crate) struct Turn {
     pub(crate) speaker: String,
@@ -12,8 +12,8 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// What people and agents said; `None` for everything else. `archived_at`
-    /// stands in for a time that is not known.
+    /// Converts messages of people and agents; `None` for all others. `archived_at`
+    /// replaces an unknown time.
     pub(crate) fn of(key: &ConversationKey, archived_at: &str, message: &Message) -> Option<Self> {
         if message.auto_injected {
             return None;
@@ -45,7 +45,7 @@ impl Turn {
     }
 }
 
-/// Tells whether a turn's text still is what was indexed.
+/// Whether the text of a turn still matches the indexed one.
 pub(crate) fn text_hash(text: &str) -> u32 {
     let hash = fnv(text.as_bytes());
     (hash ^ hash >> 32) as u32

@@ -38,9 +38,9 @@ pub struct Entry {
     pub created: String,
     /// RFC 3339 instant of the last change by an agent.
     pub updated: String,
-    /// What it says.
+    /// The text of the entry.
     pub content: String,
-    /// Lines of the frontmatter that are not ours, kept as they are.
+    /// Frontmatter lines with unknown fields, preserved verbatim.
     pub(crate) foreign: String,
 }
 
@@ -64,7 +64,7 @@ struct Front {
     shared: Option<bool>,
 }
 
-/// Reads a file's text; an error says what is wrong with it.
+/// Parses the text of a file; an error describes the fault.
 pub(crate) fn parse(text: &str) -> Result<Entry, String> {
     let text = text
         .strip_prefix('\u{feff}')
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_without_a_value_is_an_empty_one_and_yes_is_a_word_but_for_sharing() {
+    fn missing_values_parse_as_empty_and_yes_only_for_sharing() {
         let text = "---\nname: yes\ndescription:\nsender: ~\nshared: yes\n---\nx\n";
         let want = Entry {
             name: "yes".into(),

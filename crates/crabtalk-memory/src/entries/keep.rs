@@ -1,4 +1,4 @@
-//! Which file an entry is read from, and what is indexed of it.
+//! Selects the file of an entry and indexes it.
 //!
 //! Invariant: of several files of one name and sender one counts, and the
 //! others take its place in order when it goes.
@@ -71,7 +71,7 @@ impl Entries {
                 self.claims.remove(&name);
             }
         }
-        // The next one of that name comes out of the shadow.
+        // The next entry with this name is no longer shadowed.
         if let Some(heir) = self.winner(&name, &sender)
             && matches!(
                 self.files.get(&heir),

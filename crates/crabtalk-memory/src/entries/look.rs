@@ -1,4 +1,4 @@
-//! Compares the folder of entries with what is known of it, and takes over what changed.
+//! Compares the folder of entries with the known state, and loads the changed files.
 
 use super::watch::Changes;
 use super::{Entries, Known, MAX_CONTENT_BYTES, State, format, slug};
@@ -50,7 +50,7 @@ impl Entries {
         self.links.is_empty() && self.unseen.as_ref().is_some_and(BTreeSet::is_empty)
     }
 
-    /// Asks what changed, and keeps it until somebody looks.
+    /// Collects the changes until the next read.
     fn notice(&mut self) {
         match self.watch.changes(&self.folder) {
             Changes::NoFolder if self.files.is_empty() => {
@@ -66,8 +66,8 @@ impl Entries {
         }
     }
 
-    /// Opens the folder, which need not be there. What stands in its place or in
-    /// the way is said once.
+    /// Opens the folder, which may be absent. Logs once if another object is in its
+    /// place or on the path.
     fn open_folder(&mut self) -> Option<fs::ReadDir> {
         let opened = fs::read_dir(&self.folder);
         let trouble = opened.as_ref().err().and_then(|error| {
@@ -89,7 +89,7 @@ impl Entries {
         for item in self.open_folder().into_iter().flatten().flatten() {
             let name = item.file_name();
             if crabtalk_files::is_left_over(&name) {
-                // Nobody else writes here while this daemon lives.
+                // Only this daemon writes here while it runs.
                 let _ = fs::remove_file(item.path());
                 continue;
             }

@@ -1,8 +1,8 @@
-//! Tells which files of a folder changed since it was last asked.
+//! Reports the files of a folder that changed since the last call.
 //!
-//! Where the system keeps a list of changes (Linux) that list is read, so that
-//! asking costs nothing while nothing changes; elsewhere, and whenever the list
-//! is incomplete, the answer is "look at everything".
+//! On Linux the changes come from inotify, so that a call costs nothing while
+//! nothing changes; on other systems, and whenever events were lost, the result
+//! is "read all files".
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -72,7 +72,7 @@ mod linux {
                     self.0 = None;
                     let absent = error.kind() == ErrorKind::NotFound
                         && std::fs::symlink_metadata(folder).is_err();
-                    // Something in its place or in the way is no empty memory.
+                    // Another object in place of the folder is not an empty memory.
                     return match absent {
                         true => Changes::NoFolder,
                         false => Changes::Unknown,
@@ -83,7 +83,7 @@ mod linux {
             if let Some(names) = known.and_then(|watched| read(&watched.list)) {
                 return Changes::Names(names);
             }
-            // Watch first, look afterwards: nothing falls between.
+            // Watch before reading, so that no change is missed.
             self.0 = watch(folder, id);
             Changes::Unknown
         }

@@ -1,5 +1,5 @@
-//! What a search asks of an index: which words, by what weight, and what counts
-//! beside them.
+//! A query to an index: its words, their weights, and further scoring
+//! conditions.
 
 /// Parts of the recipe that depend on the kind of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +18,7 @@ impl Features {
     };
 }
 
-/// What is ranked.
+/// The unit of ranking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Level {
     Document,

@@ -1,4 +1,4 @@
-//! A question, cut into what the index can look for.
+//! A query, split into terms of the index.
 
 use crate::text::{DateHint, Words, asks_when, date_hint, term_of};
 use jiff::civil::Date;
@@ -21,7 +21,7 @@ pub(super) struct QueryWord {
     pub(super) text: String,
     /// `None` for a stop word.
     pub(super) term: Option<String>,
-    /// Stands beside the sequence of words.
+    /// Outside the sequence of words.
     pub(super) extra: bool,
 }
 
@@ -51,7 +51,7 @@ impl Query {
         }
     }
 
-    /// Whether there is nothing to look for.
+    /// Whether the query is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.date.is_none() && self.words.iter().all(|word| word.term.is_none())
     }

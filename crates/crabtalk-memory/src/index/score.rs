@@ -12,7 +12,7 @@ use jiff::civil::Date;
 
 /// How far a term reaches into its conversation, in turns.
 pub(super) const REACH: usize = 5;
-/// What each turn of distance leaves of it.
+/// Factor for each turn of distance.
 const FADE: f32 = 0.5;
 /// A turn gains less from what follows it than from what came before.
 const FOLLOWING: f32 = 0.8;
@@ -24,13 +24,13 @@ const IN_TURN: f32 = 0.4;
 const ANSWERED: (f32, f32) = (0.5, 0.6);
 /// Share and saturation of the whole session.
 const SESSION: (f32, f32) = (0.1, 0.5);
-/// For each pair of query terms that stand side by side.
+/// Bonus for each pair of adjacent query terms.
 const PAIR: f32 = 0.5;
 /// The bonuses below were measured where ln N was this.
 const BONUS_LN: f32 = 6.4;
 const SPEAKER: f32 = 5.0;
-/// What is left of a name's weight as a word: who was meant says less by being
-/// mentioned than by speaking.
+/// Weight of a name as a word: a mention says less about the person than a
+/// message by that person.
 const NAME: f32 = 0.3;
 /// Share of a session's second passage, further from the best than terms
 /// reach: a session that speaks of something twice is about it.
@@ -41,8 +41,8 @@ const YEAR: f32 = 2.1;
 const DAYS: [(i32, f32); 3] = [(0, 8.0), (3, 4.0), (10, 2.0)];
 const WHEN: f32 = 1.5;
 const AFTER_QUESTION: f32 = 0.35;
-/// Documents whose word pairs are looked at, the best ones without: pairs rarely
-/// lift one from further below.
+/// Documents whose word pairs are scored, the best ones by single words: pairs
+/// rarely lift a document from further below.
 const MAX_PAIR_LOOKS: usize = 1_000;
 
 /// Which part of a term's possible score a document gets, 0 to 1.
@@ -74,13 +74,13 @@ fn saturated(x: f32, k: f32) -> f32 {
     (1.0 + k) * x / (x + k)
 }
 
-/// What is ranked, and how.
+/// Parameters of the ranking.
 #[derive(Clone, Copy)]
 pub(super) struct Rules<'a> {
     pub(super) level: Level,
     pub(super) features: Features,
     pub(super) keep: &'a dyn Fn(DocId) -> bool,
-    /// What bonuses are multiplied with.
+    /// Factor of all bonuses.
     pub(super) bonus: f32,
 }
 
@@ -325,8 +325,8 @@ impl<'a> Scoring<'a> {
         self.touched.clear();
     }
 
-    /// What the term gives to the turn it stands in, and to the answer of the
-    /// question it stands in.
+    /// Adds the term's score to each turn that contains it, and to the answer of a
+    /// question that contains it.
     fn add_direct(&mut self, list: &[u32], idf: f32) {
         let index = self.index;
         for posting in list {

@@ -9,8 +9,8 @@ use std::collections::{HashMap, HashSet};
 
 /// Most terms that count, the rarest ones: a pasted page asks for no more.
 const MAX_TERMS: usize = 24;
-/// Terms over which the possible score is taken: nobody's memory answers
-/// every word of a long message.
+/// Terms that count towards the maximum score: no memory matches all
+/// words in a long message.
 const ASKED_TERMS: usize = 8;
 /// Coverage is judged as in a memory of at least this many documents: among
 /// three entries every word is common, and yet one may be what was asked for.
@@ -35,7 +35,7 @@ pub(crate) struct Shard<'a> {
 pub(crate) struct Whole {
     /// How many there are.
     pub(crate) docs: usize,
-    /// In how many of them each term stands. Other terms count as common.
+    /// Number of documents per term. Other terms count as common.
     pub(crate) counts: HashMap<String, usize>,
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct Found {
     pub doc: DocId,
     /// For ordering.
     pub score: f32,
-    /// Which part of what was asked stands there or beside it: 0 to 1, more
+    /// Share of the query matched by the turn or its neighbours: 0 to 1, more
     /// only for long queries.
     pub coverage: f32,
 }
@@ -92,7 +92,7 @@ pub(crate) fn search(shards: &[Shard<'_>], query: &Query, k: usize) -> Vec<Found
     ranking.into_found()
 }
 
-/// What was found so far.
+/// The results so far.
 struct Ranking<'a> {
     terms: &'a [Weighted<'a>],
     query: &'a Query,

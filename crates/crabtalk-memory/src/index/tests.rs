@@ -76,7 +76,7 @@ fn neighbours_stay_in_their_conversation() {
 }
 
 #[test]
-fn a_named_speaker_wins_and_the_name_is_hardly_a_term() {
+fn named_speaker_outranks_mentions_of_the_name() {
     let index = index("ann: my pottery class\nbob: pottery pottery\nann: bob likes it");
     assert_eq!(find(&index, "Ann's pottery", 1), [0]);
     assert_eq!(find(&index, "Bob's pottery", 1), [1]);
@@ -112,7 +112,7 @@ fn pairs_break_ties() {
 }
 
 #[test]
-fn removed_documents_are_gone_before_and_after_compaction() {
+fn removed_documents_are_not_found_across_compaction() {
     let mut index = index("a: one apple\n\na: two apples\n\na: three apples");
     index.remove(2);
     index.remove(2);
@@ -173,7 +173,7 @@ fn sessions_rank_by_their_best_document() {
 }
 
 #[test]
-fn a_session_that_comes_back_to_something_is_about_it() {
+fn session_repeating_a_topic_ranks_higher() {
     let once = "a: the lighthouse keeper\na: x\na: x\na: x\na: x\na: x\na: x\na: x";
     let twice = format!("{once}\na: the lighthouse keeper");
     let index = index(&format!("{twice}\n\n{once}"));

@@ -62,7 +62,7 @@ impl<T: Ord + Copy> Top<T> {
         self.k
     }
 
-    /// What is kept so far.
+    /// The items kept so far.
     pub(super) fn items(&self) -> impl Iterator<Item = T> {
         self.heap.iter().map(|Reverse(ranked)| ranked.item)
     }

@@ -1,4 +1,4 @@
-//! What a search found, before the texts of turns are read.
+//! Search results before the texts of turns are read.
 
 use super::{FoundIn, Hit};
 use crate::archives::{Turn, text_hash};

@@ -32,8 +32,8 @@ pub(crate) struct State {
 }
 
 impl Inner {
-    /// What is behind the lock can be derived again, so a panic elsewhere does
-    /// not make it useless.
+    /// The state behind the lock is derived, so it remains usable after a panic
+    /// in another thread.
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -77,7 +77,7 @@ impl Inner {
         let shards = [entries_shard(&state.entries, &sees), sample.shard()];
         let mut seen = HashSet::new();
         let mut matches = Vec::new();
-        // Passages of one turn count once, hence more than were asked for.
+        // Passages of one turn count once, so request more than the limit.
         for found in search(&shards, query, limit * 3) {
             let rank = Rank {
                 score: found.score,

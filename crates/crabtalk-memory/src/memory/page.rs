@@ -18,7 +18,7 @@ const MAX_FILE_BYTES: u64 = 1024 * 1024;
 /// A file that people write by hand.
 pub(super) struct Page {
     file: PathBuf,
-    /// What it said, and while that holds.
+    /// The cached text, and the fingerprint for which it is valid.
     kept: Mutex<Option<(Fingerprint, Arc<str>)>>,
 }
 
@@ -34,14 +34,14 @@ impl Page {
         &self.file
     }
 
-    /// What it says, where that is known without opening it.
+    /// The text, if it is known without opening the file.
     pub(super) fn known(&self) -> Option<Arc<str>> {
         let kept = self.kept();
         let (fingerprint, text) = kept.as_ref()?;
         fingerprint.holds().then(|| Arc::clone(text))
     }
 
-    /// What it says, read anew where it changed.
+    /// The text, read again if the file changed.
     pub(super) fn text(&self) -> Arc<str> {
         self.known().unwrap_or_else(|| self.read())
     }
@@ -82,7 +82,7 @@ impl Page {
     }
 
     fn kept(&self) -> MutexGuard<'_, Option<(Fingerprint, Arc<str>)>> {
-        // What is kept is whole or absent, so a panic elsewhere spoils nothing.
+        // The cached value is complete or absent, even after a panic in another thread.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

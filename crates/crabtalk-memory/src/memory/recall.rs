@@ -1,4 +1,4 @@
-//! What is recalled: whose archives, how far, and the words that stand there.
+//! Recall: the searched archives, the limits and the excerpts.
 
 use super::found::{Match, Rank};
 use super::{Hit, MAX_HITS, Memory, RecallScope, Recalled};
@@ -14,9 +14,9 @@ use tokio::time::Instant;
 /// Conversations of one agent that a recall over all of them looks into.
 const MAX_CONVERSATIONS: usize = 256;
 
-/// How long a recall that somebody asked for waits for archives that are not
-/// indexed yet. They are as a rule; else this is time for some hundred
-/// megabytes, and what is left follows later.
+/// How long an explicit recall waits for archives that are not indexed yet.
+/// Usually all are indexed; otherwise this suffices for some hundred megabytes,
+/// and the rest is indexed later.
 const ASKED_WAIT: Duration = Duration::from_secs(5);
 
 impl Memory {
@@ -66,8 +66,8 @@ impl Memory {
         self.read_turns(found, &keys, &query).await
     }
 
-    /// Reads the texts of turns. What the index says of a turn that is no more
-    /// is dropped, and the index made again.
+    /// Reads the texts of turns. Drops index entries of turns that no longer exist,
+    /// and rebuilds the index.
     async fn read_turns(
         &self,
         found: Vec<Match>,
@@ -114,9 +114,9 @@ impl Memory {
         hits
     }
 
-    /// Whether there is certainly nothing to recall for somebody whose
-    /// conversation has no archives. Touches no more of the disk than asking
-    /// whether entries changed: a turn that recalls nothing waits for nothing.
+    /// Whether there is certainly nothing to recall for a viewer whose
+    /// conversation has no archives. Only checks whether entries changed, so that
+    /// a turn without a recall does not wait for the disk.
     pub(crate) async fn knows_nothing(&self, viewer: &Viewer, query: &str) -> bool {
         if self.settings().recall_scope != RecallScope::Conversation {
             return false;

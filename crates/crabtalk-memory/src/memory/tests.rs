@@ -53,7 +53,7 @@ impl World {
         }
     }
 
-    /// What a daemon that starts anew has.
+    /// Simulates a restart of the daemon.
     fn restart(&mut self) {
         self.memory = Memory::new(Parts {
             config: self.home.path().to_owned(),
@@ -65,12 +65,12 @@ impl World {
         });
     }
 
-    /// Indexes what waits.
+    /// Indexes the pending archives.
     async fn rest(&self) {
         self.memory.archives().fill().await;
     }
 
-    /// Whether nothing waits to be indexed.
+    /// Whether all archives are indexed.
     async fn is_idle(&self) -> bool {
         tokio::select! {
             biased;
@@ -119,7 +119,7 @@ impl World {
         hits.into_iter().map(|hit| hit.title).collect()
     }
 
-    /// What a run is given for a message.
+    /// The text injected into a run for a message.
     async fn injected(&self, sender: &str, said: &str) -> String {
         let history = [Arc::new(Message::user(said))];
         let origin = crabtalk_domain::Origin::local();
@@ -211,9 +211,9 @@ fn run_of<'a>(
     }
 }
 
-/// What a cron entry does belongs to whoever made it.
+/// Memories of a cron run belong to the creator of the cron entry.
 #[test]
-fn a_run_of_a_cron_entry_sees_what_its_maker_sees() {
+fn cron_run_sees_entries_of_its_creator() {
     let owners = |sender: &str| sender == "user";
     let key = ConversationKey::new("crab", "cron").expect("valid");
     for (by, is_owner, sender) in [

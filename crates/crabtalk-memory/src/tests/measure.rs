@@ -16,9 +16,9 @@ pub(crate) const PLACES: [usize; 3] = [1, 5, 10];
 /// Something that was said.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Turn {
-    /// Who said it.
+    /// The speaker.
     pub(crate) speaker: String,
-    /// What was said.
+    /// The text of the turn.
     pub(crate) text: String,
     /// Number of its session, from 0.
     pub(crate) session: u32,
@@ -40,7 +40,7 @@ pub(crate) struct Question {
 pub(crate) struct Conversation {
     /// In order.
     pub(crate) turns: Vec<Turn>,
-    /// What is asked about it.
+    /// The questions about the dialogue.
     pub(crate) questions: Vec<Question>,
 }
 
@@ -58,7 +58,7 @@ pub(crate) trait Ranker {
 pub(crate) struct Scores {
     /// The turn itself.
     pub(crate) turn: [f64; 3],
-    /// The turn or one beside it.
+    /// The turn or a neighbour.
     pub(crate) window: [f64; 3],
     /// Its whole session.
     pub(crate) archive: [f64; 3],

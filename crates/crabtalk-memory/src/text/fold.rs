@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::{decompose_compatible, is_combining_mark};
 
-/// What a character is to the tokeniser.
+/// Character class of the tokeniser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
     /// Part of a word.
@@ -17,7 +17,7 @@ pub(super) enum Class {
     Gap,
 }
 
-/// Composes what came decomposed, so that one text has one spelling.
+/// Composes decomposed characters, so that one text has one spelling.
 pub(super) fn composed(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         Cow::Borrowed(text)
@@ -55,7 +55,7 @@ pub(super) fn push_folded(c: char, out: &mut String) {
     match c {
         'A'..='Z' => out.push(c.to_ascii_lowercase()),
         _ if c.is_ascii() => out.push(c),
-        // A letter of its own in Cyrillic; the stemmer's endings need it.
+        // A distinct letter in Cyrillic; the stemmer's endings need it.
         'й' | 'Й' => out.push('й'),
         '\u{200c}' | '\u{200d}' => {}
         _ => c.to_lowercase().for_each(|lower| {

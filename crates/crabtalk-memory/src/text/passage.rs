@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-/// Longest piece that is scored as one: about 150 words. What is said in chat
-/// stays whole; a pasted report does not outweigh everything by its length.
+/// Longest passage: about 150 words. A chat message stays whole; a pasted report
+/// does not outweigh other texts by its length.
 const MAX_PASSAGE_BYTES: usize = 1_000;
 
 /// The sentences of a text; together they are the text.

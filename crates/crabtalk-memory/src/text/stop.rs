@@ -1,4 +1,4 @@
-//! Words that say nothing about what a text is about.
+//! Stop words.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;

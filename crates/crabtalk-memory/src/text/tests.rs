@@ -1,4 +1,4 @@
-//! What counts as one word, and what a text says about time.
+//! Tests of word boundaries and time expressions.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Finds what a text says about time.
+//! Finds time expressions in a text.
 
 use super::Words;
 use jiff::civil::Date;
@@ -175,7 +175,7 @@ const MOMENTS: &str = "yesterday tomorrow tonight today ago monday tuesday wedne
 const PERIODS: &str = "week weekend month year night day days weeks months years morning afternoon evening \
     spring summer autumn fall winter";
 
-/// Whether a turn tells of a time.
+/// Whether a turn contains a time.
 pub(crate) fn tells_time<'a>(words: impl Iterator<Item = &'a str>) -> bool {
     let mut prev = "";
     for word in words {

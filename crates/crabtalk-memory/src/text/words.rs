@@ -6,8 +6,8 @@ use rust_stemmers::{Algorithm, Stemmer};
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-/// Longest word that is counted: longer ones are keys, hashes of hashes and
-/// encoded files, which nobody asks for and which would fill the vocabulary.
+/// Longest indexed word: longer ones are keys, hashes and encoded files, which
+/// are not searched for and would fill the vocabulary.
 const MAX_WORD_BYTES: usize = 64;
 
 static ENGLISH: LazyLock<Stemmer> = LazyLock::new(|| Stemmer::create(Algorithm::English));

@@ -1,4 +1,4 @@
-//! Opens connections, and says what went wrong with one.
+//! Opens connections and reports their errors.
 
 use super::{Contents, Definition};
 use crabtalk_domain::records::Error;
@@ -18,7 +18,7 @@ const BUSY: Duration = Duration::from_secs(5);
 /// The pages that a connection keeps in memory, in KiB.
 const CACHE_KIB: i32 = 512;
 
-/// What the log of changes is cut back to.
+/// Size to which the write-ahead log is truncated.
 const MAX_WAL_BYTES: i32 = 8 * 1024 * 1024;
 
 /// Opens a database in its newest format.
@@ -46,7 +46,7 @@ fn prepared(definition: &Definition) -> Result<Connection, Error> {
     let _ = std::fs::set_permissions(path, Permissions::from_mode(0o600));
     if let Err(error) = set_up(&connection, definition) {
         let error = failed(error);
-        // Without the right to write, what is there can be read.
+        // Without write permission the existing data is readable.
         let is_refused = matches!(error, Error::Unwritable { .. });
         return match is_refused && path.exists() {
             true => read_only(definition),
@@ -99,7 +99,7 @@ pub(super) fn read_only(definition: &Definition) -> Result<Connection, Error> {
     Ok(connection)
 }
 
-/// A path as it stands in a URI.
+/// Encodes a path for a URI.
 fn uri_path(path: &Path) -> String {
     use std::os::unix::ffi::OsStrExt;
     let bytes = path.as_os_str().as_bytes().iter();

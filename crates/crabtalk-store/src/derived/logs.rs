@@ -24,7 +24,7 @@ pub(crate) struct LogRow {
     pub(crate) pair: Option<(String, String)>,
 }
 
-/// A log that may have changed since it was looked at.
+/// A log that may have changed since its last check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Changed {
     pub(crate) name: String,
@@ -34,13 +34,13 @@ pub(crate) struct Changed {
     touched: i64,
 }
 
-/// What a look at a log found.
+/// Result of checking a log.
 #[derive(Debug)]
 pub(crate) struct Looked {
     pub(crate) log: Changed,
     /// `None`: the log is gone.
     pub(crate) modified: Option<SystemTime>,
-    /// Whether somebody else changed it, so that all of it is indexed anew.
+    /// Whether another program changed the log, so that all of it must be reindexed.
     pub(crate) is_foreign: bool,
     /// Where line 1 was read: agent and sender, if it names them.
     pub(crate) read: Option<Option<(String, String)>>,
@@ -176,7 +176,7 @@ impl LogTable {
         });
     }
 
-    /// Notes that a log is about to change. Waits for nothing.
+    /// Records that a log is about to change. Does not block.
     pub(crate) fn touch(&self, name: &str) {
         let name = name.to_owned();
         self.0.write_later(move |c| {
@@ -210,7 +210,7 @@ impl LogTable {
         })
     }
 
-    /// Takes what looks found, but for logs that changed since.
+    /// Applies the results of checks, except for logs that changed since.
     pub(crate) fn looked(&self, found: Vec<Looked>) -> Result<(), Error> {
         self.0.write_now(move |c| {
             let mut row = c.prepare_cached(

@@ -1,4 +1,4 @@
-//! Passages of archived turns, in two tables: where each stands, and its terms.
+//! Passages of archived turns, in two tables: positions and terms.
 //!
 //! Invariant: ids of passages grow in the order of their conversation's log.
 

@@ -6,7 +6,7 @@
 /// Longest term, in bytes; the rest of a longer word is left out.
 const MAX_TERM: usize = 64;
 
-/// Bytes of a text that are searched: more than anybody says in one message.
+/// Searched bytes of a text; longer than a typical message.
 const MAX_TEXT: usize = 64 * 1024;
 
 /// Characters from which on a word also finds longer ones that begin with it.
@@ -25,14 +25,14 @@ pub(crate) fn of_text(text: &str) -> String {
     terms
 }
 
-/// The terms of a query, and whether each also stands for those that begin with it.
+/// The terms of a query, and whether each also matches as a prefix.
 pub(crate) fn of_query(words: &[String]) -> Vec<(String, bool)> {
     let mut all = Vec::new();
     for word in words {
         let mut terms = Vec::new();
         cut(word, |term| terms.push((term.to_owned(), false)));
         let is_pairs = word.chars().any(is_unspaced);
-        // The last character of a run is a term of its own, as it may begin a pair.
+        // The last character of a run is also a single term, as it may begin a pair.
         if is_pairs && terms.len() > 1 {
             terms.pop_if(|(last, _)| last.chars().count() == 1);
         }
@@ -54,7 +54,7 @@ pub(crate) fn of_sender(sender: &str) -> String {
     scope('¶', sender)
 }
 
-/// Begins with a sign that no word of a text has.
+/// Begins with a character that occurs in no word of a text.
 fn scope(sign: char, name: &str) -> String {
     let mut term = sign.to_string();
     term.extend(name.bytes().map(|byte| format!("{byte:02x}")));

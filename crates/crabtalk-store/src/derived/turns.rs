@@ -19,7 +19,7 @@ const SCOPE_TERMS: usize = 2;
 /// Longest word that is found by its beginning; longer ones are keys and hashes.
 const MAX_WORD: usize = 32;
 
-/// Words that are searched for besides one that they begin with.
+/// Maximum number of longer words searched for one prefix.
 const MAX_LONGER: u32 = 256;
 
 /// A log of which something may not be indexed.
@@ -233,7 +233,7 @@ fn clear_titles(c: &Connection, log: i64) -> rusqlite::Result<()> {
 
 /// The next free id of a second.
 fn next_id(c: &Connection, at: i64) -> rusqlite::Result<i64> {
-    // Before 1970 and beyond 9999 there are no messages.
+    // Message times lie between 1970 and 9999.
     let first = at.clamp(0, 1 << 38) << NUMBER_BITS;
     let mut last = c.prepare_cached("SELECT max(id) FROM turn WHERE id < ?1")?;
     let last: Option<i64> = last.query_row([first + (1 << NUMBER_BITS)], |row| row.get(0))?;

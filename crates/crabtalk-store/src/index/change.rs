@@ -82,7 +82,7 @@ impl Names {
         Err(failed("create a log in", &self.dir, full))
     }
 
-    /// Whether the name, or the same with a title, exists in whatever case.
+    /// Whether the name, with or without a title, exists, compared case-insensitively.
     fn is_taken(&self, name: &str) -> Result<bool, Error> {
         let base = name
             .strip_suffix(name::SUFFIX)
@@ -117,7 +117,7 @@ impl Names {
         let was_current = self.is_current();
         match self.fs.rename(path, &renamed) {
             Ok(()) => {}
-            // Another file has it; the title stands in the log all the same.
+            // Another file has the name; the log still contains the title.
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
             Err(e) => return Err(failed("rename", path, e)),
         }
@@ -135,7 +135,7 @@ impl Names {
     /// Moves a log, and what was torn from it, to the trash (STORE-8), as of that
     /// removal.
     pub(crate) fn discard(&mut self, log: &str, trash: &Path, removal: u32) -> Result<(), Error> {
-        // The trash lies in the folder, and is made when it is needed.
+        // The trash is in the folder, and is created on demand.
         let was_current = self.is_current();
         self.fs
             .make_dir(trash)
@@ -195,7 +195,7 @@ impl Names {
     }
 }
 
-/// Writes the first lines; what is left of a failure is cut off again.
+/// Writes the first lines; truncates a partial write after a failure.
 fn fill(file: &dyn LogFile, path: &Path, lines: &[u8]) -> Result<(), Error> {
     append_all(file, lines).map_err(|e| {
         if file.truncate(0).is_err() {
@@ -205,8 +205,8 @@ fn fill(file: &dyn LogFile, path: &Path, lines: &[u8]) -> Result<(), Error> {
     })
 }
 
-/// What a folder is called that cannot go to the trash, since that is on another
-/// disk.
+/// Name of a folder that cannot move to the trash because the trash is on
+/// another disk.
 pub(crate) fn name_beside(folder: &Path) -> String {
     let own = folder.file_name().unwrap_or_default().to_string_lossy();
     format!("{own}.removed")
@@ -220,8 +220,8 @@ pub(crate) fn numbered(name: &str, removal: u32) -> String {
     }
 }
 
-/// Moves a file to a folder as of a removal; what is in the way there, of somebody
-/// else, is left, and a later number taken.
+/// Moves a file to a trash folder. An existing file in the way is kept, and the
+/// next free number is used.
 fn move_aside(
     fs: &dyn FileLayer,
     from: &Path,
@@ -246,7 +246,7 @@ mod tests {
 
     /// Two senders of one slug: the name of a log that was removed is given again.
     #[test]
-    fn what_line_1_of_a_removed_log_said_does_not_hide_the_next_of_its_name() {
+    fn removed_log_does_not_hide_new_log_with_its_name() {
         let home = tempfile::tempdir().expect("temp dir");
         let table = crate::Indexes::in_state(&home.path().join("state")).logs();
         let index = Index::new(Arc::new(OsFiles), home.path().to_owned(), table);

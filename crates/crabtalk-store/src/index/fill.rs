@@ -1,7 +1,7 @@
-//! Indexes what was said, for the search in all conversations.
+//! Indexes messages for the search across all conversations.
 //!
 //! Invariants: a step reads a bounded part of the logs; only whole lines are indexed; a
-//! log that is shorter than what is indexed of it is indexed anew.
+//! log that is shorter than its indexed part is reindexed.
 
 use super::Index;
 use crate::derived::{Indexed, Turn, Unindexed};
@@ -23,8 +23,8 @@ const STEP_BYTES: u64 = 512 * 1024;
 const STEP_LOGS: u32 = 256;
 
 impl Index {
-    /// Does some of a pass over all logs, which begins anew when it is over: looks for
-    /// those that changed, and indexes what is not indexed. Says whether more is left.
+    /// Runs one step of the repeating pass over all logs: finds changed logs and
+    /// indexes new lines. Returns whether work is left.
     pub(crate) fn maintain(&self) -> Result<bool, Error> {
         let more = self.catch_up(true)?;
         if !more {
@@ -33,8 +33,8 @@ impl Index {
         Ok(more)
     }
 
-    /// Indexes some of what is known not to be indexed, and says whether more is left.
-    /// Looks at logs that were not looked at in this pass, or in this life of the daemon.
+    /// Indexes some pending lines and returns whether work is left. Checks logs not
+    /// yet checked in this pass, or since the daemon started.
     pub(crate) fn catch_up(&self, is_pass: bool) -> Result<bool, Error> {
         let mut names = self.lock();
         names.refresh()?;
@@ -51,7 +51,7 @@ impl Index {
         }))
     }
 
-    /// Indexes some of what is not indexed, and says whether more is left.
+    /// Indexes some pending lines, and returns whether more are left.
     fn index_some(&self) -> Result<bool, records::Error> {
         let _one_at_a_time = self.filling.lock().unwrap_or_else(PoisonError::into_inner);
         self.forget_touched();

@@ -1,8 +1,8 @@
-//! Which logs changed last.
+//! Finds the most recently changed logs.
 //!
-//! Invariants: a log is looked at when the store wrote to it, and once in each
-//! life of the daemon; nobody who opens a conversation waits for more than a
-//! few looks.
+//! Invariants: a log is checked after each write by the store, and once after
+//! each start of the daemon; opening a conversation waits for only a few
+//! checks.
 
 use super::{Index, Names};
 use crate::derived::{Changed, Looked};
@@ -12,7 +12,7 @@ use crabtalk_domain::records;
 use crabtalk_domain::storage::Error;
 use std::time::UNIX_EPOCH;
 
-/// Logs that are looked at before others get their turn at the names: a few
+/// Logs checked before other callers get the lock on the names: a few
 /// milliseconds.
 const LOOKS_AT_ONCE: u32 = 1024;
 
@@ -53,7 +53,7 @@ impl Index {
 }
 
 impl Names {
-    /// Looks at some logs that were not looked at in this life.
+    /// Checks some logs that were not checked since the daemon started.
     pub(super) fn check_some(&mut self) -> Result<(), records::Error> {
         let Some(from) = &self.unchecked else {
             return Ok(());
@@ -72,7 +72,7 @@ impl Names {
     /// Looks when a log changed, and into line 1 where that may be new.
     fn look_at(&self, log: Changed) -> Looked {
         let path = self.dir.join(&log.name);
-        // One that cannot be looked at comes last.
+        // Sort a log whose metadata cannot be read last.
         let modified = self.fs.changed(&path).unwrap_or(Some(UNIX_EPOCH));
         let is_foreign = log.modified.is_some() && log.modified != modified;
         let read = (is_foreign || !log.is_read).then(|| {

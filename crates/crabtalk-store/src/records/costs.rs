@@ -1,4 +1,4 @@
-//! What model calls cost, a row for each.
+//! Costs of model calls, one row per call.
 
 use super::{Records, begin_import};
 use crabtalk_domain::records::{

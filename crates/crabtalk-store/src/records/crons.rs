@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn books_outlive_a_restart_and_numbers_outlive_entries() {
+    async fn books_survive_restart_and_numbers_are_not_reused() {
         let folder = tempfile::tempdir().unwrap();
         let records = Records::in_state(folder.path());
         assert_eq!(records.load().await.unwrap(), CronBooksContent::default());

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn event_stays_until_done_and_numbers_are_given_once() {
+    async fn event_stays_until_done_and_numbers_are_unique() {
         let folder = tempfile::tempdir().unwrap();
         let records = Records::in_state(folder.path());
         let first = records.publish(event("a"), 7).await.unwrap();

@@ -1,7 +1,7 @@
-//! Looks for what cannot be read, for whoever wants to know.
+//! Finds unreadable files and lines, for diagnostics.
 //!
-//! Invariants: nothing is changed; what the next opening mends by itself is not told;
-//! a line is judged as opening judges it.
+//! Invariants: nothing is changed; faults that the next opening repairs are not reported;
+//! a line is judged by the same rules as in opening.
 
 use super::{Inner, trash};
 use crate::error::unreadable;
@@ -13,7 +13,7 @@ use crabtalk_domain::ConversationKey;
 use crabtalk_domain::storage::{BrokenLog, Check, Error, LogId};
 use std::io;
 
-/// What keeps the bytes of a torn line beside its log.
+/// Extension of the file for torn bytes.
 const TORN: &str = ".torn";
 
 impl Inner {
@@ -44,7 +44,7 @@ impl Inner {
         Ok(names)
     }
 
-    /// What cannot be read of a file, if anything.
+    /// Returns the unreadable parts of a file.
     pub(super) fn broken(&self, check: Check, file: &str) -> Option<BrokenLog> {
         let Check {
             in_trash, lines, ..
@@ -77,17 +77,17 @@ impl Inner {
                 id: LogId(file.to_owned()),
                 ..found
             }),
-            // It was removed, or got another name, meanwhile.
+            // The file was removed or renamed concurrently.
             Err(e) if e.kind() == io::ErrorKind::NotFound => None,
             Err(e) => Some(unread(e.to_string())),
         }
     }
 }
 
-/// What was found in a file.
+/// Result of checking a file.
 enum Looked {
     Good(ConversationKey),
-    /// Its creation was cut off; it is made again.
+    /// Its creation was interrupted; the next open creates it again.
     Unfinished,
     Broken(BrokenLog),
 }

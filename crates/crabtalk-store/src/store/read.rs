@@ -1,7 +1,7 @@
-//! Lists and pages: whatever only reads.
+//! Read-only operations: lists and pages.
 //!
-//! Invariant: what is being appended meanwhile is seen whole or not at all,
-//! and what cannot be read hides nothing else.
+//! Invariant: a concurrent append is visible completely or not at all, and an
+//! unreadable line hides no other line.
 
 use super::Inner;
 use crate::archive::{Placed, markers};
@@ -27,8 +27,8 @@ use std::sync::Arc;
 /// cannot be read.
 const SPARE_NAMES: usize = 16;
 
-/// How often the latest are looked for anew when a title renames one of them
-/// meanwhile.
+/// How often the listing of the latest logs is retried if a title renames one of
+/// them concurrently.
 const LATEST_TRIES: usize = 3;
 
 /// A log opened for reading.
@@ -47,7 +47,7 @@ impl Inner {
     ) -> Result<Vec<Summary>, Error> {
         let names = self.names(agent, sender)?;
         let mut list = self.summaries(&names);
-        // A title may have renamed some meanwhile.
+        // A new title may have renamed some logs concurrently.
         if list.len() < names.len() {
             let known: HashSet<&str> = names.iter().map(String::as_str).collect();
             let mut now = self.index.lock().all()?;
@@ -86,8 +86,8 @@ impl Inner {
         Ok(list)
     }
 
-    /// The latest ones; `None` where there are no more than that, or where one of
-    /// them got another name meanwhile.
+    /// The latest logs; `None` if there are no more than that, or if one of them
+    /// was renamed concurrently.
     fn try_latest(
         &self,
         agent: Option<&str>,

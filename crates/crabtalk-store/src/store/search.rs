@@ -1,7 +1,7 @@
-//! Searches what was said in all conversations.
+//! Searches the messages of all conversations.
 //!
-//! Invariant: a hit is read from its log before it is shown, so that an index that is
-//! behind shows nothing that is not there, and nothing of another conversation.
+//! Invariant: a hit is read from its log before it is returned, so that a stale
+//! index yields no missing messages and none of another conversation.
 
 use super::Inner;
 use super::read::{ReadLog, is_of};
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// How long a search indexes what was said last before it goes on without the rest.
 const CATCH_UP: Duration = Duration::from_secs(1);
 
-/// How long a search looks at candidates.
+/// Maximum time for reading candidates.
 const MAX_TIME: Duration = Duration::from_secs(5);
 
 /// Candidates that are read from the index at a time.

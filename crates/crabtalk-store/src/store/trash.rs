@@ -1,10 +1,10 @@
-//! Removal to the trash, and the way back (STORE-8).
+//! Moves conversations to the trash and restores them (STORE-8).
 //!
-//! Invariants: all that goes in one removal bears one number of that pair, the
-//! first none, so that it comes back together; of two removals of a pair the
-//! later has the higher number; nothing is replaced, in the trash or out of it; what
-//! belongs to a conversation goes before its log and comes back before it, so that
-//! what was cut off can be done again.
+//! Invariants: all files of one removal have the same number within the pair, the
+//! first none, so that they are restored together; of two removals of a pair the
+//! later has the higher number; neither direction replaces a file; files that
+//! belong to a conversation move before its log in both directions, so that an
+//! interrupted move can be repeated.
 
 use super::{Inner, SyncPolicy};
 use crate::error::{failed, unreadable};
@@ -160,7 +160,7 @@ impl Inner {
         self.sync_trash(&names)
     }
 
-    /// What tools kept, as it was.
+    /// Restores the files kept by tools, unchanged.
     fn bring_back(&self, found: &Discarded, kind: &str, folder: &Path) -> Result<(), Error> {
         let there = numbered(&format!("{}.{kind}", found.log), found.removal);
         let beside = numbered(&name_beside(folder), found.removal);
@@ -193,7 +193,7 @@ impl Inner {
         let torn = self
             .trash_dir
             .join(numbered(&format!("{}.torn", found.log), found.removal));
-        // A sender of the same slug may have taken the name meanwhile.
+        // A sender of the same slug may have taken the name since the removal.
         let slug = name::distinct_slug(key.sender.as_str());
         let other = name::compose(key.agent.as_str(), &slug, found.seq.max(1));
         for log in [&found.log, &other] {

@@ -5,8 +5,8 @@ use crate::line::{Kind, Line, Stamp, is_blank, kind, parse, parse_head};
 
 const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/corpus/lines");
 
-/// What a line is does not depend on how closely it is looked at, and what was
-/// read of it is what is read when it is written again.
+/// The short and the full classification of a line agree, and a parsed line
+/// survives a round trip.
 #[test]
 fn fuzz_log_lines() {
     crabtalk_testkit::fuzz(CORPUS, |bytes| {

@@ -38,7 +38,7 @@ async fn what_was_said_is_there_after_a_restart() {
 }
 
 #[tokio::test]
-async fn opening_the_store_touches_nothing_and_files_are_private() {
+async fn opening_the_store_writes_nothing_and_files_are_private() {
     let home = Home::new();
     assert!(!home.sessions().exists());
     assert!(home.store.list(None, None).await.expect("lists").is_empty());
@@ -129,7 +129,7 @@ async fn line_1_beats_the_name() {
 }
 
 #[tokio::test]
-async fn the_highest_seq_is_the_conversation_and_the_others_are_listed() {
+async fn highest_seq_is_opened_and_others_are_listed() {
     let home = Home::new();
     for (seq, text) in [(1, "one"), (10, "ten"), (9, "nine")] {
         let head =
@@ -264,7 +264,7 @@ async fn one_lookup_lists_the_folder_once_and_reads_candidates_only() {
     }
     assert_eq!(listed(), 1, "our own changes need no second look");
     assert!(opened() <= 60, "{}", opened());
-    // Somebody puts a log there by hand.
+    // A user copies a log into the folder.
     home.write(
         "crab_guest_1.jsonl",
         "{\"agent\":\"crab\",\"created_by\":\"guest\"}\n",
@@ -316,7 +316,7 @@ async fn policies_differ_in_what_waits_for_the_disk() {
 }
 
 #[tokio::test]
-async fn names_are_taken_in_any_case_and_with_any_title() {
+async fn names_conflict_in_any_case_and_with_any_title() {
     let home = Home::new();
     home.open("crab", "user").await;
     home.open("CRAB", "user").await;

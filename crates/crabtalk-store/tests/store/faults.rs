@@ -1,5 +1,5 @@
-//! Whatever fails, what was acknowledged is there and what was refused is not
-//! half there.
+//! After any fault, acknowledged records are present and refused records leave
+//! no partial line.
 
 use crate::support::*;
 use crabtalk_domain::storage::*;
@@ -58,7 +58,7 @@ async fn any_operation_may_fail_once() {
 }
 
 #[tokio::test]
-async fn a_write_may_end_anywhere_and_its_repair_may_fail() {
+async fn partial_writes_and_failed_repairs_lose_nothing() {
     for short in 0..140 {
         for repair in [true, false] {
             let mut home = Home::new();
@@ -114,7 +114,7 @@ async fn a_full_disk_refuses_creation_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_log_deleted_or_edited_while_open_is_not_written_over() {
+async fn append_never_overwrites_deleted_or_edited_log() {
     let home = Home::new();
     let mut log = home.open("crab", "user").await.log;
     log.append(&[user("one")]).await.expect("appends");
@@ -137,7 +137,7 @@ async fn a_log_deleted_or_edited_while_open_is_not_written_over() {
 }
 
 #[tokio::test]
-async fn a_log_cut_while_open_is_noticed_and_written_to_no_more() {
+async fn append_refuses_log_truncated_while_open() {
     let mut home = Home::new();
     let mut log = home.open("crab", "user").await.log;
     log.append(&[user("one")]).await.expect("appends");

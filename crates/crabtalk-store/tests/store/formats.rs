@@ -140,7 +140,7 @@ async fn the_present_format_holds_every_field() {
 }
 
 #[tokio::test]
-async fn a_mark_at_the_start_and_windows_line_ends_are_tolerated() {
+async fn loading_accepts_byte_order_mark_and_crlf() {
     let home = Home::new();
     let text = String::from_utf8(golden("present.jsonl")).expect("utf-8");
     home.write(
@@ -168,7 +168,7 @@ async fn a_mark_at_the_start_and_windows_line_ends_are_tolerated() {
 }
 
 #[tokio::test]
-async fn unknown_fields_lines_and_roles_are_passed_over_and_kept() {
+async fn unknown_fields_lines_and_roles_are_skipped_and_kept() {
     let home = Home::new();
     let bytes = golden("unknown.jsonl");
     home.write("crab_user_1.jsonl", &bytes);
@@ -240,7 +240,7 @@ async fn what_is_written_is_what_store_1_says() {
 }
 
 #[tokio::test]
-async fn images_are_kept_as_they_were_and_bad_ones_are_told() {
+async fn images_are_kept_unchanged_and_bad_ones_are_reported() {
     use crabtalk_domain::tool::ToolOutput;
     use crabtalk_domain::{Image, ImageType, Message};
     use std::sync::Arc;

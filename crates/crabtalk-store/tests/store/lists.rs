@@ -43,7 +43,7 @@ async fn the_latest_come_first() {
     assert_eq!(latest(Some("crab"), Some("nobody"), 9).await, []);
 }
 
-/// Senders of the two latest logs, and how many logs were looked at for that.
+/// Senders of the two latest logs, and the number of logs checked for that.
 async fn latest_two(home: &Home) -> (Vec<String>, u64) {
     home.disk.looked_at.swap(0, SeqCst);
     let list = home.store.latest(None, None, 2).await.expect("lists");
@@ -64,7 +64,7 @@ async fn crowded() -> (Home, Vec<Opened>) {
 }
 
 #[tokio::test]
-async fn the_latest_are_found_without_a_look_at_every_log() {
+async fn latest_logs_are_found_without_checking_every_log() {
     let (home, mut opened) = crowded().await;
     let listed = home.disk.listed.load(SeqCst);
     opened[7].log.append(&[user("7")]).await.expect("appends");
@@ -158,7 +158,7 @@ async fn what_a_title_renames_meanwhile_is_listed() {
 }
 
 #[tokio::test]
-async fn a_list_counts_messages_wherever_the_state_stands() {
+async fn list_counts_messages_for_any_position_of_the_state() {
     let home = Home::new();
     let mut log = home.open("crab", "user").await.log;
     let title = MetaRecord {
@@ -192,7 +192,7 @@ async fn conversations_are_found_without_a_usable_index() {
 }
 
 #[tokio::test]
-async fn log_that_changed_while_no_daemon_ran_is_listed_in_its_place() {
+async fn log_changed_between_daemons_is_listed_in_order() {
     let mut home = Home::new();
     for sender in ["old", "new"] {
         drop(home.open("crab", sender).await);

@@ -20,7 +20,7 @@ fn meta(opened: &Opened) -> MetaRecord {
 }
 
 #[tokio::test]
-async fn how_full_a_context_is_outlives_a_restart_and_stands_in_lists() {
+async fn context_use_survives_restart_and_is_listed() {
     let mut home = Home::new();
     let context = Some(crabtalk_domain::ContextUse {
         used: 1_220,
@@ -34,7 +34,7 @@ async fn how_full_a_context_is_outlives_a_restart_and_stands_in_lists() {
     log.append(&[user("1"), said("2"), Record::Meta(change)])
         .await
         .expect("appends");
-    // What is changed later says it again.
+    // A later change is a new record.
     let title = MetaRecord {
         title: Some("t".into()),
         ..MetaRecord::default()
@@ -48,7 +48,7 @@ async fn how_full_a_context_is_outlives_a_restart_and_stands_in_lists() {
 }
 
 #[tokio::test]
-async fn a_summary_stands_for_what_is_archived_and_keeps_the_last_messages() {
+async fn summary_replaces_archive_and_keeps_last_messages() {
     let mut home = Home::new();
     let mut log = home.open("crab", "user").await.log;
     log.append(&[user("1"), said("2"), user("3"), said("4")])
@@ -66,7 +66,7 @@ async fn a_summary_stands_for_what_is_archived_and_keeps_the_last_messages() {
     );
     assert_eq!(opened.archived_messages, 3);
     assert_eq!(opened.history[0].at, "2026-11-02T00:00:00Z");
-    // What is kept may reach back over an older marker and over other lines.
+    // Kept messages may reach back across an older marker and other lines.
     let mut log = opened.log;
     let runs = [
         Record::Run(run(1, RunPhase::Start)),
@@ -87,7 +87,7 @@ async fn a_summary_stands_for_what_is_archived_and_keeps_the_last_messages() {
 }
 
 #[tokio::test]
-async fn behind_a_fresh_start_the_history_is_empty_and_the_state_is_there() {
+async fn fresh_start_clears_history_and_keeps_state() {
     let mut home = Home::new();
     let mut log = home.open("crab", "user").await.log;
     log.append(&[user("1"), said("2"), compact("first", 1), user("3")])
@@ -138,7 +138,7 @@ async fn the_calls_that_waited_last_are_found_again() {
 }
 
 #[tokio::test]
-async fn what_waits_for_a_step_is_found_until_it_is_taken() {
+async fn waiting_steers_are_loaded_until_consumed() {
     let mut home = Home::new();
     let mut log = home.open("crab", "user").await.log;
     let put_in = |texts: &[&str]| {
@@ -165,7 +165,7 @@ async fn what_waits_for_a_step_is_found_until_it_is_taken() {
     let mut log = check(&mut home, &["a", "b"]).await;
     log.append(&[said("1"), user("a")]).await.expect("appends");
     let mut log = check(&mut home, &["b"]).await;
-    // A compaction in between repeats what waits still.
+    // A compaction in between repeats the waiting messages.
     let state = MetaRecord {
         last_run: Some(1),
         open_run: Some(run(1, RunPhase::Start)),
@@ -179,7 +179,7 @@ async fn what_waits_for_a_step_is_found_until_it_is_taken() {
     let mut log = check(&mut home, &["b", "c"]).await;
     log.append(&[user("b"), user("c")]).await.expect("appends");
     let mut log = check(&mut home, &[]).await;
-    // What the next run answers takes nothing.
+    // The answer of the next run consumes none.
     log.append(&[
         Record::Run(run(2, RunPhase::Start)),
         user("on"),
@@ -220,7 +220,7 @@ async fn runs_and_requests_are_found_again() {
     assert_eq!(ids(&opened), [1, 2, 3]);
     assert_eq!(opened.requests[0].0, "req-1");
 
-    // Compacted in mid-run: all of it stands behind the marker.
+    // Compacted during a run: the complete state follows the marker.
     let state = meta(&opened);
     let mut log = opened.log;
     log.append(&[compact("sum", 1), Record::Meta(state)])
@@ -312,7 +312,7 @@ async fn the_newest_state_wins_field_by_field() {
 }
 
 #[tokio::test]
-async fn a_crash_between_a_marker_and_its_state_loses_neither() {
+async fn crash_between_marker_and_state_loses_neither() {
     let mut home = Home::new();
     let mut log = home.open("crab", "user").await.log;
     let titled = MetaRecord {
@@ -335,9 +335,9 @@ async fn a_crash_between_a_marker_and_its_state_loses_neither() {
 }
 
 #[tokio::test]
-async fn loading_and_listing_cost_nothing_of_what_is_archived() {
+async fn loading_and_listing_do_not_read_archives() {
     let mut costs = Vec::new();
-    // What stands behind each marker.
+    // The state that follows each marker.
     let state = || MetaRecord {
         requests: Some(Vec::new()),
         ..MetaRecord::default()
@@ -430,7 +430,7 @@ async fn what_cannot_be_read_is_named_for_who_asks() {
     let broken = text
         .replace("\"content\":\"two\"", "\"content\":two")
         .replace("\"content\":\"three\"", "three");
-    // What an append that goes on, or was cut off, leaves behind is no fault.
+    // A partial line of a running or interrupted append is not a fault.
     let broken = format!("{broken}{{\"role\":\"us");
     home.write("crab_user_1.jsonl", &broken);
     home.write("crab_bob_1.jsonl", "{\"broken\n");
@@ -454,7 +454,7 @@ async fn what_cannot_be_read_is_named_for_who_asks() {
 }
 
 #[tokio::test]
-async fn first_lines_that_were_good_are_not_read_again_unless_all_lines_are() {
+async fn good_first_lines_are_reread_only_in_a_full_check() {
     let mut home = Home::new();
     for sender in ["user", "well"] {
         home.open("crab", sender).await;

@@ -1,4 +1,4 @@
-//! A marker, and the state beside it: neither a crash nor an old version costs a search.
+//! A marker and its state: neither a crash nor an old version causes a search.
 
 use crate::support::*;
 use crabtalk_domain::storage::*;
@@ -6,7 +6,7 @@ use crabtalk_domain::storage::*;
 /// Far less than the archives of these tests, and more than any state.
 const FEW_BYTES: u64 = 64 * 1024;
 
-/// What a test's log is called.
+/// Name of the test's log.
 const NAME: &str = "crab_user_1_kept.jsonl";
 
 /// Archives a third of a megabyte, whose first run is open.
@@ -47,7 +47,7 @@ fn assert_is_as_archived(opened: &Opened) {
 
 /// As a version left it that had not written the state before the marker, too.
 #[tokio::test]
-async fn a_marker_without_state_is_searched_for_it_once() {
+async fn marker_without_state_is_searched_only_once() {
     let mut home = Home::new();
     let mut opened = home.open("crab", "user").await;
     archive(&mut opened).await;
@@ -70,7 +70,7 @@ async fn a_marker_without_state_is_searched_for_it_once() {
 }
 
 #[tokio::test]
-async fn a_marker_without_state_can_be_opened_where_nothing_can_be_written() {
+async fn marker_without_state_opens_on_read_only_files() {
     let mut home = Home::new();
     let mut opened = home.open("crab", "user").await;
     archive(&mut opened).await;
@@ -90,9 +90,9 @@ async fn a_marker_without_state_can_be_opened_where_nothing_can_be_written() {
     assert_eq!(home.read(NAME), written);
 }
 
-/// Wherever a crash cuts a compaction off, nobody searches the archive for state.
+/// Loading never searches the archive for state, wherever a crash interrupts a compaction.
 #[tokio::test]
-async fn a_compaction_that_was_cut_off_anywhere_costs_no_search() {
+async fn compaction_interrupted_anywhere_causes_no_search() {
     let mut home = Home::new();
     let mut opened = home.open("crab", "user").await;
     archive(&mut opened).await;
@@ -134,7 +134,7 @@ async fn a_compaction_that_was_cut_off_anywhere_costs_no_search() {
     assert_eq!(opened.history.len(), 1_001);
 }
 
-/// Where one text begins in another.
+/// Offset of one text in another.
 fn place_of(bytes: &[u8], part: &[u8]) -> usize {
     let mut windows = bytes.windows(part.len());
     windows.position(|window| window == part).expect("is there")

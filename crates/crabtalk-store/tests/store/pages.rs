@@ -77,7 +77,7 @@ async fn pages_go_back_to_the_beginning() {
     );
     let none = home.store.page(&source, None, 0).await.expect("reads");
     assert!(none.entries.is_empty() && none.more);
-    // An index that nobody gave: whole lines before it.
+    // An index that no page returned: whole lines before it.
     let all = home
         .store
         .page(&source, None, 9)
@@ -104,7 +104,7 @@ async fn pages_go_back_to_the_beginning() {
 }
 
 #[tokio::test]
-async fn results_stand_in_call_order_and_with_their_calls() {
+async fn results_are_in_call_order_and_with_their_calls() {
     let home = Home::new();
     let mut log = home.open("crab", "user").await.log;
     log.append(&[user("q"), calls(&["a", "b", "c"])])
@@ -280,7 +280,7 @@ async fn old_markers_are_found_by_reading_once() {
 }
 
 #[tokio::test]
-async fn an_edit_by_hand_moves_markers_and_they_are_found_all_the_same() {
+async fn markers_moved_by_manual_edit_are_found() {
     let home = Home::new();
     let mut log = home.open("crab", "user").await.log;
     let state = || Record::Meta(MetaRecord::default());
@@ -290,7 +290,7 @@ async fn an_edit_by_hand_moves_markers_and_they_are_found_all_the_same() {
     log.append(&[user("2"), compact("two", 0), state(), user("3")])
         .await
         .expect("appends");
-    // Somebody corrects an early message: every offset behind it is wrong now.
+    // A user edits an early message: every later offset is wrong now.
     let text = String::from_utf8(home.read("crab_user_1.jsonl")).expect("utf-8");
     home.write(
         "crab_user_1.jsonl",
@@ -315,7 +315,7 @@ async fn an_edit_by_hand_moves_markers_and_they_are_found_all_the_same() {
 }
 
 #[tokio::test]
-async fn words_written_by_hand_into_an_open_log_are_counted() {
+async fn manually_added_lines_of_an_open_log_are_counted() {
     let home = Home::new();
     let mut log = home.open("crab", "user").await.log;
     let path = home.write("other", "");
@@ -332,7 +332,7 @@ async fn words_written_by_hand_into_an_open_log_are_counted() {
 }
 
 #[tokio::test]
-async fn a_page_full_of_images_ends_early_and_says_that_there_is_more() {
+async fn page_full_of_images_ends_early_and_reports_more() {
     use crabtalk_domain::tool::ToolOutput;
     use crabtalk_domain::{Image, ImageType, MAX_IMAGE_BYTES, Message, ToolCall};
     use std::sync::Arc;

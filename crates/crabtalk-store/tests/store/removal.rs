@@ -1,10 +1,10 @@
-//! What goes to the trash with a conversation.
+//! Tests of moving conversations to the trash.
 
 use crate::support::*;
 use crabtalk_domain::storage::*;
 
 #[tokio::test]
-async fn removal_moves_every_file_of_the_pair_and_no_other_to_the_trash() {
+async fn removal_moves_only_files_of_the_pair_to_the_trash() {
     let home = Home::new();
     for round in 1..=2 {
         home.open("crab", "user")
@@ -48,7 +48,7 @@ async fn removal_takes_superseded_files_along() {
 }
 
 #[tokio::test]
-async fn what_tools_keep_goes_to_the_trash_with_its_conversation() {
+async fn tool_files_move_to_the_trash_with_their_conversation() {
     let dir = tempfile::tempdir().expect("temp dir");
     let (sessions, outputs) = (dir.path().join("sessions"), dir.path().join("outputs"));
     let trash = sessions.join("trash");
@@ -159,7 +159,7 @@ async fn what_is_restored_has_everything_that_it_had() {
 }
 
 #[tokio::test]
-async fn superseded_files_come_back_with_their_conversation() {
+async fn superseded_files_are_restored_with_their_conversation() {
     let home = Home::new();
     let head = "{\"agent\":\"crab\",\"created_by\":\"user\"}\n";
     for seq in [1, 2, 3] {
@@ -178,7 +178,7 @@ async fn superseded_files_come_back_with_their_conversation() {
 }
 
 #[tokio::test]
-async fn a_name_that_somebody_else_took_is_left_to_them() {
+async fn restore_keeps_name_taken_by_another_sender() {
     let home = Home::new();
     home.open("crab", "tg:1").await;
     let pair = key("crab", "tg:1");

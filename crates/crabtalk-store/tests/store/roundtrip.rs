@@ -1,4 +1,4 @@
-//! Whatever is appended is read again, over restarts and compaction.
+//! Appended records are read back after restarts and compaction.
 
 use crate::support::*;
 use crabtalk_domain::storage::*;

@@ -1,4 +1,4 @@
-//! What a log says of its runs.
+//! Traces of runs in a log.
 
 use crate::support::*;
 use crabtalk_domain::Usage;
@@ -64,7 +64,7 @@ async fn an_end_keeps_what_the_run_came_to() {
 }
 
 #[tokio::test]
-async fn an_answer_that_was_there_before_it_was_carried_on_is_the_runs() {
+async fn continued_run_keeps_its_earlier_answer() {
     let home = Home::new();
     let mut log = home.open("crab", "user").await.log;
     let again = RunRecord {
@@ -86,7 +86,7 @@ async fn an_answer_that_was_there_before_it_was_carried_on_is_the_runs() {
 }
 
 #[tokio::test]
-async fn pages_tell_of_the_runs_that_failed_among_their_messages() {
+async fn pages_report_failed_runs_among_their_messages() {
     let mut home = Home::new();
     let mut log = home.open("crab", "user").await.log;
     for id in 1..=4 {
@@ -122,7 +122,7 @@ async fn pages_tell_of_the_runs_that_failed_among_their_messages() {
 }
 
 #[tokio::test]
-async fn a_number_that_no_run_of_ours_had_leaves_the_next_one_its_own() {
+async fn invalid_run_number_does_not_change_the_next_one() {
     let home = Home::new();
     home.write(
         "crab_user_1.jsonl",

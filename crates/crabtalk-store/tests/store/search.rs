@@ -72,7 +72,7 @@ async fn search_finds_all_words_newest_first() {
 }
 
 #[tokio::test]
-async fn search_is_limited_to_what_is_asked_for_and_in_reach() {
+async fn search_is_limited_to_requested_and_visible_logs() {
     let home = spoken().await;
     let of_b = |key: &ConversationKey| key.sender.as_str() == "b";
     let only_b = vec!["b: a green window".to_owned()];
@@ -133,7 +133,7 @@ async fn search_follows_each_change_of_the_logs() {
         .await
         .expect("restores");
     assert_eq!(hits(&home, search("window")).await.len(), 1);
-    // Somebody edits a log while no daemon runs.
+    // A user edits a log while no daemon runs.
     for word in ["blue", "brown"] {
         home.restart();
         let name = home

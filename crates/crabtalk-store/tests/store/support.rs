@@ -1,5 +1,5 @@
-//! A store in a folder of its own, short words for records, and a file layer
-//! that fails where a test wants it to.
+//! A store in a temporary folder, constructors for records, and a file layer
+//! with injected faults.
 
 use crabtalk_domain::storage::SyncPolicy;
 use crabtalk_domain::storage::*;
@@ -43,8 +43,8 @@ impl Home {
         self.store = store(self.dir.path(), SyncPolicy::Step, &self.disk);
     }
 
-    /// Puts a file there by hand, later than whatever the store did by the
-    /// clock of the file system.
+    /// Writes a file by hand, later than all writes of the store by the clock of
+    /// the file system.
     pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let dir = self.sessions();
         std::fs::create_dir_all(&dir).expect("dir");
@@ -191,9 +191,9 @@ type Rule = Box<dyn Fn(Op, u64) -> Option<Fault> + Send + Sync>;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Fault {
-    /// The operation does nothing and says this.
+    /// The operation fails with this error.
     Error(io::ErrorKind),
-    /// A write that takes so many bytes and no more.
+    /// A partial write of this many bytes.
     Short(usize),
 }
 
@@ -277,7 +277,7 @@ impl FileLayer for Disk {
     }
 
     fn names(&self, dir: &Path) -> io::Result<Vec<String>> {
-        // Whoever removes something looks into the trash; that is another folder.
+        // A removal also lists the trash, which is another folder.
         if !dir.ends_with("trash") {
             self.listed.fetch_add(1, SeqCst);
         }

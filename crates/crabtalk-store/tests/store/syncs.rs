@@ -1,4 +1,4 @@
-//! Syncs are shared, beside the work, and honest.
+//! Syncs are shared, concurrent with appends, and report failures.
 
 use crate::support::*;
 use crabtalk_domain::storage::*;
@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 use tokio::task::JoinSet;
 
-/// What takes longer hangs.
+/// Timeout of a test.
 const HANGS: Duration = Duration::from_secs(120);
 
 #[tokio::test]
@@ -66,7 +66,7 @@ async fn a_slow_disk_stops_neither_appends_nor_reads() {
 }
 
 #[tokio::test]
-async fn many_conversations_sync_at_once_and_a_dropped_waiter_harms_nobody() {
+async fn concurrent_syncs_survive_a_dropped_waiter() {
     let home = Home::new();
     let mut logs = Vec::new();
     for n in 0..40 {
@@ -114,7 +114,7 @@ async fn a_disk_that_hangs_does_not_keep_the_store() {
 }
 
 #[tokio::test]
-async fn a_failed_sync_is_told_and_the_log_is_written_again() {
+async fn failed_sync_is_reported_and_log_rewritten() {
     for op in [Op::Sync, Op::SyncDir] {
         for (kind, unwritable) in [(ErrorKind::Other, false), (ErrorKind::StorageFull, true)] {
             let mut home = Home::new();
@@ -180,7 +180,7 @@ async fn what_a_failed_sync_lost_is_put_back() {
 }
 
 #[tokio::test]
-async fn a_log_that_cannot_be_opened_again_takes_nothing_more_until_it_can() {
+async fn log_refuses_appends_until_it_can_be_reopened() {
     let home = Home::new();
     let mut log = home.open("crab", "user").await.log;
     home.disk

@@ -27,7 +27,7 @@ async fn sample(home: &Home) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn cut_at_every_byte_it_opens_with_all_whole_lines() {
+async fn log_cut_at_any_byte_opens_with_all_whole_lines() {
     let mut home = Home::new();
     let bytes = sample(&home).await;
     let head = bytes.iter().position(|b| *b == b'\n').expect("line 1");
@@ -36,7 +36,7 @@ async fn cut_at_every_byte_it_opens_with_all_whole_lines() {
         home.write(NAME, &bytes[..cut]);
         home.restart();
         if cut < head {
-            // No identity yet: nobody's, and the first to come takes it.
+            // Without an identity the log belongs to no pair, and the first pair to open it takes it.
             assert!(home.find("crab", "user").await.is_none(), "cut {cut}");
             assert!(home.store.list(None, None).await.expect("lists").is_empty());
             let mut opened = home.open("crab", "user").await;
@@ -99,7 +99,7 @@ async fn cut_at_every_byte_it_opens_with_all_whole_lines() {
 
 type Line = serde_json::Value;
 
-/// The last line, and where it begins.
+/// The last line and its offset.
 fn line_before(bytes: &[u8]) -> (usize, Line) {
     let body = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     let at = body
@@ -206,7 +206,7 @@ async fn garbage_at_the_end_is_torn_even_with_a_newline() {
         3
     );
     assert_eq!(home.read(NAME), bytes);
-    // But only the last line is: what stands before was once a whole line.
+    // Only the last line can be torn: earlier lines were once complete.
     let broken = [&bytes[..], b"{\"role\":\"us\n{\"role\":\"as\n"].concat();
     home.write(NAME, &broken);
     let opened = home.find("crab", "user").await.expect("exists");
@@ -215,7 +215,7 @@ async fn garbage_at_the_end_is_torn_even_with_a_newline() {
 }
 
 #[tokio::test]
-async fn what_stands_behind_bytes_that_were_lost_is_recovered() {
+async fn lines_after_lost_bytes_are_recovered() {
     let mut home = Home::new();
     let mut log = home.open("crab", "user").await.log;
     for n in 0..30 {
@@ -255,7 +255,7 @@ async fn what_stands_behind_bytes_that_were_lost_is_recovered() {
 }
 
 #[tokio::test]
-async fn a_block_at_the_end_that_never_reached_the_disk_is_torn() {
+async fn unwritten_last_block_is_torn() {
     let home = Home::new();
     let bytes = sample(&home).await;
     for lost in [&b"\0\0\0\0\0\0"[..], b"{\"role\":\"us\0\0\0\0\0\0\0\0"] {
@@ -269,7 +269,7 @@ async fn a_block_at_the_end_that_never_reached_the_disk_is_torn() {
 }
 
 #[tokio::test]
-async fn a_crash_between_a_marker_and_the_state_behind_it_costs_no_title_and_no_request() {
+async fn crash_after_marker_keeps_title_and_request() {
     let mut home = Home::new();
     let mut log = home.open("crab", "user").await.log;
     let begun = |id| Record::Run(run(id, RunPhase::Start));
@@ -297,7 +297,7 @@ async fn a_crash_between_a_marker_and_the_state_behind_it_costs_no_title_and_no_
 }
 
 #[tokio::test]
-async fn a_line_beyond_all_measure_hides_nothing_and_is_never_written() {
+async fn overlong_line_hides_no_lines_and_is_never_written() {
     let mut home = Home::new();
     let mut log = home.open("crab", "user").await.log;
     log.append(&[user("before")]).await.expect("appends");
@@ -362,7 +362,7 @@ async fn a_read_only_disk_can_be_read_and_mended_later() {
 }
 
 #[tokio::test]
-async fn a_missing_newline_is_not_forgotten_over_a_refused_append() {
+async fn missing_newline_is_added_after_a_refused_append() {
     let home = Home::new();
     let bytes = sample(&home).await;
     home.write(NAME, &bytes[..bytes.len() - 1]);

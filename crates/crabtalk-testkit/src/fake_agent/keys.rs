@@ -1,6 +1,6 @@
-//! What reaches a terminal, as keys.
+//! Parses terminal input into keys.
 
-/// A key, or what was pasted.
+/// A key or a paste.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Key {
     Enter,

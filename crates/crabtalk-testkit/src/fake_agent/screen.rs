@@ -56,7 +56,7 @@ impl Screen {
                     false => self.draft.replace('\n', "\r\n"),
                 };
                 line(&format!("-- fake {}", self.status));
-                // The cursor stays behind what was typed.
+                // The cursor stays after the typed text.
                 text.push_str(&format!("> {draft}\x1b[?25h"));
             }
             Below::Prompt(command) => {

@@ -111,7 +111,7 @@ pub fn failure(format: Format, class: &str, message: &str) -> Action {
     }
 }
 
-/// An event that is not what it should be.
+/// A malformed event.
 pub fn nonsense(format: Format) -> Action {
     match format {
         Format::OpenAi | Format::Anthropic | Format::Google => Action::Event("{oops".into()),

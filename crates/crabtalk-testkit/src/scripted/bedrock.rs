@@ -58,7 +58,7 @@ pub fn exception(class: &str, message: &str) -> Action {
     Action::Bytes(framed(&headers, &json!({ "message": message }).to_string()))
 }
 
-/// How a stream of frames begins.
+/// The first frames of a stream.
 pub fn head() -> Action {
     let kind = "application/vnd.amazon.eventstream";
     Action::Head {
@@ -108,7 +108,7 @@ pub fn answer(parts: &[Part], end: FinishReason) -> Reply {
     Reply::new(actions)
 }
 
-/// A call begins.
+/// The start of a call.
 pub fn begin(index: usize, id: &str, name: &str) -> Action {
     let start = json!({"toolUse": {"toolUseId": id, "name": name}});
     event(

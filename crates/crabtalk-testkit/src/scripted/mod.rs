@@ -1,10 +1,10 @@
 //! A model server that plays a script, byte for byte, and checks every request.
 //!
-//! It lives in the test's process ([`Server`]) or in a separate one
-//! ([`serve`], given a [`Script`] as JSON; `GET /requests` then tells what it
-//! got and `POST /release` ends a stall). Invariants: a request that a real
+//! It runs in the test's process ([`Server`]) or in a separate one
+//! ([`serve`], given a [`Script`] as JSON; `GET /requests` returns the recorded
+//! requests and `POST /release` ends a stall). Invariants: a request that a real
 //! provider would refuse is answered 400 and recorded as a problem; a client
-//! that goes away in mid-answer is counted.
+//! that disconnects during an answer is counted.
 
 pub mod answer;
 pub mod anthropic;

@@ -51,12 +51,12 @@ impl Server {
         }
     }
 
-    /// Where it listens.
+    /// The listening address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where it listens, as a `base_url` of any kind.
+    /// The listening address as a `base_url` of any kind.
     pub fn origin(&self) -> String {
         format!("http://{}", self.address)
     }

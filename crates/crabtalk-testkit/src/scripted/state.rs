@@ -32,7 +32,7 @@ impl Received {
     }
 }
 
-/// What tests may wait for.
+/// Counters that tests may wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ServerCounters {
     /// Connections so far.
@@ -70,7 +70,7 @@ impl Book {
     }
 }
 
-/// What all connections share.
+/// State shared by all connections.
 pub(super) struct State {
     book: Mutex<Book>,
     pub(super) release: Semaphore,
@@ -116,7 +116,7 @@ impl State {
         }
     }
 
-    /// Checks and records a call, and says what it is answered with.
+    /// Checks and records a call, and returns its reply.
     pub(super) fn call(&self, path: String, headers: Vec<(String, String)>, body: &[u8]) -> Reply {
         let json = serde_json::from_slice(body).unwrap_or(Value::Null);
         let mut book = self.book();

@@ -231,7 +231,7 @@ fn post(path: &str, body: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_server_in_another_process_can_be_asked_and_released() {
+async fn server_in_another_process_answers_and_releases() {
     let stalled = openai::text("late").then([Action::Stall]);
     let server = Server::start(Script::openai([stalled]).page("/api/tags", "{}")).await;
     let body = openai_body(json!([{"role": "user", "content": "a"}])).to_string();

@@ -1,4 +1,4 @@
-//! The port: what a daemon asks of its storage.
+//! Implements the storage port of the daemon.
 
 use super::MemoryStore;
 use super::log::Log;

@@ -102,7 +102,7 @@ fn long_ago(turns: usize) -> Vec<Message> {
 const WALRUS: &str = "Where does the walrus live?";
 
 #[tokio::test]
-async fn the_oldest_turn_of_long_archives_is_found_at_once() {
+async fn first_recall_finds_oldest_turn_of_long_archives() {
     let mut world = World::new();
     world.archive("user", &long_ago(1_200));
     world.archive("user", &long_ago(3)[1..]);
@@ -124,7 +124,7 @@ async fn no_run_waits_for_what_is_archived() {
     }
     world.rest().await;
     assert!(world.injected("user", WALRUS).await.contains("bathtub"));
-    // A conversation that was met is looked at once.
+    // A known conversation is checked once.
     world.restart();
     world.injected("user", "hi walrus").await;
     world.rest().await;
@@ -154,7 +154,7 @@ async fn a_log_that_says_otherwise_is_believed() {
     assert!(!injected.contains("bathtub"), "{injected}");
     world.rest().await;
     assert!(world.injected("user", WALRUS).await.contains("pond"));
-    // Removed and begun anew.
+    // Removed and created again.
     world.shelf.archives.lock().unwrap().clear();
     world.archive(
         "user",
@@ -165,7 +165,7 @@ async fn a_log_that_says_otherwise_is_believed() {
 }
 
 #[tokio::test]
-async fn an_archive_that_cannot_be_read_hides_nothing_and_costs_no_turn() {
+async fn unreadable_archive_hides_no_results_and_fails_no_turn() {
     let world = World::new();
     world.archive("user", &long_ago(3));
     world.titles("user", WALRUS).await;

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn remembering_again_overwrites_and_keeps_what_people_added() {
+async fn remember_overwrites_entry_and_keeps_manual_fields() {
     let world = World::new();
     world
         .share("user", "Tea", "green", Some(true))
@@ -156,7 +156,7 @@ async fn notes_are_imported_as_copies_with_a_report() {
 /// Elsewhere every run looks.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_run_that_recalls_nothing_sees_what_was_written_meanwhile() {
+async fn run_without_recall_sees_concurrent_writes() {
     let world = World::new();
     let knows_nothing = async |words: &str| {
         let viewer = viewer("user");

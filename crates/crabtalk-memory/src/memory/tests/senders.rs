@@ -1,4 +1,4 @@
-//! Who sees what, and who may change what.
+//! Tests of visibility and write access.
 
 use super::*;
 use crabtalk_domain::{Origin, Principal, TokenName};
@@ -108,9 +108,9 @@ async fn agent_scope_widens_archives_and_nothing_else() {
     assert_eq!(entries(&wide), entries(&narrow));
 }
 
-/// Whatever sender a token speaks as: what it proved is the token.
+/// A token is the principal for every sender that it names.
 #[tokio::test]
-async fn a_token_that_speaks_as_the_owner_sees_what_others_see() {
+async fn token_speaking_as_owner_sees_only_shared_entries() {
     let world = World::new();
     let token = Principal::Token(TokenName::new("laptop").unwrap());
     let client = Origin::Client {
@@ -197,7 +197,7 @@ async fn nobody_changes_what_belongs_to_others() {
     assert_eq!(forget("tg:1", "Rules").await.unwrap_err(), refused);
     let absent = "there is no memory named \"Secret\"; recall or list to see the names";
     assert_eq!(forget("tg:1", "Secret").await.unwrap_err(), absent);
-    // A hidden name is free, and gives nothing away.
+    // The name of a hidden entry is free, so that it does not leak.
     world.remember("tg:1", "Secret", "mine").await.unwrap();
     let secret = world.memory.entry(&viewer("user"), "Secret").await.unwrap();
     assert_eq!(secret.content, "the code is 1234");

@@ -11,7 +11,7 @@ const FAR: u64 = 1 << 32;
 pub(super) struct Shelf {
     pub(super) archives: Mutex<BTreeMap<ConversationKey, Vec<Vec<Message>>>>,
     pub(super) pages: AtomicUsize,
-    /// A line that cannot be read stands in the way.
+    /// Whether reading a line fails.
     pub(super) broken: AtomicBool,
 }
 

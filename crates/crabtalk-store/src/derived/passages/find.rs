@@ -14,13 +14,13 @@ const SAMPLE: usize = 1_000;
 /// Rows of all terms together.
 const MAX_ROWS: usize = 20_000;
 
-/// Passages that are chosen, besides their neighbours.
+/// Maximum number of selected passages, without their neighbours.
 const CHOSEN: usize = 200;
 
 /// Neighbours on each side of a chosen passage.
 const NEIGHBOURS: usize = 3;
 
-/// What a passage gains of a match beside it.
+/// Share of a match's score that a neighbouring passage receives.
 const BESIDE: f32 = 0.5;
 
 /// The weight of a day: as much as that of a rare term.

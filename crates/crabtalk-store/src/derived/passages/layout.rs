@@ -92,7 +92,7 @@ impl Part {
     }
 }
 
-/// What is indexed of a conversation: archives with the ids of their passages,
+/// Indexed parts of a conversation: archives with the ids of their passages,
 /// oldest first.
 pub(super) fn parts(
     c: &Connection,

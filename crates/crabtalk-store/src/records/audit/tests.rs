@@ -81,7 +81,7 @@ async fn check_names_the_first_entry_that_does_not_fit() {
 }
 
 #[tokio::test]
-async fn cut_chain_refuses_entries_until_another_begins() {
+async fn cut_chain_refuses_entries_until_new_chain() {
     let (_home, records) = written(3).await;
     let cut = "DELETE FROM audit WHERE n = 3";
     records

@@ -1,4 +1,4 @@
-//! What Bedrock would refuse.
+//! Checks for requests that Bedrock would refuse.
 
 use super::{is_image, too_many_images, tool_names, unanswered};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! What Google would refuse.
+//! Checks for requests that Google would refuse.
 
 use super::{is_image, tool_names};
 use serde_json::Value;
