@@ -252,7 +252,7 @@ async fn listed_as(env: &TestEnv, name: &str, connected: &str) {
 }
 
 #[tokio::test]
-async fn a_gateway_is_listed_by_what_it_calls_itself_for_as_long_as_it_is_there() {
+async fn gateway_is_listed_by_name_while_connected() {
     let env = TestEnv::new();
     let daemon = env.daemon().await;
     let client = crabtalk_client::Client::new(

@@ -180,7 +180,7 @@ async fn a_scheduled_run_that_finds_no_room_waits_for_it() {
 
 /// What waits for room is not dropped by a restart, whether it comes again or not.
 #[tokio::test]
-async fn a_scheduled_run_that_waits_for_room_is_begun_by_the_next_daemon() {
+async fn restart_begins_scheduled_run_waiting_for_disk_space() {
     let env = TestEnv::new();
     let daemon = env.daemon().await;
     // Their logs are longer than all that has to fit meanwhile.

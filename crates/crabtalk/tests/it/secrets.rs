@@ -153,7 +153,7 @@ async fn calls_go_through_a_proxy_whose_password_is_shown_nowhere() {
 }
 
 #[tokio::test]
-async fn a_missing_key_is_named_and_never_replaced_by_the_demonstration() {
+async fn missing_key_is_named_without_demo_fallback() {
     let env = TestEnv::new();
     env.config(
         "model = \"m\"\n[provider.p]\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:9\"\n\

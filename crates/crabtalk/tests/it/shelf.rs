@@ -27,7 +27,7 @@ async fn spoken() -> (TestEnv, Daemon) {
 }
 
 #[tokio::test]
-async fn a_conversation_has_a_title_and_is_found_by_it_and_by_what_was_said() {
+async fn conversations_are_found_by_title_and_content() {
     let (env, _daemon) = spoken().await;
     env.run(&["--as", "me", "conversations", "title", "Paint", "jobs"])
         .await

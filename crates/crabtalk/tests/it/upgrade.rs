@@ -59,7 +59,7 @@ async fn serve_as_another_version() {
 }
 
 #[tokio::test]
-async fn a_chat_offers_to_restart_a_daemon_of_another_version_and_goes_on() {
+async fn chat_offers_to_restart_daemon_of_another_version() {
     if !has_tools("the offer of a restart", &["tmux"]) {
         return;
     }

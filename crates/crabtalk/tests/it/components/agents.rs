@@ -95,8 +95,8 @@ fn behind(env: &TestEnv) -> i32 {
 }
 
 #[tokio::test]
-async fn every_component_of_ours_is_called_by_an_agent_and_outlives_the_daemon() {
-    let test = "every_component_of_ours_is_called_by_an_agent_and_outlives_the_daemon";
+async fn bundled_components_serve_agents_and_outlive_the_daemon() {
+    let test = "bundled_components_serve_agents_and_outlive_the_daemon";
     let names = [
         "crabtalk-search",
         "crabtalk-fetch",
@@ -172,8 +172,8 @@ async fn every_component_of_ours_is_called_by_an_agent_and_outlives_the_daemon()
 }
 
 #[tokio::test]
-async fn a_component_of_ours_that_is_killed_in_mid_call_costs_the_call_and_comes_back() {
-    let test = "a_component_of_ours_that_is_killed_in_mid_call_costs_the_call_and_comes_back";
+async fn component_killed_during_call_fails_it_and_restarts() {
+    let test = "component_killed_during_call_fails_it_and_restarts";
     let Some(program) = program(test, "crabtalk-mcpd") else {
         return;
     };

@@ -33,7 +33,7 @@ fn everything() -> SubscribeEvents {
 }
 
 #[tokio::test]
-async fn a_component_that_dies_takes_its_tools_along_and_brings_them_back_on_another_port() {
+async fn restarted_component_restores_its_tools_on_a_new_port() {
     if !has_tools("components", &["python3"]) {
         return;
     }
@@ -226,7 +226,7 @@ async fn the_configuration_stands_before_a_port_file_of_the_same_name() {
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_is_shown_and_fails_at_once_until_it_answers() {
+async fn hung_server_is_reported_and_fails_fast_until_it_answers() {
     if !has_tools("hanging", &["python3"]) {
         return;
     }
