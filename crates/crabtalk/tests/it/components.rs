@@ -276,7 +276,7 @@ async fn gateway_is_listed_by_name_while_connected() {
                 ("hello", "doorbell/1.2")
             );
             assert_eq!((one.owner.as_str(), one.port), ("this user", 0));
-            // It finds the next daemon by itself.
+            // It reconnects to the next daemon without help.
             daemon.kill().await;
             let daemon = env.daemon().await;
             listed_as(&env, "doorbell", "connected").await;

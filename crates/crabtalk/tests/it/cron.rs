@@ -331,7 +331,7 @@ async fn a_run_that_is_carried_on_ends_as_it_does_in_its_conversation() {
     let daemon = env.daemon().await;
     let id = create(&env, yearly("say it")).await.id;
     fire(&env, id).await;
-    // It has begun, and does not end by itself.
+    // It has begun and does not end on its own.
     eventually("the run to ask its model", async || {
         (!model.requests().await.is_empty()).then_some(())
     })

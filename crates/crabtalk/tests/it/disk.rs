@@ -257,6 +257,6 @@ async fn an_output_that_does_not_fit_leaves_nothing_behind() {
         let left = std::fs::read_dir(folder.unwrap().path()).unwrap().count();
         assert_eq!(left, 0);
     }
-    // The signal that comes with it ends nobody.
+    // The signal sent with it ends no process.
     env.connect().await.ping(Ping {}).await.unwrap();
 }

@@ -164,7 +164,7 @@ async fn missing_key_is_named_without_demo_fallback() {
     assert!(says.contains("SURELY_NOT_SET"), "{says}");
 }
 
-/// Everything below a folder that somebody else may read, write or enter.
+/// Entries below a folder that other users may read, write or enter.
 fn open_to_others(folder: &Path, found: &mut Vec<String>) {
     for item in std::fs::read_dir(folder).unwrap().flatten() {
         let metadata = item.path().symlink_metadata().unwrap();

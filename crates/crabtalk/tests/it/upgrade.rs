@@ -41,7 +41,7 @@ impl Server for Other {
     }
 }
 
-/// No test by itself: the process of the other version.
+/// Not a test: the process of the other version.
 #[tokio::test]
 async fn serve_as_another_version() {
     let Some(socket) = std::env::var_os(SOCKET) else {

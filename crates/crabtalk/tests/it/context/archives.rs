@@ -1,4 +1,4 @@
-//! Long archives: found at once, whatever happened to their index.
+//! Long archives: search works even if the index is lost or damaged.
 
 use super::{recall, say};
 use crate::rig::{ModelServer, TestEnv, eventually};

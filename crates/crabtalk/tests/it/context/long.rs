@@ -30,7 +30,7 @@ const QUESTION: &str = "Do the four hundred steps of the list, in order, each of
 
 fn step(number: usize) -> Reply {
     let end = match number {
-        // Never ends by itself.
+        // Never ends without a signal.
         KILLED_IN_TOOL => "exec sleep 1000".to_owned(),
         _ => format!("printf '%0520d' {number}"),
     };

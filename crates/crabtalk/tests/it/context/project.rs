@@ -56,7 +56,7 @@ async fn instructions_hold_once_an_owner_has_trusted_the_folder() {
             .stderr()
             .contains("untrusted project instructions are left out")
     );
-    // An owner without a terminal is nobody to ask.
+    // An owner without a terminal cannot be asked.
     env.run(&["ask", "Hello."]).await.ok();
     assert!(!follows(&model).await);
     say_and_answer(&env, "Not now").await;

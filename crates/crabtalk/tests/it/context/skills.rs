@@ -247,7 +247,7 @@ async fn allowed_tools_hold_for_a_trusted_skill_as_it_was() {
     assert_eq!(try_it(&env, "crab", "say crab").await, Tried::Asked);
     // Never over a `deny`.
     assert_eq!(try_it(&env, "strict", "/say").await, Tried::Refused);
-    // Never from a project, whatever was trusted.
+    // Never from a project, even a trusted one.
     trust("add", &env.work.join(".crabtalk/skills/shout")).await;
     trust("add", &env.work).await;
     assert_eq!(try_it(&env, "crab", "/shout").await, Tried::Asked);

@@ -45,7 +45,7 @@ async fn import_adds_confirmed_servers_and_reports_each() {
     let other = env.user_home.join("other.json");
     let other = other.to_str().unwrap();
 
-    // On a pipe nobody says yes.
+    // A pipe cannot confirm.
     let asked = env.run(&["mcps", "import", other]).await;
     assert_ne!(asked.code, Some(0));
     assert!(asked.stderr.contains("`--yes`"), "{}", asked.stderr);
