@@ -360,7 +360,7 @@ async fn the_file_is_truth_and_whoever_edits_it_loses_nothing() {
         (info.id, info.schedule.as_str(), info.sender.as_str()),
         (7, "@daily", "cron")
     );
-    // Edited, and nobody said that it is finished.
+    // Edited, but not announced as finished.
     let edited = mine.replace("@daily", "@weekly");
     env.write(".crabtalk/config/crons.toml", &edited);
     let mut connection = env.connect().await;

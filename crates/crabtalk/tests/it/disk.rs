@@ -76,7 +76,7 @@ async fn a_full_disk_is_an_error_and_room_ends_it() {
     assert_eq!(entries(&env, "crab", "user").await, now);
 }
 
-/// What was acknowledged is not dropped because the disk was full when its time came.
+/// A full disk at the scheduled time does not drop acknowledged work.
 #[tokio::test]
 async fn an_event_whose_run_finds_no_room_waits_for_it() {
     let env = TestEnv::new();
@@ -138,7 +138,7 @@ async fn an_event_whose_run_finds_no_room_waits_for_it() {
     eventually("the run", said).await;
 }
 
-/// A full disk is no fault of what is scheduled: it neither fails nor is paused for it.
+/// A full disk neither fails nor pauses a scheduled job.
 #[tokio::test]
 async fn a_scheduled_run_that_finds_no_room_waits_for_it() {
     let env = TestEnv::new();
@@ -178,7 +178,7 @@ async fn a_scheduled_run_that_finds_no_room_waits_for_it() {
     assert_eq!(entries(&env, "crab", "cron").await.len(), before + 2);
 }
 
-/// What waits for room is not dropped by a restart, whether it comes again or not.
+/// A restart keeps jobs that wait for disk space, recurring or not.
 #[tokio::test]
 async fn restart_begins_scheduled_run_waiting_for_disk_space() {
     let env = TestEnv::new();

@@ -14,7 +14,7 @@ use tokio::process::Child;
 const PAGE: &str =
     "<html><head><title>Zoo</title></head><body><p>A zebra lives here.</p></body></html>";
 
-/// One page, for whoever asks.
+/// Serves one page to every request.
 async fn page(listener: TcpListener) {
     while let Ok((mut stream, _)) = listener.accept().await {
         let mut asked = [0; 4096];
@@ -155,7 +155,7 @@ async fn bundled_components_serve_agents_and_outlive_the_daemon() {
             "{tool}: {answer:?}"
         );
     }
-    // Components are nobody's children: what kills the daemon leaves them.
+    // Components are not children of the daemon: killing it leaves them running.
     daemon.kill().await;
     let _daemon = env.daemon().await;
     for (name, tool, arguments, holds) in &calls {
@@ -204,7 +204,7 @@ async fn component_killed_during_call_fails_it_and_restarts() {
     assert!(result.is_error, "{result:?}");
     // The run went on: the model has read the result and said so.
     assert!(said.contains("files__slow failed"), "{said}");
-    // What it had started has ended with it.
+    // The processes it started have ended with it.
     gone(server).await;
     let _child = serve(&env, &program, &["files"]);
     let again = eventually("it to be back", async || {

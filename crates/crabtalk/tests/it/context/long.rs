@@ -50,7 +50,7 @@ fn script() -> impl Iterator<Item = Reply> {
         .chain([openai::text("All steps are done.")])
 }
 
-/// What the commands have done.
+/// The output of the commands so far.
 fn done(env: &TestEnv) -> Vec<usize> {
     let text = fs::read_to_string(env.work.join("steps")).unwrap_or_default();
     text.lines().map(|line| line.parse().unwrap()).collect()
@@ -94,7 +94,7 @@ async fn four_hundred_steps_survive_compactions_and_kills() {
     }
     daemon.kill().await;
 
-    // Nobody asks for anything: the next daemon carries on by itself.
+    // The next daemon continues without a request.
     let daemon = env.daemon().await;
     reach(&env, KILLED_IN_TOOL).await;
     daemon.kill().await;

@@ -53,7 +53,7 @@ async fn a_slash_command_brings_the_skill_to_the_model() {
     let request = told(model.requests().await.last().unwrap());
     assert!(request.contains("<skill"), "{request}");
     assert!(request.contains("Greet Bob warmly."), "{request}");
-    // What is no skill is what was said.
+    // Text that does not name a skill is sent unchanged.
     say(&env, "user", "/etc is a folder").await;
     let request = told(model.requests().await.last().unwrap());
     assert!(request.contains("/etc is a folder"), "{request}");

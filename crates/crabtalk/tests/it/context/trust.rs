@@ -118,7 +118,7 @@ async fn a_trusted_script_is_the_skills_own() {
     let _daemon = env.daemon().await;
     let folder = env.user_home.join(SKILL);
     let added = env.run(&["trust", "add", folder.to_str().unwrap()]).await;
-    // What it grants is said before it is kept.
+    // The grants are shown before they are stored.
     let (grants, kept) = (
         added
             .stderr

@@ -60,7 +60,7 @@ async fn restarted_component_restores_its_tools_on_a_new_port() {
         "a"
     );
 
-    // What is in flight when it dies is answered, and the run goes on.
+    // Calls in flight at its death are answered, and the run continues.
     let call_it = stream_to_end(&env, tool("search__slow", json!({"ms": 60_000})));
     let kill_it = async {
         eventually("the call", async || {
