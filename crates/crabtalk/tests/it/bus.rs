@@ -62,7 +62,7 @@ async fn fired(env: &TestEnv, id: u64, times: u64) {
 }
 
 #[tokio::test]
-async fn what_is_published_starts_who_subscribed() {
+async fn published_events_start_subscribers() {
     let env = TestEnv::new();
     env.agent("builder", "description: Builds.");
     let _daemon = env.daemon().await;

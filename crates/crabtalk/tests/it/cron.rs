@@ -199,7 +199,7 @@ async fn a_schedule_can_be_tried_before_it_is_added() {
 }
 
 #[tokio::test]
-async fn what_a_run_may_not_do_is_refused_and_in_the_books() {
+async fn forbidden_calls_are_refused_and_audited() {
     let env = TestEnv::new();
     env.agent("careful", "permissions: { \"bash(echo *)\": allow }");
     let _daemon = env.daemon().await;
@@ -350,7 +350,7 @@ async fn a_run_that_is_carried_on_ends_as_it_does_in_its_conversation() {
 }
 
 #[tokio::test]
-async fn the_file_is_truth_and_whoever_edits_it_loses_nothing() {
+async fn cron_file_edits_are_kept() {
     let env = TestEnv::new();
     let mine = "# mine\n[[cron]]\nid = 7 # lucky\nschedule = \"@daily\"\ncontent = \"look\"\n";
     env.write(".crabtalk/config/crons.toml", mine);

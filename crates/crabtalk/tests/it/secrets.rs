@@ -180,7 +180,7 @@ fn open_to_others(folder: &Path, found: &mut Vec<String>) {
 
 /// Whoever may enter the home, because its owner says so (OPS-5).
 #[tokio::test]
-async fn what_is_in_the_home_is_its_owners_alone() {
+async fn home_files_are_private_to_the_owner() {
     let env = TestEnv::new();
     let prompt = "---\npermissions: { bash: allow, write: allow }\n---\nYou help.\n";
     let agent = env.run_with(&["agents", "new", "crab", "--file", "-"], Some(prompt));

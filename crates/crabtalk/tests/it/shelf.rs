@@ -73,7 +73,7 @@ async fn conversations_are_found_by_title_and_content() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_of_a_conversation_is_told_by_name() {
+async fn unreadable_conversation_files_are_named() {
     let (env, daemon) = spoken().await;
     env.run(&["--as", "you", "conversations", "rm"]).await.ok();
     let sessions = env.home.join("sessions");
@@ -149,7 +149,7 @@ async fn a_conversation_is_written_down_with_its_archives() {
 }
 
 #[tokio::test]
-async fn what_was_removed_comes_back_with_everything() {
+async fn removed_conversation_is_restored_completely() {
     let (env, _daemon) = spoken().await;
     env.run(&["--as", "me", "conversations", "title", "Doors"])
         .await

@@ -200,7 +200,7 @@ async fn stale_and_hostile_port_files_are_named_and_harm_nobody() {
 }
 
 #[tokio::test]
-async fn the_configuration_stands_before_a_port_file_of_the_same_name() {
+async fn configuration_overrides_port_file_of_same_name() {
     if !has_tools("shadowed", &["python3"]) {
         return;
     }
