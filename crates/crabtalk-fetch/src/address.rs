@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_public_is_named() {
+    fn private_addresses_are_named() {
         use Kind::*;
         for (address, kind) in [
             ("127.0.0.1", Some(Loopback)),

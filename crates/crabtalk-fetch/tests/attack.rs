@@ -199,7 +199,7 @@ async fn a_page_is_fetched_as_text() {
 }
 
 #[tokio::test]
-async fn what_is_not_public_is_refused_however_it_is_written() {
+async fn private_addresses_are_refused_in_any_notation() {
     let server = Server::start(HashMap::from([("/", html("secret"))])).await;
     let port = server.port;
     let none = Settings::default();
@@ -364,7 +364,7 @@ async fn a_server_that_never_ends_costs_what_the_limits_say() {
 }
 
 #[tokio::test]
-async fn what_is_no_page_to_read_is_said_so() {
+async fn unreadable_content_types_are_reported() {
     let gone = b"HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\nContent-Length: 27\r\n\r\n<h1>Not\n here</h1><p>sorry\x1b";
     let packed = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 1\r\n\r\nx";
     let server = Server::start(HashMap::from([

@@ -193,7 +193,7 @@ async fn dropping_or_ending_a_child_ends_all_that_it_started() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_started_says_why() {
+async fn failed_start_reports_the_cause() {
     let guardian = guardian(Children::default());
     let program = Run::Program {
         program: "surely-not-there".into(),
@@ -335,7 +335,7 @@ async fn nothing_outlives_a_parent_that_is_killed() {
 }
 
 #[tokio::test]
-async fn a_killed_guardian_costs_its_own_processes_and_nobody_elses() {
+async fn killed_guardian_ends_no_foreign_processes() {
     let output = play("orphanage").wait_with_output().await.unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}");

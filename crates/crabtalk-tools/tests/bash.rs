@@ -284,7 +284,7 @@ async fn a_guardian_that_cannot_be_started_is_named() {
 }
 
 #[tokio::test]
-async fn a_program_that_is_no_guardian_is_no_success() {
+async fn non_guardian_program_is_an_error() {
     let world = World::new();
     let mut config = world.config();
     config.guardian.program = "true".into();

@@ -220,7 +220,7 @@ async fn a_killed_daemon_leaves_nothing_running() {
 }
 
 #[tokio::test]
-async fn what_a_killed_guardian_guarded_is_ended_and_nothing_else() {
+async fn killed_guardian_ends_only_its_processes() {
     let world = World::new();
     let (alive, go) = (world.fifo("alive"), world.fifo("go"));
     let mut daemon = play("orphanage", &world);

@@ -276,8 +276,8 @@ async fn changes_of_a_removed_conversation_are_forgotten() {
 }
 
 #[tokio::test]
-async fn what_a_command_changed_in_a_repository_is_as_it_was() {
-    let name = "what_a_command_changed_in_a_repository_is_as_it_was";
+async fn undo_reverts_command_changes_in_a_repository() {
+    let name = "undo_reverts_command_changes_in_a_repository";
     if !has_tools(name, &["git"]) {
         return;
     }
@@ -390,8 +390,8 @@ async fn a_file_that_was_ignored_is_not_taken_for_a_new_one() {
 }
 
 #[tokio::test]
-async fn what_two_runs_may_have_changed_at_once_is_not_taken_back() {
-    let name = "what_two_runs_may_have_changed_at_once_is_not_taken_back";
+async fn undo_skips_changes_two_runs_may_share() {
+    let name = "undo_skips_changes_two_runs_may_share";
     if !has_tools(name, &["git"]) {
         return;
     }
@@ -409,8 +409,8 @@ async fn what_two_runs_may_have_changed_at_once_is_not_taken_back() {
 }
 
 #[tokio::test]
-async fn what_another_run_wrote_meanwhile_is_its_own() {
-    let name = "what_another_run_wrote_meanwhile_is_its_own";
+async fn undo_keeps_writes_of_other_runs() {
+    let name = "undo_keeps_writes_of_other_runs";
     if !has_tools(name, &["git"]) {
         return;
     }

@@ -3,7 +3,7 @@
 //! Three managers are supported: systemd's for a user on Linux, launchd on macOS, the
 //! task scheduler on Windows. Paths in definitions may hold spaces, `%` and quotes.
 //!
-//! Invariant: a plan is carried out as it is shown, in that order.
+//! Invariant: a plan is executed exactly as shown, in order.
 
 mod launchd;
 mod plan;

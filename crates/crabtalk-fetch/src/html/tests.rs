@@ -6,7 +6,7 @@ fn markdown(html: &str) -> String {
 }
 
 #[test]
-fn what_pages_are_made_of_becomes_markdown() {
+fn page_elements_become_markdown() {
     for (html, want) in [
         ("<p>One\n  two</p><p>three</p>", "One two\n\nthree"),
         ("a<br>b", "a\nb"),

@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// The message of planned panics, which are no failures.
+/// The message of planned panics, which are not failures.
 pub(crate) const PLANNED: &str = "a planned panic";
 
 /// One life of the daemon: from a start to a crash or a shutdown.

@@ -87,7 +87,7 @@ async fn edit_replaces_what_is_unique() {
 }
 
 #[tokio::test]
-async fn edit_refuses_what_it_cannot_edit() {
+async fn edit_rejects_uneditable_files() {
     let arguments = json!({"path": "f", "old_string": "a", "new_string": "b"});
     check(|_| {}, "edit", arguments.clone(), true, "no such file").await;
     let latin = |w: &World| std::fs::write(w.cwd.join("f"), b"caf\xe9 a").unwrap();

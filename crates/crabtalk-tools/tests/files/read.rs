@@ -181,7 +181,7 @@ const PIXEL: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x01\0\0\0\x01\x08\x
     \0\0\0\x0cIDATx\x9cc\xf8\xcf\xc0\0\0\x03\x01\x01\0\xc9\xfe\x92\xef\0\0\0\0IEND\xaeB`\x82";
 
 #[tokio::test]
-async fn read_shows_an_image_whatever_its_name() {
+async fn read_detects_images_by_content() {
     let world = World::new();
     let tools = world.tools();
     std::fs::write(world.cwd.join("notes.txt"), PIXEL).unwrap();

@@ -43,7 +43,7 @@ fn pipe(path: &Path) {
 const CRAB: &str = "---\npermissions: { bash: deny }\n---\nYou are careful.\n";
 
 #[tokio::test]
-async fn an_agent_file_that_is_not_valid_refuses_the_agent_or_keeps_it_as_it_was() {
+async fn invalid_agent_file_is_refused_or_previous_one_kept() {
     let model = agreeing().await;
     for rubbish in ["", "\0\0\0\0\0\0", "---\nmodel: [\n---\n"] {
         let env = TestEnv::with_model(&model);
@@ -72,7 +72,7 @@ async fn an_agent_file_that_is_not_valid_refuses_the_agent_or_keeps_it_as_it_was
 
 /// CONV-12.
 #[tokio::test]
-async fn the_built_in_agent_stands_beside_others_until_a_file_replaces_it() {
+async fn built_in_agent_remains_until_a_file_replaces_it() {
     let model = agreeing().await;
     let env = TestEnv::with_model(&model);
     env.agent("other", "description: another");
@@ -128,7 +128,7 @@ async fn broken_approvals_approve_nothing_and_are_left_alone() {
 }
 
 #[tokio::test]
-async fn a_reload_says_what_a_start_would_say_and_what_stayed_in_force() {
+async fn reload_reports_start_errors_and_retained_settings() {
     let model = agreeing().await;
     let env = TestEnv::with_model(&model);
     let _daemon = env.daemon().await;
@@ -173,7 +173,7 @@ const READ: [&str; 17] = [
 ];
 
 #[tokio::test]
-async fn a_pipe_in_place_of_any_file_holds_up_neither_start_nor_run_nor_reload() {
+async fn named_pipes_in_place_of_files_block_nothing() {
     let model = agreeing().await;
     let env = TestEnv::with_model(&model);
     for file in READ {
@@ -275,7 +275,7 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
 
 /// One bad block costs the file that it is in, whichever that is.
 #[tokio::test]
-async fn garbage_in_place_of_any_file_stops_no_start_and_costs_nothing_else() {
+async fn garbage_files_do_not_prevent_start() {
     let env = TestEnv::new();
     env.agent("crab", "permissions: { bash: allow }");
     let daemon = env.daemon().await;

@@ -36,7 +36,7 @@ async fn listed(env: &TestEnv) -> Vec<SubscriptionInfo> {
     list.unwrap().subscriptions
 }
 
-/// What was said in a conversation, oldest first; nothing where there is none.
+/// The messages of a conversation, oldest first; empty if it does not exist.
 async fn said(env: &TestEnv, agent: &str, sender: &str) -> Vec<String> {
     let request = crabtalk_proto::GetHistoryMsg {
         agent: agent.into(),
@@ -62,7 +62,7 @@ async fn fired(env: &TestEnv, id: u64, times: u64) {
 }
 
 #[tokio::test]
-async fn what_is_published_starts_who_subscribed() {
+async fn published_events_start_subscribers() {
     let env = TestEnv::new();
     env.agent("builder", "description: Builds.");
     let _daemon = env.daemon().await;
@@ -258,7 +258,7 @@ async fn bad_input_says_what_is_wrong() {
     for (source, code) in [("", 400), ("a b", 400), ("a:*", 400), ("a\n", 400)] {
         assert_eq!(publish(&env, source, "x").await, Err(code), "{source:?}");
     }
-    // The daemon alone says that an agent is done (CONV-10), whether somebody listens or not.
+    // Only the daemon announces that an agent is done (CONV-10), with or without subscribers.
     for source in ["agent:crab:done", "agent:x"] {
         assert_eq!(publish(&env, source, "x").await, Err(403), "{source:?}");
     }

@@ -252,7 +252,7 @@ async fn listed_as(env: &TestEnv, name: &str, connected: &str) {
 }
 
 #[tokio::test]
-async fn a_gateway_is_listed_by_what_it_calls_itself_for_as_long_as_it_is_there() {
+async fn gateway_is_listed_by_name_while_connected() {
     let env = TestEnv::new();
     let daemon = env.daemon().await;
     let client = crabtalk_client::Client::new(
@@ -276,7 +276,7 @@ async fn a_gateway_is_listed_by_what_it_calls_itself_for_as_long_as_it_is_there(
                 ("hello", "doorbell/1.2")
             );
             assert_eq!((one.owner.as_str(), one.port), ("this user", 0));
-            // It finds the next daemon by itself.
+            // It reconnects to the next daemon without help.
             daemon.kill().await;
             let daemon = env.daemon().await;
             listed_as(&env, "doorbell", "connected").await;

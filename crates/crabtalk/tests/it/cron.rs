@@ -199,7 +199,7 @@ async fn a_schedule_can_be_tried_before_it_is_added() {
 }
 
 #[tokio::test]
-async fn what_a_run_may_not_do_is_refused_and_in_the_books() {
+async fn forbidden_calls_are_refused_and_audited() {
     let env = TestEnv::new();
     env.agent("careful", "permissions: { \"bash(echo *)\": allow }");
     let _daemon = env.daemon().await;
@@ -331,7 +331,7 @@ async fn a_run_that_is_carried_on_ends_as_it_does_in_its_conversation() {
     let daemon = env.daemon().await;
     let id = create(&env, yearly("say it")).await.id;
     fire(&env, id).await;
-    // It has begun, and does not end by itself.
+    // It has begun and does not end on its own.
     eventually("the run to ask its model", async || {
         (!model.requests().await.is_empty()).then_some(())
     })
@@ -350,7 +350,7 @@ async fn a_run_that_is_carried_on_ends_as_it_does_in_its_conversation() {
 }
 
 #[tokio::test]
-async fn the_file_is_truth_and_whoever_edits_it_loses_nothing() {
+async fn cron_file_edits_are_kept() {
     let env = TestEnv::new();
     let mine = "# mine\n[[cron]]\nid = 7 # lucky\nschedule = \"@daily\"\ncontent = \"look\"\n";
     env.write(".crabtalk/config/crons.toml", mine);
@@ -360,7 +360,7 @@ async fn the_file_is_truth_and_whoever_edits_it_loses_nothing() {
         (info.id, info.schedule.as_str(), info.sender.as_str()),
         (7, "@daily", "cron")
     );
-    // Edited, and nobody said that it is finished.
+    // Edited, but not announced as finished.
     let edited = mine.replace("@daily", "@weekly");
     env.write(".crabtalk/config/crons.toml", &edited);
     let mut connection = env.connect().await;

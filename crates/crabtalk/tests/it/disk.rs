@@ -77,7 +77,7 @@ async fn a_full_disk_is_an_error_and_room_ends_it() {
     assert_eq!(entries(&env, "crab", "user").await, now);
 }
 
-/// What was acknowledged is not dropped because the disk was full when its time came.
+/// A full disk at the scheduled time does not drop acknowledged work.
 #[tokio::test]
 async fn an_event_whose_run_finds_no_room_waits_for_it() {
     let env = TestEnv::new();
@@ -139,7 +139,7 @@ async fn an_event_whose_run_finds_no_room_waits_for_it() {
     eventually("the run", said).await;
 }
 
-/// A full disk is no fault of what is scheduled: it neither fails nor is paused for it.
+/// A full disk neither fails nor pauses a scheduled job.
 #[tokio::test]
 async fn a_scheduled_run_that_finds_no_room_waits_for_it() {
     let env = TestEnv::new();
@@ -179,9 +179,9 @@ async fn a_scheduled_run_that_finds_no_room_waits_for_it() {
     assert_eq!(entries(&env, "crab", "cron").await.len(), before + 2);
 }
 
-/// What waits for room is not dropped by a restart, whether it comes again or not.
+/// A restart keeps jobs that wait for disk space, recurring or not.
 #[tokio::test]
-async fn a_scheduled_run_that_waits_for_room_is_begun_by_the_next_daemon() {
+async fn restart_begins_scheduled_run_waiting_for_disk_space() {
     let env = TestEnv::new();
     let daemon = env.daemon().await;
     // Their logs are longer than all that has to fit meanwhile.
@@ -258,6 +258,6 @@ async fn an_output_that_does_not_fit_leaves_nothing_behind() {
         let left = std::fs::read_dir(folder.unwrap().path()).unwrap().count();
         assert_eq!(left, 0);
     }
-    // The signal that comes with it ends nobody.
+    // The signal sent with it ends no process.
     env.connect().await.ping(Ping {}).await.unwrap();
 }

@@ -170,7 +170,7 @@ pub(crate) fn children(pid: i32) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_tool_of_a_program_and_of_a_component_is_called_through_an_agent() {
+async fn agent_calls_tools_of_programs_and_components() {
     if !crate::rig::has_tools("mcp", &["python3"]) {
         return;
     }

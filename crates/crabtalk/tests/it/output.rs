@@ -245,7 +245,7 @@ async fn unwritable_output_is_a_failure() {
             said.contains("cannot write the answer"),
             "{command}: {said}"
         );
-        // A closed reader is no failure.
+        // A closed reader is not a failure.
         let line = format!("{{ '{CRABTALK}' --no-start {command} </dev/null; echo $? >&2; }} | :");
         let said = env.shell(&line).await;
         assert!(

@@ -1,4 +1,4 @@
-//! What every end-to-end test stands on.
+//! Support code of the end-to-end tests.
 
 mod client;
 mod command;

@@ -153,7 +153,7 @@ async fn calls_go_through_a_proxy_whose_password_is_shown_nowhere() {
 }
 
 #[tokio::test]
-async fn a_missing_key_is_named_and_never_replaced_by_the_demonstration() {
+async fn missing_key_is_named_without_demo_fallback() {
     let env = TestEnv::new();
     env.config(
         "model = \"m\"\n[provider.p]\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:9\"\n\
@@ -164,7 +164,7 @@ async fn a_missing_key_is_named_and_never_replaced_by_the_demonstration() {
     assert!(says.contains("SURELY_NOT_SET"), "{says}");
 }
 
-/// Everything below a folder that somebody else may read, write or enter.
+/// Entries below a folder that other users may read, write or enter.
 fn open_to_others(folder: &Path, found: &mut Vec<String>) {
     for item in std::fs::read_dir(folder).unwrap().flatten() {
         let metadata = item.path().symlink_metadata().unwrap();
@@ -180,7 +180,7 @@ fn open_to_others(folder: &Path, found: &mut Vec<String>) {
 
 /// Whoever may enter the home, because its owner says so (OPS-5).
 #[tokio::test]
-async fn what_is_in_the_home_is_its_owners_alone() {
+async fn home_files_are_private_to_the_owner() {
     let env = TestEnv::new();
     let prompt = "---\npermissions: { bash: allow, write: allow }\n---\nYou help.\n";
     let agent = env.run_with(&["agents", "new", "crab", "--file", "-"], Some(prompt));

@@ -27,7 +27,7 @@ async fn spoken() -> (TestEnv, Daemon) {
 }
 
 #[tokio::test]
-async fn a_conversation_has_a_title_and_is_found_by_it_and_by_what_was_said() {
+async fn conversations_are_found_by_title_and_content() {
     let (env, _daemon) = spoken().await;
     env.run(&["--as", "me", "conversations", "title", "Paint", "jobs"])
         .await
@@ -73,7 +73,7 @@ async fn a_conversation_has_a_title_and_is_found_by_it_and_by_what_was_said() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_of_a_conversation_is_told_by_name() {
+async fn unreadable_conversation_files_are_named() {
     let (env, daemon) = spoken().await;
     env.run(&["--as", "you", "conversations", "rm"]).await.ok();
     let sessions = env.home.join("sessions");
@@ -149,7 +149,7 @@ async fn a_conversation_is_written_down_with_its_archives() {
 }
 
 #[tokio::test]
-async fn what_was_removed_comes_back_with_everything() {
+async fn removed_conversation_is_restored_completely() {
     let (env, _daemon) = spoken().await;
     env.run(&["--as", "me", "conversations", "title", "Doors"])
         .await

@@ -41,7 +41,7 @@ impl Server for Other {
     }
 }
 
-/// No test by itself: the process of the other version.
+/// Not a test: the process of the other version.
 #[tokio::test]
 async fn serve_as_another_version() {
     let Some(socket) = std::env::var_os(SOCKET) else {
@@ -59,7 +59,7 @@ async fn serve_as_another_version() {
 }
 
 #[tokio::test]
-async fn a_chat_offers_to_restart_a_daemon_of_another_version_and_goes_on() {
+async fn chat_offers_to_restart_daemon_of_another_version() {
     if !has_tools("the offer of a restart", &["tmux"]) {
         return;
     }

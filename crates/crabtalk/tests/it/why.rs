@@ -119,7 +119,7 @@ async fn the_failing_test_is_fixed_and_the_history_survives_a_kill() {
     assert!(said[2].1.contains("Helo, $1!"), "{:?}", said[2]);
     assert!(said[6].1.contains("passed"), "{:?}", said[6]);
     assert_eq!(said[7].1, "A letter was missing; the test passes.");
-    // What the model was told in its last request is what the history says.
+    // The last model request matches the history.
     let told = requests[3]["messages"].as_array().unwrap();
     let told: Vec<&str> = told
         .iter()
@@ -168,7 +168,7 @@ async fn a_kill_in_mid_run_loses_nothing_that_was_said() {
 
     // The next turn is one that a provider takes: the server checks it.
     let events = stream_to_end(&env, request).await;
-    // Whoever comes back is told of the interruption (STORE-7).
+    // A reconnecting client is told of the interruption (STORE-7).
     assert_eq!(
         kinds(&events),
         "Start Interrupted TextStart Chunk TextEnd End"

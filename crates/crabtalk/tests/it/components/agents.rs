@@ -14,7 +14,7 @@ use tokio::process::Child;
 const PAGE: &str =
     "<html><head><title>Zoo</title></head><body><p>A zebra lives here.</p></body></html>";
 
-/// One page, for whoever asks.
+/// Serves one page to every request.
 async fn page(listener: TcpListener) {
     while let Ok((mut stream, _)) = listener.accept().await {
         let mut asked = [0; 4096];
@@ -95,8 +95,8 @@ fn behind(env: &TestEnv) -> i32 {
 }
 
 #[tokio::test]
-async fn every_component_of_ours_is_called_by_an_agent_and_outlives_the_daemon() {
-    let test = "every_component_of_ours_is_called_by_an_agent_and_outlives_the_daemon";
+async fn bundled_components_serve_agents_and_outlive_the_daemon() {
+    let test = "bundled_components_serve_agents_and_outlive_the_daemon";
     let names = [
         "crabtalk-search",
         "crabtalk-fetch",
@@ -155,7 +155,7 @@ async fn every_component_of_ours_is_called_by_an_agent_and_outlives_the_daemon()
             "{tool}: {answer:?}"
         );
     }
-    // Components are nobody's children: what kills the daemon leaves them.
+    // Components are not children of the daemon: killing it leaves them running.
     daemon.kill().await;
     let _daemon = env.daemon().await;
     for (name, tool, arguments, holds) in &calls {
@@ -172,8 +172,8 @@ async fn every_component_of_ours_is_called_by_an_agent_and_outlives_the_daemon()
 }
 
 #[tokio::test]
-async fn a_component_of_ours_that_is_killed_in_mid_call_costs_the_call_and_comes_back() {
-    let test = "a_component_of_ours_that_is_killed_in_mid_call_costs_the_call_and_comes_back";
+async fn component_killed_during_call_fails_it_and_restarts() {
+    let test = "component_killed_during_call_fails_it_and_restarts";
     let Some(program) = program(test, "crabtalk-mcpd") else {
         return;
     };
@@ -204,7 +204,7 @@ async fn a_component_of_ours_that_is_killed_in_mid_call_costs_the_call_and_comes
     assert!(result.is_error, "{result:?}");
     // The run went on: the model has read the result and said so.
     assert!(said.contains("files__slow failed"), "{said}");
-    // What it had started has ended with it.
+    // The processes it started have ended with it.
     gone(server).await;
     let _child = serve(&env, &program, &["files"]);
     let again = eventually("it to be back", async || {

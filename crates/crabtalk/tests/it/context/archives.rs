@@ -1,4 +1,4 @@
-//! Long archives: found at once, whatever happened to their index.
+//! Long archives: search works even if the index is lost or damaged.
 
 use super::{recall, say};
 use crate::rig::{ModelServer, TestEnv, eventually};
@@ -118,7 +118,7 @@ async fn the_oldest_turn_of_long_archives_is_found_at_once() {
 }
 
 #[tokio::test]
-async fn words_that_stand_everywhere_are_not_looked_for_and_that_is_said() {
+async fn search_skips_and_reports_too_common_words() {
     let env = TestEnv::new();
     let _daemon = env.daemon().await;
     for (words, says) in [

@@ -30,7 +30,7 @@ const QUESTION: &str = "Do the four hundred steps of the list, in order, each of
 
 fn step(number: usize) -> Reply {
     let end = match number {
-        // Never ends by itself.
+        // Never ends without a signal.
         KILLED_IN_TOOL => "exec sleep 1000".to_owned(),
         _ => format!("printf '%0520d' {number}"),
     };
@@ -50,7 +50,7 @@ fn script() -> impl Iterator<Item = Reply> {
         .chain([openai::text("All steps are done.")])
 }
 
-/// What the commands have done.
+/// The output of the commands so far.
 fn done(env: &TestEnv) -> Vec<usize> {
     let text = fs::read_to_string(env.work.join("steps")).unwrap_or_default();
     text.lines().map(|line| line.parse().unwrap()).collect()
@@ -94,7 +94,7 @@ async fn four_hundred_steps_survive_compactions_and_kills() {
     }
     daemon.kill().await;
 
-    // Nobody asks for anything: the next daemon carries on by itself.
+    // The next daemon continues without a request.
     let daemon = env.daemon().await;
     reach(&env, KILLED_IN_TOOL).await;
     daemon.kill().await;

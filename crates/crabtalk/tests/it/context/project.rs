@@ -56,7 +56,7 @@ async fn instructions_hold_once_an_owner_has_trusted_the_folder() {
             .stderr()
             .contains("untrusted project instructions are left out")
     );
-    // An owner without a terminal is nobody to ask.
+    // An owner without a terminal cannot be asked.
     env.run(&["ask", "Hello."]).await.ok();
     assert!(!follows(&model).await);
     say_and_answer(&env, "Not now").await;
@@ -87,7 +87,7 @@ async fn instructions_hold_once_an_owner_has_trusted_the_folder() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_carried_on_asks_nobody_for_trust() {
+async fn resumed_run_does_not_ask_for_trust() {
     let half = openai::pieces(&["half a word"]).stall_after(2);
     let model = ModelServer::start(Script::openai([half, openai::text("Here again.")])).await;
     let env = TestEnv::with_model(&model);

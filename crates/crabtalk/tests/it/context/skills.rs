@@ -53,7 +53,7 @@ async fn a_slash_command_brings_the_skill_to_the_model() {
     let request = told(model.requests().await.last().unwrap());
     assert!(request.contains("<skill"), "{request}");
     assert!(request.contains("Greet Bob warmly."), "{request}");
-    // What is no skill is what was said.
+    // Text that does not name a skill is sent unchanged.
     say(&env, "user", "/etc is a folder").await;
     let request = told(model.requests().await.last().unwrap());
     assert!(request.contains("/etc is a folder"), "{request}");
@@ -247,7 +247,7 @@ async fn allowed_tools_hold_for_a_trusted_skill_as_it_was() {
     assert_eq!(try_it(&env, "crab", "say crab").await, Tried::Asked);
     // Never over a `deny`.
     assert_eq!(try_it(&env, "strict", "/say").await, Tried::Refused);
-    // Never from a project, whatever was trusted.
+    // Never from a project, even a trusted one.
     trust("add", &env.work.join(".crabtalk/skills/shout")).await;
     trust("add", &env.work).await;
     assert_eq!(try_it(&env, "crab", "/shout").await, Tried::Asked);

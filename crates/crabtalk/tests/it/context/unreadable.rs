@@ -23,7 +23,7 @@ const OBSTACLES: [(&str, Obstruct); 4] = [
     ("pipe", make_pipe),
 ];
 
-/// Whoever simply opens it waits for ever.
+/// A plain open of it blocks forever.
 fn make_pipe(path: &Path) {
     let mode = rustix::fs::Mode::from_raw_mode(0o600);
     rustix::fs::mknodat(rustix::fs::CWD, path, FileType::Fifo, mode, 0).unwrap();
@@ -78,7 +78,7 @@ async fn memory_files() {
         assert!(!naming(&said, file).is_empty(), "{file}: {said}");
     }
     assert!(listed.ok().contains("garden gate"));
-    // A name whose file stands in the way gets another file.
+    // A name whose file is blocked gets another file.
     env.run(&["memory", "add", "bytes", "Eight bits each."])
         .await
         .ok();

@@ -50,7 +50,7 @@ async fn the_first_days_words_are_recalled_after_a_week() {
     let mut elsewhere = elsewhere.iter().filter(|text| !text.contains("<recall>"));
     assert!(elsewhere.all(|text| !text.contains("blue tin")), "{last}");
 
-    // What was recalled is kept nowhere, so that it never feeds itself.
+    // Recalled text is not stored, so it never recalls itself.
     let history = entries(&env, "crab", "user").await;
     assert!(
         history

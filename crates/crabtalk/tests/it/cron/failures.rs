@@ -6,7 +6,7 @@ use crabtalk_proto::{Client, CreateCronMsg, RunCronMsg};
 use std::fs;
 
 #[tokio::test]
-async fn books_that_cannot_be_written_stop_the_firing_and_nothing_else() {
+async fn unwritable_cron_journal_stops_only_firing() {
     let env = TestEnv::new();
     let daemon = env.daemon().await;
     let id = create(&env, yearly("hello")).await.id;

@@ -8,7 +8,7 @@ use std::fs;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-/// What the notifier was told, one value on a line.
+/// The values passed to the notifier, one per line.
 fn told(env: &TestEnv) -> Vec<Value> {
     let text = fs::read_to_string(env.work.join("told")).unwrap_or_default();
     text.lines()

@@ -33,7 +33,7 @@ fn everything() -> SubscribeEvents {
 }
 
 #[tokio::test]
-async fn a_component_that_dies_takes_its_tools_along_and_brings_them_back_on_another_port() {
+async fn restarted_component_restores_its_tools_on_a_new_port() {
     if !has_tools("components", &["python3"]) {
         return;
     }
@@ -60,7 +60,7 @@ async fn a_component_that_dies_takes_its_tools_along_and_brings_them_back_on_ano
         "a"
     );
 
-    // What is in flight when it dies is answered, and the run goes on.
+    // Calls in flight at its death are answered, and the run continues.
     let call_it = stream_to_end(&env, tool("search__slow", json!({"ms": 60_000})));
     let kill_it = async {
         eventually("the call", async || {
@@ -200,7 +200,7 @@ async fn stale_and_hostile_port_files_are_named_and_harm_nobody() {
 }
 
 #[tokio::test]
-async fn the_configuration_stands_before_a_port_file_of_the_same_name() {
+async fn configuration_overrides_port_file_of_same_name() {
     if !has_tools("shadowed", &["python3"]) {
         return;
     }
@@ -226,7 +226,7 @@ async fn the_configuration_stands_before_a_port_file_of_the_same_name() {
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_is_shown_and_fails_at_once_until_it_answers() {
+async fn hung_server_is_reported_and_fails_fast_until_it_answers() {
     if !has_tools("hanging", &["python3"]) {
         return;
     }

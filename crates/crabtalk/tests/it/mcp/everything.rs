@@ -70,7 +70,7 @@ async fn call_all(env: &TestEnv, server: &str) {
 }
 
 #[tokio::test]
-async fn every_tool_of_the_protocols_test_server_is_called_over_standard_streams() {
+async fn reference_server_tools_are_called_over_stdio() {
     let Some((node, program)) = installed("everything over stdio") else {
         return;
     };

@@ -31,7 +31,7 @@ fn config(env: &TestEnv) -> String {
 }
 
 #[tokio::test]
-async fn servers_of_other_programs_are_taken_on_a_yes_and_each_is_accounted_for() {
+async fn import_adds_confirmed_servers_and_reports_each() {
     let env = TestEnv::new();
     env.config("[mcp.there]\ncommand = \"mine\"\n");
     env.write("other.json", THEIRS);
@@ -45,7 +45,7 @@ async fn servers_of_other_programs_are_taken_on_a_yes_and_each_is_accounted_for(
     let other = env.user_home.join("other.json");
     let other = other.to_str().unwrap();
 
-    // On a pipe nobody says yes.
+    // A pipe cannot confirm.
     let asked = env.run(&["mcps", "import", other]).await;
     assert_ne!(asked.code, Some(0));
     assert!(asked.stderr.contains("`--yes`"), "{}", asked.stderr);
@@ -105,7 +105,7 @@ async fn servers_of_other_programs_are_taken_on_a_yes_and_each_is_accounted_for(
 
 /// Files as somebody leaves them who does not think of us.
 #[tokio::test]
-async fn files_that_are_none_name_what_is_wrong_and_secrets_stay_private() {
+async fn import_names_errors_in_invalid_files_and_hides_secrets() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let env = TestEnv::new();
     env.config("# mine\n");

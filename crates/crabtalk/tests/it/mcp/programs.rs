@@ -60,7 +60,7 @@ async fn a_program_is_started_on_first_use_and_ended_when_idle() {
 
 /// It is at rest from when it is there, not from when it was asked for.
 #[tokio::test]
-async fn a_program_whose_start_takes_longer_than_it_may_idle_is_started_once() {
+async fn slow_starting_program_is_started_once() {
     if !has_tools("programs", &["python3"]) {
         return;
     }
@@ -215,7 +215,7 @@ async fn another_credential_is_another_server() {
 }
 
 #[tokio::test]
-async fn calls_run_at_once_and_a_killed_run_cancels_its_own_at_the_server() {
+async fn calls_run_concurrently_and_killed_run_cancels_its_own() {
     if !has_tools("parallel", &["python3"]) {
         return;
     }

@@ -1,4 +1,4 @@
-//! What a protocol client of a test does again and again.
+//! Helpers for protocol clients in tests.
 
 use super::TestEnv;
 use super::wait::within;

@@ -8,7 +8,7 @@ use tokio::process::Command;
 /// The program under test.
 pub(crate) const CRABTALK: &str = env!("CARGO_BIN_EXE_crabtalk");
 
-/// What a program left behind.
+/// The exit status and output of a program.
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) code: Option<i32>,

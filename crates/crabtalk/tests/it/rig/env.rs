@@ -1,4 +1,4 @@
-//! A world of its own for every test: home, folder, environment, daemon.
+//! A separate environment for each test: home, folder, variables, daemon.
 
 use super::ModelServer;
 use super::command::{self, Output};
@@ -200,7 +200,7 @@ impl TestEnv {
         self.daemon_by(shell(&script)).await
     }
 
-    /// Starts a daemon where nobody gets namespaces of users.
+    /// Starts a daemon where user namespaces are unavailable.
     pub(crate) async fn daemon_without_namespaces(&self) -> Daemon {
         let forbid = "echo 0 > /proc/sys/user/max_user_namespaces; exec \"$0\" \"$@\"";
         let script = format!("exec unshare --user --map-root-user sh -c '{forbid}'");

@@ -1,4 +1,4 @@
-//! The scripted model server, in a process of its own: this test program again.
+//! The scripted model server, run as a second process of this test program.
 
 use super::wait::within;
 use crabtalk_testkit::scripted::{self, Script};
@@ -22,7 +22,7 @@ pub(crate) struct ModelServer {
     _script: tempfile::NamedTempFile,
 }
 
-/// No test by itself: the process that [`ModelServer::start`] starts.
+/// Not a test: the process that [`ModelServer::start`] starts.
 #[tokio::test]
 async fn serve_a_script() {
     let Some(path) = std::env::var_os(SCRIPT) else {

@@ -134,7 +134,7 @@ impl RawClient {
         Self(UnixStream::connect(env.socket()).await.unwrap())
     }
 
-    /// Writes bytes as they are.
+    /// Writes raw bytes.
     pub(crate) async fn bytes(&mut self, bytes: &[u8]) {
         self.0.write_all(bytes).await.unwrap();
     }

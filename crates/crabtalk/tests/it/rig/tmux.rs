@@ -18,10 +18,10 @@ pub(crate) const OVER: &str = " read, ";
 /// The chat, as a shell line.
 pub(crate) const CHAT: &str = "\"$CRABTALK\"";
 
-/// What the composer says while nothing runs.
+/// The text of the composer while nothing runs.
 pub(crate) const IDLE: &str = "type a message";
 
-/// What the frame of an approval says once it may be answered.
+/// The text of an approval's frame once it accepts an answer.
 pub(crate) const CHOICES: &str = "y allow once";
 
 /// A terminal, and what is waited for in it.
@@ -53,7 +53,7 @@ impl Tmux {
         .await
     }
 
-    /// What the screen shows now, and what scrolled away.
+    /// The current screen and its scrollback.
     pub(crate) fn screen(&self) -> String {
         self.0.screen(true)
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// stood still for a while: it ends tests that would never end, and judges nothing.
 pub(super) const LIMIT: Duration = Duration::from_secs(300);
 
-/// Between two looks at a state that nobody announces.
+/// The interval between polls of a state without notifications.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// Waits for something that must come.

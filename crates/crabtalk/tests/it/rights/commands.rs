@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::fs;
 
 #[tokio::test]
-async fn what_is_allowed_always_is_listed_and_taken_back() {
+async fn permanent_grants_are_listed_and_revoked() {
     let env = TestEnv::new();
     let _daemon = env.daemon().await;
     let asking = env.run(&[
