@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn private_addresses_are_named() {
+    fn non_public_addresses_are_classified() {
         use Kind::*;
         for (address, kind) in [
             ("127.0.0.1", Some(Loopback)),

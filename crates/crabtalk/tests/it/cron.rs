@@ -199,7 +199,7 @@ async fn a_schedule_can_be_tried_before_it_is_added() {
 }
 
 #[tokio::test]
-async fn forbidden_calls_are_refused_and_audited() {
+async fn forbidden_cron_calls_are_refused_and_recorded() {
     let env = TestEnv::new();
     env.agent("careful", "permissions: { \"bash(echo *)\": allow }");
     let _daemon = env.daemon().await;
