@@ -148,7 +148,7 @@ async fn the_command_line_says_what_runs_by_itself() {
     let info = listed(&env).await.remove(0);
     assert!(info.paused && info.next_fire.is_empty() && info.next_in_words == "paused");
     let said = env.run(&["cron", "resume", "1"]).await;
-    assert!(said.stderr.contains("goes on, "), "{}", said.stderr);
+    assert!(said.stderr.contains("resumed; next run"), "{}", said.stderr);
     let json = env.run(&["cron", "list", "--json"]).await.ok();
     let json: serde_json::Value = serde_json::from_str(json.trim()).unwrap();
     assert_eq!(json["cwd"].as_str(), Some(folder.as_str()));

@@ -75,7 +75,7 @@ async fn invalid_settings_are_refused() {
         ),
         (&["set", "frobnicate", "x"], "`crabtalk config get` lists"),
         (&["set", "limits..x", "1"], "is not a key"),
-        (&["unset", "model"], "default holds already"),
+        (&["unset", "model"], "its default is in force"),
         (&["get", "limts"], "did you mean `limits`?"),
     ] {
         let arguments = [&["config"], arguments].concat();

@@ -230,7 +230,7 @@ impl Live<'_> {
             (AgentEventKind::RunStarted, true)
                 if !self.runs.knows(event.run) && !self.runs.is_own(&event.request_id) =>
             {
-                if self.runs.is_running() {
+                if self.runs.is_running() || self.runs.is_attaching() {
                     self.runs.fall_behind();
                 } else {
                     self.attach(Some(event.run));

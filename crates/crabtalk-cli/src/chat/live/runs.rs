@@ -164,6 +164,12 @@ impl Runs {
         number <= self.told
     }
 
+    /// Whether a run that another client began is attached to and not known yet.
+    pub(super) fn is_attaching(&self) -> bool {
+        let mut runs = self.followed.iter();
+        runs.any(|run| run.said.is_none() && run.number.is_none())
+    }
+
     /// Whether a message of this chat began the run.
     pub(super) fn is_own(&self, request_id: &str) -> bool {
         !request_id.is_empty() && self.followed.iter().any(|run| run.request_id == request_id)

@@ -129,7 +129,7 @@ async fn full_disk_refuses_audited_requests_but_not_kill() {
         .env
         .run(&["config", "set", "limits.queued_runs", "3"])
         .await;
-    assert!(set.fails(1).contains("cannot be recorded"));
+    assert!(set.fails(1).contains("audit entry cannot be written"));
     let slow = StreamMsg {
         content: "/slow 60000 a b c d e f g h".into(),
         ..StreamMsg::default()
