@@ -1,5 +1,7 @@
 //! Servers behind a scripted HTTP port: connecting, calling, and errors of a server.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
 use crabtalk_domain::tool::{Caller, Invocation, Subject, ToolOutput, ToolProvider};
 use crabtalk_domain::{
     AgentConfig, AgentName, AskQuestion, BoxFuture, ConversationKey, Origin, Principal,
@@ -176,9 +178,15 @@ fn scripted(answers_call: fn() -> Answer) -> Scripted {
     }
 }
 
+/// Makes the answer of a scripted server.
+type Respond = fn() -> Answer;
+
+/// Makes the answer of a scripted server, if it has one.
+type MayRespond = fn() -> Option<Answer>;
+
 #[tokio::test(start_paused = true)]
 async fn calls_return_the_answer_or_the_reason() {
-    let cases: [(fn() -> Answer, bool, &str); 5] = [
+    let cases: [(Respond, bool, &str); 5] = [
         (|| Answer::Result(text("hello")), false, "hello"),
         (
             || {
@@ -215,7 +223,7 @@ async fn calls_return_the_answer_or_the_reason() {
 
 #[tokio::test(start_paused = true)]
 async fn failed_handshakes_are_named() {
-    let cases: [(fn() -> Option<Answer>, bool, &str); 2] = [
+    let cases: [(MayRespond, bool, &str); 2] = [
         (
             || {
                 Some(Answer::Status(
