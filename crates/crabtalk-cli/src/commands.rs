@@ -1,4 +1,4 @@
-//! Dispatch of commands, and the commands without a module of their own.
+//! Dispatch of commands, and the commands without a separate module.
 
 mod agents;
 mod approvals;

@@ -24,7 +24,7 @@ const MAX_BYTES: u64 = 1 << 20;
 /// Maximum size of a `.git` file.
 const MAX_LINK_BYTES: u64 = 4096;
 
-/// Maximum characters of a project name; senders have a limit of their own.
+/// Maximum characters of a project name; senders have a separate limit.
 const MAX_NAME: usize = 100;
 
 const HEAD: &str = "# Which folder a project's name belongs to. The command line writes this; a

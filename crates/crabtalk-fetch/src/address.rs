@@ -94,7 +94,7 @@ fn carried(v6: Ipv6Addr) -> Option<Ipv4Addr> {
     match segments {
         // Mapped, compatible and translated ones.
         [0, 0, 0, 0, 0, 0xffff | 0, ..] | [0, 0, 0, 0, 0xffff, 0, ..] => Some(last()),
-        // What a translator to IPv4 makes, the public prefix and the local one.
+        // Prefixes of translators to IPv4: the public one and the local one.
         [0x64, 0xff9b, 0, 0, 0, 0, ..] | [0x64, 0xff9b, 1, ..] => Some(last()),
         // 6to4.
         [0x2002, high, low, ..] => Some(Ipv4Addr::from_bits(

@@ -116,7 +116,7 @@ async fn answer(
         Ok(text) => text.replace("PORT", &port.to_string()).into_bytes(),
         Err(_) => bytes.clone(),
     };
-    // Whoever had enough hangs up.
+    // The client closes once it has enough.
     let _ = stream.write_all(&bytes).await;
     if *stays {
         std::future::pending::<()>().await;

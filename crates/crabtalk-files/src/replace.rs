@@ -94,7 +94,7 @@ pub fn commit(staged: NamedTempFile, path: &Path, existing: Existing) -> io::Res
 /// Deletes a file and syncs its folder, so that a power cut does not bring it back.
 ///
 /// # Errors
-/// The system's error, also that there is no file.
+/// The system's error, also for a missing file.
 pub fn remove(path: &Path) -> io::Result<()> {
     fs::remove_file(path)?;
     sync_folder(path)

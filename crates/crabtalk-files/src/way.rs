@@ -67,7 +67,7 @@ impl Way {
     /// Follows the link that it is at; the names of its target come next.
     ///
     /// # Errors
-    /// There is no readable link, or there were too many; the way is unchanged
+    /// The link is unreadable, or there were too many; the way is unchanged
     /// then.
     pub fn follow_link(&mut self) -> io::Result<()> {
         if self.links >= MAX_LINKS {

@@ -7,7 +7,7 @@
 //! lose their parent. The first outlives everything, but root can raise it; the
 //! second holds for root too, but not past a foreign pid namespace.
 //!
-//! Invariants: a peer that cannot be read, or ends meanwhile, is refused; the
+//! Invariants: a peer that cannot be read, or ends during the check, is refused; the
 //! answer is about the process that connected, which a descriptor holds, and
 //! not about a later process with the same number.
 

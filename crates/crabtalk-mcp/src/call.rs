@@ -46,7 +46,7 @@ pub(crate) struct Wanted<'a> {
     /// The server's own name for it.
     pub(crate) raw: &'a str,
     pub(crate) arguments: JsonObject,
-    /// Sent to the server besides the arguments.
+    /// Sent to the server beside the arguments.
     pub(crate) meta: Option<JsonObject>,
     /// The conversation whose people are asked.
     pub(crate) conversation: String,

@@ -82,7 +82,7 @@ impl Tools {
         } = listed;
         let (mut all, mut taken) = (Self::default(), HashSet::new());
         all.left_out = left_out;
-        // Whoever calls it by its name could mean either, so the first one stands.
+        // A call by this name is ambiguous, so the first one is used.
         let mut before: Option<String> = None;
         for tool in small_first(tools, |tool| &tool.name) {
             let same = before
@@ -182,7 +182,7 @@ fn known(settings: &Settings, tool: &Tool, taken: &HashSet<String>) -> Result<Kn
 }
 
 /// Takes unseen characters out of what a schema says for people and models. Values
-/// that a call has to match stay as they are.
+/// that a call has to match are kept.
 fn show_descriptions(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {

@@ -28,7 +28,7 @@ pub struct Programs {
     pub open_files: Option<u64>,
 }
 
-/// The last output of a program besides its messages.
+/// The last output of a program beside its messages.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Complaints(Arc<Mutex<Vec<u8>>>);
 

@@ -38,7 +38,7 @@ impl Servers {
         (before.print != known.print).then_some((before, known))
     }
 
-    /// Records that a call of the tool, as it is now, was allowed.
+    /// Records that a call of the tool with its current description was allowed.
     async fn note_allowed(&self, known: &Known) {
         let now = Allowed {
             print: known.print.clone(),

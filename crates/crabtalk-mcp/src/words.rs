@@ -32,7 +32,7 @@ impl From<String> for NotOpened {
     }
 }
 
-/// The output of a program besides its messages.
+/// The output of a program beside its messages.
 #[derive(Default)]
 pub(crate) struct Words {
     /// To its standard error.

@@ -37,7 +37,7 @@ pub struct Project {
     /// Of trusted folders, outermost first.
     pub instructions: Vec<Instruction>,
     /// Untrusted folders with instructions, outermost first, for a question to the
-    /// user, or for a notice if there is no user to ask.
+    /// user, or for a notice without a user to ask.
     pub untrusted: Vec<PathBuf>,
     /// Files that were passed over.
     pub warnings: Vec<Warning>,

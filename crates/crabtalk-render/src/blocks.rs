@@ -65,7 +65,7 @@ pub(crate) struct Writer<'a> {
 /// What writing came to.
 pub(crate) struct Written {
     pub(crate) lines: Vec<Line>,
-    /// Whether an empty line is due before whatever comes next.
+    /// Whether an empty line is due before the next block.
     pub(crate) gap: bool,
 }
 

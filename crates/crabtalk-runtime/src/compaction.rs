@@ -51,7 +51,7 @@ pub(crate) struct Job<'a> {
     /// used.
     pub(crate) system: Arc<str>,
     pub(crate) tools: Arc<Vec<Arc<ToolSpec>>>,
-    /// What the summary should focus on.
+    /// The focus of the summary.
     pub(crate) focus: Option<&'a str>,
     /// A summary of fewer tokens is never too long.
     pub(crate) min_replaced: u64,

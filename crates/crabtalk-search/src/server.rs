@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// How long a search waits for an update before it uses the index as it is.
+/// How long a search waits for an update before it uses the current index.
 const FRESH_WITHIN: Duration = Duration::from_secs(2);
 
 /// Duration of one piece of the background update, which bounds the wait at a stop.

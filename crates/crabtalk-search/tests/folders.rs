@@ -1,4 +1,4 @@
-//! Folders as people have them, and as somebody who means harm leaves them.
+//! Ordinary folders, and folders prepared by an attacker.
 
 use crabtalk_search::{Error, Hit, Index, Settings, Updated};
 use std::fs;

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Most agents, and most tools, with counters of their own.
+/// Most agents, and most tools, with separate counters.
 const MAX_NAMES: usize = 200;
 
 /// The label of further names.

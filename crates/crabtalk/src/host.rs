@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// What this process is, if it is no command of a person's: a guardian. One
+/// The process's role if a person did not start it: a guardian. One
 /// starts for every command of an agent, so nothing comes before it.
 pub(crate) fn enter() -> Option<ExitCode> {
     crabtalk_guardian::enter()
@@ -16,7 +16,7 @@ fn run_daemon(options: crabtalk_cli::DaemonOptions) -> anyhow::Result<()> {
     })
 }
 
-/// What the program does with a home beside running its daemon.
+/// The operations of the program on a home, beside running its daemon.
 pub(crate) const HOST: crabtalk_cli::Host = crabtalk_cli::Host {
     run_daemon,
     backup: crabtalk_daemon::backup,

@@ -29,7 +29,7 @@ pub(crate) fn suspend() -> io::Result<()> {
     Ok(rustix::process::kill_current_process_group(Signal::TSTP)?)
 }
 
-/// Sends SIGTERM; a finished process is no error.
+/// Sends SIGTERM; a finished process is not an error.
 pub(crate) fn terminate(pid: i32) -> io::Result<()> {
     match rustix::process::kill_process(process(pid)?, Signal::TERM) {
         Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),

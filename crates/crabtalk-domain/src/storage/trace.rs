@@ -11,7 +11,7 @@ pub struct RunTrace {
     pub guest: String,
     /// Its last text, unless it went on with calls.
     pub answer: Option<String>,
-    /// The recorded end or interruption of the run; `None` if there is no record yet.
+    /// The recorded end or interruption of the run; `None` before one is recorded.
     pub end: Option<RunRecord>,
 }
 

@@ -57,7 +57,7 @@ impl Calls {
         }
     }
 
-    /// Refuses addresses that anybody on the way could answer from.
+    /// Refuses addresses that an intermediary could answer for.
     fn check(&self, to: &Uri) -> Result<(), OAuthHttpClientError> {
         let place = |uri: &Uri| (uri.scheme().cloned(), uri.authority().cloned());
         let is_server = self

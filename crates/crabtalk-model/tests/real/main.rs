@@ -1,4 +1,4 @@
-//! Real servers instead of scripted ones: what somebody else wrote reads our
+//! Real servers instead of scripted ones: other implementations read our
 //! requests and writes the answers.
 //!
 //! A test whose server is not installed is skipped by name, unless

@@ -1,6 +1,6 @@
 //! A line editor with history and labelled pastes.
 //!
-//! Invariants: unknown keys have no effect; a paste is sent in full whatever its label;
+//! Invariants: unknown keys have no effect; a paste is sent in full under any label;
 //! only explicit keys delete text.
 
 #![expect(

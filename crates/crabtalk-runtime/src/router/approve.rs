@@ -11,7 +11,7 @@ use crabtalk_domain::{AgentEvent, Ask, AskOutcome, AskRule, BoxFuture};
 use crabtalk_gate::Verdict;
 use std::sync::{Arc, MutexGuard};
 
-/// Whom a stranger's run waits for.
+/// The person that a stranger's run waits for.
 const WAITS_FOR: &str = "an owner";
 
 /// Asks the people who may answer; returns the preview that they saw.

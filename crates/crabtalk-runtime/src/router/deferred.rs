@@ -71,7 +71,7 @@ impl Toolset {
         own.or_else(|| self.all.iter().find(|spec| spec.name == name))
     }
 
-    /// The call that a call by name stands for; `None` for any other call.
+    /// The call made by a call by name; `None` for any other call.
     pub(crate) fn meant(&self, call: &ToolCall) -> Option<Result<ToolCall, String>> {
         if call.name != CALL || !self.is_deferred() {
             return None;

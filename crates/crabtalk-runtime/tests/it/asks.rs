@@ -1,4 +1,4 @@
-//! Who is asked, who may answer, and what happens when nobody does (RUN-7,
+//! Routing of asks, permitted answers, and asks without an answer (RUN-7,
 //! GATE-4).
 
 use crate::rig::*;

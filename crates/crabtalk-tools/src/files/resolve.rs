@@ -75,7 +75,7 @@ impl Resolver<'_> {
 }
 
 /// Follows the links of a path that leads nowhere: what is missing, closed or
-/// no folder is taken as it is written. Nothing opens the outcome through a
+/// no folder is taken literally. Nothing opens the outcome through a
 /// link, so that what is judged here is what would be opened.
 fn follow(named: &Path) -> PathBuf {
     let mut way = Way::along(named);

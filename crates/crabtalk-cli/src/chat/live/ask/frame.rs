@@ -15,7 +15,7 @@ const BOTTOM: &str = "\u{2517}\u{2501} ";
 /// Width of the edge.
 const EDGE_WIDTH: usize = 2;
 
-/// Rows besides the content: top, note, choices.
+/// Rows beside the content: top, note, choices.
 const OWN_ROWS: usize = 3;
 
 impl Asking {

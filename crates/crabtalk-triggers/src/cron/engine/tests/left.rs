@@ -119,7 +119,7 @@ fn runs_that_never_began_yield_to_newer_ones() {
     assert!(engine.begin_again(&left(4)).is_none());
 }
 
-/// What it does when it goes on is counted as of any other run, and nobody else's
+/// A continued run counts like any other run, and for its entry alone
 /// run of its conversation begins beside it.
 #[test]
 fn restarted_runs_count_once() {
@@ -166,7 +166,7 @@ fn left(seq: u64) -> Fired {
     }
 }
 
-/// What a daemon finds whose predecessor ended before the first entry's run 4 began,
+/// The state of a daemon whose predecessor ended before the first entry's run 4 began,
 /// behind runs that came out so.
 fn left_by(before: &[Outcome]) -> Loaded {
     let mut account = Account::default();
