@@ -18,6 +18,7 @@ use args::{Args, Task, Verb};
 use clap::Parser;
 use clap::error::ErrorKind;
 use crabtalk_client::{Client, Endpoint};
+use crabtalk_guardian::GuardianCommand;
 use lines::Lines;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
@@ -107,7 +108,13 @@ fn places() -> Result<Places, Failed> {
     let user_home = user_home.ok_or_else(|| Failed(1, "HOME is not set".into()))?;
     let home = std::env::var_os("CRABTALK_HOME").map(PathBuf::from);
     let home = home.unwrap_or_else(|| user_home.join(".crabtalk"));
-    Ok(Places { home, user_home })
+    let guardian = GuardianCommand::own();
+    let guardian = guardian.map_err(|e| Failed(1, format!("cannot find this program: {e}")))?;
+    Ok(Places {
+        home,
+        user_home,
+        guardian,
+    })
 }
 
 async fn obey(args: Args) -> Result<(), Failed> {

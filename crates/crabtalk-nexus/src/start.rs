@@ -27,6 +27,8 @@ pub struct Places {
     pub home: PathBuf,
     /// What `~` means.
     pub user_home: PathBuf,
+    /// The program that confines and marks agents in terminals.
+    pub guardian: GuardianCommand,
 }
 
 impl Places {
@@ -198,38 +200,30 @@ fn in_terminal(
         folder: team.root.clone(),
         env: member.env.clone(),
         silent: Duration::from_secs(team.times.silent_secs),
-        sandbox: sandbox(places, member)?,
-        marker: marker(known),
+        sandbox: sandbox(places, member),
+        marker: marker(places, known),
     }))
 }
 
 /// Marks the processes of programs that do not need the daemon.
-fn marker(kind: &Kind) -> Option<GuardianCommand> {
+fn marker(places: &Places, kind: &Kind) -> Option<GuardianCommand> {
     let needs_daemon = kind
         .transcript
         .as_ref()
         .is_some_and(|place| place.form == Form::Crabtalk);
-    if needs_daemon {
-        return None;
-    }
-    GuardianCommand::own().ok()
+    (!needs_daemon).then(|| places.guardian.clone())
 }
 
 /// The sandbox of an agent's program, if its entry asks for one.
-fn sandbox(places: &Places, member: &Member) -> Result<Option<Sandbox>, String> {
-    if !member.sandbox {
-        return Ok(None);
-    }
-    let guardian = GuardianCommand::own();
-    let guardian = guardian.map_err(|e| format!("cannot tell where this program lies: {e}"))?;
-    Ok(Some(Sandbox {
-        guardian,
+fn sandbox(places: &Places, member: &Member) -> Option<Sandbox> {
+    member.sandbox.then(|| Sandbox {
+        guardian: places.guardian.clone(),
         crabtalk_home: places.home.clone(),
         hosts: member.hosts.clone(),
         writable: member.writable.clone(),
         readable: member.readable.clone(),
         environment: crabtalk_guardian::child_environment(std::env::vars_os()),
-    }))
+    })
 }
 
 /// The terminals, or why there are none; agents of the daemon run without them.

@@ -68,6 +68,7 @@ fn places(home: &Path) -> Places {
     Places {
         home: home.to_owned(),
         user_home: home.parent().unwrap().to_owned(),
+        guardian: crabtalk_guardian::GuardianCommand::new(env!("CARGO_BIN_EXE_crabtalk")),
     }
 }
 

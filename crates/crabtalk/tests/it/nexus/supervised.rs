@@ -2,6 +2,7 @@
 
 use super::speaker::Speaker;
 use crate::rig::{CRABTALK, TestEnv, eventually};
+use crabtalk_guardian::GuardianCommand;
 use crabtalk_nexus::clock::Clock;
 use crabtalk_nexus::control;
 use crabtalk_nexus::start::{self, Places};
@@ -42,7 +43,11 @@ pub(crate) struct Team<'a> {
 
 fn places(home: PathBuf) -> Places {
     let user_home = home.parent().expect("a home lies in one").to_owned();
-    Places { home, user_home }
+    Places {
+        home,
+        user_home,
+        guardian: GuardianCommand::new(CRABTALK),
+    }
 }
 
 /// The process that is killed; as a test it does nothing.

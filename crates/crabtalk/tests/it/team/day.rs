@@ -2,7 +2,8 @@
 //! command allowed and one refused in each, one compression and one crash.
 
 use super::{PATIENCE, Server as Tmux};
-use crate::rig::{TestEnv, eventually, has_tools, installed};
+use crate::rig::{CRABTALK, TestEnv, eventually, has_tools, installed};
+use crabtalk_guardian::GuardianCommand;
 use crabtalk_nexus::agent::State;
 use crabtalk_nexus::clock::Clock;
 use crabtalk_nexus::control;
@@ -256,6 +257,7 @@ async fn prepared(test: &str) -> Option<Day> {
     let places = Places {
         home: env.home.clone(),
         user_home: env.user_home.clone(),
+        guardian: GuardianCommand::new(CRABTALK),
     };
     Some(Day { env, model, places })
 }
