@@ -12,26 +12,26 @@ use serde_json::json;
 
 pub(crate) const CASES: [Case; 12] = [
     Case::new("text streams piece by piece", |d| Box::pin(pieces(d))),
-    Case::new("one byte at a time is the same", |d| Box::pin(dribbled(d))),
-    Case::new("a server that does not stream is read", |d| {
+    Case::new("chunks of one byte give the same answer", |d| Box::pin(dribbled(d))),
+    Case::new("a response without streaming", |d| {
         Box::pin(whole(d))
     }),
     Case::new("a tool call", |d| Box::pin(call(d))),
     Case::new("parallel tool calls", |d| Box::pin(parallel(d))),
     Case::new("interleaved tool calls", |d| Box::pin(interleaved(d))),
-    Case::new("thinking is told from the answer", |d| {
+    Case::new("thinking is separate from the answer", |d| {
         Box::pin(thinking(d))
     }),
-    Case::new("usage, with what the cache gave", |d| Box::pin(usage(d))),
-    Case::new("an empty answer is an answer", |d| Box::pin(empty(d))),
+    Case::new("usage, with cached tokens", |d| Box::pin(usage(d))),
+    Case::new("an empty answer is accepted", |d| Box::pin(empty(d))),
     Case::new(
-        "an answer cut by the provider's length limit says so",
+        "the provider's length limit is reported",
         |d| Box::pin(length(d)),
     ),
-    Case::new("an answer cut by the provider's filter says so", |d| {
+    Case::new("the provider's filter is reported", |d| {
         Box::pin(filtered(d))
     }),
-    Case::new("an answer says who gave it", |d| Box::pin(who(d))),
+    Case::new("the answer names the model", |d| Box::pin(who(d))),
 ];
 
 async fn read(dialect: Dialect, reply: Reply) -> Response {
@@ -159,7 +159,7 @@ async fn interleaved(dialect: Dialect) -> Cell {
             bedrock::input(0, "2}"),
         ])
         .then(bedrock::ended(FinishReason::Calls)),
-        Format::Google => return Cell::Absent("calls come whole"),
+        Format::Google => return Cell::Absent("calls are not streamed"),
     };
     let answer = read(dialect, reply).await;
     assert_eq!(

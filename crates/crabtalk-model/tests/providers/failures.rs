@@ -10,48 +10,48 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 pub(crate) const CASES: [Case; 19] = [
-    Case::new("401: refused at once, the key is not shown", |d| {
+    Case::new("401: fails without retry, key not shown", |d| {
         Box::pin(refused(d, 401))
     }),
-    Case::new("403: refused at once", |d| Box::pin(refused(d, 403))),
-    Case::new("no such model (404): the configured ones are named", |d| {
+    Case::new("403: fails without retry", |d| Box::pin(refused(d, 403))),
+    Case::new("404, unknown model: lists the configured ones", |d| {
         Box::pin(no_model(d))
     }),
-    Case::timed("429: tried again after Retry-After", |d| {
+    Case::timed("429: retried after Retry-After", |d| {
         Box::pin(limited(d))
     }),
-    Case::new("429 with a long Retry-After: not waited for", |d| {
+    Case::new("429 with a long Retry-After: fails", |d| {
         Box::pin(limited_long(d))
     }),
-    Case::timed("500: tried again", |d| Box::pin(again(d, 500))),
-    Case::timed("503: tried again", |d| Box::pin(again(d, 503))),
-    Case::timed("529: tried again", |d| Box::pin(again(d, 529))),
-    Case::timed("cut before the first content: tried again", |d| {
+    Case::timed("500: retried", |d| Box::pin(again(d, 500))),
+    Case::timed("503: retried", |d| Box::pin(again(d, 503))),
+    Case::timed("529: retried", |d| Box::pin(again(d, 529))),
+    Case::timed("connection lost before the first content: retried", |d| {
         Box::pin(cut_early(d))
     }),
-    Case::new("cut amid the answer: 502, nothing twice", |d| {
+    Case::new("connection lost during the answer: 502, no text twice", |d| {
         Box::pin(cut(d))
     }),
-    Case::timed("stalled amid the answer: 504 after 120 s", |d| {
+    Case::timed("stalled during the answer: 504 after 120 s", |d| {
         Box::pin(stalled(d))
     }),
-    Case::timed("silent from the beginning: 504 after 30 s", |d| {
+    Case::timed("no response: 504 after 30 s", |d| {
         Box::pin(silent(d))
     }),
-    Case::new("malformed amid the answer: 502 with what came", |d| {
+    Case::new("malformed during the answer: 502 with the partial text", |d| {
         Box::pin(malformed(d))
     }),
-    Case::new("an error amid the answer is told", |d| {
+    Case::new("an error during the answer is reported", |d| {
         Box::pin(reported(d))
     }),
-    Case::new("an event without an end: 502", |d| Box::pin(endless(d))),
-    Case::new("no answer at all: 502", |d| Box::pin(nothing(d))),
-    Case::new("the request is filtered: 422", |d| Box::pin(filtered(d))),
+    Case::new("an unterminated event: 502", |d| Box::pin(endless(d))),
+    Case::new("connection closed without response: 502", |d| Box::pin(nothing(d))),
+    Case::new("a filtered request: 422", |d| Box::pin(filtered(d))),
     Case::new(
-        "the conversation is too long: told apart, for compaction",
+        "context exceeded: distinct error, for compaction",
         |d| Box::pin(too_long(d)),
     ),
-    Case::new("a dropped answer closes the connection", |d| {
+    Case::new("dropping the answer closes the connection", |d| {
         Box::pin(dropped(d))
     }),
 ];
@@ -315,7 +315,7 @@ async fn filtered(dialect: Dialect) -> Cell {
         Format::OpenAi => filter_of_openai(),
         Format::Google => google::blocked("PROHIBITED_CONTENT"),
         Format::Anthropic | Format::Bedrock => {
-            return Cell::Absent("it answers, and the answer is cut");
+            return Cell::Absent("answers with the filter reported");
         }
     };
     let error = error(dialect, reply).await;

@@ -11,24 +11,24 @@ use crabtalk_testkit::scripted::Format;
 use std::sync::Arc;
 
 pub(crate) const CASES: [Case; 8] = [
-    Case::new("an image in a person's message", |d| Box::pin(of_person(d))),
+    Case::new("an image in a user message", |d| Box::pin(of_person(d))),
     Case::new("an image in a tool result", |d| Box::pin(shown(d))),
     Case::new("images in results of parallel calls", |d| {
         Box::pin(parallel(d))
     }),
-    Case::new("an image where no tools are offered", |d| {
+    Case::new("an image without tools", |d| {
         Box::pin(without_tools(d))
     }),
-    Case::new("two requests with images share their prefix", |d| {
+    Case::new("successive requests with images share their prefix", |d| {
         Box::pin(prefix(d))
     }),
-    Case::new("the model takes no images: told in words", |d| {
+    Case::new("a model without vision gets a text note", |d| {
         Box::pin(blind(d))
     }),
-    Case::new("too many images: the oldest are told in words", |d| {
+    Case::new("too many images: the oldest become text notes", |d| {
         Box::pin(too_many(d))
     }),
-    Case::new("a request refused with images: told what to do", |d| {
+    Case::new("a refused image request names the remedy", |d| {
         Box::pin(refused(d))
     }),
 ];
@@ -115,7 +115,7 @@ async fn shown(dialect: Dialect) -> Cell {
     };
     assert!(body.ends_with(&whole), "{whole}\n{body}");
     match dialect.format() {
-        Format::OpenAi => Cell::Absent("in a message behind the results"),
+        Format::OpenAi => Cell::Absent("in a message after the results"),
         Format::Anthropic | Format::Google | Format::Bedrock => Cell::Holds,
     }
 }

@@ -9,8 +9,8 @@ type Row = (&'static str, &'static str, [Cell; Dialect::ALL.len()]);
 
 /// Below the table.
 const FOOT: &str = "
-Whether a model takes images is in the configuration (`images = true`), or known
-of well-known models; of others it is believed for `anthropic` and `google` only.
+Whether a model accepts images comes from the configuration (`images = true`) or a list of
+well-known models. Unknown models are assumed to accept images for `anthropic` and `google` only.
 ";
 
 fn render(rows: &[Row]) -> String {

@@ -9,22 +9,22 @@ use crabtalk_testkit::scripted::{FinishReason, Format, Part};
 use std::sync::Arc;
 
 pub(crate) const CASES: [Case; 9] = [
-    Case::new("address and key are where they belong", |d| {
+    Case::new("URL and key have the right place", |d| {
         Box::pin(address(d))
     }),
-    Case::new("results go back to their calls", |d| Box::pin(results(d))),
-    Case::new("thinking is kept for the next turn", |d| Box::pin(proof(d))),
-    Case::new("another provider's thinking does no harm", |d| {
+    Case::new("results belong to their calls", |d| Box::pin(results(d))),
+    Case::new("thinking is sent in the next turn", |d| Box::pin(proof(d))),
+    Case::new("another provider's thinking is omitted", |d| {
         Box::pin(foreign(d))
     }),
-    Case::new("an answer of thoughts alone spoils nothing", |d| {
+    Case::new("an answer of thinking only stays valid", |d| {
         Box::pin(thoughts_alone(d))
     }),
-    Case::new("any history is accepted", |d| Box::pin(any_history(d))),
-    Case::new("a tool can be demanded or forbidden", |d| {
+    Case::new("every valid history is accepted", |d| Box::pin(any_history(d))),
+    Case::new("tool choice: required or none", |d| {
         Box::pin(choice(d))
     }),
-    Case::new("two requests share their prefix byte by byte", |d| {
+    Case::new("successive requests share their prefix", |d| {
         Box::pin(prefix(d))
     }),
     Case::new("cache markers", |d| Box::pin(marks(d))),
@@ -108,7 +108,7 @@ async fn proof(dialect: Dialect) -> Cell {
     let came_back = body.contains("\"proof-of-the-call==\"");
     if dialect.format() == Format::OpenAi {
         assert!(!came_back && !body.contains("hm"), "{body}");
-        return Cell::Absent("the format takes none back");
+        return Cell::Absent("not in the format");
     }
     assert!(came_back, "{body}");
     Cell::Holds
