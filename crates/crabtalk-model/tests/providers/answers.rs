@@ -12,10 +12,10 @@ use serde_json::json;
 
 pub(crate) const CASES: [Case; 12] = [
     Case::new("text streams piece by piece", |d| Box::pin(pieces(d))),
-    Case::new("chunks of one byte give the same answer", |d| Box::pin(dribbled(d))),
-    Case::new("a response without streaming", |d| {
-        Box::pin(whole(d))
+    Case::new("chunks of one byte give the same answer", |d| {
+        Box::pin(dribbled(d))
     }),
+    Case::new("a response without streaming", |d| Box::pin(whole(d))),
     Case::new("a tool call", |d| Box::pin(call(d))),
     Case::new("parallel tool calls", |d| Box::pin(parallel(d))),
     Case::new("interleaved tool calls", |d| Box::pin(interleaved(d))),
@@ -24,10 +24,9 @@ pub(crate) const CASES: [Case; 12] = [
     }),
     Case::new("usage, with cached tokens", |d| Box::pin(usage(d))),
     Case::new("an empty answer is accepted", |d| Box::pin(empty(d))),
-    Case::new(
-        "the provider's length limit is reported",
-        |d| Box::pin(length(d)),
-    ),
+    Case::new("the provider's length limit is reported", |d| {
+        Box::pin(length(d))
+    }),
     Case::new("the provider's filter is reported", |d| {
         Box::pin(filtered(d))
     }),

@@ -17,9 +17,7 @@ pub(crate) const CASES: [Case; 19] = [
     Case::new("404, unknown model: lists the configured ones", |d| {
         Box::pin(no_model(d))
     }),
-    Case::timed("429: retried after Retry-After", |d| {
-        Box::pin(limited(d))
-    }),
+    Case::timed("429: retried after Retry-After", |d| Box::pin(limited(d))),
     Case::new("429 with a long Retry-After: fails", |d| {
         Box::pin(limited_long(d))
     }),
@@ -29,28 +27,29 @@ pub(crate) const CASES: [Case; 19] = [
     Case::timed("connection lost before the first content: retried", |d| {
         Box::pin(cut_early(d))
     }),
-    Case::new("connection lost during the answer: 502, no text twice", |d| {
-        Box::pin(cut(d))
-    }),
+    Case::new(
+        "connection lost during the answer: 502, no text twice",
+        |d| Box::pin(cut(d)),
+    ),
     Case::timed("stalled during the answer: 504 after 120 s", |d| {
         Box::pin(stalled(d))
     }),
-    Case::timed("no response: 504 after 30 s", |d| {
-        Box::pin(silent(d))
-    }),
-    Case::new("malformed during the answer: 502 with the partial text", |d| {
-        Box::pin(malformed(d))
-    }),
+    Case::timed("no response: 504 after 30 s", |d| Box::pin(silent(d))),
+    Case::new(
+        "malformed during the answer: 502 with the partial text",
+        |d| Box::pin(malformed(d)),
+    ),
     Case::new("an error during the answer is reported", |d| {
         Box::pin(reported(d))
     }),
     Case::new("an unterminated event: 502", |d| Box::pin(endless(d))),
-    Case::new("connection closed without response: 502", |d| Box::pin(nothing(d))),
+    Case::new("connection closed without response: 502", |d| {
+        Box::pin(nothing(d))
+    }),
     Case::new("a filtered request: 422", |d| Box::pin(filtered(d))),
-    Case::new(
-        "context exceeded: distinct error, for compaction",
-        |d| Box::pin(too_long(d)),
-    ),
+    Case::new("context exceeded: distinct error, for compaction", |d| {
+        Box::pin(too_long(d))
+    }),
     Case::new("dropping the answer closes the connection", |d| {
         Box::pin(dropped(d))
     }),

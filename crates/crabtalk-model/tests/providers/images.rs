@@ -16,9 +16,7 @@ pub(crate) const CASES: [Case; 8] = [
     Case::new("images in results of parallel calls", |d| {
         Box::pin(parallel(d))
     }),
-    Case::new("an image without tools", |d| {
-        Box::pin(without_tools(d))
-    }),
+    Case::new("an image without tools", |d| Box::pin(without_tools(d))),
     Case::new("successive requests with images share their prefix", |d| {
         Box::pin(prefix(d))
     }),

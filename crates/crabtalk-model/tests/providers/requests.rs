@@ -9,9 +9,7 @@ use crabtalk_testkit::scripted::{FinishReason, Format, Part};
 use std::sync::Arc;
 
 pub(crate) const CASES: [Case; 9] = [
-    Case::new("URL and key have the right place", |d| {
-        Box::pin(address(d))
-    }),
+    Case::new("URL and key have the right place", |d| Box::pin(address(d))),
     Case::new("results belong to their calls", |d| Box::pin(results(d))),
     Case::new("thinking is sent in the next turn", |d| Box::pin(proof(d))),
     Case::new("another provider's thinking is omitted", |d| {
@@ -20,10 +18,10 @@ pub(crate) const CASES: [Case; 9] = [
     Case::new("an answer of thinking only stays valid", |d| {
         Box::pin(thoughts_alone(d))
     }),
-    Case::new("every valid history is accepted", |d| Box::pin(any_history(d))),
-    Case::new("tool choice: required or none", |d| {
-        Box::pin(choice(d))
+    Case::new("every valid history is accepted", |d| {
+        Box::pin(any_history(d))
     }),
+    Case::new("tool choice: required or none", |d| Box::pin(choice(d))),
     Case::new("successive requests share their prefix", |d| {
         Box::pin(prefix(d))
     }),
