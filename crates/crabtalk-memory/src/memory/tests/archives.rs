@@ -104,10 +104,11 @@ const WALRUS: &str = "Where does the walrus live?";
 #[tokio::test]
 async fn first_recall_finds_oldest_turn_of_long_archives() {
     let mut world = World::new();
-    world.archive("user", &long_ago(1_200));
+    // Far fewer than a slow machine reads before a recall stops waiting.
+    world.archive("user", &long_ago(300));
     world.archive("user", &long_ago(3)[1..]);
     assert_eq!(world.titles("user", WALRUS).await[0], "Archive 1");
-    assert!(world.pages_read() > 100, "it had to be read once");
+    assert!(world.pages_read() > 25, "it had to be read once");
     world.restart();
     assert_eq!(world.titles("user", WALRUS).await[0], "Archive 1");
     assert!(world.injected("user", WALRUS).await.contains("bathtub"));
