@@ -2,7 +2,6 @@
 
 mod components;
 mod everything;
-mod first_error;
 mod gate;
 mod import;
 mod login;
@@ -10,19 +9,18 @@ mod memory;
 mod programs;
 mod protocol;
 
-use crate::rig::{TestEnv, chunks, eventually, stream_to_end, within};
+use crate::rig::{TestEnv, eventually, stream_to_end, within};
 use crabtalk_proto::stream_event::Event;
 use crabtalk_proto::{
     Client, ComponentInfo, ListComponentsMsg, ReplyToAsk, StreamEvent, StreamMsg, ToolResultEvent,
 };
 use futures_util::StreamExt;
-use rustix::process::{Pid, Signal, kill_process};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Stdio;
 use tokio::process::Child;
 
-/// The server that does what tests want.
+/// The test server's script.
 fn server() -> String {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/rig/mcp_server.py");
     PathBuf::from(path).display().to_string()
@@ -36,7 +34,7 @@ fn program(name: &str, more: &str) -> String {
     )
 }
 
-/// An agent that asks for no tool of a server.
+/// Allows the agent all tools of servers.
 fn allowing(env: &TestEnv) {
     env.agent("crab", "permissions: { \"*__*\": allow }");
 }
@@ -57,7 +55,7 @@ async fn call(env: &TestEnv, name: &str, arguments: Value) -> ToolResultEvent {
     result(&stream_to_end(env, tool(name, arguments)).await)
 }
 
-/// Runs a message; whatever is asked is declined.
+/// Runs a message and declines every ask.
 async fn declining(env: &TestEnv, request: StreamMsg) -> Vec<StreamEvent> {
     let mut connection = env.connect().await;
     let mut events = std::pin::pin!(connection.stream(request));
@@ -93,10 +91,6 @@ struct Component(Child);
 
 impl Component {
     fn start(env: &TestEnv, name: &str) -> Self {
-        Self::with(env, name, &[])
-    }
-
-    fn with(env: &TestEnv, name: &str, variables: &[(&str, &str)]) -> Self {
         let run = env.home.join("run");
         std::fs::create_dir_all(&run).unwrap();
         let port = run.join(format!("{name}.port"));
@@ -104,15 +98,8 @@ impl Component {
         command
             .arg(server())
             .args(["http", port.to_str().unwrap()])
-            .envs(variables.iter().copied())
             .stderr(Stdio::inherit());
         Self(command.spawn().unwrap())
-    }
-
-    /// Sends it a signal; a stopped one hangs.
-    fn signal(&self, signal: Signal) {
-        let pid = self.0.id().and_then(|pid| i32::try_from(pid).ok());
-        kill_process(pid.and_then(Pid::from_raw).unwrap(), signal).unwrap();
     }
 
     /// `kill -9`, which leaves the port file.
@@ -154,36 +141,4 @@ fn running(marker: &str) -> usize {
                 && !state.starts_with('X')
         })
         .count()
-}
-
-/// Zombies and children of a process.
-pub(crate) fn children(pid: i32) -> Vec<String> {
-    let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    processes
-        .filter_map(|entry| {
-            let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
-            let (name, rest) = stat.rsplit_once(") ")?;
-            let parent: i32 = rest.split(' ').nth(1)?.parse().ok()?;
-            (parent == pid).then(|| format!("{name}) {}", &rest[..1]))
-        })
-        .collect()
-}
-
-#[tokio::test]
-async fn agent_calls_tools_of_programs_and_components() {
-    if !crate::rig::has_tools("mcp", &["python3"]) {
-        return;
-    }
-    let env = TestEnv::new();
-    allowing(&env);
-    env.config(&program("files", ""));
-    let _component = Component::start(&env, "search");
-    let _daemon = env.daemon().await;
-    comes_to_be(&env, "search", "connected").await;
-    for server in ["files", "search"] {
-        let result = call(&env, &format!("{server}__echo"), json!({"text": "hello"})).await;
-        assert_eq!((result.output.as_str(), result.is_error), ("hello", false));
-    }
-    let said = stream_to_end(&env, say("what can you see?")).await;
-    assert!(chunks(&said).contains("files__echo"), "{}", chunks(&said));
 }

@@ -1,7 +1,7 @@
 //! The components of this repository, called by agents of a real daemon, and killed.
 
 use super::program;
-use crate::rig::{Daemon, TestEnv, chunks, eventually, gone, stream_to_end};
+use crate::rig::{Daemon, TestEnv, chunks, eventually, stream_to_end};
 use crabtalk_proto::stream_event::Event;
 use crabtalk_proto::{Client, ListComponentsMsg, StreamMsg, ToolResultEvent};
 use serde_json::{Value, json};
@@ -69,7 +69,7 @@ async fn call(env: &TestEnv, tool: &str, arguments: Value) -> ToolResultEvent {
     results.remove(0)
 }
 
-/// A home with an agent that asks for nothing, and what the components need.
+/// A home with an agent that asks for nothing and the configuration of the components.
 async fn zoo() -> (TestEnv, Daemon) {
     let env = TestEnv::new();
     env.agent("crab", "permissions: { \"*__*\": allow }");
@@ -86,12 +86,6 @@ async fn zoo() -> (TestEnv, Daemon) {
     env.write("notes/zoo.md", "The zebra crosses the road.\n");
     let daemon = env.daemon().await;
     (env, daemon)
-}
-
-/// The process of the server behind mcpd.
-fn behind(env: &TestEnv) -> i32 {
-    let starts = std::fs::read_to_string(env.root().join("starts")).unwrap();
-    starts.lines().last().unwrap().parse().unwrap()
 }
 
 #[tokio::test]
@@ -169,52 +163,4 @@ async fn bundled_components_serve_agents_and_outlive_the_daemon() {
             "it was there before the daemon"
         );
     }
-}
-
-#[tokio::test]
-async fn component_killed_during_call_fails_it_and_restarts() {
-    let test = "component_killed_during_call_fails_it_and_restarts";
-    let Some(program) = program(test, "crabtalk-mcpd") else {
-        return;
-    };
-    if !crate::rig::has_tools(test, &["python3"]) {
-        return;
-    }
-    let (env, daemon) = zoo().await;
-    let mut child = serve(&env, &program, &["files"]);
-    let before = connected(&env, "files").await;
-    let server = behind(&env);
-    let calling = run(&env, "/tool files__slow {\"ms\": 60000}".to_owned());
-    let killing = async {
-        eventually("the call", async || {
-            let mut connection = env.connect().await;
-            let listed = connection.list_components(ListComponentsMsg {}).await;
-            let all = listed.unwrap().components;
-            all.into_iter()
-                .find(|one| one.name == "files" && one.calls == 1)
-        })
-        .await;
-        // `setsid` replaces itself, so that it is the component.
-        child.kill().await.unwrap();
-    };
-    let ((results, said), ()) = tokio::join!(calling, killing);
-    let [result] = &results[..] else {
-        panic!("{results:?}")
-    };
-    assert!(result.is_error, "{result:?}");
-    // The run went on: the model has read the result and said so.
-    assert!(said.contains("files__slow failed"), "{said}");
-    // The processes it started have ended with it.
-    gone(server).await;
-    let _child = serve(&env, &program, &["files"]);
-    let again = eventually("it to be back", async || {
-        let connected = connected(&env, "files").await;
-        (connected > before).then_some(connected)
-    });
-    again.await;
-    let answer = call(&env, "files__echo", json!({"text": "back"})).await;
-    assert_eq!(answer.output, "back");
-    // Neither an orphan nor a zombie of either.
-    let own = daemon.pid().as_raw_nonzero().get();
-    assert_eq!(crate::mcp::children(own), Vec::<String>::new());
 }

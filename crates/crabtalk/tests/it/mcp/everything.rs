@@ -1,11 +1,9 @@
 //! Every tool of the protocol's own test server, through an agent.
 
-use super::{comes_to_be, declining, result, tool};
+use super::{declining, result, tool};
 use crate::rig::TestEnv;
 use crabtalk_proto::{Client, TestMcpMsg};
 use serde_json::{Value, json};
-use std::process::Stdio;
-use tokio::process::Child;
 
 /// Node and the server's program, where `.ci/run` has installed them.
 fn installed(test: &str) -> Option<(String, String)> {
@@ -20,7 +18,7 @@ fn installed(test: &str) -> Option<(String, String)> {
     }
 }
 
-/// Arguments that fit a tool, and what its answer has to hold.
+/// Valid arguments of a tool and a part of its answer.
 fn wanted(raw: &str) -> (Value, &'static str) {
     match raw {
         "echo" => (json!({"message": "hello"}), "hello"),
@@ -80,28 +78,5 @@ async fn reference_server_tools_are_called_over_stdio() {
         "[mcp.everything]\ncommand = \"{node}\"\nargs = [\"{program}\", \"stdio\"]\n"
     ));
     let _daemon = env.daemon().await;
-    call_all(&env, "everything").await;
-}
-
-#[tokio::test]
-async fn every_tool_of_the_protocols_test_server_is_called_over_http() {
-    let Some((node, program)) = installed("everything over HTTP") else {
-        return;
-    };
-    let env = TestEnv::new();
-    super::allowing(&env);
-    let port = crabtalk_testkit::ports::free();
-    let mut command = env.program(&node);
-    command
-        .args([program.as_str(), "streamableHttp"])
-        .env("PORT", port.to_string())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    let _server: Child = command.spawn().unwrap();
-    env.config(&format!(
-        "[mcp.everything]\nurl = \"http://127.0.0.1:{port}/mcp\"\n"
-    ));
-    let _daemon = env.daemon().await;
-    comes_to_be(&env, "everything", "connected").await;
     call_all(&env, "everything").await;
 }

@@ -1,4 +1,4 @@
-//! `crabtalk mcps import`: servers of other programs, taken when somebody says so.
+//! `crabtalk mcps import`: servers of other programs, added after confirmation.
 
 use crate::rig::{TestEnv, Tmux, has_tools};
 use serde_json::Value;
@@ -79,7 +79,7 @@ async fn import_adds_confirmed_servers_and_reports_each() {
         assert!(written.contains(part), "{part}: {written}");
     }
 
-    // The usual places: a file that cannot be read is told and stops nothing.
+    // Of the usual places, an unreadable file is reported and the others are imported.
     let around = env.run(&["mcps", "import", "--yes"]).await;
     assert_eq!(around.code, Some(0), "{}", around.stderr);
     assert!(
@@ -103,95 +103,15 @@ async fn import_adds_confirmed_servers_and_reports_each() {
     );
 }
 
-/// Files as somebody leaves them who does not think of us.
 #[tokio::test]
-async fn import_names_errors_in_invalid_files_and_hides_secrets() {
-    use std::os::unix::fs::{PermissionsExt, symlink};
-    let env = TestEnv::new();
-    env.config("# mine\n");
-    let config_file = env.home.join("config/config.toml");
-    // Others could read it as long as it held nothing.
-    std::fs::set_permissions(&config_file, PermissionsExt::from_mode(0o644)).unwrap();
-    let _daemon = env.daemon().await;
-    let at = |name: &str| env.user_home.join(name).display().to_string();
-    env.write(
-        "cut.json",
-        r#"{"mcpServers": {"a": {"env": {"KEY": "s3cret-1"#,
-    );
-    env.write("none.json", r#"{"mcpServers": ["s3cret-1"]}"#);
-    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-    env.write("deep.json", &format!("{{\"mcpServers\": {deep}}}"));
-    let large = std::fs::File::create(env.user_home.join("large.json")).unwrap();
-    large.set_len(1 << 30).unwrap();
-    symlink("/dev/zero", env.user_home.join("zero.json")).unwrap();
-    symlink("nowhere", env.user_home.join("gone.json")).unwrap();
-    let pipe = rustix::fs::Mode::from_raw_mode(0o600);
-    let kind = rustix::fs::FileType::Fifo;
-    rustix::fs::mknodat(rustix::fs::CWD, at("pipe.json"), kind, pipe, 0).unwrap();
-    for (name, why) in [
-        ("cut.json", "invalid JSON"),
-        ("none.json", "no `mcpServers`"),
-        ("deep.json", "invalid JSON"),
-        ("large.json", "bytes"),
-        ("zero.json", "zero.json"),
-        ("gone.json", "gone.json"),
-        ("pipe.json", "pipe.json"),
-        (".", "me/."),
-    ] {
-        let refused = env.run(&["mcps", "import", &at(name), "--yes"]).await;
-        assert_eq!(refused.code, Some(1), "{name}: {refused:?}");
-        assert!(refused.stderr.contains(why), "{name}: {}", refused.stderr);
-        assert!(!refused.stderr.contains("s3cret"), "{}", refused.stderr);
-    }
-    assert_eq!(config(&env), "# mine\n");
-
-    env.write(
-        "real.json",
-        r#"{"mcpServers": {
-            "twice": {"command": "old", "env": {"KEY": "s3cret-1"}},
-            "twice": {"command": "new", "env": {"KEY": "s3cret-2"}, "cwd": "/srv"},
-            "odd\u001b[2J": {"command": "x", "env": {"A\u001b[2J": "s3cret-3"}},
-            "part": {"command": "x", "env": {"KEY": "${s3cret-4:-x}"}}
-        }}"#,
-    );
-    symlink(at("real.json"), env.user_home.join("link.json")).unwrap();
-    let taken = env
-        .run(&["mcps", "import", &at("link.json"), "--yes"])
-        .await;
-    let said = format!("{}{}", taken.stdout, taken.stderr);
-    assert_eq!(taken.code, Some(0), "{said}");
-    for words in [
-        "imported without cwd",
-        "uses a variable of the other program",
-    ] {
-        assert!(said.contains(words), "{words}: {said}");
-    }
-    assert!(
-        !said.contains("s3cret") && !said.contains('\u{1b}'),
-        "{said}"
-    );
-    let written = config(&env);
-    assert!(
-        written.contains("\"new\"") && written.contains("s3cret-2"),
-        "{written}"
-    );
-    assert!(!written.contains("s3cret-1"), "{written}");
-    let mode = std::fs::metadata(&config_file)
-        .unwrap()
-        .permissions()
-        .mode();
-    assert_eq!(mode & 0o777, 0o600);
-}
-
-#[tokio::test]
-async fn at_a_terminal_a_person_is_asked_and_sees_no_secret() {
-    if !has_tools("import at a terminal", &["tmux"]) {
+async fn import_asks_at_a_terminal_and_shows_no_secret() {
+    if !has_tools("import_asks_at_a_terminal_and_shows_no_secret", &["tmux"]) {
         return;
     }
+    let env = TestEnv::new();
+    env.write("other.json", THEIRS);
+    let _daemon = env.daemon().await;
     for (answer, holds) in [("n", false), ("y", true)] {
-        let env = TestEnv::new();
-        env.write("other.json", THEIRS);
-        let _daemon = env.daemon().await;
         let other = env.user_home.join("other.json");
         let line = format!("$CRABTALK mcps import {}", other.display());
         let tmux = Tmux::open(&env, &line);
@@ -205,8 +125,8 @@ async fn at_a_terminal_a_person_is_asked_and_sees_no_secret() {
         }
         tmux.types(answer);
         tmux.shows("ended with", 1).await;
-        let written =
-            std::fs::read_to_string(env.home.join("config/config.toml")).unwrap_or_default();
+        let written = std::fs::read_to_string(env.home.join("config/config.toml"));
+        let written = written.unwrap_or_default();
         assert_eq!(written.contains("mcp.files"), holds, "{written}");
     }
 }

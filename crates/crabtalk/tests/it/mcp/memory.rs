@@ -7,8 +7,8 @@ use crabtalk_proto::stream_event::Event;
 use serde_json::json;
 
 #[tokio::test]
-async fn a_component_remembers_behind_the_same_visibility() {
-    if !has_tools("memory provider", &["python3"]) {
+async fn component_as_memory_keeps_the_visibility() {
+    if !has_tools("component_as_memory_keeps_the_visibility", &["python3"]) {
         return;
     }
     let env = TestEnv::new();
@@ -43,7 +43,7 @@ async fn a_component_remembers_behind_the_same_visibility() {
 }
 
 #[tokio::test]
-async fn a_memory_that_fails_is_told_and_stops_no_run() {
+async fn failed_memory_is_reported_and_stops_no_run() {
     let env = TestEnv::new();
     env.config("[memory]\nprovider = \"nobody\"\n");
     let _daemon = env.daemon().await;

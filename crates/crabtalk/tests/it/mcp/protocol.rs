@@ -1,6 +1,6 @@
 //! The messages of MCP servers.
 
-use super::{Component, comes_to_be, program, server};
+use super::server;
 use crate::rig::{TestEnv, has_tools};
 use crabtalk_proto::{
     Client, DeleteMcpMsg, ListMcpsMsg, McpInfo, ResourceKind, SetEnabledMsg, SetLocalMcpsMsg,
@@ -47,7 +47,7 @@ async fn servers_are_listed_and_tested() {
             .any(|tool| tool.name == "files__look" && tool.read_only)
     );
     assert!(tested.steps.len() >= 3, "{:?}", tested.steps);
-    // One that is not configured, and what is wrong with it.
+    // A server that is not configured, with its error.
     let broken = json!({"command": "python3", "args": [server(), "stdio"], "env": {"BROKEN": "1", "COMPLAIN": "no luck"}});
     let tested = client
         .test_mcp(test("tried", broken.to_string()))
@@ -65,7 +65,10 @@ async fn servers_are_listed_and_tested() {
 
 #[tokio::test]
 async fn servers_are_changed_and_removed_with_comments_kept() {
-    if !has_tools("servers_are_changed_and_removed", &["python3"]) {
+    if !has_tools(
+        "servers_are_changed_and_removed_with_comments_kept",
+        &["python3"],
+    ) {
         return;
     }
     let env = TestEnv::new();
@@ -120,34 +123,4 @@ async fn servers_are_changed_and_removed_with_comments_kept() {
             .mcps
             .is_empty()
     );
-}
-
-#[tokio::test]
-async fn a_component_is_listed_with_its_port_and_process() {
-    if !has_tools("listed", &["python3"]) {
-        return;
-    }
-    let env = TestEnv::new();
-    env.config(&program("files", "enabled = false"));
-    let _component = Component::start(&env, "search");
-    let _daemon = env.daemon().await;
-    let info = comes_to_be(&env, "search", "connected").await;
-    assert_eq!(
-        (info.source.as_str(), info.transport.as_str()),
-        ("port file", "http")
-    );
-    assert!(
-        info.port > 0 && info.connected == 1 && !info.since.is_empty(),
-        "{info:?}"
-    );
-    assert_eq!(
-        info.instance,
-        info.pid.to_string(),
-        "by its own account and the system's"
-    );
-    assert_eq!(
-        (info.owner.as_str(), info.server.as_str()),
-        ("this user", "test 1")
-    );
-    comes_to_be(&env, "files", "off").await;
 }

@@ -1,21 +1,14 @@
 //! Servers behind a scripted HTTP port: connecting, calling, and errors of a server.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
-
-use crabtalk_domain::tool::{Caller, Invocation, Subject, ToolOutput, ToolProvider};
-use crabtalk_domain::{
-    AgentConfig, AgentName, AskQuestion, BoxFuture, ConversationKey, Origin, Principal,
-};
-use crabtalk_guardian::{Children, Guardian, GuardianCommand};
+use crate::support::World;
+use crabtalk_domain::BoxFuture;
 use crabtalk_mcp::{
-    Http, HttpError, HttpRequest, HttpResponse, Outputs, Pace, Parts, Phase, Programs,
-    ServerStatus, Servers, Settings, Source, Transport,
+    Http, HttpError, HttpRequest, HttpResponse, Pace, Phase, ServerStatus, Settings, Source,
+    Transport,
 };
 use http::header::{CONTENT_TYPE, LOCATION, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde_json::{Value, json};
-use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// An answer of the scripted server.
@@ -88,78 +81,23 @@ fn response(
     }
 }
 
-struct Nowhere;
-
-impl Outputs for Nowhere {
-    fn keep<'a>(
-        &'a self,
-        _: &'a ConversationKey,
-        _: Vec<u8>,
-    ) -> BoxFuture<'a, Result<PathBuf, String>> {
-        Box::pin(std::future::ready(Err("nothing is kept here".into())))
-    }
-}
-
-struct Nobody;
-
-impl Caller for Nobody {
-    fn ask<'a>(&'a self, _: Vec<AskQuestion>) -> BoxFuture<'a, Option<Value>> {
-        Box::pin(std::future::ready(None))
-    }
-}
-
 /// The server `s` with this script, once it has connected or failed.
-async fn connected(http: Scripted) -> (Servers, ServerStatus, tempfile::TempDir) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().to_owned();
-    let servers = Servers::new(Parts {
-        programs: Programs {
-            guardian: Guardian::new(GuardianCommand::new(path.clone()), Children::default()),
-            environment: Vec::new(),
-            cwd: path.clone(),
-            open_files: None,
-        },
-        http: Arc::new(http),
-        outputs: Arc::new(Nowhere),
-        seen: path.join("mcp.json"),
-        logins: path.join("oauth"),
-        news: Arc::new(|_, _| {}),
-        pace: Pace::default(),
-    });
+async fn connected(http: Scripted) -> (World, ServerStatus) {
+    let world = World::new(http, Pace::default());
     let transport = Transport::Url {
         url: "https://scripted.example/mcp".into(),
         headers: Default::default(),
     };
     let mut settings = Settings::new("s", Source::Config, transport);
     settings.timeout = Duration::from_secs(20);
-    servers.configure(vec![settings]).await;
-    loop {
-        let status = servers.list().remove(0);
-        if matches!(status.phase, Phase::Connected | Phase::Failed) {
-            return (servers, status, folder);
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-}
-
-async fn call(servers: &Servers) -> ToolOutput {
-    let key = ConversationKey::new("crab", "user").unwrap();
-    let call = Invocation {
-        key: key.clone(),
-        origin: Origin::Client {
-            principal: Principal::Owner,
-        },
-        run: 1,
-        root: (key, 1),
-        agent: Arc::new(AgentConfig::new(AgentName::new("crab").unwrap(), "")),
-        call_id: "1".into(),
-        arguments: json!({}),
-        name: "s__t".into(),
-        cwd: PathBuf::from("/"),
-    };
-    servers
-        .call_for(&call, &Subject::Other, None, &Nobody)
-        .await
+    world.servers.configure(vec![settings]).await;
+    let status = world
+        .until(|all| {
+            let tried = matches!(all[0].phase, Phase::Connected | Phase::Failed);
+            tried.then(|| all[0].clone())
+        })
+        .await;
+    (world, status)
 }
 
 fn tool(name: &str) -> Value {
@@ -212,12 +150,12 @@ async fn calls_return_the_answer_or_the_reason() {
         (|| Answer::Silence, true, "no answer within 20 s"),
     ];
     for (answers, is_error, want) in cases {
-        let (servers, status, _folder) = connected(scripted(answers)).await;
+        let (world, status) = connected(scripted(answers)).await;
         assert_eq!((status.phase, status.tools), (Phase::Connected, 1));
-        let output = call(&servers).await;
+        let output = world.call("s__t", json!({})).await;
         assert_eq!(output.is_error, is_error, "{}", output.content);
         assert!(output.content.contains(want), "{want}: {}", output.content);
-        servers.shut_down().await;
+        world.servers.shut_down().await;
     }
 }
 
@@ -242,13 +180,13 @@ async fn failed_handshakes_are_named() {
             answers_handshake,
             ..scripted(|| Answer::Silence)
         };
-        let (servers, status, _folder) = connected(http).await;
+        let (world, status) = connected(http).await;
         assert_eq!(
             (status.phase, status.wants_login),
             (Phase::Failed, wants_login)
         );
         assert!(status.error.contains(want), "{want}: {}", status.error);
-        servers.shut_down().await;
+        world.servers.shut_down().await;
     }
 }
 
@@ -259,7 +197,7 @@ async fn lists_of_tools_are_bounded() {
         tools: tools.into(),
         ..scripted(|| Answer::Silence)
     };
-    let (servers, status, _folder) = connected(http).await;
+    let (world, status) = connected(http).await;
     assert_eq!(status.tools, 512);
-    servers.shut_down().await;
+    world.servers.shut_down().await;
 }
