@@ -1,10 +1,9 @@
-//! Several clients on one conversation; kills, failures and resumed streams.
+//! Several clients on one conversation, and resumed streams.
 
 use crate::rig::{ModelServer, TestEnv, chunks, end_of, kinds, stream_to_end, within};
 use crabtalk_proto::stream_event::Event;
 use crabtalk_proto::{
-    AttachMsg, Client, ClientError, KillMsg, ListActiveConversationsMsg, Ping, StreamEvent,
-    StreamMsg,
+    AttachMsg, Client, ClientError, ListActiveConversationsMsg, Ping, StreamEvent, StreamMsg,
 };
 use crabtalk_testkit::scripted::{Script, openai};
 use futures_util::{Stream, StreamExt};
@@ -90,47 +89,6 @@ async fn two_clients_see_the_same_run() {
         .collect()
         .await;
     assert_eq!(end_of(&late).code, 0);
-}
-
-#[tokio::test]
-async fn runs_outlive_the_client_that_began_them() {
-    let model = halting().await;
-    let env = TestEnv::with_model(&model);
-    let _daemon = env.daemon().await;
-    let mut asking = env.connect().await;
-    {
-        let mut asked = std::pin::pin!(asking.stream(hello()));
-        to_text(&mut asked).await;
-    }
-    drop(asking);
-    let mut attached = env.connect().await;
-    let mut events = std::pin::pin!(attached.attach(AttachMsg::default()));
-    let mut seen = to_text(&mut events).await;
-    model.release().await;
-    seen.extend(events.map(Result::unwrap).collect::<Vec<_>>().await);
-    assert_eq!(chunks(&seen), "first second");
-    let history = crate::rig::entries(&env, "crab", "user").await;
-    assert_eq!(history[1].content, "first second");
-}
-
-#[tokio::test]
-async fn kill_from_another_connection_ends_the_run() {
-    let model = halting().await;
-    let env = TestEnv::with_model(&model);
-    let _daemon = env.daemon().await;
-    let mut asking = env.connect().await;
-    let mut asked = std::pin::pin!(asking.stream(hello()));
-    let mut seen = to_text(&mut asked).await;
-    let mut other = env.connect().await;
-    other.kill(KillMsg::default()).await.unwrap();
-    seen.extend(asked.map(Result::unwrap).collect::<Vec<_>>().await);
-    let end = end_of(&seen);
-    assert_eq!((end.code, end.error.as_str()), (499, "cancelled"));
-    // The question stays, the partial answer does not.
-    let history = crate::rig::entries(&env, "crab", "user").await;
-    assert_eq!(history.len(), 1, "{history:?}");
-    let again = other.kill(KillMsg::default()).await.unwrap_err();
-    assert_eq!(again.code(), Some(404));
 }
 
 #[tokio::test]

@@ -4,12 +4,10 @@
 #[expect(dead_code, reason = "its `main` is for people")]
 mod example;
 
-use crate::rig::{CRABTALK, ModelServer, Relay, TestEnv, within};
+use crate::rig::{CRABTALK, TestEnv, within};
 use crabtalk_client::{
-    AttachMsg, Client, Endpoint, Error, GetStats, KillMsg, Replied, ReplyToAsk, RunNews, Starter,
-    StreamMsg, SubscribeEvents, WatchNews, stream_event::Event,
+    AttachMsg, Client, Endpoint, Error, GetStats, RunNews, Starter, StreamMsg, stream_event::Event,
 };
-use crabtalk_testkit::scripted::{Reply, Script, openai};
 use futures_util::{Stream, StreamExt};
 
 fn say(content: &str) -> StreamMsg {
@@ -58,25 +56,6 @@ async fn daemon_starts_once_and_reports_startup_errors() {
     assert!(said.contains("config.toml"), "{said}");
 }
 
-#[tokio::test]
-async fn errors_have_codes() {
-    let env = TestEnv::new();
-    let _daemon = env.daemon().await;
-    let client = client(&env.home);
-    let error = client.call(KillMsg::default()).await.unwrap_err();
-    assert_eq!(error.code(), Some(404));
-    let late = ReplyToAsk {
-        content: "y".into(),
-        ask_id: Some("none".into()),
-        ..ReplyToAsk::default()
-    };
-    assert_eq!(client.reply(late).await.unwrap(), Replied::TooLate);
-    let mut refused = client.stream(say(""));
-    let error = refused.next().await.unwrap().unwrap_err();
-    assert_eq!(error.code(), Some(400));
-    assert!(refused.next().await.is_none());
-}
-
 /// Reads until an item matches.
 async fn until<N, E: std::fmt::Debug>(
     news: &mut (impl Stream<Item = Result<N, E>> + Unpin),
@@ -98,55 +77,8 @@ async fn until<N, E: std::fmt::Debug>(
     heard
 }
 
-fn text(news: &[RunNews]) -> String {
-    let pieces = news.iter().filter_map(|news| match news {
-        RunNews::Event(event) => match &event.event {
-            Some(Event::Chunk(chunk)) => Some(chunk.content.as_str()),
-            _ => None,
-        },
-        RunNews::Lost { .. } | RunNews::Back | RunNews::Missing { .. } => None,
-    });
-    pieces.collect()
-}
-
 fn is_end(news: &RunNews) -> bool {
     matches!(news, RunNews::Event(event) if event.is_end())
-}
-
-#[tokio::test]
-async fn streams_resume_after_lost_connections() {
-    let words = ["one ", "two ", "three ", "four "];
-    let reply = [4, 3, 2]
-        .into_iter()
-        .fold(openai::pieces(&words), Reply::held_after);
-    let model = ModelServer::start(Script::openai([reply])).await;
-    let env = TestEnv::with_model(&model);
-    let _daemon = env.daemon().await;
-    let relay = Relay::start(&env);
-    let client = client(relay.home());
-    let mut run = client.stream(say("hello"));
-    let is_text = |news: &RunNews| !text(std::slice::from_ref(news)).is_empty();
-    let mut heard = until(&mut run, "the first word", is_text).await;
-    for _ in 0..3 {
-        relay.cut();
-        let lost = until(&mut run, "the loss", |news| matches!(news, RunNews::Back)).await;
-        assert!(matches!(lost[0], RunNews::Lost { .. }), "{lost:?}");
-        model.release().await;
-        heard.extend(until(&mut run, "another word", is_text).await);
-    }
-    heard.extend(until(&mut run, "the end", is_end).await);
-    assert_eq!(text(&heard), words.concat());
-    let of_kind = |kind: fn(&Event) -> bool| {
-        let events = heard.iter().filter(|news| match news {
-            RunNews::Event(event) => event.event.as_ref().is_some_and(kind),
-            RunNews::Lost { .. } | RunNews::Back | RunNews::Missing { .. } => false,
-        });
-        events.count()
-    };
-    assert_eq!(of_kind(|event| matches!(event, Event::Start(_))), 1);
-    assert_eq!(of_kind(|event| matches!(event, Event::TextStart(_))), 1);
-    assert_eq!(of_kind(|event| matches!(event, Event::UserMessage(_))), 0);
-    assert!(run.next().await.is_none(), "nothing follows the end");
 }
 
 #[tokio::test]
@@ -179,44 +111,4 @@ async fn streams_report_runs_interrupted_by_a_crash() {
     // A new attachment gets the end of that run.
     let over = client.attach(AttachMsg::default()).next().await;
     assert!(is_end(&over.unwrap().unwrap()));
-}
-
-#[tokio::test]
-async fn watches_resume_and_report_a_new_daemon() {
-    let env = TestEnv::new();
-    let daemon = env.daemon().await;
-    let relay = Relay::start(&env);
-    // The restart notice shows that the subscription has begun.
-    let mut watch = client(relay.home()).watch(SubscribeEvents {
-        life: "another".into(),
-        ..SubscribeEvents::default()
-    });
-    let is_new = |news: &WatchNews| matches!(news, WatchNews::Restarted { .. });
-    until(&mut watch, "the subscription", is_new).await;
-    let direct = client(&env.home);
-    let is_done = |news: &WatchNews| matches!(news, WatchNews::Event(event) if event.kind == 5);
-    let run = async |content: &str| {
-        direct
-            .stream(say(content))
-            .map(Result::unwrap)
-            .collect::<Vec<_>>()
-            .await
-    };
-    let (first, _) = tokio::join!(until(&mut watch, "a run", is_done), run("one"));
-    let last = |news: &[WatchNews]| match news.last() {
-        Some(WatchNews::Event(event)) => event.seq,
-        other => panic!("{other:?}"),
-    };
-    relay.cut();
-    run("two").await;
-    let second = until(&mut watch, "the run meanwhile", is_done).await;
-    assert!(matches!(second[0], WatchNews::Lost { .. }), "{second:?}");
-    assert_eq!(second[1], WatchNews::Back { missed: 0 });
-    let WatchNews::Event(event) = &second[2] else {
-        panic!("{second:?}")
-    };
-    assert_eq!(event.seq, last(&first) + 1);
-    daemon.terminate().await;
-    let _daemon = env.daemon().await;
-    until(&mut watch, "the new daemon", is_new).await;
 }

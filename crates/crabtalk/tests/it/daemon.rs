@@ -1,19 +1,21 @@
 //! `crabtalk daemon`: start, stop, status, reload, logs; signals and sockets.
 
-use crate::rig::{ModelServer, RawClient, TestEnv, gone, within};
+use crate::rig::{ModelServer, TestEnv, gone, within};
 use crabtalk_proto::{Client, Ping, StreamMsg};
 use crabtalk_testkit::scripted::{Script, openai};
 use futures_util::StreamExt;
 use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
+use tokio::io::AsyncWriteExt;
+use tokio::net::UnixStream;
 
 fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
 #[tokio::test]
-async fn the_commands_start_and_stop_it() {
+async fn commands_start_and_stop_the_daemon() {
     let env = TestEnv::new();
     let started = json(&env.run(&["daemon", "start", "--json"]).await.ok());
     assert_eq!(started["started"], true);
@@ -52,7 +54,7 @@ async fn the_commands_start_and_stop_it() {
 }
 
 #[tokio::test]
-async fn many_clients_that_start_it_at_once_start_one() {
+async fn simultaneous_clients_start_one_daemon() {
     let env = TestEnv::new();
     let ask = async |text: &str| env.run(&["ask", text, "--as", text]).await.ok();
     let answers = tokio::join!(ask("a"), ask("b"), ask("c"), ask("d"));
@@ -65,14 +67,14 @@ async fn many_clients_that_start_it_at_once_start_one() {
 }
 
 #[tokio::test]
-async fn a_signal_ends_it_whatever_goes_on() {
+async fn signal_ends_the_daemon_during_a_run() {
     let cut = openai::pieces(&["one", "two"]).stall_after(2);
     let model = ModelServer::start(Script::openai([cut])).await;
     let env = TestEnv::with_model(&model);
     let daemon = env.daemon().await;
-    // Somebody who sent half a frame, and somebody who waits for an answer.
-    let mut half = RawClient::connect(&env).await;
-    half.bytes(&[0, 0, 0, 9, 1]).await;
+    // One client sent half a frame, another one waits for an answer.
+    let mut half = UnixStream::connect(env.socket()).await.unwrap();
+    half.write_all(&[0, 0, 0, 9, 1]).await.unwrap();
     let mut connection = env.connect().await;
     let request = StreamMsg {
         content: "hello".into(),
@@ -82,7 +84,7 @@ async fn a_signal_ends_it_whatever_goes_on() {
     for _ in 0..3 {
         within("an event", events.next()).await.unwrap().unwrap();
     }
-    // The model would say no more for ever.
+    // The model would never finish its answer.
     let status = daemon.terminate().await;
     assert!(status.success(), "{status:?}");
     assert!(!env.socket().exists());
@@ -92,7 +94,7 @@ async fn a_signal_ends_it_whatever_goes_on() {
 }
 
 #[tokio::test]
-async fn running_out_of_descriptors_ends_nobody() {
+async fn exhausted_descriptors_end_no_connection() {
     let env = TestEnv::new();
     let daemon = env.daemon().await;
     let mut known = env.connect().await;
@@ -103,19 +105,18 @@ async fn running_out_of_descriptors_ends_nobody() {
         };
         prlimit(Some(daemon.pid()), Resource::Nofile, limit).unwrap()
     };
-    // None is left, whatever it has open by now.
+    // No descriptor is left for a new connection.
     let before = limit(3);
     let mut waiting = env.connect_silently().await;
-    // Whoever is connected is served, and the newcomer when there is room.
+    // Connected clients are served at once, the new one when there is room.
     known.ping(Ping {}).await.unwrap();
     limit(before.current.unwrap());
     let answer = within("the newcomer's answer", waiting.ping(Ping {})).await;
     answer.unwrap();
 }
 
-/// A daemon that could not even look at who connects would be called running.
 #[tokio::test]
-async fn too_few_descriptors_are_refused_with_what_is_needed() {
+async fn too_few_descriptors_are_refused_with_advice() {
     let env = TestEnv::new();
     let with = async |most: u32, words: &str| {
         let script = format!("ulimit -n {most} && exec \"$CRABTALK\" {words}");
@@ -129,10 +130,10 @@ async fn too_few_descriptors_are_refused_with_what_is_needed() {
             "{said}"
         );
     }
-    // Whoever starts it on the way hears the same.
+    // A client that starts the daemon reports the same.
     let said = with(32, "ask hello").await.fails(3);
     assert!(said.contains("needs 64 open files"), "{said}");
-    // With as many as it says, it serves.
+    // The named limit is enough.
     env.agent("crab", "permissions: { bash: allow }");
     with(64, "daemon start").await.ok();
     let asked = r#"ask '/tool bash {"command": "echo served"}'"#;

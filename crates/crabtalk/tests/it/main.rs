@@ -1,5 +1,5 @@
-//! End-to-end tests: the real binary, its daemon, its command line, and a
-//! scripted model server in a process of its own.
+//! End-to-end tests: the real binary, its daemon and command line, and a scripted model
+//! server in a separate process.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -12,7 +12,6 @@ mod attach;
 mod backup;
 mod bad_input;
 mod broken;
-mod budgets;
 mod bus;
 mod changes_survive;
 mod cli;
@@ -20,7 +19,6 @@ mod client;
 mod components;
 mod context;
 mod cron;
-mod crowd;
 mod daemon;
 mod disk;
 mod first_run;
@@ -30,7 +28,6 @@ mod llama_cpp;
 mod mcp;
 mod models;
 mod nexus;
-mod numbers;
 mod output;
 mod processes;
 mod projects;
@@ -40,8 +37,6 @@ mod rights;
 mod screen;
 mod scripts;
 mod secrets;
-mod senders;
-mod settled;
 mod shelf;
 mod switch;
 mod team;

@@ -1,4 +1,4 @@
-//! A daemon of another version, and the way to this one.
+//! The offer to restart a daemon of another version.
 
 use crate::rig::{TestEnv, Tmux, eventually, has_tools};
 use crabtalk_proto::{
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 /// Names the socket in the environment of the other process.
 const SOCKET: &str = "CRABTALK_E2E_OTHER_VERSION";
 
-/// A daemon of another version, as far as a client looks before it restarts it.
+/// A daemon of another version with the requests of a client that restarts it.
 #[derive(Clone)]
 struct Other;
 
@@ -60,7 +60,10 @@ async fn serve_as_another_version() {
 
 #[tokio::test]
 async fn chat_offers_to_restart_daemon_of_another_version() {
-    if !has_tools("the offer of a restart", &["tmux"]) {
+    if !has_tools(
+        "chat_offers_to_restart_daemon_of_another_version",
+        &["tmux"],
+    ) {
         return;
     }
     let env = TestEnv::new();
@@ -82,7 +85,7 @@ async fn chat_offers_to_restart_daemon_of_another_version() {
         std::os::unix::net::UnixStream::connect(env.socket()).ok()
     })
     .await;
-    // Elsewhere than at a terminal it is said, and nothing else happens.
+    // Without a terminal the version is only reported.
     let said = env.run(&["asks"]).await;
     assert!(
         said.stderr.contains("the daemon has version 0.0.1"),
