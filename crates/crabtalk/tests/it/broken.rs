@@ -1,5 +1,4 @@
-//! Files that are there and not valid: nothing more permissive takes their
-//! place, and nobody waits for them.
+//! Invalid files: nothing more permissive takes their place, and no run waits for them.
 
 use crate::rig::{ModelServer, TestEnv, eventually, within};
 use crabtalk_proto::{Client, ReloadConfigMsg, ReloadReport, SendMsg};
@@ -51,14 +50,14 @@ async fn invalid_agent_file_is_refused_or_previous_one_kept() {
         env.write(".crabtalk/config/agents/crab.md", rubbish);
         env.write(".crabtalk/config/agents/other.md", "You are another.");
         let daemon = env.daemon().await;
-        // Nothing is known of it: refused by name, not replaced by a default.
+        // No earlier state is known: refused by name, not replaced by a default.
         assert_eq!(code(&env, "crab").await, 409, "{rubbish:?}");
         assert_eq!(code(&env, "other").await, 0);
         assert!(daemon.stderr().contains("crab.md"), "{}", daemon.stderr());
         fs::write(&file, CRAB).unwrap();
         assert_eq!(reload(&env).await.errors.len(), 0);
         assert_eq!(code(&env, "crab").await, 0);
-        // From here on there is a good state to keep.
+        // Now there is a valid state to keep.
         fs::write(&file, rubbish).unwrap();
         let report = reload(&env).await;
         assert!(report.errors[0].contains("crab.md"), "{report:?}");
@@ -70,26 +69,8 @@ async fn invalid_agent_file_is_refused_or_previous_one_kept() {
     }
 }
 
-/// CONV-12.
 #[tokio::test]
-async fn built_in_agent_remains_until_a_file_replaces_it() {
-    let model = agreeing().await;
-    let env = TestEnv::with_model(&model);
-    env.agent("other", "description: another");
-    let _daemon = env.daemon().await;
-    assert_eq!(code(&env, "crab").await, 0);
-    assert_eq!(code(&env, "").await, 0);
-    env.agent("crab", "description: my own");
-    reload(&env).await;
-    let listed = env.run(&["agents"]).await.ok();
-    assert!(listed.contains("my own"), "{listed}");
-    env.run(&["agents", "rm", "crab"]).await.ok();
-    assert_eq!(code(&env, "crab").await, 0);
-}
-
-/// What could be read of such a file may not be all that an owner meant.
-#[tokio::test]
-async fn broken_approvals_approve_nothing_and_are_left_alone() {
+async fn broken_approvals_approve_nothing_and_are_kept() {
     let env = TestEnv::new();
     let file = env.home.join("config/approvals.toml");
     let good = format!(
@@ -116,7 +97,7 @@ async fn broken_approvals_approve_nothing_and_are_left_alone() {
     touch().await;
     assert!(!env.work.join("made").exists());
     assert_eq!(fs::read_to_string(&file).unwrap(), broken);
-    // When it is mended it approves, and broken again it stays as it was.
+    // A repaired file takes effect; a broken one again keeps the last valid state.
     fs::write(&file, &good).unwrap();
     assert_eq!(reload(&env).await.errors.len(), 0);
     touch().await.ok();
@@ -138,7 +119,7 @@ async fn reload_reports_start_errors_and_retained_settings() {
     let report = reload(&env).await;
     assert!(report.warnings[0].contains("modle"), "{report:?}");
     assert_eq!((report.errors.len(), report.kept.len()), (0, 0));
-    // A provider that cannot be what it is meant to be.
+    // A provider without its key.
     let keyless = "[provider.other]\nkind = \"openai\"\napi_key = \"${NO_SUCH_KEY}\"\n\
                    models = [\"another\"]\n";
     fs::write(&config, format!("{good}\n{keyless}")).unwrap();
@@ -212,9 +193,8 @@ async fn named_pipes_in_place_of_files_block_nothing() {
     .await;
 }
 
-/// An empty list would say that nothing is there.
 #[tokio::test]
-async fn a_list_whose_file_is_broken_says_so() {
+async fn list_of_a_broken_file_reports_it() {
     let env = TestEnv::new();
     env.write(".crabtalk/config/crons.toml", "[[cron]\nid = 1\n");
     env.write(".crabtalk/config/subscriptions.toml", "\0\0");
@@ -232,10 +212,9 @@ async fn a_list_whose_file_is_broken_says_so() {
     }
 }
 
-/// Records that are lost take the numbers of their events along. Those that come then
-/// are no retries of what ran before.
+/// Lost records reset the numbers of events. New events are not mistaken for retries.
 #[tokio::test]
-async fn an_event_behind_lost_records_runs_as_any_other() {
+async fn events_after_lost_records_start_runs() {
     let env = TestEnv::new();
     let mut daemon = env.daemon().await;
     env.run(&["subscriptions", "add", "x"]).await.ok();
@@ -273,7 +252,7 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// One bad block costs the file that it is in, whichever that is.
+/// A damaged file affects no other file, whichever it is.
 #[tokio::test]
 async fn garbage_files_do_not_prevent_start() {
     let env = TestEnv::new();
@@ -313,10 +292,9 @@ async fn garbage_files_do_not_prevent_start() {
     let logs = env.logs();
     for file in &whole {
         let place = file.strip_prefix(&env.home).unwrap();
-        // The configuration decides over everything, so that a broken one is refused
-        // by name; contents that are kept have their print for a name.
+        // A broken configuration prevents the start; kept contents are named by their hash.
         let passed_over = ["config/config.toml", "logs", "state/accepted/objects"];
-        // Databases make the files beside them, and remove them.
+        // The database creates and removes these.
         let is_beside = |name: &str| place.to_string_lossy().ends_with(name);
         if passed_over.iter().any(|other| place.starts_with(other))
             || is_beside(".db-wal")
@@ -365,23 +343,9 @@ async fn doctor_names_damaged_records() {
     );
 }
 
-/// The records of a home whose daemon does not run.
+/// Opens the records of a home without a running daemon.
 fn records(env: &TestEnv) -> rusqlite::Connection {
     rusqlite::Connection::open(env.home.join("state/records.db")).unwrap()
-}
-
-#[tokio::test]
-async fn records_of_a_newer_program_end_the_start() {
-    let env = TestEnv::new();
-    env.daemon().await.terminate().await;
-    let db = records(&env);
-    db.pragma_update(None, "user_version", 999).unwrap();
-    drop(db);
-    let refused = env.run(&["daemon", "run"]).await.fails(1);
-    assert!(
-        refused.contains("records.db has format 999") && refused.contains("update the program"),
-        "{refused}"
-    );
 }
 
 #[tokio::test]

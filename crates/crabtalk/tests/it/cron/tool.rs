@@ -1,4 +1,4 @@
-//! Agents that make entries for themselves.
+//! Agents that create entries for themselves.
 
 use super::{create, fired, listed, yearly};
 use crate::rig::{TestEnv, chunks, stream_to_end};
@@ -14,7 +14,7 @@ async fn said(env: &TestEnv, agent: &str, arguments: &str) -> String {
 }
 
 #[tokio::test]
-async fn an_agent_has_the_tool_only_if_its_scope_names_it() {
+async fn schedule_tool_must_be_named_in_the_scope() {
     let env = TestEnv::new();
     env.agent("planner", "tools: [schedule]");
     env.agent("glob", "tools: [\"*\"]");
@@ -41,7 +41,7 @@ async fn an_agent_has_the_tool_only_if_its_scope_names_it() {
     )
     .await;
     assert!(soon.contains("a minute ahead at least"), "{soon}");
-    // Those of others are nothing to it.
+    // Entries of others cannot be removed.
     let other = create(&env, yearly("mine")).await.id;
     let removed = said(
         &env,
@@ -56,7 +56,7 @@ async fn an_agent_has_the_tool_only_if_its_scope_names_it() {
 }
 
 #[tokio::test]
-async fn an_agent_that_schedules_itself_endlessly_comes_to_an_end() {
+async fn entries_of_an_agent_and_chains_are_bounded() {
     let env = TestEnv::new();
     env.agent("planner", "tools: [schedule]");
     env.config("[cron]\nper_agent = 3\n[limits]\nchain_depth = 2\n");
@@ -71,7 +71,7 @@ async fn an_agent_that_schedules_itself_endlessly_comes_to_an_end() {
     for id in 1..=3 {
         env.run(&["cron", "rm", &id.to_string()]).await;
     }
-    // Each run makes the next one: the chain ends.
+    // Each run creates the next entry; the depth of the chain is counted.
     let again = "{\\\"action\\\":\\\"add\\\",\\\"when\\\":\\\"@daily\\\",\\\"prompt\\\":\\\"x\\\"}";
     let nested =
         format!("{{\"action\":\"add\",\"when\":\"@daily\",\"prompt\":\"/tool schedule {again}\"}}");
