@@ -1,13 +1,11 @@
-//! Context that lasts: compaction, archives, memory, skills, instructions.
+//! Compaction, archives, memory, skills and project instructions.
 
-mod archives;
 mod long;
 mod memory;
 mod project;
 mod senders;
 mod skills;
 mod trust;
-mod unreadable;
 mod week;
 
 use crate::rig::{TestEnv, end_of, stream_to_end};
@@ -15,7 +13,7 @@ use crabtalk_proto::StreamMsg;
 use crabtalk_testkit::scripted::{Reply, Script, openai};
 use serde_json::Value;
 
-/// What only the order to summarise a history says.
+/// A part of the request to summarise a history.
 const SUMMARISE: &str = "answer with the summary alone";
 
 /// A model that summarises everything in the same words.

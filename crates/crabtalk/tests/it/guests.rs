@@ -37,7 +37,7 @@ async fn guests_get_no_tools_skills_or_memory() {
         assert!(!told.contains(word), "{word}: {told}");
     }
     assert!(told.contains("You are ada."), "{told}");
-    // In a conversation of its own it has them all.
+    // The agent has them all in its own conversation.
     let own = StreamMsg {
         agent: "ada".into(),
         guest: None,

@@ -1,32 +1,29 @@
-//! A run of 400 steps in a window of 8,000 tokens, killed twice.
+//! A run of many steps in a window of 8,000 tokens, killed twice.
 
 use super::{SUMMARISE, message, summarising, told};
 use crate::rig::{ModelServer, TestEnv, end_of, eventually, within};
 use crabtalk_proto::stream_event::Event;
-use crabtalk_proto::{AttachMsg, Client, GetHistoryMsg, StreamEvent};
+use crabtalk_proto::{AttachMsg, Client, GetHistoryMsg};
 use crabtalk_testkit::scripted::{Reply, openai};
 use futures_util::StreamExt;
 use serde_json::json;
 use std::fs;
 
-const STEPS: usize = 400;
+const STEPS: usize = 100;
 
-/// Where the daemon is killed while the model speaks.
-const KILLED_IN_ANSWER: usize = 200;
+/// The step at which the daemon is killed while the model answers.
+const KILLED_IN_ANSWER: usize = 45;
 
-/// Where the daemon is killed while a tool works.
-const KILLED_IN_TOOL: usize = 300;
+/// The step at which the daemon is killed while a tool runs.
+const KILLED_IN_TOOL: usize = 75;
 
-/// Tokens that the model takes.
+/// The size of the model's context window in tokens.
 const WINDOW: usize = 8_000;
 
 /// Bytes of a token, roughly.
 const TOKEN_BYTES: usize = 4;
 
-/// How far apart the looks at a run's progress are, in steps.
-const STRIDE: usize = 20;
-
-const QUESTION: &str = "Do the four hundred steps of the list, in order, each of them once.";
+const QUESTION: &str = "Do the steps of the list, in order, each of them once.";
 
 fn step(number: usize) -> Reply {
     let end = match number {
@@ -56,16 +53,14 @@ fn done(env: &TestEnv) -> Vec<usize> {
     text.lines().map(|line| line.parse().unwrap()).collect()
 }
 
-/// Waits until so many steps are done; in strides, since each has its limit.
+/// Waits until so many steps are done.
 async fn reach(env: &TestEnv, steps: usize) {
-    for stride in (done(env).len()..=steps).step_by(STRIDE).chain([steps]) {
-        let what = format!("step {stride}");
-        eventually(&what, async || (done(env).len() >= stride).then_some(())).await;
-    }
+    let what = format!("step {steps}");
+    eventually(&what, async || (done(env).len() >= steps).then_some(())).await;
 }
 
 #[tokio::test]
-async fn four_hundred_steps_survive_compactions_and_kills() {
+async fn long_run_survives_compactions_and_kills() {
     let summary = "The steps of the list are being done one after the other. All went well so far.";
     let model = ModelServer::start(summarising(script(), summary)).await;
     let env = TestEnv::new();
@@ -120,44 +115,11 @@ async fn four_hundred_steps_survive_compactions_and_kills() {
         .iter()
         .map(told)
         .partition(|told| told.contains(SUMMARISE));
-    assert!(summaries.len() >= 12, "{} compactions", summaries.len());
-    // The answer that was cut was asked for twice, the tool that was cut once.
+    assert!(summaries.len() >= 2, "{} compactions", summaries.len());
+    // The interrupted answer was requested twice, the interrupted tool call once.
     assert_eq!(steps.len(), STEPS + 2);
     for told in summaries.iter().chain(&steps) {
         assert!(told.contains(QUESTION), "the question is gone: {told}");
         assert!(told.len() / TOKEN_BYTES <= WINDOW, "{} bytes", told.len());
     }
-}
-
-#[tokio::test]
-async fn a_compaction_is_an_event_of_the_run() {
-    const MANY: usize = 80;
-    let step = |number: usize| {
-        let command = format!("printf '%0520d' {number}");
-        openai::tools(
-            &format!("s{number}"),
-            &[("bash", json!({ "command": command }))],
-        )
-    };
-    let run = |from: usize| {
-        let steps = (from..from + MANY).map(step);
-        steps.chain([openai::text("Done.")])
-    };
-    let script = summarising(run(0), "Numbers were printed.");
-    let model = ModelServer::start(script).await;
-    let env = TestEnv::new();
-    env.config(&format!(
-        "model = \"scripted\"\n\n[provider.test]\nkind = \"openai\"\nbase_url = \"{}\"\n\
-         api_key = \"sk-test\"\nmodels = [{{ name = \"scripted\", context = {WINDOW} }}]\n",
-        model.url()
-    ));
-    env.agent("crab", "permissions: { bash: allow }\nmax_iterations: 500");
-    let _daemon = env.daemon().await;
-    let mut connection = env.connect().await;
-    let events = connection.stream(message(&env, "user", "Print numbers."));
-    let events = events.map(Result::unwrap).collect::<Vec<_>>();
-    let events = within("the end", events).await;
-    assert_eq!(end_of(&events).code, 0);
-    let is_compacted = |e: &StreamEvent| matches!(e.event, Some(Event::Compacted(_)));
-    assert!(events.iter().any(is_compacted));
 }

@@ -1,9 +1,8 @@
-//! Memory as files: edited by hand, broken, colliding, too large.
+//! Memory entries as files and on the command line.
 
 use super::{message, recall, say};
 use crate::rig::{ModelServer, TestEnv, stream_to_end};
 use crabtalk_testkit::scripted::{Script, openai};
-use serde_json::Value;
 
 const ENTRIES: &str = ".crabtalk/config/memory/entries";
 
@@ -11,14 +10,14 @@ async fn agreeing() -> ModelServer {
     ModelServer::start(Script::openai([openai::text("Yes.")]).repeating()).await
 }
 
-/// What a question brings back.
+/// The recalled block for a question.
 async fn recalled(env: &TestEnv, model: &ModelServer, question: &str) -> String {
     say(env, "user", question).await;
     recall(model.requests().await.last().unwrap()).unwrap_or_default()
 }
 
 #[tokio::test]
-async fn files_are_the_truth_while_the_daemon_runs() {
+async fn hand_edits_take_effect_while_the_daemon_runs() {
     let model = agreeing().await;
     let env = TestEnv::with_model(&model);
     let daemon = env.daemon().await;
@@ -37,7 +36,7 @@ async fn files_are_the_truth_while_the_daemon_runs() {
         "{block}"
     );
 
-    // A broken one is named and hides no other.
+    // A broken entry is named and hides no other.
     env.write(&format!("{ENTRIES}/shed.md"), "---\nname: [garden shed\n");
     let block = recalled(&env, &model, question).await;
     assert!(block.contains("red as a lobster"), "{block}");
@@ -64,7 +63,7 @@ async fn files_are_the_truth_while_the_daemon_runs() {
 }
 
 #[tokio::test]
-async fn the_command_line_writes_what_agents_recall() {
+async fn entries_of_the_command_line_are_recalled() {
     let model = agreeing().await;
     let env = TestEnv::with_model(&model);
     let _daemon = env.daemon().await;
@@ -85,7 +84,7 @@ async fn the_command_line_writes_what_agents_recall() {
     let found = env.run(&["memory", "recall", "password"]).await.ok();
     assert!(found.contains("wifi | memory, from user"), "{found}");
 
-    // Names that slug alike stay apart.
+    // Names with equal slugs have separate files.
     for name in ["a b", "a-b", "a_b", "A b"] {
         env.run(&["memory", "add", name, &format!("this is {name}")])
             .await
@@ -110,48 +109,7 @@ async fn the_command_line_writes_what_agents_recall() {
 }
 
 #[tokio::test]
-async fn notes_are_imported_as_copies_with_a_report() {
-    let env = TestEnv::new();
-    env.config("# nothing\n");
-    let _daemon = env.daemon().await;
-    env.write("notes/boat.md", "The boat has a leak below the bow.\n");
-    env.write(
-        "notes/more/named.md",
-        "---\nname: oars\n---\nThe oars are new.\n",
-    );
-    env.write("notes/empty.md", "\n");
-    env.write("notes/picture.png", "x");
-    let notes = env.user_home.join("notes");
-    let import = async || {
-        let report = env
-            .run(&["memory", "import", notes.to_str().unwrap(), "--json"])
-            .await
-            .ok();
-        let report: Value = serde_json::from_str(&report).unwrap();
-        let count = |what: &str| report[what].as_array().unwrap().len();
-        (count("imported"), count("skipped"))
-    };
-    assert_eq!(import().await, (2, 1));
-    // Nothing is overwritten.
-    assert_eq!(import().await, (0, 3));
-    assert!(
-        env.run(&["search", "leak"])
-            .await
-            .ok()
-            .contains("below the bow")
-    );
-    assert_eq!(
-        env.run(&["memory", "show", "oars"]).await.ok(),
-        "The oars are new.\n"
-    );
-    let stranger = env
-        .run(&["memory", "import", notes.to_str().unwrap(), "--as", "ann"])
-        .await;
-    assert!(stranger.fails(1).contains("only an owner"));
-}
-
-#[tokio::test]
-async fn without_memory_there_is_no_block_and_no_tool() {
+async fn disabled_memory_has_no_block_and_no_tool() {
     let model = agreeing().await;
     let env = TestEnv::with_model(&model);
     let config = std::fs::read_to_string(env.home.join("config/config.toml")).unwrap();

@@ -43,7 +43,7 @@ async fn say_and_answer(env: &TestEnv, answer: &str) {
 }
 
 #[tokio::test]
-async fn instructions_hold_once_an_owner_has_trusted_the_folder() {
+async fn instructions_apply_in_trusted_folders() {
     let model = ModelServer::start(Script::openai([openai::text("Yes.")]).repeating()).await;
     let env = TestEnv::with_model(&model);
     env.write("work/AGENTS.md", &format!("{RULE}\n"));
@@ -127,7 +127,7 @@ async fn resumed_run_does_not_ask_for_trust() {
 }
 
 #[tokio::test]
-async fn who_sees_no_question_waits_for_no_answer_and_is_told() {
+async fn client_without_a_stream_gets_the_trust_advice() {
     let model = ModelServer::start(Script::openai([openai::text("Yes.")]).repeating()).await;
     let env = TestEnv::with_model(&model);
     env.write("work/AGENTS.md", &format!("{RULE}\n"));

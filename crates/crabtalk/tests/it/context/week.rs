@@ -17,7 +17,7 @@ const WEEK: [&str; 7] = [
 ];
 
 #[tokio::test]
-async fn the_first_days_words_are_recalled_after_a_week() {
+async fn first_message_is_recalled_after_compactions() {
     let replies = (0..=WEEK.len()).map(|_| openai::text("Noted."));
     let summary = "Small things of the house were talked about.";
     let model = ModelServer::start(summarising(replies, summary)).await;
@@ -45,7 +45,7 @@ async fn the_first_days_words_are_recalled_after_a_week() {
     assert!(block.contains("said by user"), "{block}");
     let year = block.contains("(said by user, 20");
     assert!(year, "without its time: {block}");
-    // It stands there alone: three summaries took it out of the history.
+    // It occurs only there: three summaries replaced it in the history.
     let elsewhere = texts(last);
     let mut elsewhere = elsewhere.iter().filter(|text| !text.contains("<recall>"));
     assert!(elsewhere.all(|text| !text.contains("blue tin")), "{last}");
@@ -61,7 +61,7 @@ async fn the_first_days_words_are_recalled_after_a_week() {
         assert!(!std::fs::read_to_string(log).unwrap().contains("<recall>"));
     }
 
-    // And all of it is there for whoever looks.
+    // The archives have all of it.
     let archives = env.run(&["archives", "--json"]).await.ok();
     let archives: Vec<Value> = archives
         .lines()
