@@ -1,5 +1,4 @@
-//! What agents may not do, tried (GATE, RUN-9): disguises, delegation, asks,
-//! the sandbox.
+//! The gate and the sandbox with a real agent (GATE, RUN-9).
 
 mod asks;
 mod commands;
@@ -23,7 +22,7 @@ fn say(env: &TestEnv, content: impl Into<String>) -> StreamMsg {
     }
 }
 
-/// What makes the offline model call a tool.
+/// The message that makes the offline model call a tool.
 fn tool(name: &str, arguments: &Value) -> String {
     format!("/tool {name} {arguments}")
 }

@@ -1,10 +1,9 @@
 //! Members at work in the real daemon.
 
-use super::{call, say, tool};
-use crate::rig::{TestEnv, asked, end_of, eventually, gone, stream_to_end, within};
+use super::{say, tool};
+use crate::rig::{TestEnv, end_of, eventually, gone, within};
 use crabtalk_proto::{
-    AttachMsg, Client, KillMsg, ListActiveConversationsMsg, ListConversationsMsg, ReplyToAsk,
-    StreamMsg,
+    AttachMsg, Client, KillMsg, ListActiveConversationsMsg, ListConversationsMsg,
 };
 use futures_util::StreamExt;
 use serde_json::json;
@@ -98,58 +97,4 @@ async fn kill_at_the_top_ends_all_members() {
         active.iter().all(|c| !c.running).then_some(())
     })
     .await;
-}
-
-#[tokio::test]
-async fn asks_of_members_are_answered_at_the_top() {
-    let env = TestEnv::new();
-    team(&env, "ask");
-    let daemon = env.daemon().await;
-    let leaf = tool("bash", &json!({"command": "touch made"}));
-    let middle = tool("delegate", &json!({"agent": "leaf", "task": leaf}));
-    let content = tool("delegate", &json!({"agent": "mid", "task": middle}));
-    let mut connection = env.connect().await;
-    let mut events = std::pin::pin!(connection.stream(say(&env, content)));
-    let ask = asked(&mut events).await;
-    assert_eq!(
-        (ask.tool.as_str(), ask.detail.as_str()),
-        ("bash", "touch made")
-    );
-    // By words alone, to the conversation in whose stream it was shown.
-    let reply = ReplyToAsk {
-        agent: "crab".into(),
-        sender: "user".into(),
-        content: "Allow once".into(),
-        ask_id: None,
-    };
-    env.connect_silently()
-        .await
-        .reply_to_ask(reply)
-        .await
-        .unwrap();
-    let rest: Vec<_> = within("the end", events.collect()).await;
-    assert_eq!(
-        end_of(&rest.into_iter().map(Result::unwrap).collect::<Vec<_>>()).code,
-        0
-    );
-    assert!(env.work.join("made").exists());
-
-    // Numbers are not reused, and other clients may not use them as senders.
-    daemon.kill().await;
-    let _daemon = env.daemon().await;
-    let before = env.logs().len();
-    call(&env, "delegate", json!({"agent": "mid", "task": "hello"})).await;
-    assert_eq!(env.logs().len(), before + 1);
-    let mut connection = env.connect().await;
-    let intruder = StreamMsg {
-        agent: "mid".into(),
-        sender: Some("delegate:1".into()),
-        ..say(&env, "hello")
-    };
-    let refused = std::pin::pin!(connection.stream(intruder))
-        .next()
-        .await
-        .unwrap();
-    assert!(format!("{refused:?}").contains("reserved"), "{refused:?}");
-    drop(stream_to_end(&env, say(&env, "and on it goes")).await);
 }

@@ -1,5 +1,4 @@
-//! A model that is told to do everything that it may not: every call refused,
-//! none executed, all logged.
+//! A model tries everything that is forbidden: every call is refused and logged.
 
 use super::{results, say};
 use crate::rig::{ModelServer, TestEnv, end_of, stream_to_end};
@@ -44,7 +43,7 @@ const COMMANDS: [&str; 32] = [
     "T=touch; $T C",
 ];
 
-/// Calls of other tools that must not come through.
+/// Calls of other tools that must be refused.
 fn others() -> Vec<(&'static str, Value)> {
     let config = "~/.crabtalk/config/config.toml";
     vec![
@@ -116,10 +115,9 @@ async fn no_disguise_gets_past_the_gate() {
     assert!(!env.work.join("C").exists());
     assert_eq!(fs::read_to_string(env.work.join("kept")).unwrap(), "kept");
     let names: Vec<_> = env.logs();
-    assert_eq!(names.len(), 1, "nobody else was asked: {names:?}");
+    assert_eq!(names.len(), 1, "no other agent ran: {names:?}");
 
-    // Every call is named in the log. A tool that is nowhere is a mistake, not
-    // an attempt.
+    // Every call is in the log, except that of a tool that does not exist.
     let log = fs::read_to_string(env.home.join("logs/daemon.log")).unwrap();
     let security = log.lines().filter(|line| line.contains(" security: "));
     assert_eq!(security.count(), calls.len() - 1, "{log}");
@@ -132,7 +130,7 @@ async fn no_disguise_gets_past_the_gate() {
     // Two tools, a member and a skill.
     assert_eq!(stats.scope_violations, 4);
 
-    // What it was offered and what it was told is the scope.
+    // Its tools and prompt show the scope.
     let request = &model.requests().await[0];
     let offered: Vec<&str> = request["tools"]
         .as_array()
@@ -149,28 +147,4 @@ async fn no_disguise_gets_past_the_gate() {
         ),
         "{system}"
     );
-}
-
-#[tokio::test]
-async fn a_slash_command_out_of_scope_is_refused_and_counted() {
-    let env = TestEnv::new();
-    agent(&env);
-    let _daemon = env.daemon().await;
-    let mut connection = env.connect().await;
-    let request = crabtalk_proto::SendMsg {
-        content: "/forbidden now".into(),
-        ..crabtalk_proto::SendMsg::default()
-    };
-    let refused = connection.send(request).await.unwrap_err();
-    assert!(
-        matches!(&refused, crabtalk_proto::ClientError::Refused(status) if status.code == 403),
-        "{refused:?}"
-    );
-    let stats = env
-        .connect()
-        .await
-        .get_stats(GetStats::default())
-        .await
-        .unwrap();
-    assert_eq!(stats.scope_violations, 1);
 }

@@ -20,7 +20,7 @@ async fn bash(env: &TestEnv, command: &str) -> Option<String> {
 }
 
 #[tokio::test]
-async fn nothing_gets_out_of_the_sandbox() {
+async fn agent_cannot_leave_the_sandbox() {
     if !has_tools("nothing_gets_out_of_the_sandbox", &["python3"]) {
         return;
     }
@@ -39,7 +39,7 @@ async fn nothing_gets_out_of_the_sandbox() {
     };
     let attempts = [
         // The effect is checked outside, below: inside, the command may have a
-        // private folder of that name.
+        // private folder with that name.
         format!("touch {0}; echo x > {0}", outside.display()),
         "cat ~/.ssh/id".to_owned(),
         "ln -s ~/.ssh/id here; cat here".to_owned(),

@@ -3,13 +3,11 @@
 use super::{call, results, say, tool};
 use crate::rig::{TestEnv, asked, within};
 use crabtalk_proto::{
-    AskUserEvent, Client, ClientError, ListAsksMsg, ReplyToAsk, StreamEvent, StreamMsg,
-    ToolResultEvent,
+    AskUserEvent, Client, ClientError, ListAsksMsg, ReplyToAsk, StreamEvent, ToolResultEvent,
 };
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 use std::fs;
-use std::os::unix::fs::symlink;
 
 async fn reply(env: &TestEnv, ask: &AskUserEvent, answer: &str) -> Result<(), ClientError> {
     let reply = ReplyToAsk {
@@ -20,8 +18,8 @@ async fn reply(env: &TestEnv, ask: &AskUserEvent, answer: &str) -> Result<(), Cl
     env.connect().await.reply_to_ask(reply).await
 }
 
-/// Lets the offline model call a tool, judges the ask, and answers it; gives
-/// the result.
+/// Lets the offline model call a tool, checks the ask, answers it, and returns the
+/// result.
 async fn answered(
     env: &TestEnv,
     name: &str,
@@ -82,35 +80,6 @@ async fn ask_shows_the_whole_change() {
 }
 
 #[tokio::test]
-async fn allow_always_holds_for_the_same_content_only() {
-    let env = TestEnv::new();
-    let _daemon = env.daemon().await;
-    let path = env.work.join("f");
-    let write = |content: &str| json!({"path": "f", "content": content});
-    answered(&env, "write", write("good"), "Allow always", async |ask| {
-        let always = ask.always.as_ref().unwrap();
-        assert_eq!(
-            (always.agent.as_str(), always.sender.as_str()),
-            ("crab", "user")
-        );
-        assert!(
-            always.exact.starts_with(path.to_str().unwrap()),
-            "{always:?}"
-        );
-        assert!(always.exact.contains(" becomes sha256:"), "{always:?}");
-        assert_eq!(always.cwd, env.work.to_str().unwrap());
-    })
-    .await;
-    fs::write(&path, "changed").unwrap();
-    // The same content is not asked for again; another one is.
-    assert!(!call(&env, "write", write("good")).await.is_error);
-    assert_eq!(fs::read_to_string(&path).unwrap(), "good");
-    let denied = answered(&env, "write", write("evil"), "n", async |_| {}).await;
-    assert!(denied.is_error);
-    assert_eq!(fs::read_to_string(&path).unwrap(), "good");
-}
-
-#[tokio::test]
 async fn hidden_characters_are_shown_and_run_unchanged() {
     let env = TestEnv::new();
     let _daemon = env.daemon().await;
@@ -151,106 +120,7 @@ async fn command_too_long_to_show_is_denied() {
 }
 
 #[tokio::test]
-async fn paths_outside_reveal_nothing_before_approval() {
-    let env = TestEnv::new();
-    env.config("[runs]\nask_timeout_secs = 1\n");
-    let daemon = env.daemon().await;
-    let outside = env.user_home.join("private");
-    fs::create_dir_all(outside.join("folder")).unwrap();
-    fs::write(outside.join("file"), "secret").unwrap();
-    rustix::fs::mkfifoat(
-        rustix::fs::CWD,
-        outside.join("fifo"),
-        rustix::fs::Mode::RWXU,
-    )
-    .unwrap();
-    symlink(outside.join("file"), env.work.join("leads")).unwrap();
-    symlink(outside.join("missing"), env.work.join("misleads")).unwrap();
-    let inside = |path: &str| json!({"path": path});
-    let names = [
-        "file",
-        "folder",
-        "fifo",
-        "missing",
-        "missing/below",
-        "file/below",
-        "folder/../file",
-    ];
-    let paths = names.map(|name| inside(outside.join(name).to_str().unwrap()));
-    let mut told = Vec::new();
-    for arguments in paths
-        .into_iter()
-        .chain([inside("leads"), inside("misleads")])
-    {
-        let edit = json!({"path": arguments["path"], "old_string": "a", "new_string": "b"});
-        for (name, arguments) in [("read", arguments), ("edit", edit)] {
-            let request = StreamMsg {
-                sender: Some("tg:1".into()),
-                ..say(&env, tool(name, &arguments))
-            };
-            let events = crate::rig::stream_to_end(&env, request).await;
-            told.push(results(&events).pop().unwrap().output);
-        }
-    }
-    told.dedup();
-    assert_eq!(told, ["denied: nobody answered the approval in time"]);
-    // After approval the error is shown. From here on there is time to answer.
-    daemon.terminate().await;
-    env.config("");
-    let _daemon = env.daemon().await;
-    let missing = inside(outside.join("missing").to_str().unwrap());
-    let result = answered(&env, "read", missing, "y", async |_| {}).await;
-    assert!(result.output.contains("no such file"), "{result:?}");
-    let edit = json!({"path": outside.join("missing"), "old_string": "a", "new_string": "b"});
-    let result = answered(&env, "edit", edit, "y", async |ask| {
-        assert!(
-            ask.reason.contains("it would fail: no such file"),
-            "{ask:?}"
-        );
-        assert!(ask.always.is_none());
-    })
-    .await;
-    assert!(result.output.contains("no such file"), "{result:?}");
-}
-
-#[tokio::test]
-async fn approval_is_on_disk_before_the_reply() {
-    let env = TestEnv::new();
-    let _daemon = env.daemon().await;
-    let file = env.home.join("config/approvals.toml");
-    fs::create_dir(&file).unwrap();
-    let touch = json!({"command": "touch made"});
-    answered(&env, "bash", touch.clone(), "Allow once", async |ask| {
-        let error = reply(&env, ask, "Allow always")
-            .await
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains("cannot be kept") && error.contains("approvals.toml"),
-            "{error}"
-        );
-        assert!(!env.work.join("made").exists());
-    })
-    .await;
-    fs::remove_dir(&file).unwrap();
-    let kept = answered(&env, "bash", touch, "Deny", async |ask| {
-        let _ = ask;
-    })
-    .await;
-    assert!(kept.is_error, "nothing was kept before");
-    let touch = json!({"command": "touch made again"});
-    let mut asking = env.connect().await;
-    let mut events = std::pin::pin!(asking.stream(say(&env, tool("bash", &touch))));
-    let ask = asked(&mut events).await;
-    reply(&env, &ask, "Allow always").await.unwrap();
-    let text = fs::read_to_string(&file).unwrap();
-    assert!(text.contains("exact = \"touch made again\""), "{text}");
-    let rest: Vec<StreamEvent> = within("the end", events.map(Result::unwrap).collect()).await;
-    assert!(!results(&rest).pop().unwrap().is_error);
-}
-
-#[tokio::test]
-async fn ask_of_a_stranger_says_that_an_owner_must_approve() {
+async fn ask_of_a_stranger_names_the_owner_to_approve() {
     let env = TestEnv::new();
     let _daemon = env.daemon().await;
     let tool = tool("bash", &json!({"command": "touch secret-name"}));
