@@ -10,12 +10,11 @@ mod stream;
 
 use crate::rig::{
     CHAT, CHOICES, IDLE, ModelServer, OVER, Relay, TestEnv, Tmux, eventually, has_tools,
-    stream_to_end,
 };
 use crabtalk_proto::{Client, ListAsksMsg, StreamMsg, stream_event};
 use crabtalk_testkit::scripted::{Reply, Script, openai};
 use futures_util::StreamExt;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Signal, kill_process};
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
 

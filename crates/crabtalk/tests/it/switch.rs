@@ -21,13 +21,13 @@ async fn conversations(env: &TestEnv) {
 
 #[tokio::test]
 async fn switch_finds_conversations_and_archives() {
-    if !has_tools("one_switches_to_a_conversation", &["tmux"]) {
+    if !has_tools("switch_finds_conversations_and_archives", &["tmux"]) {
         return;
     }
     let env = TestEnv::new();
     let _daemon = env.daemon().await;
     conversations(&env).await;
-    for (columns, rows) in [(80, 24), (40, 24), (200, 50)] {
+    for (columns, rows) in [(80, 24), (40, 24)] {
         let terminal = Tmux::sized(&env, "\"$CRABTALK\" --as user", columns, rows);
         terminal.shows("type a message", 1).await;
         terminal.types("/switch");

@@ -5,7 +5,7 @@ use crate::terminal::{corrected, correcting};
 
 #[tokio::test]
 async fn change_is_approved_and_command_denied() {
-    if !has_tools("a_change_is_approved_by_its_diff", &["tmux"]) {
+    if !has_tools("change_is_approved_and_command_denied", &["tmux"]) {
         return;
     }
     let (_model, env) = correcting().await;
@@ -44,7 +44,7 @@ async fn change_is_approved_and_command_denied() {
 
 #[tokio::test]
 async fn earlier_keys_approve_nothing() {
-    if !has_tools("what_is_typed_before_a_question_appears", &["tmux"]) {
+    if !has_tools("earlier_keys_approve_nothing", &["tmux"]) {
         return;
     }
     let touch = openai::tools("t", &[("bash", json!({"command": "touch made"}))]);
@@ -56,10 +56,10 @@ async fn earlier_keys_approve_nothing() {
     terminal.shows(IDLE, 1).await;
     terminal.types("make it");
     terminal.shows("Enter steers", 1).await;
-    // Keys of a sentence that is under way, and of one that ends.
+    // A key before the question.
     terminal.types_half("y");
     terminal.shows("\u{203a} y\n", 1).await;
-    // The question is there and another key typed, before the chat sees either.
+    // The question and another key arrive while the chat is stopped.
     let chat = terminal.program().await;
     kill_process(chat, Signal::STOP).unwrap();
     model.release().await;
@@ -86,50 +86,4 @@ async fn earlier_keys_approve_nothing() {
         "what was typed is not lost: {screen}"
     );
     assert!(!env.work.join("made").exists());
-}
-
-#[tokio::test]
-async fn prefix_approval_covers_only_its_commands() {
-    if !has_tools("a_prefix_is_shown_allowed_for_good", &["tmux", "git"]) {
-        return;
-    }
-    let bash = |command: &str| openai::tools("c", &[("bash", json!({ "command": command }))]);
-    let model = ModelServer::start(Script::openai([
-        bash("git status -s"),
-        bash("git status --porcelain"),
-        bash("git status -s; touch made"),
-        openai::text("That is all."),
-    ]))
-    .await;
-    let env = TestEnv::with_model(&model);
-    env.shell("git init -q").await;
-    let _daemon = env.daemon().await;
-    let terminal = Tmux::sized(&env, "\"$CRABTALK\" --project '' --mode ask", 100, 30);
-    terminal.shows(IDLE, 1).await;
-    terminal.types("look");
-    let screen = terminal.shows(CHOICES, 1).await;
-    assert!(screen.contains("p always this prefix"), "{screen}");
-    assert!(
-        screen.contains("Prefix: allow any `git status ..` command in this folder"),
-        "{screen}"
-    );
-    terminal.types_half("p");
-    terminal.shows("Enter confirms", 1).await;
-    terminal.key("Enter");
-    // The second one runs unasked; the third is more than the prefix says.
-    terminal.shows("touch made", 1).await;
-    let screen = terminal.shows(CHOICES, 1).await;
-    assert!(
-        screen.contains("\u{25cf} bash git status --porcelain"),
-        "{screen}"
-    );
-    assert!(!screen.contains("p always this prefix"), "{screen}");
-    terminal.types_half("n");
-    terminal.shows("Reason (optional)", 1).await;
-    terminal.key("Enter");
-    terminal.shows("That is all.", 1).await;
-    assert!(!env.work.join("made").exists());
-    let approvals = env.run(&["approvals"]).await.ok();
-    assert!(approvals.contains("git status"), "{approvals}");
-    assert!(approvals.contains("longer commands"), "{approvals}");
 }

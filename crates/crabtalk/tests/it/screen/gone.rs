@@ -61,42 +61,6 @@ async fn steering_message_of_a_dead_run_is_shown_once() {
 }
 
 #[tokio::test]
-async fn steering_message_read_while_disconnected_is_shown() {
-    let name = "steering_message_read_while_disconnected_is_shown";
-    if !has_tools(name, &["tmux", "mkfifo"]) {
-        return;
-    }
-    let stalls = openai::pieces(&["It begins", " and goes on"]).held_after(1);
-    let model = ModelServer::start(held_by_a_command(vec![stalls])).await;
-    let env = world(&model).await;
-    let daemon = env.daemon().await;
-    let relay = Relay::start(&env);
-    let line = format!("CRABTALK_HOME='{}' {CHAT}", relay.home().display());
-    let one = Tmux::sized(&env, &line, 80, 40);
-    one.shows(IDLE, 1).await;
-    one.types("begin");
-    one.shows("bash cat gate", 1).await;
-    one.types("be brief");
-    one.shows("steering: be brief", 1).await;
-    relay.shut();
-    one.shows("disconnected", 1).await;
-    env.shell("echo opened > gate").await;
-    eventually("a request that has what was said", async || {
-        let requests = model.requests().await;
-        (requests.len() > 1).then_some(())
-    })
-    .await;
-    daemon.kill().await;
-    let _daemon = env.daemon().await;
-    relay.open();
-    let failed = "the run failed: the daemon stopped while";
-    let screen = one.shows(failed, 1).await;
-    in_order(&screen, &["\u{203a} begin", failed]);
-    one.shows("\u{203a} be brief", 1).await;
-    assert!(!screen.contains("steering:"), "{screen}");
-}
-
-#[tokio::test]
 async fn queued_messages_wait_for_another_daemon() {
     if !has_tools("queued_messages_wait_for_another_daemon", &["tmux"]) {
         return;
@@ -136,59 +100,4 @@ async fn queued_messages_wait_for_another_daemon() {
     assert!(!screen.contains("interrupted:"), "{screen}");
     assert_eq!(model.requests().await.len(), 4);
     env.run(&["daemon", "stop"]).await.ok();
-}
-
-#[tokio::test]
-async fn agents_stay_known_without_a_daemon() {
-    if !has_tools("agents_stay_known_without_a_daemon", &["tmux"]) {
-        return;
-    }
-    let env = TestEnv::new();
-    env.agent("crab", "description: one");
-    env.agent("ada", "description: other");
-    let daemon = env.daemon().await;
-    let one = Tmux::sized(&env, CHAT, 80, 24);
-    one.shows("crab \u{b7} ", 1).await;
-    daemon.kill().await;
-    one.shows("disconnected", 1).await;
-    // Typing a command refreshes the completions.
-    one.types_half("/skills");
-    one.shows("\u{203a} /skills", 1).await;
-    one.key("Enter");
-    one.shows("! no daemon listens", 1).await;
-    one.types("/agent");
-    let screen = one.shows("You talk to", 1).await;
-    assert!(
-        screen.contains("You talk to crab. The agents are"),
-        "{screen}"
-    );
-}
-
-#[tokio::test]
-async fn leaving_with_an_unsent_message_reports_it() {
-    if !has_tools("leaving_with_an_unsent_message_reports_it", &["tmux"]) {
-        return;
-    }
-    let stalls = openai::pieces(&["Half of it\n\n", "and the rest"]).held_after(2);
-    let model = ModelServer::start(Script::openai([stalls])).await;
-    let env = TestEnv::with_model(&model);
-    env.agent("crab", "description: one");
-    env.agent("ada", "description: other");
-    let daemon = env.daemon().await;
-    let one = Tmux::sized(&env, CHAT, 80, 24);
-    one.shows("crab \u{b7} ", 1).await;
-    one.types("question one");
-    one.shows("Half of it", 1).await;
-    one.types_half("question two");
-    one.key("Tab");
-    one.shows("queued: question two", 1).await;
-    daemon.kill().await;
-    one.shows("waits for a daemon, Enter starts one: question two", 1)
-        .await;
-    one.types("/agent ada");
-    one.shows("! what you said here is not sent yet", 1).await;
-    one.shows("waits for a daemon, Enter", 1).await;
-    one.key("C-d");
-    let screen = one.shows("ended with 0", 1).await;
-    assert!(screen.contains("! not sent: question two\n"), "{screen}");
 }

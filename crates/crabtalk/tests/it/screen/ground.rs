@@ -2,9 +2,7 @@
 
 use super::*;
 
-/// The composer's rule on an unknown and on a light background.
-const RULE: &str = "\x1b[2m\u{2500}";
-
+/// The composer's rule on a light background.
 const RULE_ON_LIGHT: &str = "\x1b[38;5;242m\u{2500}";
 
 #[tokio::test]
@@ -29,33 +27,4 @@ async fn late_background_answer_is_used_and_not_typed() {
     terminal.answers("\x1b]11;rgb:1e/1e/2e\x07");
     terminal.types(" noon");
     terminal.shows("told me: before noon", 1).await;
-}
-
-#[tokio::test]
-async fn background_comes_from_a_variable_or_setting() {
-    if !has_tools("light_is_told_by_a_variable_or_chosen", &["tmux"]) {
-        return;
-    }
-    for (name, value, want) in [
-        ("COLORFGBG", "0;15", RULE_ON_LIGHT),
-        ("CRABTALK_THEME", "light", RULE_ON_LIGHT),
-        ("CRABTALK_THEME", "plain", RULE),
-        ("", "", RULE_ON_LIGHT),
-    ] {
-        let mut env = TestEnv::new();
-        match name {
-            "" => env.config("[cli]\ntheme = \"light\"\n"),
-            name => env.set(name, value),
-        }
-        let _daemon = env.daemon().await;
-        let said = env.root().join("said");
-        let line = format!("read begin; {CHAT}");
-        let terminal = Tmux::sized(&env, &line, 80, 24);
-        terminal.record(&said);
-        terminal.key("Enter");
-        terminal.shows(IDLE, 1).await;
-        let drawn = terminal.recorded(&said, want).await;
-        let asked = drawn.contains("\x1b]11;?");
-        assert_eq!(asked, name == "COLORFGBG", "{name} {value}: {drawn:?}");
-    }
 }

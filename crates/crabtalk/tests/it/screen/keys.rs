@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn chat_suspends_and_resumes() {
-    if !has_tools("a_chat_is_stopped_and_goes_on", &["tmux", "bash"]) {
+    if !has_tools("chat_suspends_and_resumes", &["tmux", "bash"]) {
         return;
     }
     let env = TestEnv::new();
@@ -89,41 +89,6 @@ async fn shell_commands_run_and_reach_the_agent() {
 }
 
 #[tokio::test]
-async fn vi_keys_can_be_enabled() {
-    if !has_tools("vi_keys_can_be_enabled", &["tmux"]) {
-        return;
-    }
-    let mut env = TestEnv::new();
-    env.set("CRABTALK_KEYS", "vi");
-    let _daemon = env.daemon().await;
-    let terminal = Tmux::sized(&env, CHAT, 80, 24);
-    terminal.shows(IDLE, 1).await;
-    terminal.types_half("good mourning day");
-    terminal.shows("\u{203a} good mourning day\n", 1).await;
-    terminal.key("Escape");
-    terminal.shows("\u{2039} good mourning day\n", 1).await;
-    terminal.types_half("bbcw");
-    terminal.shows("\u{203a} good  day\n", 1).await;
-    terminal.types_half("morning");
-    terminal.key("Escape");
-    terminal.shows("\u{2039} good morning day\n", 1).await;
-    terminal.types_half("dd");
-    terminal.shows("\u{2039} type a message", 1).await;
-    terminal.types_half("u");
-    terminal.shows("\u{2039} good morning day\n", 1).await;
-    terminal.key("Enter");
-    terminal.shows("told me: good morning day", 1).await;
-    terminal.shows(IDLE, 1).await;
-    // A run is interrupted by an Esc that ends no inserting.
-    terminal.types("/slow 60000 a b");
-    terminal.shows("Enter steers", 1).await;
-    terminal.key("Escape");
-    terminal.shows("\u{2039} Enter steers", 1).await;
-    terminal.key("Escape");
-    terminal.shows("\u{b7} cancelled", 1).await;
-}
-
-#[tokio::test]
 async fn every_command_of_the_help_answers() {
     if !has_tools("every_command_of_the_help_answers", &["tmux"]) {
         return;
@@ -164,43 +129,4 @@ async fn every_command_of_the_help_answers() {
     assert!(env.work.join("out.md").exists());
     terminal.types("/quit");
     terminal.shows("ended with 0", 1).await;
-}
-
-#[tokio::test]
-async fn completions_fit_the_smallest_terminal() {
-    if !has_tools("what_is_typed_is_seen_beside_what_completes_it", &["tmux"]) {
-        return;
-    }
-    let env = TestEnv::new();
-    let _daemon = env.daemon().await;
-    let terminal = Tmux::sized(&env, CHAT, 20, 5);
-    terminal.shows("type a", 1).await;
-    terminal.types_half("/");
-    let screen = terminal.shows("/model", 1).await;
-    assert!(screen.contains("\u{203a} /\n"), "{screen}");
-    terminal.key("Down");
-    terminal.key("Down");
-    let screen = terminal.shows("/agent", 1).await;
-    assert!(screen.contains("\u{203a} /\n"), "{screen}");
-}
-
-#[tokio::test]
-async fn shift_tab_lowers_the_mode_of_the_next_run() {
-    if !has_tools("shift_tab_lowers_the_mode", &["tmux"]) {
-        return;
-    }
-    let env = TestEnv::new();
-    let _daemon = env.daemon().await;
-    let terminal = Tmux::sized(&env, CHAT, 80, 24);
-    terminal.shows(IDLE, 1).await;
-    terminal.key("BTab");
-    terminal.shows("\u{b7} read-only", 1).await;
-    terminal.types("/tool bash {\"command\":\"touch made\"}");
-    terminal.shows("Read-only file system", 1).await;
-    terminal.shows(OVER, 1).await;
-    assert!(!env.work.join("made").exists());
-    terminal.key("BTab");
-    terminal.shows("\u{b7} ask", 1).await;
-    terminal.types("/mode full");
-    terminal.shows("start the chat with --mode full", 1).await;
 }
