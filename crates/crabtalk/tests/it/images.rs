@@ -1,8 +1,6 @@
 //! Images at providers, in logs and at clients.
 
-use crate::rig::{ModelServer, TestEnv, Tmux, end_of, entries, has_tools, stream_to_end};
-use crabtalk_proto::stream_event::Event;
-use crabtalk_proto::{Client, GetConversationHistoryMsg, StreamMsg};
+use crate::rig::{ModelServer, TestEnv, Tmux, entries, has_tools};
 use crabtalk_testkit::scripted::{FinishReason, Format, Part, Reply, Script, answer};
 use serde_json::{Value, json};
 use std::fs;
@@ -78,57 +76,6 @@ async fn read_image_reaches_the_provider_after_a_restart() {
     assert_eq!(shown(&server.requests().await[2]), first);
 }
 
-#[tokio::test]
-async fn clients_see_the_image_in_events_and_histories() {
-    let (_server, env) = env(vec![reads(), says("I see a pixel.")], "\"eyes\"").await;
-    let _daemon = env.daemon().await;
-    let request = StreamMsg {
-        agent: "crab".into(),
-        content: "look at shot.png".into(),
-        cwd: Some(env.work.display().to_string()),
-        ..StreamMsg::default()
-    };
-    let events = stream_to_end(&env, request).await;
-    assert_eq!(end_of(&events).code, 0);
-    let results = events.iter().filter_map(|event| match &event.event {
-        Some(Event::ToolResult(result)) => Some(result.images.clone()),
-        _ => None,
-    });
-    let results: Vec<_> = results.collect();
-    let [images] = &results[..] else {
-        panic!("{results:?}")
-    };
-    assert_eq!(
-        (images[0].media_type.as_str(), &images[0].data[..]),
-        ("image/png", PIXEL)
-    );
-    let history = entries(&env, "crab", "user").await;
-    assert_eq!(history[2].images, *images);
-    let log = env.logs()[0].file_name().unwrap().to_owned();
-    let request = GetConversationHistoryMsg {
-        file_path: log.to_str().unwrap().into(),
-    };
-    let old = env.connect().await.get_conversation_history(request).await;
-    let content = &old.unwrap().messages[2].content;
-    assert!(content.ends_with("\n[image/png, 69 bytes]"), "{content}");
-    let shown = env.run(&["history"]).await.ok();
-    assert!(shown.contains("\n      [image/png, 69 bytes]\n"), "{shown}");
-}
-
-#[tokio::test]
-async fn model_without_images_gets_a_note() {
-    let model = "{ name = \"eyes\", images = false }";
-    let (server, env) = env(vec![reads(), says("I cannot see it.")], model).await;
-    let _daemon = env.daemon().await;
-    env.run(&["ask", "look at shot.png"]).await.ok();
-    let result = shown(&server.requests().await[1]);
-    let text = result.as_str().unwrap();
-    let note = "\n[image/png, 69 bytes, not shown: the model eyes takes no images]";
-    assert!(text.ends_with(note), "{text}");
-    let models = env.run(&["models", "--json"]).await.ok();
-    assert!(models.contains("\"images\":false"), "{models}");
-}
-
 /// The last user message of a request; cache marks move.
 fn asked(body: &Value) -> Value {
     let messages = body["messages"].as_array().unwrap();
@@ -186,25 +133,6 @@ async fn attached_image_reaches_the_provider_and_stays() {
 }
 
 #[tokio::test]
-async fn image_for_a_blind_model_is_reported() {
-    let model = "{ name = \"eyes\", images = false }";
-    let (server, env) = env(vec![says("I read of it.")], model).await;
-    let _daemon = env.daemon().await;
-    let answer = env
-        .run(&["ask", "what is this?", "--image", "shot.png"])
-        .await;
-    let told = "the model eyes takes no images: it gets a description instead";
-    assert!(answer.stderr.contains(told), "{answer:?}");
-    answer.ok();
-    let content = asked(&server.requests().await[0]);
-    let text = content[0]["text"].as_str().unwrap();
-    assert!(
-        text.ends_with("not shown: the model eyes takes no images]"),
-        "{text}"
-    );
-}
-
-#[tokio::test]
 async fn invalid_images_are_refused_before_sending() {
     let (server, env) = env(vec![], "\"eyes\"").await;
     let _daemon = env.daemon().await;
@@ -229,7 +157,7 @@ async fn invalid_images_are_refused_before_sending() {
 
 #[tokio::test]
 async fn chat_attaches_images_by_path_and_clipboard() {
-    if !has_tools("an_image_is_shown_in_the_chat", &["tmux"]) {
+    if !has_tools("chat_attaches_images_by_path_and_clipboard", &["tmux"]) {
         return;
     }
     let replies = vec![says("A pixel."), says("The same pixel.")];

@@ -4,10 +4,10 @@ mod changes;
 mod coming;
 mod spending;
 
-use crate::rig::{ModelServer, TestEnv, chunks, end_of, stream_to_end};
+use crate::rig::{ModelServer, TestEnv, stream_to_end};
 use crabtalk_proto::StreamMsg;
 use crabtalk_proto::stream_event::Event;
-use crabtalk_testkit::scripted::{Reply, Script, openai};
+use crabtalk_testkit::scripted::{Script, openai};
 
 fn say(agent: &str, sender: &str, content: &str) -> StreamMsg {
     StreamMsg {
@@ -57,33 +57,6 @@ async fn fallback_to_offline_is_reported_once() {
         first.stderr.contains("crab answers with offline"),
         "{first:?}"
     );
-}
-
-#[tokio::test]
-async fn fallback_model_answers_and_is_named() {
-    let broken = Reply::error(500, "server_error", "out of order");
-    let first = ModelServer::start(Script::openai([broken]).repeating()).await;
-    let second = ModelServer::start(Script::openai([openai::text("from two")]).repeating()).await;
-    let env = TestEnv::new();
-    env.config(&format!(
-        "model = \"one\"\n{}{}",
-        table("a", &first, "one"),
-        table("b", &second, "two")
-    ));
-    env.agent("crab", "fallback: [two]");
-    let _daemon = env.daemon().await;
-    let events = stream_to_end(&env, say("", "user", "hello")).await;
-    assert_eq!(chunks(&events), "from two");
-    let end = end_of(&events);
-    assert_eq!(
-        (end.code, end.provider, end.model),
-        (0, "b".into(), "two".into())
-    );
-    assert_eq!(first.requests().await.len(), 1);
-    // The cost belongs to the model that answered.
-    let stats = env.run(&["stats", "--by", "model"]).await.ok();
-    assert!(stats.contains("\ntwo    b "), "{stats}");
-    assert!(!stats.contains("\none "), "{stats}");
 }
 
 #[tokio::test]

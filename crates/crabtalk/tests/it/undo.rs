@@ -104,19 +104,6 @@ async fn undo_command_has_a_dry_run_and_refuses_changed_files() {
     env.run(&["undo"]).await.fails(1);
 }
 
-#[tokio::test]
-async fn undo_works_after_a_crash() {
-    let env = TestEnv::new();
-    env.agent("crab", ALLOWED);
-    let daemon = env.daemon().await;
-    let ask = "/tool write {\"path\":\"made\",\"content\":\"one\\n\"}";
-    env.run(&["ask", ask]).await.ok();
-    daemon.kill().await;
-    let _daemon = env.daemon().await;
-    env.run(&["undo", "1"]).await.ok();
-    assert!(!env.work.join("made").exists());
-}
-
 /// The code with which undoing is refused, or 0.
 async fn undo(client: &Client, sender: &str) -> u32 {
     let request = UndoMsg {

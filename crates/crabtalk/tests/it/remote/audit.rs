@@ -1,33 +1,9 @@
 //! Refusals of the command line, and the audit of remote clients.
 
-use super::{Elsewhere, PLAIN, TLS, token};
+use super::{Elsewhere, PLAIN, token};
 use crabtalk_client::{ReplyToAsk, StreamMsg};
 use futures_util::StreamExt;
 use std::fs;
-
-#[tokio::test]
-async fn commands_refuse_wrong_pins_and_clear_text() {
-    let elsewhere = Elsewhere::with(TLS).await;
-    let made = elsewhere.token(token("phone", "talk", &[])).await;
-    let wrong = format!("SHA256:{}", "0".repeat(64));
-    let address = format!("tcp://{}", made.listen[0]);
-    let words = ["remote", "add", "home", &address, "--fingerprint", &wrong];
-    let refused = elsewhere
-        .env
-        .run_with(&words, Some(&made.token))
-        .await
-        .fails(1);
-    assert!(refused.contains("nothing was added"), "{refused}");
-    let words = ["--connect", "tcp://192.0.2.1", "ask", "hello"];
-    let refused = elsewhere.env.run(&words).await.fails(2);
-    assert!(
-        refused.contains("nothing goes there unencrypted"),
-        "{refused}"
-    );
-    let words = ["--connect", "nowhere", "daemon", "stop"];
-    let refused = elsewhere.env.run(&words).await.fails(2);
-    assert!(refused.contains("run it there"), "{refused}");
-}
 
 #[tokio::test]
 async fn audit_records_decisions_and_refusals() {

@@ -59,7 +59,7 @@ async fn remote_run_is_followed_and_approved_by_role() {
         listed.contains(&id) && listed.contains("echo sum-"),
         "{listed}"
     );
-    // Who follows is told what is waited for.
+    // The attached client reports the ask.
     let mut said = BufReader::new(attached.stderr.take().unwrap()).lines();
     within("the question, there", async {
         while !said

@@ -1,31 +1,16 @@
 //! Listeners, tokens and certificates.
 
 use super::{Elsewhere, PLAIN, TLS, client_at, token};
-use crate::rig::{ModelServer, TestEnv, eventually, within};
+use crate::rig::{ModelServer, eventually, within};
 use crabtalk_client::{
     AttachMsg, Error, GetStats, ListTokensMsg, NewToken, RemoveTokenMsg, RunNews, StreamMsg,
     stream_event::Event,
 };
-use crabtalk_proto::{
-    AgentEventKind, Client as _, ClientMessage, HelloMsg, Ping, ServerMessage, SubscribeEvents,
-    codec,
-};
+use crabtalk_proto::Ping;
 use crabtalk_testkit::scripted::{Script, openai};
 use futures_util::StreamExt;
 use std::fs;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-
-/// The first that is answered on a connection.
-async fn answered(stream: &mut TcpStream) -> ServerMessage {
-    let mut came = bytes::BytesMut::new();
-    loop {
-        if let Some(message) = codec::decode(&mut came).unwrap() {
-            return message;
-        }
-        assert!(stream.read_buf(&mut came).await.unwrap() > 0, "the end");
-    }
-}
 
 fn say(content: &str) -> StreamMsg {
     StreamMsg {
@@ -74,13 +59,8 @@ async fn token_talks_under_its_own_name() {
         // The file has only a hash of the token.
         let kept = fs::read_to_string(elsewhere.env.home.join("config/config.toml")).unwrap();
         assert!(kept.contains("sha256:") && !kept.contains(&made.token));
-        for wrong in [
-            "",
-            "local",
-            "phone",
-            &made.token[..20],
-            &format!("{}x", made.token),
-        ] {
+        // Each refusal is delayed.
+        for wrong in ["", &made.token[..20]] {
             let thief = NewToken {
                 token: wrong.to_owned(),
                 ..made.clone()
@@ -90,6 +70,8 @@ async fn token_talks_under_its_own_name() {
             };
             assert_eq!(error.code(), Some(401), "{wrong}: {error:?}");
         }
+        let log = elsewhere.daemon.stderr();
+        assert!(log.contains("a token was refused") && !log.contains(&made.token));
     }
 }
 
@@ -134,7 +116,7 @@ async fn removed_token_loses_its_connections() {
     crabtalk_proto::Client::ping(&mut kept, Ping {})
         .await
         .unwrap();
-    // The run is the conversation's, and goes on (CONV-4).
+    // The run continues without its client (CONV-4).
     let attach = AttachMsg {
         sender: "phone".into(),
         ..AttachMsg::default()
@@ -158,34 +140,6 @@ async fn removed_token_loses_its_connections() {
         panic!("{last:?}")
     };
     assert_eq!((end.code, said.as_str()), (0, "one two"));
-}
-
-#[tokio::test]
-async fn event_streams_survive_new_tokens() {
-    for config in [PLAIN, TLS] {
-        let elsewhere = Elsewhere::with(config).await;
-        let watching = elsewhere.client(token("watching", "admin", &[])).await;
-        let mut connection = watching.connect().await.unwrap();
-        let request = SubscribeEvents {
-            after: Some(0),
-            ..SubscribeEvents::default()
-        };
-        let mut events = std::pin::pin!(connection.subscribe_events(request));
-        let begins = within("its beginning", events.next()).await;
-        assert!(begins.is_some_and(|begins| begins.is_ok()));
-        for name in ["a", "b", "c"] {
-            elsewhere.token(token(name, "talk", &[])).await;
-            let mut run = elsewhere.owner().stream(say("hello"));
-            while run.next().await.is_some() {}
-            loop {
-                let event = within("an event", events.next()).await;
-                let event = event.expect("goes on").expect("goes on");
-                if event.kind() == AgentEventKind::Done {
-                    break;
-                }
-            }
-        }
-    }
 }
 
 #[tokio::test]
@@ -232,7 +186,7 @@ async fn reload_changes_only_changed_listeners() {
         (listed.listen.len() == 2).then_some(())
     })
     .await;
-    // None at all.
+    // Without a listener.
     reload(text.replace(&plain, "")).await.ok();
     let listed = elsewhere.owner().call(ListTokensMsg {}).await.unwrap();
     assert!(listed.listen.is_empty());
@@ -240,7 +194,7 @@ async fn reload_changes_only_changed_listeners() {
         TcpStream::connect(&address).await.is_err().then_some(())
     })
     .await;
-    // And again, with TLS, on the port that was.
+    // With TLS on the earlier port.
     let tls = format!("listen = \"{address}\"\ntls = true");
     reload(with(&tls)).await.ok();
     let listed = elsewhere.owner().call(ListTokensMsg {}).await.unwrap();
@@ -266,81 +220,4 @@ async fn certificate_is_kept_and_a_changed_one_refused() {
     assert!(matches!(error, Error::Unsafe(_)), "{error:?}");
     let said = error.to_string();
     assert!(said.contains("is not the pinned one"), "{said}");
-}
-
-#[tokio::test]
-async fn remote_port_without_encryption_is_refused() {
-    let env = TestEnv::new();
-    env.config("[tcp]\nlisten = \"0.0.0.0:6688\"\n");
-    let said = env.run(&["daemon", "run"]).await.fails(1);
-    assert!(said.contains("needs encryption: set tls = true"), "{said}");
-}
-
-#[tokio::test]
-async fn unauthenticated_clients_are_closed() {
-    let elsewhere = Elsewhere::with(PLAIN).await;
-    let made = elsewhere.token(token("phone", "talk", &[])).await;
-    let address = made.listen[0].clone();
-    let connect = async || TcpStream::connect(&address).await.unwrap();
-    // A large frame is refused by its length, before any of it is kept.
-    let mut large = connect().await;
-    large.write_all(&5000_u32.to_be_bytes()).await.unwrap();
-    let mut answer = Vec::new();
-    within("a refusal", large.read_to_end(&mut answer))
-        .await
-        .unwrap();
-    let answer = String::from_utf8_lossy(&answer).into_owned();
-    assert!(answer.contains("above the limit of 4096 bytes"), "{answer}");
-    // Requests before Hello.
-    let mut early = connect().await;
-    let mut frames = bytes::BytesMut::new();
-    codec::encode(&ClientMessage::from(GetStats::default()), &mut frames).unwrap();
-    early.write_all(&frames).await.unwrap();
-    let refused = answered(&mut early).await;
-    let refused = format!("{refused:?}");
-    assert!(refused.contains("403"), "{refused}");
-    // Nonsense in any shape ends the connection or is answered by an error.
-    for nonsense in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0; 64], &[0xff; 64]] {
-        let mut stream = connect().await;
-        let _ = stream.write_all(nonsense).await;
-        let _ = stream.shutdown().await;
-        let mut answer = Vec::new();
-        let _ = within("an end", stream.read_to_end(&mut answer)).await;
-        assert!(answer.len() < 4096);
-    }
-    // Wrong tokens delay only their own connections.
-    let mut guesses = Vec::new();
-    for _ in 0..4 {
-        let mut frame = bytes::BytesMut::new();
-        let hello = HelloMsg {
-            protocol_version: 1,
-            token: "ctk_guess".into(),
-            ..HelloMsg::default()
-        };
-        codec::encode(&ClientMessage::from(hello), &mut frame).unwrap();
-        let mut stream = connect().await;
-        stream.write_all(&frame).await.unwrap();
-        guesses.push(stream);
-    }
-    let mut guess = guesses.pop().expect("there are some");
-    let refused = within("a refusal", answered(&mut guess)).await;
-    assert!(format!("{refused:?}").contains("this token is unknown or has expired"));
-    // Many silent connections, while a known client is answered.
-    let mut silent = Vec::new();
-    for _ in 0..900 {
-        match TcpStream::connect(&address).await {
-            Ok(stream) => silent.push(stream),
-            Err(error) => panic!("{error}"),
-        }
-    }
-    elsewhere.owner().call(GetStats::default()).await.unwrap();
-    drop(silent);
-    let phone = client_at(&address, &made);
-    eventually("a place for who is known", async || {
-        phone.connect().await.ok()
-    })
-    .await;
-    let log = elsewhere.daemon.stderr();
-    assert!(log.contains("a token was refused"), "{log}");
-    assert!(!log.contains("ctk_guess") && !log.contains(&made.token));
 }

@@ -1,4 +1,4 @@
-//! A crash writes no key down, and no other process reads one.
+//! A crash writes no key to disk, and no other process reads one.
 
 use super::{files, hold_no_key, planted};
 use crate::rig::{
@@ -14,8 +14,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 use tokio::process::Command;
 
-/// A node with keys that is amid two runs: of one the model stalls within its
-/// answer, the other is within a command.
+/// A daemon with keys during two runs: one waits for its model, one for a command.
 struct Midway {
     env: TestEnv,
     daemon: Daemon,
@@ -68,8 +67,7 @@ impl Midway {
     }
 }
 
-/// Whether this system writes core files at all: with a limit of containers,
-/// or of whoever runs the tests, it does not.
+/// Whether this system writes core files at all; limits of a container may forbid it.
 async fn system_dumps() -> bool {
     let folder = tempfile::tempdir().unwrap();
     let mut shell = Command::new("sh")
@@ -84,10 +82,10 @@ async fn system_dumps() -> bool {
 }
 
 #[tokio::test]
-async fn a_crash_amid_runs_leaves_no_key_behind() {
+async fn crash_during_runs_leaves_no_key_on_disk() {
     let dumps = system_dumps().await;
     if !dumps {
-        println!("this system writes no core file for anybody; what is left is looked at");
+        println!("this system writes no core files; the remaining files are checked");
     }
     for signal in [Signal::ABORT, Signal::SEGV] {
         let Midway {
@@ -96,12 +94,11 @@ async fn a_crash_amid_runs_leaves_no_key_behind() {
             guardian,
             _model,
         } = Midway::start().await;
-        // What has no key may leave a core file, and then it holds none.
+        // The guardian, which has no key, may leave a core file.
         kill_process(guardian, signal).unwrap();
         let status = daemon.crash(signal).await;
         assert_eq!(status.signal(), Some(signal.as_raw()), "{status:?}");
-        // Told by the kernel, wherever it puts the file or whichever program
-        // it hands it to.
+        // The kernel reports this wherever it writes the file.
         assert!(!status.core_dumped(), "{status:?}");
         gone(guardian.as_raw_nonzero().get()).await;
         let mut left = Vec::new();

@@ -1,4 +1,4 @@
-//! Every request that names something, of a pair and of all.
+//! Every request that names an object.
 
 use super::say;
 use crabtalk_proto::*;
@@ -10,7 +10,7 @@ pub(super) fn of_pair(agent: &str, sender: &str) -> Vec<ClientMessage> {
     all
 }
 
-/// Those that name its agent and its sender alike.
+/// Requests with the fields `agent` and `sender`.
 #[expect(
     clippy::needless_update,
     reason = "of some messages the macro names each field"
@@ -67,7 +67,7 @@ fn of_both(agent: &str, sender: &str) -> Vec<ClientMessage> {
     ]
 }
 
-/// Those that name one of both, or do so in a way of their own.
+/// Requests with only one of the two names, or with other field names.
 fn of_either(agent: &str, sender: &str) -> Vec<ClientMessage> {
     let a = || agent.to_owned();
     let some = |text: &str| Some(text.to_owned());
@@ -109,7 +109,7 @@ fn of_either(agent: &str, sender: &str) -> Vec<ClientMessage> {
     ]
 }
 
-/// Every request about a number, a file, or nothing.
+/// Every request with a number, a file, or no name.
 pub(super) fn of_all(ask_ids: &[String], files: &[String]) -> Vec<ClientMessage> {
     let mut all: Vec<ClientMessage> = OPERATIONS
         .iter()
