@@ -3,7 +3,7 @@
 //! them: each death costs its own calls and nothing else.
 //!
 //! It runs in rounds. After each of them all calls end, and the daemon's memory and
-//! descriptors at rest are recorded: the second half of the rounds is compared with
+//! descriptors without activity are recorded: the second half of the rounds is compared with
 //! the first, and the end with the beginning.
 //!
 //! `CRABTALK_CHAOS_SEED` sets the seed, `CRABTALK_CHAOS_SECS` the duration, and

@@ -102,8 +102,7 @@ async fn die_at(resume: &str, point: Point) -> (Option<Call>, usize) {
     (call, told)
 }
 
-/// Files that a crash left and nobody removed: such as the program replaces
-/// others with, and sockets that were not ready.
+/// Temporary files and half-made sockets that remain after a crash and a restart.
 fn left_over(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for item in fs::read_dir(folder).unwrap() {

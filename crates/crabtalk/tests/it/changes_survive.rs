@@ -1,5 +1,4 @@
-//! Acknowledged changes of the configuration survive commands that run beside
-//! them, and a crash.
+//! Acknowledged changes of the configuration survive running commands and a crash.
 
 use crate::rig::{ModelServer, TestEnv, entries, eventually};
 use crabtalk_proto::{Client, StreamMsg};
@@ -8,7 +7,7 @@ use futures_util::StreamExt;
 use rustix::process::Signal;
 use std::fs;
 
-/// What clients see of everything that changes here.
+/// The lists of everything that changes in this test.
 async fn listed(env: &TestEnv) -> String {
     let mut text = String::new();
     for words in [
@@ -24,7 +23,7 @@ async fn listed(env: &TestEnv) -> String {
     text
 }
 
-/// Adds one of each, and takes a second one away again.
+/// Adds one object of each kind, and removes another one.
 async fn change(env: &TestEnv) {
     for words in [
         &["tokens", "add", "kept"][..],

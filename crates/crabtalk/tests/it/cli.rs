@@ -1,7 +1,7 @@
 //! The command line as scripts use it: streams, exit codes, JSON.
 
 use crate::rig::{ModelServer, TestEnv};
-use crabtalk_proto::{Client, ListActiveConversationsMsg};
+use crabtalk_proto::Client;
 use crabtalk_testkit::scripted::{Reply, Script, openai};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -143,84 +143,6 @@ async fn interrupt_cancels_the_run_with_exit_130() {
     assert_eq!(json_lines(&listed)[0]["running"], false);
     let history = env.run(&["history", "--json"]).await.ok();
     assert_eq!(json_lines(&history).len(), 1);
-}
-
-#[tokio::test]
-async fn json_prints_one_value_per_line() {
-    let env = TestEnv::new();
-    env.agent("crab", "permissions: { bash: allow }");
-    let _daemon = env.daemon().await;
-    let question = "/tool bash {\"command\":\"echo hi\"}";
-    let events = json_lines(&env.run(&["ask", "--json", question]).await.ok());
-    let mut types: Vec<&str> = events.iter().map(|e| e["type"].as_str().unwrap()).collect();
-    // Told once the command has run for a moment, which on a slow machine it does.
-    types.retain(|kind| *kind != "tool_progress");
-    types.dedup();
-    assert_eq!(
-        types,
-        [
-            "start",
-            "tool_start",
-            "tool_result",
-            "tools_complete",
-            "text_start",
-            "chunk",
-            "text_end",
-            "end"
-        ]
-    );
-    let seqs: Vec<u64> = events.iter().map(|e| e["seq"].as_u64().unwrap()).collect();
-    assert!(seqs.is_sorted_by(|a, b| a < b), "{seqs:?}");
-    assert_eq!(events.last().unwrap()["code"], 0);
-
-    let stats = json_lines(&env.run(&["stats", "--json"]).await.ok());
-    assert_eq!(stats[0]["active_model"], "offline");
-    let listed = json_lines(&env.run(&["conversations", "--json"]).await.ok());
-    assert_eq!(listed[0]["sender"], "user");
-    let history = json_lines(&env.run(&["history", "--json", "-n", "1"]).await.ok());
-    assert_eq!(history.len(), 1);
-    assert_eq!(history[0]["role"], "assistant");
-}
-
-#[tokio::test]
-async fn lists_are_newest_first_and_report_truncation() {
-    let env = TestEnv::new();
-    for sender in ["early", "late"] {
-        env.run(&["--as", sender, "ask", "hello"]).await.ok();
-    }
-    let all = json_lines(&env.run(&["conversations", "--json"]).await.ok());
-    let senders: Vec<&str> = all.iter().map(|c| c["sender"].as_str().unwrap()).collect();
-    assert_eq!(senders, ["late", "early"]);
-    let latest = env.run(&["conversations", "--json", "-n", "1"]).await;
-    assert_eq!(json_lines(&latest.stdout)[0]["sender"], "late");
-    assert_eq!(json_lines(&latest.stdout).len(), 1);
-    assert!(latest.stderr.contains("-n 0"), "{}", latest.stderr);
-    let mut connection = env.connect().await;
-    let request = |limit| ListActiveConversationsMsg {
-        limit,
-        ..ListActiveConversationsMsg::default()
-    };
-    for (limit, listed, more) in [(0, 2, false), (1, 1, true), (2, 2, false)] {
-        let active = connection.list_active_conversations(request(limit)).await;
-        let active = active.unwrap();
-        assert_eq!((active.conversations.len(), active.more), (listed, more));
-    }
-}
-
-#[tokio::test]
-async fn unknown_command_runs_a_program() {
-    let mut env = TestEnv::new();
-    env.script(
-        "crabtalk-greet",
-        "#!/bin/sh\necho \"greetings from $1\"\nexit 7\n",
-    );
-    let path = format!("{}:{}", env.work.display(), std::env::var("PATH").unwrap());
-    env.set("PATH", &path);
-    let ran = env.run(&["greet", "afar"]).await;
-    assert_eq!(
-        (ran.code, ran.stdout.as_str()),
-        (Some(7), "greetings from afar\n")
-    );
 }
 
 #[tokio::test]

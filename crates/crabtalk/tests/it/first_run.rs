@@ -126,7 +126,7 @@ async fn init_reports_a_failed_test_and_keeps_the_file() {
 
 #[tokio::test]
 async fn init_asks_and_hides_the_key() {
-    if !has_tools("init_asks_at_a_terminal", &["tmux"]) {
+    if !has_tools("init_asks_and_hides_the_key", &["tmux"]) {
         return;
     }
     let model = ModelServer::start(ready()).await;

@@ -1,10 +1,9 @@
-//! Everything at once on a real model server: what somebody else wrote reads
-//! our requests and writes the answers.
+//! Answers, tool calls and compaction with a real model server.
 
 use crate::rig::{LlamaCpp, TestEnv};
 
-/// What the model says, unless the last character that it reads is `#`: then
-/// it calls `read` with `notes.txt`.
+/// The model's answer. If the last character of its input is `#`, it calls `read` with
+/// `notes.txt` instead.
 const SAID: &str = "The crab walks sideways.\n";
 
 /// A few questions of [`LONG`] beside the system prompt and a tool, whose every

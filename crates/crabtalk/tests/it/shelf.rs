@@ -1,8 +1,6 @@
-//! Conversations as wholes: named, found, written down, removed, restored; what goes
-//! on in all of them; a restart that waits for what runs.
+//! Conversations are titled, found, exported, removed and restored; `top`; restarts.
 
-use crate::rig::{Daemon, ModelServer, TestEnv, Tmux, eventually, has_tools, within};
-use crabtalk_testkit::scripted::{Reply, Script, openai};
+use crate::rig::{Daemon, TestEnv, Tmux, eventually, has_tools, within};
 use serde_json::Value;
 use std::fs;
 
@@ -11,7 +9,7 @@ fn lines(text: &str) -> Vec<Value> {
     lines.collect::<Result<_, _>>().unwrap()
 }
 
-/// A home in which two senders have said something to the demonstration.
+/// A home with conversations of two senders with the offline model.
 async fn spoken() -> (TestEnv, Daemon) {
     let env = TestEnv::new();
     let daemon = env.daemon().await;
@@ -44,7 +42,7 @@ async fn conversations_are_found_by_title_and_content() {
         let words = [&["--json", "conversations", "search"], words].concat();
         lines(&env.run(&words).await.ok())
     };
-    // Put away long since, and still found; whatever the case and the order.
+    // Archived messages are found, regardless of case and order.
     let found = search(&["green", "DOOR"]).await;
     assert!(!found.is_empty());
     for hit in &found {
@@ -117,7 +115,7 @@ async fn unreadable_conversation_files_are_named() {
 }
 
 #[tokio::test]
-async fn a_conversation_is_written_down_with_its_archives() {
+async fn export_has_the_archives() {
     let (env, _daemon) = spoken().await;
     let markdown = env.run(&["--as", "me", "export"]).await.ok();
     for part in [
@@ -171,7 +169,7 @@ async fn removed_conversation_is_restored_completely() {
         shown.contains(trash[0]["file_path"].as_str().unwrap()),
         "{shown}"
     );
-    // Another one of the pair is in the way, until it is gone as well.
+    // A newer conversation of the pair must be removed first.
     env.run(&["--as", "me", "ask", "anew"]).await.ok();
     let refused = env.run(&["--as", "me", "conversations", "restore"]).await;
     assert!(refused.fails(1).contains("has a conversation"));
@@ -193,56 +191,22 @@ async fn removed_conversation_is_restored_completely() {
     );
     let listed = env.run(&["conversations"]).await.ok();
     assert!(listed.contains("Doors"), "{listed}");
-    // It goes on where it was.
+    // The restored conversation continues.
     env.run(&["--as", "me", "ask", "and now"]).await.ok();
     let audit = env.run(&["audit", "--json"]).await.ok();
     assert!(audit.contains("conversation-restored"), "{audit}");
 }
 
 #[tokio::test]
-async fn conversations_say_what_failed_last_until_something_goes_well() {
-    let refusal = Reply::error(400, "invalid_request_error", "no such door");
-    let model = ModelServer::start(Script::openai([refusal, openai::text("fine")])).await;
-    let env = TestEnv::with_model(&model);
-    let _daemon = env.daemon().await;
-    env.run(&["ask", "one"]).await.fails(1);
-    let listed = env.run(&["conversations"]).await;
-    assert!(listed.stdout.contains("failed"), "{listed:?}");
-    assert!(listed.stderr.contains("run 1 failed"), "{listed:?}");
-    let listed = lines(&env.run(&["conversations", "--json"]).await.ok());
-    assert_eq!(listed[0]["failed"]["run"], 1);
-    env.run(&["ask", "two"]).await.ok();
-    let listed = lines(&env.run(&["conversations", "--json"]).await.ok());
-    assert!(listed[0]["failed"].is_null(), "{listed:?}");
-}
-
-#[tokio::test]
-async fn top_prints_pages_without_a_screen() {
-    let mut env = TestEnv::new();
-    env.set("TERM", "dumb");
-    let _daemon = env.daemon().await;
-    env.run(&["ask", "hello"]).await.ok();
-    let shown = env.run(&["top", "-n", "2"]).await.ok();
-    for part in ["runs 0", "agents ", "tokens today ", "memory "] {
-        assert_eq!(shown.matches(part).count(), 2, "{part} in {shown}");
-    }
-    assert!(!shown.contains('\x1b'), "{shown:?}");
-    let looks = lines(&env.run(&["top", "-n", "2", "--json"]).await.ok());
-    assert_eq!(looks.len(), 2);
-    assert!(looks[0]["rss_bytes"].as_u64().unwrap() > 0);
-    assert!(looks[0]["runs"].as_array().unwrap().is_empty());
-}
-
-#[tokio::test]
 async fn top_shows_a_run_and_restores_the_terminal() {
-    if !has_tools("top on a terminal", &["tmux"]) {
+    if !has_tools("top_shows_a_run_and_restores_the_terminal", &["tmux"]) {
         return;
     }
     let env = TestEnv::new();
     let _daemon = env.daemon().await;
     let tmux = Tmux::sized(&env, "echo before; \"$CRABTALK\" top", 60, 20);
     tmux.shows("no active runs", 1).await;
-    // The demonstration asks, and waits for as long as nobody answers.
+    // The offline model asks and waits for the answer.
     let ask = ["--as", "me", "ask", "--wait", "/ask Which door?"];
     let asking = env.run(&ask);
     let watching = async {
@@ -264,7 +228,7 @@ async fn top_shows_a_run_and_restores_the_terminal() {
 }
 
 #[tokio::test]
-async fn a_restart_waits_for_runs_unless_it_is_told_not_to() {
+async fn restart_waits_for_runs_unless_forced() {
     let env = TestEnv::new();
     env.run(&["daemon", "start"]).await.ok();
     let pid = async || {
@@ -291,7 +255,7 @@ async fn a_restart_waits_for_runs_unless_it_is_told_not_to() {
     assert_eq!(restarted.code, Some(0), "{restarted:?}");
     let second = pid().await;
     assert_ne!(first, second);
-    // And without waiting.
+    // Without waiting.
     let asking = env.run(&["--as", "me", "ask", "--wait", "/ask Which window?"]);
     let restarting = async {
         eventually("an ask", async || {

@@ -1,5 +1,5 @@
-//! The paragraph for which all of this exists: `git diff | crabtalk ask "fix
-//! the failing test"` in a real repository, with the person's approval.
+//! The example of the README: `git diff | crabtalk ask "fix the failing test"` in a real
+//! repository, with the person's approval.
 
 use crate::rig::{
     ModelServer, TestEnv, entries, eventually, has_tools, kinds, stream_to_end, within,
@@ -40,8 +40,7 @@ fn fixing() -> Script {
     ])
 }
 
-/// Approves what the conversation asks, from connections of its own, and says
-/// what that was.
+/// Approves the asks of the conversation from other connections and returns them.
 async fn approve(env: &TestEnv, count: usize) -> Vec<String> {
     let mut approved = Vec::new();
     while approved.len() < count {
@@ -72,8 +71,11 @@ fn said(entry: &HistoryEntry) -> (String, String, Vec<(String, String)>) {
 }
 
 #[tokio::test]
-async fn the_failing_test_is_fixed_and_the_history_survives_a_kill() {
-    if !has_tools("the_failing_test_is_fixed", &["git"]) {
+async fn failing_test_is_fixed_and_history_survives_a_kill() {
+    if !has_tools(
+        "failing_test_is_fixed_and_history_survives_a_kill",
+        &["git"],
+    ) {
         return;
     }
     let model = ModelServer::start(fixing()).await;
@@ -130,7 +132,7 @@ async fn the_failing_test_is_fixed_and_the_history_survives_a_kill() {
 }
 
 #[tokio::test]
-async fn a_kill_in_mid_run_loses_nothing_that_was_said() {
+async fn kill_during_a_run_keeps_acknowledged_messages() {
     let read = openai::tools("look", &[("read", json!({"path": "notes.txt"}))]);
     let cut = openai::pieces(&["half an ", "answer"]).stall_after(2);
     let model = ModelServer::start(Script::openai([read, cut, openai::text("Here again.")])).await;
@@ -166,7 +168,7 @@ async fn a_kill_in_mid_run_loses_nothing_that_was_said() {
     assert_eq!(after[0].content, "what do I need?");
     assert!(after[2].content.contains("milk"));
 
-    // The next turn is one that a provider takes: the server checks it.
+    // The server checks that the next request is valid.
     let events = stream_to_end(&env, request).await;
     // A reconnecting client is told of the interruption (STORE-7).
     assert_eq!(

@@ -107,8 +107,8 @@ struct Hands<'a> {
     account: &'a mut Account,
 }
 
-/// Does everything once, until the daemon dies. What was done by a life before
-/// is done again as clients do that do not know: with the same request ids.
+/// Does everything once, until the daemon dies. Later lives repeat the work with the
+/// same request ids, as clients without an answer do.
 pub(crate) async fn work(world: &World, account: &mut Account) -> Done {
     let mut hands = Hands { world, account };
     hands.provider().await?;
@@ -282,8 +282,8 @@ impl Hands<'_> {
         Err(ClientError::Connection(gone.into()))
     }
 
-    /// Steers the run that asks, and allows for good what it asks for. What was
-    /// acknowledged is in the history, whether or not a step took it.
+    /// Steers the run that asks and allows the call permanently. An acknowledged message
+    /// is in the history even if no step has read it.
     async fn answer(&mut self, ask: AskUserEvent, run: usize) -> Done {
         let mut connection = connect(self.world).await?;
         let steer = SteerSessionMsg {

@@ -21,7 +21,7 @@ pub(crate) async fn stream_to_end(env: &TestEnv, request: StreamMsg) -> Vec<Stre
 pub(crate) fn end_of(events: &[StreamEvent]) -> StreamEnd {
     match events.last().and_then(|event| event.event.clone()) {
         Some(Event::End(end)) => end,
-        other => panic!("the last event is no End: {other:?}"),
+        other => panic!("the last event is not an End: {other:?}"),
     }
 }
 
@@ -34,8 +34,8 @@ pub(crate) fn chunks(events: &[StreamEvent]) -> String {
     text.collect()
 }
 
-/// The kinds of a stream's events, repeated ones once. What a command says while it
-/// runs is told once it has run for a moment, which on a slow machine each does.
+/// The kinds of a stream's events, repeated ones once. `ToolProgress` is left out: it
+/// depends on how long a command takes.
 pub(crate) fn kinds(events: &[StreamEvent]) -> String {
     let mut kinds: Vec<String> = events
         .iter()

@@ -41,7 +41,7 @@ pub(crate) async fn run(mut command: Command, input: Option<&str>) -> Output {
     let mut stdin = child.stdin.take();
     let write = async {
         if let (Some(stdin), Some(input)) = (&mut stdin, input) {
-            // One that does not want it all is no failure of the test.
+            // The program may end without reading all input.
             let _ = stdin.write_all(input.as_bytes()).await;
         }
         drop(stdin);

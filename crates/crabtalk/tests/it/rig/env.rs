@@ -14,15 +14,15 @@ use tempfile::TempDir;
 use tokio::net::UnixDatagram;
 use tokio::process::{Child, Command};
 
-/// Lets what a shell starts write core files, as large as it may allow them.
+/// Allows the programs of a shell to write core files.
 pub(crate) const ALLOW_CORES: &str = "ulimit -S -c \"$(ulimit -H -c)\"";
 
-/// What a shell puts before a command that has no right of root's, which would
-/// open every process to it. It is nothing for a user.
+/// The prefix of a shell command that drops root's capabilities, which would allow
+/// access to every process. It is empty for an ordinary user.
 pub(crate) const WITHOUT_RIGHTS: &str = "$(setpriv --bounding-set=-all --inh-caps=-all \
     echo setpriv --bounding-set=-all --inh-caps=-all 2> /dev/null)";
 
-/// Until a process that was not ended by a signal gets the next one.
+/// The interval between two signals to a process that has not ended.
 const BETWEEN_SIGNALS: Duration = Duration::from_millis(200);
 
 pub(crate) struct TestEnv {
@@ -120,10 +120,9 @@ impl TestEnv {
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// A program in this world: its environment, no terminal, no input.
+    /// A program in this environment, without a terminal or input.
     pub(crate) fn program(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
-        // A session of its own: questions never reach the terminal of whoever
-        // runs the tests.
+        // A separate session, so that no question reaches the terminal of the test run.
         let mut command = Command::new("setsid");
         command.arg(program);
         self.enter(&mut command);
@@ -184,17 +183,16 @@ impl TestEnv {
 
     /// Starts the daemon and waits until it says that it is ready.
     pub(crate) async fn daemon(&self) -> Daemon {
-        // Not through `setsid`: what is started is what is to be killed.
+        // Not through `setsid`, so that signals reach the daemon itself.
         self.daemon_by(Command::new(command::CRABTALK)).await
     }
 
-    /// Starts the program of this place as the daemon.
+    /// Starts this program as the daemon.
     pub(crate) async fn daemon_of(&self, program: &Path) -> Daemon {
         self.daemon_by(Command::new(program)).await
     }
 
-    /// Starts a daemon that may write core files, and may no more than a user
-    /// does.
+    /// Starts a daemon with the rights of an ordinary user that may write core files.
     pub(crate) async fn daemon_of_a_user(&self) -> Daemon {
         let script = format!("{ALLOW_CORES}; exec {WITHOUT_RIGHTS}");
         self.daemon_by(shell(&script)).await
@@ -207,7 +205,7 @@ impl TestEnv {
         self.daemon_by(shell(&script)).await
     }
 
-    /// Starts a daemon that may open so many files, until it raises that itself.
+    /// Starts a daemon with this soft limit of open files.
     pub(crate) async fn daemon_with_open_files(&self, most: u64) -> Daemon {
         self.daemon_by(shell(&format!("ulimit -Sn {most}; exec")))
             .await
@@ -240,7 +238,7 @@ impl TestEnv {
         Daemon { child, log }
     }
 
-    /// A connection as clients of this generation open it.
+    /// A connection with Hello.
     pub(crate) async fn connect(&self) -> Connection {
         self.client().connect().await.unwrap()
     }
@@ -255,7 +253,7 @@ impl TestEnv {
     }
 }
 
-/// The program in place of a shell, whose script ends before its name.
+/// A shell that runs a script and then becomes the program.
 fn shell(script: &str) -> Command {
     let mut command = Command::new("sh");
     let script = format!("{script} \"$0\" \"$@\"");
@@ -264,7 +262,7 @@ fn shell(script: &str) -> Command {
 }
 
 impl Drop for TestEnv {
-    /// Ends a daemon that a client started and that a failed test left.
+    /// Kills a daemon that a client started and a failed test left running.
     fn drop(&mut self) {
         let Ok(stream) = std::os::unix::net::UnixStream::connect(self.socket()) else {
             return;
@@ -293,13 +291,12 @@ impl Daemon {
             .unwrap();
     }
 
-    /// A signal that a crash gives, and its end.
+    /// Sends a signal until the process ends, as a crash does.
     pub(crate) async fn crash(mut self, signal: Signal) -> ExitStatus {
         let pid = self.pid();
         let crashing = async {
             loop {
-                // Rust's handler of bad accesses takes the first one that is
-                // none for an overflow and steps aside for the second.
+                // Rust's handler of stack overflows ignores the first SIGSEGV.
                 kill_process(pid, signal).unwrap();
                 let ended = tokio::time::timeout(BETWEEN_SIGNALS, self.child.wait());
                 if let Ok(status) = ended.await {

@@ -20,8 +20,8 @@ pub(crate) struct LlamaCpp {
 }
 
 impl LlamaCpp {
-    /// Starts it in a folder of its own, with a context of so many tokens, of
-    /// which every byte of a prompt is one. `None` where it is not installed.
+    /// Starts it in this folder with a context of so many tokens; every byte of a prompt
+    /// is one token. `None` if it is not installed.
     pub(crate) async fn start(test: &str, folder: &Path, context: u32) -> Option<Self> {
         let python = std::env::var_os(PYTHON).unwrap_or_else(|| "python3".into());
         let has_package = Command::new(&python)

@@ -13,7 +13,7 @@ use tokio::process::{Child, Command};
 /// Names the script's file in the environment of the other process.
 const SCRIPT: &str = "CRABTALK_E2E_SCRIPT";
 
-/// What the other process says before its address.
+/// The prefix of the line with the address.
 const SAYS: &str = "scripted server on ";
 
 pub(crate) struct ModelServer {
@@ -37,7 +37,7 @@ async fn serve_a_script() {
     let mut nothing = [0];
     tokio::select! {
         () = scripted::serve(listener, script) => {}
-        // It goes with the test that started it.
+        // It ends with the test that started it.
         _ = parent.read(&mut nothing) => {}
     }
     std::process::exit(0);
@@ -79,7 +79,7 @@ impl ModelServer {
         format!("http://{}/v1", self.address)
     }
 
-    /// The bodies that it got, each of which a real provider would have taken.
+    /// The bodies of its requests, each of which a real provider would accept.
     pub(crate) async fn requests(&self) -> Vec<Value> {
         let text = self.exchange("GET", "/requests").await;
         let list: Vec<Value> = serde_json::from_str(&text).unwrap();
@@ -91,7 +91,7 @@ impl ModelServer {
             .collect()
     }
 
-    /// Lets the answer that stalled first go on.
+    /// Continues the answer that has stalled longest.
     pub(crate) async fn release(&self) {
         self.exchange("POST", "/release").await;
     }

@@ -8,11 +8,10 @@ use rustix::process::Pid;
 use std::ops::Deref;
 use std::time::Duration;
 
-/// Between two looks at the screen, each of which is a program of its own.
+/// The interval between two looks at the screen, each of which starts a program.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// What stands below each answer of the chat whose run is over: how much was read for
-/// it. The model stands there, too, and in the row of what is, from the first one on.
+/// A part of the line below the answer of a finished run.
 pub(crate) const OVER: &str = " read, ";
 
 /// The chat, as a shell line.
@@ -24,7 +23,7 @@ pub(crate) const IDLE: &str = "type a message";
 /// The text of an approval's frame once it accepts an answer.
 pub(crate) const CHOICES: &str = "y allow once";
 
-/// A terminal, and what is waited for in it.
+/// A terminal whose screen can be waited for.
 pub(crate) struct Tmux(Terminal);
 
 impl Tmux {
@@ -43,10 +42,10 @@ impl Tmux {
         Self(Terminal::open(env.root(), &line, (columns, rows)))
     }
 
-    /// What was written to that file, once a text is in it.
+    /// The contents of a file of terminal output once a text is in it.
     pub(crate) async fn recorded(&self, file: &std::path::Path, text: &str) -> String {
         eventually("what was shown, in a file", async || {
-            // Whoever writes it is another program, which may not even have begun.
+            // Another program writes it and may not have started.
             let said = std::fs::read_to_string(file).ok()?;
             said.contains(text).then_some(said)
         })
@@ -58,8 +57,8 @@ impl Tmux {
         self.0.screen(true)
     }
 
-    /// Waits until the screen shows a text so many times. What scrolled away counts;
-    /// what a program wiped does not, so wait only for what stays.
+    /// Waits until the screen and its scrollback show a text so many times. Wait only for
+    /// text that the program does not erase.
     pub(crate) async fn shows(&self, text: &str, times: usize) -> String {
         let mut screen = String::new();
         let look = async {

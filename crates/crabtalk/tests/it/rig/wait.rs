@@ -3,14 +3,13 @@
 use std::future::Future;
 use std::time::Duration;
 
-/// Far beyond what anything here takes, also on a machine that is crowded or that
-/// stood still for a while: it ends tests that would never end, and judges nothing.
+/// Ends tests that would never end; far beyond the time that any of them takes.
 pub(super) const LIMIT: Duration = Duration::from_secs(300);
 
 /// The interval between polls of a state without notifications.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// Waits for something that must come.
+/// Waits for a future that must complete.
 pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
     match tokio::time::timeout(LIMIT, future).await {
         Ok(value) => value,
@@ -18,7 +17,7 @@ pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T 
     }
 }
 
-/// Looks at a state until it is there.
+/// Polls a state until it is reached.
 pub(crate) async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let looking = async {
         loop {
