@@ -68,7 +68,8 @@ pub struct Opened {
     /// Title and working directory.
     pub meta: Meta,
     /// The working history: the last summary as a user message, what it
-    /// keeps, and what follows, in file order.
+    /// keeps, and what follows, in file order. After a rewind or a reopened archive
+    /// it is what it was at that place of the log, and what follows the marker.
     pub history: Vec<Message>,
     /// Whether the history begins with a summary.
     pub has_summary: bool,

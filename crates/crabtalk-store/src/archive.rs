@@ -165,6 +165,7 @@ pub(crate) fn infos(markers: &[Placed]) -> Vec<ArchiveInfo> {
         };
         ArchiveInfo {
             index: number(index),
+            marker: placed.offset,
             title,
             archived_at: marker.archived_at.clone(),
             message_count,
@@ -183,7 +184,7 @@ fn last_marker(file: &dyn LogFile, floor: u64, end: u64) -> io::Result<Option<u6
         }
         let stamp = match line::parse(bytes) {
             Ok(Line::Marker(_)) => return Ok(Some(offset)),
-            Ok(Line::Meta(_, stamp) | Line::Run(_, stamp)) => stamp,
+            Ok(Line::Rewind(_, stamp) | Line::Meta(_, stamp) | Line::Run(_, stamp)) => stamp,
             Ok(Line::Message(_) | Line::ForeignRole | Line::Unknown) | Err(_) => continue,
         };
         match stamp.prev {

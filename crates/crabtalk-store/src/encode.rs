@@ -1,7 +1,7 @@
 //! Encodes records as lines (STORE-1); empty fields are omitted.
 
 use crate::fields::RunFields;
-use crate::line::Stamp;
+use crate::line::{Marker, Stamp};
 use crabtalk_domain::storage::{Meta, MetaRecord, NewConversation, RunRecord};
 use crabtalk_domain::{ContextUse, ConversationKey, Message, Thinking, ToolCall, Usage};
 use serde::Serialize;
@@ -79,14 +79,8 @@ pub(crate) fn message(out: &mut Vec<u8>, message: &Message) {
     );
 }
 
-pub(crate) fn marker(
-    out: &mut Vec<u8>,
-    summary: &str,
-    title: &str,
-    archived_at: &str,
-    keep: usize,
-    stamp: Stamp,
-) {
+/// Appends the end of an archive.
+pub(crate) fn marker(out: &mut Vec<u8>, marker: &Marker) {
     #[derive(Serialize)]
     struct MarkerLine<'a> {
         compact: &'a str,
@@ -94,19 +88,39 @@ pub(crate) fn marker(
         archived_at: &'a str,
         #[serde(skip_serializing_if = "is_zero")]
         keep: usize,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reopen: Option<u64>,
         #[serde(flatten)]
         stamp: Stamp,
     }
     line(
         out,
         &MarkerLine {
-            compact: summary,
-            title,
-            archived_at,
-            keep,
-            stamp,
+            compact: &marker.summary,
+            title: &marker.title,
+            archived_at: &marker.archived_at,
+            keep: marker.keep,
+            reopen: marker.reopen,
+            stamp: marker.stamp,
         },
     );
+}
+
+/// Appends the return to before a message.
+pub(crate) fn rewind(out: &mut Vec<u8>, to: u64, at: &str, stamp: Stamp) {
+    #[derive(Serialize)]
+    struct RewindLine<'a> {
+        rewind: u64,
+        at: &'a str,
+        #[serde(flatten)]
+        stamp: Stamp,
+    }
+    let rewind = RewindLine {
+        rewind: to,
+        at,
+        stamp,
+    };
+    line(out, &rewind);
 }
 
 /// Appends a change of state, with title, cwd, uptime and use of the context whole, so that a list

@@ -29,6 +29,7 @@ mod archive;
 mod load;
 mod page;
 mod summary;
+mod working;
 
 mod log;
 mod repair;

@@ -32,6 +32,9 @@ pub(crate) struct Marker {
     pub(crate) title: String,
     pub(crate) archived_at: String,
     pub(crate) keep: usize,
+    /// Offset of an earlier marker, if the archive that it ends is the working
+    /// history from here on.
+    pub(crate) reopen: Option<u64>,
     pub(crate) stamp: Stamp,
 }
 
@@ -49,6 +52,8 @@ impl Marker {
 pub(crate) enum Line {
     Message(Box<Message>),
     Marker(Marker),
+    /// Offset of the message or marker before which the working history ends.
+    Rewind(u64, Stamp),
     Meta(Box<MetaRecord>, Stamp),
     Run(Box<RunRecord>, Stamp),
     /// A role that has no place in a history, such as `system`.
@@ -58,6 +63,16 @@ pub(crate) enum Line {
 }
 
 impl Line {
+    /// Offset of the message or marker before which the working history goes on.
+    pub(crate) fn points_back(&self) -> Option<u64> {
+        match self {
+            Self::Rewind(to, _) => Some(*to),
+            Self::Marker(marker) => marker.reopen,
+            Self::Message(_) | Self::Meta(..) | Self::Run(..) => None,
+            Self::ForeignRole | Self::Unknown => None,
+        }
+    }
+
     /// Whether this is a run's start that needs a message behind it. Both are one
     /// append; only a run that carries on another one starts without a message.
     pub(crate) fn is_run_without_message(&self) -> bool {
@@ -135,8 +150,12 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Line, String> {
             title,
             archived_at,
             keep: raw.keep,
+            reopen: raw.reopen,
             stamp,
         }));
+    }
+    if let Some(to) = raw.rewind {
+        return Ok(Line::Rewind(to, stamp));
     }
     if let Some(meta) = raw.meta {
         return Ok(Line::Meta(Box::new(meta), stamp));
@@ -153,11 +172,12 @@ fn is_foreign(bytes: &[u8]) -> bool {
     struct Keys {
         role: Option<IgnoredAny>,
         compact: Option<IgnoredAny>,
+        rewind: Option<IgnoredAny>,
         meta: Option<IgnoredAny>,
         run: Option<IgnoredAny>,
     }
     serde_json::from_slice::<Keys>(bytes).is_ok_and(|keys| {
-        [keys.role, keys.compact, keys.meta, keys.run]
+        [keys.role, keys.compact, keys.rewind, keys.meta, keys.run]
             .iter()
             .all(Option::is_none)
     })
@@ -235,6 +255,8 @@ struct RawLine {
     title: Text,
     archived_at: Text,
     keep: usize,
+    reopen: Option<u64>,
+    rewind: Option<u64>,
     prev: Option<u64>,
     messages: Option<u64>,
     #[serde(deserialize_with = "fields::meta")]

@@ -1,7 +1,8 @@
 //! Builds a conversation's working state from the tail of its log (STORE-3).
 //!
 //! Invariant: before the last marker only line 1, the state next to the marker
-//! and the messages that it keeps are read. A marker without state, as older
+//! and the messages of the working history are read: those that a summary keeps, and
+//! those at the place to which a marker points back. A marker without state, as older
 //! versions left it after a crash, requires a search of the archive for it.
 
 use crate::encode;
@@ -9,7 +10,8 @@ use crate::error::unreadable;
 use crate::fs::LogFile;
 use crate::line::{self, Head, Line, Marker, Stamp};
 use crate::repair::Tail;
-use crate::tail::{Backward, HeadRead, read_head, written};
+use crate::tail::{Backward, HeadRead, line_at, read_head, written};
+use crate::working::Working;
 use crabtalk_domain::storage::{
     Error, Meta, MetaRecord, NewConversation, RunPhase, RunRecord, Steering,
 };
@@ -37,8 +39,9 @@ pub(crate) struct Loaded {
     /// Messages before the working history; `None` where an old marker does
     /// not say.
     pub(crate) archived: Option<u64>,
-    /// Offset of the last marker, 0 if there is none.
-    pub(crate) marker: u64,
+    /// Offset of the last marker that ends an archive, 0 if there is none; unknown
+    /// after an external edit.
+    pub(crate) marker: Option<u64>,
     /// Bytes before the marker that were searched for the state that it lacks.
     pub(crate) searched: u64,
     /// Messages in the file.
@@ -111,11 +114,7 @@ enum Stop {
 /// State gathered backwards, so that the first value met is the newest.
 #[derive(Default)]
 struct Reading {
-    /// Newest first.
-    after: Vec<Message>,
-    /// Newest first.
-    kept: Vec<Message>,
-    marker: Option<(u64, Marker)>,
+    working: Working,
     title: Option<String>,
     /// With whether it is the conversation's own.
     cwd: Option<(String, bool)>,
@@ -145,7 +144,17 @@ impl Reading {
     fn read(&mut self, file: &dyn LogFile, floor: u64, end: u64, behind: Tail) -> io::Result<Stop> {
         let mut lines = Backward::new(file, floor, end);
         let (mut last, mut terminated) = (true, true);
-        while let Some((offset, bytes)) = lines.prev()? {
+        loop {
+            if self.is_state_known()
+                && let Some(to) = self.jump()
+            {
+                lines = Backward::new(file, floor, to);
+            }
+            let Some((offset, bytes)) = lines.prev()? else {
+                let Some(to) = self.jump() else { break };
+                lines = Backward::new(file, floor, to);
+                continue;
+            };
             let ends_at = offset + bytes.len() as u64;
             let whole = ends_at < end;
             if line::is_blank(bytes) {
@@ -166,6 +175,7 @@ impl Reading {
                     if last && line.is_run_without_message() {
                         return Ok(Stop::Torn(offset));
                     }
+                    let line = self.checked(file, floor, offset, line)?;
                     self.take(offset, line);
                 }
                 // Only one line may be torn: any other was whole once.
@@ -199,15 +209,49 @@ impl Reading {
         }
     }
 
+    /// Leaves a marker out that points to nothing, as an external edit may have caused.
+    fn checked(
+        &mut self,
+        file: &dyn LogFile,
+        floor: u64,
+        offset: u64,
+        line: Line,
+    ) -> io::Result<Line> {
+        let Some(to) = line.points_back() else {
+            return Ok(line);
+        };
+        let is_place = (floor..offset).contains(&to);
+        let target = if is_place {
+            line_at(file, to, offset)?
+        } else {
+            None
+        };
+        if target.is_some_and(|bytes| line::kind(&bytes) != line::Kind::Other) {
+            return Ok(line);
+        }
+        self.broken += 1;
+        let reason = format!("it points to offset {to}, where nothing fits");
+        self.first_broken = Some((offset, reason));
+        Ok(match line {
+            // The history then begins here, and can be reopened once more.
+            Line::Marker(marker) => Line::Marker(Marker {
+                reopen: None,
+                ..marker
+            }),
+            _ => Line::Unknown,
+        })
+    }
+
     /// Whether no earlier line can matter.
     fn is_complete(&self) -> bool {
-        let Some((_, marker)) = &self.marker else {
-            return false;
-        };
         // A crash may have come between a marker and the state behind it, of
         // which the requests are the part that no later change repeats.
-        let state_known = self.requests_known || self.passed_another || marker.stamp.prev.is_none();
-        state_known && self.kept.len() >= marker.keep
+        self.is_state_known() && self.working.is_complete()
+    }
+
+    fn is_state_known(&self) -> bool {
+        let last = self.working.last.as_ref();
+        last.is_some_and(|last| !self.wants_state() || last.stamp.prev.is_none())
     }
 
     /// Whether a line before the marker may still tell the state.
@@ -215,30 +259,44 @@ impl Reading {
         !self.requests_known && !self.passed_another
     }
 
+    /// The place to which a marker points back; no line before that tells the state.
+    fn jump(&mut self) -> Option<u64> {
+        let to = self.working.jump()?;
+        self.passed_another = true;
+        self.steering.compacted();
+        Some(to)
+    }
+
     fn take(&mut self, offset: u64, line: Line) {
         if self.is_bare && self.wants_state() {
             self.searched_from = Some(offset);
         }
         self.steer(offset, &line);
-        let wanted = self.marker.as_ref().map(|(_, marker)| marker.keep);
-        match (line, wanted) {
-            (Line::Message(message), None) => self.after.push(*message),
-            (Line::Message(message), Some(keep)) => {
-                if self.kept.len() < keep {
-                    self.kept.push(*message);
-                }
+        let wants_state = self.working.last.is_none() || self.wants_state();
+        match line {
+            Line::Message(message) => self.working.message(*message),
+            Line::Marker(marker) => {
+                let has_links = marker.stamp.prev.is_some();
+                let is_last = self.working.archive(offset, marker);
+                self.passed(is_last, has_links);
             }
-            (Line::Marker(marker), None) => {
-                self.is_bare = self.wants_state() && marker.stamp.prev.is_some();
-                self.marker = Some((offset, marker));
+            Line::Rewind(to, stamp) => {
+                let is_last = self.working.rewind(offset, to, stamp);
+                self.passed(is_last, stamp.prev.is_some());
             }
-            (Line::Marker(_), Some(_)) => self.passed_another = true,
-            (Line::Meta(meta, _), None) => self.take_meta(*meta),
-            (Line::Meta(meta, _), Some(_)) if self.wants_state() => self.take_meta(*meta),
-            (Line::Run(run, _), None) => self.take_run(*run),
-            (Line::Run(run, _), Some(_)) if self.wants_state() => self.take_run(*run),
-            (Line::ForeignRole, _) => self.foreign += 1,
-            (Line::Meta(..) | Line::Run(..) | Line::Unknown, _) => {}
+            Line::Meta(meta, _) if wants_state => self.take_meta(*meta),
+            Line::Run(run, _) if wants_state => self.take_run(*run),
+            Line::ForeignRole => self.foreign += 1,
+            Line::Meta(..) | Line::Run(..) | Line::Unknown => {}
+        }
+    }
+
+    /// Notes that a marker was passed.
+    fn passed(&mut self, is_last: bool, has_links: bool) {
+        if is_last {
+            self.is_bare = self.wants_state() && has_links;
+        } else {
+            self.passed_another = true;
         }
     }
 
@@ -249,8 +307,11 @@ impl Reading {
             Line::Message(message) if message.role == Role::User => self.steering.said(),
             Line::Meta(meta, _) => self.steering.state(offset, meta),
             Line::Run(run, _) => self.steering.run(run),
-            Line::Marker(_) if !self.wants_state() => self.steering.compacted(),
-            Line::Message(_) | Line::Marker(_) | Line::ForeignRole | Line::Unknown => {}
+            Line::Marker(_) | Line::Rewind(..) if !self.wants_state() => {
+                self.steering.compacted();
+            }
+            Line::Message(_) | Line::Marker(_) | Line::Rewind(..) => {}
+            Line::ForeignRole | Line::Unknown => {}
         }
     }
 
@@ -263,7 +324,7 @@ impl Reading {
         // A context size from before a compaction is outdated.
         self.context = self
             .context
-            .or(meta.context.filter(|_| self.marker.is_none()));
+            .or(meta.context.filter(|_| self.working.last.is_none()));
         self.last_run = self.last_run.max(meta.last_run.unwrap_or(0));
         self.waiting = self.waiting.take().or(meta.waiting);
         if let Some(run) = meta.open_run {
@@ -312,28 +373,26 @@ impl Reading {
                 "skipped messages whose role has no place in a history"
             );
         }
-        let marker_offset = self.marker.as_ref().map_or(0, |(offset, _)| *offset);
-        // A fresh start has none (CONV-11).
-        let has_summary = self
-            .marker
-            .as_ref()
-            .is_some_and(|(_, m)| !m.summary.is_empty());
-        let kept = self.kept.len();
-        let (mut history, mut archived, mut before) = (Vec::new(), Some(0), Some(0));
-        if let Some((offset, marker)) = self.marker {
-            before = match marker.stamp.messages {
+        let mut messages = Some(0);
+        let (mut marker, mut searched) = (Some(0), 0);
+        if let Some(last) = &self.working.last {
+            let offset = last.offset;
+            let before = match last.stamp.messages {
                 None if offset <= COUNTED_AT_LOAD => Some(count(file, floor, offset)?),
                 messages => messages,
             };
-            archived = before.map(|n| n.saturating_sub(kept as u64));
-            if has_summary {
-                history.push(marker.into_message());
-            }
-            history.extend(self.kept.drain(..).rev());
+            messages = before.map(|n| n + last.behind as u64);
+            marker = last.archive;
+            searched = self.searched_from.map_or(0, |from| offset - from);
         }
-        let messages = before.map(|n| n + self.after.len() as u64);
+        let is_marked = self.working.last.is_some();
+        let (history, has_summary, kept) = self.working.finish();
+        let in_history = (history.len() - usize::from(has_summary)) as u64;
+        if !is_marked {
+            messages = Some(in_history);
+        }
+        let archived = messages.map(|n| n.saturating_sub(in_history));
         let (cwd, own_cwd) = self.cwd.unwrap_or_default();
-        history.extend(self.after.drain(..).rev());
         let mut seen = HashSet::new();
         self.requests.retain(|(id, _)| seen.insert(id.clone()));
         self.requests.truncate(REQUESTS_KEPT);
@@ -352,8 +411,8 @@ impl Reading {
             has_summary,
             kept,
             archived,
-            marker: marker_offset,
-            searched: (self.searched_from).map_or(0, |from| marker_offset - from),
+            marker,
+            searched,
             messages,
             last_run: self.last_run,
             open_run: self.open_run,

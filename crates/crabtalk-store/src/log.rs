@@ -8,7 +8,7 @@ use crate::encode;
 use crate::error::{failed, not_done};
 use crate::fs::Stat;
 use crate::index::Index;
-use crate::line::Stamp;
+use crate::line::{Marker, Stamp};
 use crate::load::Loaded;
 use crate::repair::Tail;
 use crate::state::Shared;
@@ -56,7 +56,7 @@ impl JsonlLog {
     ) -> Self {
         let ledger = Ledger {
             meta: loaded.meta.clone(),
-            marker: Some(loaded.marker),
+            marker: loaded.marker,
             messages: loaded.messages,
         };
         Self {
@@ -181,17 +181,45 @@ impl Ledger {
                 title,
                 archived_at,
                 keep,
-            } => {
-                let offset = end + out.len() as u64;
-                encode::marker(out, summary, title, archived_at, *keep, stamp);
-                self.marker = Some(offset);
-            }
+            } => self.archive(
+                out,
+                end,
+                &Marker {
+                    summary: summary.clone(),
+                    title: title.clone(),
+                    archived_at: archived_at.clone(),
+                    keep: *keep,
+                    reopen: None,
+                    stamp,
+                },
+            ),
+            Record::Reopen {
+                marker,
+                title,
+                archived_at,
+            } => self.archive(
+                out,
+                end,
+                &Marker {
+                    title: title.clone(),
+                    archived_at: archived_at.clone(),
+                    reopen: Some(*marker),
+                    stamp,
+                    ..Marker::default()
+                },
+            ),
+            Record::Rewind { to, at } => encode::rewind(out, *to, at, stamp),
             Record::Meta(record) => {
                 self.change(record);
                 encode::meta(out, &self.meta, record, stamp);
             }
             Record::Run(run) => encode::run(out, run, stamp),
         }
+    }
+
+    fn archive(&mut self, out: &mut Vec<u8>, end: u64, marker: &Marker) {
+        self.marker = Some(end + out.len() as u64);
+        encode::marker(out, marker);
     }
 
     fn change(&mut self, record: &MetaRecord) {

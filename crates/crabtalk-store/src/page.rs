@@ -17,7 +17,7 @@ use std::path::Path;
 /// a frame holds, little enough that a page of a thousand entries stays cheap.
 const MAX_IMAGE_TEXT: usize = 16 << 20;
 
-/// Run lines on a page. Each run answers a message and has two lines, so only an
+/// Run lines on a page, and rewinds. Each run answers a message and has two lines, so only an
 /// externally edited log exceeds this.
 const MAX_RUN_LINES: usize = 4096;
 
@@ -34,6 +34,7 @@ pub(crate) fn page(
     let io = |e| unreadable("read", path, e);
     let mut entries: Vec<LogEntry> = Vec::new();
     let (mut runs, mut behind) = (Vec::new(), 0);
+    let (mut rewinds, mut rewinds_behind) = (Vec::new(), 0);
     let mut more = false;
     let mut images = 0;
     let mut steering = Steering::default();
@@ -55,6 +56,13 @@ pub(crate) fn page(
                     message: marker.into_message(),
                     compact: true,
                 }
+            }
+            Ok(Line::Rewind(to, _)) => {
+                steering.compacted();
+                if rewinds.len() < MAX_RUN_LINES {
+                    rewinds.push((offset, to));
+                }
+                continue;
             }
             Ok(Line::Meta(meta, _)) => {
                 steering.state(offset, &meta);
@@ -82,19 +90,22 @@ pub(crate) fn page(
         let shown = entry.message.images.iter();
         images += shown.map(|image| image.base64().len()).sum::<usize>();
         entries.push(entry);
-        behind = runs.len();
+        (behind, rewinds_behind) = (runs.len(), rewinds.len());
     }
     if more {
         // The older page has those before its last entry.
         runs.truncate(behind);
+        rewinds.truncate(rewinds_behind);
     }
     entries.reverse();
     runs.reverse();
+    rewinds.reverse();
     order_results(&mut entries);
     let waiting = steering.waiting().into_iter();
     Ok(Page {
         entries,
         runs,
+        rewinds,
         waiting: waiting.map(|(index, steer)| waits(index, steer)).collect(),
         more,
     })
@@ -114,7 +125,8 @@ pub(crate) fn entry_of(index: u64, line: &[u8]) -> Option<LogEntry> {
     let (message, compact) = match line::parse(line).ok()? {
         Line::Message(message) => (*message, false),
         Line::Marker(marker) => (marker.into_message(), true),
-        Line::Meta(..) | Line::Run(..) | Line::ForeignRole | Line::Unknown => return None,
+        Line::Rewind(..) | Line::Meta(..) | Line::Run(..) => return None,
+        Line::ForeignRole | Line::Unknown => return None,
     };
     Some(LogEntry {
         index,

@@ -187,6 +187,7 @@ fn last_state(
                 state.context = state.context.or(meta.context.filter(|_| !passed_one));
                 state.before = state.before.or(stamp.messages);
             }
+            Ok(Line::Rewind(_, stamp)) => state.before = state.before.or(stamp.messages),
             Ok(Line::Run(run, stamp)) => {
                 if state.is_open.is_none() {
                     state.is_open = Some(run.phase == RunPhase::Start);

@@ -125,6 +125,23 @@ pub enum Record {
         /// Message lines just before the marker that follow the summary.
         keep: usize,
     },
+    /// The working history becomes what it was just before an entry (CONV-12).
+    Rewind {
+        /// Index of the message or the end of an archive, as pages have it.
+        to: u64,
+        /// RFC 3339 instant.
+        at: String,
+    },
+    /// The working history becomes an archive, and an earlier archive becomes the
+    /// working history again (CONV-13).
+    Reopen {
+        /// [`ArchiveInfo::marker`](super::ArchiveInfo) of the archive to reopen.
+        marker: u64,
+        /// Title of the archive that ends here.
+        title: String,
+        /// RFC 3339 instant.
+        archived_at: String,
+    },
     /// Changed state.
     Meta(MetaRecord),
     /// A run began or ended.

@@ -34,6 +34,9 @@ pub struct Page {
     /// Where runs began and how they ended, with their indexes among those of the
     /// entries.
     pub runs: Vec<(u64, RunRecord)>,
+    /// Rewinds by their indexes among those of the entries, each with the index of
+    /// the entry before which the working history ended.
+    pub rewinds: Vec<(u64, u64)>,
     /// On the newest page: what was accepted for a run and waits for its next step.
     pub waiting: Vec<LogEntry>,
     /// Whether older ones exist.
@@ -108,6 +111,8 @@ pub struct BrokenLog {
 pub struct ArchiveInfo {
     /// From 1, oldest first.
     pub index: u32,
+    /// Index in the log of the marker that ends it.
+    pub marker: u64,
     /// First sentence of the summary.
     pub title: String,
     /// RFC 3339 instant; empty in old logs.

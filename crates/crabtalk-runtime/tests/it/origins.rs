@@ -20,7 +20,7 @@ fn written(rig: &Rig) -> String {
     let records = rig.store.records(&key()).into_iter();
     let mut origins = records.filter_map(|record| match record {
         Record::Run(run) if run.phase == RunPhase::Start => Some(run.origin),
-        Record::Message(_) | Record::Compact { .. } | Record::Meta(_) | Record::Run(_) => None,
+        _ => None,
     });
     origins.next().expect("a run began")
 }

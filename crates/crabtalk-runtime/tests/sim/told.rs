@@ -271,7 +271,9 @@ fn waiting(records: &[Record]) -> Vec<String> {
             Record::Message(message) if message.role == Role::User => steering.said(),
             Record::Meta(meta) => steering.state(0, meta),
             Record::Run(run) => steering.run(run),
-            Record::Compact { .. } => steering.compacted(),
+            Record::Compact { .. } | Record::Rewind { .. } | Record::Reopen { .. } => {
+                steering.compacted();
+            }
             Record::Message(_) => {}
         }
     }
@@ -342,7 +344,8 @@ impl Log {
                         }
                     }
                 }
-                Record::Compact { .. } | Record::Meta(_) => {}
+                Record::Compact { .. } | Record::Rewind { .. } | Record::Reopen { .. } => {}
+                Record::Meta(_) => {}
             }
         }
         if at_rest && (open_run.is_some() || !open_calls.is_empty()) {

@@ -426,10 +426,7 @@ impl World {
                 let records = self.store.records(key).into_iter().rev();
                 let mut ends = records.filter_map(|record| match record {
                     Record::Run(run) if run.id == outcome.run => Some(run),
-                    Record::Message(_)
-                    | Record::Compact { .. }
-                    | Record::Meta(_)
-                    | Record::Run(_) => None,
+                    _ => None,
                 });
                 let end = ends.next().map(|end| RunOutcome::of_record(&end));
                 if end.as_ref() != Some(&outcome) {

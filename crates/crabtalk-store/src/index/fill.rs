@@ -133,7 +133,8 @@ fn part(fs: &dyn FileLayer, path: &Path, log: Unindexed, room: &mut u64) -> io::
                 });
             }
             Ok(Line::Meta(meta, _)) => title = meta.title.or(title),
-            Ok(Line::Marker(_) | Line::Run(..) | Line::ForeignRole | Line::Unknown) | Err(_) => {}
+            Ok(Line::Marker(_) | Line::Rewind(..) | Line::Run(..)) => {}
+            Ok(Line::ForeignRole | Line::Unknown) | Err(_) => {}
         }
     }
     part.turns.extend(title.map(|text| Turn {

@@ -140,7 +140,7 @@ fn bad_lines(log: &dyn LogFile, floor: u64) -> io::Result<BrokenLog> {
         }
         match line::parse(bytes) {
             Ok(Line::Message(_)) => found.messages += 1,
-            Ok(Line::Marker(_) | Line::Meta(..) | Line::Run(..)) => {}
+            Ok(Line::Marker(_) | Line::Rewind(..) | Line::Meta(..) | Line::Run(..)) => {}
             Ok(Line::ForeignRole | Line::Unknown) => {}
             // It is being written, or is put aside by the next opening.
             Err(_) if is_last => {}

@@ -237,7 +237,8 @@ impl Inner {
                         return Ok(found);
                     }
                 }
-                Ok(Line::Marker(_) | Line::Meta(..) | Line::ForeignRole | Line::Unknown)
+                Ok(Line::Marker(_) | Line::Rewind(..) | Line::Meta(..))
+                | Ok(Line::ForeignRole | Line::Unknown)
                 | Err(_) => {}
             }
         }

@@ -34,6 +34,12 @@ fn fuzz_log_lines() {
                 );
             }
             Line::Marker(_) => assert_eq!(kind(bytes), Kind::Marker),
+            Line::Rewind(to, _) => {
+                assert_eq!(kind(bytes), Kind::Other);
+                encode::rewind(&mut again, to, "", Stamp::default());
+                let read = parse(&again);
+                assert!(matches!(read, Ok(Line::Rewind(same, _)) if same == to));
+            }
             Line::Meta(..) | Line::ForeignRole | Line::Unknown => {
                 assert_ne!(kind(bytes), Kind::Message);
             }

@@ -8,6 +8,7 @@ mod loading;
 mod markers;
 mod pages;
 mod removal;
+mod returns;
 mod roundtrip;
 mod runs;
 mod search;

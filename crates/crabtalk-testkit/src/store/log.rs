@@ -2,6 +2,7 @@
 
 use crabtalk_domain::storage::{MAX_RUN, Meta, Record, RunPhase, RunRecord, Steering};
 use crabtalk_domain::{Message, Role};
+use std::collections::{HashMap, HashSet};
 
 #[derive(Default, Clone)]
 pub(super) struct Log {
@@ -11,11 +12,43 @@ pub(super) struct Log {
     pub(super) synced: usize,
 }
 
+/// A working history.
+#[derive(Default, Clone)]
+pub(super) struct Working {
+    pub(super) history: Vec<Message>,
+    pub(super) has_summary: bool,
+    /// Messages that were kept from before the summary.
+    pub(super) kept: usize,
+}
+
+impl Working {
+    fn begin_anew(&mut self, summary: &str, keep: usize) {
+        let said = self.history.split_off(usize::from(self.has_summary));
+        let kept = &said[said.len().saturating_sub(keep)..];
+        // A fresh start has no summary.
+        let summary = Some(summary).filter(|summary| !summary.is_empty());
+        let summary = summary.map(Message::user);
+        *self = Self {
+            has_summary: summary.is_some(),
+            kept: kept.len(),
+            history: summary.into_iter().chain(kept.iter().cloned()).collect(),
+        };
+    }
+}
+
+/// Whether a record is a marker of any kind.
+fn is_marker(record: &Record) -> bool {
+    match record {
+        Record::Compact { .. } | Record::Rewind { .. } | Record::Reopen { .. } => true,
+        Record::Message(_) | Record::Meta(_) | Record::Run(_) => false,
+    }
+}
+
 impl Log {
     pub(super) fn messages(&self) -> Vec<(usize, Message)> {
         let message = |(at, record): (usize, &Record)| match record {
             Record::Message(message) => Some((at, (**message).clone())),
-            Record::Compact { .. } | Record::Meta(_) | Record::Run(_) => None,
+            _ => None,
         };
         self.records
             .iter()
@@ -24,46 +57,42 @@ impl Log {
             .collect()
     }
 
-    /// The working history, how many messages lie before it, and how many of it
-    /// were kept from before the last marker.
-    pub(super) fn working(&self) -> (Vec<Message>, u64, usize) {
-        let messages = self.messages();
-        let marker = self
-            .records
-            .iter()
-            .enumerate()
-            .rev()
-            .find_map(|(at, r)| match r {
-                Record::Compact { summary, keep, .. } => Some((at, summary.clone(), *keep)),
-                Record::Message(_) | Record::Meta(_) | Record::Run(_) => None,
-            });
-        let Some((marker, summary, keep)) = marker else {
-            return (messages.into_iter().map(|(_, m)| m).collect(), 0, 0);
-        };
-        let before = messages.iter().filter(|(at, _)| *at < marker).count();
-        let archived = before.saturating_sub(keep);
-        let rest = messages.into_iter().skip(archived).map(|(_, m)| m);
-        // A fresh start has no summary.
-        let summary = Some(summary).filter(|s| !s.is_empty()).map(Message::user);
-        (
-            summary.into_iter().chain(rest).collect(),
-            archived as u64,
-            before - archived,
-        )
+    /// The working history: what the records make of it one after the other.
+    pub(super) fn working(&self) -> Working {
+        let targets = self.records.iter().filter_map(|record| match record {
+            Record::Rewind { to: at, .. } | Record::Reopen { marker: at, .. } => Some(*at as usize),
+            Record::Message(_) | Record::Compact { .. } | Record::Meta(_) | Record::Run(_) => None,
+        });
+        let targets: HashSet<usize> = targets.collect();
+        let mut earlier = HashMap::new();
+        let mut now = Working::default();
+        for (at, record) in self.records.iter().enumerate() {
+            if targets.contains(&at) {
+                earlier.insert(at, now.clone());
+            }
+            match record {
+                Record::Message(message) => now.history.push((**message).clone()),
+                Record::Compact { summary, keep, .. } => now.begin_anew(summary, *keep),
+                Record::Rewind { to: at, .. } | Record::Reopen { marker: at, .. } => {
+                    now = earlier[&(*at as usize)].clone();
+                }
+                Record::Meta(_) | Record::Run(_) => {}
+            }
+        }
+        now
     }
 
     pub(super) fn runs(&self) -> impl DoubleEndedIterator<Item = &RunRecord> {
         self.records.iter().filter_map(|record| match record {
             // Above that no number is a run's.
             Record::Run(run) => Some(run).filter(|run| run.id <= MAX_RUN),
-            Record::Message(_) | Record::Compact { .. } | Record::Meta(_) => None,
+            _ => None,
         })
     }
 
     /// Requests and their runs, as who reads back to the last marker finds them:
     /// what lies further back is known if the state beside the marker repeats it.
     pub(super) fn requests(&self) -> Vec<(String, u64)> {
-        let is_marker = |record: &Record| matches!(record, Record::Compact { .. });
         let marker = self.records.iter().rposition(is_marker).unwrap_or(0);
         let mut requests: Vec<(String, u64)> = Vec::new();
         for record in &self.records[marker.saturating_sub(1)..] {
@@ -73,7 +102,7 @@ impl Log {
                     requests.retain(|(id, _)| *id != run.request_id);
                     requests.push((run.request_id.clone(), run.id));
                 }
-                Record::Message(_) | Record::Compact { .. } | Record::Meta(_) | Record::Run(_) => {}
+                _ => {}
             }
         }
         requests
@@ -84,7 +113,7 @@ impl Log {
         let told = self.records.iter().rev().find_map(|record| match record {
             Record::Run(run) => Some(Some(run).filter(|run| run.phase == RunPhase::Start)),
             Record::Meta(meta) if meta.last_run.is_some() => Some(meta.open_run.as_ref()),
-            Record::Message(_) | Record::Compact { .. } | Record::Meta(_) => None,
+            _ => None,
         });
         told.flatten().cloned()
     }
@@ -92,7 +121,7 @@ impl Log {
     pub(super) fn waiting(&self) -> Vec<String> {
         let told = self.records.iter().rev().find_map(|record| match record {
             Record::Meta(meta) => meta.waiting.clone(),
-            Record::Message(_) | Record::Compact { .. } | Record::Run(_) => None,
+            _ => None,
         });
         told.unwrap_or_default()
     }
@@ -104,8 +133,8 @@ impl Log {
                 Record::Message(message) if message.role == Role::User => steering.said(),
                 Record::Meta(meta) => steering.state(0, meta),
                 Record::Run(run) => steering.run(run),
-                Record::Compact { .. } => steering.compacted(),
-                Record::Message(_) => {}
+                marker if is_marker(marker) => steering.compacted(),
+                _ => {}
             }
         }
         steering.waiting().into_iter().map(|(_, it)| it).collect()
@@ -144,6 +173,8 @@ pub(super) fn line(record: &Record) -> String {
             format!("{}{by}: {}{calls}", m.role.as_str(), m.content)
         }
         Record::Compact { summary, keep, .. } => format!("compact (keep {keep}): {summary}"),
+        Record::Rewind { to, .. } => format!("rewind to {to}"),
+        Record::Reopen { marker, title, .. } => format!("reopen {marker}: {title}"),
         Record::Meta(meta) => match &meta.title {
             Some(title) => format!("meta title {title}"),
             None => "meta".into(),

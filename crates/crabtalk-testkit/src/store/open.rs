@@ -70,21 +70,18 @@ impl MemoryStore {
             );
         }
         let log = &state.logs[key];
-        let (history, archived_messages, kept) = log.working();
-        let has_summary = log.records.iter().rev().find_map(|r| match r {
-            Record::Compact { summary, .. } => Some(!summary.is_empty()),
-            Record::Message(_) | Record::Meta(_) | Record::Run(_) => None,
-        });
+        let working = log.working();
+        let in_history = working.history.len() - usize::from(working.has_summary);
         let opened = Opened {
             log: Box::new(Handle {
                 store: self.clone(),
                 key: key.clone(),
             }),
             meta: log.current_meta(),
-            history,
-            has_summary: has_summary.unwrap_or(false),
-            kept,
-            archived_messages,
+            history: working.history,
+            has_summary: working.has_summary,
+            kept: working.kept,
+            archived_messages: (log.messages().len() - in_history) as u64,
             last_run: log.runs().map(|run| run.id).max().unwrap_or(0),
             open_run: log.open_run(),
             requests: log.requests(),

@@ -79,9 +79,7 @@ impl Storage for MemoryStore {
             .rev()
             .filter_map(|(at, r)| match r {
                 Record::Message(message) if older(&at) => Some((at, message)),
-                Record::Message(_) | Record::Compact { .. } | Record::Meta(_) | Record::Run(_) => {
-                    None
-                }
+                _ => None,
             });
         let mut entries: Vec<LogEntry> = messages
             .take(limit + 1)
@@ -104,10 +102,16 @@ impl Storage for MemoryStore {
         let runs = log.records.iter().enumerate();
         let runs = runs.filter_map(|(at, record)| match record {
             Record::Run(run) if older(&at) && at as u64 >= from => Some((at as u64, run.clone())),
-            Record::Run(_) | Record::Message(_) | Record::Compact { .. } | Record::Meta(_) => None,
+            _ => None,
+        });
+        let rewinds = log.records.iter().enumerate();
+        let rewinds = rewinds.filter_map(|(at, record)| match record {
+            Record::Rewind { to, .. } if older(&at) && at as u64 >= from => Some((at as u64, *to)),
+            _ => None,
         });
         let page = Page {
             waiting: waiting.collect(),
+            rewinds: rewinds.collect(),
             runs: runs.collect(),
             entries,
             more,
@@ -130,7 +134,7 @@ impl Storage for MemoryStore {
                 message: (**message).clone(),
                 compact: false,
             }),
-            Record::Compact { .. } | Record::Meta(_) | Record::Run(_) => None,
+            _ => None,
         };
         Box::pin(ready(Ok(indexes.iter().filter_map(entry).collect())))
     }
@@ -187,7 +191,7 @@ impl Storage for MemoryStore {
                 None
             }
             Record::Run(run) => tracing.run(run).break_value(),
-            Record::Compact { .. } | Record::Meta(_) => None,
+            _ => None,
         });
         Box::pin(ready(Ok(found.flatten())))
     }
@@ -202,24 +206,31 @@ impl Storage for MemoryStore {
             .get(key)
             .map(|log| log.records.as_slice())
             .unwrap_or_default();
-        let markers = records.iter().filter_map(|record| match record {
+        let ends = records.iter().enumerate();
+        let ends = ends.filter_map(|(at, record)| match record {
             Record::Compact {
                 summary,
                 title,
                 archived_at,
                 ..
-            } => Some((summary.clone(), title.clone(), archived_at.clone())),
-            Record::Message(_) | Record::Meta(_) | Record::Run(_) => None,
+            } => Some((at, summary.as_str(), title, archived_at)),
+            Record::Reopen {
+                title, archived_at, ..
+            } => Some((at, "", title, archived_at)),
+            _ => None,
         });
         let info =
-            |(at, (summary, title, archived_at)): (usize, (String, String, String))| ArchiveInfo {
-                index: at as u32 + 1,
-                title,
-                archived_at,
-                message_count: 0,
-                summary,
+            |(number, (at, summary, title, archived_at)): (usize, (_, &str, &String, &String))| {
+                ArchiveInfo {
+                    index: number as u32 + 1,
+                    marker: at as u64,
+                    title: title.clone(),
+                    archived_at: archived_at.clone(),
+                    message_count: 0,
+                    summary: summary.to_owned(),
+                }
             };
-        Box::pin(ready(Ok(markers.enumerate().map(info).collect())))
+        Box::pin(ready(Ok(ends.enumerate().map(info).collect())))
     }
 
     fn remove<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<(), Error>> {

@@ -119,6 +119,7 @@ impl Storage for Shelf {
             .enumerate()
             .map(|(at, messages)| ArchiveInfo {
                 index: at as u32 + 1,
+                marker: 0,
                 title: format!("Archive {}", at + 1),
                 archived_at: "2026-01-01T00:00:00Z".into(),
                 message_count: messages.len() as u64,
