@@ -1,6 +1,7 @@
 //! Commands to the task of a conversation.
 
 use crate::Error;
+use crate::conversation::Rewound;
 use crate::events::RunLog;
 use crate::publisher::Publisher;
 use crate::request::RunRequest;
@@ -54,6 +55,16 @@ pub(crate) enum Command {
     StartFresh {
         reply: Respond<String>,
     },
+    /// Returns to before the message at an index of the log.
+    Rewind {
+        to: u64,
+        reply: Respond<Rewound>,
+    },
+    /// Returns to the working history of an archive.
+    Reopen {
+        archive: u32,
+        reply: Respond<String>,
+    },
     Set {
         change: Box<Change>,
         reply: Respond<()>,
@@ -87,9 +98,10 @@ impl Command {
         // The receiver may be gone.
         match self {
             Self::Run(job) => job.log.refuse(error),
-            Self::Compact { reply, .. } | Self::StartFresh { reply } => {
-                drop(reply.send(Err(error)));
-            }
+            Self::Compact { reply, .. }
+            | Self::StartFresh { reply }
+            | Self::Reopen { reply, .. } => drop(reply.send(Err(error))),
+            Self::Rewind { reply, .. } => drop(reply.send(Err(error))),
             Self::Set { reply, .. } | Self::Remove { reply } => drop(reply.send(Err(error))),
             Self::LastEnd { reply } => drop(reply.send(Err(error))),
             Self::Outcome { reply, .. } => drop(reply.send(Err(error))),

@@ -140,23 +140,40 @@ pub(crate) async fn start_fresh(
         return Ok(String::new());
     }
     let tokens_before = open.history.estimated_tokens();
-    let title = match shared.live().meta.title.as_str() {
-        "" => archive_title(first_words(open)),
-        title => title.to_owned(),
-    };
-    let at = append_marker(rt, shared, open, "", &title, 0, None).await?;
+    let title = title_without_summary(shared, open);
+    let at = append_compact(rt, shared, open, "", &title, 0, None).await?;
     open.begin_anew("", 0);
     shared.synced_at_end(at).await?;
+    tell_put_away(rt, shared, open, (tokens_before, 0), &title);
+    Ok(title)
+}
+
+/// Publishes that the working history became an archive, with its size in tokens
+/// before and after.
+pub(crate) fn tell_put_away(
+    rt: &Arc<Inner>,
+    shared: &Shared,
+    open: &Open,
+    (tokens_before, tokens_after): (u64, u64),
+    title: &str,
+) {
     let (key, run) = (Arc::clone(&shared.key), open.last_run);
     let agent = key.agent.to_string();
     rt.publisher(key, run, &agent, "", Arc::default())
         .publish(AgentEvent::Compacted {
             tokens_before,
-            tokens_after: 0,
-            title: title.clone(),
+            tokens_after,
+            title: title.to_owned(),
             failed: String::new(),
         });
-    Ok(title)
+}
+
+/// The title of an archive that has no summary.
+pub(crate) fn title_without_summary(shared: &Shared, open: &Open) -> String {
+    match shared.live().meta.title.as_str() {
+        "" => archive_title(first_words(open)),
+        title => title.to_owned(),
+    }
 }
 
 /// The first user message since the last marker.
@@ -205,7 +222,7 @@ pub(crate) async fn compact(
         summary = prompt::with_question(&summary, &question);
     }
     let title = archive_title(&summary);
-    let at = append_marker(rt, shared, open, &summary, &title, plan.keep, running).await?;
+    let at = append_compact(rt, shared, open, &summary, &title, plan.keep, running).await?;
     open.begin_anew(&summary, plan.keep);
     let tokens_after = open.history.estimated_tokens();
     Ok(Done {
@@ -217,9 +234,8 @@ pub(crate) async fn compact(
     })
 }
 
-/// Appends a marker with the state before and after it: a crash may cut the batch
-/// anywhere, and a reader from the end needs the state beside the marker.
-fn append_marker(
+/// Appends a compact marker.
+fn append_compact(
     rt: &Inner,
     shared: &Shared,
     open: &Open,
@@ -228,17 +244,39 @@ fn append_marker(
     keep: usize,
     running: Option<RunRecord>,
 ) -> BoxFuture<'static, Result<Position, storage::Error>> {
-    // Held, so that nothing is put in between the two.
-    let mut live = shared.live();
     let kept = &open.history[open.history.len() - keep..];
     let in_summary = match summary {
         "" => 0,
         summary => Message::user(summary).estimated_tokens(),
     };
-    live.meta.context = Some(ContextUse {
-        used: plan::tokens(kept) + in_summary,
-        window: live.meta.context.and_then(|context| context.window),
-    });
+    let marker = Record::Compact {
+        summary: summary.to_owned(),
+        title: title.to_owned(),
+        archived_at: rt.now(),
+        keep,
+    };
+    let used = plan::tokens(kept) + in_summary;
+    append_marker(shared, open, marker, Some(used), running)
+}
+
+/// Appends a marker with the state before and after it: a crash may cut the batch
+/// anywhere, and a reader from the end needs the state beside the marker. `used` is
+/// the size of the history after it, where that is known.
+pub(crate) fn append_marker(
+    shared: &Shared,
+    open: &Open,
+    marker: Record,
+    used: Option<u64>,
+    running: Option<RunRecord>,
+) -> BoxFuture<'static, Result<Position, storage::Error>> {
+    // Held, so that nothing is put in between the two.
+    let mut live = shared.live();
+    if let Some(used) = used {
+        live.meta.context = Some(ContextUse {
+            used,
+            window: live.meta.context.and_then(|context| context.window),
+        });
+    }
     let meta = live.meta.clone();
     let steers = live.steers.as_ref().map(|steers| steers.waiting().to_vec());
     let state = MetaRecord {
@@ -255,14 +293,9 @@ fn append_marker(
     };
     shared.append(&[
         Record::Meta(state.clone()),
-        Record::Compact {
-            summary: summary.to_owned(),
-            title: title.to_owned(),
-            archived_at: rt.now(),
-            keep,
-        },
+        marker,
         Record::Meta(MetaRecord {
-            context: meta.context,
+            context: meta.context.filter(|_| used.is_some()),
             ..state
         }),
     ])

@@ -5,7 +5,10 @@
 //! the task lives while there is work and [`LINGER`] longer.
 
 mod carry_on;
+mod go_back;
 mod replay;
+
+pub use go_back::Rewound;
 
 use crate::command::{Change, Command, Job};
 use crate::inner::Inner;
@@ -103,6 +106,12 @@ impl Conversation {
             }
             Command::StartFresh { reply } => {
                 let _ = reply.send(Box::pin(self.start_fresh()).await);
+            }
+            Command::Rewind { to, reply } => {
+                let _ = reply.send(Box::pin(self.rewind(to)).await);
+            }
+            Command::Reopen { archive, reply } => {
+                let _ = reply.send(Box::pin(self.reopen(archive)).await);
             }
             Command::Set { change, reply } => {
                 let _ = reply.send(Box::pin(self.set(*change)).await);

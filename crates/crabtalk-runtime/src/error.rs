@@ -31,6 +31,12 @@ pub enum Error {
     /// none.
     #[error("there is no conversation {0}; send a message to begin one")]
     NoConversation(ConversationKey),
+    /// No user message of the conversation has this index.
+    #[error("{1} has no message of yours at {0}; take an index from its history")]
+    NoMessage(u64, ConversationKey),
+    /// The conversation has no archive of this number.
+    #[error("{1} has no archive {0}; `crabtalk archives` lists them")]
+    NoArchive(u32, ConversationKey),
     /// A sender that is reserved for the daemon (CONV-10).
     #[error("the sender {0:?} is reserved for the daemon; choose another")]
     ReservedSender(String),
@@ -113,6 +119,8 @@ impl Error {
             Self::ReservedSender(_) => 403,
             Self::UnknownAgent { .. }
             | Self::NoConversation(_)
+            | Self::NoMessage(..)
+            | Self::NoArchive(..)
             | Self::NothingRunning(_)
             | Self::NoAsk(_) => 404,
             Self::NotKept(_) => 500,

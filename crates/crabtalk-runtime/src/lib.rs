@@ -37,6 +37,7 @@ mod turns;
 
 pub use asks::{Answer, PendingAsk};
 pub use catalog::{Catalog, Limits};
+pub use conversation::Rewound;
 pub use crabtalk_gate::approvals::ApprovalBook;
 pub use delegates::DelegateNumbers;
 pub use error::Error;

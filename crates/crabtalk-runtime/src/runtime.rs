@@ -8,7 +8,7 @@ use crate::Error;
 use crate::asks::AskDesk;
 use crate::catalog::Catalog;
 use crate::command::{Change, Command, Job};
-use crate::conversation;
+use crate::conversation::{self, Rewound};
 use crate::delegates::DelegateNumbers;
 use crate::ends::Ends;
 use crate::events::{Hub, RunLog, Subscription};
@@ -221,6 +221,30 @@ impl Runtime {
     /// [`Error::NoConversation`], and what keeps the marker from the disk.
     pub async fn start_fresh(&self, key: &ConversationKey) -> Result<String, Error> {
         self.ask_task(key, |reply| Command::StartFresh { reply })
+            .await
+    }
+
+    /// Makes the working history what it was just before the user message at an index
+    /// that a page gave (CONV-12). The log keeps what follows. Waits for runs that are
+    /// queued, as a compaction does.
+    ///
+    /// # Errors
+    /// [`Error::NoConversation`], [`Error::NoMessage`], and what keeps the marker from
+    /// the disk.
+    pub async fn rewind(&self, key: &ConversationKey, to: u64) -> Result<Rewound, Error> {
+        self.ask_task(key, |reply| Command::Rewind { to, reply })
+            .await
+    }
+
+    /// Makes an archive the working history again and archives the present one
+    /// (CONV-13). The answer is the title of the new archive; it is empty if there was
+    /// nothing to archive.
+    ///
+    /// # Errors
+    /// [`Error::NoConversation`], [`Error::NoArchive`], and what keeps the marker from
+    /// the disk.
+    pub async fn reopen(&self, key: &ConversationKey, archive: u32) -> Result<String, Error> {
+        self.ask_task(key, |reply| Command::Reopen { archive, reply })
             .await
     }
 

@@ -15,6 +15,7 @@ mod limits;
 mod modes;
 mod origins;
 mod requests;
+mod returns;
 mod rig;
 mod runs;
 mod settled;
