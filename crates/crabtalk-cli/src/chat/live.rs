@@ -4,7 +4,8 @@
 //! transcript  events of a run as lines
 //! ask         questions and approvals
 //! steers      messages to an active run
-//! slash       commands and completion
+//! slash       the table of commands; commands: their handlers
+//! complete    completion of the word at the cursor
 //! picker      list of conversations to switch to
 //! image       images of the clipboard
 //! runs        the followed runs
@@ -28,6 +29,8 @@ mod ask;
 mod calls;
 mod changes;
 mod coming;
+mod commands;
+mod complete;
 mod draw;
 mod gone;
 mod hear;
@@ -39,6 +42,7 @@ mod picker;
 mod runs;
 mod say;
 mod slash;
+mod status;
 mod steers;
 mod transcript;
 mod turn;
@@ -51,6 +55,7 @@ use crate::text::summary;
 use ask::Asking;
 use calls::{Call, Done, Learned, Pair};
 use coming::Coming;
+use complete::Candidate;
 use crabtalk_client::{Client, Watch};
 use crabtalk_proto::{AttachMsg, PendingAsk, SubscribeEvents};
 use crabtalk_render::screen::{Canvas, Composer, Drawing, Heard, Raw, size};
@@ -62,7 +67,6 @@ use outage::Outage;
 use picker::Picker;
 use reedline::{FileBackedHistory, History, HistoryItem, SearchDirection, SearchQuery};
 use runs::Runs;
-use slash::Candidate;
 use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -131,6 +135,8 @@ struct Live<'a> {
     suspended: bool,
     /// Deadline for a second Ctrl-C to leave.
     leaving: Option<Instant>,
+    /// Whether a command ended the chat.
+    quits: bool,
     cwd: PathBuf,
     user_home: PathBuf,
     branch: Option<String>,
@@ -219,6 +225,7 @@ impl<'a> Live<'a> {
             killing: false,
             suspended: false,
             leaving: None,
+            quits: false,
             branch: branch(&cwd),
             user_home: std::env::var_os("HOME")
                 .map(PathBuf::from)

@@ -175,6 +175,12 @@ impl Canvas {
         self.out.flush()
     }
 
+    /// Moves everything on a screen of this height into the scrollback.
+    pub fn scroll_away(&mut self, height: usize) -> io::Result<()> {
+        self.clear()?;
+        self.send(&format!("{}\x1b[H", "\n".repeat(height)))
+    }
+
     /// Sends an invisible sequence, such as a bell.
     pub fn send(&mut self, sequence: &str) -> io::Result<()> {
         self.out.write_all(sequence.as_bytes())?;

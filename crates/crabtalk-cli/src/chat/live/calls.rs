@@ -2,18 +2,16 @@
 //!
 //! Invariant: a call blocks nothing else; its result is one [`Done`].
 
-use super::slash::Known;
+use super::complete::Known;
 use crate::history::markdown;
 use crate::switch::{Place, places};
-use crate::text::{duration, money, spent};
 use crabtalk_client::{Client, Error, Replied};
 use crabtalk_proto::{
     ArchiveContent, ChangeList, CompactMsg, CompactResponse, ExpectMessageMsg, GetArchiveMsg,
-    GetHistoryMsg, GetMemoryMsg, GetRightsMsg, GetStats, HistoryPage, KillMsg, ListAgentsMsg,
-    ListAsksMsg, ListMcpsMsg, ListMemoryMsg, ListModelsMsg, ListSkillsMsg, McpInfo, ModelInfo,
-    PendingAsk, ReplyToAsk, SetActiveModelMsg, SetConversationMsg, SteerSessionMsg, UndoReport,
+    GetHistoryMsg, GetMemoryMsg, GetRightsMsg, HistoryPage, KillMsg, ListAgentsMsg, ListAsksMsg,
+    ListMcpsMsg, ListMemoryMsg, ListModelsMsg, ListSkillsMsg, McpInfo, ModelInfo, PendingAsk,
+    ReplyToAsk, SetActiveModelMsg, SetConversationMsg, SteerSessionMsg, UndoReport,
 };
-use crabtalk_render::tokens;
 use futures_util::future::BoxFuture;
 use std::path::PathBuf;
 
@@ -348,56 +346,6 @@ pub(super) async fn mcps(client: Client) -> Done {
     }))
 }
 
-pub(super) async fn cost(client: Client, session: (u64, f64)) -> Done {
-    let answer = client.call(GetStats { days: 1 }).await;
-    Done::Shown(answer.map(|stats| {
-        let mut text = format!(
-            "This chat: **{}** tokens{}.\n\nToday: **{}** tokens{}{}{}.\n",
-            tokens(session.0),
-            in_money(session.1),
-            tokens(stats.tokens_today),
-            stats
-                .tokens_per_day
-                .map_or_else(String::new, |limit| format!(" of {}", tokens(limit))),
-            in_money(stats.money_today),
-            stats
-                .money_per_day
-                .map_or_else(String::new, |limit| format!(" of ${limit}")),
-        );
-        let rows = stats
-            .spending
-            .iter()
-            .filter(|row| row.by == "model" && row.calls > 0);
-        let rows: String = rows
-            .map(|row| {
-                let (read, written) = (tokens(row.prompt_tokens), tokens(row.completion_tokens));
-                format!(
-                    "| {} | {} | {read} | {written} | {} |\n",
-                    cell(&row.model),
-                    row.calls,
-                    spent(row.money, row.unpriced_tokens)
-                )
-            })
-            .collect();
-        if !rows.is_empty() {
-            text.push_str("\n| model | calls | read | written | money |\n|---|--:|--:|--:|--:|\n");
-            text.push_str(&rows);
-        }
-        text + &format!(
-            "\nThe daemon has been running for {}.",
-            duration(stats.uptime_secs)
-        )
-    }))
-}
-
-/// Spending, unless it is zero.
-fn in_money(spent: f64) -> String {
-    match spent > 0.0 {
-        true => format!(", {}", money(spent)),
-        false => String::new(),
-    }
-}
-
 /// Writes the working history to a new file.
 pub(super) async fn export(client: Client, pair: Pair, file: PathBuf) -> Done {
     Done::Noted(
@@ -478,6 +426,6 @@ fn code_list(names: &[&str]) -> String {
 }
 
 /// Escapes a cell of a Markdown table.
-fn cell(text: &str) -> String {
+pub(super) fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }

@@ -3,7 +3,7 @@
 //! Invariant: the rows fit the terminal; open output shrinks first, the composer last.
 
 use super::Live;
-use super::slash::SHOWN;
+use super::complete::SHOWN;
 use super::steers::Known;
 use super::transcript::MARGIN;
 use crate::text::{money, summary};
@@ -265,7 +265,7 @@ impl Live<'_> {
     }
 
     /// Folder and git branch.
-    fn place(&self) -> String {
+    pub(super) fn place(&self) -> String {
         let folder = match self.cwd.strip_prefix(&self.user_home) {
             Ok(below) if below.as_os_str().is_empty() => "~".to_owned(),
             Ok(below) => format!("~/{}", below.display()),

@@ -1,95 +1,163 @@
-//! Commands of the chat and completions.
+//! The table of the chat's commands.
 //!
 //! Invariant: an unknown `/word` is an error that names the nearest command.
 
+use super::Live;
+use super::complete::Known;
 use crate::chat::message::DEMONSTRATION;
 use crabtalk_config::nearest;
-use std::path::Path;
 
-/// A command.
+/// A command: a row of the menu and of `/help`, and its handler.
 pub(super) struct Slash {
     pub(super) name: &'static str,
+    /// Its arguments; optional ones in brackets.
     pub(super) arguments: &'static str,
     pub(super) about: &'static str,
+    /// Called with the trimmed text behind the name.
+    pub(super) run: Handler,
 }
 
-const fn slash(name: &'static str, arguments: &'static str, about: &'static str) -> Slash {
+type Handler = fn(&mut Live<'_>, &str);
+
+const fn slash(
+    name: &'static str,
+    arguments: &'static str,
+    about: &'static str,
+    run: Handler,
+) -> Slash {
     Slash {
         name,
         arguments,
         about,
+        run,
     }
 }
 
 /// All commands, in the order of `/help`.
-pub(super) const COMMANDS: &[Slash] = &[
-    slash("help", "", "keys and commands"),
-    slash("model", "[NAME]", "list models, or set the default one"),
-    slash("agent", "[NAME]", "list agents, or talk to another one"),
+pub(super) static COMMANDS: &[Slash] = &[
+    slash("help", "", "keys and commands", |live, _| live.help()),
+    slash(
+        "status",
+        "",
+        "show model, mode, folder, tokens, cost and session",
+        |live, _| live.status_command(),
+    ),
+    slash(
+        "model",
+        "[NAME]",
+        "list models, or set the default one",
+        |live, words| live.model_command(words),
+    ),
+    slash(
+        "agent",
+        "[NAME]",
+        "list agents, or talk to another one",
+        |live, words| live.agent_command(words),
+    ),
     slash(
         "mode",
         "[NAME]",
         "show or set how much runs may do without asking",
+        |live, words| live.mode_command(words),
     ),
-    slash("compact", "[FOCUS]", "summarise the history"),
-    slash("new", "", "archive the history and start a new one"),
+    slash(
+        "compact",
+        "[FOCUS]",
+        "summarise the history",
+        |live, words| live.compact_command(words),
+    ),
+    slash(
+        "new",
+        "",
+        "archive the history and start a new one",
+        |live, _| live.new_command(),
+    ),
+    slash(
+        "clear",
+        "",
+        "like /new, and scroll the screen away",
+        |live, _| live.clear_command(),
+    ),
     slash(
         "switch",
         "[WORDS]",
         "switch to another conversation or archive",
+        |live, words| live.switch_command(words),
     ),
-    slash("diff", "[RUN]", "show the file changes of a run"),
-    slash("undo", "[RUN]", "revert the file changes of a run"),
-    slash("context", "", "show the size of the context"),
-    slash("cost", "", "show today's spending"),
-    slash("permissions", "", "show the agent's permissions"),
-    slash("tools", "", "list the agent's tools"),
-    slash("skills", "", "list skills"),
-    slash("mcp", "", "list MCP servers"),
-    slash("memory", "[NAME]", "list or show memory entries"),
-    slash("asks", "", "answer questions of other conversations"),
-    slash("history", "[COUNT]", "show the last messages"),
+    slash(
+        "diff",
+        "[RUN]",
+        "show the file changes of a run",
+        |live, run| live.changes_command("diff", run),
+    ),
+    slash(
+        "undo",
+        "[RUN]",
+        "revert the file changes of a run",
+        |live, run| live.changes_command("undo", run),
+    ),
+    slash("context", "", "show the size of the context", |live, _| {
+        live.context_command();
+    }),
+    slash("cost", "", "show today's spending", |live, _| {
+        live.cost_command();
+    }),
+    slash(
+        "permissions",
+        "",
+        "show the agent's permissions",
+        |live, _| {
+            live.rights_command(true);
+        },
+    ),
+    slash("tools", "", "list the agent's tools", |live, _| {
+        live.rights_command(false);
+    }),
+    slash("skills", "", "list skills", |live, _| live.skills_command()),
+    slash("mcp", "", "list MCP servers", |live, _| live.mcp_command()),
+    slash(
+        "memory",
+        "[NAME]",
+        "list or show memory entries",
+        |live, words| live.memory_command(words),
+    ),
+    slash(
+        "asks",
+        "",
+        "answer questions of other conversations",
+        |live, _| live.asks_command(),
+    ),
+    slash(
+        "history",
+        "[COUNT]",
+        "show the last messages",
+        |live, words| live.history_command(words),
+    ),
     slash(
         "export",
         "[FILE]",
         "write the conversation to a Markdown file",
+        |live, words| live.export(words),
     ),
-    slash("copy", "", "copy the last answer to the clipboard"),
-    slash("title", "TEXT", "name the conversation"),
-    slash("kill", "", "cancel the run"),
-    slash("quit", "", "leave (also Ctrl-D)"),
+    slash(
+        "copy",
+        "",
+        "copy the last answer to the clipboard",
+        |live, _| live.copy(),
+    ),
+    slash("title", "TEXT", "name the conversation", |live, words| {
+        live.title_command(words)
+    }),
+    slash("kill", "", "cancel the run", |live, _| live.kill()),
+    slash("quit", "", "leave (also Ctrl-D)", |live, _| {
+        live.quits = true
+    }),
+    slash("exit", "", "leave", |live, _| live.quits = true),
 ];
 
-/// Maximum number of visible candidates.
-pub(super) const SHOWN: usize = 6;
-
-/// Maximum number of directory entries read.
-const MAX_ENTRIES: usize = 2_000;
-
-/// Prefix of a path with spaces.
-const QUOTED: &str = "@\"";
-
-/// Names for completion.
-#[derive(Debug, Default)]
-pub(super) struct Known {
-    pub(super) agents: Vec<String>,
-    pub(super) models: Vec<String>,
-    pub(super) skills: Vec<String>,
-    /// Whether the demonstration answers.
-    pub(super) demonstration: bool,
-}
-
-/// A completion.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Candidate {
-    pub(super) text: String,
-    pub(super) about: String,
-}
-
 /// Meaning of a `/word`.
-#[derive(Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
-    Command(&'static str),
+    Command(&'static Slash),
     /// A skill, sent to the agent.
     Message,
     /// Unknown, with a message.
@@ -100,12 +168,12 @@ impl Known {
     /// The meaning of the first word of a message that begins with `/`.
     pub(super) fn meaning(&self, word: &str) -> Meaning {
         let alias = match word {
-            "exit" | "q" => "quit",
+            "q" => "quit",
             "?" => "help",
             word => word,
         };
         if let Some(command) = COMMANDS.iter().find(|command| command.name == alias) {
-            return Meaning::Command(command.name);
+            return Meaning::Command(command);
         }
         let is_skill = self.skills.iter().any(|skill| skill == word);
         if is_skill || self.demonstration && DEMONSTRATION.contains(&word) {
@@ -117,141 +185,31 @@ impl Known {
             Some(name) => format!("did you mean /{name}?"),
             None => "/help lists them".to_owned(),
         };
-        Meaning::Unknown(format!("unknown command or skill /{word}; {hint}"))
+        Meaning::Unknown(format!("unknown command /{word}; {hint}"))
     }
-
-    /// The completions of the text before the cursor, and the byte where they begin.
-    pub(super) fn complete(&self, before: &str, cwd: &Path) -> Option<(usize, Vec<Candidate>)> {
-        if let Some(from) = open_quote(before) {
-            let found = files(&before[from + QUOTED.len()..], cwd);
-            return (!found.is_empty()).then_some((from, found));
-        }
-        let from = before.rfind(char::is_whitespace).map_or(0, |at| {
-            at + before[at..].chars().next().map_or(1, char::len_utf8)
-        });
-        let word = &before[from..];
-        let found = if from == 0 && word.starts_with('/') {
-            self.commands(&word[1..])
-        } else if let Some(path) = word.strip_prefix('@') {
-            let mut found = files(path, cwd);
-            if from == 0 {
-                found.splice(
-                    0..0,
-                    starting(&self.agents, path, "@", "a guest answers once"),
-                );
-            }
-            found
-        } else {
-            match before[..from].trim() {
-                "/model" => starting(&self.models, word, "", ""),
-                "/agent" => starting(&self.agents, word, "", ""),
-                "/mode" => {
-                    let offered = ["read-only", "ask", "auto"].map(str::to_owned);
-                    starting(&offered, word, "", "")
-                }
-                _ => return None,
-            }
-        };
-        // Complete words need no completion.
-        let more = found
-            .iter()
-            .any(|candidate| candidate.text.trim_end() != word);
-        (more && !found.is_empty()).then_some((from, found))
-    }
-
-    fn commands(&self, word: &str) -> Vec<Candidate> {
-        let commands = COMMANDS.iter().map(|command| Candidate {
-            text: format!("/{} ", command.name),
-            about: format!("{} {}", command.arguments, command.about)
-                .trim()
-                .to_owned(),
-        });
-        let skills = self.skills.iter().map(|skill| Candidate {
-            text: format!("/{skill} "),
-            about: "skill".to_owned(),
-        });
-        let fits = |candidate: &Candidate| candidate.text[1..].starts_with(word);
-        commands.chain(skills).filter(fits).collect()
-    }
-}
-
-/// Start of an unfinished quoted path.
-fn open_quote(before: &str) -> Option<usize> {
-    let from = before.rfind(QUOTED)?;
-    let is_word = before[..from]
-        .chars()
-        .next_back()
-        .is_none_or(char::is_whitespace);
-    let is_open = !before[from + QUOTED.len()..].contains('"');
-    (is_word && is_open).then_some(from)
-}
-
-fn starting(names: &[String], word: &str, mark: &str, about: &str) -> Vec<Candidate> {
-    let fits = names.iter().filter(|name| name.starts_with(word));
-    fits.map(|name| Candidate {
-        text: format!("{mark}{name} "),
-        about: about.to_owned(),
-    })
-    .collect()
-}
-
-/// Files and folders with a prefix; hidden ones only for a dot.
-fn files(path: &str, cwd: &Path) -> Vec<Candidate> {
-    let (folder, name) = match path.rfind('/') {
-        Some(end) => path.split_at(end + 1),
-        None => ("", path),
-    };
-    let Ok(entries) = std::fs::read_dir(cwd.join(folder)) else {
-        return Vec::new();
-    };
-    let mut found: Vec<Candidate> = entries
-        .take(MAX_ENTRIES)
-        .filter_map(|entry| {
-            let entry = entry.ok()?;
-            let file = entry.file_name().into_string().ok()?;
-            let hidden = file.starts_with('.') && !name.starts_with('.');
-            if hidden || !file.starts_with(name) || file.contains('"') {
-                return None;
-            }
-            let path = format!("{folder}{file}");
-            // A folder can be continued; after a file a space follows.
-            let text = match (path.contains(char::is_whitespace), entry.path().is_dir()) {
-                (false, true) => format!("@{path}/"),
-                (false, false) => format!("@{path} "),
-                (true, true) => format!("{QUOTED}{path}/"),
-                (true, false) => format!("{QUOTED}{path}\" "),
-            };
-            Some(Candidate {
-                text,
-                about: String::new(),
-            })
-        })
-        .collect();
-    found.sort_by(|a, b| a.text.cmp(&b.text));
-    found
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn known() -> Known {
-        Known {
-            agents: vec!["crab".into(), "reviewer".into()],
-            models: vec!["big".into()],
-            skills: vec!["style".into()],
-            demonstration: false,
-        }
-    }
-
     #[test]
     fn unknown_command_names_the_nearest() {
-        let known = known();
-        assert_eq!(known.meaning("quit"), Meaning::Command("quit"));
-        assert_eq!(known.meaning("style"), Meaning::Message);
+        let known = Known {
+            skills: vec!["style".into()],
+            ..Known::default()
+        };
+        let command = |word: &str| match known.meaning(word) {
+            Meaning::Command(command) => command.name,
+            Meaning::Message | Meaning::Unknown(_) => "",
+        };
+        assert_eq!(command("quit"), "quit");
+        assert_eq!(command("q"), "quit");
+        assert_eq!(command("?"), "help");
+        assert!(matches!(known.meaning("style"), Meaning::Message));
         let unknown = |word: &str| match known.meaning(word) {
             Meaning::Unknown(said) => said,
-            other @ (Meaning::Command(_) | Meaning::Message) => panic!("{other:?}"),
+            Meaning::Command(_) | Meaning::Message => panic!("{word} is known"),
         };
         assert!(unknown("compcat").ends_with("did you mean /compact?"));
         assert!(unknown("styl").ends_with("did you mean /style?"));
@@ -260,51 +218,6 @@ mod tests {
             demonstration: true,
             ..known
         };
-        assert_eq!(demonstration.meaning("slow"), Meaning::Message);
-    }
-
-    #[test]
-    fn commands_names_and_files_complete() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(folder.path().join("src")).unwrap();
-        std::fs::write(folder.path().join("src/main.rs"), "").unwrap();
-        std::fs::write(folder.path().join(".hidden"), "").unwrap();
-        let known = known();
-        let texts = |before: &str| {
-            let found = known.complete(before, folder.path());
-            found.map(|(from, found)| (from, found.into_iter().map(|c| c.text).collect::<Vec<_>>()))
-        };
-        let some = |from, texts: &[&str]| {
-            Some((
-                from,
-                texts.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            ))
-        };
-        assert_eq!(
-            texts("/co"),
-            some(0, &["/compact ", "/context ", "/cost ", "/copy "])
-        );
-        assert_eq!(texts("/sty"), some(0, &["/style "]));
-        assert_eq!(texts("/agent rev"), some(7, &["reviewer "]));
-        assert_eq!(texts("/mode a"), some(6, &["ask ", "auto "]));
-        assert_eq!(texts("@re"), some(0, &["@reviewer "]));
-        assert_eq!(texts("look at @s"), some(8, &["@src/"]));
-        assert_eq!(texts("look at @src/m"), some(8, &["@src/main.rs "]));
-        assert_eq!(texts("@"), some(0, &["@crab ", "@reviewer ", "@src/"]));
-        std::fs::create_dir(folder.path().join("my notes")).unwrap();
-        std::fs::write(folder.path().join("my notes/to do.md"), "").unwrap();
-        std::fs::write(folder.path().join("my notes/done.md"), "").unwrap();
-        assert_eq!(texts("see @my"), some(4, &["@\"my notes/"]));
-        assert_eq!(
-            texts("see @\"my notes/"),
-            some(4, &["@\"my notes/done.md\" ", "@\"my notes/to do.md\" "])
-        );
-        assert_eq!(
-            texts("see @\"my notes/to d"),
-            some(4, &["@\"my notes/to do.md\" "])
-        );
-        assert_eq!(texts("see @\"my notes/to do.md\" and"), None);
-        assert_eq!(texts("plain words"), None);
-        assert_eq!(texts("/agent reviewer"), None);
+        assert!(matches!(demonstration.meaning("slow"), Meaning::Message));
     }
 }

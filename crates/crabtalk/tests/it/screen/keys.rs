@@ -101,6 +101,7 @@ async fn every_command_of_the_help_answers() {
     terminal.shows("told me: good day", 1).await;
     terminal.shows(OVER, 1).await;
     for (command, answer) in [
+        ("/status", "session file"),
         ("/model", "built-in demonstration answers;"),
         ("/agent", "You talk to crab"),
         ("/context", "The context holds"),
@@ -118,6 +119,7 @@ async fn every_command_of_the_help_answers() {
         ("/history 1", "older messages: /history 50"),
         ("/compact", "The history is now:"),
         ("/new", "history archived as"),
+        ("/clear", "nothing to archive"),
     ] {
         terminal.types(command);
         terminal.shows(answer, 1).await;

@@ -1,0 +1,93 @@
+//! `/status` and `/cost`: figures of the chat and of the daemon.
+
+use super::calls::{Done, Pair, cell};
+use crate::text::{duration, money, spent};
+use crabtalk_client::Client;
+use crabtalk_proto::{GetStats, ListConversationsMsg};
+use crabtalk_render::tokens;
+use std::path::PathBuf;
+
+pub(super) async fn cost(client: Client, session: (u64, f64)) -> Done {
+    let answer = client.call(GetStats { days: 1 }).await;
+    Done::Shown(answer.map(|stats| {
+        let mut text = format!(
+            "This chat: **{}** tokens{}.\n\nToday: **{}** tokens{}{}{}.\n",
+            tokens(session.0),
+            in_money(session.1),
+            tokens(stats.tokens_today),
+            stats
+                .tokens_per_day
+                .map_or_else(String::new, |limit| format!(" of {}", tokens(limit))),
+            in_money(stats.money_today),
+            stats
+                .money_per_day
+                .map_or_else(String::new, |limit| format!(" of ${limit}")),
+        );
+        let rows = stats
+            .spending
+            .iter()
+            .filter(|row| row.by == "model" && row.calls > 0);
+        let rows: String = rows
+            .map(|row| {
+                let (read, written) = (tokens(row.prompt_tokens), tokens(row.completion_tokens));
+                format!(
+                    "| {} | {} | {read} | {written} | {} |\n",
+                    cell(&row.model),
+                    row.calls,
+                    spent(row.money, row.unpriced_tokens)
+                )
+            })
+            .collect();
+        if !rows.is_empty() {
+            text.push_str("\n| model | calls | read | written | money |\n|---|--:|--:|--:|--:|\n");
+            text.push_str(&rows);
+        }
+        text + &format!(
+            "\nThe daemon has been running for {}.",
+            duration(stats.uptime_secs)
+        )
+    }))
+}
+
+/// Status rows of the chat, with the daemon's version and the session's file.
+pub(super) async fn status(
+    client: Client,
+    pair: Pair,
+    mut rows: Vec<(&'static str, String)>,
+    sessions: Option<PathBuf>,
+) -> Done {
+    let request = ListConversationsMsg {
+        agent: pair.agent,
+        sender: pair.sender,
+        limit: 1,
+    };
+    let (stats, list) =
+        futures_util::join!(client.call(GetStats { days: 1 }), client.call(request));
+    rows.push((
+        "daemon",
+        match stats {
+            Ok(stats) => stats.version,
+            Err(error) => error.to_string(),
+        },
+    ));
+    let found = list
+        .ok()
+        .and_then(|list| list.conversations.into_iter().next());
+    let file = found.map(|conversation| match sessions {
+        Some(folder) => folder.join(conversation.file_path).display().to_string(),
+        None => conversation.file_path,
+    });
+    let file = file.unwrap_or_else(|| "none yet".to_owned());
+    rows.push(("session file", file));
+    let row = |(name, value): &(&str, String)| format!("| {name} | {} |\n", cell(value));
+    let rows: String = rows.iter().map(row).collect();
+    Done::Shown(Ok(format!("| | |\n|---|---|\n{rows}")))
+}
+
+/// Spending, unless it is zero.
+fn in_money(spent: f64) -> String {
+    match spent > 0.0 {
+        true => format!(", {}", money(spent)),
+        false => String::new(),
+    }
+}
