@@ -148,6 +148,21 @@ async fn entries_are_added_listed_paused_and_removed() {
     assert!(info.paused && info.next_fire.is_empty() && info.next_in_words == "paused");
     let said = env.run(&["cron", "resume", "1"]).await;
     assert!(said.stderr.contains("resumed; next run"), "{}", said.stderr);
+    let edit = [
+        "cron",
+        "edit",
+        "1",
+        "--schedule",
+        "@daily",
+        "say",
+        "goodbye",
+    ];
+    env.run(&edit).await.ok();
+    let edited = listed(&env).await.remove(0);
+    assert_eq!(
+        (edited.schedule.as_str(), edited.content.as_str()),
+        ("@daily", "say goodbye")
+    );
     let json = env.run(&["cron", "list", "--json"]).await.ok();
     let json: serde_json::Value = serde_json::from_str(json.trim()).unwrap();
     assert_eq!(json["cwd"].as_str(), Some(folder.as_str()));
@@ -155,8 +170,11 @@ async fn entries_are_added_listed_paused_and_removed() {
     assert_eq!(listed(&env).await, []);
     let none = env.run(&["cron", "rm", "1"]).await.fails(1);
     assert!(none.contains("cron entry 1 does not exist"), "{none}");
-    let never = env.run(&["cron", "runs", "99"]).await.fails(1);
-    assert!(never.contains("cron entry 99 does not exist"), "{never}");
+    let times = env
+        .run(&["--json", "cron", "test", "30 2 * * *", "-n", "3"])
+        .await
+        .ok();
+    assert_eq!(times.lines().count(), 3, "{times}");
     let bad = env.run(&["cron", "add", "61 * * * *", "x"]).await.fails(1);
     assert!(
         bad.contains("the minute field") && bad.contains("0 to 59"),

@@ -133,6 +133,20 @@ async fn attached_image_reaches_the_provider_and_stays() {
 }
 
 #[tokio::test]
+async fn image_for_a_blind_model_is_reported() {
+    let model = "{ name = \"eyes\", images = false }";
+    let (server, env) = env(vec![says("I read of it.")], model).await;
+    let _daemon = env.daemon().await;
+    let ask = ["ask", "what is this?", "--image", "shot.png"];
+    let answer = env.run(&ask).await;
+    let told = "the model eyes takes no images: it gets a description instead";
+    assert!(answer.stderr.contains(told), "{answer:?}");
+    answer.ok();
+    let content = asked(&server.requests().await[0]).to_string();
+    assert!(!content.contains(BASE64), "{content}");
+}
+
+#[tokio::test]
 async fn invalid_images_are_refused_before_sending() {
     let (server, env) = env(vec![], "\"eyes\"").await;
     let _daemon = env.daemon().await;

@@ -81,7 +81,7 @@ async fn errors_are_json_and_the_end_has_the_answer() {
 
     let binary = env.run_with(&["ask", "what is this"], Some("a\0b")).await;
     assert!(binary.fails(2).contains("is binary"));
-    let much = "x ".repeat(110_000);
+    let much = "x".repeat(220_000);
     let noted = env.run_with(&["ask", "sum up"], Some(&much)).await;
     assert!(
         noted.stderr.contains("220 KB of standard input"),

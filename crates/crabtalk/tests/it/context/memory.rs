@@ -103,6 +103,13 @@ async fn entries_of_the_command_line_are_recalled() {
         .await
         .fails(1);
     assert!(refused.contains("cannot name a memory"), "{refused}");
+    env.write("notes/boat.md", "The boat has a leak below the bow.\n");
+    let notes = env.user_home.join("notes").display().to_string();
+    env.run(&["memory", "import", &notes]).await.ok();
+    let found = env.run(&["search", "leak"]).await.ok();
+    assert!(found.contains("below the bow"), "{found}");
+    let stranger = env.run(&["memory", "import", &notes, "--as", "ann"]).await;
+    assert!(stranger.fails(1).contains("only an owner"));
     env.run(&["memory", "rm", "wifi"]).await.ok();
     let missing = env.run(&["memory", "show", "wifi"]).await.fails(1);
     assert!(missing.contains("no memory named"), "{missing}");

@@ -3,7 +3,7 @@
 use super::{message, say, told};
 use crate::rig::{ModelServer, TestEnv, within};
 use crabtalk_proto::stream_event::Event;
-use crabtalk_proto::{Client, GetStats, ReplyToAsk, SendMsg, StreamMsg};
+use crabtalk_proto::{Client, GetStats, ListSkillsMsg, ReplyToAsk, SendMsg, SkillTrust, StreamMsg};
 use crabtalk_testkit::scripted::{Script, openai};
 use futures_util::StreamExt;
 use serde_json::json;
@@ -141,4 +141,41 @@ async fn allowed_tools_hold_for_an_unchanged_trusted_skill() {
     assert_eq!(try_it(&env, "crab", "/say").await, Tried::Ran);
     trust("rm", &installed).await;
     assert_eq!(try_it(&env, "crab", "/say").await, Tried::Asked);
+}
+
+#[tokio::test]
+async fn list_has_the_project_trust_and_switches() {
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    for name in ["known", "changing"] {
+        skill(&env, INSTALLED, name, "---\nDo it.\n");
+        let folder = env.user_home.join(INSTALLED).join(name);
+        let trust = ["trust", "add", folder.to_str().unwrap()];
+        env.run(&trust).await.ok();
+    }
+    skill(&env, INSTALLED, "changing", "---\nDo something else.\n");
+    skill(&env, "work/.crabtalk/skills", "local", "---\nDo it here.\n");
+    env.run(&["skills", "disable", "known"]).await.ok();
+    let list = async |cwd: &str| {
+        let request = ListSkillsMsg {
+            cwd: Some(cwd.into()),
+        };
+        env.connect().await.list_skills(request).await
+    };
+    let listed = list(env.work.to_str().unwrap()).await.unwrap().skills;
+    let listed = listed.iter();
+    let mut states: Vec<_> = listed
+        .map(|one| (one.name.as_str(), one.trust(), one.enabled))
+        .collect();
+    states.sort_by_key(|(name, ..)| *name);
+    let want = [
+        ("changing", SkillTrust::Changed, true),
+        ("known", SkillTrust::Trusted, false),
+        ("local", SkillTrust::None, true),
+    ];
+    assert_eq!(states, want);
+    for cwd in ["relative", "/not/there", "/etc/hostname"] {
+        let refused = list(cwd).await.unwrap_err();
+        assert_eq!(refused.code(), Some(400), "{cwd}: {refused}");
+    }
 }

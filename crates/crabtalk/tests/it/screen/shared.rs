@@ -141,6 +141,7 @@ async fn reconnected_chat_shows_missed_messages() {
         ],
     );
     // Without an active run.
+    one.shows(IDLE, 1).await;
     relay.shut();
     one.shows("disconnected", 1).await;
     env.run(&["ask", "question six"]).await.ok();
