@@ -1,6 +1,6 @@
 //! The state of an agent.
 
-use crate::backend::{Mark, Prompt};
+use crate::backend::{Mark, Prompt, Reply};
 use crate::clock::Ms;
 use crate::meters::Meters;
 use serde::{Deserialize, Serialize};
@@ -79,29 +79,20 @@ pub struct Flight {
     pub seen: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+/// How far a prompt is.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
     Asked,
-    /// To be allowed as soon as the window is free.
-    Allow,
-    /// To be allowed always then.
-    Always,
-    /// To be answered with a text then, which is [`Waiting::reason`].
-    Answer,
-    /// To be denied then.
-    Deny,
+    /// To be answered like this as soon as the window is free.
+    Decided(Reply),
     /// Its answer was sent.
     Pressed,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting {
     pub prompt: Prompt,
     pub standing: Standing,
-    /// The reason of a denial, or the answer to a question.
-    #[serde(default)]
-    pub reason: String,
 }
 
 /// The investigation of an agent's silence.
@@ -161,7 +152,8 @@ pub struct Agent {
     pub session: Option<String>,
     /// The message in delivery.
     pub flight: Option<Flight>,
-    /// Open prompts, oldest first.
+    /// Open prompts, oldest first. Not stored: an agent that is found again reports them.
+    #[serde(skip)]
     pub waiting: Vec<Waiting>,
     /// Prompts that a rule denied in this turn.
     pub denied: u32,

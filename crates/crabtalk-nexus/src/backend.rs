@@ -23,4 +23,4 @@ pub use answer::{
 };
 pub use event::{Event, Evidence, Exit, Source, Turn, What};
 pub use port::{Backend, Call, Events};
-pub use prompt::Prompt;
+pub use prompt::{Prompt, Reply};

@@ -4,6 +4,7 @@ mod args;
 mod lines;
 mod show;
 
+use crate::backend::Reply;
 use crate::board::Aside;
 use crate::clock::Clock;
 use crate::config::Member;
@@ -136,43 +137,31 @@ async fn obey(args: Args) -> Result<(), Failed> {
         Verb::Task { what } => what.command(),
         Verb::Approve {
             agent,
-            prompt,
-            always: true,
-            ..
-        } => Command::ApproveAlways { agent, prompt },
-        Verb::Approve {
-            agent,
-            prompt,
             answer,
-            ..
-        } if answer.is_empty() => Command::Approve { agent, prompt },
-        Verb::Approve {
-            agent,
+            always,
             prompt,
-            answer,
-            ..
-        } => Command::Answer {
-            agent,
-            prompt,
-            text: answer.join(" "),
-        },
+        } => {
+            let reply = match (always, answer.as_slice()) {
+                (true, _) => Reply::Always,
+                (false, []) => Reply::Allow,
+                (false, words) => Reply::Text(words.join(" ")),
+            };
+            Command::Reply {
+                agent,
+                prompt,
+                reply,
+            }
+        }
         Verb::Deny {
             agent,
             reason,
             prompt,
-        } => Command::Deny {
+        } => Command::Reply {
             agent,
             prompt,
-            reason: reason.join(" "),
+            reply: Reply::Deny(reason.join(" ")),
         },
-        Verb::Monitor {
-            agent: Some(agent),
-            on: Some(on),
-        } => Command::Monitor {
-            agent,
-            on: on == args::Switch::On,
-        },
-        Verb::Monitor { .. } => return monitor(&places).await,
+        Verb::Monitor => return monitor(&places).await,
     };
     if command == (Command::Inbox { keep: false }) {
         return inbox(&places, json).await;

@@ -221,10 +221,6 @@ impl Team {
         keep("[kind]", self.kinds == new.kinds);
         keep("[log]", self.log == new.log);
         keep("start_daemon", self.start_daemon == new.start_daemon);
-        keep(
-            "times.silent_secs",
-            self.times.silent_secs == new.times.silent_secs,
-        );
         for name in self.agents.keys().chain(new.agents.keys()) {
             let same = match (self.agents.get(name), new.agents.get(name)) {
                 (Some(old), Some(new)) => old.runs_as(new),
@@ -246,10 +242,8 @@ impl Team {
                 (old.allow, old.deny) = (allow, deny);
             }
         }
-        let silent_secs = self.times.silent_secs;
         (self.lenient, self.compress, self.notify) = (new.lenient, new.compress, new.notify);
         (self.times, self.thresholds, self.rules) = (new.times, new.thresholds, new.rules);
-        self.times.silent_secs = silent_secs;
         kept.dedup();
         kept
     }

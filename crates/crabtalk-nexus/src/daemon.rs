@@ -2,8 +2,7 @@
 //!
 //! Invariants: a message is a run with the letter's id as its request id, so that the
 //! daemon never runs it twice; every run of the conversation is followed; an idle
-//! agent has no connection; silence is reported after the configured time without
-//! an event.
+//! agent has no connection.
 //!
 //! ```text
 //! follow   runs as events
@@ -19,7 +18,7 @@ pub use others::Others;
 
 use crate::backend::{
     Answered, Backend, Call, Compressed, Compression, Events, Evidence, Failure, Launch, Look,
-    Mark, Probe, Prompt, Source, Submission, Submitted,
+    Mark, Probe, Prompt, Reply, Source, Submission, Submitted,
 };
 use crate::files::Files;
 use crate::name::Name;
@@ -54,7 +53,6 @@ pub struct Daemon {
     name: Name,
     agent: String,
     files: Files,
-    silent: Duration,
     tell: mpsc::Sender<Follow>,
     told: Mutex<Option<mpsc::Receiver<Follow>>>,
     seen: Arc<Mutex<Seen>>,
@@ -68,7 +66,6 @@ impl Daemon {
         name: Name,
         agent: String,
         files: Files,
-        silent: Duration,
         others: Arc<Others>,
     ) -> Self {
         let (tell, told) = mpsc::channel(QUEUE);
@@ -77,7 +74,6 @@ impl Daemon {
             name,
             agent,
             files,
-            silent,
             tell,
             told: Mutex::new(Some(told)),
             seen: Arc::default(),
@@ -132,25 +128,6 @@ impl Daemon {
         let mut running = active.conversations.into_iter().filter(|one| one.running);
         running.next().map(|one| one.request_id)
     }
-
-    fn reply<'a>(&'a self, prompt: &'a Prompt, content: String) -> Call<'a, Answered> {
-        let reply = ReplyToAsk {
-            agent: self.agent.clone(),
-            sender: SENDER.into(),
-            content: content.clone(),
-            ask_id: Some(prompt.id.clone()),
-        };
-        self.call(CALL, async move {
-            let said = format!("ReplyToAsk {} with {content:?}", prompt.id);
-            match self.client.reply(reply).await.map_err(failure)? {
-                Replied::Taken => Ok(Answered::Taken(Evidence::new(Source::Wire, said))),
-                Replied::TooLate => {
-                    let said = format!("{said}: 404");
-                    Ok(Answered::Stale(Evidence::new(Source::Wire, said)))
-                }
-            }
-        })
-    }
 }
 
 fn session(agent: &str) -> String {
@@ -179,7 +156,6 @@ impl Backend for Daemon {
             (self.agent.clone(), self.request_prefix()),
             told,
             news,
-            self.silent,
             Arc::clone(&self.seen),
         );
         Box::pin(futures_util::stream::unfold(
@@ -239,25 +215,31 @@ impl Backend for Daemon {
         })
     }
 
-    fn allow<'a>(&'a self, prompt: &'a Prompt) -> Call<'a, Answered> {
-        self.reply(prompt, "1".into())
-    }
-
-    fn allow_always<'a>(&'a self, prompt: &'a Prompt) -> Call<'a, Answered> {
-        self.reply(prompt, "Allow always".into())
-    }
-
-    fn deny<'a>(&'a self, prompt: &'a Prompt, reason: &'a str) -> Call<'a, Answered> {
-        let content = match reason.trim() {
-            _ if prompt.is_question => format!("No. {reason}"),
-            "" => "Deny".into(),
-            reason => format!("Deny: {reason}"),
+    fn reply<'a>(&'a self, prompt: &'a Prompt, reply: &'a Reply) -> Call<'a, Answered> {
+        let content = match reply {
+            Reply::Allow => "1".into(),
+            Reply::Always => "Allow always".into(),
+            Reply::Deny(reason) if prompt.is_question => format!("No. {reason}"),
+            Reply::Deny(reason) if reason.trim().is_empty() => "Deny".into(),
+            Reply::Deny(reason) => format!("Deny: {}", reason.trim()),
+            Reply::Text(text) => text.clone(),
         };
-        self.reply(prompt, content)
-    }
-
-    fn answer<'a>(&'a self, prompt: &'a Prompt, text: &'a str) -> Call<'a, Answered> {
-        self.reply(prompt, text.to_owned())
+        let reply = ReplyToAsk {
+            agent: self.agent.clone(),
+            sender: SENDER.into(),
+            content: content.clone(),
+            ask_id: Some(prompt.id.clone()),
+        };
+        self.call(CALL, async move {
+            let said = format!("ReplyToAsk {} with {content:?}", prompt.id);
+            match self.client.reply(reply).await.map_err(failure)? {
+                Replied::Taken => Ok(Answered::Taken(Evidence::new(Source::Wire, said))),
+                Replied::TooLate => {
+                    let said = format!("{said}: 404");
+                    Ok(Answered::Stale(Evidence::new(Source::Wire, said)))
+                }
+            }
+        })
     }
 
     fn probe(&self) -> Call<'_, Probe> {

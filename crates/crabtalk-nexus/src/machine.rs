@@ -11,8 +11,8 @@ mod admin;
 mod life;
 mod watch;
 
-use crate::agent::{Agent, Standing, State, Step};
-use crate::backend::Prompt;
+use crate::agent::{Agent, State, Step};
+use crate::backend::{Prompt, Reply};
 use crate::clock::Ms;
 use serde::{Deserialize, Serialize};
 
@@ -84,15 +84,6 @@ const DENIALS: u32 = 10;
 /// Between two launches while the daemon does not answer.
 const AWAY_MS: Ms = 10 * 1000;
 
-/// The decision of rules about a prompt.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    Allow,
-    Deny(String),
-    Ask,
-}
-
 /// How a turn ended, as far as states care.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ending {
@@ -134,21 +125,10 @@ pub enum Trigger {
     Pause,
     /// ADMIN: go on.
     Resume,
-    /// ADMIN: look into silence, or do not.
-    Monitor(bool),
-    /// ADMIN: compress it; forced, without waiting for the end of the turn.
-    Compress {
-        /// Whether the turn in flight is cancelled for it.
-        forced: bool,
-    },
-    /// ADMIN: yes, to the prompt of this id, the oldest, or the compression.
-    Approve(Option<String>),
-    /// ADMIN: always allow the prompt of this id or the oldest.
-    ApproveAlways(Option<String>),
-    /// ADMIN: this, to the question of this id or the oldest.
-    Answer(Option<String>, String),
-    /// ADMIN: no, likewise, with a reason.
-    Deny(Option<String>, String),
+    /// ADMIN: compress it at the end of its turn.
+    Compress,
+    /// ADMIN: this, to the prompt of this id or the oldest, or about the compression.
+    Reply(Option<String>, Reply),
     /// ADMIN: no compression; or the turn in flight ends.
     Cancel,
     /// NEXUS was started again: what was known is from before.
@@ -173,14 +153,12 @@ pub enum Trigger {
     Progress,
     /// It rang, with no prompt that waits.
     Bell,
-    /// It waits for an answer, and this is what rules say.
-    Prompted(Prompt, Verdict),
+    /// It waits for an answer, and this is what rules say, if they say anything.
+    Prompted(Prompt, Option<Reply>),
     /// A prompt waits no more.
     PromptGone(String),
     /// A turn ended, and its output was read.
     Ended(Ending),
-    /// It was silent for long.
-    Silent,
     /// A person is at its window, or not any more.
     Held(bool),
     Died(String),
@@ -207,8 +185,7 @@ pub enum Trigger {
 }
 
 /// An action of NEXUS.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Act {
     /// Start it, take its session up, or find it.
     Launch,
@@ -228,10 +205,8 @@ pub enum Act {
     SendAgain(u64),
     /// The letter in flight goes back into the mailbox.
     Requeue(u64),
-    Allow(Prompt),
-    AllowAlways(Prompt),
-    Answer(Prompt, String),
-    Deny(Prompt, String),
+    /// Answer a prompt.
+    Reply(Prompt, Reply),
     /// Ask ADMIN about a prompt.
     AskAdmin(Prompt),
     /// Look at everything, type nothing.
@@ -290,15 +265,8 @@ impl Turning<'_> {
                 agent.paused = false;
                 self.start(agent)
             }
-            Trigger::Monitor(on) => {
-                agent.monitor = on;
-                Vec::new()
-            }
-            Trigger::Compress { forced } => self.compress(agent, forced),
-            Trigger::Approve(id) => self.approve(agent, id.as_deref()),
-            Trigger::ApproveAlways(id) => self.answer(agent, id.as_deref(), Standing::Always, ""),
-            Trigger::Answer(id, text) => self.answer(agent, id.as_deref(), Standing::Answer, &text),
-            Trigger::Deny(id, reason) => self.deny(agent, id.as_deref(), reason),
+            Trigger::Compress => self.compress(agent),
+            Trigger::Reply(id, reply) => self.reply(agent, id.as_deref(), reply),
             Trigger::Cancel => self.cancel(agent),
             Trigger::Recover => self.recover(agent),
             Trigger::LaunchFailed(why) => self.launch_failed(agent, &why),
@@ -322,7 +290,6 @@ impl Turning<'_> {
             Trigger::Prompted(prompt, verdict) => self.prompted(agent, prompt, verdict),
             Trigger::PromptGone(id) => self.prompt_over(agent, &id),
             Trigger::Ended(ending) => self.ended(agent, ending),
-            Trigger::Silent => self.silent(agent),
             Trigger::Held(held) => self.held(agent, held),
             Trigger::Died(why) => self.died(agent, &why),
             Trigger::Stopped => self.stopped(agent),

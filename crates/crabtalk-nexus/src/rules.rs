@@ -6,8 +6,7 @@
 //! and every question to a person, goes to ADMIN. Prompts of daemon agents are
 //! not judged here: the daemon's gate did that before it asked.
 
-use crate::backend::Prompt;
-use crate::machine::Verdict;
+use crate::backend::{Prompt, Reply};
 use serde::{Deserialize, Serialize};
 
 /// Ends a command of which only the first words are given.
@@ -138,20 +137,20 @@ impl Rules {
         }
     }
 
-    /// The verdict on a prompt, and the reason for the log.
-    pub fn judge(&self, prompt: &Prompt) -> (Verdict, String) {
+    /// The answer to a prompt, none if ADMIN decides, and the reason for the log.
+    pub fn judge(&self, prompt: &Prompt) -> (Option<Reply>, String) {
         if prompt.is_question {
-            return (Verdict::Ask, "it is a question".into());
+            return (None, "it is a question".into());
         }
         if let Some(rule) = self.deny.iter().find(|rule| rule.matches(prompt)) {
             let reason = format!("the rule `deny {rule}` of NEXUS refuses it");
-            return (Verdict::Deny(reason), format!("deny {rule}"));
+            return (Some(Reply::Deny(reason)), format!("deny {rule}"));
         }
         let mut allow = self.allow.iter().filter(|rule| rule.has_command());
         match allow.find(|rule| rule.matches(prompt)) {
-            Some(rule) => (Verdict::Allow, format!("allow {rule}")),
-            None if prompt.exact => (Verdict::Ask, "no rule".into()),
-            None => (Verdict::Ask, "not exactly one open call".into()),
+            Some(rule) => (Some(Reply::Allow), format!("allow {rule}")),
+            None if prompt.exact => (None, "no rule".into()),
+            None => (None, "not exactly one open call".into()),
         }
     }
 }
@@ -203,7 +202,7 @@ mod tests {
             is_question: true,
             ..Prompt::default()
         };
-        assert_eq!(rules.judge(&question).0, Verdict::Ask);
+        assert_eq!(rules.judge(&question).0, None);
     }
 
     #[test]
@@ -234,7 +233,7 @@ mod tests {
             assert_eq!(rules.judge(&prompt(subject, true)).1, says, "{subject:?}");
         }
         let hidden = rules.judge(&prompt("cargo test", false));
-        assert_eq!(hidden.0, Verdict::Ask);
+        assert_eq!(hidden.0, None);
     }
 
     #[test]

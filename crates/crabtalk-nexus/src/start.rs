@@ -15,7 +15,6 @@ use crabtalk_client::{Client, Endpoint, Starter};
 use crabtalk_guardian::GuardianCommand;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// Queued commands: each has its own connection, and connections are bounded.
@@ -153,7 +152,6 @@ pub async fn backends(places: &Places, team: &Team) -> (Backends, Option<Termina
     let files = Files::new(team);
     let name = format!("nexus/{}", crabtalk_client::VERSION);
     let client = Client::new(Endpoint::of_home(&places.home), name);
-    let silent = Duration::from_secs(team.times.silent_secs);
     let agent_of = |name: &Name, member: &Member| {
         let agent = member.agent.clone();
         agent.unwrap_or_else(|| name.folder())
@@ -166,7 +164,7 @@ pub async fn backends(places: &Places, team: &Team) -> (Backends, Option<Termina
     let of_daemon = |name: &Name, member: &Member| {
         let agent = agent_of(name, member);
         let (client, others) = (client.clone(), Arc::clone(&others));
-        Daemon::new(client, name.clone(), agent, files.clone(), silent, others)
+        Daemon::new(client, name.clone(), agent, files.clone(), others)
     };
     let of = |(name, member): (&Name, &Member)| {
         let backend: Result<Arc<dyn Backend>, String> = match &member.kind {
@@ -199,7 +197,6 @@ fn in_terminal(
         kind: known.clone(),
         folder: team.root.clone(),
         env: member.env.clone(),
-        silent: Duration::from_secs(team.times.silent_secs),
         sandbox: sandbox(places, member),
         marker: marker(places, known),
     }))

@@ -14,7 +14,7 @@
 pub mod admin;
 mod recent;
 
-use crate::backend::{Answered, Backend, Call, Event, Failure, Prompt, What};
+use crate::backend::{Backend, Event, Failure, What};
 use crate::clock::Clock;
 use crate::files::Files;
 use crate::journal::{self, Journal};
@@ -314,10 +314,7 @@ impl Supervisor {
             Deed::Launch(_)
             | Deed::Mark(_)
             | Deed::Submit(..)
-            | Deed::Allow(_)
-            | Deed::AllowAlways(_)
-            | Deed::Answer(..)
-            | Deed::Deny(..)
+            | Deed::Reply(..)
             | Deed::Nudge(_)
             | Deed::MarkCompression
             | Deed::Compress(..) => Lane::Of(order.agent.clone()),
@@ -375,19 +372,15 @@ async fn look(backend: Result<Arc<dyn Backend>, String>) -> Answer {
     }
 }
 
-async fn pressed(prompt: &Prompt, call: Call<'_, Answered>) -> Done {
-    Done::Pressed(prompt.id.clone(), call.await)
-}
-
 async fn carry_out(backend: &dyn Backend, deed: Deed) -> Done {
     match deed {
         Deed::Launch(launch) => Done::Launched(backend.launch(launch).await),
         Deed::Mark(letter) => Done::Marked(letter, backend.mark().await),
         Deed::Submit(letter, message) => Done::Submitted(letter, backend.submit(message).await),
-        Deed::Allow(prompt) => pressed(&prompt, backend.allow(&prompt)).await,
-        Deed::AllowAlways(prompt) => pressed(&prompt, backend.allow_always(&prompt)).await,
-        Deed::Answer(prompt, text) => pressed(&prompt, backend.answer(&prompt, &text)).await,
-        Deed::Deny(prompt, reason) => pressed(&prompt, backend.deny(&prompt, &reason)).await,
+        Deed::Reply(prompt, reply) => {
+            let answered = backend.reply(&prompt, &reply).await;
+            Done::Pressed(prompt.id, answered)
+        }
         Deed::Probe => Done::Probed(backend.probe().await.map(Box::new)),
         Deed::Nudge(draft) => Done::Nudged(backend.nudge(&draft).await),
         Deed::MarkCompression => Done::CompressionMarked(backend.mark().await),

@@ -32,7 +32,7 @@ pub use tasks::{Task, TaskChange, TaskState};
 use crate::agent::{Agent, State};
 use crate::backend::{
     Answered, Compressed, Compression, Event, Evidence, Failure, Launch, Mark, Probe, Prompt,
-    Submission, Submitted,
+    Reply, Submission, Submitted,
 };
 use crate::clock::Ms;
 use crate::config::Team;
@@ -118,11 +118,8 @@ pub enum Deed {
     /// Find where its transcript ends, before this letter is typed.
     Mark(u64),
     Submit(u64, Submission),
-    Allow(Prompt),
-    /// Allow a prompt always.
-    AllowAlways(Prompt),
-    Answer(Prompt, String),
-    Deny(Prompt, String),
+    /// Answer a prompt.
+    Reply(Prompt, Reply),
     /// Look.
     Probe,
     /// One Enter for this draft.

@@ -42,7 +42,7 @@ pub enum Source {
     Transcript,
     /// The process is known to the system.
     Process,
-    /// The window rang, or was silent.
+    /// The window rang.
     Bell,
     /// It is on the screen.
     Screen,
@@ -102,13 +102,6 @@ pub enum What {
     /// A turn ended: once for each [`What::TurnBegan`], also where it failed or
     /// was cancelled. Never before the [`What::Seen`] of the message that began it.
     TurnEnded(Turn),
-    /// Nothing was heard for the configured while. Told once; anything else
-    /// that happens arms it again. Not told while a prompt waits, nor between
-    /// turns.
-    Silent {
-        /// For how long.
-        secs: u64,
-    },
     /// A person opened or left the window: nothing is sent while it is open.
     Held {
         /// Whether it is open.

@@ -5,7 +5,7 @@ use crate::backend::answer::{
 };
 use crate::backend::answer::{Submission, Submitted};
 use crate::backend::event::Event;
-use crate::backend::prompt::Prompt;
+use crate::backend::prompt::{Prompt, Reply};
 use futures_core::Stream;
 use std::future::Future;
 use std::pin::Pin;
@@ -68,27 +68,12 @@ pub trait Backend: Send + Sync {
     /// output: when it ends, or at once if it ended while no NEXUS was there.
     fn submit(&self, message: Submission) -> Call<'_, Submitted>;
 
-    /// Allows what the prompt asks, this one time. A compare-and-swap: the answer
-    /// counts only while this very prompt is the one that waits; otherwise
-    /// nothing is typed and it answers [`Answered::Stale`]. Afterwards the
-    /// prompt is gone, or the call fails.
-    fn allow<'a>(&'a self, prompt: &'a Prompt) -> Call<'a, Answered>;
-
-    /// Allows it always, in the same way: [`Prompt::always`] is not
-    /// asked any more. It fails where that is not offered.
-    fn allow_always<'a>(&'a self, prompt: &'a Prompt) -> Call<'a, Answered> {
-        let _ = prompt;
-        let why = "\"always\" is not offered here".to_owned();
-        Box::pin(std::future::ready(Err(Failure::Failed(why))))
-    }
-
-    /// Refuses it, in the same way. The reason reaches the model where the agent
-    /// has a way for it.
-    fn deny<'a>(&'a self, prompt: &'a Prompt, reason: &'a str) -> Call<'a, Answered>;
-
-    /// Answers a question (see [`Prompt::is_question`]) with
-    /// this text, in the same way.
-    fn answer<'a>(&'a self, prompt: &'a Prompt, text: &'a str) -> Call<'a, Answered>;
+    /// Answers a prompt. A compare-and-swap: the answer counts only while this very
+    /// prompt is the one that waits; otherwise nothing is typed and it answers
+    /// [`Answered::Stale`]. Afterwards the prompt is gone, or the call fails, as where
+    /// "always" is not offered. A reason reaches the model where the agent has a way for
+    /// it.
+    fn reply<'a>(&'a self, prompt: &'a Prompt, reply: &'a Reply) -> Call<'a, Answered>;
 
     /// Looks at everything there is to see, and types nothing.
     fn probe(&self) -> Call<'_, Probe>;

@@ -1,4 +1,4 @@
-//! A tool prompt that waits for an answer.
+//! A tool prompt that waits for an answer, and the answer.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,4 +28,18 @@ pub struct Prompt {
     /// What "always" would allow, in words; empty where it is not offered.
     #[serde(default)]
     pub always: String,
+}
+
+/// The answer to a prompt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reply {
+    /// Allows it, this one time.
+    Allow,
+    /// Allows it always, where [`Prompt::always`] offers that.
+    Always,
+    /// Refuses it with this reason, which may be empty.
+    Deny(String),
+    /// Answers a question with this text.
+    Text(String),
 }

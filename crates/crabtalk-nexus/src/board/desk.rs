@@ -6,8 +6,10 @@
 
 mod decide;
 
+use decide::reply;
 pub(super) use decide::whole;
 
+use crate::backend::Reply;
 use crate::name::Name;
 use crate::world::{AgentLine, Answer, Command, Entry};
 use crabtalk_render::screen::Composer;
@@ -295,18 +297,10 @@ impl Desk {
             let text = composer.take();
             let text = text.trim().to_owned();
             return match what {
-                Typing::Deny(agent, prompt) => Do::Say(Command::Deny {
-                    agent,
-                    prompt,
-                    reason: text,
-                }),
+                Typing::Deny(agent, prompt) => reply(agent, prompt, Reply::Deny(text)),
                 _ if text.is_empty() => Do::Nothing,
                 Typing::Send => Do::Say(Command::Send { text }),
-                Typing::Reply(agent, id) => Do::Say(Command::Answer {
-                    agent,
-                    prompt: Some(id),
-                    text,
-                }),
+                Typing::Reply(agent, id) => reply(agent, Some(id), Reply::Text(text)),
             };
         }
         composer.key(key);

@@ -2,7 +2,7 @@
 
 use crate::name::Name;
 use crate::world::{Command, TaskChange};
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
 
 /// Supervise a team of agents.
 #[derive(Debug, Parser)]
@@ -75,14 +75,8 @@ pub(super) enum Verb {
         #[arg(long)]
         prompt: Option<String>,
     },
-    /// Show the board of a running NEXUS; with an agent: set whether its silence is investigated.
-    Monitor {
-        /// The agent.
-        #[arg(requires = "on")]
-        agent: Option<Name>,
-        /// On or off.
-        on: Option<Switch>,
-    },
+    /// Show the board of a running NEXUS.
+    Monitor,
     /// Attach to an agent's window or conversation.
     Attach {
         /// The agent.
@@ -152,10 +146,4 @@ impl Task {
 fn task_id(text: &str) -> Result<u64, String> {
     let number = text.strip_prefix('t').unwrap_or(text).parse();
     number.map_err(|_| "a task is named by its number, such as `t3`".into())
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Switch {
-    On,
-    Off,
 }

@@ -11,7 +11,6 @@ use futures_util::StreamExt;
 use futures_util::future::select_all;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
 /// Longest output that is passed on.
@@ -87,14 +86,12 @@ pub(super) struct Follower {
     compactions: u64,
     /// Whether `news` still has a sender.
     is_watched: bool,
-    silent: Duration,
     seen: Arc<Mutex<Seen>>,
     /// Those of others first: they were there before a letter waited for them.
     runs: Vec<Followed>,
     /// The numbers of the last runs that were told to their end.
     over: VecDeque<u64>,
     ready: VecDeque<Event>,
-    was_silent: bool,
 }
 
 impl Follower {
@@ -103,7 +100,6 @@ impl Follower {
         (agent, own): (String, String),
         told: Option<mpsc::Receiver<Follow>>,
         news: watch::Receiver<News>,
-        silent: Duration,
         seen: Arc<Mutex<Seen>>,
     ) -> Self {
         Self {
@@ -114,12 +110,10 @@ impl Follower {
             news,
             compactions: 0,
             is_watched: true,
-            silent,
             seen,
             runs: Vec::new(),
             over: VecDeque::new(),
             ready: VecDeque::new(),
-            was_silent: false,
         }
     }
 
@@ -129,9 +123,7 @@ impl Follower {
                 return Some(event);
             }
             let told = self.told.as_mut()?;
-            let asks = self.seen.lock().map_or(0, |seen| seen.prompts.len());
             let follows = !self.runs.is_empty();
-            let watch = follows && !self.was_silent && asks == 0;
             tokio::select! {
                 (at, news) = heard(&mut self.runs), if follows => self.hear(at, news),
                 told = told.recv() => match told? {
@@ -142,11 +134,6 @@ impl Follower {
                     Ok(()) => self.take_news(),
                     Err(_) => self.is_watched = false,
                 },
-                () = tokio::time::sleep(self.silent), if watch => {
-                    self.was_silent = true;
-                    let secs = self.silent.as_secs();
-                    self.tell(What::Silent { secs }, format!("no event for {secs} s"));
-                }
             }
         }
     }
@@ -169,7 +156,6 @@ impl Follower {
     fn begin(&mut self, letter: String, run: Box<Run>) {
         self.runs.retain(|followed| followed.letter.is_empty());
         self.push(letter, run, None);
-        self.was_silent = false;
     }
 
     fn push(&mut self, letter: String, run: Box<Run>, number: Option<u64>) {
@@ -217,7 +203,6 @@ impl Follower {
         };
         let run = Box::new(self.client.attach(request));
         self.push(String::new(), run, number);
-        self.was_silent = false;
     }
 
     fn seen(&self, change: impl FnOnce(&mut Seen)) {
@@ -227,7 +212,6 @@ impl Follower {
     }
 
     fn hear(&mut self, at: usize, news: Option<Result<RunNews, Error>>) {
-        self.was_silent = false;
         match news {
             Some(Ok(RunNews::Event(event))) => {
                 self.seen(|seen| seen.events += 1);
@@ -430,10 +414,9 @@ mod tests {
         let (tell, news) = watch::channel(News::default());
         let client = Client::new(Endpoint::of_home("/nowhere"), "test/1");
         let (_, told) = mpsc::channel(1);
-        let silent = Duration::from_secs(60);
         let seen = Arc::default();
         let names = ("crab".into(), "nexus-CRAB-".into());
-        let follower = Follower::new(client, names, Some(told), news, silent, seen);
+        let follower = Follower::new(client, names, Some(told), news, seen);
         (follower, tell)
     }
 

@@ -5,6 +5,7 @@
 
 use super::{Act, COMPRESSION_AGAIN_MS, REFUSALS, Turning};
 use crate::agent::{Agent, Standing, State, Step};
+use crate::backend::Reply;
 
 impl Turning<'_> {
     pub(super) fn stop(&self, agent: &mut Agent) -> Vec<Act> {
@@ -33,84 +34,44 @@ impl Turning<'_> {
         acts
     }
 
-    pub(super) fn compress(&self, agent: &mut Agent, forced: bool) -> Vec<Act> {
+    pub(super) fn compress(&self, agent: &mut Agent) -> Vec<Act> {
         match agent.state {
             State::Idle if !agent.busy && !agent.adopting => {
-                self.notice(agent, "requested by ADMIN".into())
+                return self.notice(agent, "requested by ADMIN".into());
             }
             State::Idle
             | State::Active
             | State::Approval
             | State::Stuck
-            | State::Initialization => {
-                agent.compress_wanted = true;
-                if forced && agent.busy && agent.step == Step::Plain {
-                    vec![Act::CancelTurn]
-                } else {
-                    Vec::new()
-                }
-            }
-            State::Offline | State::PreCompression | State::AwaitAdmin | State::Failed => {
-                Vec::new()
-            }
-        }
-    }
-
-    pub(super) fn approve(&self, agent: &mut Agent, id: Option<&str>) -> Vec<Act> {
-        if self.decide(agent, id, Standing::Allow, "") {
-            return self.press(agent);
-        }
-        if agent.step == Step::Awaiting && id.is_none() {
-            if let Some(plan) = &mut agent.plan {
-                plan.approved = true;
-            }
-            return self.compress_if_approved(agent);
+            | State::Initialization => agent.compress_wanted = true,
+            State::Offline | State::PreCompression | State::AwaitAdmin | State::Failed => {}
         }
         Vec::new()
     }
 
-    /// An answer that only a prompt takes.
-    pub(super) fn answer(
-        &self,
-        agent: &mut Agent,
-        id: Option<&str>,
-        standing: Standing,
-        text: &str,
-    ) -> Vec<Act> {
-        if self.decide(agent, id, standing, text) {
-            return self.press(agent);
-        }
-        Vec::new()
-    }
-
-    pub(super) fn deny(&self, agent: &mut Agent, id: Option<&str>, reason: String) -> Vec<Act> {
-        if self.decide(agent, id, Standing::Deny, &reason) {
-            return self.press(agent);
-        }
-        if id.is_none() && matches!(agent.step, Step::Awaiting) {
-            return self.call_off(agent);
-        }
-        Vec::new()
-    }
-
-    /// Whether a prompt is decided by this.
-    fn decide(
-        &self,
-        agent: &mut Agent,
-        id: Option<&str>,
-        standing: Standing,
-        reason: &str,
-    ) -> bool {
+    /// Decides about the prompt of this id or the oldest, or about the compression.
+    pub(super) fn reply(&self, agent: &mut Agent, id: Option<&str>, reply: Reply) -> Vec<Act> {
         let mut open = agent.waiting.iter_mut();
         let found = open.find(|waiting| {
             waiting.standing == Standing::Asked && id.is_none_or(|id| waiting.prompt.id == id)
         });
-        let Some(waiting) = found else {
-            return false;
-        };
-        waiting.standing = standing;
-        waiting.reason = reason.to_owned();
-        true
+        if let Some(waiting) = found {
+            waiting.standing = Standing::Decided(reply);
+            return self.press(agent);
+        }
+        if agent.step != Step::Awaiting || id.is_some() {
+            return Vec::new();
+        }
+        match reply {
+            Reply::Allow => {
+                if let Some(plan) = &mut agent.plan {
+                    plan.approved = true;
+                }
+                self.compress_if_approved(agent)
+            }
+            Reply::Deny(_) => self.call_off(agent),
+            Reply::Always | Reply::Text(_) => Vec::new(),
+        }
     }
 
     pub(super) fn cancel(&self, agent: &mut Agent) -> Vec<Act> {

@@ -49,7 +49,7 @@ impl Driven {
         driven
     }
 
-    fn approval(verdict: Verdict) -> Self {
+    fn approval(verdict: Option<Reply>) -> Self {
         let mut driven = Self::active();
         driven.on(Trigger::Prompted(prompt("p1"), verdict));
         driven.is(State::Approval);

@@ -1,8 +1,8 @@
 //! Prompts, bells, silence, and times that are up.
 
-use super::{Act, DENIALS, Finding, SAME_PROBES, SECOND_LOOK_MS, Turning, Verdict};
+use super::{Act, DENIALS, Finding, SAME_PROBES, SECOND_LOOK_MS, Turning};
 use crate::agent::{Agent, Quiet, Standing, State, Step, Waiting};
-use crate::backend::Prompt;
+use crate::backend::{Prompt, Reply};
 
 /// A probe of a working agent may come early by this fraction of its interval.
 const EARLY: u64 = 8;
@@ -42,7 +42,12 @@ impl Turning<'_> {
         agent.go(working, agent.step, until);
     }
 
-    pub(super) fn prompted(&self, agent: &mut Agent, prompt: Prompt, verdict: Verdict) -> Vec<Act> {
+    pub(super) fn prompted(
+        &self,
+        agent: &mut Agent,
+        prompt: Prompt,
+        verdict: Option<Reply>,
+    ) -> Vec<Act> {
         if matches!(agent.state, State::Offline | State::Failed)
             || agent.step == Step::Backoff
             || agent.over.contains(&prompt.id)
@@ -60,21 +65,17 @@ impl Turning<'_> {
         }
         agent.go(State::Approval, agent.step, agent.deadline);
         agent.note = format!("asks for: {} {}", prompt.tool, first_line(&prompt.subject));
-        let (standing, reason) = match verdict {
-            Verdict::Allow => (Standing::Allow, String::new()),
-            Verdict::Deny(reason) if agent.denied < DENIALS => {
-                agent.denied += 1;
-                (Standing::Deny, reason)
-            }
-            Verdict::Deny(_) | Verdict::Ask => (Standing::Asked, String::new()),
+        let decided = match verdict {
+            Some(Reply::Deny(_)) if agent.denied >= DENIALS => None,
+            verdict => verdict,
         };
-        let asked = standing == Standing::Asked;
+        agent.denied += u32::from(matches!(decided, Some(Reply::Deny(_))));
+        let is_asked = decided.is_none();
         agent.waiting.push(Waiting {
             prompt: prompt.clone(),
-            standing,
-            reason,
+            standing: decided.map_or(Standing::Asked, Standing::Decided),
         });
-        if asked {
+        if is_asked {
             return vec![Act::AskAdmin(prompt)];
         }
         self.press(agent)
@@ -87,18 +88,10 @@ impl Turning<'_> {
         }
         let mut acts = Vec::new();
         for waiting in &mut agent.waiting {
-            match waiting.standing {
-                Standing::Allow => acts.push(Act::Allow(waiting.prompt.clone())),
-                Standing::Always => acts.push(Act::AllowAlways(waiting.prompt.clone())),
-                Standing::Answer => {
-                    acts.push(Act::Answer(waiting.prompt.clone(), waiting.reason.clone()));
-                }
-                Standing::Deny => {
-                    acts.push(Act::Deny(waiting.prompt.clone(), waiting.reason.clone()))
-                }
-                Standing::Asked | Standing::Pressed => continue,
+            if let Standing::Decided(reply) = &waiting.standing {
+                acts.push(Act::Reply(waiting.prompt.clone(), reply.clone()));
+                waiting.standing = Standing::Pressed;
             }
-            waiting.standing = Standing::Pressed;
         }
         acts
     }
@@ -149,17 +142,6 @@ impl Turning<'_> {
         }
         agent.quiet.probing = true;
         vec![Act::Probe]
-    }
-
-    pub(super) fn silent(&self, agent: &mut Agent) -> Vec<Act> {
-        let works = matches!(
-            agent.state,
-            State::Active | State::Stuck | State::PreCompression | State::Initialization
-        );
-        if works && agent.monitor {
-            return self.probe(agent);
-        }
-        Vec::new()
     }
 
     pub(super) fn held(&self, agent: &mut Agent, held: bool) -> Vec<Act> {

@@ -25,7 +25,7 @@ mod watch;
 
 use crate::backend::{
     Answered, Backend, Call, Compressed, Compression, Event, Events, Failure, Launch, Look, Mark,
-    Probe, Prompt, Submission, Submitted,
+    Probe, Prompt, Reply, Submission, Submitted,
 };
 use crate::terminal::kind::Kind;
 use crate::terminal::server::Server;
@@ -40,7 +40,6 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
-use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 
@@ -59,8 +58,6 @@ pub struct Spec {
     pub folder: PathBuf,
     /// Added to its environment, after that of its kind.
     pub env: BTreeMap<String, String>,
-    /// After so long without output in a turn it is silent.
-    pub silent: Duration,
     /// The sandbox of its program, if it has one.
     pub sandbox: Option<Sandbox>,
     /// Starts a program outside the sandbox with the guardian's mark, so that the
@@ -210,20 +207,8 @@ impl Backend for Terminal {
         Box::pin(self.give(message))
     }
 
-    fn allow<'a>(&'a self, prompt: &'a Prompt) -> Call<'a, Answered> {
-        Box::pin(self.answer_by(prompt, answer::Answer::Allow))
-    }
-
-    fn allow_always<'a>(&'a self, prompt: &'a Prompt) -> Call<'a, Answered> {
-        Box::pin(self.answer_by(prompt, answer::Answer::Always))
-    }
-
-    fn deny<'a>(&'a self, prompt: &'a Prompt, reason: &'a str) -> Call<'a, Answered> {
-        Box::pin(self.answer_by(prompt, answer::Answer::Deny(reason)))
-    }
-
-    fn answer<'a>(&'a self, prompt: &'a Prompt, text: &'a str) -> Call<'a, Answered> {
-        Box::pin(self.answer_by(prompt, answer::Answer::Text(text)))
+    fn reply<'a>(&'a self, prompt: &'a Prompt, reply: &'a Reply) -> Call<'a, Answered> {
+        Box::pin(self.answer_by(prompt, reply))
     }
 
     fn probe(&self) -> Call<'_, Probe> {

@@ -2,7 +2,7 @@
 
 use super::{Deed, Order, World};
 use crate::agent::{Flight, State};
-use crate::backend::{Compression, Evidence, Launch, Prompt, Submission};
+use crate::backend::{Compression, Evidence, Launch, Prompt, Reply, Submission};
 use crate::grammar::Priority;
 use crate::machine::{Act, Trigger};
 use crate::mail::{Fate, Kind, Mail, Whose};
@@ -99,21 +99,14 @@ impl World {
                 self.mail.requeue(letter);
                 format!("requeue m{letter}")
             }
-            Act::Allow(prompt) => {
-                let said = format!("allow {}", short(&prompt));
-                self.plain(name, cause, Deed::Allow(prompt), said)
-            }
-            Act::AllowAlways(prompt) => {
-                let said = format!("allow always {}", short(&prompt));
-                self.plain(name, cause, Deed::AllowAlways(prompt), said)
-            }
-            Act::Answer(prompt, text) => {
-                let said = format!("answer {}: {text}", short(&prompt));
-                self.plain(name, cause, Deed::Answer(prompt, text), said)
-            }
-            Act::Deny(prompt, reason) => {
-                let said = format!("deny {}", short(&prompt));
-                self.plain(name, cause, Deed::Deny(prompt, reason), said)
+            Act::Reply(prompt, reply) => {
+                let said = match &reply {
+                    Reply::Allow => format!("allow {}", short(&prompt)),
+                    Reply::Always => format!("allow always {}", short(&prompt)),
+                    Reply::Deny(_) => format!("deny {}", short(&prompt)),
+                    Reply::Text(text) => format!("answer {}: {text}", short(&prompt)),
+                };
+                self.plain(name, cause, Deed::Reply(prompt, reply), said)
             }
             Act::AskAdmin(prompt) => self.ask_admin(name, &prompt),
             Act::Probe => self.plain(name, cause, Deed::Probe, "probe"),

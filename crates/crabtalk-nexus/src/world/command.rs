@@ -2,7 +2,7 @@
 
 use super::{Entry, Task, TaskChange};
 use crate::agent::State;
-use crate::backend::Prompt;
+use crate::backend::{Prompt, Reply};
 use crate::mail::Mail;
 use crate::name::Name;
 use clap::Subcommand;
@@ -35,25 +35,12 @@ pub enum Command {
     /// ADMIN's mail up to this letter was read, and goes away.
     #[command(skip)]
     Read { upto: u64 },
-    /// Yes.
+    /// The answer to the prompt of this id or the oldest, or about the compression.
     #[command(skip)]
-    Approve { agent: Name, prompt: Option<String> },
-    /// Allow always.
-    #[command(skip)]
-    ApproveAlways { agent: Name, prompt: Option<String> },
-    /// An answer to a question.
-    #[command(skip)]
-    Answer {
+    Reply {
         agent: Name,
         prompt: Option<String>,
-        text: String,
-    },
-    /// No.
-    #[command(skip)]
-    Deny {
-        agent: Name,
-        prompt: Option<String>,
-        reason: String,
+        reply: Reply,
     },
     /// Start an agent.
     Start {
@@ -80,9 +67,6 @@ pub enum Command {
         /// The agent; all by default.
         agent: Option<Name>,
     },
-    /// Set whether its silence is investigated.
-    #[command(skip)]
-    Monitor { agent: Name, on: bool },
     /// Cancel a compression, or the turn in flight.
     Cancel {
         /// The agent.
@@ -92,9 +76,6 @@ pub enum Command {
     Compress {
         /// The agent.
         agent: Name,
-        /// Cancel the turn in flight for it.
-        #[arg(long)]
-        force: bool,
     },
     /// Read nexus.toml again; agents continue.
     Reload,

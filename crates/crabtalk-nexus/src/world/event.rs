@@ -62,9 +62,6 @@ impl World {
                 }
             }
             What::TurnEnded(turn) => self.turn_ended(name, &turn, evidence),
-            What::Silent { secs } => {
-                put(self, Trigger::Silent, &format!("silent for {secs} s"));
-            }
             What::Held { held } => {
                 let why = if held {
                     "a person opened its window"

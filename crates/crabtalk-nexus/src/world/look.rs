@@ -89,14 +89,12 @@ fn waits_for(agent: &Agent) -> String {
     if let Some(waiting) = agent.waiting.first() {
         let what = super::act::short(&waiting.prompt);
         let (_, what) = what.split_once("] ").unwrap_or(("", &what));
-        return match waiting.standing {
+        return match &waiting.standing {
             Standing::Asked if waiting.prompt.is_question => "your answer".into(),
             Standing::Asked => format!("your approval: {what}"),
             _ if agent.held => format!("the person at its window: {what}"),
             Standing::Pressed => format!("its prompt to close: {what}"),
-            Standing::Allow | Standing::Always | Standing::Answer | Standing::Deny => {
-                format!("its answer to be delivered: {what}")
-            }
+            Standing::Decided(_) => format!("its answer to be delivered: {what}"),
         };
     }
     match agent.step {

@@ -3,7 +3,7 @@
 use super::command::{Answer, Command};
 use super::{Task, TaskState, World};
 use crate::agent::{Standing, State, Step};
-use crate::backend::Prompt;
+use crate::backend::{Prompt, Reply};
 use crate::grammar::{self, MAX_BODY, Priority};
 use crate::machine::Trigger;
 use crate::mail::{Fate, Kind, Mail, Whose};
@@ -63,32 +63,13 @@ impl World {
             Command::ChangeTask { id, change } => return self.change_task(id, change),
             Command::Pause { agent } => return self.each(agent, &Trigger::Pause, "paused"),
             Command::Resume { agent } => return self.each(agent, &Trigger::Resume, "goes on"),
-            Command::Approve { agent, prompt } => {
-                self.may_approve(&agent, prompt.as_deref())?;
-                (agent, Trigger::Approve(prompt), "approved")
-            }
-            Command::ApproveAlways { agent, prompt } => {
-                self.may_approve_always(&agent, prompt.as_deref())?;
-                (agent, Trigger::ApproveAlways(prompt), "allowed always")
-            }
-            Command::Answer {
+            Command::Reply {
                 agent,
                 prompt,
-                text,
+                reply,
             } => {
-                self.may_answer(&agent, prompt.as_deref())?;
-                if text.trim().is_empty() {
-                    return Err("the answer is empty".into());
-                }
-                (agent, Trigger::Answer(prompt, text), "answered")
-            }
-            Command::Deny {
-                agent,
-                prompt,
-                reason,
-            } => {
-                self.is_to_decide(&agent, prompt.as_deref())?;
-                (agent, Trigger::Deny(prompt, reason), "denied")
+                let said = self.may_reply(&agent, prompt.as_deref(), &reply)?;
+                (agent, Trigger::Reply(prompt, reply), said)
             }
             Command::Start { agent } => {
                 if self.known(&agent)?.state == State::Failed {
@@ -98,15 +79,13 @@ impl World {
             }
             Command::Stop { agent } => (agent, Trigger::Stop, "is being stopped"),
             Command::Restart { agent } => (agent, Trigger::Restart, "is being restarted"),
-            Command::Monitor { agent, on } => (agent, Trigger::Monitor(on), "monitoring is set"),
             Command::Cancel { agent } => (agent, Trigger::Cancel, "is cancelled"),
-            Command::Compress { agent, force } => {
+            Command::Compress { agent } => {
                 let state = self.known(&agent)?.state;
                 if matches!(state, State::Offline | State::Failed) {
                     return Err(format!("{agent} does not run ({state})"));
                 }
-                let trigger = Trigger::Compress { forced: force };
-                (agent, trigger, "will be compressed")
+                (agent, Trigger::Compress, "will be compressed")
             }
             Command::Look { agent } => {
                 self.known(&agent)?;
@@ -126,33 +105,38 @@ impl World {
         Ok(Answer::Done { said })
     }
 
-    fn may_approve(&self, agent: &Name, prompt: Option<&str>) -> Result<(), String> {
-        self.is_to_decide(agent, prompt)?;
-        match self.is_asked(agent, prompt) {
-            Ok(asked) if asked.is_question => {
+    /// Checks that a reply fits what the agent asks; what is said of it.
+    fn may_reply(
+        &self,
+        agent: &Name,
+        id: Option<&str>,
+        reply: &Reply,
+    ) -> Result<&'static str, String> {
+        let compresses = id.is_none() && self.known(agent)?.step == Step::Awaiting;
+        let asked = match (self.is_asked(agent, id), reply) {
+            (Err(_), Reply::Allow) if compresses => return Ok("approved"),
+            (Err(_), Reply::Deny(_)) if compresses => return Ok("denied"),
+            (asked, _) => asked?,
+        };
+        match reply {
+            Reply::Allow if asked.is_question => {
                 let how = texts::how_to_answer(&agent.folder(), asked);
                 Err(format!("{agent} asks a question: {how}"))
             }
-            Ok(_) | Err(_) => Ok(()),
+            Reply::Allow => Ok("approved"),
+            Reply::Always if asked.always.is_empty() => {
+                Err(format!("{agent} does not offer to allow this always"))
+            }
+            Reply::Always => Ok("allowed always"),
+            Reply::Text(_) if !asked.is_question => Err(format!(
+                "{agent} asks for an approval, which takes no text; a reason goes with \
+                 `crabtalk nexus deny {} \"..\"`",
+                agent.folder()
+            )),
+            Reply::Text(text) if text.trim().is_empty() => Err("the answer is empty".into()),
+            Reply::Text(_) => Ok("answered"),
+            Reply::Deny(_) => Ok("denied"),
         }
-    }
-
-    fn may_approve_always(&self, agent: &Name, prompt: Option<&str>) -> Result<(), String> {
-        if self.is_asked(agent, prompt)?.always.is_empty() {
-            return Err(format!("{agent} does not offer to allow this always"));
-        }
-        Ok(())
-    }
-
-    fn may_answer(&self, agent: &Name, prompt: Option<&str>) -> Result<(), String> {
-        if self.is_asked(agent, prompt)?.is_question {
-            return Ok(());
-        }
-        let lower = agent.folder();
-        Err(format!(
-            "{agent} asks for an approval, which takes no text; a reason goes with \
-             `crabtalk nexus deny {lower} \"..\"`"
-        ))
     }
 
     fn known(&self, name: &Name) -> Result<&crate::agent::Agent, String> {
@@ -168,13 +152,6 @@ impl World {
         });
         let none = || format!("{name} has no request for ADMIN ({})", agent.state);
         asked.map(|waiting| &waiting.prompt).ok_or_else(none)
-    }
-
-    fn is_to_decide(&self, name: &Name, id: Option<&str>) -> Result<(), String> {
-        if id.is_none() && self.known(name)?.step == Step::Awaiting {
-            return Ok(());
-        }
-        self.is_asked(name, id).map(drop)
     }
 
     fn each(

@@ -90,13 +90,16 @@ impl Bench {
                 let sent = Done::Submitted(letter, Ok(Submitted::Sent(proof())));
                 vec![done(sent), event(What::Seen { id: message.id })]
             }
-            Deed::Allow(prompt) => vec![done(self.presses(&agent, "1", prompt))],
-            Deed::AllowAlways(prompt) => vec![done(self.presses(&agent, "2", prompt))],
-            Deed::Answer(prompt, text) => {
-                let text = format!("{text:?}");
-                vec![done(self.presses(&agent, &text, prompt))]
+            Deed::Reply(prompt, reply) => {
+                let key = match reply {
+                    Reply::Allow => "1".to_owned(),
+                    Reply::Always => "2".to_owned(),
+                    Reply::Deny(_) => "Esc".to_owned(),
+                    Reply::Text(text) => format!("{text:?}"),
+                };
+                self.keys.push(format!("{agent} {key} {}", prompt.id));
+                vec![done(Done::Pressed(prompt.id, Ok(Answered::Taken(proof()))))]
             }
-            Deed::Deny(prompt, _) => vec![done(self.presses(&agent, "Esc", prompt))],
             Deed::Stop => vec![done(Done::Stopped(Ok(())))],
             Deed::MarkCompression => vec![done(Done::CompressionMarked(Ok(Mark::default())))],
             Deed::Checkpoint(why) => {
@@ -112,11 +115,6 @@ impl Bench {
                 vec![]
             }
         }
-    }
-
-    fn presses(&mut self, agent: &Name, key: &str, prompt: Prompt) -> Done {
-        self.keys.push(format!("{agent} {key} {}", prompt.id));
-        Done::Pressed(prompt.id, Ok(Answered::Taken(proof())))
     }
 
     fn tells(&mut self, agent: &str, what: What) {

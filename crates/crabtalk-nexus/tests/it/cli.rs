@@ -159,7 +159,6 @@ fn usage_error_is_one_line_or_one_object() {
         ),
         (&["start", "a b"], 2, "is not a valid name"),
         (&["start", "a", "b"], 2, "unexpected argument 'b'"),
-        (&["monitor", "a", "maybe"], 2, "[possible values: on, off]"),
         (
             &["log", "-n", "99999999999999999999"],
             2,

@@ -10,7 +10,7 @@ pub(crate) use transcript::{Line, lines};
 
 use crabtalk_nexus::backend::{
     Answered, Backend, Call, Compressed, Compression, Event, Events, Evidence, Exit, Failure,
-    Launch, Look, Mark, Probe, Prompt, Source, Submission, Submitted, Turn, What,
+    Launch, Look, Mark, Probe, Prompt, Reply, Source, Submission, Submitted, Turn, What,
 };
 use crabtalk_nexus::clock::Clock;
 use crabtalk_nexus::grammar;
@@ -231,7 +231,6 @@ impl Double {
                     prompt: None,
                 };
                 tell(&mut state, "bell", bell);
-                tell(&mut state, "silent", What::Silent { secs: 120 });
                 return;
             }
             drop(state);
@@ -376,21 +375,13 @@ impl Backend for Shared {
         })
     }
 
-    fn allow<'a>(&'a self, prompt: &'a Prompt) -> Call<'a, Answered> {
-        Box::pin(async {
+    fn reply<'a>(&'a self, prompt: &'a Prompt, reply: &'a Reply) -> Call<'a, Answered> {
+        Box::pin(async move {
             self.0.tapped().await;
-            let answered = self.0.press(prompt, true);
+            let answered = self.0.press(prompt, !matches!(reply, Reply::Deny(_)));
             self.0.tapped().await;
             Ok(answered)
         })
-    }
-
-    fn deny<'a>(&'a self, prompt: &'a Prompt, _: &'a str) -> Call<'a, Answered> {
-        Box::pin(async { Ok(self.0.press(prompt, false)) })
-    }
-
-    fn answer<'a>(&'a self, prompt: &'a Prompt, _: &'a str) -> Call<'a, Answered> {
-        Box::pin(async { Ok(self.0.press(prompt, true)) })
     }
 
     fn probe(&self) -> Call<'_, Probe> {

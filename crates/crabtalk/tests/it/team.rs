@@ -5,7 +5,7 @@ mod day;
 
 use crate::rig::{CRABTALK, TestEnv, has_tools, within};
 use crabtalk_nexus::backend::{
-    Answered, Backend, Events, Launch, Submission, Submitted, Turn, What,
+    Answered, Backend, Events, Launch, Reply, Submission, Submitted, Turn, What,
 };
 use crabtalk_nexus::terminal::{Kinds, Settings, Spec, Terminal, Terminals};
 use futures_util::StreamExt;
@@ -50,7 +50,6 @@ impl Chat {
             kind: kinds.get("crabtalk").unwrap().clone(),
             folder: env.work.clone(),
             env: variables.into_iter().map(own).collect::<BTreeMap<_, _>>(),
-            silent: Duration::from_secs(60),
             sandbox: None,
             marker: None,
         });
@@ -120,8 +119,11 @@ impl Chat {
         let prompt = self.until("Prompt", prompt).await;
         assert_eq!(prompt.tool, "bash");
         let answered = match allow {
-            true => self.port.allow(&prompt).await,
-            false => self.port.deny(&prompt, "it is precious").await,
+            true => self.port.reply(&prompt, &Reply::Allow).await,
+            false => {
+                let reply = Reply::Deny("it is precious".into());
+                self.port.reply(&prompt, &reply).await
+            }
         };
         assert!(matches!(answered, Ok(Answered::Taken(_))), "{answered:?}");
         prompt.subject

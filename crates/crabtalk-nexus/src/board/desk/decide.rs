@@ -4,6 +4,7 @@
 //! and no other; a prompt that does not fit is answered where it was read to its end.
 
 use super::{Desk, Do, Mode, Reading, SETTLES, Typing};
+use crate::backend::Reply;
 use crate::name::Name;
 use crate::world::{AgentLine, Command};
 use std::time::Instant;
@@ -57,28 +58,22 @@ impl Desk {
     }
 
     fn allow(&mut self, key: char, agent: Name, id: String, always: &str) -> Do {
-        let prompt = Some(id);
         match key {
-            'a' | 'y' => Do::Say(Command::Approve { agent, prompt }),
+            'a' | 'y' => reply(agent, Some(id), Reply::Allow),
             'A' if always.is_empty() => {
                 self.say("\"always\" is not offered here");
                 Do::Nothing
             }
-            'A' => Do::Say(Command::ApproveAlways { agent, prompt }),
+            'A' => reply(agent, Some(id), Reply::Always),
             _ => Do::Nothing,
         }
     }
 
     fn decide_compression(&mut self, key: char, agent: Name) -> Do {
-        let prompt = None;
         let waits = self.chosen().is_some_and(|line| line.for_admin);
         match key {
-            'a' | 'y' if waits => Do::Say(Command::Approve { agent, prompt }),
-            'd' | 'n' if waits => Do::Say(Command::Deny {
-                agent,
-                prompt,
-                reason: String::new(),
-            }),
+            'a' | 'y' if waits => reply(agent, None, Reply::Allow),
+            'd' | 'n' if waits => reply(agent, None, Reply::Deny(String::new())),
             _ => {
                 self.say("it does not wait for you");
                 Do::Nothing
@@ -111,6 +106,14 @@ impl Desk {
             }
         }
     }
+}
+
+pub(super) fn reply(agent: Name, prompt: Option<String>, reply: Reply) -> Do {
+    Do::Say(Command::Reply {
+        agent,
+        prompt,
+        reply,
+    })
 }
 
 fn line_is_cut(line: Option<&AgentLine>) -> bool {

@@ -96,11 +96,7 @@ fn key_answers_only_the_shown_prompt() {
     let mut at = At::with(vec![asks("A", "p1", "")]);
     assert_eq!(at.types("a"), Do::Nothing, "it was not drawn yet");
     at.reads("p1", true);
-    let approve = |id: &str| {
-        let prompt = Some(id.to_owned());
-        let agent = name("A");
-        Do::Say(Command::Approve { agent, prompt })
-    };
+    let approve = |id: &str| reply(name("A"), Some(id.to_owned()), Reply::Allow);
     assert_eq!(at.types("a"), approve("p1"));
     // Another one takes its place as the key is pressed.
     at.hear(vec![asks("A", "p2", "")]);
@@ -118,9 +114,7 @@ fn always_needs_an_offer() {
     at.reads("p1", true);
     assert_eq!(at.types("A"), Do::Nothing);
     at.hear(vec![asks("A", "p1", "bash cargo test in /w")]);
-    let prompt = Some("p1".to_owned());
-    let agent = name("A");
-    let always = Do::Say(Command::ApproveAlways { agent, prompt });
+    let always = reply(name("A"), Some("p1".to_owned()), Reply::Always);
     assert_eq!(at.types("A"), always);
 }
 
@@ -128,14 +122,8 @@ fn always_needs_an_offer() {
 fn denial_takes_a_reason_and_esc_cancels() {
     let mut at = At::with(vec![asks("A", "p1", "")]);
     at.reads("p1", true);
-    let prompt = Some("p1".to_owned());
-    let reason = "not on main".to_owned();
-    let agent = name("A");
-    let deny = Do::Say(Command::Deny {
-        agent,
-        prompt,
-        reason,
-    });
+    let reason = Reply::Deny("not on main".into());
+    let deny = reply(name("A"), Some("p1".to_owned()), reason);
     assert_eq!(at.types("dnot on main\n"), deny);
     assert_eq!(at.types("dq"), Do::Nothing, "q is a letter of the reason");
     at.code(KeyCode::Esc);
@@ -148,13 +136,8 @@ fn question_is_answered_with_text() {
     agent.waits.as_mut().unwrap().is_question = true;
     let mut at = At::with(vec![agent]);
     at.reads("p1", true);
-    let (agent, prompt) = (name("A"), Some("p1".to_owned()));
-    let text = "tabs".to_owned();
-    let answer = Do::Say(Command::Answer {
-        agent,
-        prompt,
-        text,
-    });
+    let text = Reply::Text("tabs".into());
+    let answer = reply(name("A"), Some("p1".to_owned()), text);
     assert_eq!(at.types("atabs\n"), answer);
     assert_eq!(at.types("r\n"), Do::Nothing, "an empty answer is none");
 }
@@ -169,7 +152,7 @@ fn long_prompt_is_allowed_after_it_was_read() {
     if let Mode::Reading(reading) = &mut at.desk.mode {
         reading.to_the_end = true;
     }
-    assert!(matches!(at.types("a"), Do::Say(Command::Approve { .. })));
+    assert!(matches!(at.types("a"), Do::Say(Command::Reply { .. })));
     // One that is not told whole is not allowed here at all.
     let mut cut = asks("A", "p1", "");
     cut.is_cut = true;

@@ -20,7 +20,7 @@ fn readiness_with_a_dirty_tree_is_refused() {
     assert_eq!(acts, [Act::NotReady("a.md is not committed".into())]);
     driven.is(State::PreCompression);
     assert_eq!(
-        driven.on(Trigger::Approve(None)),
+        driven.on(Trigger::Reply(None, Reply::Allow)),
         [],
         "there is nothing to approve"
     );
@@ -40,7 +40,7 @@ fn pre_compression_timeout_reminds_once_then_tells_admin() {
 #[test]
 fn prompts_while_consolidating_lead_back_to_it() {
     let mut driven = Driven::noticed();
-    driven.on(Trigger::Prompted(prompt("p"), Verdict::Allow));
+    driven.on(Trigger::Prompted(prompt("p"), Some(Reply::Allow)));
     driven.is(State::Approval);
     driven.on(Trigger::Pressed("p".into(), true));
     driven.is(State::PreCompression);
@@ -50,7 +50,7 @@ fn prompts_while_consolidating_lead_back_to_it() {
 #[test]
 fn await_admin_approve_compresses_and_proves_identity_again() {
     let mut driven = Driven::awaiting();
-    let acts = driven.on(Trigger::Approve(None));
+    let acts = driven.on(Trigger::Reply(None, Reply::Allow));
     assert!(
         matches!(acts, [Act::Checkpoint(_), Act::Compress]),
         "{acts:?}"
@@ -70,7 +70,7 @@ fn await_admin_approve_compresses_and_proves_identity_again() {
 fn cancelled_compression_does_not_run() {
     for mut driven in [Driven::awaiting(), Driven::noticed()] {
         assert_eq!(driven.on(Trigger::Cancel), [Act::CalledOff]);
-        assert_eq!(driven.on(Trigger::Approve(None)), []);
+        assert_eq!(driven.on(Trigger::Reply(None, Reply::Allow)), []);
         driven.on(ended(false, true));
         driven.is(State::Idle);
     }
@@ -79,26 +79,19 @@ fn cancelled_compression_does_not_run() {
 #[test]
 fn failed_compression_leaves_the_agent_working() {
     let mut driven = Driven::awaiting();
-    driven.on(Trigger::Approve(None));
+    driven.on(Trigger::Reply(None, Reply::Allow));
     driven.on(Trigger::Compressed(Err("no".into())));
     driven.is(State::Idle);
     assert!(driven.told());
 }
 
 #[test]
-fn compress_waits_for_the_turn_unless_forced() {
+fn compress_waits_for_the_turn() {
     let mut driven = Driven::active();
-    assert_eq!(driven.on(Trigger::Compress { forced: false }), []);
+    assert_eq!(driven.on(Trigger::Compress), []);
     assert!(driven.agent.compress_wanted);
-    assert_eq!(
-        driven.on(Trigger::Compress { forced: true }),
-        [Act::CancelTurn]
-    );
     let mut driven = Driven::idle();
-    assert_eq!(
-        driven.on(Trigger::Compress { forced: false }),
-        [Act::Notice]
-    );
+    assert_eq!(driven.on(Trigger::Compress), [Act::Notice]);
 }
 
 #[test]
@@ -119,7 +112,7 @@ fn readiness_refused_too_often_ends_the_compression() {
 #[test]
 fn compression_is_not_due_again_at_once() {
     let mut driven = Driven::awaiting();
-    driven.on(Trigger::Approve(None));
+    driven.on(Trigger::Reply(None, Reply::Allow));
     driven.on(Trigger::Compressed(Ok("s2".into())));
     driven.on(ended(true, false));
     driven.is(State::Idle);

@@ -15,10 +15,7 @@ fn keys_have_reasons(
 ) {
     for act in acts {
         match act {
-            Act::Allow(prompt)
-            | Act::AllowAlways(prompt)
-            | Act::Answer(prompt, _)
-            | Act::Deny(prompt, _) => {
+            Act::Reply(prompt, _) => {
                 let known = before.waiting.iter().find(|w| w.prompt.id == prompt.id);
                 let lives = known.map_or(asked == Some(&prompt.id), |waiting| {
                     waiting.standing != Standing::Pressed
@@ -39,18 +36,18 @@ fn any_trigger() -> impl Strategy<Value = Trigger> {
     let id = || prop::sample::select(vec!["p1", "p2", "p3"]).prop_map(str::to_owned);
     let letter = || 100_u64..104;
     let text = || Just("x".to_owned());
+    let reply = || {
+        let (no, tabs) = (Reply::Deny("no".into()), Reply::Text("tabs".into()));
+        prop::sample::select(vec![Reply::Allow, Reply::Always, no, tabs])
+    };
     prop_oneof![
         Just(Trigger::Start),
         Just(Trigger::Stop),
         Just(Trigger::Restart),
         Just(Trigger::Pause),
         Just(Trigger::Resume),
-        any::<bool>().prop_map(Trigger::Monitor),
-        any::<bool>().prop_map(|forced| Trigger::Compress { forced }),
-        prop::option::of(id()).prop_map(Trigger::Approve),
-        prop::option::of(id()).prop_map(Trigger::ApproveAlways),
-        prop::option::of(id()).prop_map(|id| Trigger::Answer(id, "tabs".into())),
-        prop::option::of(id()).prop_map(|id| Trigger::Deny(id, "no".into())),
+        Just(Trigger::Compress),
+        (prop::option::of(id()), reply()).prop_map(|(id, reply)| Trigger::Reply(id, reply)),
         Just(Trigger::Cancel),
         Just(Trigger::Recover),
         text().prop_map(Trigger::LaunchFailed),
@@ -65,17 +62,10 @@ fn any_trigger() -> impl Strategy<Value = Trigger> {
         letter().prop_map(Trigger::Seen),
         Just(Trigger::Progress),
         Just(Trigger::Bell),
-        (id(), 0..3_u8).prop_map(|(id, verdict)| Trigger::Prompted(
-            prompt(&id),
-            match verdict {
-                0 => Verdict::Allow,
-                1 => Verdict::Deny("no".into()),
-                _ => Verdict::Ask,
-            }
-        )),
+        (id(), prop::option::of(reply()))
+            .prop_map(|(id, verdict)| Trigger::Prompted(prompt(&id), verdict)),
         id().prop_map(Trigger::PromptGone),
         (any::<bool>(), any::<bool>()).prop_map(|(a, b)| ended(a, b)),
-        Just(Trigger::Silent),
         any::<bool>().prop_map(Trigger::Held),
         text().prop_map(Trigger::Died),
         Just(Trigger::Stopped),
@@ -127,17 +117,15 @@ fn leads_home(mut driven: Driven) {
             }
             (State::Approval, _) => {
                 let waiting = &driven.agent.waiting[0];
-                match waiting.standing {
-                    Standing::Asked => Trigger::Approve(None),
+                match &waiting.standing {
+                    Standing::Asked => Trigger::Reply(None, Reply::Allow),
                     Standing::Pressed => Trigger::Pressed(waiting.prompt.id.clone(), true),
-                    Standing::Allow | Standing::Always | Standing::Answer | Standing::Deny => {
-                        Trigger::Held(false)
-                    }
+                    Standing::Decided(_) => Trigger::Held(false),
                 }
             }
             (_, Step::Verifying) => Trigger::Verified(Ok(())),
             (_, Step::Awaiting) if driven.agent.busy => ended(true, true),
-            (_, Step::Awaiting) => Trigger::Approve(None),
+            (_, Step::Awaiting) => Trigger::Reply(None, Reply::Allow),
             (_, Step::Compressing) => Trigger::Compressed(Ok("s".into())),
             _ => ended(true, true),
         };

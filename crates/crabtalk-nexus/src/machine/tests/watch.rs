@@ -5,10 +5,10 @@ use super::*;
 #[test]
 fn silence_without_a_bell_is_probed() {
     let mut driven = Driven::active();
-    assert_eq!(driven.on(Trigger::Silent), [Act::Probe]);
-    assert_eq!(driven.on(found("same")), []);
-    assert_eq!(driven.on(Trigger::Silent), [Act::Probe]);
-    assert_eq!(driven.on(found("same")), []);
+    for _ in 0..2 {
+        assert_eq!(driven.after(120), [Act::Probe]);
+        assert_eq!(driven.on(found("same")), []);
+    }
     driven.is(State::Active);
 }
 
@@ -16,24 +16,14 @@ fn silence_without_a_bell_is_probed() {
 fn silence_after_a_bell_is_stuck() {
     let mut driven = Driven::active();
     driven.on(Trigger::Bell);
-    assert_eq!(driven.on(Trigger::Silent), [Act::Probe]);
+    assert_eq!(driven.after(120), [Act::Probe]);
     assert_eq!(driven.on(found("same")), []);
     assert_eq!(driven.after(5), [Act::Probe], "a second look");
     driven.on(found("same"));
     driven.is(State::Stuck);
     assert!(driven.told());
     assert!(!driven.agent.monitor);
-    assert_eq!(driven.on(Trigger::Silent), [], "it is not looked after");
-}
-
-#[test]
-fn message_enables_monitoring() {
-    let mut driven = Driven::active();
-    driven.on(Trigger::Monitor(false));
-    assert_eq!(driven.on(Trigger::Silent), []);
-    driven.on(Trigger::Routed);
-    assert!(driven.agent.monitor);
-    assert_eq!(driven.on(Trigger::Silent), [Act::Probe]);
+    assert_eq!(driven.after(120), [], "it is not looked after");
 }
 
 #[test]
@@ -41,7 +31,7 @@ fn any_activity_leaves_stuck() {
     let stuck = || {
         let mut driven = Driven::active();
         driven.on(Trigger::Bell);
-        driven.on(Trigger::Silent);
+        driven.after(120);
         driven.on(found("same"));
         driven.after(5);
         driven.on(found("same"));
@@ -55,8 +45,8 @@ fn any_activity_leaves_stuck() {
     driven.on(ended(false, false));
     driven.is(State::Idle);
     let mut driven = stuck();
-    let acts = driven.on(Trigger::Prompted(prompt("p"), Verdict::Allow));
-    assert_eq!(acts, [Act::Allow(prompt("p"))]);
+    let acts = driven.on(Trigger::Prompted(prompt("p"), Some(Reply::Allow)));
+    assert_eq!(acts, [Act::Reply(prompt("p"), Reply::Allow)]);
     let mut driven = stuck();
     assert_eq!(driven.on(Trigger::Cancel), [Act::CancelTurn]);
     let mut driven = stuck();
@@ -67,7 +57,7 @@ fn any_activity_leaves_stuck() {
 fn forgotten_draft_gets_one_enter() {
     let mut driven = Driven::active();
     driven.on(Trigger::Bell);
-    driven.on(Trigger::Silent);
+    driven.after(120);
     let draft = || {
         Trigger::Probed(Finding {
             alive: true,

@@ -6,7 +6,7 @@
 
 use super::Terminal;
 use super::submit::Hindered;
-use crate::backend::{Answered, Evidence, Failure, Prompt, Source};
+use crate::backend::{Answered, Evidence, Failure, Prompt, Reply, Source};
 use crate::terminal::tmux::keys::{Stroke, shown};
 use crate::terminal::tmux::text::plain;
 use std::time::{Duration, Instant};
@@ -29,15 +29,6 @@ const REASON: &str = "{reason}";
 /// Why "always" is refused.
 const NOT_FOR_GOOD: &str = "it does not offer to allow this always";
 
-/// The answer to a prompt.
-#[derive(Clone, Copy)]
-pub(super) enum Answer<'a> {
-    Allow,
-    Always,
-    Deny(&'a str),
-    Text(&'a str),
-}
-
 fn stale(detail: &str) -> Answered {
     Answered::Stale(Evidence::new(Source::Screen, detail))
 }
@@ -46,7 +37,7 @@ impl Terminal {
     pub(super) async fn answer_by(
         &self,
         prompt: &Prompt,
-        answer: Answer<'_>,
+        answer: &Reply,
     ) -> Result<Answered, Failure> {
         let window = self.shared.running()?;
         let pane = &window.pane;
@@ -80,11 +71,11 @@ impl Terminal {
             else {
                 return Ok(stale("it is not on the screen any more"));
             };
-            if matches!(answer, Answer::Always) && found.always.is_none() {
+            if *answer == Reply::Always && found.always.is_none() {
                 return Err(Failure::Failed(NOT_FOR_GOOD.into()));
             }
             let strokes = strokes(found.rule, answer)?;
-            if let Answer::Text(text) = answer {
+            if let Reply::Text(text) = answer {
                 self.shared.tmux.load(pane, text).await?;
             }
             if self.shared.tmux.press(pane, &look, &strokes).await? {
@@ -104,7 +95,7 @@ impl Terminal {
         pane: &str,
         key: &str,
         keys: &str,
-        answer: Answer<'_>,
+        answer: &Reply,
     ) -> Result<Answered, Failure> {
         let deadline = Instant::now() + GOES;
         let mut missing = 0;
@@ -123,7 +114,7 @@ impl Terminal {
             // A screen may be half drawn; the transcript is not.
             if is_over || missing >= MISSING {
                 let mut session = self.shared.session();
-                if let Answer::Deny(_) = answer
+                if let Reply::Deny(_) = answer
                     && session.turns.is_busy
                 {
                     session.cut_short = Some(Instant::now());
@@ -148,7 +139,7 @@ impl Terminal {
 /// The keys of an answer.
 fn strokes(
     rule: &crate::terminal::kind::PromptRule,
-    answer: Answer<'_>,
+    answer: &Reply,
 ) -> Result<Vec<Stroke>, Failure> {
     let parsed = |words: &[String]| {
         words
@@ -157,9 +148,9 @@ fn strokes(
             .collect::<Vec<_>>()
     };
     let strokes = match answer {
-        Answer::Allow if !rule.is_question => parsed(&rule.allow),
-        Answer::Always if !rule.is_question => parsed(&rule.always),
-        Answer::Deny(reason) if !reason.is_empty() && !rule.deny_because.is_empty() => {
+        Reply::Allow if !rule.is_question => parsed(&rule.allow),
+        Reply::Always if !rule.is_question => parsed(&rule.always),
+        Reply::Deny(reason) if !reason.is_empty() && !rule.deny_because.is_empty() => {
             // One line: a newline would answer early.
             let reason = plain(reason).replace(['\n', '\t'], " ");
             let words = rule.deny_because.iter();
@@ -170,11 +161,11 @@ fn strokes(
                 })
                 .collect()
         }
-        Answer::Deny(_) => parsed(&rule.deny),
-        Answer::Text(_) if rule.is_question => {
+        Reply::Deny(_) => parsed(&rule.deny),
+        Reply::Text(_) if rule.is_question => {
             vec![Stroke::Paste, Stroke::Key("Enter".into())]
         }
-        Answer::Allow | Answer::Always | Answer::Text(_) => Vec::new(),
+        Reply::Allow | Reply::Always | Reply::Text(_) => Vec::new(),
     };
     if strokes.is_empty() {
         let text = "its kind has no keys for this answer; a person has to give it in the window";

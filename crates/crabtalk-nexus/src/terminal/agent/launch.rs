@@ -13,9 +13,6 @@ use crate::terminal::tmux::windows::{Program, real};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-/// The shortest time of silence that tmux knows.
-const MIN_SILENT_SECS: u64 = 1;
-
 /// Ends the name of a life in the sandbox; others end in a number.
 const SANDBOXED: &str = ".sandboxed";
 
@@ -94,17 +91,13 @@ impl Shared {
 
     /// A window in which nothing of an earlier life runs.
     async fn empty_window(&self) -> Result<Window, Failure> {
-        let silent = self.spec.silent.as_secs().max(MIN_SILENT_SECS);
         let Some(window) = self.tmux.window_of(&self.spec.name).await? else {
             // The server may have been ended with everything in it.
             if self.tmux.open_session(&self.at, self.size).await? {
                 self.tmux.claim().await?;
                 self.tmux.set_hooks().await?;
             }
-            return Ok(self
-                .tmux
-                .open_window(&self.at, &self.spec.name, silent)
-                .await?);
+            return Ok(self.tmux.open_window(&self.at, &self.spec.name).await?);
         };
         let over = |life: &mut Life| life.is_over = true;
         self.session().life.as_mut().map(over);

@@ -56,13 +56,9 @@ struct Watcher {
     events: mpsc::Sender<Event>,
     /// The last state of the window.
     bells: u64,
-    silences: u64,
     /// Bells that were told, and until when those take up what may be told at once.
     told_bells: u64,
     bells_fill: Instant,
-    /// Whether tmux may wait for a client that was told of a silence: it reports no
-    /// other one until then.
-    is_waited_for: bool,
     is_held: bool,
     /// Looks to come, and why.
     looks: VecDeque<Instant>,
@@ -87,10 +83,8 @@ pub(super) async fn watch(
         windows,
         events,
         bells: 0,
-        silences: 0,
         told_bells: 0,
         bells_fill: Instant::now(),
-        is_waited_for: false,
         is_held: false,
         looks: VecDeque::new(),
         why: Evidence::new(Source::Screen, ""),
@@ -163,9 +157,6 @@ impl Watcher {
         self.bells = life.window.bells;
         self.told_bells = self.bells;
         self.bells_fill = Instant::now();
-        self.silences = life.window.silences;
-        // It may have been silent before it was watched.
-        self.is_waited_for = true;
         self.looks.clear();
         self.is_missing = false;
         self.ready_since = None;
@@ -204,7 +195,7 @@ impl Watcher {
         }
     }
 
-    /// Reports bells and silence of the window.
+    /// Reports bells of the window.
     async fn rung(&mut self, window: &Window) {
         if window.bells > self.bells {
             self.bells = window.bells;
@@ -213,22 +204,6 @@ impl Watcher {
             self.examine(&window.pane).await;
         }
         self.tell_bells();
-        if window.silences > self.silences {
-            self.silences = window.silences;
-            self.is_waited_for = true;
-            let secs = self.shared.spec.silent.as_secs();
-            let mut session = self.shared.session();
-            let is_quiet = session.moved.elapsed() >= self.shared.spec.silent / 2;
-            if session.turns.is_busy && session.live.is_none() && is_quiet {
-                let detail = format!("silence {} of this window", window.silences);
-                session.tell(What::Silent { secs }, Evidence::new(Source::Bell, detail));
-            }
-        }
-        if self.is_waited_for {
-            // One that fails is tried again in the next round.
-            let heard = self.shared.tmux.clear_alerts(&self.shared.at).await;
-            self.is_waited_for = heard.is_err();
-        }
     }
 
     fn bell(&self) -> Evidence {

@@ -1,7 +1,7 @@
 //! Prompts get the key that they are meant to get, or none.
 
 use super::rig::{Agent, Rig, eventually};
-use crate::backend::{Answered, Backend, Source, What};
+use crate::backend::{Answered, Backend, Reply, Source, What};
 use crate::terminal::tmux::keys::Stroke;
 
 #[tokio::test]
@@ -20,13 +20,13 @@ async fn allowed_prompt_gets_one_key() {
     );
     assert!(prompt.exact, "{prompt:?}");
     assert!(prompt.text.starts_with("Allow this command?"), "{prompt:?}");
-    let taken = agent.port.allow(&prompt).await.unwrap();
+    let taken = agent.port.reply(&prompt, &Reply::Allow).await.unwrap();
     assert!(matches!(taken, Answered::Taken(_)), "{taken:?}");
     assert_eq!(agent.ended().await.output, "done");
     assert_eq!(agent.ran(), ["cargo test"]);
     let ones = agent.keys().iter().filter(|key| *key == "text 1").count();
     assert_eq!(ones, 1);
-    let again = agent.port.allow(&prompt).await.unwrap();
+    let again = agent.port.reply(&prompt, &Reply::Allow).await.unwrap();
     assert!(matches!(again, Answered::Stale(_)));
     assert_eq!(agent.count(|what| matches!(what, What::Prompt(_))), 1);
     agent
@@ -52,7 +52,11 @@ async fn denied_prompt_gets_escape() {
     let mut agent = rig.ready("FE").await;
     agent.say("[tool:rm -rf /]").await;
     let prompt = agent.prompt().await;
-    let taken = agent.port.deny(&prompt, "it is destructive").await.unwrap();
+    let taken = agent
+        .port
+        .reply(&prompt, &Reply::Deny("it is destructive".into()))
+        .await
+        .unwrap();
     assert!(matches!(taken, Answered::Taken(e) if e.detail.contains("<Escape>")));
     assert_eq!(agent.ended().await.error.as_deref(), Some("cancelled"));
     assert!(agent.ran().is_empty());
@@ -109,7 +113,7 @@ async fn closed_prompt_gets_no_key() {
             .await
             .unwrap()
     );
-    let stale = agent.port.allow(&prompt).await.unwrap();
+    let stale = agent.port.reply(&prompt, &Reply::Allow).await.unwrap();
     assert!(matches!(stale, Answered::Stale(_)), "{stale:?}");
     assert_eq!(agent.keys(), keys);
     assert_eq!(
@@ -182,7 +186,7 @@ async fn repeated_question_is_another_prompt() {
     for _ in 0..2 {
         agent.say("[tool:make]").await;
         let prompt = agent.prompt().await;
-        agent.port.allow(&prompt).await.unwrap();
+        agent.port.reply(&prompt, &Reply::Allow).await.unwrap();
         agent.ended().await;
         ids.push(prompt.id);
     }
@@ -202,7 +206,7 @@ async fn kind_without_keys_fails_to_answer() {
     agent.say("[odd]").await;
     let prompt = agent.prompt().await;
     let keys = agent.keys();
-    agent.port.allow(&prompt).await.unwrap_err();
+    agent.port.reply(&prompt, &Reply::Allow).await.unwrap_err();
     assert_eq!(agent.keys(), keys);
     rig.tmux(&["send-keys", "-t", "nexus:FE", "-l", "b"]);
     eventually("an answer", || agent.keys().len() > keys.len()).await;
@@ -222,6 +226,6 @@ async fn prompt_beside_a_hidden_call_is_not_exact() {
     assert_eq!(prompt.text.lines().next(), Some("Allow this command?"));
     assert!(!prompt.exact, "{prompt:?}");
     // ADMIN, who sees the screen, may still allow it.
-    let taken = agent.port.allow(&prompt).await.unwrap();
+    let taken = agent.port.reply(&prompt, &Reply::Allow).await.unwrap();
     assert!(matches!(taken, Answered::Taken(_)), "{taken:?}");
 }

@@ -1,7 +1,7 @@
 //! Messages arrive once, and only when the agent is free.
 
 use super::rig::{Agent, Rig, eventually};
-use crate::backend::{Answered, Backend, Source, Submitted, What};
+use crate::backend::{Answered, Backend, Reply, Source, Submitted, What};
 use crate::terminal::Kinds;
 use std::path::Path;
 
@@ -212,7 +212,7 @@ async fn next_supervisor_sees_a_prompt_that_rang_before() {
         if is_prompt {
             let prompt = next.prompt().await;
             assert_eq!(prompt.subject, "echo a");
-            next.port.allow(&prompt).await.unwrap();
+            next.port.reply(&prompt, &Reply::Allow).await.unwrap();
             assert_eq!(next.ended().await.output, "done");
             assert_eq!(next.ran(), ["echo a"]);
         } else {

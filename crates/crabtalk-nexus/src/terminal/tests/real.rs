@@ -5,7 +5,7 @@
 //! skipped by name.
 
 use super::rig::{Agent, Rig};
-use crate::backend::{Answered, Backend, Compression, Launch, Prompt, Source, What};
+use crate::backend::{Answered, Backend, Compression, Launch, Prompt, Reply, Source, What};
 use crate::terminal::kind::Kinds;
 use crabtalk_testkit::scripted::{Script, Server, openai, responses};
 use crabtalk_testkit::tools::installed;
@@ -54,7 +54,7 @@ async fn allowed(agent: &mut Agent, work: &Path) -> Prompt {
         (prompt.tool.as_str(), prompt.subject.as_str()),
         ("bash", "touch one.txt")
     );
-    let taken = agent.port.allow(&prompt).await.unwrap();
+    let taken = agent.port.reply(&prompt, &Reply::Allow).await.unwrap();
     assert!(matches!(taken, Answered::Taken(_)), "{taken:?}");
     let turn = agent.ended().await;
     let (output, error) = (turn.output.as_str(), turn.error);
@@ -67,7 +67,11 @@ async fn denied(agent: &mut Agent, work: &Path) {
     agent.say("please run two").await;
     let prompt = agent.prompt().await;
     assert_eq!(prompt.subject, "touch two.txt");
-    let taken = agent.port.deny(&prompt, "not now").await.unwrap();
+    let taken = agent
+        .port
+        .reply(&prompt, &Reply::Deny("not now".into()))
+        .await
+        .unwrap();
     assert!(matches!(taken, Answered::Taken(_)), "{taken:?}");
     agent.ended().await;
     assert!(!work.join("two.txt").exists());

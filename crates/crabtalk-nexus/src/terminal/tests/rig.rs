@@ -129,7 +129,6 @@ impl Agent {
             env: env
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .collect(),
-            silent: Duration::from_secs(1),
             sandbox: None,
             marker: None,
         });

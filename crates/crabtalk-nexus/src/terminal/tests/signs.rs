@@ -1,7 +1,7 @@
-//! Bells, silence, and who looks.
+//! Bells, and who looks.
 
-use super::rig::{Rig, eventually, tmux};
-use crate::backend::{Backend, Launch, Source, What};
+use super::rig::{Rig, tmux};
+use crate::backend::What;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -83,69 +83,6 @@ async fn bell_that_ends_a_title_is_ignored() {
     assert_eq!(agent.ended().await.output, "titled");
     agent.say("[say:and a real one]").await;
     assert_eq!(agent.until("Bell", bells).await, 1);
-}
-
-#[tokio::test]
-async fn silence_is_reported_once_per_turn() {
-    let Some(rig) = Rig::open("check_15").await else {
-        return;
-    };
-    let mut agent = rig.ready("FE").await;
-    agent.say("[hang]").await;
-    let silent = |what: &What| matches!(what, What::Silent { .. });
-    agent
-        .until("Silent", |what| silent(what).then_some(()))
-        .await;
-    assert_eq!(agent.evidence(silent).source, Source::Bell);
-    let keys = agent.keys();
-    let first = agent.port.probe().await.unwrap();
-    let second = agent.port.probe().await.unwrap();
-    assert_eq!(first.digest, second.digest, "nothing moved");
-    assert_eq!(agent.keys(), keys, "a probe types nothing");
-    let silences = || {
-        rig.tmux(&[
-            "display-message",
-            "-p",
-            "-t",
-            "nexus:FE",
-            "#{@nexus_silence}",
-        ])
-    };
-    let before = silences();
-    agent.go();
-    agent.ended().await;
-    // The window falls silent again, but nothing was to be heard.
-    eventually("a second silence", || silences() != before).await;
-    agent.say("[hang]").await;
-    agent
-        .until("Silent", |what| silent(what).then_some(()))
-        .await;
-    assert_eq!(agent.count(silent), 2);
-}
-
-/// tmux reports a silence once, until it is acknowledged.
-#[tokio::test]
-async fn next_supervisor_reports_an_earlier_silence() {
-    let Some(rig) = Rig::open("who_fell_silent_while_nobody_watched").await else {
-        return;
-    };
-    let mut agent = rig.ready("FE").await;
-    agent.say("[hang]").await;
-    let session = agent.session.clone();
-    drop(agent);
-    let flag = [
-        "display-message",
-        "-p",
-        "-t",
-        "nexus:FE",
-        "#{window_silence_flag}",
-    ];
-    eventually("an unread silence", || rig.tmux(&flag).trim() == "1").await;
-
-    let mut next = rig.agent("FE");
-    assert!(next.launch(Launch::Adopt { session }).await, "it is busy");
-    let silent = |what: &What| matches!(what, What::Silent { .. }).then_some(());
-    next.until("Silent", silent).await;
 }
 
 #[tokio::test]

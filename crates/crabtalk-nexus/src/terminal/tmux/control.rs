@@ -28,11 +28,11 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// The queried properties of each pane.
 pub(crate) const PANES: &str = "#{window_id}|#{pane_id}|#{pane_pid}|#{pane_dead}|\
-    #{pane_dead_status}|#{pane_dead_signal}|#{@nexus_bell}|#{@nexus_silence}|#{@nexus_agent}|\
+    #{pane_dead_status}|#{pane_dead_signal}|#{@nexus_bell}|#{@nexus_agent}|\
     #{@nexus_life}|#{@nexus_team}|#{@nexus_session}";
 
 /// The fields of [`PANES`].
-const PANE_FIELDS: usize = 12;
+const PANE_FIELDS: usize = 11;
 
 /// A window with an agent in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -44,7 +44,6 @@ pub(crate) struct Window {
     pub(crate) status: Option<i32>,
     pub(crate) signal: Option<i32>,
     pub(crate) bells: u64,
-    pub(crate) silences: u64,
     pub(crate) agent: String,
     /// The mark of all processes of this life of it.
     pub(crate) life: String,
@@ -54,8 +53,6 @@ pub(crate) struct Window {
 /// All windows of agents at one instant.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Windows {
-    /// Whether the windows were read at all.
-    pub(crate) is_known: bool,
     pub(crate) windows: Vec<Window>,
     /// Viewed windows.
     pub(crate) viewed: Vec<String>,
@@ -89,10 +86,7 @@ pub(crate) async fn follow(tmux: Tmux, session: String, seen: watch::Sender<Arc<
         if let Err(crate::terminal::Error::Refused { .. }) =
             tmux.run(&["has-session", "-t", &name]).await
         {
-            seen.send_replace(Arc::new(Windows {
-                is_known: true,
-                ..Windows::default()
-            }));
+            seen.send_replace(Arc::default());
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
@@ -213,7 +207,6 @@ impl Client {
             Asked::Viewers => {
                 let viewed = |line: &String| line.strip_prefix("0|").map(str::to_owned);
                 let now = Arc::new(Windows {
-                    is_known: true,
                     windows: std::mem::take(&mut self.next.windows),
                     viewed: lines.iter().filter_map(viewed).collect(),
                 });
@@ -254,7 +247,6 @@ fn window(line: &str, own: &str) -> Option<Window> {
         status,
         signal,
         bells,
-        silences,
         agent,
         life,
         team,
@@ -274,7 +266,6 @@ fn window(line: &str, own: &str) -> Option<Window> {
         status: status.parse().ok(),
         signal: signal.parse().ok(),
         bells: bells.parse().unwrap_or(0),
-        silences: silences.parse().unwrap_or(0),
         agent: agent.to_owned(),
         life: life.to_owned(),
         session: session.to_owned(),
@@ -311,18 +302,18 @@ mod tests {
     #[test]
     fn split_window_belongs_to_one_agent() {
         let lines = [
-            "@2|%9|77|0|||||FE|life|us|s",
-            "@2|%3|55|1|3||2|1|FE|life|us|a|b",
-            "@4|%2|66|0|||||FE|life|them|s",
+            "@2|%9|77|0||||FE|life|us|s",
+            "@2|%3|55|1|3||2|FE|life|us|a|b",
+            "@4|%2|66|0||||FE|life|them|s",
             // Of before teams were told apart.
-            "@1|%1|44|1||9|||DB|||",
+            "@1|%1|44|1||9||DB|||",
             "nonsense",
         ];
         let found = windows(lines.into_iter(), "us");
         assert_eq!(found.len(), 2);
         let front = found.iter().find(|window| window.agent == "FE").unwrap();
         assert_eq!((front.pane.as_str(), front.pid), ("%3", 55));
-        assert_eq!((front.status, front.bells, front.silences), (Some(3), 2, 1));
+        assert_eq!((front.status, front.bells), (Some(3), 2));
         assert_eq!(front.session, "a|b");
         let back = found.iter().find(|window| window.agent == "DB").unwrap();
         assert_eq!((back.is_dead, back.signal), (true, Some(9)));

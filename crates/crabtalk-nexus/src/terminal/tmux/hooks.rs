@@ -1,4 +1,4 @@
-//! What tmux does when a window rings, is silent, or ends: it counts, and wakes
+//! What tmux does when a window rings or ends: it counts, and wakes
 //! the waiting client.
 //!
 //! Invariants: only index [`INDEX`] of each hook is ours, so that what a user
@@ -30,7 +30,6 @@ pub(crate) fn wake() -> String {
 /// rang, not how often, and none is set on a viewed window.
 const HOOKS: &[(&str, Option<&str>)] = &[
     ("alert-bell", Some("@nexus_bell")),
-    ("alert-silence", Some("@nexus_silence")),
     ("pane-died", None),
     ("window-unlinked", None),
     ("client-attached", None),

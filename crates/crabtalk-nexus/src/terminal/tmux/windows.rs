@@ -59,9 +59,7 @@ impl Tmux {
         let name = format!("={session}:");
         for (option, value) in [
             ("bell-action", "any"),
-            ("silence-action", "any"),
             ("visual-bell", "off"),
-            ("visual-silence", "on"),
             ("destroy-unattached", "off"),
             ("history-limit", HISTORY_LINES),
         ] {
@@ -93,12 +91,7 @@ impl Tmux {
     }
 
     /// Opens a window for an agent, in which nothing runs yet.
-    pub(crate) async fn open_window(
-        &self,
-        session: &str,
-        agent: &str,
-        silent_secs: u64,
-    ) -> Result<Window, Error> {
+    pub(crate) async fn open_window(&self, session: &str, agent: &str) -> Result<Window, Error> {
         let name = format!("={session}:");
         let mut new = vec![
             "new-window",
@@ -113,15 +106,12 @@ impl Tmux {
         ];
         new.extend(NOTHING);
         let window = self.run(&new).await?.trim().to_owned();
-        let silent_secs = silent_secs.to_string();
         for (option, value) in [
             ("remain-on-exit", "on"),
             ("monitor-bell", "on"),
-            ("monitor-silence", silent_secs.as_str()),
             ("automatic-rename", "off"),
             ("allow-rename", "off"),
             ("@nexus_bell", "0"),
-            ("@nexus_silence", "0"),
             ("@nexus_team", self.team()),
             ("@nexus_agent", agent),
         ] {
@@ -171,14 +161,6 @@ impl Tmux {
     pub(crate) async fn name_session(&self, window: &str, session: &str) -> Result<(), Error> {
         let arguments = ["set-option", "-w", "-t", window, "@nexus_session", session];
         self.run(&arguments).await.map(drop)
-    }
-
-    /// Lets windows be found silent again that were found so once.
-    pub(crate) async fn clear_alerts(&self, session: &str) -> Result<(), Error> {
-        let name = format!("={session}");
-        self.run(&["kill-session", "-C", "-t", &name])
-            .await
-            .map(drop)
     }
 
     /// Closes a window, if it exists.

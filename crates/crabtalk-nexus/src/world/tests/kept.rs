@@ -58,10 +58,7 @@ fn deadlines_are_extended_after_a_pause_of_nexus() {
     launching.handle(1_000_000, Input::Began);
     let bootstrapping = Bench::new(TWO).world;
     let mut noticed = Bench::ready("[agent.A]\n");
-    noticed.admin(Command::Compress {
-        agent: name("A"),
-        force: false,
-    });
+    noticed.admin(Command::Compress { agent: name("A") });
     noticed.is("A", State::PreCompression);
     let mut works = Bench::ready("[agent.A]\n");
     works.send("@A [X]: go");

@@ -15,9 +15,10 @@ fn checks_6_7_8_prompts_are_answered_by_rules_and_else_by_admin() {
     assert_eq!(bench.keys, ["A 1 p1", "A Esc p2"]);
     assert!(bench.inbox()[0].contains("[p3] bash ls"));
     bench.is("A", State::Approval);
-    let approve = Command::Approve {
+    let approve = Command::Reply {
         agent: name("a"),
         prompt: None,
+        reply: Reply::Allow,
     };
     bench.admin(approve.clone());
     assert_eq!(bench.keys, ["A 1 p1", "A Esc p2", "A 1 p3"]);
@@ -76,19 +77,16 @@ fn empty_answers_and_compression_of_stopped_agents_fail() {
         }),
     );
     for id in ["p1", "q1"] {
-        let refused = bench.admin(Command::Answer {
+        let refused = bench.admin(Command::Reply {
             agent: name("A"),
             prompt: Some(id.into()),
-            text: " ".into(),
+            reply: Reply::Text(" ".into()),
         });
         assert!(matches!(refused, Answer::Refused { .. }), "{refused:?}");
     }
     bench.is("A", State::Approval);
     bench.admin(Command::Stop { agent: name("B") });
-    let refused = bench.admin(Command::Compress {
-        agent: name("B"),
-        force: false,
-    });
+    let refused = bench.admin(Command::Compress { agent: name("B") });
     assert!(
         matches!(&refused, Answer::Refused { why } if why.contains("OFFLINE")),
         "{refused:?}"

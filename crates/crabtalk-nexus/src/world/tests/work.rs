@@ -168,9 +168,10 @@ fn compression_runs_through_its_phases() {
     bench.put(verified(Ok(())));
     bench.is("A", State::AwaitAdmin);
     bench.inbox();
-    bench.admin(Command::Approve {
+    bench.admin(Command::Reply {
         agent: name("a"),
         prompt: None,
+        reply: Reply::Allow,
     });
     assert!(bench.keys.last().unwrap().starts_with("A Compress"));
     let compressed = Compressed {
@@ -187,10 +188,7 @@ fn compression_runs_through_its_phases() {
 #[test]
 fn one_agent_compresses_at_a_time() {
     let mut bench = Bench::ready(&format!("compress = \"auto\"\n{TWO}"));
-    let compress = |agent: &str| Command::Compress {
-        agent: name(agent),
-        force: false,
-    };
+    let compress = |agent: &str| Command::Compress { agent: name(agent) };
     bench.send("@B [X]: go");
     bench.admin(compress("a"));
     bench.admin(compress("b"));

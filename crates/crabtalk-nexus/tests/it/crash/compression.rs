@@ -5,6 +5,7 @@ use super::Crash;
 use crate::double::Line;
 use crate::rig::{Rig, is_quiet, say};
 use crabtalk_nexus::agent::State;
+use crabtalk_nexus::backend::Reply;
 use crabtalk_nexus::files::Files;
 use crabtalk_nexus::name::Name;
 use crabtalk_nexus::world::{Answer, Command};
@@ -34,8 +35,7 @@ async fn send(rig: &Rig, commands: &mpsc::Sender<crabtalk_nexus::supervisor::Ask
 async fn admin(rig: &Rig, commands: &mpsc::Sender<crabtalk_nexus::supervisor::Asked>) {
     if !rig.has_logged("ADMIN: will be compressed") {
         send(rig, commands, BEFORE).await;
-        let (agent, force) = (agent(), false);
-        say(commands, Command::Compress { agent, force }).await;
+        say(commands, Command::Compress { agent: agent() }).await;
     }
     // Where it came to nothing ADMIN is told, and asks for no other one.
     while !rig.has_logged("identity confirmed after compression") {
@@ -43,8 +43,12 @@ async fn admin(rig: &Rig, commands: &mpsc::Sender<crabtalk_nexus::supervisor::As
             panic!("a status");
         };
         if agents[0].state == State::AwaitAdmin && agents[0].for_admin {
-            let (agent, prompt) = (agent(), None);
-            say(commands, Command::Approve { agent, prompt }).await;
+            let approve = Command::Reply {
+                agent: agent(),
+                prompt: None,
+                reply: Reply::Allow,
+            };
+            say(commands, approve).await;
         }
         tokio::time::sleep(Duration::from_secs(10)).await;
     }

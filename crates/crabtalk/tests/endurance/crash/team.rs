@@ -7,6 +7,7 @@ use super::{HANGS, LIST, LOOK, SEED, Trying, chosen, left_over, points};
 use crate::told::history;
 use crate::world::{World, setting};
 use crabtalk_nexus::agent::State;
+use crabtalk_nexus::backend::Reply;
 use crabtalk_nexus::clock::Clock;
 use crabtalk_nexus::control;
 use crabtalk_nexus::start::{self, Places};
@@ -163,9 +164,10 @@ impl Admin<'_> {
             let line = self.line().await?;
             if line.waits.is_some() {
                 // It may be gone by now.
-                self.say(Command::Approve {
+                self.say(Command::Reply {
                     agent: line.name,
                     prompt: line.waits.map(|prompt| prompt.id),
+                    reply: Reply::Allow,
                 })
                 .await?;
             } else if line.state == State::Idle && self.heard("@D2 → @ADMIN [LAST]") > 0 {

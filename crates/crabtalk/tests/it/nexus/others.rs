@@ -5,6 +5,7 @@ use super::supervised::{ONE, Team, of_one};
 use crate::rig::{TestEnv, eventually, has_tools};
 use crabtalk_client::{Client, CompactMsg, Endpoint, Run, StreamMsg};
 use crabtalk_nexus::agent::State;
+use crabtalk_nexus::backend::Reply;
 use crabtalk_nexus::name::Name;
 use crabtalk_nexus::world::{AgentLine, Answer, Command};
 use futures_util::StreamExt;
@@ -37,8 +38,12 @@ fn says(env: &TestEnv, topic: &str, text: &str) -> Run {
 }
 
 async fn approve(team: &Team<'_>) {
-    let (agent, prompt) = (Name::new("d2").unwrap(), None);
-    let answer = team.say(Command::Approve { agent, prompt }).await;
+    let approve = Command::Reply {
+        agent: Name::new("d2").unwrap(),
+        prompt: None,
+        reply: Reply::Allow,
+    };
+    let answer = team.say(approve).await;
     assert!(matches!(answer, Answer::Done { .. }), "{answer:?}");
 }
 

@@ -359,12 +359,7 @@ async fn story(day: &Day) {
 
     // One consolidates, is compressed, and proves its identity.
     let agent = Name::new("PI").unwrap();
-    let answer = day
-        .say(Command::Compress {
-            agent,
-            force: false,
-        })
-        .await;
+    let answer = day.say(Command::Compress { agent }).await;
     assert!(matches!(answer, Answer::Done { .. }), "{answer:?}");
     let again = || day.asked("@PI [BOOTSTRAP]") == 2;
     day.until("a compression of pi", async || {
@@ -406,8 +401,12 @@ async fn for_good(day: &Day) {
     .await;
     let prompt = asked().await.expect("it waits");
     assert!(prompt.always.contains("ask again"), "{prompt:?}");
-    let (agent, id) = (codex(), Some(prompt.id));
-    let answer = day.say(Command::ApproveAlways { agent, prompt: id }).await;
+    let always = Command::Reply {
+        agent: codex(),
+        prompt: Some(prompt.id),
+        reply: crabtalk_nexus::backend::Reply::Always,
+    };
+    let answer = day.say(always).await;
     assert!(matches!(answer, Answer::Done { .. }), "{answer:?}");
     day.until("the task that was allowed", async || {
         day.tasks_done().await && day.all_idle().await
