@@ -101,6 +101,8 @@ pub struct Ask {
     pub always: Option<AskRule>,
     /// For an approval: whether the call leaves the sandbox.
     pub outside: bool,
+    /// The sender of the delegate that asks; empty for the run at the top.
+    pub delegate: String,
 }
 
 /// How an ask ended.

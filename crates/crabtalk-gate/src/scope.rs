@@ -7,7 +7,7 @@ use crabtalk_domain::{AgentName, Scope, Sender, glob_matches, tags};
 use std::fmt;
 
 /// Always within reach of an agent that is scoped by anything but its tools.
-const BASE_TOOLS: [&str; 8] = [
+const BASE_TOOLS: [&str; 9] = [
     "bash",
     "ask_user",
     "read",
@@ -16,6 +16,7 @@ const BASE_TOOLS: [&str; 8] = [
     "edit",
     "write",
     "set_title",
+    "todo",
 ];
 
 /// Memory's tools, within reach while memory is on.

@@ -2,8 +2,8 @@
 //!
 //! Invariants: nothing is ever deleted, the marker only says where the working
 //! history begins; what is kept follows the summary verbatim and never begins
-//! inside a group of calls and results; a summary that is missing, empty or
-//! longer than what it replaces changes nothing.
+//! inside a group of calls and results; an unfinished todo list stays; a summary
+//! that is missing, empty or longer than what it replaces changes nothing.
 
 mod pieces;
 mod plan;
@@ -218,6 +218,9 @@ pub(crate) async fn compact(
         tally: job.tally,
     };
     let mut summary = summarise(rt, account, open, job, &plan).await?;
+    if let Some(list) = archived_todo_list(open, plan.keep) {
+        summary = prompt::with_todo_list(&summary, &list);
+    }
     if let Some(question) = plan.open_question(&open.history) {
         summary = prompt::with_question(&summary, &question);
     }
@@ -232,6 +235,19 @@ pub(crate) async fn compact(
         tokens_after,
         at,
     })
+}
+
+/// The todo list, unless the kept messages have it or nothing is left to do.
+fn archived_todo_list(open: &Open, keep: usize) -> Option<String> {
+    let (archived, kept) = open.history.split_at(open.history.len() - keep);
+    if router::last_todo_list(kept).is_some() {
+        return None;
+    }
+    let list = router::last_todo_list(archived).or_else(|| {
+        let summary = archived.first().filter(|_| open.has_summary)?;
+        prompt::todo_list(&summary.content).map(str::to_owned)
+    });
+    list.filter(|list| !list.is_empty())
 }
 
 /// Appends a compact marker.

@@ -102,16 +102,19 @@ impl Inner {
     }
 
     /// Shows questions in a stream and waits for the answers, a JSON object;
-    /// `None` once the questions are withdrawn.
+    /// `None` once the questions are withdrawn. `delegate` is the sender of the
+    /// delegate that asks.
     pub(crate) async fn ask(
         &self,
         audience: &Arc<Publisher>,
         questions: Vec<AskQuestion>,
+        delegate: String,
     ) -> Option<serde_json::Value> {
         let ask = Arc::new(Ask {
             id: self.asks.new_id(),
             kind: AskKind::Question,
             questions,
+            delegate,
             ..Ask::default()
         });
         let pending = PendingAsk {

@@ -1,6 +1,7 @@
 //! Sends the events of a run to hooks, watchers and readers.
 
 use crate::events::{Hub, HubEvent, RunLog};
+use crate::spending::Tally;
 use crate::turns::CommandTurns;
 use crabtalk_domain::{AgentEvent, Clock, ConversationKey, Hook, stamp};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,6 +17,10 @@ pub(crate) struct Publisher {
     speaker: Arc<str>,
     request_id: Arc<str>,
     log: Arc<RunLog>,
+    /// The run at the top, for the run of a delegate.
+    root: Option<(Arc<ConversationKey>, u64)>,
+    /// The run's model calls.
+    tally: Arc<Tally>,
     /// Orders the commands of the run and of the runs below it.
     commands: CommandTurns,
 }
@@ -39,8 +44,18 @@ impl Publisher {
             speaker: speaker.into(),
             request_id: request_id.into(),
             log,
+            root: None,
+            tally: Arc::default(),
             commands: CommandTurns::default(),
         }
+    }
+
+    /// Names the stream of the run at the top, if there is one, and the run's own
+    /// model calls.
+    pub(crate) fn with_run(mut self, audience: Option<&Self>, tally: &Arc<Tally>) -> Self {
+        self.root = audience.map(|root| (Arc::clone(&root.key), root.run));
+        self.tally = Arc::clone(tally);
+        self
     }
 
     /// Orders the commands of the run and of the runs below it.
@@ -86,6 +101,8 @@ impl Publisher {
             run: self.run,
             speaker: Arc::clone(&self.speaker),
             request_id: Arc::clone(&self.request_id),
+            root: self.root.clone(),
+            tokens: self.tally.total().usage.total_tokens(),
             event: event.clone().without_images(),
             at: stamp(self.clock.now()),
         });

@@ -9,10 +9,12 @@ mod deferred;
 mod delegate;
 mod permit;
 mod shown;
+mod todo;
 mod verdict;
 
 pub(crate) use builtin::ASK_USER;
 pub(crate) use deferred::Toolset;
+pub(crate) use todo::last_list as last_todo_list;
 
 use crate::catalog::Catalog;
 use crate::inner::Inner;
@@ -112,6 +114,14 @@ impl CallContext {
     fn note_denied(&self, tool: &str, why: &str) {
         let why: String = why.chars().take(MAX_DENIED_CHARS).collect();
         self.audience.log().note_denied(format!("{tool}: {why}"));
+    }
+
+    /// The sender of this run if it is a delegate's, else empty.
+    fn delegate(&self) -> String {
+        match &self.origin {
+            Origin::Delegate { .. } => self.key.sender.to_string(),
+            Origin::Client { .. } | Origin::Cron { .. } | Origin::Event { .. } => String::new(),
+        }
     }
 
     /// The root run, whose stream people read.

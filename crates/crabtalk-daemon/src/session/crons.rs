@@ -40,6 +40,7 @@ const HARMLESS: &[&str] = &[
     "schedule",
     "set_title",
     "skill",
+    "todo",
 ];
 
 impl Session {

@@ -3,7 +3,9 @@
 use super::{Session, wire};
 use crate::node::Node;
 use crate::remote::Grant;
-use crabtalk_domain::{AgentEvent, AskKind, ComponentNews, End, ToolCallInfo as Call};
+use crabtalk_domain::{
+    AgentEvent, AskKind, ComponentNews, ConversationKey, End, ToolCallInfo as Call,
+};
 use crabtalk_proto::*;
 use crabtalk_runtime::{HubEvent, HubSubscription, Missed};
 use futures_core::Stream;
@@ -140,6 +142,7 @@ impl Watcher {
                         continue;
                     };
                     message.missed = std::mem::take(&mut self.missed);
+                    message.root = event.root.as_ref().and_then(|root| self.root(root));
                     return Some(message);
                 }
                 Ok(_) => {}
@@ -149,6 +152,19 @@ impl Watcher {
 
     fn may(&mut self, event: &HubEvent) -> bool {
         self.reach.as_mut().is_none_or(|reach| reach.may(event))
+    }
+
+    /// The run at the top of a delegation, if the token reaches it.
+    fn root(&self, (key, run): &(Arc<ConversationKey>, u64)) -> Option<RunRef> {
+        let may = self.reach.as_ref().is_none_or(|reach| {
+            let config = reach.node.config();
+            reach.grant.pair(&config, key)
+        });
+        may.then(|| RunRef {
+            agent: key.agent.to_string(),
+            sender: key.sender.to_string(),
+            run: *run,
+        })
     }
 
     fn wants(&self, event: &HubEvent) -> bool {
@@ -176,6 +192,7 @@ fn message(event: &HubEvent) -> Option<AgentEventMsg> {
         run: event.run,
         speaker: event.speaker.to_string(),
         request_id: event.request_id.to_string(),
+        tokens: event.tokens,
         seq: event.seq,
         ..AgentEventMsg::default()
     };

@@ -319,6 +319,7 @@ pub(super) fn ask(ask: &Ask) -> AskUserEvent {
         }),
         lines: u32::try_from(ask.detail.lines().count()).unwrap_or(u32::MAX),
         outside: ask.outside,
+        delegate: ask.delegate.clone(),
     }
 }
 

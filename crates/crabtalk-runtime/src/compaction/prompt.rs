@@ -8,6 +8,9 @@ const MAX_QUESTION_BYTES: usize = 16 * 1024;
 /// this line and replaces it.
 const QUESTION_HEADING: &str = "\n\nThe user's request that is being worked on, word for word:\n";
 
+/// How the todo list is introduced; a later compaction carries it on from here.
+const TODO_HEADING: &str = "\n\nThe todo list as it stands:";
+
 const INSTRUCTION: &str = "Summarise this conversation so far. Your summary replaces the whole of it: \
 you will go on with nothing but the summary, so it has to stand on its own.
 
@@ -30,6 +33,20 @@ pub(super) fn instruction(own: Option<&str>, focus: Option<&str>) -> String {
         Some(focus) => format!("{instruction}\n\nDwell on this above all: {focus}"),
         None => instruction.to_owned(),
     }
+}
+
+/// A summary with the todo list, which stands before an open question.
+pub(super) fn with_todo_list(summary: &str, list: &str) -> String {
+    format!("{summary}{TODO_HEADING}{list}")
+}
+
+/// The todo list that an earlier summary carries.
+pub(super) fn todo_list(summary: &str) -> Option<&str> {
+    let (_, list) = summary.split_once(TODO_HEADING)?;
+    Some(
+        list.split_once(QUESTION_HEADING)
+            .map_or(list, |(list, _)| list),
+    )
 }
 
 /// A summary that ends with the open question.

@@ -35,6 +35,10 @@ pub struct HubEvent {
     pub speaker: Arc<str>,
     /// The client's id of the request that started the run; empty if it gave none.
     pub request_id: Arc<str>,
+    /// The run at the top, for the run of a delegate.
+    pub root: Option<(Arc<ConversationKey>, u64)>,
+    /// Tokens of the run's model calls so far.
+    pub tokens: u64,
     /// What happened.
     pub event: AgentEvent,
     /// RFC 3339 instant.

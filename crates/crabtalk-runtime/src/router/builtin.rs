@@ -1,6 +1,6 @@
-//! Tools of the runtime itself: `set_title`, `ask_user` and `delegate`.
+//! Tools of the runtime itself: `set_title`, `todo`, `ask_user` and `delegate`.
 
-use super::{CallContext, Effect, Outcome, deferred, delegate};
+use super::{CallContext, Effect, Outcome, deferred, delegate, todo};
 use crabtalk_domain::tool::{Invocation, ToolOutput, ToolSpec};
 use crabtalk_domain::{AskOption, AskQuestion, Permission};
 use serde_json::{Value, json};
@@ -69,6 +69,7 @@ static SPECS: LazyLock<Vec<Arc<ToolSpec>>> = LazyLock::new(|| {
                 "required": ["title"]
             }),
         ),
+        todo::spec(),
     ]
 });
 
@@ -84,6 +85,7 @@ pub(super) fn is_builtin(name: &str) -> bool {
 pub(super) async fn call(context: &CallContext, call: &Invocation) -> Outcome {
     match call.name.as_str() {
         "set_title" => set_title(&call.arguments),
+        todo::NAME => todo::call(&call.arguments).into(),
         delegate::NAME => delegate::call(context, &call.arguments).await.into(),
         ASK_USER => ask_user(context, &call.arguments).await.into(),
         deferred::SEARCH => context.tools.search(&call.arguments).into(),
@@ -128,7 +130,8 @@ pub(super) async fn ask(context: &CallContext, questions: Vec<AskQuestion>) -> O
     if context.standing.unattended {
         return None;
     }
-    context.rt.ask(&context.audience, questions).await
+    let delegate = context.delegate();
+    context.rt.ask(&context.audience, questions, delegate).await
 }
 
 /// Reads the arguments leniently: models also send one question alone.

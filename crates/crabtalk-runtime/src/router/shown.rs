@@ -57,6 +57,7 @@ pub(super) fn approval(
         reason,
         always,
         outside: matches!(case.subject, Subject::Command(command) if command.access.outside),
+        delegate: context.delegate(),
     })
 }
 

@@ -91,10 +91,13 @@ impl Ending {
         let (key, log) = (Arc::clone(&shared.key), Arc::clone(&work.job.log));
         let request = &work.job.request;
         let request_id = request.request_id.clone().unwrap_or_default();
+        let tally = Arc::default();
+        let publisher = rt.publisher(key, run, speaker, &request_id, log);
+        let publisher = publisher.with_run(work.job.audience.as_deref(), &tally);
         Self {
             rt: Arc::clone(rt),
-            publisher: Arc::new(rt.publisher(key, run, speaker, &request_id, log)),
-            tally: Arc::default(),
+            publisher: Arc::new(publisher),
+            tally,
             speaker: speaker.to_owned(),
             run,
             origin: request.origin.clone(),

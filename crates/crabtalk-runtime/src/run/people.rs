@@ -27,7 +27,8 @@ impl People for Owner {
                 return None;
             }
             let text = question.question.clone();
-            let answers = self.rt.ask(&self.audience, vec![question]).await?;
+            let answers = self.rt.ask(&self.audience, vec![question], String::new());
+            let answers = answers.await?;
             Some(answers[&text].as_str()?.to_owned())
         })
     }

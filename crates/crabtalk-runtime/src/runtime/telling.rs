@@ -101,6 +101,8 @@ impl Runtime {
             run: 0,
             speaker: Arc::default(),
             request_id: Arc::default(),
+            root: None,
+            tokens: 0,
             event: AgentEvent::Component(Arc::new(news)),
             at: self.0.now(),
         });

@@ -4,6 +4,7 @@ use crate::rig::*;
 use crabtalk_domain::storage::Record;
 use crabtalk_runtime::{COMPACTION, Error};
 use crabtalk_testkit::{Reply, ScriptedModel};
+use serde_json::json;
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -106,4 +107,41 @@ async fn markers_have_the_state_on_both_sides() {
     let mut told = before.clone();
     told.context = behind.context;
     assert_eq!(&told, behind);
+}
+
+#[tokio::test]
+async fn unfinished_todo_lists_survive_compactions() {
+    let list = |second: &str| {
+        let items = json!([
+            {"text": "read", "status": "done"}, {"text": "write", "status": second},
+        ]);
+        Reply::tool("todo", json!({"items": items}))
+    };
+    let rig = rig(vec![
+        list("in_progress"),
+        Reply::text("begun"),
+        Reply::text("Work began."),
+        Reply::text("still at it"),
+        Reply::text("Work went on."),
+        list("done"),
+        Reply::text("over"),
+        Reply::text("All is done."),
+    ]);
+    let events = rig.run("go").await;
+    assert!(
+        events.contains(&"result 1 of 2 done".to_owned()),
+        "{events:?}"
+    );
+    let kept = "\n\nThe todo list as it stands:\n[x] read\n[>] write";
+    let compact = async || rig.runtime.compact(&key(), None).await.expect("compacted");
+    assert_eq!(compact().await, format!("Work began.{kept}"));
+    rig.run("and?").await;
+    assert_eq!(
+        compact().await,
+        format!("Work went on.{kept}"),
+        "no call since"
+    );
+    rig.run("go on").await;
+    assert_eq!(compact().await, "All is done.", "nothing is left to do");
+    rig.model_was_content();
 }

@@ -1,7 +1,7 @@
 //! Members at work for a run (RUN-9).
 
 use crate::rig::*;
-use crabtalk_domain::{ConversationKey, Origin, Permission, Role};
+use crabtalk_domain::{AgentEvent, ConversationKey, Origin, Permission, Role};
 use crabtalk_runtime::{Catalog, RunRequest};
 use crabtalk_testkit::{MemoryStore, Reply, ScriptedModel};
 use serde_json::{Value, json};
@@ -441,4 +441,46 @@ async fn rules_apply_to_delegate() {
         "{events:?}"
     );
     assert!(rig.store.lines(&member("ada", 1)).is_empty());
+}
+
+#[tokio::test]
+async fn member_events_name_the_root_run_and_its_tokens() {
+    let rig = team_rig(|last| match last {
+        "go" => send(&[("ada", "pass it on")]),
+        "pass it on" => send(&[("bob", "ask")]),
+        "ask" => Reply::tool("ask_user", json!({"question": "Colour?"})),
+        _ => Reply::text("done"),
+    });
+    let mut watch = rig.runtime.watch();
+    let mut run = rig.submit("go");
+    read_until(&mut run, "ask Colour?").await;
+    rig.runtime
+        .reply(&key(), None, "red")
+        .await
+        .expect("pending");
+    read(run).await;
+    let (mut asked, mut spent) = (0, Vec::new());
+    loop {
+        let event = watch
+            .next()
+            .await
+            .expect("open")
+            .expect("nothing is missed");
+        let own = event.key.as_deref() == Some(&key());
+        let root = event.root.as_ref().map(|(key, run)| (&**key, *run));
+        assert_eq!(root, (!own).then_some((&key(), 1)), "{event:?}");
+        if let AgentEvent::AskUser(ask) = &event.event {
+            assert!(own, "asks appear in the stream of the root run");
+            assert_eq!(ask.delegate, "delegate:2");
+            asked += 1;
+        }
+        if let AgentEvent::End(_) = &event.event {
+            spent.push(event.tokens);
+            if own {
+                break;
+            }
+        }
+    }
+    assert_eq!(asked, 1);
+    assert!(spent.len() == 3 && !spent.contains(&0), "{spent:?}");
 }
