@@ -7,6 +7,7 @@ mod builtin;
 mod case;
 mod deferred;
 mod delegate;
+mod pauses;
 mod permit;
 mod shown;
 mod todo;
@@ -15,6 +16,7 @@ mod verdict;
 pub(crate) use builtin::ASK_USER;
 pub(crate) use deferred::Toolset;
 pub(crate) use todo::last_list as last_todo_list;
+pub(crate) use pauses::Pauses;
 
 use crate::catalog::Catalog;
 use crate::inner::Inner;
@@ -75,6 +77,8 @@ pub(crate) struct CallContext {
     pub(crate) waiting: Mutex<Vec<String>>,
     /// The tools of the step.
     pub(crate) tools: Arc<Toolset>,
+    /// The time of calls that does not count as theirs.
+    pub(crate) pauses: Pauses,
 }
 
 /// Characters kept of a refusal.
@@ -201,7 +205,7 @@ async fn judge_and_call(context: &CallContext, call: &ToolCall) -> Outcome {
         return ToolOutput::error(violation.to_string()).into();
     }
     let turns = context.audience.commands();
-    let _alone = turns.alone(&subject).await;
+    let _alone = context.pauses.pause(&call.id, turns.alone(&subject)).await;
     let case = Case {
         spec,
         provider,
@@ -222,7 +226,7 @@ async fn judge_and_call(context: &CallContext, call: &ToolCall) -> Outcome {
     let Some(provider) = provider else {
         return builtin::call(context, &invocation).await;
     };
-    let _beside = turns.beside(&judged).await;
+    let _beside = context.pauses.pause(&call.id, turns.beside(&judged)).await;
     let waiting = Waiting {
         context,
         call_id: &call.id,
@@ -277,7 +281,8 @@ impl Caller for Waiting<'_> {
     }
 
     fn ask<'a>(&'a self, questions: Vec<AskQuestion>) -> BoxFuture<'a, Option<Value>> {
-        Box::pin(builtin::ask(self.context, questions))
+        let asked = builtin::ask(self.context, questions);
+        Box::pin(self.context.pauses.pause(self.call_id, asked))
     }
 }
 

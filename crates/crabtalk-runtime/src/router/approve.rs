@@ -48,7 +48,8 @@ pub(super) async fn ask(
     let ask = Arc::new(shown::approval(
         context, case, verdict, preview, &failed, always,
     )?);
-    let answer = answer(context, case, &ask).await?;
+    let answered = answer(context, case, &ask);
+    let answer = context.pauses.pause(&case.call.call_id, answered).await?;
     match (answer, failed) {
         (Answer::Deny(reason), _) if reason.is_empty() => Err("denied by the user".into()),
         (Answer::Deny(reason), _) => Err(format!("denied by the user: {reason}")),

@@ -87,7 +87,10 @@ pub(super) async fn call(context: &CallContext, call: &Invocation) -> Outcome {
         "set_title" => set_title(&call.arguments),
         todo::NAME => todo::call(&call.arguments).into(),
         delegate::NAME => delegate::call(context, &call.arguments).await.into(),
-        ASK_USER => ask_user(context, &call.arguments).await.into(),
+        ASK_USER => {
+            let asked = ask_user(context, &call.arguments);
+            context.pauses.pause(&call.call_id, asked).await.into()
+        }
         deferred::SEARCH => context.tools.search(&call.arguments).into(),
         name => {
             let error = format!("the tool {name} was there when this step began, and is gone");

@@ -1,7 +1,7 @@
 //! Executes the calls of a step, all at once (RUN-1).
 
 use super::{Run, Stop};
-use crate::router::{self, CallContext, Effect, Outcome, Toolset};
+use crate::router::{self, CallContext, Effect, Outcome, Pauses, Toolset};
 use crabtalk_domain::storage::{MetaRecord, Record};
 use crabtalk_domain::tool::ToolOutput;
 use crabtalk_domain::{AgentEvent, Message};
@@ -32,6 +32,7 @@ impl Run<'_> {
             audience: Arc::clone(&self.audience),
             waiting: Mutex::default(),
             tools,
+            pauses: Pauses::default(),
         });
         let mut running: FuturesUnordered<_> = calls
             .into_iter()
@@ -41,7 +42,8 @@ impl Run<'_> {
                 async move {
                     let started = Instant::now();
                     let outcome = router::execute(&context, &call).await;
-                    (index, outcome, started.elapsed())
+                    let waited = context.pauses.of(&call.id);
+                    (index, outcome, started.elapsed().saturating_sub(waited))
                 }
             })
             .collect();

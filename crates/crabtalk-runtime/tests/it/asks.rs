@@ -60,6 +60,25 @@ async fn strangers_approvals_go_to_the_inbox() {
 }
 
 #[tokio::test]
+async fn duration_of_a_call_excludes_the_approval() {
+    let rig = rig(danger());
+    let mut watch = rig.runtime.watch();
+    let mut run = rig.submit("go");
+    let (_, id) = asked(&mut watch).await;
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(600)).await;
+    let reply = rig.runtime.reply(&key(), Some(&id), "Allow once").await;
+    reply.expect("pending");
+    let took = loop {
+        let next = run.next().await.expect("not refused").expect("not over");
+        if let AgentEvent::ToolResult { duration_ms, .. } = next.event {
+            break duration_ms;
+        }
+    };
+    assert!(took < 600_000, "{took} ms");
+}
+
+#[tokio::test]
 async fn answers_without_id_need_a_shown_ask() {
     let rig = rig(danger());
     let mut watch = rig.runtime.watch();
