@@ -12,6 +12,7 @@
 //! prompt    prompts for questions and approvals
 //! view      prints events of a run; history prints messages
 //! shown     images attached to a message
+//! fuzzy     ranks names and paths for a pattern
 //! editor    text from an editor or a file
 //! screen    standard output and error; terminal: the controlling terminal
 //! system    system calls
@@ -35,6 +36,7 @@ mod chat;
 mod commands;
 mod follow;
 
+mod fuzzy;
 mod history;
 mod prompt;
 mod remotes;

@@ -85,6 +85,14 @@ impl Line {
         self.spans.push(span);
     }
 
+    /// Appends a cleaned text, to the last span if that has its style.
+    pub(crate) fn extend(&mut self, text: &str, style: Style) {
+        match self.spans.last_mut() {
+            Some(last) if last.style == style => last.append(text),
+            _ => self.push(Span::known(text, style)),
+        }
+    }
+
     /// Appends text.
     #[must_use]
     pub fn with(mut self, text: impl AsRef<str>, style: Style) -> Self {

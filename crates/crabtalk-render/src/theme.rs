@@ -68,6 +68,8 @@ pub const LINK: Style = Style::new().underline();
 pub const GOOD: Style = AnsiColor::Green.on_default();
 /// Failure.
 pub const BAD: Style = AnsiColor::Red.on_default();
+/// A reference that names nothing.
+pub const UNKNOWN: Style = BAD.underline();
 /// Pending questions.
 pub const ASKS: Style = AnsiColor::Magenta.on_default();
 /// An added line.

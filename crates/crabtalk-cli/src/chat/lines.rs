@@ -5,6 +5,7 @@
 //! from a pipe attaches no files, since its author may not have meant to.
 
 use super::message::{DEMONSTRATION, Message, message};
+use super::references::{is_known, references};
 use crate::context::Context;
 use crate::error::Error;
 use crabtalk_config::nearest;
@@ -40,7 +41,14 @@ pub(super) async fn read(context: &mut Context, text: &str) -> Result<Message, E
         Some(cwd) => PathBuf::from(cwd),
         None => std::env::current_dir().map_err(|e| Error::io("find the current folder", &e))?,
     };
-    Ok(message(text, &agents, &cwd, &[], takes_images))
+    let mut message = message(text, &agents, &cwd, &[], takes_images);
+    let named = references(text, |name| is_known(name, &agents, &cwd));
+    for reference in named.iter().filter(|reference| !reference.is_known) {
+        let name = reference.name;
+        let note = format!("@{name} matches no file or agent and is sent as text");
+        message.notes.push(note);
+    }
+    Ok(message)
 }
 
 /// The error for an unknown `/word`; `None` for skills.

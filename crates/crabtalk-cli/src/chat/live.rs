@@ -5,8 +5,9 @@
 //! ask         questions and approvals
 //! steers      messages to an active run
 //! slash       the table of commands; commands: their handlers
-//! complete    completion of the word at the cursor
+//! complete    completions of the word at the cursor; tree: the files; popup: the list
 //! picker      list of conversations to switch to
+//! unknown     references that name nothing
 //! image       images of the clipboard
 //! runs        the followed runs
 //! join        history from before the chat and from lost connections
@@ -39,13 +40,16 @@ mod join;
 mod keys;
 mod outage;
 mod picker;
+mod popup;
 mod runs;
 mod say;
 mod slash;
 mod status;
 mod steers;
 mod transcript;
+mod tree;
 mod turn;
+mod unknown;
 
 use crate::chat::mode::RunMode;
 use crate::context::Context;
@@ -55,7 +59,6 @@ use crate::text::summary;
 use ask::Asking;
 use calls::{Call, Done, Learned, Pair};
 use coming::Coming;
-use complete::Candidate;
 use crabtalk_client::{Client, Watch};
 use crabtalk_proto::{AttachMsg, PendingAsk, SubscribeEvents};
 use crabtalk_render::screen::{Canvas, Composer, Drawing, Heard, Raw, size};
@@ -65,6 +68,7 @@ use gone::Gone;
 use join::Joining;
 use outage::Outage;
 use picker::Picker;
+use popup::Popup;
 use reedline::{FileBackedHistory, History, HistoryItem, SearchDirection, SearchQuery};
 use runs::Runs;
 use std::collections::{HashSet, VecDeque};
@@ -73,19 +77,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use steers::Steers;
 use transcript::Transcript;
+use tree::Tree;
+use unknown::Unknown;
 
 /// Maximum number of lines in the input history.
 const REMEMBERED_LINES: usize = 1_000;
 
 /// Minimum time between two frames, which bounds the CPU time of fast answers.
 const FRAME: Duration = Duration::from_millis(40);
-
-/// Completions of the word at the cursor.
-struct Popup {
-    from: usize,
-    candidates: Vec<Candidate>,
-    chosen: usize,
-}
 
 /// Whether the chat continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,6 +104,11 @@ struct Live<'a> {
     composer: Composer,
     history: Option<FileBackedHistory>,
     popup: Option<Popup>,
+    tree: Tree,
+    /// Whether the tree is being read.
+    walks: bool,
+    /// References of the composer's text that name nothing, and their text.
+    unknown: Unknown,
     picker: Option<Picker>,
     transcript: Transcript,
     runs: Runs,
@@ -197,6 +201,9 @@ impl<'a> Live<'a> {
             composer: Composer::with_history(remembered(history.as_ref())).with_vi(vi),
             history,
             popup: None,
+            tree: Tree::default(),
+            walks: false,
+            unknown: Unknown::default(),
             picker: None,
             transcript,
             runs: Runs::default(),

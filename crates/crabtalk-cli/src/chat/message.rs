@@ -4,6 +4,7 @@
 //! Invariants: a file is attached as a whole or not at all, with a note either way;
 //! `@word` without a regular text file stays a word.
 
+use super::references::{is_known, references};
 use crate::shown::{Shown, is_image};
 use crate::text::counted;
 use std::path::Path;
@@ -52,8 +53,9 @@ pub(super) fn message(
     }
     message.content.push_str(text);
     let (mut taken, mut bytes) = (Vec::new(), 0);
-    for path in paths(text, cwd) {
-        if path.is_empty() || taken.contains(&path) || !cwd.join(path).is_file() {
+    let named = references(text, |name| is_known(name, agents, cwd));
+    for path in named.into_iter().map(|reference| reference.name) {
+        if taken.contains(&path) || !cwd.join(path).is_file() {
             continue;
         }
         taken.push(path);
@@ -99,36 +101,6 @@ pub(super) fn message(
         }
     }
     message
-}
-
-/// Paths named as `@path` or `@"a path"`.
-fn paths<'a>(text: &'a str, cwd: &Path) -> Vec<&'a str> {
-    let mut found = Vec::new();
-    let mut rest = text;
-    loop {
-        rest = rest.trim_start();
-        if let Some(quoted) = rest.strip_prefix("@\"")
-            && let Some((path, behind)) = quoted.split_once('"')
-        {
-            found.push(path);
-            rest = behind;
-            continue;
-        }
-        let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
-        let (word, behind) = rest.split_at(end);
-        if word.is_empty() {
-            return found;
-        }
-        rest = behind;
-        let Some(path) = word.strip_prefix('@') else {
-            continue;
-        };
-        let path = path.trim_end_matches([',', ';', ':', ')', '?', '!']);
-        found.push(match path.strip_suffix('.') {
-            Some(shorter) if !cwd.join(path).exists() => shorter,
-            _ => path,
-        });
-    }
 }
 
 /// The output of a `!` command as text for the agent.

@@ -13,6 +13,7 @@ mod vi;
 use crate::{Line, Span, clean, theme};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use reedline::LineBuffer;
+use std::ops::Range;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 use vi::Vi;
@@ -62,6 +63,8 @@ pub struct Composer {
     search: Option<(String, usize)>,
     /// State of vi keys, if enabled.
     vi: Option<Vi>,
+    /// Bytes of the text that are shown as unknown.
+    marks: Vec<Range<usize>>,
 }
 
 impl Composer {
@@ -98,6 +101,16 @@ impl Composer {
     /// The text up to the cursor.
     pub fn before_cursor(&self) -> &str {
         &self.text()[..self.buffer.insertion_point()]
+    }
+
+    /// Shows these bytes of the text as unknown, until the next call.
+    pub fn mark(&mut self, marks: Vec<Range<usize>>) {
+        self.marks = marks;
+    }
+
+    /// Whether the text is a line of the history.
+    pub fn is_recalled(&self) -> bool {
+        self.recalled.is_some()
     }
 
     /// Replaces the text.
@@ -409,7 +422,12 @@ impl Composer {
         };
         let indent = prompt.width();
         let room = width.saturating_sub(indent + 1).max(4);
-        let (rows, at) = broken(self.text(), self.buffer.insertion_point(), room);
+        let (rows, at) = broken(
+            self.text(),
+            self.buffer.insertion_point(),
+            &self.marks,
+            room,
+        );
         let first = (at.0 + 1).saturating_sub(MAX_ROWS);
         let mut lines: Vec<Line> = rows
             .iter()
@@ -421,7 +439,7 @@ impl Composer {
                     0 => Span::new(&prompt, theme::HEADING),
                     _ => Span::new(" ".repeat(indent), theme::PLAIN),
                 };
-                Line::from(vec![lead, Span::new(row, theme::PLAIN)])
+                row.clone().behind(&[lead])
             })
             .collect();
         if self.is_empty() && self.search.is_none() {
@@ -434,9 +452,14 @@ impl Composer {
     }
 }
 
-/// Wraps a text and locates a position in it.
-fn broken(text: &str, place: usize, width: usize) -> (Vec<String>, (usize, usize)) {
-    let (mut rows, mut row, mut used) = (Vec::new(), String::new(), 0);
+/// Wraps a text and locates a position in it; the marked bytes are shown as unknown.
+fn broken(
+    text: &str,
+    place: usize,
+    marks: &[Range<usize>],
+    width: usize,
+) -> (Vec<Line>, (usize, usize)) {
+    let (mut rows, mut row, mut used) = (Vec::new(), Line::default(), 0);
     let mut at = (0, 0);
     for (index, grapheme) in text.grapheme_indices(true) {
         if index == place {
@@ -459,7 +482,11 @@ fn broken(text: &str, place: usize, width: usize) -> (Vec<String>, (usize, usize
                 at = (rows.len(), 0);
             }
         }
-        row.push_str(&shown);
+        let style = match marks.iter().any(|mark| mark.contains(&index)) {
+            true => theme::UNKNOWN,
+            false => theme::PLAIN,
+        };
+        row.extend(&shown, style);
         used += columns;
     }
     if place >= text.len() {

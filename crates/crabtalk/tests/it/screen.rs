@@ -1,6 +1,7 @@
 //! The chat on a terminal (OPS-1).
 
 mod asked;
+mod complete;
 mod gone;
 mod ground;
 mod keys;

@@ -3,6 +3,7 @@
 //! Invariant: a call blocks nothing else; its result is one [`Done`].
 
 use super::complete::Known;
+use super::tree::Tree;
 use crate::history::markdown;
 use crate::switch::{Place, places};
 use crabtalk_client::{Client, Error, Replied};
@@ -56,6 +57,8 @@ pub(super) enum Done {
     Clipboard(Result<PathBuf, String>),
     /// A daemon was started, or failed to start.
     Started(Result<(), Error>),
+    /// The files of a folder.
+    Walked(PathBuf, Tree),
     /// Pending asks.
     Asks(Vec<PendingAsk>),
     /// A message was announced, or refused.

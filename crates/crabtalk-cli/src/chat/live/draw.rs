@@ -3,7 +3,6 @@
 //! Invariant: the rows fit the terminal; open output shrinks first, the composer last.
 
 use super::Live;
-use super::complete::SHOWN;
 use super::steers::Known;
 use super::transcript::MARGIN;
 use crate::text::{money, summary};
@@ -33,6 +32,7 @@ impl Live<'_> {
         let now = Instant::now();
         self.fit();
         let above = self.transcript.take();
+        self.mark_unknown();
         let drawing = self.drawing(now);
         self.canvas.draw(&above, &drawing)?;
         if let Some(asking) = self.asks.front_mut() {
@@ -117,24 +117,8 @@ impl Live<'_> {
         let cursor = (row + 1, column);
         if let Some(popup) = &self.popup {
             // One row stays free for the status.
-            let most = height.saturating_sub(rows.len() + 2).clamp(1, SHOWN);
-            let first = popup.chosen.saturating_sub(most - 1);
-            let longest = popup
-                .candidates
-                .iter()
-                .map(|c| c.text.len())
-                .max()
-                .unwrap_or(0);
-            for (index, candidate) in popup.candidates.iter().enumerate().skip(first).take(most) {
-                let style = match index == popup.chosen {
-                    true => theme::HEADING,
-                    false => theme::PLAIN,
-                };
-                let line = Line::styled(format!("{MARGIN}{:longest$}", candidate.text), style)
-                    .with(MARGIN, theme::PLAIN)
-                    .with(&candidate.about, theme::DIM);
-                rows.push(shorten(&line, width.saturating_sub(1)));
-            }
+            let most = height.saturating_sub(rows.len() + 2).max(1);
+            rows.extend(popup.rows(width, most));
         }
         (rows, Some(cursor))
     }

@@ -361,6 +361,7 @@ impl Live<'_> {
             Done::Clipboard(Ok(path)) => self.composer.paste(&format!("@{} ", path.display())),
             Done::Clipboard(Err(why)) => self.transcript.problem(&why),
             Done::Announced => {}
+            Done::Walked(folder, tree) => self.walked(&folder, tree),
             Done::Asks(asks) => asks.into_iter().for_each(|pending| self.other_ask(pending)),
             Done::Shell {
                 command,
@@ -412,9 +413,12 @@ impl Live<'_> {
         {
             self.model.clone_from(&active.name);
         }
+        let first = self.learned.known.agents.is_empty();
         self.learned = learned;
-        if !self.composer.is_empty() {
-            self.look_up_again();
+        self.forget_unknown();
+        match first {
+            true => self.look_up(),
+            false => self.look_up_again(),
         }
     }
 

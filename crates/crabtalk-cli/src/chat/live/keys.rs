@@ -6,7 +6,8 @@
 )]
 
 use super::ask::Answered;
-use super::{Go, Live, Popup, calls};
+use super::popup::Popped;
+use super::{Go, Live, calls};
 use crate::error::Error;
 use crate::system;
 use crabtalk_proto::ReplyToAsk;
@@ -46,7 +47,7 @@ impl Live<'_> {
             _ => {
                 let image = super::image::pasted(text, &self.cwd);
                 self.composer.paste(image.as_deref().unwrap_or(text));
-                self.complete();
+                self.popup = None;
                 self.announce();
             }
         }
@@ -91,8 +92,10 @@ impl Live<'_> {
                 return Ok(Go::On);
             }
         }
-        if self.popup.is_some() && self.popup_key(key) {
-            return Ok(Go::On);
+        match self.popup_key(key) {
+            Popped::Not => {}
+            Popped::Handled => return Ok(Go::On),
+            Popped::Submit => return self.submit(false),
         }
         let plain = key.modifiers.is_empty();
         match key.code {
@@ -184,61 +187,6 @@ impl Live<'_> {
             self.transcript.note("Ctrl-C again leaves, or Ctrl-D");
         }
         Go::On
-    }
-
-    /// Updates the completions.
-    pub(super) fn complete(&mut self) {
-        // Agents, models and skills may have changed.
-        if matches!(self.composer.text(), "/" | "@") {
-            self.learn();
-        }
-        self.look_up();
-    }
-
-    /// Refreshes the completions and keeps the selection.
-    pub(super) fn look_up(&mut self) {
-        let found = self
-            .learned
-            .known
-            .complete(self.composer.before_cursor(), &self.cwd);
-        self.popup = found.map(|(from, candidates)| Popup {
-            from,
-            candidates,
-            chosen: 0,
-        });
-    }
-
-    /// Completes from the known names.
-    pub(super) fn look_up_again(&mut self) {
-        let chosen = self.popup.take();
-        let chosen = chosen.map(|mut popup| popup.candidates.swap_remove(popup.chosen).text);
-        self.look_up();
-        let Some(popup) = &mut self.popup else {
-            return;
-        };
-        let mut candidates = popup.candidates.iter();
-        let at = candidates.position(|candidate| chosen.as_ref() == Some(&candidate.text));
-        popup.chosen = at.unwrap_or(0);
-    }
-
-    /// Handles a key of the completion popup; returns whether it did.
-    fn popup_key(&mut self, key: KeyEvent) -> bool {
-        let Some(popup) = &mut self.popup else {
-            return false;
-        };
-        let count = popup.candidates.len();
-        match key.code {
-            KeyCode::Tab => {
-                let (from, text) = (popup.from, popup.candidates[popup.chosen].text.clone());
-                self.composer.complete(from, &text);
-                self.complete();
-            }
-            KeyCode::Down => popup.chosen = (popup.chosen + 1) % count,
-            KeyCode::Up => popup.chosen = (popup.chosen + count - 1) % count,
-            KeyCode::Esc => self.popup = None,
-            _ => return false,
-        }
-        true
     }
 
     /// Ctrl-T: the last reasoning and tool results in full.

@@ -21,6 +21,9 @@ impl Live<'_> {
             }
             return Ok(Go::On);
         }
+        if self.reports_unknown(if queue { "Tab" } else { "Enter" }) {
+            return Ok(Go::On);
+        }
         let typed = self.composer.take();
         self.popup = None;
         self.remember(&typed);

@@ -17,6 +17,13 @@ pub(super) struct Slash {
     pub(super) run: Handler,
 }
 
+impl Slash {
+    /// Whether the command makes sense without arguments.
+    pub(super) fn runs_alone(&self) -> bool {
+        self.arguments.is_empty() || self.arguments.starts_with('[')
+    }
+}
+
 type Handler = fn(&mut Live<'_>, &str);
 
 const fn slash(
@@ -165,6 +172,16 @@ pub(super) enum Meaning {
 }
 
 impl Known {
+    /// Whether a `/word` is a command or skill.
+    pub(super) fn is_command(&self, word: &str) -> bool {
+        !matches!(self.meaning(word), Meaning::Unknown(_))
+    }
+
+    /// Whether a message that begins with `/word` is for the agent.
+    pub(super) fn is_message(&self, word: &str) -> bool {
+        matches!(self.meaning(word), Meaning::Message)
+    }
+
     /// The meaning of the first word of a message that begins with `/`.
     pub(super) fn meaning(&self, word: &str) -> Meaning {
         let alias = match word {

@@ -91,6 +91,25 @@ fn rows_fit_the_terminal_and_the_cursor_is_placed() {
 }
 
 #[test]
+fn marked_bytes_are_shown_as_unknown() {
+    let mut composer = Composer::default();
+    composer.set("see @foo, please");
+    composer.mark(vec![4..8]);
+    let unknown = |width| {
+        let (rows, _) = composer.rows(width, "");
+        let spans: Vec<Span> = rows.iter().flat_map(|row| row.spans().to_vec()).collect();
+        let unknown = spans.iter().filter(|span| span.style() == theme::UNKNOWN);
+        unknown
+            .map(|span| span.text().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(unknown(40), ["@foo"]);
+    assert_eq!(unknown(9), ["@f", "oo"], "a mark goes on in the next row");
+    composer.mark(Vec::new());
+    assert_eq!(composer.rows(40, "").0[0].spans().len(), 2);
+}
+
+#[test]
 fn composer_shows_control_characters() {
     let mut composer = Composer::default();
     composer.paste("a\x1b[2Jb");
