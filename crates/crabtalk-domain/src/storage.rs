@@ -16,7 +16,7 @@ pub use steering::Steering;
 pub use trace::{RunTrace, Tracing};
 pub use view::{
     ArchiveInfo, BrokenLog, BrokenLogs, Check, LogEntry, LogId, LogPart, Page, Summary,
-    archive_title,
+    archive_title, order_results,
 };
 
 use crate::{BoxFuture, ConversationKey, Message};

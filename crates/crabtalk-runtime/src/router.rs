@@ -15,8 +15,8 @@ mod verdict;
 
 pub(crate) use builtin::ASK_USER;
 pub(crate) use deferred::Toolset;
-pub(crate) use todo::last_list as last_todo_list;
 pub(crate) use pauses::Pauses;
+pub(crate) use todo::last_list as last_todo_list;
 
 use crate::catalog::Catalog;
 use crate::inner::Inner;

@@ -9,7 +9,7 @@ use crate::error::unreadable;
 use crate::fs::LogFile;
 use crate::line::{self, Line};
 use crate::tail::Backward;
-use crabtalk_domain::storage::{Error, LogEntry, Page, Steering};
+use crabtalk_domain::storage::{Error, LogEntry, Page, Steering, order_results};
 use crabtalk_domain::{Message, Role};
 use std::path::Path;
 
@@ -141,32 +141,4 @@ fn is_full(entries: &[LogEntry], limit: usize, images: usize) -> bool {
         .last()
         .is_some_and(|first| first.message.role == Role::Tool);
     (entries.len() >= limit || images > MAX_IMAGE_TEXT) && !in_group
-}
-
-/// Puts the results behind each message with calls in the order of the calls.
-fn order_results(entries: &mut [LogEntry]) {
-    let mut at = 0;
-    while at < entries.len() {
-        let (head, rest) = entries[at..].split_at_mut(1);
-        let results = rest
-            .iter()
-            .take_while(|e| e.message.role == Role::Tool)
-            .count();
-        let calls = &head[0].message.tool_calls;
-        if results > 1 && !calls.is_empty() {
-            let results = &mut rest[..results];
-            let indexes: Vec<u64> = results.iter().map(|e| e.index).collect();
-            results.sort_by_key(|e| {
-                let id = &e.message.tool_call_id;
-                calls
-                    .iter()
-                    .position(|call| call.id == *id)
-                    .unwrap_or(usize::MAX)
-            });
-            for (entry, index) in results.iter_mut().zip(indexes) {
-                entry.index = index;
-            }
-        }
-        at += results + 1;
-    }
 }

@@ -6,6 +6,7 @@
 pub mod buffer;
 pub mod changes;
 pub mod clock;
+pub mod contract;
 pub mod ends;
 pub mod fake_agent;
 pub mod fuzz;

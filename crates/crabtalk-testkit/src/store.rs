@@ -17,6 +17,8 @@ use tokio::sync::Notify;
 #[derive(Default)]
 struct State {
     logs: BTreeMap<ConversationKey, Log>,
+    /// Removed conversations, the last removed at the end.
+    trash: Vec<(ConversationKey, Log)>,
     appends_left: Option<usize>,
     hold_syncs: bool,
     hold_opens: bool,
@@ -85,9 +87,10 @@ impl MemoryStore {
     /// Another store that holds what this one holds now: a daemon killed at
     /// this instant and started again.
     pub fn snapshot(&self) -> Self {
-        let logs = self.state().logs.clone();
+        let state = self.state();
         Self(Arc::new(Mutex::new(State {
-            logs,
+            logs: state.logs.clone(),
+            trash: state.trash.clone(),
             ..State::default()
         })))
     }
@@ -99,5 +102,35 @@ impl MemoryStore {
             log.records.truncate(log.synced);
         }
         cut
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MemoryStore;
+    use crate::contract::{Subject, check};
+    use crabtalk_domain::storage::Storage;
+
+    impl Subject for MemoryStore {
+        fn storage(&self) -> &dyn Storage {
+            self
+        }
+
+        fn restart(&mut self) {
+            *self = self.snapshot();
+        }
+
+        fn cut_power(&mut self) {
+            *self = MemoryStore::power_cut(self);
+        }
+
+        fn set_full(&mut self, full: bool) {
+            self.fail_after(full.then_some(0));
+        }
+    }
+
+    #[tokio::test]
+    async fn memory_store_fulfils_the_contract() {
+        check(MemoryStore::default).await;
     }
 }

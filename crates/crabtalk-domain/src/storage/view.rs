@@ -1,7 +1,7 @@
 //! Items of lists and pages of logs: summaries, entries, archives.
 
 use super::{Meta, RunRecord};
-use crate::{ConversationKey, Message};
+use crate::{ConversationKey, Message, Role};
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
@@ -24,6 +24,34 @@ pub struct LogEntry {
     pub message: Message,
     /// Whether this is a compact marker.
     pub compact: bool,
+}
+
+/// Puts the results behind each message with calls in the order of the calls.
+pub fn order_results(entries: &mut [LogEntry]) {
+    let mut at = 0;
+    while at < entries.len() {
+        let (head, rest) = entries[at..].split_at_mut(1);
+        let results = rest
+            .iter()
+            .take_while(|e| e.message.role == Role::Tool)
+            .count();
+        let calls = &head[0].message.tool_calls;
+        if results > 1 && !calls.is_empty() {
+            let results = &mut rest[..results];
+            let indexes: Vec<u64> = results.iter().map(|e| e.index).collect();
+            results.sort_by_key(|e| {
+                let id = &e.message.tool_call_id;
+                calls
+                    .iter()
+                    .position(|call| call.id == *id)
+                    .unwrap_or(usize::MAX)
+            });
+            for (entry, index) in results.iter_mut().zip(indexes) {
+                entry.index = index;
+            }
+        }
+        at += results + 1;
+    }
 }
 
 /// Part of a log, in order.

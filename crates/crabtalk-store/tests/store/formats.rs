@@ -224,10 +224,11 @@ async fn what_is_written_is_what_store_1_says() {
     .await
     .expect("appends");
     let log = String::from_utf8(home.read("crab_user_1.jsonl")).expect("utf-8");
-    let lines: Vec<&str> = log.lines().skip(1).collect();
+    let lines: Vec<&str> = log.lines().collect();
     assert_eq!(
         lines,
         [
+            r#"{"agent":"crab","created_by":"user","created_at":"2026-11-01T00:00:00Z","title":"","uptime_secs":0}"#,
             r#"{"meta":{"title":"","cwd":"/work","uptime_secs":0},"prev":0,"messages":0}"#,
             r#"{"run":{"id":1,"event":"start","origin":"client:local","request_id":"req-1","at":"2026-11-01T00:00:01Z"},"prev":0,"messages":0}"#,
             r#"{"role":"user","content":"q"}"#,
@@ -313,4 +314,20 @@ async fn a_torn_image_takes_nothing_with_it() {
     drop(opened);
     let opened = home.find("crab", "user").await.expect("exists");
     assert_eq!(told(&opened.history), ["user: look", "user: again"]);
+}
+
+#[tokio::test]
+async fn invalid_run_number_does_not_change_the_next_one() {
+    let home = Home::new();
+    home.write(
+        "crab_user_1.jsonl",
+        "{\"agent\":\"crab\",\"created_by\":\"user\"}\n\
+         {\"run\":{\"id\":1,\"event\":\"start\"}}\n\
+         {\"role\":\"user\",\"content\":\"hi\"}\n\
+         {\"run\":{\"id\":18446744073709551615,\"event\":\"start\"}}\n\
+         {\"meta\":{\"last_run\":18446744073709551615,\"uptime_secs\":18446744073709551615}}\n\
+         {\"run\":{\"id\":1,\"event\":\"end\"}}\n",
+    );
+    let opened = home.find("crab", "user").await.expect("exists");
+    assert_eq!((opened.last_run, opened.open_run), (1, None));
 }

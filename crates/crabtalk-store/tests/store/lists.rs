@@ -158,24 +158,6 @@ async fn what_a_title_renames_meanwhile_is_listed() {
 }
 
 #[tokio::test]
-async fn list_counts_messages_for_any_position_of_the_state() {
-    let home = Home::new();
-    let mut log = home.open("crab", "user").await.log;
-    let title = MetaRecord {
-        title: Some("t".into()),
-        ..MetaRecord::default()
-    };
-    log.append(&[user("1"), Record::Meta(title), user("2")])
-        .await
-        .expect("appends");
-    log.append(&[Record::Run(run(1, RunPhase::End)), user("3")])
-        .await
-        .expect("appends");
-    let list = home.store.list(None, None).await.expect("lists");
-    assert_eq!((list[0].message_count, &*list[0].meta.title), (3, "t"));
-}
-
-#[tokio::test]
 async fn conversations_are_found_without_a_usable_index() {
     let mut home = Home::new();
     drop(home.open("crab", "before").await);

@@ -1,5 +1,6 @@
 //! The store as its users meet it, over a real folder and a failing disk.
 
+mod contract;
 mod conversations;
 mod faults;
 mod formats;
@@ -10,7 +11,6 @@ mod pages;
 mod removal;
 mod returns;
 mod roundtrip;
-mod runs;
 mod search;
 mod support;
 mod syncs;

@@ -6,7 +6,9 @@ use crabtalk_domain::storage::*;
 use crabtalk_domain::{ConversationKey, Message};
 use crabtalk_store::FileStore;
 use crabtalk_store::fs::{Access, FileLayer, LogFile, OsFiles, Stat};
+use std::collections::HashMap;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -211,6 +213,8 @@ pub(crate) struct Counters {
     pub(crate) opened: AtomicU64,
     pub(crate) syncs: AtomicU64,
     pub(crate) dir_syncs: AtomicU64,
+    /// Length of each file at its last sync, by inode.
+    synced: Mutex<HashMap<u64, u64>>,
     /// What happens once, just before a log is opened for reading.
     pub(crate) meanwhile: Mutex<Option<Box<dyn FnOnce() + Send>>>,
     /// Syncs wait here while a test holds it.
@@ -241,6 +245,20 @@ impl Disk {
         self.ops.load(SeqCst)
     }
 
+    /// Cuts each log to its length at its last sync, and removes the others.
+    pub(crate) fn cut_power(&self, sessions: &Path) {
+        let synced = self.synced.lock().expect("lock");
+        for name in names(sessions) {
+            let path = sessions.join(name);
+            let file = std::fs::File::options().append(true).open(&path);
+            match synced.get(&inode(&path)) {
+                Some(len) => file.and_then(|file| file.set_len(*len)),
+                None => std::fs::remove_file(&path),
+            }
+            .expect("is ours");
+        }
+    }
+
     /// Bytes read since the last call.
     pub(crate) fn bytes_read(&self) -> u64 {
         self.read.swap(0, SeqCst)
@@ -256,10 +274,11 @@ impl Disk {
         }
     }
 
-    fn wrap(&self, inner: Arc<dyn LogFile>) -> Arc<dyn LogFile> {
+    fn wrap(&self, inner: Arc<dyn LogFile>, path: &Path) -> Arc<dyn LogFile> {
         self.opened.fetch_add(1, SeqCst);
         Arc::new(DiskFile {
             inner,
+            inode: inode(path),
             disk: self.clone(),
         })
     }
@@ -286,7 +305,7 @@ impl FileLayer for Disk {
 
     fn create(&self, path: &Path) -> io::Result<Arc<dyn LogFile>> {
         self.check(Op::Create)?;
-        Ok(self.wrap(OsFiles.create(path)?))
+        Ok(self.wrap(OsFiles.create(path)?, path))
     }
 
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn LogFile>> {
@@ -298,7 +317,7 @@ impl FileLayer for Disk {
         if access != Access::Read {
             self.check(Op::Open)?;
         }
-        Ok(self.wrap(OsFiles.open(path, access)?))
+        Ok(self.wrap(OsFiles.open(path, access)?, path))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -317,8 +336,13 @@ impl FileLayer for Disk {
     }
 }
 
+fn inode(path: &Path) -> u64 {
+    path.metadata().map_or(0, |meta| meta.ino())
+}
+
 struct DiskFile {
     inner: Arc<dyn LogFile>,
+    inode: u64,
     disk: Disk,
 }
 
@@ -359,6 +383,12 @@ impl LogFile for DiskFile {
         self.disk.check(Op::Sync)?;
         // No test can cut the power, so that waiting for the disk shows nothing.
         self.disk.syncs.fetch_add(1, SeqCst);
+        let len = self.inner.stat()?.len;
+        self.disk
+            .synced
+            .lock()
+            .expect("lock")
+            .insert(self.inode, len);
         Ok(())
     }
 }

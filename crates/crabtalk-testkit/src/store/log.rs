@@ -1,8 +1,15 @@
 //! The log of one conversation, as it would be read from a disk.
 
-use crabtalk_domain::storage::{MAX_RUN, Meta, Record, RunPhase, RunRecord, Steering};
-use crabtalk_domain::{Message, Role};
+use crabtalk_domain::storage::{
+    ArchiveInfo, LogEntry, LogId, MAX_RUN, Meta, Page, Record, RunPhase, RunRecord, Steering,
+    Summary, order_results,
+};
+use crabtalk_domain::{ConversationKey, Message, Role};
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+/// Requests that are remembered (CONV-9).
+const MAX_REQUESTS: usize = 256;
 
 #[derive(Default, Clone)]
 pub(super) struct Log {
@@ -22,12 +29,11 @@ pub(super) struct Working {
 }
 
 impl Working {
-    fn begin_anew(&mut self, summary: &str, keep: usize) {
+    fn begin_anew(&mut self, summary: Message, keep: usize) {
         let said = self.history.split_off(usize::from(self.has_summary));
         let kept = &said[said.len().saturating_sub(keep)..];
         // A fresh start has no summary.
-        let summary = Some(summary).filter(|summary| !summary.is_empty());
-        let summary = summary.map(Message::user);
+        let summary = Some(summary).filter(|summary| !summary.content.is_empty());
         *self = Self {
             has_summary: summary.is_some(),
             kept: kept.len(),
@@ -46,15 +52,131 @@ fn is_marker(record: &Record) -> bool {
 
 impl Log {
     pub(super) fn messages(&self) -> Vec<(usize, Message)> {
-        let message = |(at, record): (usize, &Record)| match record {
-            Record::Message(message) => Some((at, (**message).clone())),
-            _ => None,
-        };
-        self.records
-            .iter()
-            .enumerate()
-            .filter_map(message)
+        messages(&self.records)
+            .map(|(at, message)| (at, message.clone()))
             .collect()
+    }
+
+    /// The record at an index as a page shows it, if it does.
+    pub(super) fn entry(&self, at: usize) -> Option<LogEntry> {
+        let (message, compact) = match self.records.get(at)? {
+            Record::Message(message) => ((**message).clone(), false),
+            Record::Compact {
+                summary,
+                archived_at,
+                ..
+            } => (marker_message(summary, archived_at), true),
+            Record::Reopen { archived_at, .. } => (marker_message("", archived_at), true),
+            Record::Rewind { .. } | Record::Meta(_) | Record::Run(_) => return None,
+        };
+        Some(LogEntry {
+            index: at as u64,
+            message,
+            compact,
+        })
+    }
+
+    pub(super) fn page(&self, part: Range<usize>, before: Option<u64>, limit: usize) -> Page {
+        let older = |at: &usize| before.is_none_or(|before| (*at as u64) < before);
+        let (mut entries, mut from) = (Vec::<LogEntry>::new(), part.start);
+        let mut indexes = part.filter(older).rev().peekable();
+        let end = indexes.peek().map_or(0, |at| at + 1);
+        let mut more = false;
+        for entry in indexes.filter_map(|at| self.entry(at)) {
+            let is_in_step = entries.last().is_some_and(|e| e.message.role == Role::Tool);
+            if entries.len() >= limit && !is_in_step {
+                more = true;
+                from = entries.last().map_or(end, |first| first.index as usize);
+                break;
+            }
+            entries.push(entry);
+        }
+        entries.reverse();
+        order_results(&mut entries);
+        let runs = (from..end).filter_map(|at| match &self.records[at] {
+            Record::Run(run) => Some((at as u64, run.clone())),
+            _ => None,
+        });
+        let rewinds = (from..end).filter_map(|at| match &self.records[at] {
+            Record::Rewind { to, .. } => Some((at as u64, *to)),
+            _ => None,
+        });
+        let steers = self.steers().into_iter().filter(|_| before.is_none());
+        let waiting = steers.map(|steer| LogEntry {
+            index: self.records.len() as u64,
+            message: Message::user(steer),
+            compact: false,
+        });
+        Page {
+            waiting: waiting.collect(),
+            runs: runs.collect(),
+            rewinds: rewinds.collect(),
+            entries,
+            more,
+        }
+    }
+
+    /// Indexes of the records that end an archive.
+    fn archive_ends(&self) -> impl Iterator<Item = usize> {
+        (0..self.records.len()).filter(|at| match &self.records[*at] {
+            Record::Compact { .. } | Record::Reopen { .. } => true,
+            Record::Message(_) | Record::Rewind { .. } | Record::Meta(_) | Record::Run(_) => false,
+        })
+    }
+
+    /// The records of an archive, which are numbered from 1.
+    pub(super) fn archive(&self, index: usize) -> Option<Range<usize>> {
+        let end = self.archive_ends().nth(index.checked_sub(1)?)?;
+        let begin = index
+            .checked_sub(2)
+            .and_then(|at| self.archive_ends().nth(at));
+        Some(begin.map_or(0, |at| at + 1)..end)
+    }
+
+    pub(super) fn archives(&self) -> Vec<ArchiveInfo> {
+        let mut archives = Vec::new();
+        for (at, marker) in self.archive_ends().enumerate() {
+            let (summary, title, archived_at) = match &self.records[marker] {
+                Record::Compact {
+                    summary,
+                    title,
+                    archived_at,
+                    ..
+                } => (summary.as_str(), title, archived_at),
+                Record::Reopen {
+                    title, archived_at, ..
+                } => ("", title, archived_at),
+                _ => continue,
+            };
+            let part = self.archive(at + 1).unwrap_or_default();
+            archives.push(ArchiveInfo {
+                index: at as u32 + 1,
+                marker: marker as u64,
+                title: title.clone(),
+                archived_at: archived_at.clone(),
+                message_count: messages(&self.records[part]).count() as u64,
+                summary: summary.to_owned(),
+            });
+        }
+        archives
+    }
+
+    pub(super) fn summary(&self, key: &ConversationKey) -> Summary {
+        Summary {
+            key: key.clone(),
+            seq: 1,
+            superseded: false,
+            meta: self.current_meta(),
+            id: LogId(key.to_string()),
+            message_count: messages(&self.records).count() as u64,
+            has_open_run: self.open_run().is_some(),
+            failed: self
+                .runs()
+                .next_back()
+                .filter(|run| run.is_failure())
+                .cloned(),
+            modified: std::time::SystemTime::UNIX_EPOCH,
+        }
     }
 
     /// The working history: what the records make of it one after the other.
@@ -72,7 +194,12 @@ impl Log {
             }
             match record {
                 Record::Message(message) => now.history.push((**message).clone()),
-                Record::Compact { summary, keep, .. } => now.begin_anew(summary, *keep),
+                Record::Compact {
+                    summary,
+                    keep,
+                    archived_at,
+                    ..
+                } => now.begin_anew(marker_message(summary, archived_at), *keep),
                 Record::Rewind { to: at, .. } | Record::Reopen { marker: at, .. } => {
                     now = earlier[&(*at as usize)].clone();
                 }
@@ -101,6 +228,8 @@ impl Log {
                 Record::Run(run) if run.phase == RunPhase::Start && !run.request_id.is_empty() => {
                     requests.retain(|(id, _)| *id != run.request_id);
                     requests.push((run.request_id.clone(), run.id));
+                    let excess = requests.len().saturating_sub(MAX_REQUESTS);
+                    requests.drain(..excess);
                 }
                 _ => {}
             }
@@ -116,6 +245,18 @@ impl Log {
             _ => None,
         });
         told.flatten().cloned()
+    }
+
+    /// The last end behind the last marker: a store reads no further back.
+    pub(super) fn last_end(&self) -> Option<RunRecord> {
+        let tail = self.records.iter().rposition(is_marker).unwrap_or(0);
+        let mut records = self.records[tail..].iter().rev();
+        records.find_map(|record| match record {
+            Record::Run(run) => Some(run)
+                .filter(|run| run.phase != RunPhase::Start)
+                .cloned(),
+            _ => None,
+        })
     }
 
     pub(super) fn waiting(&self) -> Vec<String> {
@@ -152,6 +293,22 @@ impl Log {
             }
         }
         meta
+    }
+}
+
+fn messages(records: &[Record]) -> impl Iterator<Item = (usize, &Message)> {
+    let message = |(at, record)| match record {
+        &Record::Message(ref message) => Some((at, &**message)),
+        _ => None,
+    };
+    records.iter().enumerate().filter_map(message)
+}
+
+/// The summary of a marker as a message.
+fn marker_message(summary: &str, archived_at: &str) -> Message {
+    Message {
+        at: archived_at.into(),
+        ..Message::user(summary)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::MemoryStore;
 use super::log::Log;
 use crabtalk_domain::storage::{
-    ConversationLog, Error, Meta, NewConversation, Opened, Position, Record, RunPhase,
+    ConversationLog, Error, Meta, NewConversation, Opened, Position, Record,
 };
 use crabtalk_domain::{BoxFuture, ConversationKey};
 use std::future::ready;
@@ -11,20 +11,32 @@ use std::future::ready;
 struct Handle {
     store: MemoryStore,
     key: ConversationKey,
+    /// Where the log ended after the handle's last append.
+    end: usize,
 }
 
 impl Handle {
     fn append_now(&mut self, records: &[Record]) -> Result<Position, Error> {
         let mut state = self.store.state();
         if let Some(left) = state.appends_left.as_mut() {
-            *left = left.checked_sub(1).ok_or_else(|| Error::Unwritable {
-                object: "memory".to_owned(),
-                source: std::io::Error::from(std::io::ErrorKind::StorageFull),
-            })?;
+            *left = left.checked_sub(1).ok_or_else(full)?;
         }
         let log = state.logs.entry(self.key.clone()).or_default();
-        log.records.extend_from_slice(records);
+        let is_stored = |record: &&Record| match record {
+            Record::Message(message) => !message.auto_injected,
+            _ => true,
+        };
+        log.records
+            .extend(records.iter().filter(is_stored).cloned());
+        self.end = log.records.len();
         Ok(Position(log.records.len() as u64))
+    }
+}
+
+fn full() -> Error {
+    Error::Unwritable {
+        object: "memory".to_owned(),
+        source: std::io::ErrorKind::StorageFull.into(),
     }
 }
 
@@ -43,6 +55,12 @@ impl ConversationLog for Handle {
         }
         Box::pin(ready(Ok(())))
     }
+
+    fn is_current(&self) -> BoxFuture<'static, bool> {
+        let state = self.store.state();
+        let log = state.logs.get(&self.key);
+        Box::pin(ready(log.is_some_and(|log| log.records.len() == self.end)))
+    }
 }
 
 impl MemoryStore {
@@ -56,6 +74,9 @@ impl MemoryStore {
             let Some(new) = create else {
                 return Ok(None);
             };
+            if state.appends_left == Some(0) {
+                return Err(full());
+            }
             let meta = Meta {
                 created_at: new.created_at,
                 cwd: new.cwd,
@@ -76,6 +97,7 @@ impl MemoryStore {
             log: Box::new(Handle {
                 store: self.clone(),
                 key: key.clone(),
+                end: log.records.len(),
             }),
             meta: log.current_meta(),
             history: working.history,
@@ -85,11 +107,7 @@ impl MemoryStore {
             last_run: log.runs().map(|run| run.id).max().unwrap_or(0),
             open_run: log.open_run(),
             requests: log.requests(),
-            last_end: log
-                .runs()
-                .rev()
-                .find(|run| run.phase != RunPhase::Start)
-                .cloned(),
+            last_end: log.last_end(),
             waiting: log.waiting(),
             steers: log.steers(),
         };

@@ -6,7 +6,7 @@ use crabtalk_domain::storage::{
     ArchiveInfo, Error, Hit, Hits, LogEntry, LogId, LogPart, NewConversation, Opened, Page, Record,
     RunTrace, Search, Storage, Summary, Tracing,
 };
-use crabtalk_domain::{BoxFuture, ConversationKey, Message};
+use crabtalk_domain::{BoxFuture, ConversationKey};
 use std::future::ready;
 use std::sync::Arc;
 
@@ -35,27 +35,12 @@ impl Storage for MemoryStore {
         sender: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Vec<Summary>, Error>> {
         let state = self.state();
-        let fits = |(key, _): &(&ConversationKey, &Log)| {
-            agent.is_none_or(|agent| agent == key.agent.as_str())
-                && sender.is_none_or(|sender| sender == key.sender.as_str())
-        };
-        let summary = |(key, log): (&ConversationKey, &Log)| Summary {
-            key: key.clone(),
-            seq: 1,
-            superseded: false,
-            meta: log.current_meta(),
-            id: LogId(key.to_string()),
-            message_count: log.messages().len() as u64,
-            has_open_run: log.open_run().is_some(),
-            failed: None,
-            modified: std::time::SystemTime::UNIX_EPOCH,
-        };
-        Box::pin(ready(Ok(state
+        let logs = state
             .logs
             .iter()
-            .filter(fits)
-            .map(summary)
-            .collect())))
+            .filter(|(key, _)| fits(key, agent, sender));
+        let summaries = logs.map(|(key, log)| log.summary(key)).collect();
+        Box::pin(ready(Ok(summaries)))
     }
 
     fn page<'a>(
@@ -65,58 +50,18 @@ impl Storage for MemoryStore {
         limit: usize,
     ) -> BoxFuture<'a, Result<Page, Error>> {
         let state = self.state();
-        let (LogPart::Conversation(key) | LogPart::Archive(key, _)) = source else {
-            return Box::pin(ready(Err(Error::NotFound("a file in memory".into()))));
+        let (key, archive) = match source {
+            LogPart::Conversation(key) => (key, None),
+            LogPart::Archive(key, index) => (key, Some(*index as usize)),
+            LogPart::Log(id) => return Box::pin(ready(Err(Error::NotFound(id.to_string())))),
         };
-        let Some(log) = state.logs.get(key) else {
-            return Box::pin(ready(Err(Error::NotFound(format!("conversation {key}")))));
-        };
-        let older = |at: &usize| before.is_none_or(|before| (*at as u64) < before);
-        let messages = log
-            .records
-            .iter()
-            .enumerate()
-            .rev()
-            .filter_map(|(at, r)| match r {
-                Record::Message(message) if older(&at) => Some((at, message)),
-                _ => None,
-            });
-        let mut entries: Vec<LogEntry> = messages
-            .take(limit + 1)
-            .map(|(at, message)| LogEntry {
-                index: at as u64,
-                message: (**message).clone(),
-                compact: false,
-            })
-            .collect();
-        let more = entries.len() > limit;
-        entries.truncate(limit);
-        entries.reverse();
-        let from = entries.first().filter(|_| more).map_or(0, |e| e.index);
-        let waiting = log.steers().into_iter().filter(|_| before.is_none());
-        let waiting = waiting.map(|steer| LogEntry {
-            index: log.records.len() as u64,
-            message: Message::user(steer),
-            compact: false,
+        let log = state.logs.get(key);
+        let part = log.and_then(|log| match archive {
+            None => Some((log, 0..log.records.len())),
+            Some(index) => Some((log, log.archive(index)?)),
         });
-        let runs = log.records.iter().enumerate();
-        let runs = runs.filter_map(|(at, record)| match record {
-            Record::Run(run) if older(&at) && at as u64 >= from => Some((at as u64, run.clone())),
-            _ => None,
-        });
-        let rewinds = log.records.iter().enumerate();
-        let rewinds = rewinds.filter_map(|(at, record)| match record {
-            Record::Rewind { to, .. } if older(&at) && at as u64 >= from => Some((at as u64, *to)),
-            _ => None,
-        });
-        let page = Page {
-            waiting: waiting.collect(),
-            rewinds: rewinds.collect(),
-            runs: runs.collect(),
-            entries,
-            more,
-        };
-        Box::pin(ready(Ok(page)))
+        let page = part.map(|(log, part)| log.page(part, before, limit));
+        Box::pin(ready(page.ok_or_else(|| absent(key))))
     }
 
     fn entries<'a>(
@@ -125,34 +70,24 @@ impl Storage for MemoryStore {
         indexes: &'a [u64],
     ) -> BoxFuture<'a, Result<Vec<LogEntry>, Error>> {
         let state = self.state();
-        let Some(log) = state.logs.get(key) else {
-            return Box::pin(ready(Err(Error::NotFound(format!("conversation {key}")))));
-        };
-        let entry = |index: &u64| match log.records.get(*index as usize)? {
-            Record::Message(message) => Some(LogEntry {
-                index: *index,
-                message: (**message).clone(),
-                compact: false,
-            }),
-            _ => None,
-        };
-        Box::pin(ready(Ok(indexes.iter().filter_map(entry).collect())))
+        let entries = state.logs.get(key).map(|log| {
+            let entry = |index: &u64| log.entry(usize::try_from(*index).ok()?);
+            indexes.iter().filter_map(entry).collect()
+        });
+        Box::pin(ready(entries.ok_or_else(|| absent(key))))
     }
 
     fn search(&self, search: Search) -> BoxFuture<'_, Result<Hits, Error>> {
         let state = self.state();
         let is_wanted = |key: &ConversationKey| {
-            let fits = |wanted: &Option<String>, name: &str| {
-                wanted.as_ref().is_none_or(|wanted| wanted == name)
-            };
-            fits(&search.agent, key.agent.as_str())
-                && fits(&search.sender, key.sender.as_str())
-                && (search.reach)(key)
+            fits(key, search.agent.as_deref(), search.sender.as_deref()) && (search.reach)(key)
         };
         let mut hits = Vec::new();
         for (key, log) in state.logs.iter().filter(|(key, _)| is_wanted(key)) {
             let meta = log.current_meta();
             let hit = |message, at: &str, text: &str| {
+                let has = |wanted: &String| begins_a_word(text, &wanted.to_lowercase());
+                search.words.iter().all(has).then_some(())?;
                 Some(Hit {
                     key: key.clone(),
                     title: meta.title.clone(),
@@ -182,7 +117,7 @@ impl Storage for MemoryStore {
     ) -> BoxFuture<'a, Result<Option<RunTrace>, Error>> {
         let state = self.state();
         let Some(log) = state.logs.get(key) else {
-            return Box::pin(ready(Err(Error::NotFound(format!("conversation {key}")))));
+            return Box::pin(ready(Err(absent(key))));
         };
         let mut tracing = Tracing::of(run);
         let found = log.records.iter().rev().find_map(|record| match record {
@@ -201,44 +136,45 @@ impl Storage for MemoryStore {
         key: &'a ConversationKey,
     ) -> BoxFuture<'a, Result<Vec<ArchiveInfo>, Error>> {
         let state = self.state();
-        let records = state
-            .logs
-            .get(key)
-            .map(|log| log.records.as_slice())
-            .unwrap_or_default();
-        let ends = records.iter().enumerate();
-        let ends = ends.filter_map(|(at, record)| match record {
-            Record::Compact {
-                summary,
-                title,
-                archived_at,
-                ..
-            } => Some((at, summary.as_str(), title, archived_at)),
-            Record::Reopen {
-                title, archived_at, ..
-            } => Some((at, "", title, archived_at)),
-            _ => None,
-        });
-        let info =
-            |(number, (at, summary, title, archived_at)): (usize, (_, &str, &String, &String))| {
-                ArchiveInfo {
-                    index: number as u32 + 1,
-                    marker: at as u64,
-                    title: title.clone(),
-                    archived_at: archived_at.clone(),
-                    message_count: 0,
-                    summary: summary.to_owned(),
-                }
-            };
-        Box::pin(ready(Ok(ends.enumerate().map(info).collect())))
+        let archives = state.logs.get(key).map(Log::archives);
+        Box::pin(ready(archives.ok_or_else(|| absent(key))))
     }
 
     fn remove<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<(), Error>> {
-        let gone = self.state().logs.remove(key);
-        Box::pin(ready(
-            gone.map(|_| ())
-                .ok_or_else(|| Error::NotFound(format!("conversation {key}"))),
-        ))
+        let mut state = self.state();
+        let removed = state.logs.remove(key).map(|log| {
+            state.trash.push((key.clone(), log));
+        });
+        Box::pin(ready(removed.ok_or_else(|| absent(key))))
+    }
+
+    fn trash<'a>(
+        &'a self,
+        agent: Option<&'a str>,
+        sender: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Vec<Summary>, Error>> {
+        let state = self.state();
+        let removed = state.trash.iter().rev();
+        let removed = removed.filter(|(key, _)| fits(key, agent, sender));
+        let removed = removed.map(|(key, log)| log.summary(key)).collect();
+        Box::pin(ready(Ok(removed)))
+    }
+
+    fn restore<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        _log: Option<&'a LogId>,
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        let mut state = self.state();
+        if state.logs.contains_key(key) {
+            return Box::pin(ready(Err(Error::Taken(key.to_string()))));
+        }
+        let last = state.trash.iter().rposition(|(removed, _)| removed == key);
+        let restored = last.map(|at| {
+            let (key, log) = state.trash.remove(at);
+            state.logs.insert(key, log);
+        });
+        Box::pin(ready(restored.ok_or_else(|| absent(key))))
     }
 
     fn log<'a>(&'a self, id: &'a LogId) -> BoxFuture<'a, Result<Summary, Error>> {
@@ -248,4 +184,20 @@ impl Storage for MemoryStore {
     fn remove_log<'a>(&'a self, id: &'a LogId) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(ready(Err(Error::NotFound(id.to_string()))))
     }
+}
+
+fn absent(key: &ConversationKey) -> Error {
+    Error::NotFound(format!("conversation {key}"))
+}
+
+fn fits(key: &ConversationKey, agent: Option<&str>, sender: Option<&str>) -> bool {
+    agent.is_none_or(|agent| agent == key.agent.as_str())
+        && sender.is_none_or(|sender| sender == key.sender.as_str())
+}
+
+/// Whether a word of the text begins with this one.
+fn begins_a_word(text: &str, wanted: &str) -> bool {
+    let text = text.to_lowercase();
+    let mut words = text.split(|c: char| !c.is_alphanumeric());
+    words.any(|word| word.starts_with(wanted))
 }
