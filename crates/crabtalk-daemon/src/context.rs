@@ -83,12 +83,12 @@ impl Hook for Context {
     fn for_run<'a>(
         &'a self,
         run: RunContext<'a>,
-        said: &'a str,
+        _said: &'a str,
     ) -> BoxFuture<'a, Option<Arc<dyn Hook>>> {
         Box::pin(async move {
             let of_run = OfRun {
                 context: self.clone(),
-                glance: self.glance(run, said).await,
+                glance: self.glance(run).await,
             };
             Some(Arc::new(of_run) as Arc<dyn Hook>)
         })
@@ -165,15 +165,13 @@ fn environment() -> String {
 }
 
 impl Context {
-    /// Checks all caches for a run in one thread. Changed parts are read later, where
-    /// they are needed.
-    async fn glance(&self, run: RunContext<'_>, said: &str) -> Glance {
+    /// Reads the pages of memory and checks all caches for a run in one thread. Changed
+    /// parts are read later, where they are needed.
+    async fn glance(&self, run: RunContext<'_>) -> Glance {
         let memory = self.memory.load_full();
-        let viewer = memory.viewer(run.key, run.origin);
-        let (has_archives, said) = (run.has_archives, said.to_owned());
         let (surroundings, cwd) = (Arc::clone(&self.surroundings), run.cwd.to_owned());
         let look = move || Glance {
-            memory: memory.glance(&viewer, has_archives, &said),
+            memory: memory.glance(),
             around: surroundings.known(&cwd),
         };
         let looked = self

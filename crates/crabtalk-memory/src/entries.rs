@@ -2,27 +2,24 @@
 //!
 //! Invariants: the files are the truth, and everything here can be dropped and
 //! read again. An entry is named by its frontmatter and its sender, a file name
-//! is a hint. A file that cannot be read hides no other one.
+//! is a hint. A file that cannot be read hides no other one. A change of the folder
+//! makes a new index of all entries.
 
 mod format;
-mod keep;
-mod look;
+mod refresh;
 mod slug;
-mod watch;
 
 pub use format::Entry;
 pub(crate) use format::parse;
 
-use crate::index::{DocId, Index};
+use crate::index::{Analysed, DocId, Index};
 use crate::text::passages;
 use crate::{Error, Warning};
 use crabtalk_files::Existing;
-use look::{MAX_FILE_BYTES, Stamp};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ffi::{OsStr, OsString};
+use refresh::{MAX_FILE_BYTES, Stamp};
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::PathBuf;
-use watch::Watch;
 
 /// Longest name; it is shown in lists and results.
 pub const MAX_NAME_BYTES: usize = 200;
@@ -30,7 +27,8 @@ pub const MAX_NAME_BYTES: usize = 200;
 pub const MAX_DESCRIPTION_BYTES: usize = 2_000;
 /// Longest content: a long chapter. Larger texts belong in a document.
 pub const MAX_CONTENT_BYTES: usize = 256 * 1024;
-/// Metadata of an entry kept in memory.
+
+/// Metadata of an entry, and the analysed text of its passages.
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(crate) file: String,
@@ -38,58 +36,30 @@ pub(crate) struct Slot {
     pub(crate) sender: String,
     pub(crate) shared: bool,
     pub(crate) at: String,
-    hash: u64,
-    docs: Range<DocId>,
+    passages: Vec<Analysed>,
 }
 
-#[derive(Debug)]
-enum State {
-    Indexed(usize),
-    /// Another file has the same name and sender.
-    Shadowed {
-        name: String,
-        sender: String,
-    },
-    Broken(String),
-}
-
+/// A file of the folder when it was last read.
 #[derive(Debug)]
 struct Known {
+    /// `None`: its stamp cannot be told, so that it is read again.
     stamp: Option<Stamp>,
-    state: State,
+    /// Its entry, or why it is passed over.
+    slot: Result<Slot, String>,
 }
-
-impl Known {
-    /// Why the file is passed over, if it is broken.
-    fn reason(&self) -> Option<String> {
-        match &self.state {
-            State::Broken(reason) => Some(reason.clone()),
-            State::Indexed(_) | State::Shadowed { .. } => None,
-        }
-    }
-}
-
-/// Files by the sender whose entries they hold.
-type Claims = BTreeMap<String, BTreeSet<String>>;
 
 #[derive(Debug)]
 pub(crate) struct Entries {
     folder: PathBuf,
-    watch: Watch,
-    /// Changed files that were not read yet; `None`: all files.
-    unseen: Option<BTreeSet<OsString>>,
     /// Why the folder cannot be used.
     trouble: Option<String>,
     files: BTreeMap<String, Known>,
-    /// Links, whose targets change unseen by the watch.
-    links: BTreeSet<String>,
-    claims: HashMap<String, Claims>,
-    slots: Vec<Option<Slot>>,
-    free: Vec<usize>,
+    /// The file that counts for each name and sender.
+    winners: BTreeMap<(String, String), String>,
     per_sender: HashMap<String, usize>,
     index: Index,
-    slot_of_doc: Vec<usize>,
-    next_conversation: u32,
+    /// By document: its file, and which passage of the entry it is.
+    documents: Vec<(String, usize)>,
 }
 
 impl Entries {
@@ -97,18 +67,12 @@ impl Entries {
     pub(crate) fn new(folder: PathBuf) -> Self {
         Self {
             folder,
-            watch: Watch::default(),
-            unseen: None,
             trouble: None,
             files: BTreeMap::new(),
-            links: BTreeSet::new(),
-            claims: HashMap::new(),
-            slots: Vec::new(),
-            free: Vec::new(),
+            winners: BTreeMap::new(),
             per_sender: HashMap::new(),
             index: Index::new(),
-            slot_of_doc: Vec::new(),
-            next_conversation: 0,
+            documents: Vec::new(),
         }
     }
 
@@ -118,33 +82,25 @@ impl Entries {
 
     /// The entry that a document belongs to, and which passage of it it is.
     pub(crate) fn of_doc(&self, doc: DocId) -> Option<(&Slot, usize)> {
-        let slot = self
-            .slots
-            .get(*self.slot_of_doc.get(doc as usize)?)?
-            .as_ref()?;
-        Some((slot, doc.checked_sub(slot.docs.start)? as usize))
+        let (file, passage) = self.documents.get(doc as usize)?;
+        Some((self.slot(file)?, *passage))
     }
 
-    /// All entries, by file name.
+    fn slot(&self, file: &str) -> Option<&Slot> {
+        self.files.get(file)?.slot.as_ref().ok()
+    }
+
+    /// All entries, by name.
     pub(crate) fn slots(&self) -> impl Iterator<Item = &Slot> {
-        self.files.values().filter_map(|known| match known.state {
-            State::Indexed(slot) => self.slots[slot].as_ref(),
-            State::Shadowed { .. } | State::Broken(_) => None,
-        })
+        self.winners.values().filter_map(|file| self.slot(file))
     }
 
     /// The entries of a name, by sender.
     pub(crate) fn named(&self, name: &str) -> Vec<&Slot> {
-        let files = self
-            .claims
-            .get(name)
-            .into_iter()
-            .flat_map(|c| c.values().flatten());
-        let slots = files.filter_map(|file| match self.files.get(file)?.state {
-            State::Indexed(slot) => self.slots[slot].as_ref(),
-            State::Shadowed { .. } | State::Broken(_) => None,
-        });
-        slots.collect()
+        let from = (name.to_owned(), String::new());
+        let named = self.winners.range(from..);
+        let named = named.take_while(|((other, _), _)| other == name);
+        named.filter_map(|(_, file)| self.slot(file)).collect()
     }
 
     /// How many entries a sender has.
@@ -155,13 +111,14 @@ impl Entries {
     /// Files that were passed over.
     pub(crate) fn warnings(&self) -> Vec<Warning> {
         let warnings = self.files.iter().filter_map(|(file, known)| {
-            let reason = match &known.state {
-                State::Broken(reason) => reason.clone(),
-                State::Shadowed { name, sender } => {
-                    let other = self.winner(name, sender).unwrap_or_default();
+            let reason = match &known.slot {
+                Err(reason) => reason.clone(),
+                Ok(slot) => {
+                    let Slot { name, sender, .. } = slot;
+                    let winner = self.winners.get(&(name.clone(), sender.clone()));
+                    let other = winner.filter(|winner| *winner != file)?;
                     format!("is named {name:?} like {other}, which is used")
                 }
-                State::Indexed(_) => return None,
             };
             Some(Warning {
                 file: self.folder.join(file),
@@ -200,7 +157,7 @@ impl Entries {
             }
             None => self.write_new(entry, &text)?,
         };
-        self.look_at(OsStr::new(&file), true);
+        self.read_again(&file);
         Ok(())
     }
 
@@ -232,7 +189,7 @@ impl Entries {
             file: path,
             source,
         })?;
-        self.look_at(OsStr::new(file), true);
+        self.read_again(file);
         Ok(())
     }
 }

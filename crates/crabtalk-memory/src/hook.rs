@@ -56,27 +56,21 @@ impl Hook for Memory {
     }
 }
 
-/// What memory knows for one run by asking whether files are as they were. What
-/// is not known is looked up when it is needed.
+/// The pages of memory, read in advance for one run; a page that is missing here is
+/// read when it is needed.
 #[derive(Debug, Clone, Default)]
 pub struct Glance {
-    soul: Option<Arc<str>>,
-    overview: Option<Arc<str>>,
-    /// A message, and whether there is certainly nothing to recall for it.
-    nothing_for: Option<(String, bool)>,
+    soul: Option<String>,
+    overview: Option<String>,
 }
 
 impl Memory {
-    /// Looks once at what a run needs that begins with a message, so that it does
-    /// not wait for one look after the other. It touches files, and belongs into a
-    /// thread that may wait.
-    pub fn glance(&self, viewer: &Viewer, has_archives: bool, said: &str) -> Glance {
-        let enabled = self.settings().enabled;
-        let nothing = || (said.to_owned(), self.knows_nothing_now(viewer, said));
+    /// Reads the pages that a run needs, in one step. Blocks.
+    pub fn glance(&self) -> Glance {
+        let (soul, overview) = self.pages();
         Glance {
-            soul: self.known_soul(),
-            overview: self.known_overview().filter(|_| enabled),
-            nothing_for: (enabled && !has_archives).then(nothing),
+            soul: Some(soul),
+            overview: Some(overview),
         }
     }
 
@@ -92,9 +86,7 @@ impl Memory {
         }
         let viewer = self.viewer(run.key, run.origin);
         let overview = self.overview_block(glance, &viewer).await;
-        let recalled = self
-            .recall_block(glance, &viewer, run.has_archives, history)
-            .await;
+        let recalled = self.recall_block(&viewer, run.has_archives, history).await;
         overview
             .into_iter()
             .chain(recalled)
@@ -106,7 +98,7 @@ impl Memory {
     /// remembers anything.
     pub async fn identify(&self, glance: &Glance, mut agent: AgentConfig) -> AgentConfig {
         let soul = match &glance.soul {
-            Some(soul) => Arc::clone(soul),
+            Some(soul) => soul.clone(),
             None => self.soul().await,
         };
         let soul = told("Crab.md", &soul);
@@ -121,7 +113,7 @@ impl Memory {
             return None;
         }
         let overview = match &glance.overview {
-            Some(overview) => Arc::clone(overview),
+            Some(overview) => overview.clone(),
             None => self.overview().await,
         };
         let text = told("MEMORY.md", &overview);
@@ -130,7 +122,6 @@ impl Memory {
 
     async fn recall_block(
         &self,
-        glance: &Glance,
         viewer: &Viewer,
         has_archives: bool,
         history: &[Arc<Message>],
@@ -139,15 +130,6 @@ impl Memory {
             .iter()
             .rev()
             .find(|m| m.role == Role::User && !m.auto_injected)?;
-        if !has_archives {
-            let nothing = match &glance.nothing_for {
-                Some((asked, nothing)) if *asked == said.content => *nothing,
-                Some(_) | None => self.knows_nothing(viewer, &said.content).await,
-            };
-            if nothing {
-                return None;
-            }
-        }
         let limit = self.settings().recall_limit;
         let mut keys = self.conversations(viewer).await;
         keys.retain(|key| has_archives || *key != viewer.conversation);

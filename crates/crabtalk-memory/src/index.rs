@@ -2,9 +2,8 @@
 //! without length normalisation.
 //!
 //! Invariants: document ids grow, and those of one conversation are contiguous,
-//! so that a neighbour has the next id. Appending touches only the terms of the
-//! new document and is visible immediately. The index keeps no text and is
-//! derived: the owner of the texts can rebuild it.
+//! so that a neighbour has the next id. The index keeps no text, and nothing is
+//! removed from it: a changed source makes a new index.
 
 mod asked;
 mod query;
@@ -30,12 +29,8 @@ const MAX_COUNT: u32 = (1 << COUNT_BITS) - 1;
 /// Most documents an index can number.
 const MAX_DOCUMENTS: usize = 1 << (32 - COUNT_BITS);
 
-/// The word is a stop word and has no term.
-const NO_TERM: u32 = u32::MAX;
-
 const QUESTION: u8 = 1;
 const TIME: u8 = 2;
-const DEAD: u8 = 4;
 
 /// A turn, or a passage of one.
 #[derive(Debug, Clone, Copy, Default)]
@@ -48,8 +43,6 @@ pub(crate) struct Document<'a> {
     pub speaker: &'a str,
     /// Days since 1970-01-01, if known.
     pub day: Option<i32>,
-    /// The text of the turn.
-    pub text: &'a str,
 }
 
 /// Number of a document in its index.
@@ -72,8 +65,6 @@ const NO_SPEAKER: u16 = u16::MAX;
 
 #[derive(Debug, Default)]
 pub(crate) struct Index {
-    /// Every folded word that ever came, with its term.
-    words: HashMap<Box<str>, u32>,
     /// Every term, with its place in `postings`.
     terms: HashMap<Box<str>, u32>,
     /// By term: its hash.
@@ -84,8 +75,6 @@ pub(crate) struct Index {
     /// Hashes of adjacent terms, document after document.
     pairs: Vec<u16>,
     speakers: Vec<String>,
-    sessions: u32,
-    dead: usize,
 }
 
 impl Index {
@@ -93,62 +82,26 @@ impl Index {
         Self::default()
     }
 
-    /// Documents that can be found.
-    pub(crate) fn len(&self) -> usize {
-        self.rows.len() - self.dead
-    }
-
-    /// Whether nothing can be found.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Whether so much was removed that `compact` pays: a quarter.
-    pub(crate) fn wants_compaction(&self) -> bool {
-        self.dead >= 64 && self.dead * 4 > self.rows.len()
-    }
-
-    /// The number that a new session gets.
-    pub(crate) fn sessions(&self) -> u32 {
-        self.sessions
+    /// One more than the last session's number.
+    fn sessions(&self) -> usize {
+        self.rows.last().map_or(0, |row| row.session as usize + 1)
     }
 
     /// Adds a document at the end. `None`: the index is full.
-    pub(crate) fn append(&mut self, document: &Document<'_>) -> Option<DocId> {
-        let words = Words::cut(document.text);
-        let mut terms = Vec::new();
-        for word in words.iter() {
-            let term = self.term(word.text);
-            if term != NO_TERM {
-                terms.push((term, word.extra));
-            }
-        }
-        self.add(document, &terms, flags_of(document.text, &words))
-    }
-
-    /// Adds a document without its text, of which `terms` and `flags` are known.
-    pub(crate) fn append_analysed(
+    pub(crate) fn append(
         &mut self,
         document: &Document<'_>,
         Analysed { terms, flags }: &Analysed,
     ) -> Option<DocId> {
-        let term = |term: &str| match term.strip_prefix(EXTRA) {
-            Some(extra) => (self.number_of(extra), true),
-            None => (self.number_of(term), false),
-        };
-        let terms: Vec<(u32, bool)> = terms.split_ascii_whitespace().map(term).collect();
-        self.add(document, &terms, *flags)
-    }
-
-    /// Adds a document of terms, each with whether it is outside the word sequence.
-    fn add(&mut self, document: &Document<'_>, terms: &[(u32, bool)], flags: u8) -> Option<DocId> {
         let id = u32::try_from(self.rows.len())
             .ok()
             .filter(|id| (*id as usize) < MAX_DOCUMENTS)?;
         let mut last: Option<u32> = None;
-        for &(term, extra) in terms {
+        for term in terms.split_ascii_whitespace() {
+            let extra = term.strip_prefix(EXTRA);
+            let term = self.number_of(extra.unwrap_or(term));
             self.count(term, id);
-            if extra {
+            if extra.is_some() {
                 continue;
             }
             if let Some(before) = last.replace(term) {
@@ -157,67 +110,15 @@ impl Index {
             }
         }
         let speaker = self.speaker(document.speaker);
-        self.sessions = self.sessions.max(document.session + 1);
         self.rows.push(Row {
             conversation: document.conversation,
             session: document.session,
             pairs_end: u32::try_from(self.pairs.len()).ok()?,
             day: document.day.unwrap_or(NO_DAY),
             speaker,
-            flags,
+            flags: *flags,
         });
         Some(id)
-    }
-
-    /// Makes a document unfindable. Its room is freed by `compact`.
-    pub(crate) fn remove(&mut self, id: DocId) {
-        if let Some(row) = self.rows.get_mut(id as usize)
-            && row.flags & DEAD == 0
-        {
-            row.flags |= DEAD;
-            self.dead += 1;
-        }
-    }
-
-    /// Frees the space of removed documents and renumbers sessions. Returns
-    /// the new id of every remaining document.
-    pub(crate) fn compact(&mut self) -> Vec<Option<DocId>> {
-        let mut next = 0;
-        let mut renumbered = Vec::with_capacity(self.rows.len());
-        let mut pairs = Vec::new();
-        let mut rows = Vec::with_capacity(self.len());
-        let mut begin = 0;
-        let (mut last, mut sessions): (Option<u32>, u32) = (None, 0);
-        for row in &self.rows {
-            let own = &self.pairs[begin as usize..row.pairs_end as usize];
-            begin = row.pairs_end;
-            if row.flags & DEAD != 0 {
-                renumbered.push(None);
-                continue;
-            }
-            pairs.extend_from_slice(own);
-            if last.replace(row.session) != Some(row.session) {
-                sessions += 1;
-            }
-            // No more pairs than before, whose number fitted.
-            let pairs_end = pairs.len() as u32;
-            rows.push(Row {
-                pairs_end,
-                session: sessions - 1,
-                ..*row
-            });
-            renumbered.push(Some(next));
-            next += 1;
-        }
-        for list in &mut self.postings {
-            let kept = list.iter().filter_map(|p| {
-                renumbered[(p >> COUNT_BITS) as usize].map(|id| id << COUNT_BITS | p & MAX_COUNT)
-            });
-            *list = kept.collect();
-        }
-        (self.rows, self.pairs, self.dead) = (rows, pairs, 0);
-        self.sessions = sessions;
-        renumbered
     }
 
     fn count(&mut self, term: u32, id: DocId) {
@@ -230,19 +131,6 @@ impl Index {
             }
             _ => list.push(id << COUNT_BITS | 1),
         }
-    }
-
-    /// The term of a folded word, new ones included.
-    fn term(&mut self, word: &str) -> u32 {
-        if let Some(term) = self.words.get(word) {
-            return *term;
-        }
-        let term = match term_of(word) {
-            None => NO_TERM,
-            Some(stem) => self.number_of(&stem),
-        };
-        self.words.insert(word.into(), term);
-        term
     }
 
     /// The number of a term, new ones included.

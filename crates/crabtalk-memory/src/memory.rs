@@ -234,23 +234,18 @@ impl Memory {
     }
 
     /// `MEMORY.md`; empty if there is none or it cannot be read.
-    pub async fn overview(&self) -> Arc<str> {
+    pub async fn overview(&self) -> String {
         self.blocking(|inner| inner.overview.text()).await
     }
 
     /// `Crab.md`; empty if there is none or it cannot be read.
-    pub async fn soul(&self) -> Arc<str> {
+    pub async fn soul(&self) -> String {
         self.blocking(|inner| inner.soul.text()).await
     }
 
-    /// `Crab.md`, if its text is cached.
-    pub(crate) fn known_soul(&self) -> Option<Arc<str>> {
-        self.0.soul.known()
-    }
-
-    /// `MEMORY.md`, if its text is cached.
-    pub(crate) fn known_overview(&self) -> Option<Arc<str>> {
-        self.0.overview.known()
+    /// Reads the pages of a run. Blocks.
+    pub(crate) fn pages(&self) -> (String, String) {
+        (self.0.soul.text(), self.0.overview.text())
     }
 
     /// Overwrites `MEMORY.md`.

@@ -36,14 +36,13 @@ impl Sample {
                 session,
                 speaker: &passage.speaker,
                 day: passage.day,
-                text: "",
             };
             let analysed = Analysed {
                 terms: std::mem::take(&mut passage.terms),
                 flags: passage.flags,
             };
             // Candidates are far fewer than an index can number.
-            let _ = sample.index.append_analysed(&document, &analysed);
+            let _ = sample.index.append(&document, &analysed);
         }
         sample
     }

@@ -21,7 +21,7 @@ pub(super) fn slug(name: &str) -> String {
 }
 
 /// File names to try for an entry, best first, without end.
-pub(super) fn file_names(name: &str, sender: &str) -> impl Iterator<Item = String> {
+pub(super) fn file_names(name: &str, sender: &str) -> impl Iterator<Item = String> + use<> {
     let slug = slug(name);
     let hash = fnv(&[name.as_bytes(), &[0], sender.as_bytes()]) as u32;
     let first = std::iter::once(format!("{slug}.md"));

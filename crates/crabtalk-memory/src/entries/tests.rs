@@ -193,26 +193,6 @@ fn linked_files_follow_their_target() {
 }
 
 #[test]
-fn many_changes_neither_grow_nor_confuse_the_index() {
-    let mut folder = Folder::new();
-    for name in ["One", "Two", "Three"] {
-        folder.put(&format!("{name}.md"), name, "steady words");
-    }
-    for round in 0..300 {
-        folder.put("Two.md", "Two", &format!("steady round number{round}"));
-        folder.entries.refresh();
-    }
-    assert_eq!(folder.find("number299"), ["Two"]);
-    assert!(folder.find("number298").is_empty());
-    assert_eq!(folder.find("steady").len(), 3);
-    assert!(
-        folder.entries.slot_of_doc.len() < 200,
-        "{}",
-        folder.entries.slot_of_doc.len()
-    );
-}
-
-#[test]
 fn a_long_entry_is_found_by_its_end_once() {
     let mut folder = Folder::new();
     let filler = "Nothing to see in this sentence. ".repeat(200);

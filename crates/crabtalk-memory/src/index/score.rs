@@ -4,8 +4,8 @@
 use super::asked::{Features, Level, Weighted};
 use super::top::Top;
 use super::{
-    COUNT_BITS, DEAD, DocId, Index, MAX_COUNT, NO_DAY, NO_SPEAKER, QUESTION, Query, TIME,
-    pair_hash, term_hash,
+    COUNT_BITS, DocId, Index, MAX_COUNT, NO_DAY, NO_SPEAKER, QUESTION, Query, TIME, pair_hash,
+    term_hash,
 };
 use crate::text::DateHint;
 use jiff::civil::Date;
@@ -119,7 +119,7 @@ impl<'a> Scoring<'a> {
             named: vec![false; query.words.len()],
             text: vec![0.0; docs],
             near: vec![0.0; docs],
-            by_session: vec![0.0; index.sessions as usize],
+            by_session: vec![0.0; index.sessions()],
             touched: Vec::new(),
             candidates: Vec::new(),
         };
@@ -184,7 +184,7 @@ impl<'a> Scoring<'a> {
         let mut scored: Vec<(f32, DocId)> = Vec::new();
         for &doc in &self.candidates {
             let score = self.base_score(doc);
-            if top.takes(score + room) && self.index.rows[doc as usize].flags & DEAD == 0 {
+            if top.takes(score + room) {
                 scored.push((score, doc));
             }
         }
@@ -354,9 +354,6 @@ impl<'a> Scoring<'a> {
 
     /// A document's score with everything, if it gets past `takes`.
     fn full_score(&self, doc: DocId, pairs: &[u16], takes: impl Fn(f32) -> bool) -> Option<f32> {
-        if self.index.rows[doc as usize].flags & DEAD != 0 {
-            return None;
-        }
         let mut score = self.base_score(doc);
         if !takes(score + PAIR * pairs.len() as f32) {
             return None;

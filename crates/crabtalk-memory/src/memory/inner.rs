@@ -12,9 +12,6 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Semaphore;
 
-/// Passages that are searched without leaving the caller's thread: some tens of
-/// microseconds of work.
-const MAX_AT_ONCE: usize = 2_000;
 /// Entries of one sender without the owner's authority: enough for years of
 /// talk, and no way to fill the disk.
 pub(super) const MAX_PER_GUEST: usize = 1_000;
@@ -36,22 +33,6 @@ impl Inner {
     /// in another thread.
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether the entries certainly hold nothing for a viewer's query. `false`
-    /// where finding out would take more than a moment.
-    pub(super) fn knows_nothing(&self, viewer: &Viewer, query: impl FnOnce() -> Query) -> bool {
-        let Ok(mut state) = self.state.try_lock() else {
-            return false;
-        };
-        if !state.entries.is_fresh() || state.entries.index().len() > MAX_AT_ONCE {
-            return false;
-        }
-        if state.entries.index().is_empty() {
-            return true;
-        }
-        let sees = self.sees(&state.entries, viewer);
-        search(&[entries_shard(&state.entries, &sees)], &query(), 1).is_empty()
     }
 
     /// Which documents of the entries a viewer sees.

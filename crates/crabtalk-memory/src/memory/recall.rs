@@ -114,24 +114,6 @@ impl Memory {
         hits
     }
 
-    /// Whether there is certainly nothing to recall for a viewer whose
-    /// conversation has no archives. Only checks whether entries changed, so that
-    /// a turn without a recall does not wait for the disk.
-    pub(crate) async fn knows_nothing(&self, viewer: &Viewer, query: &str) -> bool {
-        if self.settings().recall_scope != RecallScope::Conversation {
-            return false;
-        }
-        let (this, viewer, query) = (self.clone(), viewer.clone(), query.to_owned());
-        self.blocking(move |_| this.knows_nothing_now(&viewer, &query))
-            .await
-    }
-
-    /// The same, for a thread that may wait.
-    pub(crate) fn knows_nothing_now(&self, viewer: &Viewer, query: &str) -> bool {
-        let own = self.settings().recall_scope == RecallScope::Conversation;
-        own && self.0.knows_nothing(viewer, || self.query(query))
-    }
-
     fn query(&self, text: &str) -> Query {
         let now = self.0.parts.clock.now();
         let today = now.to_zoned(crabtalk_files::local_zone()).date();

@@ -6,7 +6,7 @@ pub(crate) mod generated;
 pub(crate) mod locomo;
 pub(crate) mod stored;
 
-use crate::index::{DocId, Document, Features, Index, Level, Query, Shard, search};
+use crate::index::{Analysed, DocId, Document, Features, Index, Level, Query, Shard, search};
 use std::collections::HashSet;
 use std::fmt;
 
@@ -133,9 +133,10 @@ impl Recipe {
                 session: turn.session,
                 speaker: &turn.speaker,
                 day: turn.day,
-                text: &turn.text,
             };
-            index.append(&document).expect("a corpus fits an index");
+            index
+                .append(&document, &Analysed::of(&turn.text))
+                .expect("a corpus fits an index");
         }
         Self { index, features }
     }
