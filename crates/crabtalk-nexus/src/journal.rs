@@ -199,6 +199,22 @@ impl Journal {
         Ok(())
     }
 
+    /// The last entries behind `after`, in order, at most so many.
+    pub fn latest(&self, after: u64, most: u32) -> Result<Vec<Entry>, Error> {
+        let read = || {
+            let mut statement = self.database.prepare_cached(
+                "SELECT n, line FROM entry WHERE n > ?1 ORDER BY n DESC LIMIT ?2",
+            )?;
+            let lines = statement.query_map(params![signed(after), most], row)?;
+            lines.collect::<rusqlite::Result<Vec<_>>>()
+        };
+        let lines = read().map_err(of(&self.path))?;
+        let parsed = lines.iter().rev();
+        // An entry of another version that cannot be read is left out.
+        let parsed = parsed.filter_map(|(_, line)| serde_json::from_str(line).ok());
+        Ok(parsed.collect())
+    }
+
     /// Takes in the log of an earlier version, and puts it away.
     fn import(&mut self, earlier: &Path) -> Result<(), Error> {
         let file = match File::open(earlier) {

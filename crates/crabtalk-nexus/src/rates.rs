@@ -30,24 +30,3 @@ impl Rates {
         true
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn name(text: &str) -> Name {
-        Name::new(text).unwrap()
-    }
-
-    #[test]
-    fn pair_has_ten_messages_a_minute() {
-        let mut rates = Rates::default();
-        let (a, b) = (name("a"), name("b"));
-        for at in 0..10 {
-            assert!(rates.allows(&a, &b, at * 1000));
-        }
-        assert!(!rates.allows(&b, &a, 10_000));
-        assert!(rates.allows(&a, &name("c"), 10_000));
-        assert!(rates.allows(&b, &a, 60_000));
-    }
-}

@@ -3,7 +3,6 @@
 //!
 //! ```text
 //! admin   notifies ADMIN of what waits
-//! recent  the latest entries, for boards
 //! ```
 //!
 //! Invariants: nothing is done that is not on disk, and a log that cannot be written
@@ -12,7 +11,6 @@
 //! the loop polls nothing and sleeps until an event or a due time.
 
 pub mod admin;
-mod recent;
 
 use crate::backend::{Backend, Event, Failure, What};
 use crate::clock::Clock;
@@ -22,7 +20,6 @@ use crate::name::Name;
 use crate::world::{Answer, Command, Deed, Done, Entry, Input, Order, Output, World};
 use admin::Admin;
 use futures_util::stream::{FuturesUnordered, SelectAll, StreamExt};
-use recent::Recent;
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
@@ -43,6 +40,12 @@ pub type Reread = Arc<dyn Fn() -> Result<crate::config::Team, crate::config::Err
 
 /// Longest delay of the table of states, which people read.
 const TABLE_MS: u64 = 2000;
+
+/// Entries that a board gets at first: some screens.
+const BOARD_ENTRIES: u32 = 200;
+
+/// Characters of a reason on a board: a row of a wide terminal. The log has all of it.
+const BOARD_CHARS: usize = 240;
 
 /// The receiver of a command's answer.
 type Reply = Option<oneshot::Sender<Answer>>;
@@ -85,7 +88,8 @@ pub struct Supervisor {
     calls: FuturesUnordered<Called>,
     waiting: BTreeMap<Lane, VecDeque<Order>>,
     table_at: Option<u64>,
-    recent: Recent,
+    /// Counts the entries.
+    changed: watch::Sender<u64>,
 }
 
 impl std::fmt::Debug for Supervisor {
@@ -125,7 +129,7 @@ impl Supervisor {
             calls: FuturesUnordered::new(),
             waiting: BTreeMap::new(),
             table_at: None,
-            recent: Recent::default(),
+            changed: watch::Sender::new(0),
         }
     }
 
@@ -152,7 +156,7 @@ impl Supervisor {
 
     /// Counts the entries.
     pub fn changes(&self) -> watch::Receiver<u64> {
-        self.recent.changes()
+        self.changed.subscribe()
     }
 
     /// Runs until `stop` is there or the log fails. Agents go on.
@@ -203,7 +207,7 @@ impl Supervisor {
     fn carry_on(&mut self, out: Output, reply: Reply) {
         for entry in &out.entries {
             (self.listener)(entry, &self.world);
-            self.recent.push(entry);
+            self.changed.send_modify(|count| *count += 1);
             if entry.to.is_some() {
                 let at = self.clock.now().saturating_add(TABLE_MS);
                 self.table_at.get_or_insert(at);
@@ -278,6 +282,29 @@ impl Supervisor {
             return Ok(());
         }
         self.step(Input::Said(command), Some(reply))
+    }
+
+    fn board(&mut self, after: u64) -> Answer {
+        let (agents, inbox, tasks) = self.world.board(self.clock.now());
+        // A log that cannot be read ends NEXUS with the next entry.
+        let mut entries = self
+            .journal
+            .latest(after, BOARD_ENTRIES)
+            .unwrap_or_default();
+        for entry in &mut entries {
+            entry.evidence = None;
+            for text in std::iter::once(&mut entry.why).chain(&mut entry.did) {
+                let line = text.lines().next().unwrap_or_default();
+                *text = line.chars().take(BOARD_CHARS).collect();
+            }
+        }
+        Answer::Board {
+            agents,
+            inbox,
+            tasks,
+            seen: entries.last().map_or(after, |last| last.n),
+            entries,
+        }
     }
 
     fn came(&mut self, result: Came) -> Result<(), journal::Error> {

@@ -184,31 +184,30 @@ mod tests {
     }
 
     #[test]
-    fn bootstrap_is_the_exact_line() {
+    fn session_flow_has_exact_lines() {
         let builder = Name::new("builder").unwrap();
-        assert_eq!(
-            line(bootstrap_topic(), &bootstrap(&builder)),
-            "@NEXUS → @BUILDER [BOOTSTRAP]: @gov/context_compression_protocol.md completed for \
-             @BUILDER.md agent - please reload all relevant agent context for continuation"
-        );
-    }
-
-    #[test]
-    fn reflection_is_the_exact_line() {
-        assert_eq!(
-            line(reflection_topic(), &reflection()),
-            "@NEXUS → @BUILDER [REFLECTION]: No active work detected. Please perform context \
-             consolidation per @gov/context_consolidation_protocol.md"
-        );
-    }
-
-    #[test]
-    fn compression_is_the_exact_line() {
-        assert_eq!(
-            line(compression_topic(), &compression()),
-            "@NEXUS → @BUILDER [COMPRESSION]: External compression scheduled. Please consolidate \
-             per @gov/context_consolidation_protocol.md and confirm readiness."
-        );
+        for (topic, text, exact) in [
+            (
+                bootstrap_topic(),
+                bootstrap(&builder),
+                "[BOOTSTRAP]: @gov/context_compression_protocol.md completed for @BUILDER.md agent \
+                 - please reload all relevant agent context for continuation",
+            ),
+            (
+                reflection_topic(),
+                reflection(),
+                "[REFLECTION]: No active work detected. Please perform context consolidation per \
+                 @gov/context_consolidation_protocol.md",
+            ),
+            (
+                compression_topic(),
+                compression(),
+                "[COMPRESSION]: External compression scheduled. Please consolidate per \
+                 @gov/context_consolidation_protocol.md and confirm readiness.",
+            ),
+        ] {
+            assert_eq!(line(topic, &text), format!("@NEXUS → @BUILDER {exact}"));
+        }
     }
 
     #[test]

@@ -5,7 +5,6 @@ use crate::agent::Flight;
 
 mod compression;
 mod life;
-mod mail;
 mod prompts;
 mod walks;
 mod watch;

@@ -357,10 +357,7 @@ impl Kinds {
 }
 
 fn wrong(kind: &str, said: impl fmt::Display) -> Error {
-    Error::Kind {
-        kind: kind.to_owned(),
-        said: said.to_string().trim_end().to_owned(),
-    }
+    Error::Failed(format!("kind {kind:?}: {}", said.to_string().trim_end()))
 }
 
 /// The kind that another one begins as.

@@ -65,7 +65,10 @@ impl Tmux {
     pub(crate) async fn check(&self) -> Result<(), Error> {
         let said = self.run(&["-V"]).await?;
         match version(&said) {
-            Some(version) if version < OLDEST => Err(Error::OldTmux(said.trim().to_owned())),
+            Some(version) if version < OLDEST => Err(Error::Missing(format!(
+                "agents in terminals need tmux 3.2 or later, and this is {:?}",
+                said.trim()
+            ))),
             _ => Ok(()),
         }
     }
@@ -119,7 +122,7 @@ impl Tmux {
             .stdin(input.map_or_else(Stdio::null, |_| Stdio::piped()))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(Error::NoTmux)?;
+        let mut child = command.spawn().map_err(no_tmux)?;
         let (stdin, stdout, stderr) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let write = async {
@@ -140,6 +143,13 @@ impl Tmux {
         }
         Ok(String::from_utf8_lossy(&said).into_owned())
     }
+}
+
+fn no_tmux(error: std::io::Error) -> Error {
+    Error::Missing(format!(
+        "agents in terminals need tmux, and `tmux` cannot be started: {error}; install it (apt-get \
+         install tmux, brew install tmux) or give the agent another backend"
+    ))
 }
 
 async fn read_bounded(

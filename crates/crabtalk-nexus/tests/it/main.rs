@@ -5,7 +5,6 @@ mod board;
 mod cli;
 mod crash;
 mod double;
-mod idle;
 mod rig;
 mod sandbox;
 mod tmux;

@@ -32,15 +32,6 @@ impl Tmux {
         self.0.screen(false)
     }
 
-    /// Waits until the screen does not show this any more.
-    pub(crate) async fn lacks(&self, text: &str) {
-        let deadline = Instant::now() + WITHIN;
-        while self.screen().contains(text) {
-            assert!(Instant::now() < deadline, "{text:?} stays on the screen");
-            sleep(LOOK_EVERY).await;
-        }
-    }
-
     /// Waits until the screen shows all of these.
     pub(crate) async fn shows(&self, texts: &[&str]) -> String {
         let deadline = Instant::now() + WITHIN;

@@ -3,30 +3,6 @@
 use super::*;
 
 #[test]
-fn pre_compression_ready_is_verified_then_waits_for_admin() {
-    let mut driven = Driven::noticed();
-    assert_eq!(driven.on(ended(false, true)), [Act::Verify]);
-    driven.is(State::PreCompression);
-    driven.on(Trigger::Verified(Ok(())));
-    driven.is(State::AwaitAdmin);
-    assert!(driven.told());
-}
-
-#[test]
-fn readiness_with_a_dirty_tree_is_refused() {
-    let mut driven = Driven::noticed();
-    driven.on(ended(false, true));
-    let acts = driven.on(Trigger::Verified(Err("a.md is not committed".into())));
-    assert_eq!(acts, [Act::NotReady("a.md is not committed".into())]);
-    driven.is(State::PreCompression);
-    assert_eq!(
-        driven.on(Trigger::Reply(None, Reply::Allow)),
-        [],
-        "there is nothing to approve"
-    );
-}
-
-#[test]
 fn pre_compression_timeout_reminds_once_then_tells_admin() {
     let mut driven = Driven::noticed();
     driven.on(ended(false, false));
@@ -45,25 +21,6 @@ fn prompts_while_consolidating_lead_back_to_it() {
     driven.on(Trigger::Pressed("p".into(), true));
     driven.is(State::PreCompression);
     assert_eq!(driven.on(ended(false, true)), [Act::Verify]);
-}
-
-#[test]
-fn await_admin_approve_compresses_and_proves_identity_again() {
-    let mut driven = Driven::awaiting();
-    let acts = driven.on(Trigger::Reply(None, Reply::Allow));
-    assert!(
-        matches!(acts, [Act::Checkpoint(_), Act::Compress]),
-        "{acts:?}"
-    );
-    let acts = driven.on(Trigger::Compressed(Ok("s2".into())));
-    assert!(
-        matches!(acts, [Act::Checkpoint(_), Act::Bootstrap]),
-        "{acts:?}"
-    );
-    driven.is(State::Initialization);
-    driven.on(ended(true, false));
-    driven.is(State::Idle);
-    assert_eq!(driven.agent.plan, None);
 }
 
 #[test]

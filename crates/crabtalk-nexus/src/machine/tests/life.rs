@@ -3,27 +3,6 @@
 use super::*;
 
 #[test]
-fn offline_start_launches_and_bootstraps_when_ready() {
-    for start in [Trigger::Start, Trigger::Resume] {
-        let mut driven = Driven::new();
-        assert_eq!(driven.on(start), [Act::Launch]);
-        driven.is(State::Initialization);
-        assert_eq!(driven.on(ready()), [Act::Bootstrap]);
-        driven.is(State::Initialization);
-    }
-}
-
-#[test]
-fn initialization_right_identity_checkpoints_and_idles() {
-    let mut driven = Driven::new();
-    driven.on(Trigger::Start);
-    driven.on(ready());
-    let acts = driven.on(ended(true, false));
-    assert!(matches!(acts, [Act::Checkpoint(_)]), "{acts:?}");
-    driven.is(State::Idle);
-}
-
-#[test]
 fn identity_is_requested_three_times() {
     let mut driven = Driven::new();
     driven.on(Trigger::Start);
@@ -51,15 +30,6 @@ fn dead_agent_restarts_three_times_and_keeps_its_mail() {
     driven.on(Trigger::Restart);
     driven.is(State::Offline);
     assert_eq!(driven.on(Trigger::Stopped), [Act::Launch]);
-}
-
-#[test]
-fn missing_requirement_is_reported_at_once() {
-    let mut driven = Driven::new();
-    driven.on(Trigger::Start);
-    driven.on(Trigger::Impossible("there is no tmux".into()));
-    driven.is(State::Failed);
-    assert!(driven.told());
 }
 
 #[test]

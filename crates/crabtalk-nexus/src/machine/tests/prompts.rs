@@ -18,18 +18,6 @@ fn allowed_prompt_is_answered_once() {
 }
 
 #[test]
-fn denied_command_is_refused() {
-    let mut driven = Driven::active();
-    let asked = Trigger::Prompted(prompt("p1"), Some(Reply::Deny("no".into())));
-    assert_eq!(
-        driven.on(asked),
-        [Act::Reply(prompt("p1"), Reply::Deny("no".into()))]
-    );
-    driven.on(Trigger::Pressed("p1".into(), true));
-    driven.is(State::Active);
-}
-
-#[test]
 fn repeated_denials_in_one_turn_reach_admin() {
     let mut driven = Driven::active();
     let deny = |driven: &mut Driven, n: u32| {

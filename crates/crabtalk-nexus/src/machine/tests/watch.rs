@@ -3,16 +3,6 @@
 use super::*;
 
 #[test]
-fn silence_without_a_bell_is_probed() {
-    let mut driven = Driven::active();
-    for _ in 0..2 {
-        assert_eq!(driven.after(120), [Act::Probe]);
-        assert_eq!(driven.on(found("same")), []);
-    }
-    driven.is(State::Active);
-}
-
-#[test]
 fn silence_after_a_bell_is_stuck() {
     let mut driven = Driven::active();
     driven.on(Trigger::Bell);

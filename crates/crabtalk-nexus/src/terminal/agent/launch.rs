@@ -149,19 +149,15 @@ impl Shared {
 
     /// Writes what the kind brings.
     fn write_files(&self) -> Result<PathBuf, Error> {
-        let failed = |path: &Path| {
-            let path = path.to_owned();
-            |source| Error::Write { path, source }
-        };
-        crabtalk_files::create_folder(&self.state).map_err(failed(&self.state))?;
+        crabtalk_files::create_folder(&self.state).map_err(Error::write(&self.state))?;
         for file in &self.spec.kind.files {
             // Its name is a name, wherever it seems to lead.
             let name = Path::new(&file.name).file_name().unwrap_or_default();
             let path = self.state.join(name);
-            std::fs::write(&path, &file.text).map_err(failed(&path))?;
+            std::fs::write(&path, &file.text).map_err(Error::write(&path))?;
         }
         let hooks = self.hooks_file();
-        std::fs::write(&hooks, "").map_err(failed(&hooks))?;
+        std::fs::write(&hooks, "").map_err(Error::write(&hooks))?;
         Ok(hooks)
     }
 

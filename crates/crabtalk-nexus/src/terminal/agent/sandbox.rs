@@ -36,9 +36,9 @@ impl Shared {
         let Some(sandbox) = &self.spec.sandbox else {
             return Ok(self.marked(program));
         };
-        let failed = |said: String| Error::Sandbox {
-            agent: self.spec.name.clone(),
-            said,
+        let failed = |said: String| {
+            let agent = &self.spec.name;
+            Error::Failed(format!("cannot start {agent} in the sandbox: {said}"))
         };
         let own = program
             .environment
@@ -86,7 +86,7 @@ impl Shared {
         let file = self.state.join("order.json");
         let words = command
             .write(&file, &sandbox.guardian)
-            .map_err(|source| Error::Write { path: file, source })?;
+            .map_err(Error::write(&file))?;
         Ok(Program {
             words: displayed(&words),
             ..program

@@ -97,8 +97,6 @@ pub(crate) struct Session {
     /// Files that another session wrote, and how long they were at the launch.
     before: BTreeMap<PathBuf, u64>,
     looked: Option<Instant>,
-    /// The one file that may be its own, and since when.
-    alone: Option<(PathBuf, Instant)>,
     pub(crate) pending: Vec<Pending>,
     /// The last messages that were told as seen, by their ids.
     seen: VecDeque<String>,
@@ -148,7 +146,6 @@ impl Session {
             compactions: 0,
             before: BTreeMap::new(),
             looked: None,
-            alone: None,
             pending: Vec::new(),
             seen: VecDeque::new(),
             late_until: None,

@@ -38,13 +38,9 @@ const OLD_PROMPT: Duration = Duration::from_secs(20);
 /// Between two events that say only that it works.
 const PROGRESS_PAUSE: Duration = Duration::from_secs(1);
 
-/// Between two events that say only that it rang, once it rang [`BELLS_AT_ONCE`] times
-/// in a row: a program may ring without end, and each event is logged.
+/// Between two events that say only that it rang: a program may ring without end, and
+/// each event is logged.
 const BELL_PAUSE: Duration = Duration::from_secs(1);
-
-/// Bells that are told at once, however quickly they follow each other; one more each
-/// [`BELL_PAUSE`].
-const BELLS_AT_ONCE: u32 = 8;
 
 /// How long a supervisor has to ask what became of the message that was with an
 /// agent that it found again.
@@ -56,9 +52,9 @@ struct Watcher {
     events: mpsc::Sender<Event>,
     /// The last state of the window.
     bells: u64,
-    /// Bells that were told, and until when those take up what may be told at once.
+    /// Bells that were told, and when.
     told_bells: u64,
-    bells_fill: Instant,
+    rang: Option<Instant>,
     is_held: bool,
     /// Looks to come, and why.
     looks: VecDeque<Instant>,
@@ -84,7 +80,7 @@ pub(super) async fn watch(
         events,
         bells: 0,
         told_bells: 0,
-        bells_fill: Instant::now(),
+        rang: None,
         is_held: false,
         looks: VecDeque::new(),
         why: Evidence::new(Source::Screen, ""),
@@ -156,7 +152,7 @@ impl Watcher {
         self.life.clone_from(&life.window.life);
         self.bells = life.window.bells;
         self.told_bells = self.bells;
-        self.bells_fill = Instant::now();
+        self.rang = None;
         self.looks.clear();
         self.is_missing = false;
         self.ready_since = None;
@@ -210,8 +206,7 @@ impl Watcher {
         Evidence::new(Source::Bell, format!("bell {} of this window", self.bells))
     }
 
-    /// Tells how often it rang: at once, but where it rings on and on, and for no prompt,
-    /// now and then.
+    /// Tells how often it rang.
     fn tell_bells(&mut self) {
         let count = self.bells.saturating_sub(self.told_bells);
         if count == 0 {
@@ -222,16 +217,13 @@ impl Watcher {
         let live = session.live.as_ref();
         let prompt = live.filter(|live| live.answer.is_none());
         let prompt = prompt.map(|live| live.prompt.clone());
-        let now = Instant::now();
-        let fill = self.bells_fill.max(now) + BELL_PAUSE;
-        let full = now + BELL_PAUSE * BELLS_AT_ONCE;
-        if prompt.is_none() && fill > full {
+        if prompt.is_none() && self.rang.is_some_and(|at| at.elapsed() < BELL_PAUSE) {
             return;
         }
         session.tell(What::Bell { count, prompt }, evidence);
         drop(session);
         self.told_bells = self.bells;
-        self.bells_fill = fill.min(full);
+        self.rang = Some(Instant::now());
     }
 
     fn why_look(&mut self, why: Evidence) {

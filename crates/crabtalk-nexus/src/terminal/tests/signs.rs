@@ -3,7 +3,6 @@
 use super::rig::{Rig, tmux};
 use crate::backend::What;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 fn bells(what: &What) -> Option<u64> {
     match what {
@@ -83,39 +82,6 @@ async fn bell_that_ends_a_title_is_ignored() {
     assert_eq!(agent.ended().await.output, "titled");
     agent.say("[say:and a real one]").await;
     assert_eq!(agent.until("Bell", bells).await, 1);
-}
-
-#[tokio::test]
-async fn signals_before_a_wait_wake_the_client() {
-    let Some(rig) = Rig::open("two_signals_that_nobody_waits_for").await else {
-        return;
-    };
-    // Another server, without a waiting client.
-    let other = rig.folder.path().join("other");
-    std::fs::create_dir(&other).unwrap();
-    let file = other.join("wake");
-    std::fs::write(&file, crate::terminal::tmux::hooks::wake()).unwrap();
-    tmux(
-        &other,
-        &[
-            "-f",
-            "/dev/null",
-            "new-session",
-            "-d",
-            "tail",
-            "-f",
-            "/dev/null",
-        ],
-    );
-    for _ in 0..2 {
-        tmux(&other, &["source-file", file.to_str().unwrap()]);
-    }
-    let mut client =
-        crate::terminal::tmux::Tmux::new(Some(other.join("tmux")), other.clone()).client();
-    let wait = client.args(["wait-for", "nexus-77"]).status();
-    let woken = tokio::time::timeout(Duration::from_secs(120), wait).await;
-    tmux(&other, &["kill-server"]);
-    assert!(woken.expect("it is woken").unwrap().success());
 }
 
 #[tokio::test]

@@ -1,16 +1,12 @@
-//! What happens in the windows of agents, told by tmux instead of asked for.
+//! What happens in the windows of agents.
 //!
-//! A client in control mode waits at a channel that the hooks signal, reads
-//! all windows when it is woken, and waits again: a bell arrives within
-//! milliseconds. Its subscriptions, which tmux checks once a second, catch
-//! what has no hook of ours, or lost it.
+//! A client in control mode asks for all windows twice a second, without a process for
+//! each question.
 //!
-//! Invariants: a signal between a look and the next wait is kept by tmux, so
-//! none is lost; readers see the latest state, never a queue; a
-//! client that ends is started again.
+//! Invariants: readers see the latest state, never a queue; a client that ends is
+//! started again.
 
 use super::Tmux;
-use super::hooks::{CHANNEL, WOKEN};
 use std::collections::VecDeque;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -25,6 +21,9 @@ const MAX_LINE_BYTES: usize = 16 << 10;
 /// Between two attempts to attach: soon, then seldom.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// Between two looks at all windows.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// The queried properties of each pane.
 pub(crate) const PANES: &str = "#{window_id}|#{pane_id}|#{pane_pid}|#{pane_dead}|\
@@ -67,7 +66,6 @@ impl Windows {
 /// The request that a block of output answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Asked {
-    Nothing,
     Panes,
     Viewers,
 }
@@ -78,7 +76,7 @@ pub(crate) async fn follow(tmux: Tmux, session: String, seen: watch::Sender<Arc<
     loop {
         // The client is killed on drop.
         if let Some(mut client) = Client::attach(&tmux, &session)
-            && client.serve(&tmux, &seen).await
+            && client.serve(&seen).await
         {
             pause = FIRST_PAUSE;
         }
@@ -123,44 +121,39 @@ impl Client {
     }
 
     /// Tells what happens until the client ends; whether it ever told anything.
-    async fn serve(&mut self, tmux: &Tmux, seen: &watch::Sender<Arc<Windows>>) -> bool {
+    async fn serve(&mut self, seen: &watch::Sender<Arc<Windows>>) -> bool {
         let mut useful = false;
-        let subscribe = "refresh-client -B \"nexus:@*:#{window_bell_flag}|#{window_active_clients}|\
-            #{pane_dead}|#{@nexus_bell}\"\n";
-        if !self.ask(&[(subscribe, Asked::Nothing)]).await || !self.look().await {
-            return useful;
+        while self.look().await && self.hear(seen).await.is_some() {
+            useful = true;
+            tokio::time::sleep(LOOK_EVERY).await;
         }
-        let mut block: Option<(Asked, Vec<String>)> = None;
-        while let Some(line) = line(&mut self.stdout).await {
+        useful
+    }
+
+    /// Reads the answers of one look.
+    async fn hear(&mut self, seen: &watch::Sender<Arc<Windows>>) -> Option<()> {
+        let mut block: Option<(Option<Asked>, Vec<String>)> = None;
+        loop {
+            let line = line(&mut self.stdout).await?;
             match (line.split(' ').next().unwrap_or_default(), &mut block) {
                 // The last field tells our commands from tmux's own.
                 ("%begin", None) => {
                     let ours = line.ends_with(" 1");
                     let asked = ours.then(|| self.asked.pop_front()).flatten();
-                    block = Some((asked.unwrap_or(Asked::Nothing), Vec::new()));
+                    block = Some((asked, Vec::new()));
                 }
                 ("%end" | "%error", Some(_)) => {
-                    if let Some((asked, lines)) = block.take()
+                    if let Some((Some(asked), lines)) = block.take()
                         && self.answered(asked, lines, seen)
                     {
-                        useful = true;
-                        if !self.look_when_woken().await {
-                            return useful;
-                        }
+                        return Some(());
                     }
                 }
                 (_, Some((_, lines))) => lines.push(line),
-                ("%exit", None) => return useful,
-                ("%subscription-changed", None) => {
-                    // Our own client waits; another has to wake it.
-                    let is_new = format!("#{{!=:#{{{WOKEN}}},1}}");
-                    let wake = format!("set-option -g {WOKEN} 1 ; wait-for -S {CHANNEL}");
-                    let _ = tmux.run(&["if-shell", "-F", &is_new, &wake]).await;
-                }
+                ("%exit", None) => return None,
                 (_, None) => {}
             }
         }
-        useful
     }
 
     async fn ask(&mut self, commands: &[(&str, Asked)]) -> bool {
@@ -174,21 +167,10 @@ impl Client {
     }
 
     async fn look(&mut self) -> bool {
-        // What signals from here on is heard after this look.
-        let rest = format!("set-option -g {WOKEN} 0\n");
         let panes = format!("list-panes -a -f \"#{{@nexus_agent}}\" -F \"{PANES}\"\n");
         let viewers = "list-clients -F \"#{client_control_mode}|#{window_id}\"\n";
-        self.ask(&[
-            (&rest, Asked::Nothing),
-            (&panes, Asked::Panes),
-            (viewers, Asked::Viewers),
-        ])
-        .await
-    }
-
-    async fn look_when_woken(&mut self) -> bool {
-        let wait = format!("wait-for {CHANNEL}\n");
-        self.ask(&[(&wait, Asked::Nothing)]).await && self.look().await
+        self.ask(&[(&panes, Asked::Panes), (viewers, Asked::Viewers)])
+            .await
     }
 
     /// Takes an answer; whether it was the last of a look.
@@ -199,7 +181,6 @@ impl Client {
         seen: &watch::Sender<Arc<Windows>>,
     ) -> bool {
         match asked {
-            Asked::Nothing => false,
             Asked::Panes => {
                 self.next.windows = windows(lines.iter().map(String::as_str), &self.team);
                 false

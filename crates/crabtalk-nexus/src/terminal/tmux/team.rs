@@ -25,14 +25,11 @@ impl Tmux {
     /// where it is said already.
     pub(crate) fn hold(&self) -> Result<Option<File>, Error> {
         let path = self.state.join(LOCK);
-        let failed = |source| Error::Write {
-            path: path.clone(),
-            source,
-        };
-        crabtalk_files::create_folder(&self.state).map_err(failed)?;
+        let failed = Error::write(&path);
+        crabtalk_files::create_folder(&self.state).map_err(&failed)?;
         let mut options = File::options();
         options.write(true).create(true).truncate(false).mode(0o600);
-        let file = options.open(&path).map_err(failed)?;
+        let file = options.open(&path).map_err(&failed)?;
         match file.try_lock() {
             Ok(()) => Ok(Some(file)),
             Err(TryLockError::WouldBlock) => Ok(None),
@@ -45,7 +42,11 @@ impl Tmux {
         let said = self.run(&["show-options", "-gqv", OWNER]).await?;
         let owner = Path::new(said.trim_end_matches('\n'));
         if owner != self.state && works(owner) {
-            return Err(Error::Taken(owner.to_owned()));
+            return Err(Error::Missing(format!(
+                "another NEXUS, the one of {}, has its agents in this tmux server; give this team \
+                 another server: `[tmux] socket = \"/some/place\"` in nexus.toml",
+                owner.display()
+            )));
         }
         let own = self.state.display().to_string();
         self.run(&["set-option", "-g", OWNER, &own]).await.map(drop)

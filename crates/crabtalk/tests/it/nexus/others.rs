@@ -1,9 +1,9 @@
-//! Runs and compactions of other clients in a conversation of the team.
+//! Runs of other clients in a conversation of the team.
 
 use super::speaker::Speaker;
 use super::supervised::{ONE, Team, of_one};
 use crate::rig::{TestEnv, eventually, has_tools};
-use crabtalk_client::{Client, CompactMsg, Endpoint, Run, StreamMsg};
+use crabtalk_client::{Client, Endpoint, Run, StreamMsg};
 use crabtalk_nexus::agent::State;
 use crabtalk_nexus::backend::Reply;
 use crabtalk_nexus::name::Name;
@@ -116,58 +116,6 @@ async fn run_of_another_client_is_work_of_the_agent() {
     let of_agent = letters.iter().map(|(_, mail)| mail.line());
     let of_agent: Vec<String> = of_agent.filter(|line| line.starts_with("@D2")).collect();
     assert_eq!(of_agent.len(), 2, "{of_agent:#?}");
-}
-
-async fn does(team: &Team<'_>, topic: &str) {
-    let text = format!("@D2 [{topic}]: work");
-    team.say(Command::AddTask { text }).await;
-    eventually("the task", async || {
-        let tasks = team.tasks().await;
-        let state = &tasks.last()?.1.state;
-        matches!(state, crabtalk_nexus::world::TaskState::Done { .. }).then_some(())
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn compaction_and_threshold_of_an_idle_agent_are_noticed() {
-    if !has_tools("compaction_and_threshold_of_an_idle_agent", &["git"]) {
-        return;
-    }
-    let speaker = Speaker::start().await;
-    let env = of_one(&speaker);
-    let _daemon = env.daemon().await;
-    let mut team = Team::new(&env, ONE);
-    team.start().await;
-    is(&team, State::Idle).await;
-    does(&team, "ONE").await;
-
-    let client = Client::new(Endpoint::of_home(&env.home), "other/1");
-    let compact = CompactMsg {
-        agent: "d2".into(),
-        sender: "user/nexus".into(),
-        ..CompactMsg::default()
-    };
-    client.call(compact).await.unwrap();
-    eventually("an entry of the log", async || {
-        let mut found = None;
-        let state = team.places().state();
-        crabtalk_nexus::journal::entries(&state, |entry| {
-            found = found.or(entry
-                .why
-                .contains("without an order of NEXUS")
-                .then_some(()));
-        })
-        .unwrap();
-        found
-    })
-    .await;
-    is(&team, State::Idle).await;
-
-    env.agent("d2", "description: one of a team\ncompact_threshold: 5000");
-    env.run(&["daemon", "reload"]).await.ok();
-    does(&team, "TWO").await;
-    assert_eq!(line(&team).await.window, Some(5000));
 }
 
 #[tokio::test]

@@ -4,10 +4,10 @@
 use super::{CLOCK_SLACK, REPLAY_BYTES, Session, is_said, past};
 use crate::backend::{Evidence, Source, What};
 use crate::terminal::kind::Place;
+use crate::terminal::transcript::Reader;
 use crate::terminal::transcript::place::{self, Found};
 use crate::terminal::transcript::tail::{Tail, length};
 use crate::terminal::transcript::turns::Step;
-use crate::terminal::transcript::{Form, Reader};
 use std::path::Path;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant, SystemTime};
@@ -16,19 +16,12 @@ use std::time::{Duration, Instant, SystemTime};
 /// looked for: some programs begin a new one.
 const ELSEWHERE_AFTER: Duration = Duration::from_millis(400);
 
-/// Between two looks for a transcript.
-const LOOK_FOR_IT: Duration = Duration::from_millis(300);
-
-/// The same while a message of ours has to appear in it.
+/// Between two looks for the transcript in which a message of ours has to appear.
 const LOOK_FOR_OURS: Duration = Duration::from_millis(50);
 
 /// The same where it does not appear: something swallowed it, and looking costs
 /// reading what others wrote.
 const LOOK_SELDOM: Duration = Duration::from_secs(5);
-
-/// How long another agent may take to know a transcript as its own, by a message in
-/// it, before an unclaimed one is taken for it.
-const UNCLAIMED: Duration = Duration::from_secs(2);
 
 impl Session {
     /// Follows a file from its end, after reading where it stands.
@@ -63,8 +56,8 @@ impl Session {
         claims.get(path).is_some_and(|agent| *agent != self.agent)
     }
 
-    /// Looks for the transcript where it is not known, or where a message does
-    /// not appear in the one that is.
+    /// Looks for the transcript that has a message of ours, where none is known or the
+    /// message does not appear in the known one.
     pub(super) fn find(&mut self) {
         let Some(place) = self.place.clone() else {
             return;
@@ -73,34 +66,29 @@ impl Session {
             return;
         }
         self.looked = Some(Instant::now());
-        let found = self.candidates(&place);
-        let holds = |found: &&Found| {
+        let holds = |found: &Found| {
             let at = self.before.get(&found.path).copied().unwrap_or(0);
             let said = past::users(&found.path, at, Reader::new(place.form));
             let mut pending = self.pending.iter();
             pending.any(|pending| said.iter().any(|said| is_said(said, &pending.text)))
         };
-        let choice = found.iter().find(holds).cloned();
-        // Without a message of ours only one that is alone is surely its own, unless
-        // the folder has all conversations.
-        let may_be = place.form != Form::Crabtalk && self.tail.is_none() && self.pending.is_empty();
-        let alone = (may_be && found.len() == 1).then(|| found[0].clone());
-        let alone = self.unclaimed(alone);
-        if let Some(found) = choice.or(alone) {
+        if let Some(found) = self.candidates(&place).into_iter().find(holds) {
             self.follow(&found.path);
             self.rename(found.session);
         }
     }
 
-    /// Whether the transcript is not known, or lacks a message, and the last look
-    /// was a while ago.
+    /// Whether the transcript is not known or lacks a message, and the last look was a
+    /// while ago.
     fn is_time_to_look(&self) -> bool {
-        let waits = || self.pending.iter().map(|p| p.since.elapsed());
-        if self.tail.is_some() && !waits().any(|since| since > ELSEWHERE_AFTER) {
+        let waits = || self.pending.iter().map(|pending| pending.since.elapsed());
+        let Some(shortest) = waits().min() else {
+            return false;
+        };
+        if self.tail.is_some() && waits().all(|since| since <= ELSEWHERE_AFTER) {
             return false;
         }
-        let pause = waits().map(|since| since / 8).min();
-        let pause = pause.map_or(LOOK_FOR_IT, |pause| pause.clamp(LOOK_FOR_OURS, LOOK_SELDOM));
+        let pause = (shortest / 8).clamp(LOOK_FOR_OURS, LOOK_SELDOM);
         self.looked.is_none_or(|at| at.elapsed() > pause)
     }
 
@@ -121,19 +109,6 @@ impl Session {
             grown && Some(&found.path) != current.as_ref() && !self.is_anothers(&found.path)
         });
         found
-    }
-
-    /// The one file that may be its own, once no other agent has claimed it for a
-    /// while.
-    fn unclaimed(&mut self, alone: Option<Found>) -> Option<Found> {
-        let before = self.alone.take();
-        let found = alone?;
-        let since = match before {
-            Some((path, since)) if path == found.path => since,
-            Some(_) | None => Instant::now(),
-        };
-        self.alone = Some((found.path.clone(), since));
-        (since.elapsed() > UNCLAIMED).then_some(found)
     }
 
     pub(super) fn follow(&mut self, path: &Path) {
