@@ -65,11 +65,6 @@ impl Prompt {
         }
     }
 
-    /// The current question.
-    pub(crate) fn question(&self) -> Option<&AskQuestion> {
-        self.ask.questions.get(self.answers.len())
-    }
-
     /// The current page or question.
     pub(crate) fn text(&mut self, agent: &str) -> String {
         if is_approval(&self.ask) {
@@ -152,7 +147,7 @@ impl Prompt {
 }
 
 /// An answer to one of several questions; numbers become labels.
-fn chosen(question: &AskQuestion, answer: &str) -> serde_json::Value {
+pub(crate) fn chosen(question: &AskQuestion, answer: &str) -> serde_json::Value {
     let label = |word: &str| {
         let word = word.trim();
         let known = question

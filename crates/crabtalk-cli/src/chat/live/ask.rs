@@ -10,12 +10,14 @@
 )]
 
 mod frame;
+mod questions;
 
 use crate::follow::SETTLE;
-use crate::prompt::{Answer, Prompt, Step, is_approval, keys, offered};
+use crate::prompt::{Answer, is_approval, keys, offered};
 use crabtalk_proto::AskUserEvent;
 use crabtalk_render::screen::Composer;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use questions::Questions;
 use std::time::Instant;
 
 /// Minimum rows of content.
@@ -73,7 +75,7 @@ pub(super) struct Asking {
     pub(super) ask: AskUserEvent,
     /// The asking agent.
     speaker: String,
-    prompt: Prompt,
+    questions: Questions,
     stage: Option<Stage>,
     writing: Composer,
     /// Index of the first visible row.
@@ -82,6 +84,10 @@ pub(super) struct Asking {
     seen: usize,
     total: usize,
     room: usize,
+    /// Whether the highlighted option is scrolled into view.
+    follows: bool,
+    /// Whether the last frame had room for all of its rows.
+    pub(super) fits: bool,
     remark: String,
 }
 
@@ -91,7 +97,7 @@ impl Asking {
             agent: agent.to_owned(),
             sender: sender.to_owned(),
             run: None,
-            prompt: Prompt::new(ask.clone()),
+            questions: Questions::new(&ask.questions),
             ask,
             speaker: speaker.to_owned(),
             stage: None,
@@ -100,6 +106,8 @@ impl Asking {
             seen: 0,
             total: 0,
             room: MIN_CONTENT,
+            follows: false,
+            fits: true,
             remark: String::new(),
         }
     }
@@ -155,7 +163,7 @@ impl Asking {
 
     /// The answer was refused.
     pub(super) fn refused(&mut self, why: &str) {
-        self.prompt = Prompt::new(self.ask.clone());
+        self.questions = Questions::new(&self.ask.questions);
         self.focus();
         self.remark = why.to_owned();
     }
@@ -172,8 +180,10 @@ impl Asking {
 
     /// Handles a paste.
     pub(super) fn paste(&mut self, text: &str) {
-        if self.stage == Some(Stage::Writing) {
-            self.writing.paste(text);
+        match (self.stage, is_approval(&self.ask)) {
+            (Some(Stage::Writing), true) => self.writing.paste(text),
+            (Some(Stage::Writing), false) => self.questions.paste(text),
+            _ => {}
         }
     }
 
@@ -237,6 +247,10 @@ impl Asking {
             Some(Choice::Pager) => return Answered::Pager,
             Some(Choice::Answer(answer)) => answer,
         };
+        if !self.fits {
+            self.remark = "too small a terminal to allow this; enlarge it, or n denies".to_owned();
+            return Answered::Not;
+        }
         if self.seen < self.total {
             let more = self.total - self.seen;
             self.remark = format!("Space shows {more} more rows");
@@ -245,9 +259,11 @@ impl Asking {
         Answered::With(answer.label().to_owned())
     }
 
+    /// The reason of a denial, or the answers to questions.
     fn write(&mut self, key: KeyEvent) -> Answered {
+        let is_approval = is_approval(&self.ask);
         match key.code {
-            KeyCode::Esc if is_approval(&self.ask) => {
+            KeyCode::Esc if is_approval => {
                 self.stage = Some(Stage::Choosing(None));
                 Answered::Not
             }
@@ -255,22 +271,19 @@ impl Asking {
                 self.stage = Some(Stage::Aside);
                 Answered::Aside
             }
+            KeyCode::PageUp => self.scroll(false, self.room),
+            KeyCode::PageDown => self.scroll(true, self.room),
+            _ if !is_approval => {
+                self.follows = true;
+                let reply = self.questions.key(key);
+                reply.map_or(Answered::Not, Answered::With)
+            }
             KeyCode::Enter if key.modifiers.is_empty() => {
                 let text = self.writing.take();
-                if is_approval(&self.ask) {
-                    return Answered::With(match text.trim() {
-                        "" => "Deny".to_owned(),
-                        reason => format!("Deny: {reason}"),
-                    });
-                }
-                match self.prompt.take(Some(&text)) {
-                    Step::Answer(answer) => Answered::With(answer),
-                    Step::Next => {
-                        (self.top, self.seen) = (0, 0);
-                        Answered::Not
-                    }
-                    Step::Show(_) => Answered::Not,
-                }
+                Answered::With(match text.trim() {
+                    "" => "Deny".to_owned(),
+                    reason => format!("Deny: {reason}"),
+                })
             }
             _ => {
                 self.writing.key(key);

@@ -26,15 +26,18 @@ impl Asking {
         most: usize,
     ) -> (Vec<Line>, Option<(usize, usize)>) {
         let inner = width.saturating_sub(EDGE_WIDTH + 1).max(12);
-        let content = match is_approval(&self.ask) {
-            true => self.approval(inner),
-            false => self.question(inner),
+        let (content, highlighted) = match is_approval(&self.ask) {
+            true => (self.approval(inner), None),
+            false => self.questions.rows(inner),
         };
         let (last, cursor) = self.last_rows(inner);
         self.room = most
             .saturating_sub(OWN_ROWS - 1 + last.len())
             .max(MIN_CONTENT);
         self.total = content.len();
+        if let (Some(row), true) = (highlighted, std::mem::take(&mut self.follows)) {
+            self.top = self.top.clamp((row + 1).saturating_sub(self.room), row);
+        }
         self.top = self.top.min(self.total.saturating_sub(self.room));
         let until = (self.top + self.room).min(self.total);
         self.seen = self.seen.max(until);
@@ -43,8 +46,14 @@ impl Asking {
         rows.extend(content.map(|line| self.edged(line)));
         let remark = match (self.remark.as_str(), self.total - until) {
             ("", 0) if self.top == 0 => None,
-            ("", 0) => Some("the end; Up shows what is above".to_owned()),
-            ("", more) => Some(format!("{more} more rows: Space or Down shows them")),
+            ("", 0) => Some(format!(
+                "the end; {} shows what is above",
+                self.scroll_keys().0
+            )),
+            ("", more) => Some(format!(
+                "{more} more rows: {} shows them",
+                self.scroll_keys().1
+            )),
             (remark, _) => Some(remark.to_owned()),
         };
         if let Some(remark) = remark {
@@ -112,33 +121,12 @@ impl Asking {
         lines
     }
 
-    fn question(&self, width: usize) -> Vec<Line> {
-        let Some(question) = self.prompt.question() else {
-            return wrapped(&Line::plain("waits for a word from you"), width);
-        };
-        let mut lines = Vec::new();
-        let asked = match question.header.as_str() {
-            "" => question.question.clone(),
-            header => format!("{header}: {}", question.question),
-        };
-        for line in visible(&asked).lines() {
-            lines.extend(wrapped(&Line::styled(exact(line), theme::BOLD), width));
+    /// Keys that scroll up and down.
+    fn scroll_keys(&self) -> (&'static str, &'static str) {
+        match is_approval(&self.ask) {
+            true => ("Up", "Space or Down"),
+            false => ("PageUp", "PageDown"),
         }
-        for (index, option) in question.options.iter().enumerate() {
-            let mut line = Line::styled(format!("{}. ", index + 1), theme::ASKS)
-                .with(exact(&visible(&option.label)), theme::PLAIN);
-            if !option.description.is_empty() {
-                line = line.with(
-                    format!(" - {}", exact(&visible(&option.description))),
-                    theme::DIM,
-                );
-            }
-            lines.extend(wrapped(&line, width));
-        }
-        if question.multi_select {
-            lines.push(Line::styled("several: separate them by commas", theme::DIM));
-        }
-        lines
     }
 
     /// The last rows: choices.
@@ -157,16 +145,16 @@ impl Asking {
                 (vec![crabtalk_render::shorten(&bottom, width)], None)
             }
             Some(Stage::Writing) => {
-                let hint = match is_approval(&self.ask) {
-                    true => "Reason (optional); Enter denies, Esc goes back",
-                    false => "your answer",
+                let hint = "Reason (optional); Enter denies, Esc goes back";
+                let (rows, cursor) = match is_approval(&self.ask) {
+                    true => self.writing.rows(width, hint),
+                    false => self.questions.text_rows(width),
                 };
-                let (rows, cursor) = self.writing.rows(width, hint);
                 let edged = rows.into_iter().map(|line| self.edged(line));
                 let mut rows: Vec<Line> = edged.collect();
                 let said = match is_approval(&self.ask) {
-                    true => "deny",
-                    false => "Enter answers, Esc writes a message instead",
+                    true => "deny".to_owned(),
+                    false => self.questions.keys(),
                 };
                 bottom.push(Span::new(said, theme::DIM));
                 rows.push(crabtalk_render::shorten(&bottom, width));

@@ -243,6 +243,17 @@ fn allowing_needs_the_last_row() {
 }
 
 #[test]
+fn allowing_needs_a_terminal_with_room() {
+    let mut asking = settled(approval(), 30);
+    asking.fits = false;
+    assert_eq!(typed(&mut asking, "y\n"), Answered::Not);
+    assert!(shown(&mut asking, 60).contains("enlarge it"));
+    asking.fits = true;
+    let allowed = Answered::With("Allow once".into());
+    assert_eq!(typed(&mut asking, "\n"), allowed);
+}
+
+#[test]
 fn change_is_shown_with_line_numbers() {
     let mut edit = settled(
         AskUserEvent {
@@ -289,12 +300,15 @@ fn questions_are_answered_in_their_input_line() {
     let text = shown(&mut asking, 60);
     assert!(
         text.starts_with(
-            "\u{250f}\u{2501} crab asks\n\u{2503} Which?\n\u{2503} 1. Red - as a crab\n\u{2503} 2. Blue\n"
+            "\u{250f}\u{2501} crab asks\n\u{2503} Which? | And then?\n\u{2503} Which?\n\u{2503} \u{203a} 1. Red - as a crab\n\u{2503}   2. Blue\n"
         ),
         "{text}"
     );
     assert_eq!(typed(&mut asking, "2\n"), Answered::Not);
-    assert!(shown(&mut asking, 60).contains("And then?"));
+    assert!(
+        shown(&mut asking, 60)
+            .contains("\u{2503} Which? \u{2713} | And then?\n\u{2503} And then?\n")
+    );
     assert_eq!(
         typed(&mut asking, "green\n"),
         Answered::With(r#"{"And then?":"green","Which?":"Blue"}"#.into())
