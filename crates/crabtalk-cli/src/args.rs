@@ -252,7 +252,7 @@ pub(crate) struct Named {
 
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Chat {
-    /// Ring the bell when a run ends or asks (also CRABTALK_BELL=1).
+    /// Ring and notify when a run ends or asks (also CRABTALK_BELL=1).
     #[arg(long)]
     pub(crate) bell: bool,
 }

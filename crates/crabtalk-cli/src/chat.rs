@@ -7,6 +7,7 @@ mod lines;
 mod live;
 mod message;
 mod mode;
+mod model;
 mod references;
 
 use crate::args::Chat;

@@ -19,7 +19,7 @@ mod rows;
 use crate::control::{Watching, say};
 use crate::supervisor::admin::Admin;
 use crate::world::{Answer, Command};
-use crabtalk_render::screen::{AlternateScreen, Canvas, Raw, size, styles};
+use crabtalk_render::screen::{AlternateScreen, Canvas, Raw, size, styles, terminal_size};
 use crossterm::event::{Event, KeyEventKind};
 use desk::{Desk, Do};
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -68,7 +68,7 @@ fn ring(text: &str) {
 }
 
 fn canvas() -> Canvas {
-    Canvas::new(Box::new(io::stdout()), styles(), size().0)
+    Canvas::new(Box::new(io::stdout()), styles(), terminal_size())
 }
 
 struct Board<'a> {

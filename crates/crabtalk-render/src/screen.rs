@@ -19,4 +19,7 @@ mod raw;
 
 pub use canvas::{Canvas, Drawing};
 pub use composer::{Composer, PROMPT, Typed};
-pub use raw::{AlternateScreen, Heard, Raw, ground, is_plain, settle_colors, size, styles};
+pub use raw::{
+    AlternateScreen, Heard, Raw, ground, is_plain, settle_colors, size, styles, terminal_size,
+    title,
+};

@@ -12,6 +12,12 @@ impl Buffer {
     pub fn text(&self) -> String {
         String::from_utf8(self.0.lock().expect("not poisoned").clone()).expect("text")
     }
+
+    /// The text written since the last call. Panics if it is not UTF-8.
+    pub fn take(&self) -> String {
+        let bytes = std::mem::take(&mut *self.0.lock().expect("not poisoned"));
+        String::from_utf8(bytes).expect("text")
+    }
 }
 
 impl Write for Buffer {

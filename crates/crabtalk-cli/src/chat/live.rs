@@ -19,7 +19,9 @@
 //! turn        switches conversations
 //! keys, say   handling of keys and messages
 //! hear        handling of events and answers
+//! attention   the terminal's title and notifications
 //! draw        layout of the screen
+//! statusline  the status line and its figures
 //! ```
 //!
 //! Invariants: typing never mixes with output; the loop never waits for a call; keys
@@ -27,6 +29,7 @@
 //! lost connections are restored.
 
 mod ask;
+mod attention;
 mod calls;
 mod changes;
 mod coming;
@@ -45,6 +48,7 @@ mod runs;
 mod say;
 mod slash;
 mod status;
+mod statusline;
 mod steers;
 mod transcript;
 mod tree;
@@ -52,16 +56,18 @@ mod turn;
 mod unknown;
 
 use crate::chat::mode::RunMode;
+use crate::chat::model::RunModel;
 use crate::context::Context;
 use crate::error::Error;
 use crate::system::{Continued, Ending};
 use crate::text::summary;
 use ask::Asking;
+use attention::Attention;
 use calls::{Call, Done, Learned, Pair};
 use coming::Coming;
 use crabtalk_client::{Client, Watch};
 use crabtalk_proto::{AttachMsg, PendingAsk, SubscribeEvents};
-use crabtalk_render::screen::{Canvas, Composer, Drawing, Heard, Raw, size};
+use crabtalk_render::screen::{Canvas, Composer, Drawing, Heard, Raw, size, terminal_size};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use gone::Gone;
@@ -71,9 +77,10 @@ use picker::Picker;
 use popup::Popup;
 use reedline::{FileBackedHistory, History, HistoryItem, SearchDirection, SearchQuery};
 use runs::Runs;
+use statusline::Figures;
 use std::collections::{HashSet, VecDeque};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use steers::Steers;
 use transcript::Transcript;
@@ -101,6 +108,8 @@ struct Live<'a> {
     raw: Raw,
     canvas: Canvas,
     size: (usize, usize),
+    /// When the size changed last.
+    resized: Option<Instant>,
     composer: Composer,
     history: Option<FileBackedHistory>,
     popup: Option<Popup>,
@@ -124,12 +133,9 @@ struct Live<'a> {
     /// Output of `!` commands for the next message.
     shown: Vec<String>,
     learned: Learned,
-    model: String,
+    model: RunModel,
     mode: RunMode,
-    tokens: u64,
-    context_tokens: u64,
-    context_window: Option<u64>,
-    money: f64,
+    figures: Figures,
     outage: Outage,
     gone: Gone,
     coming: Coming,
@@ -144,7 +150,7 @@ struct Live<'a> {
     cwd: PathBuf,
     user_home: PathBuf,
     branch: Option<String>,
-    bell: bool,
+    attention: Attention,
     begun: Instant,
     since: Instant,
     drawn: Instant,
@@ -184,9 +190,12 @@ impl<'a> Live<'a> {
         let vi = chosen("CRABTALK_KEYS", wishes.keys) == "vi";
         let (ground, ask) =
             crabtalk_render::screen::ground(&chosen("CRABTALK_THEME", wishes.theme));
-        let mut canvas = Canvas::new(Box::new(io::stdout()), styles, size.0);
+        let mut canvas = Canvas::new(Box::new(io::stdout()), styles, terminal_size());
         canvas.set_ground(ground);
-        let raw = Raw::begin().map_err(|e| Error::io("use the terminal", &e))?;
+        let mut raw = Raw::begin().map_err(|e| Error::io("use the terminal", &e))?;
+        raw.keep_title()
+            .and_then(|()| if bell { raw.watch_focus() } else { Ok(()) })
+            .map_err(|e| Error::io("write to the terminal", &e))?;
         if styles && ask {
             raw.ask_ground()
                 .map_err(|e| Error::io("write to the terminal", &e))?;
@@ -198,6 +207,7 @@ impl<'a> Live<'a> {
             raw,
             canvas,
             size,
+            resized: None,
             composer: Composer::with_history(remembered(history.as_ref())).with_vi(vi),
             history,
             popup: None,
@@ -219,12 +229,9 @@ impl<'a> Live<'a> {
                 sender: pair.sender.clone(),
                 ..Learned::default()
             },
-            model: String::new(),
+            model: RunModel::new(context.global.model.clone()),
             mode: RunMode::new(context.global.mode),
-            tokens: 0,
-            context_tokens: 0,
-            context_window: None,
-            money: 0.0,
+            figures: Figures::default(),
             outage: Outage::default(),
             gone: Gone::default(),
             coming: Coming::default(),
@@ -233,14 +240,14 @@ impl<'a> Live<'a> {
             suspended: false,
             leaving: None,
             quits: false,
-            branch: branch(&cwd),
+            branch: None,
             user_home: std::env::var_os("HOME")
                 .map(PathBuf::from)
                 .unwrap_or_default(),
             cwd,
             pair,
             context,
-            bell,
+            attention: Attention::new(bell),
             begun: now,
             since: now,
             drawn: now,
@@ -269,6 +276,7 @@ impl<'a> Live<'a> {
         let mut ended = Ending::listen().map_err(told)?;
         let mut continued = Continued::listen().map_err(told)?;
         let mut watch = self.watch();
+        self.read_branch();
         self.learn();
         self.begin();
         self.call(calls::asks(self.client.clone()));
@@ -333,7 +341,8 @@ impl<'a> Live<'a> {
         let spin = Duration::from_millis(draw::SPIN_MS as u64);
         let settles = self.asks.front().and_then(Asking::settles_at);
         let spins = spinning.then(|| self.drawn + spin);
-        let all = [settles, spins, self.leaving].into_iter().flatten();
+        let held = self.held_until().filter(|until| *until > now);
+        let all = [settles, spins, self.leaving, held].into_iter().flatten();
         // The clock in the status line ticks once a minute.
         all.min().unwrap_or(now + Duration::from_secs(60))
     }
@@ -448,30 +457,6 @@ fn remembered(history: Option<&FileBackedHistory>) -> Vec<String> {
 fn chosen(variable: &str, configured: Option<String>) -> String {
     let said = std::env::var(variable).ok().filter(|said| !said.is_empty());
     said.or(configured).unwrap_or_default()
-}
-
-/// The branch of the repository in which a folder is, as its file says.
-fn branch(folder: &Path) -> Option<String> {
-    const MAX_HEAD: u64 = 4096;
-    let git = folder
-        .ancestors()
-        .map(|folder| folder.join(".git"))
-        .find(|git| git.exists())?;
-    let git = match git.is_dir() {
-        true => git,
-        // A worktree's folder is elsewhere.
-        false => {
-            let text = crabtalk_files::read_text(&git, MAX_HEAD).ok()?;
-            let path = text.strip_prefix("gitdir:")?.trim();
-            git.parent()?.join(path)
-        }
-    };
-    let head = crabtalk_files::read_text(&git.join("HEAD"), MAX_HEAD).ok()?;
-    let head = head.trim();
-    Some(match head.strip_prefix("ref: refs/heads/") {
-        Some(branch) => branch.to_owned(),
-        None => head.chars().take(8).collect(),
-    })
 }
 
 #[cfg(test)]

@@ -10,7 +10,9 @@ use crate::text::{duration, money, summary};
 use crate::{json, table};
 use crabtalk_proto::{ActiveConversationInfo, DaemonStats, GetStats, ListActiveConversationsMsg};
 use crabtalk_render::Line;
-use crabtalk_render::screen::{AlternateScreen, Canvas, Drawing, Raw, is_plain, size, styles};
+use crabtalk_render::screen::{
+    AlternateScreen, Canvas, Drawing, Raw, is_plain, size, styles, terminal_size,
+};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use futures_util::StreamExt;
 use jiff::Timestamp;
@@ -189,7 +191,7 @@ async fn live(context: &mut Context, every: Duration, looks: Option<u64>) -> Res
     let mut rows = page(&look(context).await?, size().0);
     let mut raw = Raw::begin().map_err(failed)?;
     let whole = AlternateScreen::begin().map_err(failed)?;
-    let canvas = || Canvas::new(Box::new(io::stdout()), styles(), size().0);
+    let canvas = || Canvas::new(Box::new(io::stdout()), styles(), terminal_size());
     let (mut drawn, mut left) = (canvas(), looks);
     let mut again = Instant::now() + every;
     loop {

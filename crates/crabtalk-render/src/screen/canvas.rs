@@ -3,25 +3,34 @@
 //! Invariants: final lines are ordinary terminal text that scrolls and can be selected;
 //! the cursor stays in the drawn rows; a frame is one synchronized write; rows never
 //! wrap, final lines wrap if the terminal became narrower.
+//!
+//! A terminal that shrinks wraps the rows and moves those at its top into the
+//! scrollback; most return them when it grows. Rows out of reach are remembered as
+//! hidden and overwritten once they are back, unless final lines follow them. Where the
+//! number of hidden rows is uncertain, the smaller one counts: a row left behind is
+//! better than a lost line.
 
-use crate::Line;
 use crate::theme::Ground;
+use crate::{Line, Span, cut};
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
 
-/// Begins a frame: synchronized, without cursor and wrapping.
-const BEGIN: &str = "\x1b[?2026h\x1b[?25l\x1b[?7l";
+/// Begins a frame: synchronized, without cursor.
+const BEGIN: &str = "\x1b[?2026h\x1b[?25l";
 
 /// Ends a frame.
 const END: &str = "\x1b[?7h\x1b[?2026l";
 
-/// Wraps a final line wider than the terminal.
-const WRAP: &str = "\x1b[?7h";
+/// Disables wrapping, for rows.
 const NO_WRAP: &str = "\x1b[?7l";
 
 /// Clears the line from the cursor on.
 const CLEAR_LINE: &str = "\x1b[K";
+
+/// Clears the line and all below. From the second column, since some terminals save a
+/// screen that is cleared from its first cell to the scrollback.
+const CLEAR_BELOW: &str = "\x1b[K\x1b[C\x1b[J\r";
 
 /// The current drawing.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -37,14 +46,19 @@ pub struct Canvas {
     out: Box<dyn Write + Send>,
     styles: bool,
     ground: Ground,
-    columns: usize,
+    /// Columns and rows of the terminal.
+    size: (usize, usize),
     /// Rows of the last frame.
     shown: Vec<String>,
-    /// Widths of the rows, which tell how a resized terminal wraps them.
-    widths: Vec<usize>,
-    /// Row of the cursor.
+    /// Hidden rows, and those of the last frame.
+    there: Vec<Line>,
+    /// Row and column of the cursor in `there`.
     at: (usize, usize),
     cursor: Option<(usize, usize)>,
+    /// Rows known to be below the cursor.
+    below: usize,
+    /// Whether the screen is unknown.
+    is_stale: bool,
 }
 
 impl fmt::Debug for Canvas {
@@ -54,33 +68,107 @@ impl fmt::Debug for Canvas {
 }
 
 impl Canvas {
-    /// A canvas that has drawn nothing.
-    pub fn new(out: Box<dyn Write + Send>, styles: bool, columns: usize) -> Self {
+    /// A canvas that has drawn nothing, on a terminal of so many columns and rows.
+    pub fn new(out: Box<dyn Write + Send>, styles: bool, size: (usize, usize)) -> Self {
         Self {
             out,
             styles,
             ground: Ground::Unknown,
-            columns: columns.max(1),
+            size: (size.0.max(1), size.1.max(1)),
             shown: Vec::new(),
-            widths: Vec::new(),
+            there: Vec::new(),
             at: (0, 0),
             cursor: None,
+            below: 0,
+            is_stale: false,
         }
     }
 
-    /// Redraws after a change of width, which wraps wide rows.
-    pub fn resize(&mut self, columns: usize) {
-        self.columns = columns.max(1);
+    /// Columns and rows of the terminal.
+    pub fn size(&self) -> (usize, usize) {
+        self.size
+    }
+
+    /// Redraws after a change of the size, which wraps and hides rows.
+    pub fn resize(&mut self, (columns, rows): (usize, usize)) {
+        let rows = rows.max(1);
+        let columns = columns.max(1);
+        self.below = match self.size {
+            // A lower terminal loses rows below the cursor first.
+            (same, height) if same == columns => {
+                self.below.saturating_sub(height.saturating_sub(rows))
+            }
+            // They were wrapped anew.
+            _ => 0,
+        };
+        self.size = (columns, rows);
         self.redraw();
+    }
+
+    /// Number of rows that are in the scrollback.
+    fn hidden(&self) -> usize {
+        let reach = (self.size.1 - 1).saturating_sub(self.below);
+        self.rows_there().0.saturating_sub(reach)
+    }
+
+    /// Whether rows are in the scrollback, where final lines would follow them.
+    pub fn hides_rows(&self) -> bool {
+        self.hidden() > 0
+    }
+
+    /// Records that the last frame was drawn for a former size: its rows may have been
+    /// cut rather than wrapped.
+    pub fn doubt(&mut self) {
+        for line in &mut self.there {
+            *line = Line::default();
+        }
+        self.at.1 = 0;
     }
 
     /// Terminal rows above the cursor, and all of them.
     fn rows_there(&self) -> (usize, usize) {
-        let rows = |width: &usize| rows_of(*width, self.columns);
         let (row, column) = self.at;
-        let above: usize = self.widths.iter().take(row).map(rows).sum();
-        let all = self.widths.iter().map(rows).sum();
-        (above + column / self.columns, all)
+        let columns = self.size.0;
+        let above: usize = self
+            .there
+            .iter()
+            .take(row)
+            .map(|l| rows_of(l, columns))
+            .sum();
+        let all = self.there.iter().map(|l| rows_of(l, columns)).sum();
+        (above + column / columns, all)
+    }
+
+    /// Replaces the rows of the last frame, of which so many are out of reach.
+    fn place(&mut self, hidden: usize, mut lines: Vec<Line>, (row, column): (usize, usize)) {
+        let old = std::mem::take(&mut self.there);
+        self.at = (row, column);
+        let mut left = hidden;
+        for line in old {
+            let mut parts = cut(&line, self.size.0);
+            if left == 0 {
+                break;
+            }
+            if left >= parts.len() {
+                left -= parts.len();
+                self.there.push(line);
+                self.at.0 += 1;
+                continue;
+            }
+            // The terminal takes the first row as the rest of this line.
+            parts.truncate(left);
+            let spans = parts.iter().flat_map(Line::spans).cloned();
+            let part: Vec<Span> = spans.collect();
+            if row == 0 {
+                self.at.1 += part.iter().map(Span::width).sum::<usize>();
+            }
+            match lines.first_mut() {
+                Some(first) => *first = std::mem::take(first).behind(&part),
+                None => lines.push(Line::from(part)),
+            }
+            break;
+        }
+        self.there.extend(lines);
     }
 
     /// Sets the background.
@@ -93,21 +181,36 @@ impl Canvas {
 
     /// Redraws everything, since the screen is unknown.
     pub fn redraw(&mut self) {
-        self.shown = vec![String::from("\0"); self.shown.len()];
+        self.is_stale = true;
     }
 
     /// Draws below output of other programs.
     pub fn begin_anew(&mut self) {
         self.shown.clear();
-        self.widths.clear();
+        self.there.clear();
         self.at = (0, 0);
         self.cursor = None;
+        self.below = 0;
+    }
+
+    /// The rows and the cursor, cut to the terminal.
+    fn fitted(&self, drawing: &Drawing) -> (Vec<Line>, Option<(usize, usize)>) {
+        let (columns, most) = self.size;
+        let excess = drawing.rows.len().saturating_sub(most);
+        let rows = drawing.rows.iter().skip(excess);
+        let rows = rows.map(|row| cut(row, columns).swap_remove(0));
+        let cursor = drawing
+            .cursor
+            .and_then(|(row, column)| Some((row.checked_sub(excess)?, column.min(columns - 1))));
+        (rows.collect(), cursor)
     }
 
     /// Writes final lines and draws the rows below.
     pub fn draw(&mut self, above: &[Line], drawing: &Drawing) -> io::Result<()> {
-        let rows: Vec<String> = drawing.rows.iter().map(|row| self.text(row)).collect();
-        if above.is_empty() && rows == self.shown && drawing.cursor == self.cursor {
+        let (lines, cursor) = self.fitted(drawing);
+        let rows: Vec<String> = lines.iter().map(|row| self.text(row)).collect();
+        let is_same = !self.is_stale && rows == self.shown && cursor == self.cursor;
+        if above.is_empty() && is_same {
             return Ok(());
         }
         let mut out = String::from(BEGIN);
@@ -115,49 +218,44 @@ impl Canvas {
         up(&mut out, over);
         out.push('\r');
         let mut kept = std::mem::take(&mut self.shown);
-        if !above.is_empty() {
+        if !above.is_empty() || self.is_stale {
             kept.clear();
         }
         // Line by line, since some terminals save a cleared screen to the scrollback.
         for line in above {
             self.push_above(&mut out, line);
         }
-        for (index, row) in rows.iter().enumerate() {
-            if index > 0 {
-                out.push_str("\r\n");
-            }
-            if kept.get(index) != Some(row) {
-                out.push_str(CLEAR_LINE);
-                out.push_str(row);
-            }
-        }
-        if rows.is_empty() {
-            out.push_str(CLEAR_LINE);
-        }
-        let above = above.iter().map(|line| rows_of(line.width(), self.columns));
-        let written = above.sum::<usize>() + rows.len().max(1);
-        if before > written {
-            // There are rows below the last one.
-            out.push_str("\r\n\x1b[J\x1b[A");
-        }
+        let written = above.iter().map(|line| rows_of(line, self.size.0));
+        let written = written.sum::<usize>() + rows.len().max(1);
+        let is_longer = self.is_stale || before > written;
+        out.push_str(NO_WRAP);
+        push_rows(&mut out, &rows, &kept, is_longer);
         let last = rows.len().saturating_sub(1);
-        let (row, column) = drawing.cursor.unwrap_or((last, 0));
+        let (row, column) = cursor.unwrap_or((last, 0));
         let row = row.min(last);
         up(&mut out, last - row);
         out.push('\r');
         if column > 0 {
             let _ = write!(out, "\x1b[{column}C");
         }
-        if drawing.cursor.is_some() {
+        if cursor.is_some() {
             out.push_str("\x1b[?25h");
         }
         out.push_str(END);
-        let widths = drawing.rows.iter().map(Line::width);
-        // Wider rows are cut.
-        self.widths = widths.map(|width| width.min(self.columns)).collect();
+        let hidden = match above {
+            [] => self.hidden(),
+            // They are above final lines now.
+            _ => 0,
+        };
+        // A drawing below hidden rows begins in the first row.
+        self.below = match hidden {
+            0 => 0,
+            _ => (self.size.1 - 1).saturating_sub(row),
+        };
+        self.place(hidden, lines, (row, column));
         self.shown = rows;
-        self.at = (row, column);
-        self.cursor = drawing.cursor;
+        self.cursor = cursor;
+        self.is_stale = false;
         self.out.write_all(out.as_bytes())?;
         self.out.flush()
     }
@@ -166,11 +264,8 @@ impl Canvas {
     pub fn clear(&mut self) -> io::Result<()> {
         let mut out = String::new();
         up(&mut out, self.rows_there().0);
-        out.push_str("\r\x1b[J\x1b[?25h");
-        self.shown.clear();
-        self.widths.clear();
-        self.at = (0, 0);
-        self.cursor = None;
+        let _ = write!(out, "\r{CLEAR_BELOW}\x1b[?25h");
+        self.begin_anew();
         self.out.write_all(out.as_bytes())?;
         self.out.flush()
     }
@@ -187,20 +282,14 @@ impl Canvas {
         self.out.flush()
     }
 
+    /// Writes a final line, which wraps.
     fn push_above(&self, out: &mut String, line: &Line) {
-        let width = line.width();
-        let is_wide = width > self.columns;
+        let (width, columns) = (line.width(), self.size.0);
         out.push_str(CLEAR_LINE);
-        if is_wide {
-            out.push_str(WRAP);
-        }
         out.push_str(&self.text(line));
         // After a full row the cursor stays on the last column.
-        if is_wide && !width.is_multiple_of(self.columns) {
+        if width > columns && !width.is_multiple_of(columns) {
             out.push_str(CLEAR_LINE);
-        }
-        if is_wide {
-            out.push_str(NO_WRAP);
         }
         out.push_str("\r\n");
     }
@@ -213,9 +302,32 @@ impl Canvas {
     }
 }
 
-/// Rows of wrapped text.
-fn rows_of(width: usize, columns: usize) -> usize {
-    width.div_ceil(columns).max(1)
+/// Writes rows, except those that the terminal has; `clear_below` removes what follows.
+fn push_rows(out: &mut String, rows: &[String], kept: &[String], clear_below: bool) {
+    for (index, row) in rows.iter().enumerate() {
+        if index > 0 {
+            out.push_str("\r\n");
+        }
+        if clear_below && index + 1 == rows.len() {
+            out.push_str(CLEAR_BELOW);
+            out.push_str(row);
+        } else if kept.get(index) != Some(row) {
+            out.push_str(CLEAR_LINE);
+            out.push_str(row);
+        }
+    }
+    if rows.is_empty() {
+        out.push_str(if clear_below { CLEAR_BELOW } else { CLEAR_LINE });
+    }
+}
+
+/// Rows of a wrapped line.
+fn rows_of(line: &Line, columns: usize) -> usize {
+    match line.width() <= columns {
+        true => 1,
+        // A terminal breaks anywhere.
+        false => cut(line, columns).len(),
+    }
 }
 
 fn up(out: &mut String, rows: usize) {
@@ -225,106 +337,8 @@ fn up(out: &mut String, rows: usize) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crabtalk_testkit::Buffer;
-
-    fn drawing(rows: &[&str], cursor: Option<(usize, usize)>) -> Drawing {
-        Drawing {
-            rows: rows.iter().map(Line::plain).collect(),
-            cursor,
-        }
-    }
-
-    #[test]
-    fn unchanged_rows_are_not_redrawn() {
-        let out = Buffer::default();
-        let mut canvas = Canvas::new(Box::new(out.clone()), true, 80);
-        let first = drawing(&["one", "two"], Some((1, 2)));
-        canvas.draw(&[], &first).unwrap();
-        let drawn = out.text();
-        assert!(drawn.contains("\x1b[Kone\r\n\x1b[Ktwo"), "{drawn:?}");
-        canvas.draw(&[], &first).unwrap();
-        assert_eq!(out.text(), drawn);
-        canvas
-            .draw(&[], &drawing(&["one", "2"], Some((1, 1))))
-            .unwrap();
-        let more = out.text()[drawn.len()..].to_owned();
-        assert!(more.contains("\x1b[1A\r\r\n\x1b[K2"), "{more:?}");
-        assert!(!more.contains("one"), "{more:?}");
-    }
-
-    #[test]
-    fn final_lines_are_written_once() {
-        let out = Buffer::default();
-        let mut canvas = Canvas::new(Box::new(out.clone()), false, 80);
-        canvas.draw(&[], &drawing(&["a", "b", "c"], None)).unwrap();
-        let before = out.text().len();
-        canvas
-            .draw(&[Line::plain("said")], &drawing(&["a"], None))
-            .unwrap();
-        let more = out.text()[before..].to_owned();
-        assert!(
-            more.contains("\x1b[2A\r\x1b[Ksaid\r\n\x1b[Ka\r\n\x1b[J\x1b[A"),
-            "{more:?}"
-        );
-    }
-
-    #[test]
-    fn wide_final_line_wraps() {
-        let out = Buffer::default();
-        let mut canvas = Canvas::new(Box::new(out.clone()), false, 40);
-        canvas
-            .draw(&[], &drawing(&["a", "b", "c", "d"], None))
-            .unwrap();
-        let before = out.text().len();
-        let above = [60, 80, 40].map(|width| Line::plain("x".repeat(width)));
-        canvas.draw(&above, &drawing(&["a"], None)).unwrap();
-        let more = out.text()[before..].to_owned();
-        let [some, two, one] = [60, 80, 40].map(|width| "x".repeat(width));
-        assert!(
-            more.contains(&format!(
-                "\x1b[K\x1b[?7h{some}\x1b[K\x1b[?7l\r\n\x1b[K\x1b[?7h{two}\x1b[?7l\r\n\x1b[K{one}\r\n"
-            )),
-            "{more:?}"
-        );
-        // Five rows and one below them are more than there were.
-        assert!(!more.contains("\x1b[J"), "{more:?}");
-    }
-
-    #[test]
-    fn wrapped_rows_are_counted() {
-        let out = Buffer::default();
-        let mut canvas = Canvas::new(Box::new(out.clone()), false, 80);
-        let wide = "x".repeat(60);
-        canvas
-            .draw(&[], &drawing(&[&wide, "b"], Some((1, 1))))
-            .unwrap();
-        canvas.resize(40);
-        let before = out.text().len();
-        canvas.draw(&[], &drawing(&["a", "b"], None)).unwrap();
-        let more = out.text()[before..].to_owned();
-        assert!(
-            more.contains("\x1b[2A\r"),
-            "the wide row takes two: {more:?}"
-        );
-    }
-
-    #[test]
-    fn unwrapped_rows_are_counted() {
-        let out = Buffer::default();
-        let mut canvas = Canvas::new(Box::new(out.clone()), false, 80);
-        let wide = "x".repeat(60);
-        canvas
-            .draw(&[], &drawing(&[&wide, &wide, "c"], Some((2, 1))))
-            .unwrap();
-        for columns in [40, 20, 80] {
-            canvas.resize(columns);
-        }
-        let before = out.text().len();
-        canvas.draw(&[], &drawing(&["a", "b", "c"], None)).unwrap();
-        let more = out.text()[before..].to_owned();
-        assert!(more.contains("\x1b[2A\r"), "{more:?}");
-        assert!(!more.contains("\x1b[J"), "no row is below them: {more:?}");
-    }
-}
+mod emulator;
+#[cfg(test)]
+mod resizes;
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,10 @@
 
 use crate::screen::ground::{self, Listener};
 use crate::theme::Ground;
-use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste, Event, EventStream};
+use crossterm::event::{
+    DisableBracketedPaste, DisableFocusChange, EnableBracketedPaste, EnableFocusChange, Event,
+    EventStream,
+};
 use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen};
 use crossterm::{execute, terminal};
 use futures_util::StreamExt;
@@ -16,10 +19,20 @@ use std::task::Poll;
 /// Maximum events per frame.
 const MAX_EVENTS: usize = 1_024;
 
+/// Saves the title; the second sequence restores it, the first empties it where titles
+/// cannot be saved.
+const SAVE_TITLE: &str = "\x1b[22;2t";
+const RESTORE_TITLE: &str = "\x1b]2;\x07\x1b[23;2t";
+
+/// Maximum length of a title.
+const MAX_TITLE: usize = 100;
+
 /// A terminal in raw mode, restored on drop.
 pub struct Raw {
     events: Option<EventStream>,
     listener: Listener,
+    watches_focus: bool,
+    keeps_title: bool,
 }
 
 /// Input of the terminal.
@@ -44,16 +57,28 @@ impl Raw {
         let raw = Self {
             events: Some(EventStream::new()),
             listener: Listener::default(),
+            watches_focus: false,
+            keeps_title: false,
         };
         execute!(io::stdout(), EnableBracketedPaste)?;
         Ok(raw)
     }
 
+    /// Saves the terminal's title, which is restored at the end.
+    pub fn keep_title(&mut self) -> io::Result<()> {
+        self.keeps_title = true;
+        write_out(SAVE_TITLE)
+    }
+
+    /// Requests events when the terminal gains or loses the focus.
+    pub fn watch_focus(&mut self) -> io::Result<()> {
+        self.watches_focus = true;
+        execute!(io::stdout(), EnableFocusChange)
+    }
+
     /// Requests the background; the answer arrives as input.
     pub fn ask_ground(&self) -> io::Result<()> {
-        let mut out = io::stdout();
-        out.write_all(ground::ASK.as_bytes())?;
-        out.flush()
+        write_out(ground::ASK)
     }
 
     /// Like [`Self::next`], with the reported background.
@@ -85,14 +110,26 @@ impl Raw {
         .await
     }
 
+    fn end(&self) {
+        // A closed terminal needs no restore.
+        if self.watches_focus {
+            let _ = execute!(io::stdout(), DisableFocusChange);
+        }
+        let _ = execute!(io::stdout(), DisableBracketedPaste);
+        let _ = terminal::disable_raw_mode();
+    }
+
     /// Lends the terminal to another program.
     pub fn lend<T>(&mut self, borrower: impl FnOnce() -> T) -> io::Result<T> {
         // Its thread would read the other program's input.
         self.events = None;
-        end();
+        self.end();
         let done = borrower();
         terminal::enable_raw_mode()?;
         execute!(io::stdout(), EnableBracketedPaste)?;
+        if self.watches_focus {
+            self.watch_focus()?;
+        }
         self.events = Some(EventStream::new());
         Ok(done)
     }
@@ -125,10 +162,16 @@ impl Drop for AlternateScreen {
     }
 }
 
-/// Columns and rows.
+/// Columns and rows for a layout, which needs some room.
 pub fn size() -> (usize, usize) {
+    let (columns, rows) = terminal_size();
+    (columns.max(16), rows.max(6))
+}
+
+/// Columns and rows of the terminal.
+pub fn terminal_size() -> (usize, usize) {
     let (columns, rows) = terminal::size().unwrap_or((80, 24));
-    (usize::from(columns).max(16), usize::from(rows).max(6))
+    (usize::from(columns).max(1), usize::from(rows).max(1))
 }
 
 /// Whether styles are enabled.
@@ -170,15 +213,37 @@ pub fn is_plain() -> bool {
     unnamed || is_dumb() || !io::stdin().is_terminal() || !io::stdout().is_terminal()
 }
 
-fn end() {
-    // A closed terminal needs no restore.
-    let _ = execute!(io::stdout(), DisableBracketedPaste);
-    let _ = terminal::disable_raw_mode();
+fn write_out(sequence: &str) -> io::Result<()> {
+    let mut out = io::stdout();
+    out.write_all(sequence.as_bytes())?;
+    out.flush()
+}
+
+/// The sequence that sets the terminal's title.
+pub fn title(text: &str) -> String {
+    let text = text.chars().filter(|c| !c.is_control());
+    let text: String = text.take(MAX_TITLE).collect();
+    format!("\x1b]2;{text}\x07")
 }
 
 impl Drop for Raw {
     fn drop(&mut self) {
         self.events = None;
-        end();
+        self.end();
+        if self.keeps_title {
+            let _ = write_out(RESTORE_TITLE);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn title_has_no_control_characters() {
+        let long = format!("a\x1b]0;b\x07\u{9c}\n{}", "c".repeat(200));
+        let title = super::title(&long);
+        assert!(title.starts_with("\x1b]2;a]0;bccc"), "{title:?}");
+        assert_eq!(title.chars().filter(|c| c.is_control()).count(), 2);
+        assert!(title.len() < 110);
     }
 }

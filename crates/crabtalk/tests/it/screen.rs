@@ -1,11 +1,13 @@
 //! The chat on a terminal (OPS-1).
 
 mod asked;
+mod attention;
 mod complete;
 mod gone;
 mod ground;
 mod keys;
 mod others;
+mod resizes;
 mod shared;
 mod stream;
 

@@ -3,6 +3,7 @@
 //! Invariant: a call blocks nothing else; its result is one [`Done`].
 
 use super::complete::Known;
+use super::statusline::Read;
 use super::tree::Tree;
 use crate::history::markdown;
 use crate::switch::{Place, places};
@@ -63,6 +64,8 @@ pub(super) enum Done {
     Asks(Vec<PendingAsk>),
     /// A message was announced, or refused.
     Announced,
+    /// Figures of the status line.
+    Figures(Read),
     /// A `!` command ended.
     Shell {
         command: String,
@@ -78,6 +81,8 @@ pub(super) struct Learned {
     pub(super) agent: String,
     pub(super) sender: String,
     pub(super) models: Vec<ModelInfo>,
+    /// The model that the agent uses.
+    pub(super) model: String,
     /// Whether the daemon cannot take images.
     pub(super) is_older: bool,
 }
@@ -108,9 +113,13 @@ pub(super) async fn learn(client: Client, pair: Pair, cwd: Option<String>) -> Do
     let agents = agents.map(|list| list.agents).unwrap_or_default();
     let welcome = connection.welcome().cloned();
     let is_older = !welcome.as_ref().is_some_and(|w| w.takes_images);
-    let own = welcome.map(|welcome| welcome.default_sender);
+    let default_sender = welcome.map(|welcome| welcome.default_sender);
     let offline = |model: &ModelInfo| model.name == "offline" || model.provider == "offline";
     let active = models.iter().find(|model| model.active);
+    let agent = rights.map_or(pair.agent, |rights| rights.agent);
+    let own = agents.iter().find(|info| info.name == agent);
+    let own = own.and_then(|info| info.model.clone());
+    let model = own.or_else(|| active.map(|model| model.name.clone()));
     let known = Known {
         agents: agents.into_iter().map(|agent| agent.name).collect(),
         skills: skills
@@ -123,9 +132,10 @@ pub(super) async fn learn(client: Client, pair: Pair, cwd: Option<String>) -> Do
     };
     Done::Learned(Some(Box::new(Learned {
         known,
-        agent: rights.map_or(pair.agent, |rights| rights.agent),
+        agent,
+        model: model.unwrap_or_default(),
         sender: match pair.sender.as_str() {
-            "" => own.unwrap_or_default(),
+            "" => default_sender.unwrap_or_default(),
             sender => sender.to_owned(),
         },
         models,

@@ -38,7 +38,7 @@ impl Live<'_> {
             let message = ExpectMessageMsg {
                 agent: self.pair.agent.clone(),
                 sender: self.pair.sender.clone(),
-                model: self.context.global.model.clone().unwrap_or_default(),
+                model: self.model.wire().unwrap_or_default(),
             };
             self.call(calls::expect(self.client.clone(), message));
         }

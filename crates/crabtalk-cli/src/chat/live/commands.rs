@@ -7,6 +7,9 @@ use super::status;
 use crate::text::money;
 use crabtalk_render::tokens;
 
+/// Makes `/model` change the default.
+const DEFAULT: &str = "--default";
+
 /// Default number of messages of `/history`.
 const HISTORY: u32 = 30;
 
@@ -60,7 +63,7 @@ impl Live<'_> {
     }
 
     pub(super) fn cost_command(&mut self) {
-        let session = (self.tokens, self.money);
+        let session = (self.figures.tokens, self.figures.money);
         self.call(status::cost(self.client.clone(), session));
     }
 
@@ -121,22 +124,25 @@ impl Live<'_> {
             "" => "by agent and folder",
             mode => mode,
         };
-        let context = match (self.context_tokens, self.context_used().as_str()) {
+        let context = match (self.figures.context, self.context_used().as_str()) {
             (0, _) => String::new(),
             (used, "") => format!(", {} in the context", tokens(used)),
             (used, share) => format!(", {} in the context ({share})", tokens(used)),
         };
         let rows = vec![
-            ("model", self.model.clone()),
+            ("model", self.model.name().to_owned()),
             ("mode", mode.to_owned()),
             ("folder", self.place()),
             ("agent", self.learned.agent.clone()),
             ("sender", self.learned.sender.clone()),
             (
                 "tokens",
-                format!("{} in this chat{context}", tokens(self.tokens)),
+                format!("{} in this chat{context}", tokens(self.figures.tokens)),
             ),
-            ("cost", format!("{} in this chat", money(self.money))),
+            (
+                "cost",
+                format!("{} in this conversation", money(self.figures.money)),
+            ),
         ];
         let pair = Pair {
             agent: self.learned.agent.clone(),
@@ -162,24 +168,57 @@ impl Live<'_> {
         self.transcript.lines(lines);
     }
 
-    pub(super) fn model_command(&mut self, name: &str) {
-        if !name.is_empty() {
+    /// `/model [NAME [--default]]`.
+    pub(super) fn model_command(&mut self, arguments: &str) {
+        let is_default = arguments.split_whitespace().any(|word| word == DEFAULT);
+        let mut names = arguments.split_whitespace().filter(|word| *word != DEFAULT);
+        match (names.next(), names.next()) {
+            (None, _) if is_default => self
+                .transcript
+                .problem("type a model's name: /model NAME --default"),
+            (None, _) => self.list_models(),
+            (Some(_), Some(_)) => self.transcript.problem("/model takes one name"),
+            (Some(name), None) => self.choose_model(name, is_default),
+        }
+    }
+
+    fn choose_model(&mut self, name: &str, is_default: bool) {
+        let models = &self.learned.models;
+        // Without a list the daemon decides.
+        if !models.is_empty() && !models.iter().any(|model| model.name == name) {
+            let near = crabtalk_config::nearest(name, models.iter().map(|m| m.name.as_str()));
+            let hint = near.map_or_else(
+                || "/model lists them".to_owned(),
+                |near| format!("did you mean {near}?"),
+            );
+            let why = format!("unknown model {name}; {hint}");
+            return self.transcript.problem(&why);
+        }
+        if is_default {
+            self.model.clear();
             return self.call(calls::use_model(self.client.clone(), name.to_owned()));
         }
+        let said = self.model.choose(name);
+        self.transcript.note(&said);
+    }
+
+    fn list_models(&mut self) {
+        let shown = self.model.name().to_owned();
         let row = |model: &crabtalk_proto::ModelInfo| {
-            let active = if model.active { "\u{25cf}" } else { "" };
+            let active = if model.name == shown { "\u{25cf}" } else { "" };
+            let default = if model.active { "default" } else { "" };
             let context = model
                 .context
                 .map_or_else(String::new, crabtalk_render::tokens);
             format!(
-                "| {active} | {} | {} | {context} |\n",
+                "| {active} | {} | {} | {context} | {default} |\n",
                 model.name, model.provider
             )
         };
         let rows: String = self.learned.models.iter().map(row).collect();
         match rows.is_empty() {
             true => self.show("The built-in demonstration answers; `crabtalk providers` shows how to add a model."),
-            false => self.show(&format!("| | model | provider | context |\n|---|---|---|--:|\n{rows}\n`/model NAME` sets the default.")),
+            false => self.show(&format!("| | model | provider | context | |\n|---|---|---|--:|---|\n{rows}\n`/model NAME` is for this conversation, `/model NAME --default` for all.")),
         }
     }
 
@@ -222,8 +261,8 @@ impl Live<'_> {
         let text = format!(
             "The context holds **{}** tokens ({used}). This chat used {} tokens. \
              `/compact` makes room.",
-            crabtalk_render::tokens(self.context_tokens),
-            crabtalk_render::tokens(self.tokens)
+            crabtalk_render::tokens(self.figures.context),
+            crabtalk_render::tokens(self.figures.tokens)
         );
         self.show(&text);
     }

@@ -1,16 +1,16 @@
-//! Draws the rows below the transcript: live output, composer and status.
+//! Draws the rows below the transcript: live output and composer.
 //!
 //! Invariant: the rows fit the terminal; open output shrinks first, the composer last.
 
 use super::Live;
 use super::steers::Known;
 use super::transcript::MARGIN;
-use crate::text::{money, summary};
+use crate::text::summary;
 use crate::view;
-use crabtalk_render::screen::{Drawing, size};
-use crabtalk_render::{Line, Span, shorten, theme, tokens};
+use crabtalk_render::screen::{Drawing, size, terminal_size};
+use crabtalk_render::{Line, shorten, theme};
 use std::io;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const SPINNER: [&str; 10] = [
     "\u{280b}", "\u{2819}", "\u{2839}", "\u{2838}", "\u{283c}", "\u{2834}", "\u{2826}", "\u{2827}",
@@ -19,6 +19,9 @@ const SPINNER: [&str; 10] = [
 
 /// Duration of a spinner frame in milliseconds.
 pub(super) const SPIN_MS: u128 = 120;
+
+/// Time after a resize within which others may follow.
+const HOLD: Duration = Duration::from_secs(1);
 
 /// Minimum rows of open output.
 const MIN_OPEN: usize = 2;
@@ -31,32 +34,51 @@ impl Live<'_> {
     pub(super) fn draw(&mut self) -> io::Result<()> {
         let now = Instant::now();
         self.fit();
-        let above = self.transcript.take();
+        let above = match self.holds_lines(now) {
+            true => Vec::new(),
+            false => self.transcript.take(),
+        };
         self.mark_unknown();
         let drawing = self.drawing(now);
         self.canvas.draw(&above, &drawing)?;
+        self.show_title()?;
         if let Some(asking) = self.asks.front_mut() {
             asking.drawn(now);
         }
         self.drawn = now;
-        self.dirty = false;
+        // The size may have changed again.
+        self.dirty = terminal_size() != self.canvas.size();
+        if self.dirty {
+            self.canvas.doubt();
+        }
         Ok(())
+    }
+
+    /// Whether final lines wait for a larger terminal, since they would bury rows that
+    /// scrolled away.
+    fn holds_lines(&self, now: Instant) -> bool {
+        self.held_until().is_some_and(|until| now < until) && self.canvas.hides_rows()
+    }
+
+    /// When final lines are written in any case.
+    pub(super) fn held_until(&self) -> Option<Instant> {
+        self.resized.map(|at| at + HOLD)
     }
 
     /// Reads the size before final lines are laid out: the resize event may arrive
     /// later.
     pub(super) fn fit(&mut self) {
-        let size = size();
-        if size != self.size {
-            self.resized(size);
+        if terminal_size() != self.canvas.size() {
+            self.resized();
         }
     }
 
     /// Handles a new size of the terminal, which rewraps its rows.
-    pub(super) fn resized(&mut self, size: (usize, usize)) {
-        self.size = size;
-        self.canvas.resize(size.0);
-        self.transcript.resize(size.0);
+    pub(super) fn resized(&mut self) {
+        self.size = size();
+        self.resized = Some(Instant::now());
+        self.canvas.resize(terminal_size());
+        self.transcript.resize(self.size.0);
     }
 
     fn drawing(&mut self, now: Instant) -> Drawing {
@@ -95,8 +117,12 @@ impl Live<'_> {
         let above = rows.len();
         rows.extend(below);
         // Small terminals show the last rows.
-        let excess = rows.len().saturating_sub(height.saturating_sub(1).max(1));
+        let (columns, most) = self.canvas.size();
+        let excess = rows.len().saturating_sub(most.saturating_sub(1).max(1));
         rows.drain(..excess);
+        if let Some(asking) = self.asks.front_mut() {
+            asking.fits = excess <= above && columns >= width;
+        }
         Drawing {
             rows,
             cursor: cursor
@@ -178,94 +204,6 @@ impl Live<'_> {
             (None, false, _) if self.runs.place().is_some() => format!("waiting \u{b7} {since}"),
             // Queued messages.
             (None, false, _) => format!("asking \u{b7} {since}"),
-        }
-    }
-
-    /// The status line.
-    fn status(&self, width: usize, spinner: &str) -> Line {
-        let mut parts: Vec<(usize, Span)> = Vec::new();
-        let mut part = |rank: usize, text: String, style| {
-            if !text.is_empty() {
-                parts.push((rank, Span::new(text, style)));
-            }
-        };
-        if let Some(why) = self.outage.why() {
-            part(0, format!("disconnected: {why}"), theme::BAD);
-        }
-        let others = self.others.len();
-        if others > 0 {
-            let asks = if others == 1 { "ask" } else { "asks" };
-            part(
-                0,
-                format!("{others} {asks} elsewhere (Ctrl-O)"),
-                theme::ASKS,
-            );
-        }
-        if !self.runs.is_empty() {
-            part(1, format!("{spinner} {}", self.learned.agent), theme::GOOD);
-        } else {
-            part(1, self.learned.agent.clone(), theme::DIM);
-        }
-        part(4, self.place(), theme::DIM);
-        let sender = match self.learned.sender.as_str() {
-            "user" => String::new(),
-            sender => format!("as {sender}"),
-        };
-        part(3, sender, theme::DIM);
-        part(2, self.model.clone(), theme::DIM);
-        match self.mode.name() {
-            "full" => part(0, "full".to_owned(), theme::BAD),
-            mode => part(2, mode.to_owned(), theme::DIM),
-        }
-        if self.tokens > 0 {
-            part(5, format!("{} tokens", tokens(self.tokens)), theme::DIM);
-        }
-        part(3, self.context_used(), theme::DIM);
-        if self.money > 0.0 {
-            part(4, money(self.money), theme::DIM);
-        }
-        let between = 3;
-        let room = width.saturating_sub(MARGIN.len());
-        let long = |parts: &[(usize, Span)]| {
-            parts
-                .iter()
-                .map(|(_, span)| span.width() + between)
-                .sum::<usize>()
-                > room + between
-        };
-        while long(&parts) && parts.len() > 1 {
-            let last = parts.iter().enumerate().max_by_key(|(_, (rank, _))| *rank);
-            let Some((at, _)) = last else { break };
-            parts.remove(at);
-        }
-        let mut line = Line::styled(MARGIN, theme::PLAIN);
-        for (index, (_, span)) in parts.into_iter().enumerate() {
-            if index > 0 {
-                line.push(Span::new(" \u{b7} ", theme::DIM));
-            }
-            line.push(span);
-        }
-        shorten(&line, width)
-    }
-
-    /// Folder and git branch.
-    pub(super) fn place(&self) -> String {
-        let folder = match self.cwd.strip_prefix(&self.user_home) {
-            Ok(below) if below.as_os_str().is_empty() => "~".to_owned(),
-            Ok(below) => format!("~/{}", below.display()),
-            Err(_) => self.cwd.display().to_string(),
-        };
-        match &self.branch {
-            Some(branch) => format!("{folder} ({branch})"),
-            None => folder,
-        }
-    }
-
-    /// Used part of the context window.
-    pub(super) fn context_used(&self) -> String {
-        match (self.context_tokens, self.context_window) {
-            (0, _) | (_, None | Some(0)) => String::new(),
-            (used, Some(limit)) => format!("{}% context", (used * 100).div_ceil(limit)),
         }
     }
 }

@@ -125,8 +125,8 @@ impl Live<'_> {
                         self.transcript.person(&said, None);
                     }
                 }
-                if !start.model.is_empty() {
-                    self.model.clone_from(&start.model);
+                if self.is_primary(&start.agent) {
+                    self.model.report(&start.model);
                 }
                 self.mode.report(&start.mode);
                 self.since = now;
@@ -140,11 +140,11 @@ impl Live<'_> {
                     self.runs.fail(end.run);
                 }
                 self.spent(end);
-                self.ring();
+                self.ring("is done");
             }
             Some(Event::UserSteered(steered)) => self.steers.remove(&steered.content),
             Some(Event::AskUser(ask)) => {
-                self.ring();
+                self.ring("waits for you");
                 if ask.preview_kind == "diff" {
                     self.transcript.tools.preview(&ask.detail, &ask.preview);
                 }
@@ -158,6 +158,7 @@ impl Live<'_> {
                 self.dirty = true;
             }
             Some(Event::AskSettled(settled)) => return self.settled(event, settled, now),
+            Some(Event::Compacted(compacted)) => self.figures.compacted(compacted),
             // Handled for all followed runs.
             Some(Event::Queued(_)) => return,
             // Its failure is on the screen.
@@ -178,27 +179,19 @@ impl Live<'_> {
         }
     }
 
-    fn spent(&mut self, end: &crabtalk_proto::StreamEnd) {
-        if let Some(usage) = &end.usage {
-            self.tokens += u64::from(
-                usage
-                    .total_tokens
-                    .max(usage.prompt_tokens + usage.completion_tokens),
-            );
-        }
-        self.context_tokens = end.context_used.unwrap_or(self.context_tokens);
-        self.context_window = end.context_window.or(self.context_window);
-        self.money += end.money.unwrap_or_default();
-        if !end.model.is_empty() && end.code != code::CANCELLED {
-            self.model.clone_from(&end.model);
-        }
+    /// Whether an agent is the one of the conversation, and not a guest.
+    fn is_primary(&self, agent: &str) -> bool {
+        agent.is_empty() || self.learned.agent.is_empty() || agent == self.learned.agent
     }
 
-    pub(super) fn ring(&mut self) {
-        if self.bell {
-            // A missing bell is not reported.
-            let _ = self.canvas.send("\x07");
+    fn spent(&mut self, end: &crabtalk_proto::StreamEnd) {
+        let is_primary = self.is_primary(&end.agent);
+        self.figures.ended(end, !is_primary);
+        if is_primary && end.code != code::CANCELLED {
+            self.model.report(&end.model);
         }
+        self.read_figures();
+        self.read_branch();
     }
 
     /// Handles an event of any conversation.
@@ -279,7 +272,7 @@ impl Live<'_> {
             pending.agent, pending.sender
         );
         self.transcript.note(&said);
-        self.ring();
+        self.ring("waits for you in another conversation");
         self.others.push(pending);
     }
 
@@ -339,6 +332,7 @@ impl Live<'_> {
                 self.transcript.lines(lines);
             }
             Done::PutAway(Ok(answer)) => self.put_away(&answer),
+            Done::Figures(read) => self.take_figures(&read),
             Done::Noted(Ok(text)) => {
                 self.transcript.note(&text);
                 self.learn();
@@ -394,6 +388,10 @@ impl Live<'_> {
 
     /// Shows the result of `/new` or `/compact`; an event reports the archive.
     fn put_away(&mut self, answer: &CompactResponse) {
+        if !answer.title.is_empty() && answer.summary.is_empty() {
+            self.figures.context = 0;
+        }
+        self.read_figures();
         if !answer.summary.is_empty() {
             let text = format!("The history is now:\n\n{}", answer.summary);
             let lines = crabtalk_render::render(&text, self.transcript.width());
@@ -408,13 +406,12 @@ impl Live<'_> {
 
     fn learned(&mut self, learned: Learned) {
         self.transcript.set_primary(&learned.agent);
-        if self.model.is_empty()
-            && let Some(active) = learned.models.iter().find(|model| model.active)
-        {
-            self.model.clone_from(&active.name);
-        }
         let first = self.learned.known.agents.is_empty();
+        self.model.set_usual(&learned.model);
         self.learned = learned;
+        if !self.figures.is_read {
+            self.read_figures();
+        }
         self.forget_unknown();
         match first {
             true => self.look_up(),
@@ -463,6 +460,7 @@ impl Live<'_> {
 
     fn shell_done(&mut self, command: &str, status: &str, output: &str) {
         self.shell = None;
+        self.read_branch();
         let style = if status == "0" {
             theme::DIM
         } else {

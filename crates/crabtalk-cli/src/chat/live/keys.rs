@@ -11,7 +11,7 @@ use super::{Go, Live, calls};
 use crate::error::Error;
 use crate::system;
 use crabtalk_proto::ReplyToAsk;
-use crabtalk_render::screen::{Drawing, Typed, size};
+use crabtalk_render::screen::{Drawing, Typed};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -28,8 +28,12 @@ impl Live<'_> {
                 self.paste(&text);
                 Ok(Go::On)
             }
+            Event::FocusGained | Event::FocusLost => {
+                self.attention.focus(event == Event::FocusGained);
+                Ok(Go::On)
+            }
             Event::Resize(..) => {
-                self.resized(size());
+                self.resized();
                 Ok(Go::On)
             }
             _ => Ok(Go::On),
@@ -276,7 +280,8 @@ impl Live<'_> {
             .map_err(told)?;
         self.canvas.clear().map_err(told)?;
         let done = self.raw.lend(borrower).map_err(told)?;
-        self.resized(size());
+        self.attention.forget_title();
+        self.resized();
         Ok(done)
     }
 }

@@ -106,7 +106,7 @@ impl Live<'_> {
             },
             guest,
             images: shown.images,
-            model: self.context.global.model.clone(),
+            model: self.model.wire(),
             mode: self.mode.wire(),
             ..StreamMsg::default()
         };

@@ -52,7 +52,7 @@ pub(super) static COMMANDS: &[Slash] = &[
     slash(
         "model",
         "[NAME]",
-        "list models, or set the default one",
+        "list models, or set that of this conversation (--default: of all)",
         |live, words| live.model_command(words),
     ),
     slash(

@@ -11,9 +11,9 @@ pub(super) async fn cost(client: Client, session: (u64, f64)) -> Done {
     let answer = client.call(GetStats { days: 1 }).await;
     Done::Shown(answer.map(|stats| {
         let mut text = format!(
-            "This chat: **{}** tokens{}.\n\nToday: **{}** tokens{}{}{}.\n",
+            "This chat: **{}** tokens. This conversation: {}.\n\nToday: **{}** tokens{}{}{}.\n",
             tokens(session.0),
-            in_money(session.1),
+            money(session.1),
             tokens(stats.tokens_today),
             stats
                 .tokens_per_day

@@ -1,8 +1,8 @@
 //! Switching conversations and reading archives.
 
+use super::Live;
 use super::calls::{self, Pair};
 use super::picker::{Picked, Picker};
-use super::{Live, branch};
 use crate::switch::Place;
 use crabtalk_client::Error;
 use crabtalk_proto::ArchiveContent;
@@ -57,8 +57,8 @@ impl Live<'_> {
         // Uses the folder of the other conversation if it exists here.
         if place.sender != self.learned.sender && folder.is_dir() {
             self.context.global.cwd = Some(folder.clone());
-            self.branch = branch(&folder);
             self.cwd = folder;
+            self.read_branch();
         }
         self.turn_to(
             Pair {
@@ -96,6 +96,13 @@ impl Live<'_> {
         self.steers = super::Steers::default();
         self.killing = false;
         self.mode.forget();
+        let key = |pair: &Pair| (pair.agent.clone(), pair.sender.clone());
+        let from = Pair {
+            agent: self.learned.agent.clone(),
+            sender: self.learned.sender.clone(),
+        };
+        self.model.switch(key(&from), &key(&pair));
+        self.figures = super::Figures::default();
         self.learned.agent.clone_from(&pair.agent);
         self.learned.sender.clone_from(&pair.sender);
         self.pair = pair;
