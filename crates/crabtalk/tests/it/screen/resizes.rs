@@ -34,7 +34,6 @@ async fn storm_of_resizes_loses_no_line() {
     };
     storm(30);
     model.release().await;
-    storm(10);
     terminal.shows(OVER, 1).await;
     terminal.types_half("/");
     terminal.shows("/help", 1).await;
