@@ -22,6 +22,10 @@ macro_rules! operations {
                 steer_session: SteerSession(SteerSessionMsg) -> (), Talk;
                 /// Compacts a conversation and answers with the summary (RUN-5).
                 compact: Compact(CompactMsg) -> CompactResponse, Talk;
+                /// Ends the working history before an earlier message (CONV-13).
+                rewind: Rewind(RewindMsg) -> RewindResponse, Talk;
+                /// Makes an archive the working history again (CONV-14).
+                reopen: Reopen(ReopenMsg) -> ReopenResponse, Talk;
                 /// Answers a pending ask (RUN-7).
                 reply_to_ask: ReplyToAsk(ReplyToAsk) -> (), Talk;
                 /// Lists pending asks.

@@ -225,7 +225,7 @@ impl Runtime {
     }
 
     /// Makes the working history what it was just before the user message at an index
-    /// that a page gave (CONV-12). The log keeps what follows. Waits for runs that are
+    /// that a page gave (CONV-13). The log keeps what follows. Waits for runs that are
     /// queued, as a compaction does.
     ///
     /// # Errors
@@ -237,7 +237,7 @@ impl Runtime {
     }
 
     /// Makes an archive the working history again and archives the present one
-    /// (CONV-13). The answer is the title of the new archive; it is empty if there was
+    /// (CONV-14). The answer is the title of the new archive; it is empty if there was
     /// nothing to archive.
     ///
     /// # Errors

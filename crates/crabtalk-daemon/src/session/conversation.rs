@@ -40,6 +40,25 @@ impl Session {
         Ok(CompactResponse { summary, title })
     }
 
+    /// Ends the working history before an earlier message (CONV-13).
+    pub(super) async fn go_back(&self, request: RewindMsg) -> Result<RewindResponse, Error> {
+        let key = self.key(&request.agent, &request.sender)?;
+        let rewound = self.node.runtime.rewind(&key, request.index).await?;
+        let (first_run, last_run) = rewound.runs.unwrap_or_default();
+        Ok(RewindResponse {
+            content: rewound.content,
+            first_run,
+            last_run,
+        })
+    }
+
+    /// Makes an archive the working history again (CONV-14).
+    pub(super) async fn reopen_archive(&self, request: ReopenMsg) -> Result<ReopenResponse, Error> {
+        let key = self.key(&request.agent, &request.sender)?;
+        let title = self.node.runtime.reopen(&key, request.index).await?;
+        Ok(ReopenResponse { title })
+    }
+
     /// Sets the title, the working directory, or both.
     pub(super) async fn change_conversation(
         &self,

@@ -179,6 +179,7 @@ fn entries(page: Page) -> (Vec<HistoryEntry>, bool) {
     let mut more = page.more;
     let mut entries = Vec::with_capacity(page.entries.len());
     let mut runs = page.runs.into_iter().rev().peekable();
+    let mut rewinds = page.rewinds.into_iter().rev().peekable();
     // The run that ended after an entry, unless it also began after it.
     let mut ended = 0;
     for stored in page.entries.into_iter().rev() {
@@ -193,6 +194,10 @@ fn entries(page: Page) -> (Vec<HistoryEntry>, bool) {
             if run.is_failure() {
                 entry.failed.get_or_insert_with(|| failure(run));
             }
+        }
+        while let Some((_, to)) = rewinds.next_if(|(at, _)| *at > entry.index) {
+            // Of several rewinds the last counts.
+            entry.rewound_to.get_or_insert(to);
         }
         // The last entry may belong to a running run.
         entry.run = match runs.peek() {

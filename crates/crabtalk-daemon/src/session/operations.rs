@@ -65,6 +65,8 @@ impl Server for Session {
         list_asks(ListAsksMsg) -> AskList = asks;
         list_approvals(ListApprovalsMsg) -> ApprovalList = approvals;
         compact(CompactMsg) -> CompactResponse = put_away;
+        rewind(RewindMsg) -> RewindResponse = go_back;
+        reopen(ReopenMsg) -> ReopenResponse = reopen_archive;
         list_active_conversations(ListActiveConversationsMsg) -> ActiveConversationList = active_conversations;
         list_conversations(ListConversationsMsg) -> ConversationList = conversations;
         get_history(GetHistoryMsg) -> HistoryPage = history_page;

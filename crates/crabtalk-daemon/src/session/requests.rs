@@ -71,6 +71,8 @@ pub(super) fn row(request: &Msg) -> (Names<'_>, Recorded) {
         Msg::Stream(m) => (speaks(&m.agent, &m.sender, &m.guest), No),
         Msg::ExpectMessage(m) => (Speaks(&m.agent, &m.sender, ""), No),
         Msg::Compact(m) => (Speaks(&m.agent, &m.sender, ""), No),
+        Msg::Rewind(m) => (Speaks(&m.agent, &m.sender, ""), No),
+        Msg::Reopen(m) => (Speaks(&m.agent, &m.sender, ""), No),
         Msg::SteerSession(m) => (Pair(&m.agent, &m.sender), No),
         Msg::GetHistory(m) => (Pair(&m.agent, &m.sender), No),
         Msg::SetConversation(m) => (Pair(&m.agent, &m.sender), No),

@@ -125,7 +125,7 @@ pub enum Record {
         /// Message lines just before the marker that follow the summary.
         keep: usize,
     },
-    /// The working history becomes what it was just before an entry (CONV-12).
+    /// The working history becomes what it was just before an entry (CONV-13).
     Rewind {
         /// Index of the message or the end of an archive, as pages have it.
         to: u64,
@@ -133,7 +133,7 @@ pub enum Record {
         at: String,
     },
     /// The working history becomes an archive, and an earlier archive becomes the
-    /// working history again (CONV-13).
+    /// working history again (CONV-14).
     Reopen {
         /// [`ArchiveInfo::marker`](super::ArchiveInfo) of the archive to reopen.
         marker: u64,

@@ -1,5 +1,5 @@
-//! Returns to an earlier working history: before a message (CONV-12), or that of an
-//! archive (CONV-13).
+//! Returns to an earlier working history: before a message (CONV-13), or that of an
+//! archive (CONV-14).
 //!
 //! Invariants: the log only grows; the history is read from the log after the marker,
 //! so that memory and disk cannot differ.

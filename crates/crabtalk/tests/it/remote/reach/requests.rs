@@ -31,6 +31,8 @@ fn of_both(agent: &str, sender: &str) -> Vec<ClientMessage> {
             content: "x".into()
         },
         CompactMsg {},
+        RewindMsg { index: 1 },
+        ReopenMsg { index: 1 },
         ReplyToAsk {
             content: "1".into()
         },
