@@ -139,6 +139,12 @@ pub(crate) enum Command {
         #[arg(long)]
         summary: bool,
     },
+    /// Continue an archive; lists them if none is given and the output is no terminal.
+    Resume {
+        /// Number of the archive (see `archives`).
+        #[arg(value_name = "ARCHIVE")]
+        archive: Option<u32>,
+    },
     /// Send a message to the current run.
     Steer {
         /// The message.

@@ -68,12 +68,25 @@ fn meaning(line: &str) -> Line<'_> {
 pub(crate) async fn chat(context: &mut Context, args: Chat) -> Result<(), Error> {
     context.client().await?;
     let bell = args.bell || std::env::var_os("CRABTALK_BELL").is_some_and(|v| v == "1");
-    if !context.global.json && input::is_screen() {
-        return live::live(context, bell).await;
+    if is_on_screen(context) {
+        return live::live(context, bell, live::Start::Here).await;
     }
     context.console.screen.without_colors();
     let mut input = input::open();
     talk(context, &mut *input, bell).await
+}
+
+/// Whether the chat has a terminal to itself.
+pub(crate) fn is_on_screen(context: &Context) -> bool {
+    !context.global.json && input::is_screen()
+}
+
+/// Runs the chat on an archive, or on one that the user chooses.
+pub(crate) async fn resume(context: &mut Context, archive: Option<u32>) -> Result<(), Error> {
+    context.client().await?;
+    let bell = std::env::var_os("CRABTALK_BELL").is_some_and(|v| v == "1");
+    let start = archive.map_or(live::Start::Choose, live::Start::Archive);
+    live::live(context, bell, start).await
 }
 
 async fn talk(context: &mut Context, input: &mut dyn Input, bell: bool) -> Result<(), Error> {

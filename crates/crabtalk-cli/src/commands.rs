@@ -88,7 +88,10 @@ fn mends(command: &Command) -> bool {
 pub(crate) async fn run(context: &mut Context, command: Command) -> Result<(), Error> {
     context.global.check(&command)?;
     if !mends(&command) {
-        let speaks = matches!(command, Command::Chat(_) | Command::Ask(_));
+        let speaks = matches!(
+            command,
+            Command::Chat(_) | Command::Ask(_) | Command::Resume { .. }
+        );
         context.find_speaker(speaks)?;
     }
     match command {
@@ -115,6 +118,7 @@ pub(crate) async fn run(context: &mut Context, command: Command) -> Result<(), E
         Command::Compact { focus } => runs::compact(context, focus).await,
         Command::New { summary: true } => runs::compact(context, None).await,
         Command::New { summary: false } => runs::start_fresh(context).await,
+        Command::Resume { archive } => archives::resume(context, archive).await,
         Command::Steer { text } => runs::steer(context, text.join(" ")).await,
         Command::Diff { run } => changes::diff(context, run).await,
         Command::Undo(args) => changes::undo(context, args).await,

@@ -34,6 +34,9 @@ pub(crate) async fn last_entries<T, E>(
 /// Prints a message and the failed run after it.
 pub(crate) fn show_entry(screen: &mut Screen, entry: &HistoryEntry) -> io::Result<()> {
     show_message(screen, entry)?;
+    if entry.rewound_to.is_some() && !entry.compact {
+        screen.line("--- rewound to an earlier message")?;
+    }
     match &entry.failed {
         Some(run) => screen.line(&format!("--- run {}: {}", run.run, summary(&run.error))),
         None => Ok(()),
@@ -41,6 +44,9 @@ pub(crate) fn show_entry(screen: &mut Screen, entry: &HistoryEntry) -> io::Resul
 }
 
 fn show_message(screen: &mut Screen, entry: &HistoryEntry) -> io::Result<()> {
+    if entry.compact && entry.rewound_to.is_some() {
+        return screen.line("--- an archive was resumed");
+    }
     if entry.compact && entry.content.is_empty() {
         return screen.line("--- older messages are archived");
     }

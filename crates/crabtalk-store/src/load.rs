@@ -238,7 +238,8 @@ impl Reading {
                 reopen: None,
                 ..marker
             }),
-            _ => Line::Unknown,
+            Line::Rewind(..) | Line::Message(_) | Line::Meta(..) => Line::Unknown,
+            Line::Run(..) | Line::ForeignRole | Line::Unknown => Line::Unknown,
         })
     }
 

@@ -51,6 +51,7 @@ pub(crate) fn page(
             },
             Ok(Line::Marker(marker)) => {
                 steering.compacted();
+                rewinds.extend(marker.reopen.map(|to| (offset, to)));
                 LogEntry {
                     index: offset,
                     message: marker.into_message(),

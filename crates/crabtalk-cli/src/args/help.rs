@@ -21,6 +21,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
             "archives",
             "compact",
             "new",
+            "resume",
             "export",
             "diff",
             "undo",

@@ -6,8 +6,10 @@
 //! steers      messages to an active run
 //! slash       the table of commands; commands: their handlers
 //! complete    completions of the word at the cursor; tree: the files; popup: the list
-//! picker      list of conversations to switch to
 //! unknown     references that name nothing
+//! picker      list of conversations or messages to choose from
+//! choice      entries of the picker
+//! rewind      returns to earlier messages and archives
 //! image       images of the clipboard
 //! runs        the followed runs
 //! join        history from before the chat and from lost connections
@@ -32,6 +34,7 @@ mod ask;
 mod attention;
 mod calls;
 mod changes;
+mod choice;
 mod coming;
 mod commands;
 mod complete;
@@ -44,6 +47,7 @@ mod keys;
 mod outage;
 mod picker;
 mod popup;
+mod rewind;
 mod runs;
 mod say;
 mod slash;
@@ -76,6 +80,7 @@ use outage::Outage;
 use picker::Picker;
 use popup::Popup;
 use reedline::{FileBackedHistory, History, HistoryItem, SearchDirection, SearchQuery};
+pub(super) use rewind::Start;
 use runs::Runs;
 use statusline::Figures;
 use std::collections::{HashSet, VecDeque};
@@ -145,6 +150,8 @@ struct Live<'a> {
     suspended: bool,
     /// Deadline for a second Ctrl-C to leave.
     leaving: Option<Instant>,
+    /// Deadline for a second Esc to rewind.
+    rewinding: Option<Instant>,
     /// Whether a command ended the chat.
     quits: bool,
     cwd: PathBuf,
@@ -158,9 +165,10 @@ struct Live<'a> {
 }
 
 /// Runs the chat until the user leaves.
-pub(super) async fn live(context: &mut Context, bell: bool) -> Result<(), Error> {
+pub(super) async fn live(context: &mut Context, bell: bool, start: Start) -> Result<(), Error> {
     let client = patient(context.client().await?);
     let mut live = Live::open(context, client, bell)?;
+    live.start_with(start);
     let outcome = live.run().await;
     let cleared = live.finish();
     outcome?;
@@ -239,6 +247,7 @@ impl<'a> Live<'a> {
             killing: false,
             suspended: false,
             leaving: None,
+            rewinding: None,
             quits: false,
             branch: None,
             user_home: std::env::var_os("HOME")

@@ -2,11 +2,12 @@
 
 use super::{Column, Context};
 use crate::args::Archives;
+use crate::chat;
 use crate::error::Error;
 use crate::history::{last_entries, show_entry};
 use crate::json;
 use crate::text::counted;
-use crabtalk_proto::{ArchiveInfo, Client, GetArchiveMsg, ListArchivesMsg};
+use crabtalk_proto::{ArchiveInfo, Client, GetArchiveMsg, ListArchivesMsg, ReopenMsg};
 
 pub(super) async fn run(context: &mut Context, command: Option<Archives>) -> Result<(), Error> {
     match command {
@@ -33,6 +34,35 @@ async fn list(context: &mut Context) -> Result<(), Error> {
     ];
     let none = "nothing was put away yet; see `crabtalk compact`";
     context.list(&found.archives, columns, none)
+}
+
+/// Continues an archive in a chat. Without a terminal it is only reopened, and without
+/// a number the archives are listed.
+pub(super) async fn resume(context: &mut Context, archive: Option<u32>) -> Result<(), Error> {
+    if chat::is_on_screen(context) {
+        return chat::resume(context, archive).await;
+    }
+    let Some(index) = archive else {
+        return list(context).await;
+    };
+    let request = ReopenMsg {
+        agent: context.agent(),
+        sender: context.sender(),
+        index,
+    };
+    let answer = context.call(request).await?;
+    if context.global.json {
+        return Ok(context.console.screen.json(&json::of(&answer))?);
+    }
+    let said = match answer.title.as_str() {
+        "" => format!("archive {index} is the history again"),
+        title => {
+            format!(
+                "archive {index} is the history again; the former one is archived as \"{title}\""
+            )
+        }
+    };
+    Ok(context.console.screen.line(&said)?)
 }
 
 /// The day of an instant; the whole text where it is none.

@@ -195,7 +195,7 @@ fn entries(page: Page) -> (Vec<HistoryEntry>, bool) {
                 entry.failed.get_or_insert_with(|| failure(run));
             }
         }
-        while let Some((_, to)) = rewinds.next_if(|(at, _)| *at > entry.index) {
+        while let Some((_, to)) = rewinds.next_if(|(at, _)| *at >= entry.index) {
             // Of several rewinds the last counts.
             entry.rewound_to.get_or_insert(to);
         }

@@ -62,8 +62,8 @@ pub struct Page {
     /// Where runs began and how they ended, with their indexes among those of the
     /// entries.
     pub runs: Vec<(u64, RunRecord)>,
-    /// Rewinds by their indexes among those of the entries, each with the index of
-    /// the entry before which the working history ended.
+    /// Rewinds and reopened archives by their indexes among those of the entries, each
+    /// with the index of the entry before which the working history went on.
     pub rewinds: Vec<(u64, u64)>,
     /// On the newest page: what was accepted for a run and waits for its next step.
     pub waiting: Vec<LogEntry>,

@@ -193,7 +193,8 @@ async fn pages_archives_and_search_show_hidden_messages() {
     let shown = page(&home.store).await;
     let texts: Vec<&str> = shown.entries.iter().map(|e| &*e.message.content).collect();
     assert_eq!(texts, ["roof", "roof!", "door", "door!", "", "c", "c!", ""]);
-    assert_eq!(shown.rewinds.len(), 1);
+    assert_eq!(shown.rewinds.len(), 2);
+    assert_eq!(shown.rewinds[1].1, shown.entries[4].index);
     assert_eq!(shown.rewinds[0].1, shown.entries[2].index);
     let archives = home.store.archives(&key("crab", "user")).await;
     let archives = archives.expect("archives");
@@ -279,7 +280,7 @@ async fn moved_targets_hide_nothing() {
         let acts = [Say("a"), Say("b"), act.clone()];
         match act {
             Rewind(_) => play(&home.store, &acts).await,
-            _ => play(&home.store, &[Say("a"), Fresh, Say("b"), act]).await,
+            act => play(&home.store, &[Say("a"), Fresh, Say("b"), act]).await,
         };
         let name = home.names().remove(0);
         let text = String::from_utf8(home.read(&name)).expect("text");

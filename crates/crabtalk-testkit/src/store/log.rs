@@ -98,7 +98,7 @@ impl Log {
             _ => None,
         });
         let rewinds = (from..end).filter_map(|at| match &self.records[at] {
-            Record::Rewind { to, .. } => Some((at as u64, *to)),
+            Record::Rewind { to, .. } | Record::Reopen { marker: to, .. } => Some((at as u64, *to)),
             _ => None,
         });
         let steers = self.steers().into_iter().filter(|_| before.is_none());

@@ -33,6 +33,7 @@ mod processes;
 mod projects;
 mod queue;
 mod remote;
+mod returns;
 mod rights;
 mod screen;
 mod scripts;

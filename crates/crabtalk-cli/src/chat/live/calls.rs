@@ -52,6 +52,14 @@ pub(super) enum Done {
     Undone(Result<UndoReport, Error>),
     /// Conversations for `/switch`.
     Places(Result<Vec<Place>, Error>),
+    /// One's earlier messages for `/rewind`, newest first.
+    Said(Result<Vec<super::choice::Said>, Error>),
+    /// The history ends before an earlier message.
+    Rewound(Result<super::rewind::Rewound, Error>),
+    /// Results of undoing several runs.
+    AllUndone(Vec<Result<UndoReport, Error>>),
+    /// An archive is the history again.
+    Reopened(Result<ArchiveContent, Error>),
     /// An archive to show.
     Archive(Result<ArchiveContent, Error>),
     /// File with the image of the clipboard.

@@ -17,6 +17,7 @@ const KEYS: &str = "| key | does |\n|---|---|\n\
     | Enter | sends; while a run goes on, steers it |\n\
     | Tab, or a leading space | queues the message behind the run |\n\
     | Esc | interrupts the run |\n\
+    | Esc Esc | returns to one of your earlier messages, if nothing runs |\n\
     | Shift+Tab | switches the mode: read-only, ask, auto |\n\
     | Ctrl-C | clears the text, else cancels the run; twice leaves |\n\
     | Ctrl-D | leaves |\n\

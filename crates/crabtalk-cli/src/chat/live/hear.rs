@@ -351,6 +351,10 @@ impl Live<'_> {
             Done::Changes(changes) => self.show_changes(changes),
             Done::Undone(undone) => self.show_undone(undone),
             Done::Places(places) => self.show_places(places),
+            Done::Said(said) => self.show_said(said),
+            Done::Rewound(rewound) => self.show_rewound(rewound),
+            Done::AllUndone(reports) => self.show_all_undone(reports),
+            Done::Reopened(archive) => self.show_reopened(archive),
             Done::Archive(archive) => self.show_archive(archive),
             Done::Clipboard(Ok(path)) => self.composer.paste(&format!("@{} ", path.display())),
             Done::Clipboard(Err(why)) => self.transcript.problem(&why),
@@ -429,6 +433,9 @@ impl Live<'_> {
     pub(super) fn show_entries(&mut self, entries: &[HistoryEntry]) {
         for entry in entries {
             match entry.role.as_str() {
+                _ if entry.compact && entry.rewound_to.is_some() => {
+                    self.transcript.note("an archive was resumed here");
+                }
                 _ if entry.compact && entry.content.trim().is_empty() => {
                     self.transcript
                         .note("new conversation; older messages are archived");
@@ -451,6 +458,7 @@ impl Live<'_> {
                 let said = format!("{} {}", call.name, call_summary(&call.arguments));
                 self.transcript.note(&said);
             }
+            self.show_rewind(entry, entries);
             if let Some(run) = &entry.failed {
                 let said = format!("run {}: {}", run.run, summary(&run.error));
                 self.transcript.note(&said);

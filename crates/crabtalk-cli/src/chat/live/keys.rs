@@ -20,6 +20,9 @@ use std::time::{Duration, Instant};
 /// Time for a second Ctrl-C to leave.
 const LEAVES_WITHIN: Duration = Duration::from_secs(3);
 
+/// Time for a second Esc to open `/rewind`.
+const REWINDS_WITHIN: Duration = Duration::from_secs(1);
+
 impl Live<'_> {
     pub(super) fn event(&mut self, event: Event) -> Result<Go, Error> {
         match event {
@@ -162,6 +165,12 @@ impl Live<'_> {
             shell.abort();
         } else if self.runs.is_running() {
             self.kill();
+        } else if self.composer.is_empty() && self.asks.is_empty() {
+            let now = Instant::now();
+            match self.rewinding.take() {
+                Some(until) if now <= until => self.rewind_command(""),
+                Some(_) | None => self.rewinding = Some(now + REWINDS_WITHIN),
+            }
         }
     }
 

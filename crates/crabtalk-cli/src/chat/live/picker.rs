@@ -1,10 +1,9 @@
-//! `/switch`: a list of conversations and archives with a search.
+//! A list with a search: conversations and archives, or earlier messages.
 //!
 //! Invariant: an open picker takes all keys except those that leave the chat.
 
+use super::choice::{Choice, Purpose};
 use super::transcript::MARGIN;
-use crate::switch::Place;
-use crate::text::counted;
 use crabtalk_render::{Line, clean, shorten, theme};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use jiff::Timestamp;
@@ -16,40 +15,42 @@ const MOST: usize = 10;
 const OWN_ROWS: usize = 5;
 
 /// Result of a key.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub(super) enum Picked {
     /// Stays open.
     Not,
     /// Closed without a choice.
     Left,
-    This(Box<Place>),
+    This(Purpose, Box<Choice>),
 }
 
 /// The list.
 #[derive(Debug, Default)]
 pub(super) struct Picker {
     /// `None` until the daemon answered.
-    places: Option<Vec<Place>>,
+    choices: Option<Vec<Choice>>,
+    pub(super) purpose: Purpose,
     search: String,
     chosen: usize,
 }
 
 impl Picker {
-    pub(super) fn new(search: &str) -> Self {
+    pub(super) fn new(purpose: Purpose, search: &str) -> Self {
         Self {
+            purpose,
             search: search.to_owned(),
             ..Self::default()
         }
     }
 
     /// Fills the list.
-    pub(super) fn fill(&mut self, places: Vec<Place>) {
-        self.places = Some(places);
+    pub(super) fn fill(&mut self, choices: Vec<Choice>) {
+        self.choices = Some(choices);
     }
 
-    fn fitting(&self) -> Vec<&Place> {
-        let places = self.places.iter().flatten();
-        places.filter(|place| place.fits(&self.search)).collect()
+    fn fitting(&self) -> Vec<&Choice> {
+        let choices = self.choices.iter().flatten();
+        choices.filter(|choice| choice.fits(&self.search)).collect()
     }
 
     /// Handles a key.
@@ -62,8 +63,10 @@ impl Picker {
                 let chosen = self
                     .fitting()
                     .get(self.chosen)
-                    .map(|place| (*place).clone());
-                return chosen.map_or(Picked::Not, |place| Picked::This(Box::new(place)));
+                    .map(|choice| (*choice).clone());
+                return chosen.map_or(Picked::Not, |choice| {
+                    Picked::This(self.purpose, Box::new(choice))
+                });
             }
             (KeyCode::Down | KeyCode::Tab, _) | (KeyCode::Char('n'), true) if count > 0 => {
                 self.chosen = (self.chosen + 1) % count;
@@ -106,10 +109,11 @@ impl Picker {
         let rule = "\u{2500}".repeat(width.saturating_sub(1));
         let mut rows = vec![Line::styled(rule, theme::DIM)];
         let search = clean(&self.search);
-        let prompt = Line::styled("switch to: ", theme::HEADING).with(&search, theme::PLAIN);
+        let prompt =
+            Line::styled(self.purpose.prompt(), theme::HEADING).with(&search, theme::PLAIN);
         let cursor = (1, prompt.width().min(width.saturating_sub(1)));
-        let places = self.fitting();
-        let hint = match (&self.places, places.len()) {
+        let choices = self.fitting();
+        let hint = match (&self.choices, choices.len()) {
             (None, _) => "  looking",
             (Some(_), 0) => "  nothing fits",
             (Some(_), _) if search.is_empty() => "  type to search; Esc leaves",
@@ -121,67 +125,30 @@ impl Picker {
         ));
         let room = most.saturating_sub(OWN_ROWS).clamp(1, MOST);
         let first = (self.chosen + 1).saturating_sub(room);
-        for (index, place) in places.iter().enumerate().skip(first).take(room) {
+        for (index, choice) in choices.iter().enumerate().skip(first).take(room) {
             let chosen = index == self.chosen;
-            rows.push(row(place, chosen, width.saturating_sub(1), now));
+            rows.push(choice.row(chosen, width.saturating_sub(1), now));
         }
-        let more = places.len().saturating_sub(first + room);
+        let more = choices.len().saturating_sub(first + room);
         if more > 0 {
             let said = format!("{MARGIN}and {more} more");
             rows.push(Line::styled(said, theme::DIM));
         }
-        if let Some(place) = places.get(self.chosen) {
-            rows.extend(details(place, width.saturating_sub(1)));
+        if let Some(choice) = choices.get(self.chosen) {
+            rows.extend(choice.details(width.saturating_sub(1)));
         }
         (rows, Some(cursor))
     }
 }
 
-/// Row of an entry: name, age, title.
-fn row(place: &Place, chosen: bool, width: usize, now: Timestamp) -> Line {
-    let (mark, style) = match chosen {
-        true => ("\u{203a} ", theme::HEADING),
-        false => (MARGIN, theme::PLAIN),
-    };
-    let line = Line::styled(mark, theme::HEADING)
-        .with(place.name(), style)
-        .with(format!(" \u{b7} {} \u{b7} ", place.age(now)), theme::DIM)
-        .with(place.about(), style);
-    shorten(&line, width)
-}
-
-/// Details of the selection: folder, first and last message.
-fn details(place: &Place, width: usize) -> Vec<Line> {
-    let mut said = vec![match place.folder.as_str() {
-        "" => counted(place.messages, "message"),
-        folder => format!("{folder} \u{b7} {}", counted(place.messages, "message")),
-    }];
-    let last = match place.archive {
-        Some(_) => ("", place.last.as_str()),
-        None => (place.first.as_str(), place.last.as_str()),
-    };
-    let words = match last {
-        ("", "") => String::new(),
-        ("", last) => last.to_owned(),
-        (first, "") => first.to_owned(),
-        (first, last) => format!("{first} \u{2026} {last}"),
-    };
-    if !words.is_empty() {
-        said.push(words);
-    }
-    let line = |text: String| {
-        let text = format!("{MARGIN}{MARGIN}{text}");
-        shorten(&Line::styled(text, theme::DIM), width)
-    };
-    said.into_iter().map(line).collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::choice::Said;
     use super::*;
+    use crate::switch::Place;
 
-    fn place(title: &str) -> Place {
-        Place {
+    fn place(title: &str) -> Choice {
+        Choice::Place(Place {
             agent: "crab".into(),
             sender: "user".into(),
             title: title.into(),
@@ -189,7 +156,7 @@ mod tests {
             last: format!("last of {title}"),
             folder: "/work".into(),
             ..Place::default()
-        }
+        })
     }
 
     fn typed(picker: &mut Picker, code: KeyCode) -> Picked {
@@ -211,11 +178,29 @@ mod tests {
         typed(&mut picker, KeyCode::Down);
         assert_eq!(
             typed(&mut picker, KeyCode::Enter),
-            Picked::This(Box::new(place("rooftop")))
+            Picked::This(Purpose::Switch, Box::new(place("rooftop")))
         );
         typed(&mut picker, KeyCode::Char('x'));
         assert_eq!(typed(&mut picker, KeyCode::Enter), Picked::Not);
         assert_eq!(typed(&mut picker, KeyCode::Esc), Picked::Left);
+    }
+
+    #[test]
+    fn messages_are_found_by_their_words() {
+        let said = |content: &str| {
+            Choice::Said(Said {
+                index: 1,
+                content: content.into(),
+                at: String::new(),
+            })
+        };
+        let mut picker = Picker::new(Purpose::Rewind, "");
+        picker.fill(vec![said("mend\nthe roof"), said("paint the door")]);
+        picker.paste("door");
+        let (rows, _) = picker.rows(60, 20, Timestamp::UNIX_EPOCH);
+        let rows: Vec<String> = rows.iter().map(Line::text).collect();
+        assert!(rows[1].starts_with("rewind to: door"), "{rows:?}");
+        assert_eq!(picker.fitting(), [&said("paint the door")]);
     }
 
     #[test]

@@ -86,6 +86,18 @@ pub(super) static COMMANDS: &[Slash] = &[
         |live, _| live.clear_command(),
     ),
     slash(
+        "resume",
+        "[WORDS]",
+        "continue an archive, or a conversation of this folder",
+        |live, words| live.resume_command(words),
+    ),
+    slash(
+        "rewind",
+        "[WORDS]",
+        "return to one of your earlier messages (also Esc Esc)",
+        |live, words| live.rewind_command(words),
+    ),
+    slash(
         "switch",
         "[WORDS]",
         "switch to another conversation or archive",

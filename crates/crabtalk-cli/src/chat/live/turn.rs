@@ -2,6 +2,7 @@
 
 use super::Live;
 use super::calls::{self, Pair};
+use super::choice::{Choice, Purpose};
 use super::picker::{Picked, Picker};
 use crate::switch::Place;
 use crabtalk_client::Error;
@@ -15,17 +16,37 @@ const ARCHIVE_MESSAGES: u32 = 30;
 impl Live<'_> {
     /// `/switch`: opens the picker and requests its list.
     pub(super) fn switch_command(&mut self, search: &str) {
-        self.picker = Some(Picker::new(search));
+        self.picker = Some(Picker::new(Purpose::Switch, search));
         let own = self.learned.sender.clone();
         self.call(calls::switch(self.client.clone(), own));
     }
 
     pub(super) fn show_places(&mut self, places: Result<Vec<Place>, Error>) {
-        match (places, &mut self.picker) {
-            (Ok(places), Some(picker)) => picker.fill(places),
+        let purpose = self.picker.as_ref().map(|picker| picker.purpose);
+        let resumes = purpose == Some(Purpose::Resume);
+        let choices = places.map(|places| {
+            let places = places.into_iter();
+            let fitting = places.filter(|place| !resumes || self.is_resumable(place));
+            fitting.map(Choice::Place).collect()
+        });
+        self.fill_picker(&[Purpose::Switch, Purpose::Resume], choices);
+    }
+
+    /// Fills the picker, if it is open for one of these purposes.
+    pub(super) fn fill_picker(
+        &mut self,
+        purposes: &[Purpose],
+        choices: Result<Vec<Choice>, Error>,
+    ) {
+        let picker = self.picker.as_mut();
+        let picker = picker.filter(|picker| purposes.contains(&picker.purpose));
+        match (choices, picker) {
+            (Ok(choices), Some(picker)) => picker.fill(choices),
             (Ok(_), None) => {}
-            (Err(error), _) => {
-                self.picker = None;
+            (Err(error), picker) => {
+                if picker.is_some() {
+                    self.picker = None;
+                }
                 self.transcript.problem(&error.to_string());
             }
         }
@@ -38,14 +59,17 @@ impl Live<'_> {
         match picker.key(key) {
             Picked::Not => {}
             Picked::Left => self.picker = None,
-            Picked::This(place) => {
+            Picked::This(purpose, choice) => {
                 self.picker = None;
-                self.go_to(*place);
+                match (purpose, *choice) {
+                    (Purpose::Switch, Choice::Place(place)) => self.go_to(place),
+                    (_, choice) => self.return_to(choice),
+                }
             }
         }
     }
 
-    fn go_to(&mut self, place: Place) {
+    pub(super) fn go_to(&mut self, place: Place) {
         if place.archive.is_some() {
             let said = format!("{}: {}", place.name(), place.about());
             self.transcript.note(&said);
@@ -69,12 +93,13 @@ impl Live<'_> {
         );
     }
 
-    /// Shows an archive, which cannot be continued.
+    /// Shows an archive, which stays one.
     pub(super) fn show_archive(&mut self, archive: Result<ArchiveContent, Error>) {
         match archive {
             Ok(archive) => {
                 self.show_entries(&archive.entries);
-                let said = "this is an archive: it is read, and `crabtalk archives` shows it whole";
+                let said =
+                    "this is an archive: /resume continues it, `crabtalk archives` shows it whole";
                 self.transcript.note(said);
             }
             Err(error) => self.transcript.problem(&error.to_string()),
