@@ -2,8 +2,9 @@
 
 use crate::screen::Screen;
 use crate::text::{call_summary, image_note, summary};
+use crate::todo::{self, Todo};
 use crabtalk_files::Existing;
-use crabtalk_proto::HistoryEntry;
+use crabtalk_proto::{HistoryEntry, ToolCallInfo};
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -67,12 +68,24 @@ fn show_message(screen: &mut Screen, entry: &HistoryEntry) -> io::Result<()> {
     }
     images.try_for_each(|image| screen.line(&format!("    {}", image_note(image))))?;
     entry.tool_calls.iter().try_for_each(|call| {
+        if let Some(list) = todo_list(call) {
+            screen.line(&format!("    > {} {}", call.name, list.count()))?;
+            return list
+                .plain()
+                .try_for_each(|item| screen.line(&format!("      {item}")));
+        }
         screen.line(&format!(
             "    > {} {}",
             call.name,
             call_summary(&call.arguments)
         ))
     })
+}
+
+/// The list of a call of `todo`.
+fn todo_list(call: &ToolCallInfo) -> Option<Todo> {
+    let list = Todo::parse(&call.arguments)?;
+    (call.name == todo::TOOL).then_some(list)
 }
 
 /// Writes an export to a new file, whole or not at all; a kill leaves an empty file.
@@ -111,6 +124,11 @@ pub(crate) fn markdown(entry: &HistoryEntry) -> String {
         text.push_str(&format!("\n{}\n", image_note(image)));
     }
     for call in &entry.tool_calls {
+        if let Some(list) = todo_list(call) {
+            let items = list.markdown();
+            text.push_str(&format!("\n- `{}` {}\n{items}", call.name, list.count()));
+            continue;
+        }
         text.push_str(&format!(
             "\n- `{}` {}\n",
             call.name,

@@ -14,6 +14,7 @@
 //! shown     images attached to a message
 //! fuzzy     ranks names and paths for a pattern
 //! editor    text from an editor or a file
+//! todo      todo lists of agents
 //! screen    standard output and error; terminal: the controlling terminal
 //! system    system calls
 //! ```
@@ -54,6 +55,7 @@ mod system;
 mod table;
 mod terminal;
 mod text;
+mod todo;
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,6 @@
 //! Cleans and shortens text for terminals.
 
+use crate::todo::Todo;
 use crabtalk_proto::{Image, visible, visible_prose};
 use jiff::Timestamp;
 use std::borrow::Cow;
@@ -24,14 +25,21 @@ pub(crate) fn summary(text: &str) -> String {
     format!("{cut}...")
 }
 
-/// The main argument of a tool call.
+/// The main argument of a tool call, a todo list in one line, or the names of members.
 pub(crate) fn call_summary(arguments: &str) -> String {
     let parsed: Option<serde_json::Value> = serde_json::from_str(arguments).ok();
     let telling = ["command", "path", "question", "name", "query"];
     let text = parsed
         .as_ref()
         .and_then(|value| telling.iter().find_map(|key| value.get(key)?.as_str()));
-    let text = visible(text.unwrap_or(arguments));
+    if let (None, Some(list)) = (text, Todo::parse(arguments)) {
+        return list.summary();
+    }
+    let tasks = parsed.as_ref().and_then(|value| value["tasks"].as_array());
+    let members = tasks.map(|tasks| tasks.iter().filter_map(|task| task["agent"].as_str()));
+    let members = members.map(|names| names.collect::<Vec<_>>().join(", "));
+    let members = members.filter(|names| !names.is_empty());
+    let text = visible(text.or(members.as_deref()).unwrap_or(arguments));
     match text.lines().count() {
         0 | 1 => summary(&text),
         lines => format!("{} ({lines} lines)", summary(&text)),

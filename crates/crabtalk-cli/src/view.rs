@@ -4,6 +4,7 @@
 use crate::json;
 use crate::screen::Screen;
 use crate::text::{call_summary, duration, image_note, money, summary};
+use crate::todo::{self, Todo};
 use crabtalk_proto::{
     AskOutcome, AskSettledEvent, QueuedEvent, StreamEnd, StreamEvent, ToolCallInfo,
     ToolProgressEvent, ToolResultEvent, code, stream_event,
@@ -27,6 +28,8 @@ pub(crate) struct View {
     calls: HashMap<String, String>,
     /// Unfinished line of reasoning.
     thinking: String,
+    /// The last todo list.
+    todo: Todo,
     /// Text of the last step, for JSON.
     answer: String,
     /// Whether the queue was reported.
@@ -39,6 +42,7 @@ impl View {
             style,
             calls: HashMap::new(),
             thinking: String::new(),
+            todo: Todo::default(),
             answer: String::new(),
             waited: false,
         }
@@ -144,6 +148,13 @@ impl View {
 
     fn call(&mut self, screen: &mut Screen, call: &ToolCallInfo) -> io::Result<()> {
         self.calls.insert(call.call_id.clone(), call.name.clone());
+        if call.name == todo::TOOL
+            && let Some(list) = Todo::parse(&call.arguments)
+        {
+            let said = format!("> todo {}", list.change(&self.todo));
+            self.todo = list;
+            return screen.note(&said);
+        }
         screen.note(&format!(
             "> {} {}",
             call.name,
@@ -177,6 +188,10 @@ impl View {
             let first = result.output.lines().find(|line| !line.trim().is_empty());
             let first = summary(first.unwrap_or_default());
             return screen.note(&format!("< {name} failed after {secs:.1} s: {first}"));
+        }
+        // The call shows the list.
+        if name == todo::TOOL {
+            return Ok(());
         }
         screen.note(&format!("< {name} {secs:.1} s"))?;
         let mut images = result.images.iter();

@@ -10,6 +10,7 @@
 //! picker      list of conversations or messages to choose from
 //! choice      entries of the picker
 //! rewind      returns to earlier messages and archives
+//! members     members at work for a run
 //! image       images of the clipboard
 //! runs        the followed runs
 //! join        history from before the chat and from lost connections
@@ -44,6 +45,7 @@ mod hear;
 mod image;
 mod join;
 mod keys;
+mod members;
 mod outage;
 mod picker;
 mod popup;
@@ -76,6 +78,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use gone::Gone;
 use join::Joining;
+use members::Members;
 use outage::Outage;
 use picker::Picker;
 use popup::Popup;
@@ -127,6 +130,7 @@ struct Live<'a> {
     transcript: Transcript,
     runs: Runs,
     steers: Steers,
+    members: Members,
     asks: VecDeque<Asking>,
     /// Ids of asks answered here, whose settlement is not reported.
     answered: HashSet<String>,
@@ -226,6 +230,7 @@ impl<'a> Live<'a> {
             transcript,
             runs: Runs::default(),
             steers: Steers::default(),
+            members: Members::default(),
             asks: VecDeque::new(),
             answered: HashSet::new(),
             others: Vec::new(),
@@ -310,6 +315,11 @@ impl<'a> Live<'a> {
                 }
                 news = self.runs.next(), if !self.runs.is_empty() && !self.joining.waits() => {
                     self.news(news);
+                    Go::On
+                }
+                news = self.members.next() => {
+                    self.members.news(news);
+                    self.dirty = true;
                     Go::On
                 }
                 news = next(&mut watch) => {

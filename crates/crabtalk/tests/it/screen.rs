@@ -6,6 +6,7 @@ mod complete;
 mod gone;
 mod ground;
 mod keys;
+mod members;
 mod others;
 mod resizes;
 mod shared;

@@ -46,6 +46,8 @@ pub(super) enum Done {
     History(Result<HistoryPage, Error>),
     /// Messages before the next event of a run, for the request of this number.
     Before(u64, Result<HistoryPage, Error>),
+    /// The messages of a member, by its sender.
+    Member(String, Result<HistoryPage, Error>),
     /// File changes of a run.
     Changes(Result<ChangeList, Error>),
     /// Result of an undo.

@@ -27,6 +27,7 @@ const KEYS: &str = "| key | does |\n|---|---|\n\
     | Ctrl-G | opens `$EDITOR` |\n\
     | Ctrl-V | attaches the clipboard's image |\n\
     | Ctrl-O | shows the next question, also of other conversations |\n\
+    | Ctrl-S | shows the output of members at work |\n\
     | Ctrl-T | shows the last reasoning and tool results in full |\n\
     | @path, @agent | attaches a file; lets an agent answer once |\n\
     | !command | runs a command and shows the output to the agent |\n";

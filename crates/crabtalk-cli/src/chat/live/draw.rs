@@ -79,6 +79,7 @@ impl Live<'_> {
         self.resized = Some(Instant::now());
         self.canvas.resize(terminal_size());
         self.transcript.resize(self.size.0);
+        self.members.resize(self.size.0);
     }
 
     fn drawing(&mut self, now: Instant) -> Drawing {
@@ -98,13 +99,20 @@ impl Live<'_> {
                 }
                 (rows, cursor)
             }
+            None if self.members.is_open() => {
+                let rows = self
+                    .members
+                    .view_rows(width.saturating_sub(1), room, spinner);
+                (rows, None)
+            }
             None => match &self.picker {
                 Some(picker) => picker.rows(width, room, jiff::Timestamp::now()),
                 None => self.composing(width, height),
             },
         };
         below.push(status);
-        let waiting = self.waiting(width);
+        let mut waiting = self.work(width, room / 2, spinner);
+        waiting.extend(self.waiting(width));
         let open_room = room.saturating_sub(below.len() + waiting.len());
         let mut rows = self.transcript.open(open_room.max(MIN_OPEN), now, spinner);
         if self.is_waiting_for_words() && rows.is_empty() {
@@ -147,6 +155,20 @@ impl Live<'_> {
             rows.extend(popup.rows(width, most));
         }
         (rows, Some(cursor))
+    }
+
+    /// The todo list and the members of the active run.
+    fn work(&self, width: usize, most: usize, spinner: &str) -> Vec<Line> {
+        if !self.runs.is_running() || self.members.is_open() {
+            return Vec::new();
+        }
+        let width = width.saturating_sub(1);
+        let members = self.members.rows(self.runs.number(), width, spinner);
+        let mut rows = self
+            .transcript
+            .todo_rows(most.saturating_sub(members.len()));
+        rows.extend(members);
+        rows
     }
 
     /// Unread steering messages.

@@ -9,11 +9,11 @@ use super::steers::Known;
 use super::transcript::MARGIN;
 use crate::chat::message;
 use crate::shown::Shown;
-use crate::text::{call_summary, counted, summary};
+use crate::text::{counted, summary};
 use crabtalk_client::{Error, Replied, RunNews, WatchNews};
 use crabtalk_proto::{
-    AgentEventKind, AgentEventMsg, AskSettledEvent, CompactResponse, HistoryEntry, HistoryPage,
-    PendingAsk, StreamEvent, code, stream_event,
+    AgentEventKind, AgentEventMsg, AskSettledEvent, CompactResponse, HistoryPage, PendingAsk,
+    StreamEvent, code, stream_event,
 };
 use crabtalk_render::{Line, theme};
 use std::time::Instant;
@@ -145,6 +145,7 @@ impl Live<'_> {
             Some(Event::UserSteered(steered)) => self.steers.remove(&steered.content),
             Some(Event::AskUser(ask)) => {
                 self.ring("waits for you");
+                self.members.asked(ask);
                 if ask.preview_kind == "diff" {
                     self.transcript.tools.preview(&ask.detail, &ask.preview);
                 }
@@ -173,6 +174,7 @@ impl Live<'_> {
 
     fn settled(&mut self, event: &StreamEvent, settled: &AskSettledEvent, now: Instant) {
         self.asks.retain(|asking| asking.id() != settled.ask_id);
+        self.members.settled(&settled.ask_id);
         // Answers given here are followed by their results.
         if !self.answered.remove(&settled.ask_id) {
             self.transcript.event(event, now);
@@ -218,6 +220,8 @@ impl Live<'_> {
     }
 
     fn agent_event(&mut self, event: &AgentEventMsg) {
+        let here = (&*self.learned.agent, &*self.learned.sender);
+        self.members.event(event, here);
         let own = event.agent == self.learned.agent && event.sender == self.learned.sender;
         match (event.kind(), own) {
             (AgentEventKind::RunStarted, true)
@@ -348,6 +352,7 @@ impl Live<'_> {
             Done::Started(outcome) => self.started(outcome),
             Done::History(Ok(page)) => self.show_page(&page),
             Done::Before(wait, page) => self.show_before(wait, page),
+            Done::Member(sender, page) => self.members.messages(&sender, page),
             Done::Changes(changes) => self.show_changes(changes),
             Done::Undone(undone) => self.show_undone(undone),
             Done::Places(places) => self.show_places(places),
@@ -427,43 +432,7 @@ impl Live<'_> {
         if page.more {
             self.transcript.note("older messages: /history 50");
         }
-        self.show_entries(&page.entries);
-    }
-
-    pub(super) fn show_entries(&mut self, entries: &[HistoryEntry]) {
-        for entry in entries {
-            match entry.role.as_str() {
-                _ if entry.compact && entry.rewound_to.is_some() => {
-                    self.transcript.note("an archive was resumed here");
-                }
-                _ if entry.compact && entry.content.trim().is_empty() => {
-                    self.transcript
-                        .note("new conversation; older messages are archived");
-                }
-                _ if entry.compact => {
-                    let said = format!("summary of older messages: {}", summary(&entry.content));
-                    self.transcript.note(&said);
-                }
-                "user" => {
-                    self.transcript.person(&entry.content, None);
-                    for image in &entry.images {
-                        self.transcript.shown(image);
-                    }
-                }
-                "tool" => {}
-                _ if entry.content.trim().is_empty() => {}
-                _ => self.transcript.said(&entry.agent, &entry.content),
-            }
-            for call in &entry.tool_calls {
-                let said = format!("{} {}", call.name, call_summary(&call.arguments));
-                self.transcript.note(&said);
-            }
-            self.show_rewind(entry, entries);
-            if let Some(run) = &entry.failed {
-                let said = format!("run {}: {}", run.run, summary(&run.error));
-                self.transcript.note(&said);
-            }
-        }
+        self.transcript.entries(&page.entries);
     }
 
     fn shell_done(&mut self, command: &str, status: &str, output: &str) {

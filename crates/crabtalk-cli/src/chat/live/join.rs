@@ -155,7 +155,7 @@ impl Live<'_> {
         };
         if !entries.is_empty() {
             self.transcript.note("Events were lost; from the history:");
-            self.show_entries(&entries);
+            self.transcript.entries(&entries);
         }
         if let Some(end) = end {
             self.take_news(end);

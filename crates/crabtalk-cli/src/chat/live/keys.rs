@@ -6,6 +6,7 @@
 )]
 
 use super::ask::Answered;
+use super::members::Wanted;
 use super::popup::Popped;
 use super::{Go, Live, calls};
 use crate::error::Error;
@@ -71,8 +72,13 @@ impl Live<'_> {
             self.picker_key(key);
             return Ok(Go::On);
         }
+        if self.members.is_open() && !asked {
+            self.member_key(key);
+            return Ok(Go::On);
+        }
         if control {
             match key.code {
+                KeyCode::Char('s') => self.show_members(),
                 KeyCode::Char('c') => return Ok(self.interrupt()),
                 KeyCode::Char('d') if self.composer.is_empty() => return Ok(Go::Leave),
                 KeyCode::Char('l') => self.canvas.redraw(),
@@ -126,6 +132,29 @@ impl Live<'_> {
             }
         }
         Ok(Go::On)
+    }
+
+    /// Ctrl-S: shows the output of a member.
+    fn show_members(&mut self) {
+        match self.members.first(self.runs.number()) {
+            Some(at) => self.show_member(at),
+            None => self.transcript.note("no members are at work"),
+        }
+    }
+
+    fn show_member(&mut self, at: usize) {
+        let opened = self.members.open(at, &self.client, self.size.0);
+        if let Some((sender, page)) = opened {
+            self.call(async move { calls::Done::Member(sender, page.await) });
+        }
+    }
+
+    fn member_key(&mut self, key: KeyEvent) {
+        match self.members.key(key) {
+            Wanted::Nothing => {}
+            Wanted::Other(at) => self.show_member(at),
+            Wanted::Close => self.members.close(),
+        }
     }
 
     fn answered(&mut self, answered: Answered) -> Result<Go, Error> {

@@ -256,17 +256,6 @@ impl Live<'_> {
         self.picker = Some(picker);
     }
 
-    /// Shows a rewind behind an entry of a history.
-    pub(super) fn show_rewind(&mut self, entry: &HistoryEntry, entries: &[HistoryEntry]) {
-        let Some(to) = entry.rewound_to.filter(|_| !entry.compact) else {
-            return;
-        };
-        let target = entries.iter().find(|entry| entry.index == to);
-        let said = target.map(|entry| summary(&entry.content));
-        let said = said.unwrap_or_else(|| "an earlier message".to_owned());
-        self.transcript.note(&format!("Rewound to: {said}"));
-    }
-
     pub(super) fn show_all_undone(&mut self, reports: Vec<Result<UndoReport, Error>>) {
         for report in reports {
             self.show_undone(report);
@@ -286,7 +275,7 @@ impl Live<'_> {
         if archive.more {
             self.transcript.note("older messages: /history 50");
         }
-        self.show_entries(&archive.entries);
+        self.transcript.entries(&archive.entries);
     }
 }
 

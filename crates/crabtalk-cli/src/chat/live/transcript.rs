@@ -3,6 +3,8 @@
 //! Invariants: foreign text begins behind a margin, so it cannot imitate our marks;
 //! final lines are given once; an empty line separates kinds of output.
 
+mod entries;
+mod todo;
 mod tools;
 
 use crate::text::{ago_secs, counted, image_note, money, summary};
@@ -50,6 +52,7 @@ pub(super) struct Transcript {
     /// Whether this step has answer text.
     speaking: bool,
     pub(super) tools: Tools,
+    todo: todo::Shown,
     thinking: Option<(String, Instant)>,
     /// The last reasoning.
     pub(super) thought: String,
@@ -70,6 +73,7 @@ impl Transcript {
             markdown: Markdown::new(width),
             speaking: false,
             tools: Tools::default(),
+            todo: todo::Shown::default(),
             thinking: None,
             thought: String::new(),
             answer: String::new(),
@@ -211,9 +215,11 @@ impl Transcript {
             Event::TextEnd(_) => self.end_text(),
             Event::ToolStart(e) => {
                 self.end_text();
+                self.todo.start(&e.calls);
                 self.tools.start(&e.calls, now);
             }
             Event::ToolResult(e) => {
+                self.todo.result(e);
                 let lines = self.tools.result(e, self.width);
                 if let Some(lines) = lines {
                     self.begin(Kind::Tool);
@@ -243,6 +249,7 @@ impl Transcript {
     fn start(&mut self, start: &StreamStart, now: Instant) {
         self.started = now;
         self.answer.clear();
+        self.todo.begin_run();
         if self.primary.is_empty() {
             self.primary.clone_from(&start.agent);
         }
@@ -338,6 +345,7 @@ impl Transcript {
         self.end_thinking(now);
         self.end_text();
         self.tools.forget();
+        self.write_todo();
         if end.code == code::CANCELLED {
             return self.note("cancelled");
         }
@@ -378,6 +386,7 @@ impl Transcript {
             self.begin(Kind::Tool);
             self.above.extend(calls);
         }
+        self.write_todo();
     }
 
     fn indented(&mut self, line: Line) {

@@ -97,7 +97,7 @@ impl Live<'_> {
     pub(super) fn show_archive(&mut self, archive: Result<ArchiveContent, Error>) {
         match archive {
             Ok(archive) => {
-                self.show_entries(&archive.entries);
+                self.transcript.entries(&archive.entries);
                 let said =
                     "this is an archive: /resume continues it, `crabtalk archives` shows it whole";
                 self.transcript.note(said);
@@ -119,6 +119,7 @@ impl Live<'_> {
         self.runs.clear();
         self.asks.clear();
         self.steers = super::Steers::default();
+        self.members = super::Members::default();
         self.killing = false;
         self.mode.forget();
         let key = |pair: &Pair| (pair.agent.clone(), pair.sender.clone());

@@ -300,3 +300,71 @@ fn next_run_does_not_continue_a_broken_off_answer() {
     let open = transcript.open(10, Instant::now(), "*");
     assert!(open.is_empty(), "nothing runs any more");
 }
+
+/// A call of `todo` with its result.
+fn plan(items: &[(&str, &str)], is_error: bool) -> Vec<stream_event::Event> {
+    let items: Vec<_> = items
+        .iter()
+        .map(|(text, status)| serde_json::json!({"text": text, "status": status}))
+        .collect();
+    let arguments = serde_json::json!({ "items": items }).to_string();
+    vec![call("todo", &arguments), result("1 of 2 done", is_error)]
+}
+
+#[test]
+fn todo_list_changes_in_place_and_is_written_once() {
+    let mut transcript = Transcript::new(60);
+    let rows = |transcript: &Transcript| -> Vec<String> {
+        transcript.todo_rows(10).iter().map(Line::text).collect()
+    };
+    let mut events = vec![start("crab")];
+    events.extend(plan(
+        &[("read", "in_progress"), ("write", "pending")],
+        false,
+    ));
+    assert_eq!(
+        told(&mut transcript, events),
+        "",
+        "only the live rows show it"
+    );
+    assert_eq!(
+        rows(&transcript),
+        [
+            "Todo \u{b7} 0 of 2 done",
+            "  \u{25b8} read",
+            "  \u{25cb} write"
+        ]
+    );
+    assert_eq!(
+        told(&mut transcript, plan(&[("bad", "done")], true)),
+        "\u{2717} todo 1 of 1 done \u{b7} 1.2 s\n  1 of 2 done\n"
+    );
+    assert_eq!(rows(&transcript).len(), 3, "a refused list changes nothing");
+    let done = plan(&[("read", "done"), ("write", "done")], false);
+    assert_eq!(told(&mut transcript, done), "");
+    let end = || stream_event::Event::End(StreamEnd::default());
+    assert_eq!(
+        told(&mut transcript, vec![end()]),
+        "Todo \u{b7} 2 of 2 done\n  \u{2713} read\n  \u{2713} write\n\n  0s\n"
+    );
+    assert_eq!(
+        told(&mut transcript, vec![start("crab"), end()]),
+        "\n  0s\n"
+    );
+    assert!(rows(&transcript).is_empty(), "a finished list is forgotten");
+}
+
+#[test]
+fn members_answers_have_a_line_each() {
+    let mut transcript = Transcript::new(60);
+    let tasks = r#"{"tasks":[{"agent":"ada","task":"look"},{"agent":"bob","task":"dig"}]}"#;
+    let output = r#"[{"agent":"ada","sender":"delegate:1","answer":"It is\nfine."},
+        {"agent":"bob","error":"no model"}]"#;
+    assert_eq!(
+        told(
+            &mut transcript,
+            vec![call("delegate", tasks), result(output, false)]
+        ),
+        "\u{25cf} delegate ada, bob \u{b7} 1.2 s\n  \u{2713} ada It is fine.\n  \u{2717} bob no model\n"
+    );
+}

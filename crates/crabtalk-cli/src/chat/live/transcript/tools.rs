@@ -5,6 +5,7 @@
 
 use super::MARGIN;
 use crate::text::{ago_millis, ago_secs, call_summary, counted, image_note, summary};
+use crate::todo;
 use crabtalk_proto::{ToolCallInfo, ToolProgressEvent, ToolResultEvent};
 use crabtalk_render::{Line, Span, cut, diff, output, shorten, theme};
 use serde_json::Value;
@@ -102,7 +103,8 @@ impl Tools {
 
     /// Lines of calls without result events.
     pub(super) fn cut_off(&mut self, width: usize) -> Vec<Line> {
-        let running = std::mem::take(&mut self.running);
+        let mut running = std::mem::take(&mut self.running);
+        running.retain(|running| running.call.name != todo::TOOL);
         self.previews.clear();
         let line = |running: Running| {
             let room = (width + MARGIN.len()).saturating_sub(UNHEARD.len());
@@ -116,6 +118,7 @@ impl Tools {
     pub(super) fn rows(&self, width: usize, now: Instant, spinner: &str) -> Vec<Line> {
         self.running
             .iter()
+            .filter(|running| running.call.name != todo::TOOL)
             .flat_map(|running| {
                 let took = ago_secs(now.duration_since(running.since));
                 let line = title(spinner, theme::ASKS, &running.call);
@@ -132,13 +135,16 @@ impl Tools {
             .collect()
     }
 
-    /// Lines of a finished call; `None` for an unknown one.
+    /// Lines of a finished call; `None` for an unknown one and for a todo list.
     pub(super) fn result(&mut self, result: &ToolResultEvent, width: usize) -> Option<Vec<Line>> {
         let at = self
             .running
             .iter()
             .position(|running| running.call.call_id == result.call_id)?;
         let call = self.running.remove(at).call;
+        if call.name == todo::TOOL && !result.is_error {
+            return None;
+        }
         if self.answers.len() < MAX_KEPT {
             let answer = output(&result.output);
             self.answers.push_str(&format!(
@@ -243,6 +249,11 @@ fn answer(call: &ToolCallInfo, result: &ToolResultEvent, width: usize) -> Vec<Li
         let lines = counted(text.lines().count(), "line");
         return vec![Line::styled(lines, theme::DIM)];
     }
+    if call.name == "delegate"
+        && let Some(lines) = members(text, width)
+    {
+        return lines;
+    }
     let style = if result.is_error {
         theme::BAD
     } else {
@@ -256,4 +267,20 @@ fn answer(call: &ToolCallInfo, result: &ToolResultEvent, width: usize) -> Vec<Li
             )
         })
         .collect()
+}
+
+/// A line for each member's answer or error.
+fn members(output: &str, width: usize) -> Option<Vec<Line>> {
+    let results: Vec<Value> = serde_json::from_str(output).ok()?;
+    let line = |result: &Value| {
+        let (mark, style, said) = match (result["answer"].as_str(), result["error"].as_str()) {
+            (Some(answer), _) => ("\u{2713}", theme::GOOD, answer),
+            (None, error) => ("\u{2717}", theme::BAD, error?),
+        };
+        let line = Line::styled(format!("{mark} "), style)
+            .with(result["agent"].as_str()?, theme::BOLD)
+            .with(format!(" {}", summary(said)), theme::DIM);
+        Some(shorten(&line, width.saturating_sub(MARGIN.len())))
+    };
+    results.iter().map(line).collect()
 }
