@@ -58,6 +58,15 @@ pub(crate) struct Global {
     /// Use the conversation of this project from any folder; '' uses no project.
     #[arg(long, global = true, value_name = "NAME", conflicts_with = "sender")]
     pub(crate) project: Option<String>,
+    /// Use the conversation of this topic of the folder; `main` is the one without.
+    #[arg(
+        short = 't',
+        long,
+        global = true,
+        value_name = "NAME",
+        conflicts_with = "sender"
+    )]
+    pub(crate) topic: Option<String>,
     /// Use this model in place of the agent's own.
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) model: Option<String>,
@@ -390,6 +399,7 @@ impl Global {
                 is_named(&self.project) && changes_entry,
                 CRON_KEEPS,
             ),
+            ("--topic", self.topic.is_some() && changes_entry, CRON_KEEPS),
         ] {
             if is_ignored {
                 return Err(Error::Usage(format!(

@@ -11,6 +11,7 @@ use crate::project;
 use crate::system;
 use crate::table;
 use crate::text;
+use crate::topic;
 use crate::view::Style;
 use crabtalk_client::{Client, Connection, Endpoint, Starter};
 use crabtalk_component::{self as component, Component, Definition, Manager};
@@ -68,7 +69,7 @@ impl Context {
         self.global.agent.clone().unwrap_or_default()
     }
 
-    /// The sender: the option, else that of the project (CONV-11). Empty for the
+    /// The sender: the option, else that of the project or topic (CONV-11). Empty for the
     /// daemon's default.
     pub(crate) fn sender(&self) -> String {
         self.speaker.clone()
@@ -77,15 +78,35 @@ impl Context {
     /// The sender that filters a list; empty unless one was given, since lists cover
     /// all projects.
     pub(crate) fn named_sender(&self) -> String {
-        match (&self.global.sender, &self.global.project) {
-            (None, None) => String::new(),
-            (Some(_), _) | (None, Some(_)) => self.speaker.clone(),
+        let global = &self.global;
+        match (&global.sender, &global.project, &global.topic) {
+            (None, None, None) => String::new(),
+            _ => self.speaker.clone(),
         }
     }
 
     /// Determines the sender. With `keep` a new project is remembered.
     pub(crate) fn find_speaker(&mut self, keep: bool) -> Result<(), Error> {
-        self.speaker = match (&self.global.sender, &self.global.project) {
+        let speaker = self.speaker_of_folder(keep)?;
+        self.speaker = match &self.global.topic {
+            None => speaker,
+            Some(topic) if !speaker.is_empty() => topic::sender_of(&speaker, topic)?,
+            Some(topic) => {
+                // The daemon decides by the token who speaks.
+                if !self.client.endpoint().is_local() && self.global.project.is_none() {
+                    return Err(Error::Usage(format!(
+                        "--topic {topic} needs --project NAME with a remote daemon, or --project '' for none"
+                    )));
+                }
+                topic::sender_of(project::PERSON, topic)?
+            }
+        };
+        Ok(())
+    }
+
+    /// The sender by the options and the folder, without a topic.
+    fn speaker_of_folder(&self, keep: bool) -> Result<String, Error> {
+        Ok(match (&self.global.sender, &self.global.project) {
             (Some(sender), _) => sender.clone(),
             (None, Some(name)) => {
                 project::check(name)?;
@@ -104,8 +125,7 @@ impl Context {
                 };
                 project::sender_in(&self.home, &folder, keep)?.unwrap_or_default()
             }
-        };
-        Ok(())
+        })
     }
 
     /// The absolute working folder; `None` keeps the conversation's (CONV-6).

@@ -56,6 +56,7 @@ mod table;
 mod terminal;
 mod text;
 mod todo;
+mod topic;
 
 #[cfg(test)]
 mod tests;

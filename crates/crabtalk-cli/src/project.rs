@@ -16,7 +16,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// The default sender.
-const PERSON: &str = "user";
+pub(crate) const PERSON: &str = "user";
 
 /// Maximum size of the list.
 const MAX_BYTES: u64 = 1 << 20;
@@ -67,8 +67,9 @@ impl Projects {
         Ok(Self { file, list })
     }
 
-    /// The folder of a project's sender.
+    /// The folder of a project's sender, or of one of its topics.
     pub(crate) fn folder_of(&self, sender: &str) -> Option<&Path> {
+        let (sender, _) = crate::topic::split(sender);
         let name = sender.strip_prefix(PERSON)?.strip_prefix('/')?;
         let known = self.list.project.iter().find(|known| known.name == name)?;
         Some(&known.path)
@@ -162,7 +163,8 @@ pub(crate) fn sender_of(name: &str) -> String {
 /// # Errors
 /// The name is not a valid segment of a sender.
 pub(crate) fn check(name: &str) -> Result<(), Error> {
-    if name.contains('/') || name.chars().any(char::is_control) {
+    if name.contains('/') || name == crate::topic::NO_PROJECT || name.chars().any(char::is_control)
+    {
         return Err(Error::Usage(format!(
             "--project {name:?}: expected a name without slashes, as `crabtalk conversations` shows them behind user/"
         )));
@@ -208,7 +210,7 @@ fn plain_name(folder: &Path) -> String {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     let name = name.replace(|c: char| c.is_control() || c == '/', "-");
     match name.trim() {
-        "" => "root".to_owned(),
+        "" | crate::topic::NO_PROJECT => "root".to_owned(),
         name => name.chars().take(MAX_NAME).collect(),
     }
 }

@@ -3,10 +3,11 @@
 //! Invariant: a failed request leaves details empty, never the list.
 
 use crate::text::{ago, counted, summary};
+use crate::topic;
 use crabtalk_client::{Client, Error};
 use crabtalk_proto::{
-    ArchiveInfo, ConversationInfo, GetHistoryMsg, HistoryEntry, ListArchivesMsg,
-    ListConversationsMsg,
+    ActiveConversationInfo, ArchiveInfo, ConversationInfo, GetHistoryMsg, HistoryEntry,
+    ListActiveConversationsMsg, ListArchivesMsg, ListConversationsMsg,
 };
 use futures_util::StreamExt;
 use jiff::Timestamp;
@@ -38,6 +39,10 @@ pub(crate) struct Place {
     pub(crate) messages: u64,
     pub(crate) first: String,
     pub(crate) last: String,
+    /// The topic, in a list of topics only.
+    pub(crate) topic: String,
+    /// What a run of it does, in such a list.
+    pub(crate) state: &'static str,
     /// First and last messages, for the search.
     pub(crate) near_the_ends: String,
 }
@@ -65,6 +70,9 @@ impl Place {
 
     /// A short name.
     pub(crate) fn name(&self) -> String {
+        if !self.topic.is_empty() {
+            return self.topic.clone();
+        }
         let who = match self.sender.as_str() {
             "user" => self.agent.clone(),
             sender => format!("{} as {sender}", self.agent),
@@ -110,6 +118,37 @@ pub(crate) async fn places(client: &Client, own: &str) -> Result<Vec<Place>, Err
         .collect()
         .await;
     Ok(places.into_iter().flatten().collect())
+}
+
+/// The conversations of an agent in one folder, newest first, with their states.
+pub(crate) async fn topics(client: &Client, agent: &str, own: &str) -> Result<Vec<Place>, Error> {
+    let active = client.call(ListActiveConversationsMsg {
+        agent: agent.to_owned(),
+        ..ListActiveConversationsMsg::default()
+    });
+    let (places, active) = futures_util::join!(places(client, own), active);
+    let active = active.map(|list| list.conversations).unwrap_or_default();
+    let folder = topic::split(own).0;
+    let mut places = places?;
+    places.retain(|place| {
+        let (of, _) = topic::split(&place.sender);
+        place.archive.is_none() && place.agent == agent && of == folder
+    });
+    for place in &mut places {
+        let active = active.iter().find(|info| info.sender == place.sender);
+        place.topic = topic::split(&place.sender).1.to_owned();
+        place.state = state(active);
+    }
+    Ok(places)
+}
+
+/// What a conversation in memory does.
+fn state(active: Option<&ActiveConversationInfo>) -> &'static str {
+    match active {
+        Some(active) if !active.asks.is_empty() => "waiting for you",
+        Some(active) if active.running => "running",
+        Some(_) | None => "idle",
+    }
 }
 
 /// Whether a sender is the user, in any project.
@@ -185,7 +224,7 @@ fn of_archive(info: &ConversationInfo, archive: ArchiveInfo) -> Place {
         messages: archive.message_count,
         first: String::new(),
         last: summary(&archive.summary),
-        near_the_ends: String::new(),
+        ..Place::default()
     }
 }
 
@@ -217,6 +256,22 @@ mod tests {
         }
         assert!(!place.fits("roof garden"));
         assert_eq!(place.name(), "crab as user/house");
+    }
+
+    #[test]
+    fn state_tells_running_from_waiting() {
+        let running = ActiveConversationInfo {
+            running: true,
+            ..ActiveConversationInfo::default()
+        };
+        let waiting = ActiveConversationInfo {
+            asks: vec![Default::default()],
+            ..running.clone()
+        };
+        assert_eq!(state(Some(&running)), "running");
+        assert_eq!(state(Some(&waiting)), "waiting for you");
+        assert_eq!(state(Some(&ActiveConversationInfo::default())), "idle");
+        assert_eq!(state(None), "idle");
     }
 
     #[test]

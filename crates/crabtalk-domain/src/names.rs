@@ -174,15 +174,21 @@ impl fmt::Display for ConversationKey {
 }
 
 /// Whether a sender is one of the owners (CONV-11). An entry is a whole name, or a
-/// name with `/*` for one more segment: `user/*` matches `user/house`, but neither
-/// `user` nor `user/house/roof`.
+/// name with `/*` for each further segment: `user/*` matches `user/house`, and
+/// `user/*/*` matches `user/house/roof`.
 pub fn is_owner(owners: &[String], sender: &str) -> bool {
-    owners.iter().any(|owner| match owner.strip_suffix("/*") {
-        None => owner == sender,
-        Some(name) => sender
-            .strip_prefix(name)
-            .and_then(|rest| rest.strip_prefix('/'))
-            .is_some_and(|segment| !segment.is_empty() && !segment.contains('/')),
+    owners.iter().any(|owner| {
+        let name = owner.trim_end_matches("/*");
+        let wildcards = (owner.len() - name.len()) / "/*".len();
+        if wildcards == 0 {
+            return owner == sender;
+        }
+        let rest = sender.strip_prefix(name);
+        rest.and_then(|rest| rest.strip_prefix('/'))
+            .is_some_and(|rest| {
+                let mut segments = rest.split('/');
+                segments.clone().count() == wildcards && segments.all(|part| !part.is_empty())
+            })
     })
 }
 
@@ -225,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn owner_patterns_match_one_segment() {
+    fn owner_patterns_match_segments() {
         let owners = ["user", "user/*", "a*"].map(String::from);
         for (sender, is) in [
             ("user", true),
@@ -242,6 +248,16 @@ mod tests {
             assert_eq!(is_owner(&owners, sender), is, "{sender:?}");
         }
         assert!(!is_owner(&["/*".into()], "user"));
+        let topics = ["user/*/*".to_owned()];
+        for (sender, is) in [
+            ("user/house/roof", true),
+            ("user/house", false),
+            ("user//roof", false),
+            ("user/house/", false),
+            ("user/house/roof/tiles", false),
+        ] {
+            assert_eq!(is_owner(&topics, sender), is, "{sender:?}");
+        }
         assert!(!is_owner(&["user/*".into()], "user"));
     }
 }

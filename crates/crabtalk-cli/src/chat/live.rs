@@ -19,7 +19,7 @@
 //! changes     file changes of runs
 //! calls       concurrent requests to the daemon
 //! coming      announces a message while it is typed
-//! turn        switches conversations
+//! turn        switches conversations; topics: those of one folder
 //! keys, say   handling of keys and messages
 //! hear        handling of events and answers
 //! attention   the terminal's title and notifications
@@ -56,6 +56,7 @@ mod slash;
 mod status;
 mod statusline;
 mod steers;
+mod topics;
 mod transcript;
 mod tree;
 mod turn;

@@ -27,7 +27,9 @@ fn folders_in_a_repository_belong_to_its_project() {
     assert_eq!(sender_in(&home, dir.path(), true).unwrap(), None);
     let projects = Projects::read(&home).unwrap();
     assert_eq!(projects.folder_of("user/house"), Some(&*house));
+    assert_eq!(projects.folder_of("user/house/roof"), Some(&*house));
     assert_eq!(projects.folder_of("user"), None);
+    assert_eq!(projects.folder_of("user/-/roof"), None);
     assert_eq!(projects.folder_of("users/house"), None);
 }
 
@@ -167,9 +169,10 @@ fn project_name_is_one_segment() {
     for name in ["house", "", "my house", "häuser"] {
         check(name).unwrap();
     }
-    for name in ["a/b", "a\nb", "/"] {
+    for name in ["a/b", "a\nb", "/", "-"] {
         check(name).unwrap_err();
     }
     assert_eq!(plain_name(Path::new("/")), "root");
+    assert_eq!(plain_name(Path::new("/a/-")), "root");
     assert_eq!(plain_name(Path::new("/a\u{1b}b")), "a-b");
 }

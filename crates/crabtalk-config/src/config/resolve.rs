@@ -123,10 +123,10 @@ impl Resolver<'_> {
     /// A pattern without a meaning is an error, since its author relies on it.
     fn check_owners(&self, owners: &[String]) -> Result<(), Error> {
         for owner in owners {
-            let name = owner.strip_suffix("/*").unwrap_or(owner);
+            let name = owner.trim_end_matches("/*");
             if name.is_empty() || name.contains('*') {
                 let message = format!(
-                    "{owner:?}: expected a sender's whole name, or NAME/* for one more segment, as in \"user/*\""
+                    "{owner:?}: expected a sender's whole name, with /* for each further segment, as in \"user/*\""
                 );
                 return self.fail(&["owners"], &message);
             }
@@ -134,7 +134,7 @@ impl Resolver<'_> {
         Ok(())
     }
 
-    /// `user`, the login name, and the projects of either (CONV-11).
+    /// `user`, the login name, and the projects and topics of either (CONV-11).
     fn default_owners(&self) -> Vec<String> {
         let login = ["USER", "LOGNAME"].into_iter().find_map(|name| {
             let value = (self.env)(name)?.into_string().ok()?;
@@ -144,8 +144,8 @@ impl Resolver<'_> {
         let names = names.into_iter().flatten();
         names
             .flat_map(|name| {
-                let projects = format!("{name}/*");
-                [name, projects]
+                let (projects, topics) = (format!("{name}/*"), format!("{name}/*/*"));
+                [name, projects, topics]
             })
             .collect()
     }

@@ -48,7 +48,10 @@ fn warns(text: &str, want: &[&str]) {
 fn empty_file_means_the_defaults() {
     let config = config("");
     assert_eq!(config.default_agent, "crab");
-    assert_eq!(config.owners, ["user", "user/*", "ann", "ann/*"]);
+    assert_eq!(
+        config.owners,
+        ["user", "user/*", "user/*/*", "ann", "ann/*", "ann/*/*"]
+    );
     assert_eq!(config.storage.sync, SyncPolicy::Step);
     assert_eq!(config.storage.trash_days, 30);
     assert!(config.runs.detect && config.runs.mode.is_none() && config.memory.enabled);

@@ -6,7 +6,7 @@ use super::complete::Known;
 use super::statusline::Read;
 use super::tree::Tree;
 use crate::history::markdown;
-use crate::switch::{Place, places};
+use crate::switch::{Place, places, topics as topics_of};
 use crabtalk_client::{Client, Error, Replied};
 use crabtalk_proto::{
     ArchiveContent, ChangeList, CompactMsg, CompactResponse, ExpectMessageMsg, GetArchiveMsg,
@@ -195,6 +195,11 @@ fn last_messages(pair: Pair, limit: u32) -> GetHistoryMsg {
 
 pub(super) async fn switch(client: Client, own: String) -> Done {
     Done::Places(places(&client, &own).await)
+}
+
+/// The topics of the folder.
+pub(super) async fn topics(client: Client, pair: Pair) -> Done {
+    Done::Places(topics_of(&client, &pair.agent, &pair.sender).await)
 }
 
 pub(super) async fn archive(client: Client, place: Place, limit: u32) -> Done {

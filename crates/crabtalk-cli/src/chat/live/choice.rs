@@ -82,6 +82,7 @@ impl Choice {
         let line = match self {
             Self::Place(place) => line
                 .with(place.name(), style)
+                .with(state(place), theme::ASKS)
                 .with(format!(" \u{b7} {} \u{b7} ", place.age(now)), theme::DIM),
             Self::Said(said) => line.with(format!("{} \u{b7} ", ago(&said.at, now)), theme::DIM),
             Self::Undo(_) | Self::Keep => line,
@@ -106,6 +107,14 @@ impl Choice {
             shorten(&Line::styled(text, theme::DIM), width)
         };
         said.into_iter().map(line).collect()
+    }
+}
+
+/// The state of a topic.
+fn state(place: &Place) -> String {
+    match place.state {
+        "" => String::new(),
+        state => format!(" \u{b7} {state}"),
     }
 }
 

@@ -256,7 +256,8 @@ impl Live<'_> {
                     self.forget_ask(&settled.ask_id);
                 }
             }
-            _ => {}
+            (_, false) => self.tell_topic(event),
+            (_, true) => {}
         }
     }
 
@@ -271,10 +272,13 @@ impl Live<'_> {
             "" => "asks a question".to_owned(),
             tool => format!("wants to use {tool}"),
         };
-        let said = format!(
-            "{} for {} {what} in another conversation (Ctrl-O answers)",
-            pending.agent, pending.sender
-        );
+        let said = match self.other_topic(&pending.agent, &pending.sender) {
+            Some(topic) => format!("topic {topic}: {} {what} (Ctrl-O answers)", pending.agent),
+            None => format!(
+                "{} for {} {what} in another conversation (Ctrl-O answers)",
+                pending.agent, pending.sender
+            ),
+        };
         self.transcript.note(&said);
         self.ring("waits for you in another conversation");
         self.others.push(pending);

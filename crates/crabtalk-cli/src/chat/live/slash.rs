@@ -104,6 +104,18 @@ pub(super) static COMMANDS: &[Slash] = &[
         |live, words| live.switch_command(words),
     ),
     slash(
+        "topic",
+        "[NAME]",
+        "show the topic, or switch to one of this folder",
+        |live, name| live.topic_command(name),
+    ),
+    slash(
+        "topics",
+        "[WORDS]",
+        "list the topics of this folder",
+        |live, words| live.topics_command(words),
+    ),
+    slash(
         "diff",
         "[RUN]",
         "show the file changes of a run",

@@ -7,6 +7,7 @@ use super::Live;
 use super::calls::{Done, Pair};
 use super::transcript::MARGIN;
 use crate::text::money;
+use crate::topic;
 use anstyle::Style;
 use crabtalk_client::Client;
 use crabtalk_proto::{
@@ -166,7 +167,11 @@ impl Live<'_> {
         parts.add(7, self.folder(), theme::DIM);
         let branch = self.branch.clone().unwrap_or_default();
         parts.add(5, branch, theme::DIM);
-        let sender = match self.learned.sender.as_str() {
+        let (sender, topic) = topic::split(&self.learned.sender);
+        if topic != topic::MAIN {
+            parts.add(1, format!("topic {topic}"), theme::GOOD);
+        }
+        let sender = match sender {
             "user" => String::new(),
             sender => format!("as {sender}"),
         };

@@ -1,0 +1,70 @@
+//! `/topic` and `/topics`: conversations of one folder, and notices of their runs.
+
+use super::Live;
+use super::calls::{self, Pair};
+use super::picker::Picker;
+use crate::text::summary;
+use crate::topic::{self, MAIN};
+use crabtalk_proto::{AgentEventKind, AgentEventMsg};
+
+impl Live<'_> {
+    /// The topic of the shown conversation.
+    pub(super) fn topic(&self) -> &str {
+        topic::split(&self.learned.sender).1
+    }
+
+    /// `/topic`: shows the topic, or switches to another one.
+    pub(super) fn topic_command(&mut self, name: &str) {
+        if name.is_empty() {
+            let said = match self.topic() {
+                MAIN => "this is the folder's main conversation; /topic NAME opens a topic".into(),
+                name => format!("this is the topic {name}; /topic {MAIN} leaves it"),
+            };
+            return self.transcript.note(&said);
+        }
+        if name == self.topic() {
+            return self.transcript.note(&format!("this is the topic {name}"));
+        }
+        match topic::sender_of(&self.learned.sender, name) {
+            Ok(sender) => {
+                let agent = self.pair.agent.clone();
+                self.turn_to(Pair { agent, sender }, &format!("topic {name}"));
+            }
+            Err(error) => self.transcript.problem(&error.to_string()),
+        }
+    }
+
+    /// `/topics`: opens the picker with the conversations of this folder.
+    pub(super) fn topics_command(&mut self, search: &str) {
+        self.picker = Some(Picker::new(search));
+        let pair = Pair {
+            agent: self.learned.agent.clone(),
+            sender: self.learned.sender.clone(),
+        };
+        self.call(calls::topics(self.client.clone(), pair));
+    }
+
+    /// The topic of a conversation of this folder and agent that is not shown.
+    pub(super) fn other_topic<'a>(&self, agent: &str, sender: &'a str) -> Option<&'a str> {
+        let (folder, topic) = topic::split(sender);
+        let (own_folder, own) = topic::split(&self.learned.sender);
+        let is_other = agent == self.learned.agent && folder == own_folder && topic != own;
+        is_other.then_some(topic)
+    }
+
+    /// Notes that the run of another topic of this folder ended.
+    pub(super) fn tell_topic(&mut self, event: &AgentEventMsg) {
+        let Some(topic) = self.other_topic(&event.agent, &event.sender) else {
+            return;
+        };
+        let what = match event.kind() {
+            AgentEventKind::Done => "the run ended".to_owned(),
+            AgentEventKind::RunKilled => "the run was cancelled".to_owned(),
+            AgentEventKind::RunError => format!("the run failed: {}", summary(&event.content)),
+            _ => return,
+        };
+        let said = format!("topic {topic}: {what} (/topic {topic})");
+        self.transcript.note(&said);
+        self.ring();
+    }
+}
