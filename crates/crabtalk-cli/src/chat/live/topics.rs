@@ -2,6 +2,7 @@
 
 use super::Live;
 use super::calls::{self, Pair};
+use super::choice::Purpose;
 use super::picker::Picker;
 use crate::text::summary;
 use crate::topic::{self, MAIN};
@@ -36,7 +37,7 @@ impl Live<'_> {
 
     /// `/topics`: opens the picker with the conversations of this folder.
     pub(super) fn topics_command(&mut self, search: &str) {
-        self.picker = Some(Picker::new(search));
+        self.picker = Some(Picker::new(Purpose::Switch, search));
         let pair = Pair {
             agent: self.learned.agent.clone(),
             sender: self.learned.sender.clone(),
@@ -65,6 +66,6 @@ impl Live<'_> {
         };
         let said = format!("topic {topic}: {what} (/topic {topic})");
         self.transcript.note(&said);
-        self.ring();
+        self.ring(&said);
     }
 }
