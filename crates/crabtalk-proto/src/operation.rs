@@ -20,6 +20,8 @@ macro_rules! operations {
                 kill: Kill(KillMsg) -> (), Talk;
                 /// Puts a user message into the run in flight (RUN-8).
                 steer_session: SteerSession(SteerSessionMsg) -> (), Talk;
+                /// Takes a queued message back before its run begins (CONV-3).
+                withdraw: Withdraw(WithdrawMsg) -> (), Talk;
                 /// Compacts a conversation and answers with the summary (RUN-5).
                 compact: Compact(CompactMsg) -> CompactResponse, Talk;
                 /// Ends the working history before an earlier message (CONV-13).

@@ -97,8 +97,9 @@ impl Conversation {
     async fn handle(&mut self, command: Command) {
         match command {
             Command::Run(job) => {
-                self.shared.begin(&job);
-                self.run(job).await;
+                if self.shared.begin(&job) {
+                    self.run(job).await;
+                }
             }
             Command::Compact { focus, reply } => {
                 // The receiver may be gone.
@@ -194,8 +195,11 @@ impl Conversation {
         if self.has_resumable() {
             self.shared.step_back(&job);
             let resumed = Box::pin(self.carry_on()).await;
-            self.shared.begin(&job);
+            let is_withdrawn = !self.shared.begin(&job);
             resumed?;
+            if is_withdrawn {
+                return Ok(());
+            }
         }
         let open = self.open.as_ref().ok_or(Error::ShuttingDown)?;
         match job

@@ -48,6 +48,15 @@ pub enum Error {
         /// How many may wait.
         bound: usize,
     },
+    /// The message was withdrawn before its run began.
+    #[error("the message was withdrawn before its run began")]
+    Withdrawn,
+    /// The run of the message has begun, and cannot be withdrawn (CONV-3).
+    #[error("the run of this message has begun in {0}; kill it to end it")]
+    Begun(ConversationKey),
+    /// No message with this request id is queued; it may have ended or been withdrawn.
+    #[error("no queued message of {0} has this request id; it may have ended or been withdrawn")]
+    NotQueued(ConversationKey),
     /// No run is in flight for a kill or a steering message; it may just have
     /// ended.
     #[error("nothing is running in {0}")]
@@ -122,11 +131,12 @@ impl Error {
             | Self::NoMessage(..)
             | Self::NoArchive(..)
             | Self::NothingRunning(_)
+            | Self::NotQueued(_)
             | Self::NoAsk(_) => 404,
             Self::NotKept(_) => 500,
-            Self::Busy(_) | Self::AgentRefused { .. } => 409,
+            Self::Busy(_) | Self::Begun(_) | Self::AgentRefused { .. } => 409,
             Self::QueueFull { .. } | Self::SteersFull { .. } => 429,
-            Self::Cancelled => 499,
+            Self::Cancelled | Self::Withdrawn => 499,
             Self::Panicked => 500,
             Self::TookTooLong(_) => 504,
             Self::Refused(refusal) => refusal.code,

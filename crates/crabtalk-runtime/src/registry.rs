@@ -192,12 +192,34 @@ impl Shared {
         }
     }
 
-    /// Makes a run the one in flight.
-    pub(crate) fn begin(&self, job: &Job) {
+    /// Makes a run the one in flight; returns false if it was withdrawn.
+    pub(crate) fn begin(&self, job: &Job) -> bool {
         let mut live = self.live();
-        live.queued.pop_front();
+        let is_next = |(_, log): &mut (String, Arc<RunLog>)| Arc::ptr_eq(log, &job.log);
+        if live.queued.pop_front_if(is_next).is_none() {
+            return false;
+        }
         live.current = Some(Current::of(job));
         live.tell_waiting();
+        true
+    }
+
+    /// Removes a queued run, which then never begins. Under the lock of
+    /// [`Shared::begin`], so that it is either withdrawn or has begun.
+    pub(crate) fn withdraw(&self, request_id: &str) -> Result<(), Error> {
+        let mut live = self.live();
+        let current = live.current.as_ref();
+        if current.is_some_and(|current| current.request_id == request_id) {
+            return Err(Error::Begun((*self.key).clone()));
+        }
+        let at = live.queued.iter().position(|(id, _)| id == request_id);
+        let Some((_, log)) = at.and_then(|at| live.queued.remove(at)) else {
+            return Err(Error::NotQueued((*self.key).clone()));
+        };
+        live.tell_waiting();
+        drop(live);
+        log.refuse(Error::Withdrawn);
+        Ok(())
     }
 
     /// Takes up a run that waited in no queue.

@@ -163,6 +163,21 @@ impl Runtime {
         Ok(())
     }
 
+    /// Removes a queued message before its run begins (CONV-3). The log has no queued
+    /// messages, so it cannot come back after a restart.
+    ///
+    /// # Errors
+    /// [`Error::Begun`], and [`Error::NotQueued`] if no such message is queued.
+    pub fn withdraw(&self, key: &ConversationKey, request_id: &str) -> Result<(), Error> {
+        if request_id.is_empty() {
+            let why = "name the message by its request id";
+            return Err(Error::BadRequest(why.into()));
+        }
+        let shared = self.0.registry.get(key);
+        let shared = shared.ok_or_else(|| Error::NotQueued(key.clone()))?;
+        shared.withdraw(request_id)
+    }
+
     /// Adds a user message to the run in flight at its next step (RUN-8). It is
     /// durable when this returns. Hooks may rewrite or refuse it.
     pub async fn steer(&self, key: &ConversationKey, content: String) -> Result<(), Error> {

@@ -3,7 +3,7 @@
 //! ```text
 //! transcript  events of a run as lines
 //! ask         questions and approvals
-//! steers      messages to an active run
+//! steers      messages to an active run; queue: taking queued ones back
 //! slash       the table of commands; commands: their handlers
 //! complete    completions of the word at the cursor; tree: the files; popup: the list
 //! unknown     references that name nothing
@@ -49,6 +49,7 @@ mod members;
 mod outage;
 mod picker;
 mod popup;
+mod queue;
 mod rewind;
 mod runs;
 mod say;

@@ -25,6 +25,13 @@ impl Session {
             .map_err(Error::from)
     }
 
+    /// Takes a queued message back before its run begins (CONV-3).
+    pub(super) async fn withdraw_queued(&self, request: WithdrawMsg) -> Result<(), Error> {
+        let key = self.key(&request.agent, &request.sender)?;
+        let withdrawn = self.node.runtime.withdraw(&key, &request.request_id);
+        withdrawn.map_err(Error::from)
+    }
+
     /// Archives the working history behind a summary, or without one for a fresh start.
     pub(super) async fn put_away(&self, request: CompactMsg) -> Result<CompactResponse, Error> {
         let key = self.key(&request.agent, &request.sender)?;

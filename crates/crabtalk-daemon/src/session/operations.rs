@@ -61,6 +61,7 @@ impl Server for Session {
         expect_message(ExpectMessageMsg) -> () = expect;
         kill(KillMsg) -> () = kill_run;
         steer_session(SteerSessionMsg) -> () = steer;
+        withdraw(WithdrawMsg) -> () = withdraw_queued;
         reply_to_ask(ReplyToAsk) -> () = reply;
         list_asks(ListAsksMsg) -> AskList = asks;
         list_approvals(ListApprovalsMsg) -> ApprovalList = approvals;

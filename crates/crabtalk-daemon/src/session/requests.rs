@@ -74,6 +74,7 @@ pub(super) fn row(request: &Msg) -> (Names<'_>, Recorded) {
         Msg::Rewind(m) => (Speaks(&m.agent, &m.sender, ""), No),
         Msg::Reopen(m) => (Speaks(&m.agent, &m.sender, ""), No),
         Msg::SteerSession(m) => (Pair(&m.agent, &m.sender), No),
+        Msg::Withdraw(m) => (Pair(&m.agent, &m.sender), No),
         Msg::GetHistory(m) => (Pair(&m.agent, &m.sender), No),
         Msg::SetConversation(m) => (Pair(&m.agent, &m.sender), No),
         Msg::ListArchives(m) => (Pair(&m.agent, &m.sender), No),

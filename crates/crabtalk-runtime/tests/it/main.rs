@@ -22,3 +22,4 @@ mod settled;
 mod spending;
 mod steers;
 mod watch;
+mod withdrawals;

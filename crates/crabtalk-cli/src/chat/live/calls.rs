@@ -12,7 +12,7 @@ use crabtalk_proto::{
     ArchiveContent, ChangeList, CompactMsg, CompactResponse, ExpectMessageMsg, GetArchiveMsg,
     GetHistoryMsg, GetMemoryMsg, GetRightsMsg, HistoryPage, KillMsg, ListAgentsMsg, ListAsksMsg,
     ListMcpsMsg, ListMemoryMsg, ListModelsMsg, ListSkillsMsg, McpInfo, ModelInfo, PendingAsk,
-    ReplyToAsk, SetActiveModelMsg, SetConversationMsg, SteerSessionMsg, UndoReport,
+    ReplyToAsk, SetActiveModelMsg, SetConversationMsg, SteerSessionMsg, UndoReport, WithdrawMsg,
 };
 use futures_util::future::BoxFuture;
 use std::path::PathBuf;
@@ -30,6 +30,8 @@ pub(super) type Call = BoxFuture<'static, Done>;
 pub(super) enum Done {
     /// A steering message was accepted or refused.
     Steered(String, Result<(), Error>),
+    /// A queued message was withdrawn, or not.
+    Withdrawn(String, Result<(), Error>),
     /// An answer was sent.
     Replied(String, Result<Replied, Error>),
     /// The run was cancelled.
@@ -161,6 +163,16 @@ pub(super) async fn steer(client: Client, pair: Pair, content: String) -> Done {
         content: content.clone(),
     };
     Done::Steered(content, client.call(request).await)
+}
+
+pub(super) async fn withdraw(client: Client, pair: Pair, id: String) -> Done {
+    let Pair { agent, sender } = pair;
+    let request = WithdrawMsg {
+        agent,
+        sender,
+        request_id: id.clone(),
+    };
+    Done::Withdrawn(id, client.call(request).await)
 }
 
 pub(super) async fn kill(client: Client, pair: Pair) -> Done {

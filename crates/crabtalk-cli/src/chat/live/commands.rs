@@ -23,6 +23,7 @@ const KEYS: &str = "| key | does |\n|---|---|\n\
     | Ctrl-D | leaves |\n\
     | Ctrl-Z | suspends the chat; `fg` resumes |\n\
     | Alt-Enter, Ctrl-J | adds a line |\n\
+    | Up in an empty line | takes the newest queued message back |\n\
     | Ctrl-R, Up, Down | searches and walks the history |\n\
     | Ctrl-G | opens `$EDITOR` |\n\
     | Ctrl-V | attaches the clipboard's image |\n\

@@ -142,9 +142,10 @@ impl Live<'_> {
     fn composing(&mut self, width: usize, height: usize) -> (Vec<Line>, Option<(usize, usize)>) {
         let rule = "\u{2500}".repeat(width.saturating_sub(1));
         let mut rows = vec![Line::styled(rule, theme::DIM)];
-        let hint = match self.runs.is_running() {
-            true => "Enter steers, Tab queues, Esc interrupts",
-            false => "type a message; / commands, @ files, ! shell",
+        let hint = match (self.runs.is_running(), self.runs.waiting().next()) {
+            (true, None) => "Enter steers, Tab queues, Esc interrupts",
+            (true, Some(_)) => "Enter steers, Tab queues, Up edits the queued, Esc interrupts",
+            (false, _) => "type a message; / commands, @ files, ! shell",
         };
         let (lines, (row, column)) = self.composer.rows(width, hint);
         rows.extend(lines);

@@ -54,6 +54,12 @@ impl Live<'_> {
 
     /// Handles a front run that cannot be followed further.
     fn failed(&mut self, error: &Error) {
+        if error.code() == Some(code::CANCELLED)
+            && let Some(id) = self.runs.asked_back()
+        {
+            self.take_back(&id);
+            return self.catch_up();
+        }
         let front = self.runs.front();
         let (attached, unheard) = front.map_or((false, None), |run| {
             let unheard = run.said.clone().filter(|_| run.number.is_none());
@@ -99,7 +105,7 @@ impl Live<'_> {
     }
 
     /// Attaches to a run that began unseen.
-    fn catch_up(&mut self) {
+    pub(super) fn catch_up(&mut self) {
         if self.runs.catches_up() {
             self.attach(None);
         }
@@ -315,6 +321,7 @@ impl Live<'_> {
                 Ok(()) => drop(self.steers.answered(&text, Known::Kept)),
                 Err(error) => self.not_steered(&text, &error),
             },
+            Done::Withdrawn(id, answer) => self.withdrawn(&id, answer),
             Done::Killed(Ok(())) => {}
             Done::Killed(Err(error)) => {
                 self.killing = false;

@@ -117,6 +117,12 @@ impl Live<'_> {
             }
             KeyCode::Enter if plain && !self.composer.is_searching() => return self.submit(false),
             KeyCode::Tab if plain => return self.submit(true),
+            // Taken out of the queue.
+            KeyCode::Up
+                if plain
+                    && self.composer.is_empty()
+                    && !self.composer.is_searching()
+                    && self.ask_back() => {}
             KeyCode::BackTab => {
                 let said = self.mode.cycle();
                 // The status line shows the mode.

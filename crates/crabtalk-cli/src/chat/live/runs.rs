@@ -30,6 +30,10 @@ pub(super) struct Followed {
     held: Option<Next>,
     /// Whether the daemon is known to have the message.
     is_taken: bool,
+    /// Whether it was asked back.
+    is_asked_back: bool,
+    /// Output of `!` commands in the message.
+    outputs: Vec<String>,
     /// Id of the request, which events of the run carry.
     request_id: String,
 }
@@ -43,6 +47,8 @@ impl Followed {
             place: None,
             held: None,
             is_taken: false,
+            is_asked_back: false,
+            outputs: Vec::new(),
             request_id,
         }
     }
@@ -96,6 +102,46 @@ impl Runs {
         let run = client.stream(request);
         self.followed
             .push_back(Followed::new(run, Some(said), request_id));
+    }
+
+    /// Keeps the outputs of `!` commands with the message that was just sent.
+    pub(super) fn keep_outputs(&mut self, outputs: Vec<String>) {
+        if let Some(last) = self.followed.back_mut() {
+            last.outputs = outputs;
+        }
+    }
+
+    /// Marks the newest queued message that the daemon has as asked back; returns its id.
+    pub(super) fn ask_back(&mut self) -> Option<String> {
+        let is_queued = |run: &&mut Followed| {
+            run.said.is_some() && run.number.is_none() && run.is_taken && !run.is_asked_back
+        };
+        let run = self.followed.iter_mut().rev().find(is_queued)?;
+        run.is_asked_back = true;
+        Some(run.request_id.clone())
+    }
+
+    /// Removes a withdrawn message; returns its text and the outputs in it.
+    pub(super) fn withdraw(&mut self, request_id: &str) -> Option<(String, Vec<String>)> {
+        let is = |run: &Followed| run.request_id == request_id && run.is_asked_back;
+        let at = self.followed.iter().position(is)?;
+        let run = self.followed.remove(at)?;
+        Some((run.said?, run.outputs))
+    }
+
+    /// Id of the front run if it was asked back before it began.
+    pub(super) fn asked_back(&self) -> Option<String> {
+        let front = self.followed.front()?;
+        let is = front.is_asked_back && front.number.is_none();
+        is.then(|| front.request_id.clone())
+    }
+
+    /// Records that a message could not be withdrawn.
+    pub(super) fn stays(&mut self, request_id: &str) {
+        let mut runs = self.followed.iter_mut();
+        if let Some(run) = runs.find(|run| run.request_id == request_id) {
+            run.is_asked_back = false;
+        }
     }
 
     /// Follows an active run of another client.

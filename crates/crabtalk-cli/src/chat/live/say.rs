@@ -85,7 +85,11 @@ impl Live<'_> {
             ));
             return;
         }
+        let is_held = self.is_gone();
         self.send(content, guest, shown, text.to_owned());
+        if !is_held && !said.is_empty() {
+            self.runs.keep_outputs(said);
+        }
     }
 
     /// Sends a message, which the daemon queues.

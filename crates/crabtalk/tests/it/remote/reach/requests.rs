@@ -30,6 +30,9 @@ fn of_both(agent: &str, sender: &str) -> Vec<ClientMessage> {
         SteerSessionMsg {
             content: "x".into()
         },
+        WithdrawMsg {
+            request_id: "x".into()
+        },
         CompactMsg {},
         RewindMsg { index: 1 },
         ReopenMsg { index: 1 },

@@ -1,0 +1,48 @@
+//! Taking queued messages back into the composer.
+//!
+//! Invariant: a message is in the queue, the transcript or the composer, never in two of
+//! them; the daemon decides whether its run has begun.
+
+use super::{Live, calls};
+use crabtalk_client::Error;
+
+impl Live<'_> {
+    /// Up on an empty composer: asks for the newest queued message; returns whether there
+    /// is one.
+    pub(super) fn ask_back(&mut self) -> bool {
+        let Some(id) = self.runs.ask_back() else {
+            return false;
+        };
+        let (client, pair) = (self.client.clone(), self.pair.clone());
+        self.call(calls::withdraw(client, pair, id));
+        true
+    }
+
+    /// Handles the answer of the daemon.
+    pub(super) fn withdrawn(&mut self, id: &str, answer: Result<(), Error>) {
+        match answer {
+            Ok(()) => {
+                self.take_back(id);
+                self.catch_up();
+            }
+            Err(error) => {
+                // Without an answer the end of its stream tells.
+                if error.code().is_some() {
+                    self.runs.stays(id);
+                }
+                self.transcript.problem(&error.to_string());
+            }
+        }
+    }
+
+    /// Puts a withdrawn message into the composer; returns whether it was queued here.
+    pub(super) fn take_back(&mut self, id: &str) -> bool {
+        let Some((said, mut outputs)) = self.runs.withdraw(id) else {
+            return false;
+        };
+        outputs.append(&mut self.shown);
+        self.shown = outputs;
+        self.put_back(&said);
+        true
+    }
+}
