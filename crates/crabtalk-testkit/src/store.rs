@@ -3,8 +3,20 @@
 //! Stricter than a disk in one way: it separates appended from synced records,
 //! so that a test sees the state after a power loss.
 
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "a reader of a log looks for one kind of record"
+)]
 mod log;
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "a reader of a log looks for one kind of record"
+)]
 mod open;
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "a reader of a log looks for one kind of record"
+)]
 mod port;
 
 use crabtalk_domain::ConversationKey;

@@ -53,7 +53,9 @@ impl<S: Subject> Script<S> {
             Error::NotFound(_) => "not found".into(),
             Error::Taken(_) => "taken".into(),
             Error::Unwritable { .. } => "unwritable".into(),
-            other => other.to_string(),
+            other @ (Error::BadId(_) | Error::Broken { .. } | Error::Io { .. }) => {
+                other.to_string()
+            }
         })
     }
 

@@ -297,11 +297,11 @@ impl Log {
 }
 
 fn messages(records: &[Record]) -> impl Iterator<Item = (usize, &Message)> {
-    let message = |(at, record)| match record {
-        &Record::Message(ref message) => Some((at, &**message)),
+    let records = records.iter().enumerate();
+    records.filter_map(|(at, record)| match record {
+        Record::Message(message) => Some((at, &**message)),
         _ => None,
-    };
-    records.iter().enumerate().filter_map(message)
+    })
 }
 
 /// The summary of a marker as a message.
