@@ -75,7 +75,7 @@ pub(super) fn is_code(text: &str, at: usize) -> bool {
 
 /// The longest known name that a word begins with, cut only at its punctuation, else
 /// the word without punctuation.
-fn named<'a>(word: &'a str, is_known: impl Fn(&str) -> bool) -> (&'a str, bool) {
+fn named(word: &str, is_known: impl Fn(&str) -> bool) -> (&str, bool) {
     let mut name = word;
     loop {
         if !name.is_empty() && is_known(name) {

@@ -83,8 +83,10 @@ async fn owners_stay_owners_in_projects() {
     let read = "/tool read {\"path\":\"plan.txt\"}";
     let own = env.run(&["--cwd", &house, "ask", read]).await.ok();
     assert!(own.contains("a red door"), "{own}");
-    // A sender with two segments is not an owner.
-    let words = ["--cwd", &house, "--as", "user/house/x", "ask", read];
+    // A topic belongs to its owner; a sender with one more segment does not.
+    let topic = env.run(&["--cwd", &house, "-t", "x", "ask", read]).await;
+    assert!(topic.ok().contains("a red door"));
+    let words = ["--cwd", &house, "--as", "user/house/x/y", "ask", read];
     let stranger = env.run(&words).await;
     assert!(!stranger.stdout.contains("a red door"), "{stranger:?}");
     env.config("owners = [\"user\"]\n");

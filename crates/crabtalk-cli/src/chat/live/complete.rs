@@ -258,7 +258,7 @@ mod tests {
         for (before, want) in [
             ("/co", "0: /compact /context /cost /copy"),
             ("/cpct", "0: /compact"),
-            ("/sty", "0: /style"),
+            ("/styl", "0: /style"),
             ("/mode", "0 complete: /mode /model"),
             ("/agent rev", "7: reviewer"),
             ("/agent rvw", "7: reviewer"),

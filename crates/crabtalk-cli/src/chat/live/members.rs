@@ -237,7 +237,7 @@ impl Members {
             limit: MESSAGES,
             first: false,
         };
-        is_over.then(|| (sender, async move { client.call(request).await }))
+        is_over.then_some((sender, async move { client.call(request).await }))
     }
 
     /// Adapts open output to another width; final lines stay as they are.

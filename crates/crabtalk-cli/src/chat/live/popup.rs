@@ -111,11 +111,18 @@ impl Live<'_> {
         let was_open = self.popup.is_some();
         self.look_up();
         let refers = |popup: &Popup| popup.row().text.starts_with('@');
-        if !was_open && self.popup.as_ref().is_some_and(refers)
-            || self.composer.before_cursor().ends_with('@')
-        {
+        let opens = !was_open && self.popup.as_ref().is_some_and(refers);
+        let is_unread = self.tree.paths.is_empty() && self.is_reference();
+        if opens || is_unread || self.composer.before_cursor().ends_with('@') {
             self.walk();
         }
+    }
+
+    /// Whether the word at the cursor is a reference.
+    pub(super) fn is_reference(&self) -> bool {
+        let before = self.composer.before_cursor();
+        let word = before.rsplit(char::is_whitespace).next();
+        word.is_some_and(|word| word.starts_with('@'))
     }
 
     /// Refreshes the completions.

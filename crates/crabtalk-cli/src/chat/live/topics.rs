@@ -54,6 +54,10 @@ impl Live<'_> {
     }
 
     /// Notes that the run of another topic of this folder ended.
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "other kinds of events end no run"
+    )]
     pub(super) fn tell_topic(&mut self, event: &AgentEventMsg) {
         let Some(topic) = self.other_topic(&event.agent, &event.sender) else {
             return;

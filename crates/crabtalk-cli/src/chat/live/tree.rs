@@ -67,7 +67,10 @@ impl Live<'_> {
         self.walks = false;
         if folder == self.cwd {
             self.tree = tree;
-            self.look_up_again();
+            match self.popup.is_none() && self.is_reference() {
+                true => self.look_up(),
+                false => self.look_up_again(),
+            }
         }
     }
 }

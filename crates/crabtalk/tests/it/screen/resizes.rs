@@ -13,7 +13,7 @@ async fn storm_of_resizes_loses_no_line() {
     pieces.insert(COUNT / 2, "The answer waits here ".to_owned());
     pieces.insert(COUNT / 2 + 1, "and goes on.\n\n".to_owned());
     let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
-    let reply = openai::pieces(&pieces).held_after(COUNT / 2 + 1);
+    let reply = openai::pieces(&pieces).held_after(COUNT / 2 + 2);
     let model = ModelServer::start(Script::openai([reply])).await;
     let env = TestEnv::with_model(&model);
     let _daemon = env.daemon().await;
