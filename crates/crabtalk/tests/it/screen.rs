@@ -8,7 +8,6 @@ mod ground;
 mod keys;
 mod members;
 mod others;
-mod resizes;
 mod shared;
 mod stream;
 
