@@ -2,6 +2,7 @@
 
 use crate::args::{self, Cli, Command, Daemon, Global, Mcps, Sub};
 use crate::commands;
+use crate::completions;
 use crate::context::Context;
 use crate::error::Error;
 use crate::follow::{Console, Interrupts};
@@ -43,6 +44,11 @@ pub struct Host {
 pub fn main(args: impl IntoIterator<Item = OsString>, host: &Host) -> ExitCode {
     crabtalk_render::screen::settle_colors();
     let argv: Vec<OsString> = args.into_iter().collect();
+    if argv.get(1).is_some_and(|word| word == completions::REQUEST) {
+        // A shell shows no errors while it completes.
+        let _ = complete(&argv[2..]);
+        return ExitCode::SUCCESS;
+    }
     let cli = match Cli::read(&argv).map(|cli| resolve(cli, &argv)) {
         Ok(Ok(cli)) => cli,
         Ok(Err(error)) => return fail(&error, wants_json(&argv)),
@@ -228,19 +234,16 @@ fn run(cli: Cli, host: &Host) -> Result<ExitCode, Error> {
     };
     if let Some(copied) = copied {
         let said = copied.map_err(|error| Error::Failed(format!("{error:#}")))?;
-        Screen::stdio().line(&said)?;
+        let mut screen = Screen::stdio();
+        match cli.global.json {
+            true => screen.json(&serde_json::json!({"message": said}))?,
+            false => screen.line(&said)?,
+        }
         return Ok(ExitCode::SUCCESS);
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|e| Error::io("begin", &e))?;
+    let runtime = runtime()?;
     let result = runtime.block_on(async {
-        let console = Console {
-            screen: Screen::stdio(),
-            terminal: terminal(cli.command.as_ref()),
-            interrupts: interrupts(),
-        };
+        let console = console(cli.command.as_ref());
         let mut context = Context::new(home, cli.global, console);
         if let Some(elsewhere) = elsewhere {
             context = context.at(elsewhere);
@@ -254,6 +257,34 @@ fn run(cli: Cli, host: &Host) -> Result<ExitCode, Error> {
     // A thread may block on standard input forever.
     runtime.shutdown_background();
     result.map(|()| ExitCode::SUCCESS)
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, Error> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Error::io("begin", &e))
+}
+
+fn console(command: Option<&Command>) -> Console {
+    Console {
+        screen: Screen::stdio(),
+        terminal: terminal(command),
+        interrupts: interrupts(),
+    }
+}
+
+/// Prints names for a shell, which passes the words up to the cursor.
+fn complete(words: &[OsString]) -> Result<(), Error> {
+    let options = completions::options(words);
+    let home = home(&options)?;
+    let runtime = runtime()?;
+    // No command, but one that asks nobody.
+    let console = console(Some(&Command::Kill));
+    let mut context = Context::new(home, options, console);
+    runtime.block_on(completions::answer(&mut context, words));
+    runtime.shutdown_background();
+    Ok(())
 }
 
 /// Whether a command uses files and processes of this machine.

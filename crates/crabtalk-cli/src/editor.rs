@@ -3,8 +3,10 @@
 //! Invariant: text from the editor is kept in a file until it is saved.
 
 use crate::error::Error;
+use crate::programs::is_program;
 use crate::stdin;
 use crabtalk_config::{Home, write_atomic};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -84,13 +86,30 @@ fn safe(name: &str) -> String {
     name.trim_start_matches('.').to_owned()
 }
 
+/// Editors that are looked for on PATH, in order.
+const EDITORS: [&str; 3] = ["sensible-editor", "nano", "vi"];
+
+/// The chosen editor, else an installed one.
 fn editor() -> Result<String, Error> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
     let known = ["VISUAL", "EDITOR"]
         .into_iter()
         .find_map(|name| std::env::var(name).ok().filter(|editor| !editor.is_empty()));
-    known.ok_or_else(|| {
-        Error::Usage("no editor found: set EDITOR, or pass the text with --file".to_owned())
+    known.or_else(|| installed(&path)).ok_or_else(|| {
+        Error::Usage(format!(
+            "no editor found: VISUAL and EDITOR are not set, and PATH has none of {}; \
+             set EDITOR, or pass the text with --file",
+            EDITORS.join(", ")
+        ))
     })
+}
+
+fn installed(path: &OsStr) -> Option<String> {
+    let is_there = |name: &&str| {
+        let mut folders = std::env::split_paths(path);
+        folders.any(|folder| is_program(&folder.join(name)))
+    };
+    EDITORS.into_iter().find(is_there).map(str::to_owned)
 }
 
 fn edit(editor: &str, draft: &Path, before: &str) -> Result<String, Error> {
@@ -147,6 +166,21 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&draft).unwrap(), "mine\n");
         let not_text = "not_text() { printf '\\377' >\"$1\"; }; not_text";
         assert_eq!(ended(not_text), (true, true));
+    }
+
+    #[test]
+    fn first_installed_editor_is_used() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let path = std::env::join_paths([one.path(), two.path()]).unwrap();
+        assert_eq!(installed(&path), None);
+        for (folder, name) in [(&one, "vi"), (&two, "nano")] {
+            let file = folder.path().join(name);
+            std::fs::write(&file, "").unwrap();
+            assert_ne!(installed(&path).as_deref(), Some(name), "not executable");
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+            assert_eq!(installed(&path).as_deref(), Some(name));
+        }
     }
 
     #[test]

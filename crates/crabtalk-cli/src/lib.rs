@@ -8,6 +8,7 @@
 //! context   home, options, sender and daemon of a command
 //! commands  one module per command that asks once and prints
 //! ask chat  the commands that follow a run
+//! completions  shell completions, and the names that they ask for
 //! follow    the events and questions of a run
 //! prompt    prompts for questions and approvals
 //! view      prints events of a run; history prints messages
@@ -35,6 +36,7 @@ mod ask;
 mod changes;
 mod chat;
 mod commands;
+mod completions;
 mod follow;
 
 mod fuzzy;

@@ -3,6 +3,7 @@
 
 use super::Context;
 use crate::args::{Cli, Completions, Man};
+use crate::completions::script;
 use crate::error::Error;
 use clap::CommandFactory;
 use serde_json::json;
@@ -11,9 +12,7 @@ use std::path::Path;
 const PROGRAM: &str = "crabtalk";
 
 pub(super) fn completions(context: &mut Context, args: &Completions) -> Result<(), Error> {
-    let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), PROGRAM, &mut script);
-    print(context, &script)
+    print(context, "script", &script(args.shell))
 }
 
 pub(super) fn man(context: &mut Context, args: &Man) -> Result<(), Error> {
@@ -22,7 +21,7 @@ pub(super) fn man(context: &mut Context, args: &Man) -> Result<(), Error> {
         clap_mangen::Man::new(Cli::command())
             .render(&mut page)
             .map_err(|e| Error::io("write the manual", &e))?;
-        return print(context, &page);
+        return print(context, "page", &String::from_utf8_lossy(&page));
     };
     let failed = |e| Error::io(format_args!("write the manual to {}", dir.display()), &e);
     std::fs::create_dir_all(dir).map_err(failed)?;
@@ -45,8 +44,11 @@ fn pages(dir: &Path) -> usize {
     entries.filter(is_page).count()
 }
 
-fn print(context: &mut Context, text: &[u8]) -> Result<(), Error> {
+fn print(context: &mut Context, name: &str, text: &str) -> Result<(), Error> {
     let screen = &mut context.console.screen;
-    screen.answer(&String::from_utf8_lossy(text))?;
+    if context.global.json {
+        return Ok(screen.json(&json!({ name: text }))?);
+    }
+    screen.answer(text)?;
     Ok(screen.end_line()?)
 }

@@ -31,16 +31,51 @@ async fn completions_and_manual_cover_all_commands() {
     if !has_tools("completions_and_manual_cover_all_commands", &["bash"]) {
         return;
     }
+    assert_eq!(completed(&env, &["daemon", "rest"]).await, "restart");
+}
+
+/// What real bash offers behind these words, one line.
+async fn completed(env: &TestEnv, words: &[&str]) -> String {
     let script = format!(
         "source <('{CRABTALK}' completions bash)\n\
-         COMP_WORDS=(crabtalk daemon rest); COMP_CWORD=2\n\
-         _crabtalk crabtalk rest daemon\n\
-         echo \"${{COMPREPLY[@]}}\""
+         COMP_WORDS=('{CRABTALK}' {}); COMP_CWORD={}\n\
+         _crabtalk_names '{CRABTALK}' '{}' '{}'\n\
+         echo \"${{COMPREPLY[@]}}\"",
+        words.join(" "),
+        words.len(),
+        words[words.len() - 1],
+        words[words.len() - 2],
     );
     let mut bash = env.program("bash");
     bash.args(["-c", &script]);
     let completed = within("bash", bash.output()).await.unwrap();
-    assert_eq!(String::from_utf8_lossy(&completed.stdout).trim(), "restart");
+    assert_eq!(String::from_utf8_lossy(&completed.stderr), "");
+    String::from_utf8_lossy(&completed.stdout).trim().to_owned()
+}
+
+#[tokio::test]
+async fn completions_offer_names_and_start_no_daemon() {
+    if !has_tools("completions_offer_names", &["bash"]) {
+        return;
+    }
+    let env = TestEnv::new();
+    env.agent("reviewer", "");
+    let asked = env.run(&["__complete", "crabtalk", "--agent", ""]).await;
+    assert_eq!(
+        (asked.ok().as_str(), env.home.join("daemon.sock").exists()),
+        ("", false)
+    );
+    let _daemon = env.daemon().await;
+    env.run(&["ask", "--as", "user/shop", "hello"]).await.ok();
+    for (words, want) in [
+        (&["--agent", "rev"][..], "reviewer"),
+        (&["agents", "show", "rev"], "reviewer"),
+        (&["history", "--as", "user/sh"], "user/shop"),
+        (&["history", "--project", "sh"], "shop"),
+        (&["agents", "sh"], "show"),
+    ] {
+        assert_eq!(completed(&env, words).await, want, "{words:?}");
+    }
 }
 
 #[tokio::test]

@@ -127,7 +127,7 @@ impl Live<'_> {
 
     /// Refreshes the completions.
     pub(super) fn look_up(&mut self) {
-        if self.composer.is_recalled() {
+        if self.composer.is_recalled() || self.composer.is_searching() {
             self.popup = None;
             return;
         }
