@@ -15,6 +15,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::follow::{Answers, Ended, Follow, Interrupts, OnInterrupt};
 use crate::history::show_entry;
+use crate::json;
 use crate::view::Style;
 use crabtalk_client::RunNews;
 use crabtalk_proto::stream_event::Event;
@@ -157,6 +158,9 @@ async fn show_history(context: &mut Context) -> Result<(), Error> {
     };
     match context.connection().await?.get_history(request).await {
         Ok(page) => {
+            if context.for_scripts(page.entries.iter().map(json::history_entry))? {
+                return Ok(());
+            }
             let screen = &mut context.console.screen;
             Ok(page
                 .entries

@@ -9,3 +9,11 @@ pub(crate) use daemon::{At, Fake};
 use person::Person;
 pub(crate) use person::shows;
 use script::Script;
+
+/// Lines that all have to be JSON.
+#[track_caller]
+pub(crate) fn json_lines(text: &str) -> Vec<serde_json::Value> {
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line:?}")))
+        .collect()
+}

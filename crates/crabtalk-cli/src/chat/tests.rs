@@ -135,6 +135,40 @@ async fn end_of_the_last_run_is_not_reported() {
 }
 
 #[tokio::test]
+async fn json_chat_prints_only_json() {
+    let mut fake = Fake::start().await;
+    let entry = |role: &str| HistoryEntry {
+        role: role.into(),
+        content: "earlier".into(),
+        ..HistoryEntry::default()
+    };
+    *fake.script.history.lock().unwrap() = vec![entry("user"), entry("assistant")];
+    fake.script.runs.store(false, Ordering::SeqCst);
+    let mut at = fake.at("chat --json");
+    for event in [
+        Event::Start(StreamStart::default()),
+        Event::Chunk(StreamChunk {
+            content: "half a line".into(),
+        }),
+        Event::End(StreamEnd::default()),
+    ] {
+        fake.send(event).await;
+    }
+    let mut input = lines(&["/help", "/mode", "hi", "/history", "/nothing"]);
+    talk(&mut at.context, &mut input, true).await.unwrap();
+    assert_eq!(fake.next_told().await, "stream \"\" hi");
+    let lines = crate::tests::json_lines(&at.out.text());
+    let kinds = lines
+        .iter()
+        .map(|line| line["type"].as_str().or(line["role"].as_str()));
+    let kinds: Vec<_> = kinds.map(Option::unwrap_or_default).collect();
+    let history = ["user", "assistant"];
+    assert_eq!(kinds[..2], history, "{kinds:?}");
+    assert_eq!(kinds[2..5], ["start", "chunk", "end"], "{kinds:?}");
+    assert_eq!(kinds[5..], history, "{kinds:?}");
+}
+
+#[tokio::test]
 async fn chat_sends_the_chosen_mode() {
     let mut fake = Fake::start().await;
     fake.script.runs.store(false, Ordering::SeqCst);

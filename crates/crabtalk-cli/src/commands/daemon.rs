@@ -3,6 +3,7 @@
 use super::Context;
 use crate::args::Daemon;
 use crate::error::Error;
+use crate::screen::Screen;
 use crate::text::duration;
 use crate::{json, table};
 use crabtalk_client as client;
@@ -88,7 +89,7 @@ async fn install(context: &mut Context, dry_run: bool) -> Result<(), Error> {
         .start(&context.service()?)
         .map_err(failed)?;
     if dry_run {
-        return Ok(context.console.screen.answer(&plan.to_string())?);
+        return show_plan(context, &plan);
     }
     // One that was started on demand holds the home.
     context.end_daemon().await?;
@@ -105,11 +106,19 @@ async fn uninstall(context: &mut Context, dry_run: bool) -> Result<(), Error> {
         .stop(&context.service()?)
         .map_err(failed)?;
     if dry_run {
-        return Ok(context.console.screen.answer(&plan.to_string())?);
+        return show_plan(context, &plan);
     }
     carry_out(context, &plan)?;
     let said = "crabtalk: service removed; the daemon is started on demand";
     context.done(json!({"installed": false}), said)
+}
+
+fn show_plan(context: &mut Context, plan: &Plan) -> Result<(), Error> {
+    let screen = &mut context.console.screen;
+    Ok(match context.global.json {
+        true => screen.json(&json!({"plan": plan.to_string()}))?,
+        false => screen.answer(&plan.to_string())?,
+    })
 }
 
 /// Does a plan and says what was done.
@@ -246,9 +255,10 @@ async fn logs(context: &mut Context, lines: usize, follow: bool) -> Result<(), E
         }
         line.clear();
     }
+    let as_json = context.global.json;
     let screen = &mut context.console.screen;
     for line in last {
-        screen.answer(&String::from_utf8_lossy(&line))?;
+        show_log(screen, &line, as_json)?;
     }
     if !follow {
         return Ok(screen.end_line()?);
@@ -264,6 +274,17 @@ async fn logs(context: &mut Context, lines: usize, follow: bool) -> Result<(), E
         file.seek(SeekFrom::Start(at)).map_err(failed)?;
         let mut text = Vec::new();
         at += file.read_to_end(&mut text).map_err(failed)? as u64;
-        screen.answer(&String::from_utf8_lossy(&text))?;
+        show_log(screen, &text, as_json)?;
     }
+}
+
+/// Prints a part of the log, with `--json` an object for each line.
+fn show_log(screen: &mut Screen, text: &[u8], as_json: bool) -> Result<(), Error> {
+    let text = String::from_utf8_lossy(text);
+    if !as_json {
+        return Ok(screen.answer(&text)?);
+    }
+    Ok(text
+        .lines()
+        .try_for_each(|line| screen.json(&json!({"line": line})))?)
 }

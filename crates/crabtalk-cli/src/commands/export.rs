@@ -22,7 +22,11 @@ pub(super) async fn export(context: &mut Context, args: Export) -> Result<(), Er
         ExportFormat::Json => as_json(about, &entries),
     };
     let Some(file) = args.output else {
-        return Ok(context.console.screen.answer(&text)?);
+        let screen = &mut context.console.screen;
+        return Ok(match (format, context.global.json) {
+            (ExportFormat::Markdown, true) => screen.json(&json!({"markdown": text}))?,
+            (ExportFormat::Markdown, false) | (ExportFormat::Json, _) => screen.answer(&text)?,
+        });
     };
     write_new(&file, &text).map_err(|e| Error::io(format_args!("write {}", file.display()), &e))?;
     let count = entries.len();

@@ -1,4 +1,5 @@
 mod cron;
+mod json_lines;
 mod knowledge;
 mod models;
 
