@@ -45,7 +45,7 @@ pub(crate) fn script(shell: Shell) -> String {
         Shell::Bash => script + BASH,
         Shell::Zsh => with_names_in_zsh(&script),
         Shell::Fish => script + FISH + &fish_options(),
-        _ => script,
+        Shell::Elvish | Shell::PowerShell | _ => script,
     }
 }
 

@@ -115,10 +115,11 @@ async fn uninstall(context: &mut Context, dry_run: bool) -> Result<(), Error> {
 
 fn show_plan(context: &mut Context, plan: &Plan) -> Result<(), Error> {
     let screen = &mut context.console.screen;
-    Ok(match context.global.json {
-        true => screen.json(&json!({"plan": plan.to_string()}))?,
-        false => screen.answer(&plan.to_string())?,
-    })
+    let shown = match context.global.json {
+        true => screen.json(&json!({"plan": plan.to_string()})),
+        false => screen.answer(&plan.to_string()),
+    };
+    Ok(shown?)
 }
 
 /// Does a plan and says what was done.

@@ -23,10 +23,11 @@ pub(super) async fn export(context: &mut Context, args: Export) -> Result<(), Er
     };
     let Some(file) = args.output else {
         let screen = &mut context.console.screen;
-        return Ok(match (format, context.global.json) {
-            (ExportFormat::Markdown, true) => screen.json(&json!({"markdown": text}))?,
-            (ExportFormat::Markdown, false) | (ExportFormat::Json, _) => screen.answer(&text)?,
-        });
+        let shown = match (format, context.global.json) {
+            (ExportFormat::Markdown, true) => screen.json(&json!({"markdown": text})),
+            (ExportFormat::Markdown, false) | (ExportFormat::Json, _) => screen.answer(&text),
+        };
+        return Ok(shown?);
     };
     write_new(&file, &text).map_err(|e| Error::io(format_args!("write {}", file.display()), &e))?;
     let count = entries.len();

@@ -161,7 +161,7 @@ fn table_has_all_commands() {
         !LINES
             .iter()
             .chain(ELSEWHERE)
-            .any(|line| begins(name, &&line))
+            .any(|line| begins(name, &line))
     };
     let missing: Vec<_> = all.iter().filter(missing).collect();
     assert!(missing.is_empty(), "not in the table: {missing:?}");

@@ -94,7 +94,7 @@ fn rows_fit_the_terminal_and_the_cursor_is_placed() {
 fn marked_bytes_are_shown_as_unknown() {
     let mut composer = Composer::default();
     composer.set("see @foo, please");
-    composer.mark(vec![4..8]);
+    composer.mark(std::iter::once(4..8).collect());
     let unknown = |width| {
         let (rows, _) = composer.rows(width, "");
         let spans: Vec<Span> = rows.iter().flat_map(|row| row.spans().to_vec()).collect();
