@@ -18,9 +18,11 @@ fn token() -> Origin {
 /// The start record of the first run.
 fn written(rig: &Rig) -> String {
     let records = rig.store.records(&key()).into_iter();
-    let mut origins = records.filter_map(|record| match record {
-        Record::Run(run) if run.phase == RunPhase::Start => Some(run.origin),
-        _ => None,
+    let mut origins = records.filter_map(|record| {
+        let Record::Run(run) = record else {
+            return None;
+        };
+        (run.phase == RunPhase::Start).then_some(run.origin)
     });
     origins.next().expect("a run began")
 }

@@ -57,11 +57,6 @@ impl Tmux {
         self.0.screen(true)
     }
 
-    /// The current screen alone.
-    pub(crate) fn visible(&self) -> String {
-        self.0.screen(false)
-    }
-
     /// Waits until the screen and its scrollback show a text so many times. Wait only for
     /// text that the program does not erase.
     pub(crate) async fn shows(&self, text: &str, times: usize) -> String {
