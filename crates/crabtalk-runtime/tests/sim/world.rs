@@ -424,9 +424,11 @@ impl World {
                     continue;
                 };
                 let records = self.store.records(key).into_iter().rev();
-                let mut ends = records.filter_map(|record| match record {
-                    Record::Run(run) if run.id == outcome.run => Some(run),
-                    _ => None,
+                let mut ends = records.filter_map(|record| {
+                    let Record::Run(run) = record else {
+                        return None;
+                    };
+                    (run.id == outcome.run).then_some(run)
                 });
                 let end = ends.next().map(|end| RunOutcome::of_record(&end));
                 if end.as_ref() != Some(&outcome) {
