@@ -280,7 +280,9 @@ async fn moved_targets_hide_nothing() {
         let acts = [Say("a"), Say("b"), act.clone()];
         match act {
             Rewind(_) => play(&home.store, &acts).await,
-            act => play(&home.store, &[Say("a"), Fresh, Say("b"), act]).await,
+            act @ (Say(_) | Compact(..) | Fresh | Reopen(_)) => {
+                play(&home.store, &[Say("a"), Fresh, Say("b"), act]).await
+            }
         };
         let name = home.names().remove(0);
         let text = String::from_utf8(home.read(&name)).expect("text");
