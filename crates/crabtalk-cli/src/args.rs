@@ -148,7 +148,7 @@ pub(crate) enum Command {
         #[arg(long)]
         summary: bool,
     },
-    /// Continue an archive; lists them if none is given and the output is no terminal.
+    /// Continue an archive; without a number or a terminal, list the archives.
     Resume {
         /// Number of the archive (see `archives`).
         #[arg(value_name = "ARCHIVE")]

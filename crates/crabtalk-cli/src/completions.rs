@@ -83,7 +83,7 @@ end
 complete -c crabtalk -n 'count (__crabtalk_names) >/dev/null' -f -a '(__crabtalk_names)'
 "#;
 
-/// The script whose main function is called if there are no names.
+/// The zsh script, which completes names first, else calls the generated function.
 fn with_names_in_zsh(script: &str) -> String {
     let script = script.replacen("\n_crabtalk() {", "\n_crabtalk_words() {", 1);
     let end = script

@@ -1,8 +1,8 @@
 //! Fuzzy matching of names and paths.
 //!
-//! Invariant: a pattern matches a text that has its characters in this order, whatever
-//! their case; consecutive characters, starts of words and the last component of a path
-//! rank it higher.
+//! Invariant: a pattern matches a text that has its characters in this order, ignoring
+//! case; consecutive characters, starts of words and the last component of a path rank
+//! it higher.
 
 /// Score of a matched character.
 const MATCH: i32 = 16;

@@ -41,7 +41,7 @@ pub(crate) struct Place {
     pub(crate) last: String,
     /// The topic, in a list of topics only.
     pub(crate) topic: String,
-    /// What a run of it does, in such a list.
+    /// The state of its run, in the list of topics.
     pub(crate) state: &'static str,
     /// First and last messages, for the search.
     pub(crate) near_the_ends: String,
@@ -142,7 +142,7 @@ pub(crate) async fn topics(client: &Client, agent: &str, own: &str) -> Result<Ve
     Ok(places)
 }
 
-/// What a conversation in memory does.
+/// The state of a conversation in memory.
 fn state(active: Option<&ActiveConversationInfo>) -> &'static str {
     match active {
         Some(active) if !active.asks.is_empty() => "waiting for you",

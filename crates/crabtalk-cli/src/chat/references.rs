@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-/// Characters that may stand before a reference.
+/// Characters that may precede a reference.
 const OPENING: [char; 3] = ['(', '[', '{'];
 
 /// Punctuation behind a reference, unless a known name ends with it.

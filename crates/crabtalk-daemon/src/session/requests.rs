@@ -6,7 +6,9 @@
 
 use crabtalk_domain::records::AuditEntry;
 use crabtalk_proto::client_message::Msg;
-use crabtalk_proto::{CreateCronMsg, CreateTokenMsg, RemoveApprovalMsg, SetCronMsg, UndoMsg};
+use crabtalk_proto::{
+    CreateCronMsg, CreateTokenMsg, RemoveApprovalMsg, SetCronMsg, SetEnabledMsg, UndoMsg,
+};
 
 /// The objects that a request names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,10 +126,7 @@ pub(super) fn row(request: &Msg) -> (Names<'_>, Recorded) {
         Msg::DeleteMcp(_) => (Node, First(entry("mcp-deleted"))),
         Msg::FinishMcpLogin(m) => (Node, first("mcp-login", "mcp", &m.name)),
         Msg::LogoutMcp(m) => (Node, first("mcp-logout", "mcp", &m.name)),
-        Msg::SetEnabled(m) => {
-            let entry = entry("switched").with("name", &*m.name);
-            (Node, First(entry.with("enabled", m.enabled)))
-        }
+        Msg::SetEnabled(m) => (Node, First(switched(m))),
         Msg::CreateCron(m) => (Speaks(&m.agent, &m.sender, ""), First(cron_created(m))),
         Msg::SetCron(m) => (Answer, First(cron_set(m))),
         Msg::DeleteCron(m) => (Answer, Anyway(entry("cron-deleted").with("id", m.id))),
@@ -145,6 +144,11 @@ pub(super) fn row(request: &Msg) -> (Names<'_>, Recorded) {
         Msg::CreateToken(m) => (Node, First(token_created(m))),
         Msg::RemoveToken(m) => (Node, Anyway(entry("token-removed").with("token", &*m.name))),
     }
+}
+
+fn switched(m: &SetEnabledMsg) -> AuditEntry {
+    let entry = entry("switched").with("name", &*m.name);
+    entry.with("enabled", m.enabled)
 }
 
 fn speaks<'a>(agent: &'a str, sender: &'a Option<String>, guest: &'a Option<String>) -> Names<'a> {

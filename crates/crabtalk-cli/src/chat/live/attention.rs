@@ -6,7 +6,7 @@ use super::Live;
 use crabtalk_render::screen::title;
 use std::io;
 
-/// What the terminal was told.
+/// The title and bell of the terminal.
 #[derive(Debug, Default)]
 pub(super) struct Attention {
     /// Whether notifications are wanted.
@@ -43,7 +43,7 @@ impl Attention {
         Some(title(&self.title))
     }
 
-    /// A notification (OSC 9) and a bell, unless the person looks at the terminal.
+    /// A notification (OSC 9) and a bell, unless the terminal has the focus.
     fn ring(&self, text: &str) -> Option<String> {
         if !self.bell || self.has_focus == Some(true) {
             return None;
@@ -53,7 +53,7 @@ impl Attention {
     }
 }
 
-/// What the chat does.
+/// The word for the state of the chat.
 fn state(waits: bool, works: bool) -> &'static str {
     match (waits, works) {
         (true, _) => "waiting for you \u{b7} ",

@@ -44,7 +44,7 @@ pub(super) enum Choice {
     Said(Said),
     /// Undoes the changes of these runs.
     Undo(Vec<RunChanges>),
-    /// Keeps the files as they are.
+    /// Does not undo file changes.
     Keep,
 }
 
@@ -68,7 +68,7 @@ impl Choice {
                 let files: usize = runs.iter().map(|run| run.files.len()).sum();
                 format!("Yes, undo {}", counted(files, "file change"))
             }
-            Self::Keep => "No, keep the files as they are".to_owned(),
+            Self::Keep => "No, keep the file changes".to_owned(),
         }
     }
 

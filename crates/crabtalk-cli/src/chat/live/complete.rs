@@ -48,7 +48,7 @@ pub(super) struct Completion {
     /// The byte where the word begins.
     pub(super) from: usize,
     pub(super) candidates: Vec<Candidate>,
-    /// Whether the word means something as it is.
+    /// Whether the word is complete.
     pub(super) is_complete: bool,
 }
 

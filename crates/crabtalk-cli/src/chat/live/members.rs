@@ -31,7 +31,7 @@ const MAX_LINES: usize = 2_000;
 /// Messages shown of a member whose run is over.
 const MESSAGES: u32 = 50;
 
-/// What a member does.
+/// The state of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Working,
@@ -70,7 +70,7 @@ impl View {
     }
 }
 
-/// What a key does to the view.
+/// The effect of a key on the view.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     Nothing,
@@ -240,7 +240,7 @@ impl Members {
         is_over.then_some((sender, async move { client.call(request).await }))
     }
 
-    /// Adapts open output to another width; final lines stay as they are.
+    /// Adapts open output to another width; final lines do not change.
     pub(super) fn resize(&mut self, columns: usize) {
         if let Some(view) = &mut self.view {
             view.transcript.resize(columns);

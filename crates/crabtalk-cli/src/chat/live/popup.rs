@@ -27,7 +27,7 @@ pub(super) struct Popup {
     is_cut: bool,
 }
 
-/// What a key did.
+/// The effect of a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Popped {
     /// Not handled.
@@ -82,7 +82,7 @@ impl Popup {
         rows.iter().map(|row| shorten(row, room)).collect()
     }
 
-    /// What the keys do.
+    /// The hint about keys.
     fn footer(&self) -> String {
         let enter = match (self.takes_enter(), self.row().runs) {
             (true, true) => "Enter runs",

@@ -32,7 +32,7 @@ const SHOWN: u32 = 30;
 /// How the chat begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::chat) enum Start {
-    /// With the conversation as it is.
+    /// With the present conversation.
     Here,
     /// With the list of `/resume`.
     Choose,
@@ -213,7 +213,7 @@ impl Live<'_> {
         match choice {
             Choice::Said(said) => self.call(rewind(client, pair, said.index)),
             Choice::Undo(runs) => self.call(undo(client, pair, runs)),
-            Choice::Keep => self.transcript.note("the files stay as they are"),
+            Choice::Keep => self.transcript.note("the file changes are kept"),
             Choice::Place(place) => self.resume_place(place),
         }
     }

@@ -81,7 +81,7 @@ fn report(names: &[String], key: &str) -> Option<String> {
         [names @ .., last] => (format!("{} and {last}", names.join(", ")), "match"),
     };
     Some(format!(
-        "{names} {verb} no file or agent; press {key} again to send the message as it is"
+        "{names} {verb} no file or agent; press {key} again to send the message unchanged"
     ))
 }
 

@@ -1,4 +1,4 @@
-//! Whatever the command, `--json` prints only JSON lines, and a closed pipe is silent.
+//! `--json` prints only JSON lines for every command, and a closed pipe is silent.
 
 use crate::args::Cli;
 use crate::error::Error;

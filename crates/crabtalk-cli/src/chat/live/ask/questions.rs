@@ -280,7 +280,7 @@ impl Questions {
         }
     }
 
-    /// What the keys do.
+    /// The hint about keys.
     pub(super) fn keys(&self) -> String {
         let tab = self.tabs.get(self.at);
         let options = tab.is_some_and(|tab| !tab.question.options.is_empty());
