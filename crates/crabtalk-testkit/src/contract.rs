@@ -2,7 +2,7 @@
 //!
 //! The cases are data, in `contract/*.txt`. A case begins with `case NAME`; each of
 //! its lines is `COMMAND` or `COMMAND = RESULT`, and a command without a result has to
-//! return none. [`script`] lists the commands.
+//! return none. The module `script` has the commands.
 
 mod record;
 mod script;
