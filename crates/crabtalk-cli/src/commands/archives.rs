@@ -32,7 +32,7 @@ async fn list(context: &mut Context) -> Result<(), Error> {
         ("messages", |archive| archive.message_count.to_string()),
         ("title", |archive| archive.title.clone()),
     ];
-    let none = "nothing was put away yet; see `crabtalk compact`";
+    let none = "no archives yet; `crabtalk compact` and `crabtalk new` make them";
     context.list(&found.archives, columns, none)
 }
 
