@@ -166,9 +166,11 @@ impl Connection {
             }
             Err(ClientError::Refused(status)) => return Err(Error::NotWelcome(status)),
             Err(error) => {
-                return Err(Error::NoDaemon(format!(
-                    "the daemon does not answer: {error}"
-                )));
+                return Err(match (error.into(), &link) {
+                    // A daemon that died during the handshake.
+                    (error @ Error::Broken(_), Link::Unix(_)) => error,
+                    (error, _) => Error::NoDaemon(format!("the daemon does not answer: {error}")),
+                });
             }
         };
         Ok(Self { link, welcome })

@@ -134,8 +134,8 @@ impl<F: Follow> Following<F> {
                 }
                 Ok(())
             }
-            (Err(error), None) => Err(error),
             (Err(error), Some(retry)) => retry.after(error).await,
+            (Err(error), None) => self.lose(error).await,
         }
     }
 

@@ -135,7 +135,7 @@ fn carry_out(context: &mut Context, plan: &Plan) -> Result<(), Error> {
 async fn status(context: &mut Context) -> Result<(), Error> {
     let mut connection = match context.known_client().connect().await {
         Ok(connection) => connection,
-        Err(client::Error::NoDaemon(why)) => {
+        Err(why @ (client::Error::NoDaemon(_) | client::Error::Broken(_))) => {
             // One that holds the home and cannot be talked to is there all the same.
             let said = match daemon_pid(context).await {
                 Some(pid) => format!(

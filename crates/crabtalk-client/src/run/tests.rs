@@ -152,6 +152,18 @@ async fn unanswered_message_is_resent_with_the_same_id() {
 }
 
 #[tokio::test]
+async fn message_is_sent_again_after_a_broken_handshake() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("daemon.sock");
+    let listener = tokio::net::UnixListener::bind(&socket).unwrap();
+    let client = Client::new(crate::Endpoint::of_home(folder.path()), "test");
+    let mut run = client.stream(hello());
+    let dies = async { drop(listener.accept().await.unwrap()) };
+    let (news, ()) = tokio::join!(run.next(), dies);
+    assert!(matches!(news, Some(Ok(RunNews::Lost { .. }))), "{news:?}");
+}
+
+#[tokio::test]
 async fn end_from_the_log_reports_a_gap() {
     let fake = Fake::turns([
         cut([start(4), text_start(3), chunk(4, "he")]),

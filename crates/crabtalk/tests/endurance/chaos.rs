@@ -154,7 +154,8 @@ async fn deaths_of_components_cost_their_own_calls_only() {
     })
     .await;
     // Its books are open from the first run on.
-    answers(&world, "alone", vec![PROGRAM.to_owned()]).await;
+    let alone = answers(&world, "alone", vec![PROGRAM.to_owned()]).await;
+    alone.unwrap();
     settled("no call to be in flight", async || quiet(&world).await).await;
     let alone = at_rest(&world, &daemon).await;
     println!("{alone:?} alone, after {:?}", begun.elapsed());
