@@ -156,8 +156,8 @@ struct Live<'a> {
     suspended: bool,
     /// Deadline for a second Ctrl-C to leave.
     leaving: Option<Instant>,
-    /// Deadline for a second Esc to rewind.
-    rewinding: Option<Instant>,
+    /// Whether the next Esc opens `/rewind`.
+    rewinds: bool,
     /// Whether a command ended the chat.
     quits: bool,
     cwd: PathBuf,
@@ -254,7 +254,7 @@ impl<'a> Live<'a> {
             killing: false,
             suspended: false,
             leaving: None,
-            rewinding: None,
+            rewinds: false,
             quits: false,
             branch: None,
             user_home: std::env::var_os("HOME")

@@ -86,7 +86,8 @@ pub(crate) fn lasting(ask: &AskUserEvent) -> Vec<String> {
                 "edit" => "edit",
                 _ => "call",
             };
-            let exact = match rule.exact == ask.detail {
+            // An exact edit is a file and a hash, which say nothing to a person.
+            let exact = match rule.exact == ask.detail || kind == "edit" {
                 true => String::new(),
                 false => format!(": {}", one_line(&rule.exact)),
             };

@@ -5,6 +5,7 @@ mod command;
 mod env;
 mod llama_cpp;
 mod model;
+mod picture;
 mod relay;
 mod tmux;
 mod wait;

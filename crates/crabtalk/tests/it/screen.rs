@@ -3,6 +3,7 @@
 mod asked;
 mod attention;
 mod complete;
+mod day;
 mod gone;
 mod ground;
 mod keys;
@@ -12,7 +13,7 @@ mod shared;
 mod stream;
 
 use crate::rig::{
-    CHAT, CHOICES, IDLE, ModelServer, OVER, Relay, TestEnv, Tmux, eventually, has_tools,
+    CHAT, CHOICES, Daemon, IDLE, ModelServer, OVER, Relay, TestEnv, Tmux, eventually, has_tools,
 };
 use crabtalk_proto::{Client, ListAsksMsg, StreamMsg, stream_event};
 use crabtalk_testkit::scripted::{Reply, Script, openai};

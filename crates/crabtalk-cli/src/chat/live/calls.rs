@@ -43,7 +43,7 @@ pub(super) enum Done {
     /// A note to show.
     Noted(Result<String, Error>),
     /// Data for completion and the status line; `None` without a daemon.
-    Learned(Option<Box<Learned>>),
+    Learned(Pair, Option<Box<Learned>>),
     /// The messages of `/history`.
     History(Result<HistoryPage, Error>),
     /// Messages before the next event of a run, for the request of this number.
@@ -100,7 +100,7 @@ pub(super) struct Learned {
 }
 
 /// Agent and sender of a conversation.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Pair {
     pub(super) agent: String,
     pub(super) sender: String,
@@ -118,7 +118,7 @@ pub(super) async fn learn(client: Client, pair: Pair, cwd: Option<String>) -> Do
     let (rights, models, agents) = futures_util::join!(rights, models, agents);
     let (skills, connection) = futures_util::join!(skills, connection);
     let Ok(connection) = connection else {
-        return Done::Learned(None);
+        return Done::Learned(pair, None);
     };
     let models = models.map(|list| list.models).unwrap_or_default();
     let skills = skills.map(|list| list.skills).unwrap_or_default();
@@ -128,7 +128,7 @@ pub(super) async fn learn(client: Client, pair: Pair, cwd: Option<String>) -> Do
     let default_sender = welcome.map(|welcome| welcome.default_sender);
     let offline = |model: &ModelInfo| model.name == "offline" || model.provider == "offline";
     let active = models.iter().find(|model| model.active);
-    let agent = rights.map_or(pair.agent, |rights| rights.agent);
+    let agent = rights.map_or_else(|_| pair.agent.clone(), |rights| rights.agent);
     let own = agents.iter().find(|info| info.name == agent);
     let own = own.and_then(|info| info.model.clone());
     let model = own.or_else(|| active.map(|model| model.name.clone()));
@@ -142,7 +142,7 @@ pub(super) async fn learn(client: Client, pair: Pair, cwd: Option<String>) -> Do
         demonstration: active.is_none_or(offline),
         models: models.iter().map(|model| model.name.clone()).collect(),
     };
-    Done::Learned(Some(Box::new(Learned {
+    let learned = Learned {
         known,
         agent,
         model: model.unwrap_or_default(),
@@ -152,7 +152,8 @@ pub(super) async fn learn(client: Client, pair: Pair, cwd: Option<String>) -> Do
         },
         models,
         is_older,
-    })))
+    };
+    Done::Learned(pair, Some(Box::new(learned)))
 }
 
 pub(super) async fn steer(client: Client, pair: Pair, content: String) -> Done {

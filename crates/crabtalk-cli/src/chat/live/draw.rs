@@ -145,6 +145,7 @@ impl Live<'_> {
         let hint = match (self.runs.is_running(), self.runs.waiting().next()) {
             (true, None) => "Enter steers, Tab queues, Esc interrupts",
             (true, Some(_)) => "Enter steers, Tab queues, Up edits the queued, Esc interrupts",
+            (false, _) if self.rewinds => "Esc again goes back to an earlier message",
             (false, _) => "type a message; / commands, @ files, ! shell",
         };
         let (lines, (row, column)) = self.composer.rows(width, hint);

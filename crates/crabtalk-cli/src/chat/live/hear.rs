@@ -358,8 +358,9 @@ impl Live<'_> {
             | Done::Noted(Err(error)) => {
                 self.transcript.problem(&error.to_string());
             }
-            Done::Learned(Some(learned)) => self.learned(*learned),
-            Done::Learned(None) => {}
+            // Of another conversation if the chat has switched since.
+            Done::Learned(of, Some(learned)) if of == self.pair => self.learned(*learned),
+            Done::Learned(..) => {}
             Done::Started(outcome) => self.started(outcome),
             Done::History(Ok(page)) => self.show_page(&page),
             Done::Before(wait, page) => self.show_before(wait, page),

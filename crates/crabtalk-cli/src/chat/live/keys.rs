@@ -21,9 +21,6 @@ use std::time::{Duration, Instant};
 /// Time for a second Ctrl-C to leave.
 const LEAVES_WITHIN: Duration = Duration::from_secs(3);
 
-/// Time for a second Esc to open `/rewind`.
-const REWINDS_WITHIN: Duration = Duration::from_secs(1);
-
 impl Live<'_> {
     pub(super) fn event(&mut self, event: Event) -> Result<Go, Error> {
         match event {
@@ -94,6 +91,7 @@ impl Live<'_> {
     }
 
     fn other_key(&mut self, key: KeyEvent) -> Result<Go, Error> {
+        let rewinds = std::mem::take(&mut self.rewinds);
         if let Some(asking) = self.asks.front_mut() {
             if asking.takes_keys() {
                 let answered = asking.key(key);
@@ -113,7 +111,14 @@ impl Live<'_> {
         let plain = key.modifiers.is_empty();
         match key.code {
             KeyCode::Esc if !self.composer.is_searching() && !self.composer.takes_escape() => {
-                self.stop()
+                if self.shell.is_some() || self.runs.is_running() {
+                    self.stop();
+                } else if self.composer.is_empty() && self.asks.is_empty() {
+                    match rewinds {
+                        true => self.rewind_command(""),
+                        false => self.rewinds = true,
+                    }
+                }
             }
             KeyCode::Enter if plain && !self.composer.is_searching() => return self.submit(false),
             KeyCode::Tab if plain => return self.submit(true),
@@ -194,18 +199,11 @@ impl Live<'_> {
         Ok(Go::On)
     }
 
-    /// Esc: cancels the run; questions stay.
+    /// Cancels the user's command or the run; questions stay.
     fn stop(&mut self) {
-        if let Some((_, shell)) = &self.shell {
-            shell.abort();
-        } else if self.runs.is_running() {
-            self.kill();
-        } else if self.composer.is_empty() && self.asks.is_empty() {
-            let now = Instant::now();
-            match self.rewinding.take() {
-                Some(until) if now <= until => self.rewind_command(""),
-                Some(_) | None => self.rewinding = Some(now + REWINDS_WITHIN),
-            }
+        match &self.shell {
+            Some((_, shell)) => shell.abort(),
+            None => self.kill(),
         }
     }
 

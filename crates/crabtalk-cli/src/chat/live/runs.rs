@@ -76,9 +76,10 @@ impl Followed {
         }
     }
 
-    /// Whether the next message may be sent: the daemon has this one.
+    /// Whether the next message may be sent: the daemon has this one. A message behind an
+    /// attach waits for its answer, since a history read after it would have the message.
     fn lets_others_on(&self) -> bool {
-        self.said.is_none() || self.number.is_some() || self.is_taken
+        self.number.is_some() || self.is_taken
     }
 }
 

@@ -173,6 +173,8 @@ impl Live<'_> {
         }
         let sender = match sender {
             "user" => String::new(),
+            // The folder is named beside it.
+            sender if self.cwd.ends_with(sender.trim_start_matches("user/")) => String::new(),
             sender => format!("as {sender}"),
         };
         parts.add(6, sender, theme::DIM);

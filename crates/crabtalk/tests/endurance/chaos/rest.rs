@@ -48,7 +48,10 @@ async fn all_connected(world: &World) {
 pub(super) async fn calm_down(world: &World, round: &str) {
     all_connected(world).await;
     // The end of one that was replaced a moment ago may not be known yet.
-    settled("all components to answer", async || all_answer(world, round).await).await;
+    settled("all components to answer", async || {
+        all_answer(world, round).await
+    })
+    .await;
     settled("no call to be in flight", async || quiet(world).await).await;
 }
 

@@ -141,5 +141,9 @@ pub(super) async fn answers(
     assert_eq!(results.len(), all.len(), "{results:?}");
     forget(&mut connection, "checks".into()).await;
     results.retain(|result| result.is_error);
-    if results.is_empty() { Ok(()) } else { Err(results) }
+    if results.is_empty() {
+        Ok(())
+    } else {
+        Err(results)
+    }
 }

@@ -1,8 +1,8 @@
 //! A terminal in which the client runs.
 
-use super::TestEnv;
 use super::command::CRABTALK;
 use super::wait::{LIMIT, eventually};
+use super::{TestEnv, picture};
 use crabtalk_testkit::Terminal;
 use rustix::process::Pid;
 use std::ops::Deref;
@@ -22,6 +22,9 @@ pub(crate) const IDLE: &str = "type a message";
 
 /// The text of an approval's frame once it accepts an answer.
 pub(crate) const CHOICES: &str = "y allow once";
+
+/// Has the tests write the pictures and tables of the documents.
+const UPDATE: &str = "CRABTALK_UPDATE_DOCS";
 
 /// A terminal whose screen can be waited for.
 pub(crate) struct Tmux(Terminal);
@@ -76,6 +79,31 @@ impl Tmux {
             "no {text:?}, {times} times, on the screen:\n{screen}"
         );
         screen
+    }
+
+    /// Updates a picture of the documents with the current screen.
+    pub(crate) fn picture(&self, env: &TestEnv, name: &str, title: &str) {
+        if std::env::var_os(UPDATE).is_none() {
+            return;
+        }
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/pictures");
+        let screen = self.tmux(&["capture-pane", "-e", "-p"]);
+        let home = env.user_home.display().to_string();
+        let columns = self.tmux(&["display-message", "-p", "#{pane_width}"]);
+        picture::write(
+            &std::path::Path::new(folder).join(format!("{name}.svg")),
+            title,
+            columns.trim().parse().unwrap(),
+            &screen.replace(&home, "/home/me"),
+        );
+    }
+
+    /// Pastes a text as the terminal does, between brackets.
+    pub(crate) fn pastes(&self, text: &str) {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        self.tmux(&["load-buffer", &file.path().display().to_string()]);
+        self.tmux(&["paste-buffer", "-p"]);
     }
 
     /// The process that runs in the shell line.
