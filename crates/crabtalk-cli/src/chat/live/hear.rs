@@ -156,6 +156,7 @@ impl Live<'_> {
                     self.transcript.tools.preview(&ask.detail, &ask.preview);
                 }
                 let asking = ask.always.as_ref().map(|rule| rule.agent.as_str());
+                let asking = asking.or_else(|| self.members.agent(&ask.delegate));
                 let speaker = asking.unwrap_or(&self.learned.agent).to_owned();
                 let (agent, sender) = self.pair_names();
                 let number = self.runs.number();

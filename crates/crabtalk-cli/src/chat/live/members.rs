@@ -138,6 +138,12 @@ impl Members {
         }
     }
 
+    /// The agent of a sender.
+    pub(super) fn agent(&self, sender: &str) -> Option<&str> {
+        let member = self.list.iter().find(|member| member.sender == sender)?;
+        Some(&member.agent)
+    }
+
     pub(super) fn settled(&mut self, ask_id: &str) {
         self.asks.remove(ask_id);
     }

@@ -240,6 +240,7 @@ impl Live<'_> {
         };
         self.figures.context = 0;
         self.read_figures();
+        self.transcript.forget_todo();
         let said = format!("Rewound to: {}", summary(&answer.content));
         self.transcript.note(&said);
         self.composer.set(&answer.content);
@@ -269,6 +270,7 @@ impl Live<'_> {
         };
         self.figures.context = 0;
         self.read_figures();
+        self.transcript.forget_todo();
         let title = archive.info.map(|info| info.title).unwrap_or_default();
         self.transcript
             .note(&format!("Resumed: {}", summary(&title)));

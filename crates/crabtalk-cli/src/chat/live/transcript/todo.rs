@@ -54,6 +54,11 @@ impl Transcript {
         }
     }
 
+    /// Forgets the list, which the history no longer has.
+    pub(in super::super) fn forget_todo(&mut self) {
+        self.todo = Shown::default();
+    }
+
     /// Rows of the list for the area that changes in place.
     pub(in super::super) fn todo_rows(&self, most: usize) -> Vec<Line> {
         match self.todo.list.is_empty() {
