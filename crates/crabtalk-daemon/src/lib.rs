@@ -20,7 +20,6 @@ mod delegates;
 mod disk;
 mod edit;
 mod error;
-mod import;
 mod ledger;
 mod leftovers;
 mod logging;

@@ -6,7 +6,7 @@ use crate::node::Node;
 use crate::node::start_services;
 use crate::services::Service;
 use crate::session::Session;
-use crate::{approvals, import, leftovers, logging};
+use crate::{approvals, leftovers, logging};
 use anyhow::Context;
 use crabtalk_config::Home;
 use crabtalk_gate::Approval;
@@ -148,7 +148,6 @@ async fn serve_home(
     let peers = Peers::new();
     let listener = listen(&home.socket()).await?;
     let loaded = load(&home, &records).await?;
-    import::old_files(&home, &records).await;
     let node = Arc::new(Node::new(home, open_files, loaded, &records, audit)?);
     let services = &node.services;
     let answering = Arc::clone(&node);
