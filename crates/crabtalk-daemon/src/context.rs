@@ -43,59 +43,9 @@ pub(crate) struct Context {
     pub(crate) settings: Arc<Settings>,
 }
 
-/// Cached context of a run, checked once. Missing parts are read when needed.
-#[derive(Default)]
-struct Glance {
-    memory: crabtalk_memory::Glance,
-    around: Option<Arc<Look>>,
-}
-
-/// The hook of one run, with its cached context.
-struct OfRun {
-    context: Context,
-    glance: Glance,
-}
-
-impl Hook for OfRun {
-    fn on_build_agent<'a>(&'a self, agent: AgentConfig) -> BoxFuture<'a, AgentConfig> {
-        Box::pin(self.context.build(&self.glance, agent))
-    }
-
-    fn preprocess<'a>(
-        &'a self,
-        run: RunContext<'a>,
-        content: String,
-    ) -> BoxFuture<'a, Result<String, Refusal>> {
-        self.context.preprocess(run, content)
-    }
-
-    fn on_before_run<'a>(
-        &'a self,
-        run: RunContext<'a>,
-        history: &'a [Arc<Message>],
-        people: &'a dyn People,
-    ) -> BoxFuture<'a, Vec<Message>> {
-        Box::pin(self.context.before_run(&self.glance, run, history, people))
-    }
-}
-
 impl Hook for Context {
-    fn for_run<'a>(
-        &'a self,
-        run: RunContext<'a>,
-        _said: &'a str,
-    ) -> BoxFuture<'a, Option<Arc<dyn Hook>>> {
-        Box::pin(async move {
-            let of_run = OfRun {
-                context: self.clone(),
-                glance: self.glance(run).await,
-            };
-            Some(Arc::new(of_run) as Arc<dyn Hook>)
-        })
-    }
-
     fn on_build_agent<'a>(&'a self, agent: AgentConfig) -> BoxFuture<'a, AgentConfig> {
-        Box::pin(async move { self.build(&Glance::default(), agent).await })
+        Box::pin(self.build(agent))
     }
 
     fn preprocess<'a>(
@@ -117,6 +67,15 @@ impl Hook for Context {
                 _ => Ok(resolved),
             }
         })
+    }
+
+    fn on_before_run<'a>(
+        &'a self,
+        run: RunContext<'a>,
+        history: &'a [Arc<Message>],
+        people: &'a dyn People,
+    ) -> BoxFuture<'a, Vec<Message>> {
+        Box::pin(self.before_run(run, history, people))
     }
 
     fn on_event(&self, key: &ConversationKey, event: &AgentEvent) {
@@ -165,34 +124,11 @@ fn environment() -> String {
 }
 
 impl Context {
-    /// Reads the pages of memory and checks all caches for a run in one thread. Changed
-    /// parts are read later, where they are needed.
-    async fn glance(&self, run: RunContext<'_>) -> Glance {
-        let memory = self.memory.load_full();
-        let (surroundings, cwd) = (Arc::clone(&self.surroundings), run.cwd.to_owned());
-        let look = move || Glance {
-            memory: memory.glance(),
-            around: surroundings.known(&cwd),
-        };
-        let looked = self
-            .skills
-            .files()
-            .look(&run.cwd.to_string_lossy(), look)
-            .await;
-        looked.unwrap_or_else(|why| {
-            tracing::warn!(cwd = %run.cwd.display(), why, "a run continues without project and skills");
-            Glance {
-                around: Some(Arc::default()),
-                ..Glance::default()
-            }
-        })
-    }
-
-    async fn build(&self, glance: &Glance, agent: AgentConfig) -> AgentConfig {
+    async fn build(&self, agent: AgentConfig) -> AgentConfig {
         let memory = self.memory.load_full();
         let remembers = remembers(&agent, &memory);
         let named = agent.clone();
-        let identified = in_time(memory.identify(&glance.memory, agent)).await;
+        let identified = in_time(memory.identify(agent)).await;
         let mut agent = identified.unwrap_or(named);
         if remembers {
             agent = memory.on_build_agent(agent).await;
@@ -231,7 +167,6 @@ impl Context {
 
     async fn before_run(
         &self,
-        glance: &Glance,
         run: RunContext<'_>,
         history: &[Arc<Message>],
         people: &dyn People,
@@ -245,16 +180,11 @@ impl Context {
                 self.recalled_by(provider, &viewer, run, history, people)
                     .await
             } else {
-                let remembered = memory.before_run(&glance.memory, run, history);
+                let remembered = memory.before_run(run, history);
                 in_time(remembered).await.unwrap_or_default()
             }
         };
-        let around = async {
-            match &glance.around {
-                Some(around) => Arc::clone(around),
-                None => self.surroundings.of(run.cwd).await,
-            }
-        };
+        let around = self.surroundings.of(run.cwd);
         // Each may wait for the disk or a program's start, so they run concurrently.
         let scope = &run.agent.scope;
         let tools = self.mcps.first_look(scope);
@@ -286,7 +216,7 @@ impl Context {
         &self,
         run: RunContext<'_>,
         people: &dyn People,
-        mut look: Arc<Look>,
+        mut look: Look,
     ) -> Option<String> {
         if !look.project.untrusted.is_empty() && run.for_owner {
             let asking = self.ask_for_trust(&look.project.untrusted, people);

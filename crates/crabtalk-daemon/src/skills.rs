@@ -15,7 +15,6 @@ use serde_json::json;
 use std::collections::HashMap;
 use std::future::ready;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Most skills in an agent's prompt; the tool finds more.
@@ -37,7 +36,6 @@ pub(crate) struct Skills {
     spec: Arc<ToolSpec>,
     in_use: Mutex<HashMap<ConversationKey, InUse>>,
     files: FileWork,
-    folders: AtomicU64,
 }
 
 impl Skills {
@@ -69,7 +67,6 @@ impl Skills {
             spec,
             in_use: Mutex::default(),
             files,
-            folders: AtomicU64::new(0),
         })
     }
 
@@ -85,12 +82,6 @@ impl Skills {
     /// Replaces the folders of skills.
     pub(crate) fn look_in(&self, folders: Vec<Folder>) {
         self.library.look_in(folders);
-        self.folders.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// A number that changes with the folders.
-    pub(crate) fn folders(&self) -> u64 {
-        self.folders.load(Ordering::Relaxed)
     }
 
     pub(crate) fn trust(&self) -> &TrustFile {

@@ -65,20 +65,8 @@ impl ToolRegistry {
 /// Called at the turning points of an agent's life. Every method has a
 /// default that does nothing, and `()` implements the trait.
 pub trait Hook: Send + Sync {
-    /// A hook for one run, which has prefetched what the run needs; `None` to
-    /// use this hook. Called before all other methods, with the configured
-    /// agent and the message as sent.
-    fn for_run<'a>(
-        &'a self,
-        _run: RunContext<'a>,
-        _said: &'a str,
-    ) -> BoxFuture<'a, Option<Arc<dyn Hook>>> {
-        Box::pin(ready(None))
-    }
-
     /// Composes an agent, for instance its prompt, from what is configured at that
-    /// moment: once for each of its runs, behind [`Hook::for_run`] and before the message is
-    /// preprocessed, and once for each summary that is asked for beside a run. So a change of
+    /// moment: once for each of its runs, before the message is preprocessed, and once for each summary that is asked for beside a run. So a change of
     /// what it adds reaches the next run, and nothing accumulates. In a guest's turn
     /// the conversation's own agent is composed first, then the guest, with
     /// [`AgentConfig::as_guest`] set.

@@ -1,9 +1,8 @@
-//! Files read within bounds, replaced whole, and known again.
+//! Files read within bounds and replaced whole.
 //!
 //! ```text
 //! read         a regular file of a bounded size, opened without waiting
 //! replace      a file that a crash leaves old or new, never half of one
-//! fingerprint  whether files are as they were when something was made of them
 //! way          a path, followed link by link
 //! tables       lists of numbered tables in TOML, edited with comments kept
 //! yaml         the frontmatter of files, with positions
@@ -15,12 +14,9 @@
 //! or a folder in place of a file; no more than the caller's limit reaches memory.
 //!
 //! Absent: what a file means but for where its frontmatter ends, and anything asynchronous. A disk that does not
-//! answer holds the thread that asks it: call from one that may wait. Only
-//! [`Fingerprint::holds`] may be asked on any: fingerprints are given out for files
-//! on local disks alone, where asking takes about a microsecond a file.
+//! answer holds the thread that asks it: call from one that may wait.
 
 mod error;
-mod fingerprint;
 mod frontmatter;
 mod read;
 mod replace;
@@ -33,7 +29,6 @@ pub mod tree;
 pub mod yaml;
 
 pub use error::Error;
-pub use fingerprint::{Fingerprint, Trace};
 pub use frontmatter::Frontmatter;
 pub use read::{if_there, open, open_to_append, read, read_open, read_text, regular};
 pub use replace::{

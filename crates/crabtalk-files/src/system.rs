@@ -1,12 +1,11 @@
-//! Files opened without waiting, and the kernel's stamps of them.
+//! Files opened without waiting.
 
 use crate::error::Error;
 use rustix::fs::{FileType, Mode, OFlags};
-use std::fs::{DirBuilder, File, Metadata, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
-use std::time::{Duration, SystemTime};
 
 /// Opening a pipe would wait for a writer and a terminal would become ours.
 const UNWAITING: OFlags = OFlags::RDONLY
@@ -66,48 +65,4 @@ pub(crate) fn create_private(folder: &Path) -> io::Result<()> {
 /// Makes what was done to a folder's names last.
 pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
-}
-
-/// The identity of a file.
-pub(crate) fn place(metadata: &Metadata) -> [u64; 2] {
-    [metadata.dev(), metadata.ino()]
-}
-
-/// Values that change with the content.
-pub(crate) fn content(metadata: &Metadata) -> [i64; 5] {
-    [
-        metadata.size() as i64,
-        metadata.mtime(),
-        metadata.mtime_nsec(),
-        metadata.ctime(),
-        metadata.ctime_nsec(),
-    ]
-}
-
-/// When a file's state changed last; `None` before 1970.
-pub(crate) fn changed(metadata: &Metadata) -> Option<SystemTime> {
-    let seconds = Duration::from_secs(u64::try_from(metadata.ctime()).ok()?);
-    let nanos = Duration::from_nanos(u64::try_from(metadata.ctime_nsec()).ok()?);
-    SystemTime::UNIX_EPOCH.checked_add(seconds + nanos)
-}
-
-/// Whether the nearest folder that exists lies on a file system that answers
-/// at once and counts finely.
-pub(crate) fn is_local(folder: &Path) -> bool {
-    /// Magic numbers of statfs(2): ext2 to ext4, XFS, Btrfs, F2FS, ZFS,
-    /// bcachefs, tmpfs and overlayfs.
-    const LOCAL: [u32; 8] = [
-        0xEF53,
-        0x5846_5342,
-        0x9123_683E,
-        0xF2F5_2010,
-        0x2FC1_2FC1,
-        0xCA45_1A4E,
-        0x0102_1994,
-        0x794C_7630,
-    ];
-    let found = folder
-        .ancestors()
-        .find_map(|at| rustix::fs::statfs(at).ok());
-    found.is_some_and(|stat| LOCAL.contains(&(stat.f_type as u32)))
 }

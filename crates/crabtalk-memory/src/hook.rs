@@ -52,40 +52,18 @@ impl Hook for Memory {
         history: &'a [Arc<Message>],
         _people: &'a dyn People,
     ) -> BoxFuture<'a, Vec<Message>> {
-        Box::pin(async move { self.before_run(&Glance::default(), run, history).await })
+        Box::pin(async move { self.before_run(run, history).await })
     }
-}
-
-/// The pages of memory, read in advance for one run; a page that is missing here is
-/// read when it is needed.
-#[derive(Debug, Clone, Default)]
-pub struct Glance {
-    soul: Option<String>,
-    overview: Option<String>,
 }
 
 impl Memory {
-    /// Reads the pages that a run needs, in one step. Blocks.
-    pub fn glance(&self) -> Glance {
-        let (soul, overview) = self.pages();
-        Glance {
-            soul: Some(soul),
-            overview: Some(overview),
-        }
-    }
-
-    /// What [`Hook::on_before_run`] gives, after a look.
-    pub async fn before_run(
-        &self,
-        glance: &Glance,
-        run: RunContext<'_>,
-        history: &[Arc<Message>],
-    ) -> Vec<Message> {
+    /// The messages that [`Hook::on_before_run`] adds.
+    pub async fn before_run(&self, run: RunContext<'_>, history: &[Arc<Message>]) -> Vec<Message> {
         if !self.settings().enabled {
             return Vec::new();
         }
         let viewer = self.viewer(run.key, run.origin);
-        let overview = self.overview_block(glance, &viewer).await;
+        let overview = self.overview_block(&viewer).await;
         let recalled = self.recall_block(&viewer, run.has_archives, history).await;
         overview
             .into_iter()
@@ -96,27 +74,19 @@ impl Memory {
 
     /// `Crab.md` before an agent's own prompt: who it is, whether or not it
     /// remembers anything.
-    pub async fn identify(&self, glance: &Glance, mut agent: AgentConfig) -> AgentConfig {
-        let soul = match &glance.soul {
-            Some(soul) => soul.clone(),
-            None => self.soul().await,
-        };
-        let soul = told("Crab.md", &soul);
+    pub async fn identify(&self, mut agent: AgentConfig) -> AgentConfig {
+        let soul = told("Crab.md", &self.soul().await);
         if !soul.is_empty() {
             agent.prompt = format!("{}\n\n{}", tags::block("identity", &soul), agent.prompt);
         }
         agent
     }
 
-    async fn overview_block(&self, glance: &Glance, viewer: &Viewer) -> Option<String> {
+    async fn overview_block(&self, viewer: &Viewer) -> Option<String> {
         if !viewer.is_owner {
             return None;
         }
-        let overview = match &glance.overview {
-            Some(overview) => overview.clone(),
-            None => self.overview().await,
-        };
-        let text = told("MEMORY.md", &overview);
+        let text = told("MEMORY.md", &self.overview().await);
         (!text.is_empty()).then(|| tags::block("memory", &text))
     }
 

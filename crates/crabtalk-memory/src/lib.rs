@@ -29,7 +29,6 @@ mod tests;
 pub use archives::ArchiveIndex;
 pub use entries::{Entry, MAX_CONTENT_BYTES, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
 pub use error::{Error, Warning};
-pub use hook::Glance;
 pub use import::ImportReport;
 pub use memory::{FoundIn, Hit, MAX_HITS, Memory, NewEntry, Parts, Recalled, Settings};
 pub use project::{Instruction, Project, Trusts};

@@ -243,11 +243,6 @@ impl Memory {
         self.blocking(|inner| inner.soul.text()).await
     }
 
-    /// Reads the pages of a run. Blocks.
-    pub(crate) fn pages(&self) -> (String, String) {
-        (self.0.soul.text(), self.0.overview.text())
-    }
-
     /// Overwrites `MEMORY.md`.
     pub async fn write_overview(&self, viewer: &Viewer, content: String) -> Result<(), Error> {
         if !viewer.is_owner {

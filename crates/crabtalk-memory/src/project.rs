@@ -6,7 +6,6 @@
 
 use crate::Warning;
 use crabtalk_domain::tags;
-use crabtalk_files::Trace;
 use std::path::{Path, PathBuf};
 
 /// Files that are read, in this order.
@@ -73,20 +72,6 @@ impl Project {
         project.instructions.reverse();
         project.untrusted.reverse();
         project
-    }
-
-    /// The inputs of `collect`: while they and the trust settings are unchanged,
-    /// its result is unchanged.
-    pub fn traces(cwd: &Path, home: &Path) -> Vec<Trace> {
-        let mut traces = vec![Trace::Place(cwd.to_owned()), Trace::Place(home.to_owned())];
-        let real = cwd.canonicalize();
-        let real = real.unwrap_or_else(|_| cwd.to_owned());
-        let home = home.canonicalize().unwrap_or_else(|_| home.to_owned());
-        for folder in folders(&real, &home) {
-            let files = FILES.iter().map(|name| folder.join(name));
-            traces.extend(files.map(Trace::Content));
-        }
-        traces
     }
 
     /// The instructions as one block for a run, empty if there are none.

@@ -110,7 +110,7 @@ async fn now(
 ) -> Result<Done, Error> {
     let catalog = rt.catalog.load_full();
     let agent = catalog.agent(shared.key.agent.as_str())?;
-    let agent = rt.build_agent(&*rt.hook, agent).await;
+    let agent = rt.build_agent(agent).await;
     let name = shared.key.agent.as_str();
     let system = framing::system_prompt(&agent.prompt, None, name, open.has_guests);
     let job = Job {

@@ -1,6 +1,6 @@
 //! The description of a run for hooks.
 
-use crabtalk_domain::{AgentConfig, ConversationKey, Hook, Origin, RunContext};
+use crabtalk_domain::{AgentConfig, ConversationKey, Origin, RunContext};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -14,8 +14,6 @@ pub(crate) struct Facts {
     pub(crate) run: u64,
     pub(crate) for_owner: bool,
     pub(crate) has_archives: bool,
-    /// The hook of this run.
-    pub(crate) hook: Arc<dyn Hook>,
 }
 
 impl Facts {

@@ -135,7 +135,7 @@ impl Inner {
     /// The content of a message to a run, as hooks rewrite it.
     pub(crate) async fn preprocess(&self, facts: &Facts, content: String) -> Result<String, Error> {
         let command = first_word(&content).to_owned();
-        let said = facts.hook.preprocess(facts.context(), content).await;
+        let said = self.hook.preprocess(facts.context(), content).await;
         said.map_err(|refusal| {
             // The way in of slash commands: what is out of scope is refused so.
             if refusal.code == 403 {
@@ -153,13 +153,9 @@ impl Inner {
 
     /// An agent as its runs know it: composed by the hooks, told of its scope
     /// (0082).
-    pub(crate) async fn build_agent(
-        &self,
-        hook: &dyn Hook,
-        agent: &AgentConfig,
-    ) -> Arc<AgentConfig> {
+    pub(crate) async fn build_agent(&self, agent: &AgentConfig) -> Arc<AgentConfig> {
         self.toolbox.ask_for_tools(&*self.hook).await;
-        let mut agent = hook.on_build_agent(agent.clone()).await;
+        let mut agent = self.hook.on_build_agent(agent.clone()).await;
         let block = scope::prompt_block(&agent.scope);
         if !block.is_empty() && !agent.as_guest {
             if !agent.prompt.is_empty() {

@@ -34,8 +34,6 @@ pub struct Listing {
     pub skills: Vec<SkillSummary>,
     /// Refused skills, duplicates, links and problems in the skills' files.
     pub warnings: Vec<Finding>,
-    /// The files and folders that it depends on, also missing ones.
-    pub looked_at: Vec<PathBuf>,
     /// The number of skills of an untrusted project.
     pub untrusted: usize,
 }
@@ -158,7 +156,6 @@ impl Library {
     fn catalog(&self, cwd: Option<&Path>) -> Catalog {
         let (mut catalog, project) = self.on_disk(cwd);
         if let (Some(file), Some(project)) = (&self.trust, project) {
-            catalog.looked_at.push(file.path().to_owned());
             // An invalid file trusts nothing; the trust commands report it.
             let trust = file.load().unwrap_or_default();
             catalog.leave_out(&project, &|folder| trust.reaches(folder));
@@ -171,7 +168,6 @@ impl Library {
         let mut catalog = Catalog::default();
         let mut roots = HashSet::new();
         for folder in self.folders().iter() {
-            catalog.looked_at.push(folder.path.clone());
             match folder.path.canonicalize() {
                 Ok(root) if roots.insert(root.clone()) => {
                     catalog.add(&root, folder.source, &self.cache);
@@ -198,7 +194,6 @@ impl From<Catalog> for Listing {
             untrusted: catalog.untrusted.len(),
             skills: catalog.skills,
             warnings: catalog.warnings,
-            looked_at: catalog.looked_at,
         }
     }
 }

@@ -32,8 +32,6 @@ const PACKAGES: &str = "node_modules";
 pub(crate) struct Scan {
     /// Folders with a `SKILL.md`, the nearest first, then by name.
     pub(crate) folders: Vec<PathBuf>,
-    /// All folders that were looked into.
-    pub(crate) looked_into: Vec<PathBuf>,
     /// Skipped files, and the reasons.
     pub(crate) findings: Vec<Finding>,
 }
@@ -68,9 +66,8 @@ fn scan_within(root: &Path, max_folders: usize) -> Scan {
             }
         }
         if is_skill {
-            scan.folders.push(folder.clone());
+            scan.folders.push(folder);
         }
-        scan.looked_into.push(folder);
     }
     scan
 }

@@ -243,7 +243,10 @@ impl Ground {
         Ok(Context {
             memory: Arc::new(ArcSwap::from_pointee(memory)),
             skills: skills(),
-            surroundings: Surroundings::new(skills(), self.home.user_home().map(Into::into)),
+            surroundings: Arc::new(Surroundings::new(
+                skills(),
+                self.home.user_home().map(Into::into),
+            )),
             cron: Cron::new(&self.home, Arc::new(records.clone()), settings()),
             notifier: Notifier::new(settings(), self.guardian()?, self.open_files),
             mcps: self.mcps(tools)?,

@@ -12,7 +12,7 @@ use crate::open::{CUT_OFF, Open, REMEMBERED_REQUESTS, interrupted, interruption}
 use crate::registry::{Shared, Steers};
 use crate::{Error, framing};
 use crabtalk_domain::storage::{Record, RunPhase, RunRecord};
-use crabtalk_domain::{AgentConfig, AgentEvent, Hook, Message, Role, Usage};
+use crabtalk_domain::{AgentConfig, AgentEvent, Message, Role, Usage};
 use crabtalk_gate::{Standing, standing};
 use std::sync::Arc;
 
@@ -113,23 +113,22 @@ async fn composed(
     job: &Job,
 ) -> Result<(Speakers, Arc<Facts>, bool), Error> {
     let configured = Speakers::as_configured(catalog, &job.request)?;
-    let mut facts = facts(rt, shared, open, catalog, &job.request, &configured);
+    let mut facts = facts(shared, open, catalog, &job.request, &configured);
     let standing = standing_of(catalog, &job.request);
     // Both wait for the disk, so they wait at the same time.
     let both = async {
         futures_util::join!(
-            configured.composed(rt, &facts, &job.request.content),
+            configured.composed(rt),
             is_contained(rt, &job.request, &facts.agent, standing, &facts.cwd)
         )
     };
-    let ((speakers, hook), is_contained) = tokio::select! {
+    let (speakers, is_contained) = tokio::select! {
         biased;
         () = rt.shutdown.cancelled() => return Err(Error::ShuttingDown),
-        () = job.cancel.cancelled() => ((configured, None), false),
+        () = job.cancel.cancelled() => (configured, false),
         both = both => both,
     };
     facts.agent = Arc::clone(&speakers.speaker);
-    facts.hook = hook.unwrap_or(facts.hook);
     Ok((speakers, Arc::new(facts), is_contained))
 }
 
@@ -140,7 +139,6 @@ fn standing_of(catalog: &Catalog, request: &RunRequest) -> Standing {
 
 /// The facts of the run for hooks.
 fn facts(
-    rt: &Inner,
     shared: &Shared,
     open: &Open,
     catalog: &Catalog,
@@ -159,7 +157,6 @@ fn facts(
         run: open.last_run + 1,
         for_owner: standing.is_owner && !standing.unattended,
         has_archives: open.has_archives(),
-        hook: Arc::clone(&rt.hook),
     }
 }
 
@@ -173,33 +170,24 @@ struct Speakers {
 }
 
 impl Speakers {
-    /// Composes the agents with the hooks; also returns the hook of this run,
-    /// if any.
-    async fn composed(
-        &self,
-        rt: &Inner,
-        facts: &Facts,
-        said: &str,
-    ) -> (Self, Option<Arc<dyn Hook>>) {
-        let own = rt.hook.for_run(facts.context(), said).await;
-        let hook = own.as_deref().unwrap_or(&*rt.hook);
-        let primary = rt.build_agent(hook, &self.primary).await;
+    /// Composes the agents with the hooks.
+    async fn composed(&self, rt: &Inner) -> Self {
+        let primary = rt.build_agent(&self.primary).await;
         let speaker = match &self.guest {
             // A guest has no tools, nor instructions about them
             // (RUN-2).
             Some(_) => {
                 let mut guest = (*self.speaker).clone();
                 guest.as_guest = true;
-                rt.build_agent(hook, &guest).await
+                rt.build_agent(&guest).await
             }
             None => Arc::clone(&primary),
         };
-        let composed = Self {
+        Self {
             guest: self.guest.clone(),
             primary,
             speaker,
-        };
-        (composed, own)
+        }
     }
 
     fn as_configured(catalog: &Catalog, request: &RunRequest) -> Result<Self, Error> {

@@ -64,8 +64,9 @@ impl Run<'_> {
             standing: self.standing,
             carried_on: self.carried_on,
         };
-        let hook = Arc::clone(&self.facts.hook);
-        let mut injected = hook
+        let mut injected = self
+            .rt
+            .hook
             .on_before_run(self.facts.context(), &self.open.history, &people)
             .await;
         for message in &mut injected {

@@ -143,43 +143,6 @@ async fn every_method_of_a_hook_is_called() {
     rig.model_was_content();
 }
 
-/// Gives each run its own hook, and notes the runs.
-#[derive(Default)]
-struct ForEach(Mutex<Vec<String>>);
-
-impl Hook for ForEach {
-    fn for_run<'a>(
-        &'a self,
-        run: RunContext<'a>,
-        said: &'a str,
-    ) -> BoxFuture<'a, Option<Arc<dyn Hook>>> {
-        let seen = format!("{} {said}: {}", run.run, run.agent.prompt);
-        self.0.lock().expect("not poisoned").push(seen);
-        let own = (said != "usual").then(|| Arc::new(Everything::default()) as Arc<dyn Hook>);
-        Box::pin(ready(own))
-    }
-}
-
-#[tokio::test]
-async fn runs_may_have_their_own_hook() {
-    let hook = Arc::new(ForEach::default());
-    let model = ScriptedModel::new(vec![Reply::text("one"), Reply::text("two")]);
-    let rig = rig_with_hook(model, Arc::clone(&hook) as Arc<dyn Hook>);
-    let events = rig.run("do it").await;
-    assert_eq!(events[1], "user do it, please");
-    let events = rig.run("usual").await;
-    assert_eq!(events[1], "user usual");
-    let requests = rig.model.requests();
-    assert_eq!(&*requests[0].system, "You are crab. Built.");
-    assert!(requests[0].messages().any(|m| m.content == "context"));
-    assert_eq!(&*requests[1].system, "You are crab.");
-    assert!(!requests[1].messages().any(|m| m.content == "context"));
-    // The configured agent and the message as sent.
-    let seen = hook.0.lock().expect("not poisoned").clone();
-    assert_eq!(seen, ["1 do it: You are crab.", "2 usual: You are crab."]);
-    rig.model_was_content();
-}
-
 /// Notes when it is asked for what, and adds a word to each prompt.
 #[derive(Default)]
 struct Turns(Mutex<Vec<String>>);
@@ -195,15 +158,6 @@ impl Turns {
 }
 
 impl Hook for Turns {
-    fn for_run<'a>(
-        &'a self,
-        run: RunContext<'a>,
-        _: &'a str,
-    ) -> BoxFuture<'a, Option<Arc<dyn Hook>>> {
-        self.note(format!("run {}", run.run));
-        Box::pin(ready(None))
-    }
-
     fn on_build_agent<'a>(&'a self, mut agent: AgentConfig) -> BoxFuture<'a, AgentConfig> {
         let role = if agent.as_guest { "guest" } else { "build" };
         self.note(format!("{role}: {}", agent.prompt));
@@ -244,27 +198,26 @@ async fn agents_are_composed_for_each_run_and_summary() {
     let rig = rig_with_hook(model, Arc::clone(&hook) as Arc<dyn Hook>);
     rig.run("go").await;
     // Once, however many steps it has.
-    let once = |number: u64, prompt: &str| {
+    let once = |prompt: &str| {
         [
-            format!("run {number}"),
             format!("build: {prompt}"),
             format!("go: {prompt} Built."),
             format!("before: {prompt} Built."),
         ]
     };
-    assert_eq!(hook.take(), once(1, "You are crab."));
+    assert_eq!(hook.take(), once("You are crab."));
     let (mut crab, ada) = (agent("crab"), agent("ada"));
     crab.prompt = "You have changed.".into();
     let mut changed = Catalog::of(crab);
     changed.agents.insert(ada.name.clone(), Arc::new(ada));
     rig.runtime.set_catalog(changed);
     rig.run("go").await;
-    assert_eq!(hook.take(), once(2, "You have changed."));
+    assert_eq!(hook.take(), once("You have changed."));
     let mut request = RunRequest::new(key(), "go");
     request.guest = Some("ada".into());
     read(rig.try_submit(request).expect("accepted")).await;
     let both = ["build: You have changed.", "guest: You are ada."];
-    assert_eq!(hook.take()[1..3], both);
+    assert_eq!(hook.take()[..2], both);
     rig.runtime.compact(&key(), None).await.expect("compacted");
     assert_eq!(hook.take(), ["build: You have changed."]);
     let systems: Vec<_> = rig

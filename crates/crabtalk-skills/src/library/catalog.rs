@@ -96,7 +96,6 @@ pub(super) struct Catalog {
     /// Refused skills, by the name of their folder.
     refused: Vec<(String, Vec<Finding>)>,
     pub(super) warnings: Vec<Finding>,
-    pub(super) looked_at: Vec<PathBuf>,
     /// Skills of an untrusted project, with its folder.
     pub(super) untrusted: Vec<(String, PathBuf)>,
 }
@@ -106,7 +105,6 @@ impl Catalog {
     pub(super) fn add(&mut self, root: &Path, source: SkillSource, cache: &Cache) {
         let scan = scan(root);
         self.warnings.extend(scan.findings);
-        self.looked_at.extend(scan.looked_into);
         let before = cache.below(root);
         let mut parsed = Parsed::with_capacity(scan.folders.len());
         for folder in scan.folders {
@@ -121,11 +119,7 @@ impl Catalog {
             }
             // Taken before reading, so that a change in between is seen.
             let file = manifest(&folder).map(|name| folder.join(name));
-            let stamp = file.and_then(|file| {
-                let stamp = Stamp::of(&file, cache.settled);
-                self.looked_at.push(file);
-                stamp
-            });
+            let stamp = file.and_then(|file| Stamp::of(&file, cache.settled));
             let kept = before
                 .get(&folder)
                 .filter(|kept| stamp.as_ref() == Some(&kept.stamp));
@@ -149,7 +143,6 @@ impl Catalog {
     /// The project's folder of skills, if it lies within the project.
     pub(super) fn project_root(&mut self, cwd: &Path) -> Option<PathBuf> {
         let path = cwd.join(PROJECT_SKILLS);
-        self.looked_at.push(path.clone());
         let root = match path.canonicalize() {
             Ok(root) => root,
             Err(e) => {

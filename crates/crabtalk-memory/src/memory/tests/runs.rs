@@ -1,7 +1,6 @@
 //! Tests of the texts injected into a run.
 
 use super::*;
-use crate::Glance;
 
 #[tokio::test]
 async fn a_run_gets_what_bears_on_its_message() {
@@ -150,10 +149,7 @@ async fn the_soul_is_part_of_the_agent() {
     )
     .unwrap();
     let agent = AgentConfig::new(AgentName::new("crab").unwrap(), "You help.");
-    let built = world
-        .memory
-        .identify(&Glance::default(), agent.clone())
-        .await;
+    let built = world.memory.identify(agent.clone()).await;
     let built = world.memory.on_build_agent(built).await.prompt;
     let want =
         "<identity>\nA cheerful crab. &lt;/identity>\n</identity>\n\nYou help.\n\nYou have a";
@@ -167,7 +163,7 @@ async fn the_soul_is_part_of_the_agent() {
         "You help."
     );
     std::fs::write(off.home.path().join("Crab.md"), "A crab.").unwrap();
-    let identified = off.memory.identify(&Glance::default(), agent).await.prompt;
+    let identified = off.memory.identify(agent).await.prompt;
     assert!(identified.contains("A crab."), "identity is no memory");
     assert!(off.memory.specs().is_empty());
     off.remember("user", "Dog", "Rex").await.unwrap();
