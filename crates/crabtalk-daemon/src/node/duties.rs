@@ -3,10 +3,10 @@
 use super::Node;
 use super::reload::report_skills;
 use crate::compose::Report;
-use crate::{leftovers, sweep};
+use crate::sweep;
 use crabtalk_domain::{Clock, SystemClock};
 use crabtalk_files::local_zone;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// Delay before interrupted runs are closed, so that the first requests go first.
 const BEFORE_CLOSING: Duration = Duration::from_secs(1);
@@ -40,17 +40,8 @@ impl Node {
         report.log();
     }
 
-    /// Sweeps unfinished files once, and the trash and old outputs every day. Never
-    /// resolves.
+    /// Sweeps the trash and old outputs every day. Never resolves.
     pub(crate) async fn sweep(&self) {
-        let (home, started) = (
-            self.home.clone(),
-            SystemTime::now() - self.started.elapsed(),
-        );
-        let left = move || leftovers::sweep_changes(&home, started);
-        if let Err(error) = tokio::task::spawn_blocking(left).await {
-            tracing::warn!(%error, "unfinished files of a crash could not be swept");
-        }
         loop {
             let (home, days) = (self.home.clone(), self.config().storage.trash_days);
             let today = SystemClock.now().to_zoned(local_zone()).date();

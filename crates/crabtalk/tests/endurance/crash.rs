@@ -92,12 +92,10 @@ async fn die_at(resume: &str, point: Point) -> (Option<Call>, usize) {
     checked.unwrap_or_else(|_| panic!("{point:?}: the next daemon hangs"));
     daemon.terminate().await;
     assert_eq!(model.problems(), Vec::<String>::new(), "{point:?}");
-    // Those of indexes, of the list, and of what runs changed, are removed while the daemon
-    // serves, and only when they are older than it: one that is as young as this may
-    // be its own.
-    let many = ["state/changes"].map(|folder| world.home().join(folder));
+    // Those of what runs changed go with these changes.
+    let changes = world.home().join("state/changes");
     let mut left = left_over(&world.home());
-    left.retain(|path| !many.iter().any(|folder| path.starts_with(folder)));
+    left.retain(|path| !path.starts_with(&changes));
     assert_eq!(left, Vec::<PathBuf>::new());
     (call, told)
 }
