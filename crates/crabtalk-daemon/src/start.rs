@@ -22,8 +22,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 /// Threads for file work: those for files on any mount, most of which exist only
-/// while a mount does not answer, and two for the daemon's own files.
-const BLOCKING_THREADS: usize = FileWork::MAX_THREADS + 2;
+/// while a mount does not answer, two for the daemon's own files, and four for syncs.
+const BLOCKING_THREADS: usize = FileWork::MAX_THREADS + 6;
 
 /// Idle threads for file work never end: at the user's limit of processes, which an
 /// agent's own command may have reached, no other one could be started.

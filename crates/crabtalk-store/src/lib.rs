@@ -7,8 +7,8 @@
 //! the archive.
 //!
 //! Out of scope: the meaning of runs (the runtime repairs runs interrupted by a
-//! crash), clocks (records carry their times), and detached tasks: file access
-//! runs in the caller's blocking pool, syncs on the store's own threads.
+//! crash), and clocks (records carry their times). File access and syncs run in the
+//! caller's blocking pool.
 
 mod error;
 pub mod fs;

@@ -1,8 +1,7 @@
 //! Syncs logs concurrently with the work of their runs.
 //!
 //! Invariants: a log is synced by one thread at a time, and concurrent requests
-//! share the next sync; a log is in the queue at most once; threads exist only
-//! while there is work and end soon after.
+//! share the next sync; a log is in the queue at most once.
 
 use crate::error::{again, failed};
 use crate::fs::{Access, FileLayer, read_exact};
@@ -13,35 +12,21 @@ use std::collections::VecDeque;
 use std::future::ready;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{Builder, JoinHandle};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
+use tokio::task::spawn_blocking;
 
 /// Syncs at once: file systems commit what waits together, so that a few
 /// threads keep a disk busy.
 const MAX_THREADS: usize = 4;
 
-/// How long an idle thread waits for more before it ends.
-const IDLE: Duration = Duration::from_secs(3);
-
-/// How long the store waits for syncs when it is dropped. Requested syncs were
-/// awaited before that, and the daemon must end within 5 seconds.
-const LAST_WAIT: Duration = Duration::from_millis(150);
-
-/// Stack of a thread that only makes system calls.
-const STACK_BYTES: usize = 256 * 1024;
-
-/// The threads that sync all logs of a store.
+/// Syncs the logs of a store in the blocking pool.
 #[derive(Default)]
 pub(crate) struct Syncer(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
     queue: Mutex<Queue>,
-    wake: Condvar,
-    /// A thread has ended.
-    ended: Condvar,
     /// The store is gone and the home may be another daemon's: nothing is to be
     /// written any more.
     abandoned: AtomicBool,
@@ -50,117 +35,54 @@ struct Inner {
 #[derive(Default)]
 struct Queue {
     logs: VecDeque<Arc<Shared>>,
-    threads: Vec<JoinHandle<()>>,
+    /// Threads at work.
     running: usize,
-    idle: usize,
-    closed: bool,
 }
 
 impl Syncer {
-    fn start_thread(&self, queue: &mut Queue) -> io::Result<()> {
-        let inner = Arc::clone(&self.0);
-        let thread = Builder::new()
-            .name("log-sync".into())
-            .stack_size(STACK_BYTES);
-        queue.threads.push(thread.spawn(move || inner.work())?);
-        queue.running += 1;
-        Ok(())
-    }
-
-    /// Resolves when the log is durable up to there.
+    /// Resolves when the log is durable up to there. A sync that began goes on if the
+    /// future is dropped.
     pub(crate) fn sync(
         &self,
         log: &Arc<Shared>,
         upto: u64,
     ) -> BoxFuture<'static, Result<(), Error>> {
         let (tell, told) = oneshot::channel();
-        let enqueue = {
+        let (enqueue, path) = {
             let mut state = log.lock();
             if upto <= state.sync.synced && !state.sync.inherited {
                 return Box::pin(ready(Ok(())));
             }
             state.sync.waiters.push((upto, tell));
-            !std::mem::replace(&mut state.sync.busy, true)
+            let busy = std::mem::replace(&mut state.sync.busy, true);
+            (!busy, state.path.clone())
         };
-        if enqueue && let Err(source) = self.enqueue(Arc::clone(log)) {
-            let mut state = log.lock();
-            state.sync.busy = false;
-            state.answer(u64::MAX, "start a thread to sync", Some(&source));
+        if enqueue {
+            self.enqueue(Arc::clone(log));
         }
-        let path = log.lock().path.clone();
         Box::pin(async move {
             told.await.unwrap_or_else(|_| {
-                let gone = io::Error::other("the thread that syncs it ended");
+                let gone = io::Error::other("the daemon is shutting down");
                 Err(failed("sync", &path, gone))
             })
         })
     }
 
-    fn enqueue(&self, log: Arc<Shared>) -> io::Result<()> {
+    fn enqueue(&self, log: Arc<Shared>) {
         let mut queue = self.0.lock();
         queue.logs.push_back(log);
-        if queue.logs.len() > queue.idle && queue.running < MAX_THREADS {
-            queue.threads.retain(|thread| !thread.is_finished());
-            match self.start_thread(&mut queue) {
-                Ok(()) => {}
-                // A running thread will process the queue.
-                Err(_) if queue.running > 0 => {}
-                Err(e) => {
-                    queue.logs.pop_back();
-                    return Err(e);
-                }
-            }
+        if queue.running < MAX_THREADS {
+            queue.running += 1;
+            let inner = Arc::clone(&self.0);
+            spawn_blocking(move || inner.work());
         }
-        drop(queue);
-        self.0.wake.notify_one();
-        Ok(())
     }
 }
 
 impl Drop for Syncer {
-    /// Finishes the queue. Syncs that a slow disk does not finish in time are
-    /// abandoned, so that a blocked thread does not keep the process alive;
-    /// their requests were never acknowledged.
+    /// A sync that a slow disk does not finish was never acknowledged.
     fn drop(&mut self) {
-        let deadline = Instant::now() + LAST_WAIT;
-        let threads = {
-            let mut queue = self.0.lock();
-            queue.closed = true;
-            self.0.wake.notify_all();
-            while queue.running > 0 {
-                let left = deadline.saturating_duration_since(Instant::now());
-                if left.is_zero() {
-                    break;
-                }
-                let ended = self.0.ended.wait_timeout(queue, left);
-                (queue, _) = ended.unwrap_or_else(PoisonError::into_inner);
-            }
-            if queue.running > 0 {
-                queue.logs.clear();
-                self.0.abandoned.store(true, Ordering::Relaxed);
-                tracing::warn!(
-                    threads = queue.running,
-                    "the disk is still at work on a log and is not waited for"
-                );
-                return;
-            }
-            std::mem::take(&mut queue.threads)
-        };
-        for thread in threads {
-            if thread.join().is_err() {
-                tracing::error!("a thread that syncs logs panicked");
-            }
-        }
-    }
-}
-
-/// Counts a thread out, however it ends.
-struct Running<'a>(&'a Inner);
-
-impl Drop for Running<'_> {
-    fn drop(&mut self) {
-        self.0.lock().running -= 1;
-        self.0.ended.notify_all();
+        self.0.abandoned.store(true, Ordering::Relaxed);
     }
 }
 
@@ -169,8 +91,8 @@ impl Inner {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Syncs until the queue is empty.
     fn work(&self) {
-        let _running = Running(self);
         while let Some(log) = self.next() {
             if log.sync_once(&self.abandoned) {
                 self.lock().logs.push_back(log);
@@ -178,25 +100,14 @@ impl Inner {
         }
     }
 
-    /// The next log; `None` when the thread should end.
+    /// The next log. Without one, the caller's thread is counted out.
     fn next(&self) -> Option<Arc<Shared>> {
         let mut queue = self.lock();
-        loop {
-            if let Some(log) = queue.logs.pop_front() {
-                return Some(log);
-            }
-            if queue.closed {
-                return None;
-            }
-            queue.idle += 1;
-            let waited = self.wake.wait_timeout(queue, IDLE);
-            let (woken, limit) = waited.unwrap_or_else(PoisonError::into_inner);
-            queue = woken;
-            queue.idle -= 1;
-            if limit.timed_out() && queue.logs.is_empty() {
-                return None;
-            }
+        let next = queue.logs.pop_front();
+        if next.is_none() {
+            queue.running -= 1;
         }
+        next
     }
 }
 
