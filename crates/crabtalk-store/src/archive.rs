@@ -2,61 +2,26 @@
 //!
 //! Invariant: markers lead to each other and say what lies before them, so
 //! that listing costs their number. Only logs from before that are read
-//! through, once for as long as the store lives.
+//! through.
 
 use crate::error::unreadable;
 use crate::fs::LogFile;
 use crate::line::{self, Kind, Line, Marker, Stamp};
 use crate::tail::{Backward, line_at};
 use crabtalk_domain::storage::{ArchiveInfo, Error, archive_title};
-use std::collections::HashMap;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// Old logs whose markers are remembered; each is a few bytes per marker.
-const MAX_SCANS: usize = 1024;
+use std::path::Path;
 
 /// What reading an old log through has shown of its part before an offset.
 #[derive(Debug)]
 pub(crate) struct Scan {
-    upto: u64,
     /// Offsets with the messages before them, oldest first.
     markers: Vec<(u64, u64)>,
     pub(crate) messages: u64,
 }
 
-/// Caches scans; logs only grow, so that a scan stays valid.
-#[derive(Default)]
-pub(crate) struct Scans(Mutex<HashMap<PathBuf, Arc<Scan>>>);
-
-impl Scans {
-    /// Returns the markers within `floor..upto` of a log.
-    pub(crate) fn get(
-        &self,
-        file: &dyn LogFile,
-        path: &Path,
-        floor: u64,
-        upto: u64,
-    ) -> io::Result<Arc<Scan>> {
-        if let Some(scan) = self.lock().get(path).filter(|scan| scan.upto == upto) {
-            return Ok(Arc::clone(scan));
-        }
-        let scan = Arc::new(scan(file, floor, upto)?);
-        let mut scans = self.lock();
-        if scans.len() >= MAX_SCANS {
-            scans.clear();
-        }
-        scans.insert(path.to_owned(), Arc::clone(&scan));
-        Ok(scan)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<PathBuf, Arc<Scan>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn scan(file: &dyn LogFile, floor: u64, upto: u64) -> io::Result<Scan> {
+/// Returns the markers within `floor..upto` of a log.
+pub(crate) fn scan(file: &dyn LogFile, floor: u64, upto: u64) -> io::Result<Scan> {
     let (mut markers, mut behind) = (Vec::new(), 0);
     let mut lines = Backward::new(file, floor, upto);
     while let Some((offset, bytes)) = lines.prev()? {
@@ -71,11 +36,7 @@ fn scan(file: &dyn LogFile, floor: u64, upto: u64) -> io::Result<Scan> {
     for (_, behind) in &mut markers {
         *behind = messages - *behind;
     }
-    Ok(Scan {
-        upto,
-        markers,
-        messages,
-    })
+    Ok(Scan { markers, messages })
 }
 
 /// A marker and its position.
@@ -89,12 +50,7 @@ pub(crate) struct Placed {
 }
 
 /// The markers of a log, oldest first.
-pub(crate) fn markers(
-    file: &dyn LogFile,
-    path: &Path,
-    floor: u64,
-    scans: &Scans,
-) -> Result<Vec<Placed>, Error> {
+pub(crate) fn markers(file: &dyn LogFile, path: &Path, floor: u64) -> Result<Vec<Placed>, Error> {
     let io = |e| unreadable("read", path, e);
     let end = file.stat().map_err(io)?.len;
     let mut placed = Vec::new();
@@ -124,7 +80,7 @@ pub(crate) fn markers(
     }
     placed.reverse();
     if scan_upto > 0 {
-        let scan = scans.get(file, path, floor, scan_upto).map_err(io)?;
+        let scan = scan(file, floor, scan_upto).map_err(io)?;
         let newer: Vec<_> = placed
             .into_iter()
             .filter(|p| p.offset >= scan_upto)

@@ -10,14 +10,13 @@ mod search;
 mod trash;
 
 use crate::Indexes;
-use crate::archive::{Scans, infos};
+use crate::archive::infos;
 use crate::error::{failed, not_done};
 use crate::fs::{Access, FileLayer, LogFile};
 use crate::index::Index;
 use crate::load::{Loaded, load};
 use crate::log::JsonlLog;
 use crate::state::{Shared, State, SyncState};
-use crate::summary::Digests;
 use crate::sync::Syncer;
 use crabtalk_domain::storage::{
     ArchiveInfo, BrokenLogs, Check, Error, Hits, LogEntry, LogId, LogPart, MetaRecord,
@@ -54,8 +53,6 @@ struct Inner {
     policy: SyncPolicy,
     index: Arc<Index>,
     syncer: Arc<Syncer>,
-    scans: Scans,
-    digests: Digests,
     opens: Arc<Semaphore>,
     reads: Arc<Semaphore>,
     belongings: Vec<(&'static str, Belongings)>,
@@ -82,8 +79,6 @@ impl FileStore {
             dir,
             trash_dir: trash_dir.into(),
             policy,
-            scans: Scans::default(),
-            digests: Digests::default(),
             opens: Arc::new(Semaphore::new(MAX_OPENS)),
             reads: Arc::new(Semaphore::new(MAX_READS)),
             belongings: Vec::new(),
@@ -215,7 +210,7 @@ impl Storage for FileStore {
         let key = key.clone();
         self.blocking(&self.0.reads, move |inner| {
             let log = inner.log_of(&key)?;
-            Ok(infos(&inner.markers(&log)?))
+            Ok(infos(&log.markers()?))
         })
     }
 

@@ -1,23 +1,13 @@
 //! Reads the list item of a log from line 1 and its last lines.
 
-use crate::archive::Scans;
+use crate::archive::scan;
 use crate::fs::{LogFile, Stat};
 use crate::line::{self, Kind, Line};
 use crate::tail::{Backward, HeadRead, read_head};
 use crabtalk_domain::storage::{Meta, RunPhase, RunRecord};
 use crabtalk_domain::{ContextUse, ConversationKey};
-use std::collections::HashMap;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
-
-/// Logs whose digest is remembered because it took more than their last lines:
-/// those that only older versions have written.
-const MAX_REMEMBERED: usize = 4096;
-
-/// A digest that had to read more than this is remembered.
-const CHEAP_BYTES: u64 = 8 * 1024;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Digest {
@@ -48,71 +38,35 @@ impl From<io::Error> for Unlisted {
     }
 }
 
-#[derive(Default)]
-pub(crate) struct Digests {
-    /// With the length that each was made at: logs only grow.
-    remembered: Mutex<HashMap<PathBuf, (u64, Digest)>>,
-}
-
-impl Digests {
-    pub(crate) fn get(
-        &self,
-        file: &dyn LogFile,
-        path: &Path,
-        scans: &Scans,
-    ) -> Result<Digest, Unlisted> {
-        let (head, floor) = match read_head(file)? {
-            HeadRead::Good { head, end, .. } => (head, end),
-            HeadRead::Torn => return Err(Unlisted::Torn),
-            HeadRead::Broken(reason) => return Err(Unlisted::Broken(reason)),
-        };
-        let Some(key) = head.key() else {
-            return Err(Unlisted::Broken("it names no agent or no sender".into()));
-        };
-        let Stat { len, modified, .. } = file.stat()?;
-        {
-            let remembered = self
-                .remembered
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            if let Some((at, digest)) = remembered.get(path)
-                && *at == len
-                && digest.key == key
-            {
-                let digest = digest.clone();
-                return Ok(Digest { modified, ..digest });
-            }
-        }
-        let (state, read) = last_state(file, path, floor, len, scans)?;
-        let (cwd, own_cwd) = state.cwd.unwrap_or_default();
-        let meta = Meta {
-            created_at: head.created_at,
-            title: state.title.unwrap_or(head.title),
-            cwd,
-            own_cwd,
-            uptime_secs: state.uptime_secs.unwrap_or(head.uptime_secs),
-            context: state.context,
-        };
-        let digest = Digest {
-            key,
-            meta,
-            messages: state.before.unwrap_or(0) + state.behind,
-            is_open: state.is_open.unwrap_or(false),
-            failed: state.failed,
-            modified,
-        };
-        if read > CHEAP_BYTES {
-            let mut remembered = self
-                .remembered
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            if remembered.len() >= MAX_REMEMBERED {
-                remembered.clear();
-            }
-            remembered.insert(path.to_owned(), (len, digest.clone()));
-        }
-        Ok(digest)
-    }
+/// Reads the digest of a log.
+pub(crate) fn digest(file: &dyn LogFile) -> Result<Digest, Unlisted> {
+    let (head, floor) = match read_head(file)? {
+        HeadRead::Good { head, end, .. } => (head, end),
+        HeadRead::Torn => return Err(Unlisted::Torn),
+        HeadRead::Broken(reason) => return Err(Unlisted::Broken(reason)),
+    };
+    let Some(key) = head.key() else {
+        return Err(Unlisted::Broken("it names no agent or no sender".into()));
+    };
+    let Stat { len, modified, .. } = file.stat()?;
+    let state = last_state(file, floor, len)?;
+    let (cwd, own_cwd) = state.cwd.unwrap_or_default();
+    let meta = Meta {
+        created_at: head.created_at,
+        title: state.title.unwrap_or(head.title),
+        cwd,
+        own_cwd,
+        uptime_secs: state.uptime_secs.unwrap_or(head.uptime_secs),
+        context: state.context,
+    };
+    Ok(Digest {
+        key,
+        meta,
+        messages: state.before.unwrap_or(0) + state.behind,
+        is_open: state.is_open.unwrap_or(false),
+        failed: state.failed,
+        modified,
+    })
 }
 
 /// Gathered backwards.
@@ -140,22 +94,14 @@ impl LastState {
     }
 }
 
-/// The state, and how many bytes back it was found.
-fn last_state(
-    file: &dyn LogFile,
-    path: &Path,
-    floor: u64,
-    len: u64,
-    scans: &Scans,
-) -> io::Result<(LastState, u64)> {
-    let mut state = LastState::default();
-    let (mut reached, mut passed_one) = (len, false);
+/// The state as the last lines have it.
+fn last_state(file: &dyn LogFile, floor: u64, len: u64) -> io::Result<LastState> {
+    let (mut state, mut passed_one) = (LastState::default(), false);
     let mut lines = Backward::new(file, floor, len);
     while !state.is_complete() {
         let Some((offset, bytes)) = lines.prev()? else {
             break;
         };
-        reached = offset;
         if line::kind(bytes) == Kind::Message {
             state.behind += u64::from(state.before.is_none());
             continue;
@@ -165,7 +111,7 @@ fn last_state(
                 if state.before.is_none() {
                     state.before = match marker.stamp.messages {
                         Some(messages) => Some(messages),
-                        None => Some(scans.get(file, path, floor, offset)?.messages),
+                        None => Some(scan(file, floor, offset)?.messages),
                     };
                 }
                 // State is repeated behind a marker of ours; older ones know none.
@@ -198,5 +144,5 @@ fn last_state(
             Ok(Line::Message(_) | Line::ForeignRole | Line::Unknown) | Err(_) => {}
         }
     }
-    Ok((state, len - reached))
+    Ok(state)
 }

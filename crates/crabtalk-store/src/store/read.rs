@@ -11,7 +11,7 @@ use crate::index::Found;
 use crate::line::{self, Line};
 use crate::name;
 use crate::page::{entry_of, page};
-use crate::summary::Unlisted;
+use crate::summary::{Unlisted, digest};
 use crate::tail::{Backward, HeadRead, line_at, read_head};
 use crabtalk_domain::ConversationKey;
 use crabtalk_domain::storage::{Error, LogEntry, LogId, LogPart, Page, RunTrace, Summary, Tracing};
@@ -37,6 +37,12 @@ pub(super) struct ReadLog {
     pub(super) path: PathBuf,
     /// Offset behind line 1.
     floor: u64,
+}
+
+impl ReadLog {
+    pub(super) fn markers(&self) -> Result<Vec<Placed>, Error> {
+        markers(&*self.file, &self.path, self.floor)
+    }
 }
 
 impl Inner {
@@ -155,7 +161,7 @@ impl Inner {
     fn summary(&self, file: &str) -> Result<Summary, Unlisted> {
         let path = self.dir.join(file);
         let log = self.fs.open(&path, Access::Read)?;
-        let digest = self.digests.get(&*log, &path, &self.scans)?;
+        let digest = digest(&*log)?;
         let seq = name::parts(file, &digest.key).map_or(0, |parts| parts.seq);
         Ok(Summary {
             key: digest.key,
@@ -181,7 +187,7 @@ impl Inner {
             LogPart::Log(id) => (self.log_named(id)?, 0, u64::MAX),
             LogPart::Archive(key, index) => {
                 let log = self.log_of(key)?;
-                let markers = self.markers(&log)?;
+                let markers = log.markers()?;
                 let at = (*index as usize).checked_sub(1);
                 let missing = || Error::NotFound(format!("archive {index} of {key}"));
                 let at = at.filter(|at| *at < markers.len()).ok_or_else(missing)?;
@@ -243,10 +249,6 @@ impl Inner {
             }
         }
         Ok(None)
-    }
-
-    pub(super) fn markers(&self, log: &ReadLog) -> Result<Vec<Placed>, Error> {
-        markers(&*log.file, &log.path, log.floor, &self.scans)
     }
 
     pub(super) fn summary_of(&self, id: &LogId) -> Result<Summary, Error> {

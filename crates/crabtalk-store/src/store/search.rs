@@ -7,7 +7,7 @@ use super::Inner;
 use super::read::{ReadLog, is_of};
 use crate::derived::Found;
 use crate::page::entry_of;
-use crate::summary::Digest;
+use crate::summary::{Digest, digest};
 use crate::tail::line_at;
 use crabtalk_domain::storage::{Error, Hit, Hits, Search};
 use std::collections::HashMap;
@@ -66,7 +66,7 @@ impl Inner {
 
     fn open_candidate(&self, search: &Search, name: &str) -> OpenLog {
         let log = self.open_to_read(name).ok()?;
-        let digest = self.digests.get(&*log.file, &log.path, &self.scans).ok()?;
+        let digest = digest(&*log.file).ok()?;
         let (agent, sender) = (search.agent.as_deref(), search.sender.as_deref());
         let is_wanted = is_of(&digest.key, agent, sender) && (search.reach)(&digest.key);
         is_wanted.then_some((log, digest))

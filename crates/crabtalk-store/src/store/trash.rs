@@ -12,7 +12,7 @@ use crate::fs::Access;
 use crate::index::{Names, name_beside, numbered};
 use crate::name;
 use crate::repair::torn_path;
-use crate::summary::Digests;
+use crate::summary::digest;
 use crate::tail::{HeadRead, read_head};
 use crabtalk_domain::ConversationKey;
 use crabtalk_domain::storage::{Error, LogId, Summary};
@@ -81,8 +81,6 @@ impl Inner {
         agent: Option<&str>,
         sender: Option<&str>,
     ) -> Result<Vec<Summary>, Error> {
-        // Names come back to the trash for other logs: nothing is remembered.
-        let digests = Digests::default();
         let mut found = Vec::new();
         for file in self.trash_names()? {
             let Some((log, removal)) = name_and_removal(&file) else {
@@ -92,7 +90,7 @@ impl Inner {
             let Ok(opened) = self.fs.open(&path, Access::Read) else {
                 continue;
             };
-            let Ok(digest) = digests.get(&*opened, &path, &self.scans) else {
+            let Ok(digest) = digest(&*opened) else {
                 continue;
             };
             if !super::read::is_of(&digest.key, agent, sender) {
