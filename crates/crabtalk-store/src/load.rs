@@ -42,8 +42,6 @@ pub(crate) struct Loaded {
     /// Offset of the last marker that ends an archive, 0 if there is none; unknown
     /// after an external edit.
     pub(crate) marker: Option<u64>,
-    /// Bytes before the marker that were searched for the state that it lacks.
-    pub(crate) searched: u64,
     /// Messages in the file.
     pub(crate) messages: Option<u64>,
     pub(crate) last_run: u64,
@@ -130,10 +128,6 @@ struct Reading {
     waiting: Option<Vec<String>>,
     steering: Steering,
     passed_another: bool,
-    /// Whether the marker was found without the state behind it.
-    is_bare: bool,
-    /// Where the last line begins that was read for that state.
-    searched_from: Option<u64>,
     foreign: u64,
     /// Lines that cannot be read, and where and why the first is one.
     broken: u64,
@@ -269,35 +263,20 @@ impl Reading {
     }
 
     fn take(&mut self, offset: u64, line: Line) {
-        if self.is_bare && self.wants_state() {
-            self.searched_from = Some(offset);
-        }
         self.steer(offset, &line);
         let wants_state = self.working.last.is_none() || self.wants_state();
         match line {
             Line::Message(message) => self.working.message(*message),
             Line::Marker(marker) => {
-                let has_links = marker.stamp.prev.is_some();
-                let is_last = self.working.archive(offset, marker);
-                self.passed(is_last, has_links);
+                self.passed_another |= !self.working.archive(offset, marker);
             }
             Line::Rewind(to, stamp) => {
-                let is_last = self.working.rewind(offset, to, stamp);
-                self.passed(is_last, stamp.prev.is_some());
+                self.passed_another |= !self.working.rewind(offset, to, stamp);
             }
             Line::Meta(meta, _) if wants_state => self.take_meta(*meta),
             Line::Run(run, _) if wants_state => self.take_run(*run),
             Line::ForeignRole => self.foreign += 1,
             Line::Meta(..) | Line::Run(..) | Line::Unknown => {}
-        }
-    }
-
-    /// Notes that a marker was passed.
-    fn passed(&mut self, is_last: bool, has_links: bool) {
-        if is_last {
-            self.is_bare = self.wants_state() && has_links;
-        } else {
-            self.passed_another = true;
         }
     }
 
@@ -375,7 +354,7 @@ impl Reading {
             );
         }
         let mut messages = Some(0);
-        let (mut marker, mut searched) = (Some(0), 0);
+        let mut marker = Some(0);
         if let Some(last) = &self.working.last {
             let offset = last.offset;
             let before = match last.stamp.messages {
@@ -384,7 +363,6 @@ impl Reading {
             };
             messages = before.map(|n| n + last.behind as u64);
             marker = last.archive;
-            searched = self.searched_from.map_or(0, |from| offset - from);
         }
         let is_marked = self.working.last.is_some();
         let (history, has_summary, kept) = self.working.finish();
@@ -413,7 +391,6 @@ impl Reading {
             kept,
             archived,
             marker,
-            searched,
             messages,
             last_run: self.last_run,
             open_run: self.open_run,

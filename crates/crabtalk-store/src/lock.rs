@@ -63,7 +63,7 @@ pub enum Error {
 pub struct HomeLock {
     file: File,
     home: PathBuf,
-    /// Why our pid is not in the file: its disk is full or read-only.
+    /// Why our pid is not in the file: its disk is full.
     untold: Option<io::Error>,
 }
 
@@ -99,10 +99,7 @@ impl HomeLock {
         let home = home.canonicalize().map_err(io("find", home))?;
         let path = home.join(PID_FILE);
         let dir = path.parent().expect("the pid file lies in a folder");
-        match OsFiles.make_dir(dir) {
-            Err(error) if !is_unwritable(&error) => return Err(io("create", dir)(error)),
-            Ok(()) | Err(_) => {}
-        }
+        OsFiles.make_dir(dir).map_err(io("create", dir))?;
         let mut file = open(&path).map_err(io("open", &path))?;
         match patiently(&file, &try_lock) {
             Ok(()) => {}
@@ -146,8 +143,6 @@ impl HomeLock {
             .and_then(|()| file.set_len(text.len() as u64));
         let untold = match write {
             Err(error) if is_unwritable(&error) => Some(error),
-            // Error of a write to a read-only descriptor.
-            Err(error) if is_for_reading(&error) => Some(io::ErrorKind::ReadOnlyFilesystem.into()),
             write => {
                 write.map_err(io("write our pid to", &path))?;
                 None
@@ -196,16 +191,12 @@ impl Drop for HomeLock {
     }
 }
 
-/// Opens the file, for reading alone where nothing can be written: that is
-/// enough to lock it. Nothing that lies in its place is waited for.
+/// Opens the file. Nothing that lies in its place is waited for.
 fn open(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options
+    let opened = OpenOptions::new()
         .read(true)
-        .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32);
-    let opened = options
-        .clone()
         .write(true)
+        .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
         .create(true)
         .truncate(false)
         .mode(0o600)
@@ -216,21 +207,12 @@ fn open(path: &Path) -> io::Result<File> {
     };
     let file = match opened {
         Err(error) if error.kind() == io::ErrorKind::IsADirectory => return Err(in_the_way()),
-        Err(error) if is_unwritable(&error) => options.open(path).map_err(|_| error)?,
         opened => opened?,
     };
     if !file.metadata()?.is_file() {
         return Err(in_the_way());
     }
     Ok(file)
-}
-
-fn is_for_reading(error: &io::Error) -> bool {
-    let badf = rustix::io::Errno::BADF.raw_os_error();
-    let invalid = rustix::io::Errno::INVAL.raw_os_error();
-    error
-        .raw_os_error()
-        .is_some_and(|code| code == badf || code == invalid)
 }
 
 /// The pid that the file says now.

@@ -77,7 +77,7 @@ impl JsonlLog {
         }
     }
 
-    pub(crate) fn append_now(&mut self, records: &[Record]) -> Result<Position, Error> {
+    fn append_now(&mut self, records: &[Record]) -> Result<Position, Error> {
         let mut state = self.shared.lock();
         if !state.prepare(&*self.shared.fs)? {
             self.ledger.marker = None;

@@ -2,7 +2,7 @@
 //! Shared by the appending and the syncing threads.
 
 use crate::error::failed;
-use crate::fs::{Access, FileLayer, LogFile, append_all};
+use crate::fs::{FileLayer, LogFile, append_all};
 use crate::repair::{Tail, mend};
 use crabtalk_domain::storage::Error;
 use std::cmp::Ordering;
@@ -20,8 +20,6 @@ pub(crate) struct Shared {
 pub(crate) struct State {
     pub(crate) path: PathBuf,
     pub(crate) file: Arc<dyn LogFile>,
-    /// Whether `file` was opened for writing; a read-only disk forbids it.
-    pub(crate) writable: bool,
     /// Where the good lines end.
     pub(crate) end: u64,
     pub(crate) tail: Tail,
@@ -63,11 +61,6 @@ impl State {
 
     /// Makes the log ready to be appended to; whether it is as we left it.
     pub(crate) fn prepare(&mut self, fs: &dyn FileLayer) -> Result<bool, Error> {
-        if !self.writable {
-            let opened = fs.open(&self.path, Access::Append);
-            self.file = opened.map_err(|e| failed("open", &self.path, e))?;
-            self.writable = true;
-        }
         self.recover(fs)
             .map_err(|e| failed("reopen", &self.path, e))?;
         self.mend(fs)?;

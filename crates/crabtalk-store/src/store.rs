@@ -12,18 +12,18 @@ mod trash;
 use crate::Indexes;
 use crate::archive::infos;
 use crate::error::{failed, not_done};
-use crate::fs::{Access, FileLayer, LogFile};
+use crate::fs::{Access, FileLayer};
 use crate::index::Index;
 use crate::load::{Loaded, load};
 use crate::log::JsonlLog;
 use crate::state::{Shared, State, SyncState};
 use crate::sync::Syncer;
 use crabtalk_domain::storage::{
-    ArchiveInfo, BrokenLogs, Check, Error, Hits, LogEntry, LogId, LogPart, MetaRecord,
-    NewConversation, Opened, Page, Record, RunTrace, Search, Storage, Summary, SyncPolicy,
+    ArchiveInfo, BrokenLogs, Check, Error, Hits, LogEntry, LogId, LogPart, NewConversation, Opened,
+    Page, RunTrace, Search, Storage, Summary, SyncPolicy,
 };
 use crabtalk_domain::{BoxFuture, ConversationKey};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::Semaphore;
@@ -35,10 +35,6 @@ const MAX_OPENS: usize = 2;
 
 /// Lists and pages at once, apart from opens, because some are long.
 const MAX_READS: usize = 2;
-
-/// If loading reads more than this before a marker to find the state missing from
-/// it, the state is appended. A shorter search is cheap enough to repeat.
-const SEARCHED_AGAIN: u64 = 64 * 1024;
 
 /// Logs of which line 1 is checked together.
 const CHECKED_TOGETHER: usize = 256;
@@ -294,11 +290,11 @@ impl Inner {
                 (None, None) => return Ok(None),
             }
         };
-        let (file, writable, lines) = match created {
-            Some((file, lines)) => (file, true, Some(lines)),
+        let (file, lines) = match created {
+            Some((file, lines)) => (file, Some(lines)),
             None => {
-                let (file, writable) = self.open_existing(&path)?;
-                (file, writable, None)
+                let opened = self.fs.open(&path, Access::Append);
+                (opened.map_err(|e| failed("open", &path, e))?, None)
             }
         };
         // Fails only if another program replaced the file just now.
@@ -318,39 +314,19 @@ impl Inner {
         let mut state = State {
             path,
             file,
-            writable,
             end,
             tail,
             unterminated,
             sync,
         };
         self.index.touch(&state.path);
-        if writable && let Err(error) = state.mend(&*self.fs) {
+        if let Err(error) = state.mend(&*self.fs) {
             // It can be read; the next append tries again and says why not.
             tracing::warn!(%error, "a torn line stays for now");
         }
         let shared = Shared::new(Arc::clone(&self.fs), state);
-        let is_costly = loaded.searched > SEARCHED_AGAIN;
-        let mut log = self.log(key, shared, &loaded);
-        if is_costly
-            && writable
-            && let Err(error) = log.append_now(&[state_of(&loaded)])
-        {
-            tracing::warn!(conversation = %key, %error, "the state stays to be searched for");
-        }
+        let log = self.log(key, shared, &loaded);
         Ok(Some(opened(log, loaded)))
-    }
-
-    /// Opens a log for appending, or for reading where nothing can be written.
-    fn open_existing(&self, path: &Path) -> Result<(Arc<dyn LogFile>, bool), Error> {
-        let error = match self.fs.open(path, Access::Append) {
-            Ok(file) => return Ok((file, true)),
-            Err(e) => failed("open", path, e),
-        };
-        match (error, self.fs.open(path, Access::Read)) {
-            (Error::Unwritable { .. }, Ok(file)) => Ok((file, false)),
-            (error, _) => Err(error),
-        }
     }
 
     fn log(&self, key: &ConversationKey, shared: Arc<Shared>, loaded: &Loaded) -> JsonlLog {
@@ -374,22 +350,4 @@ fn opened(log: JsonlLog, loaded: Loaded) -> Opened {
         waiting: loaded.waiting,
         steers: loaded.steers,
     }
-}
-
-/// The state that a log's last marker lacks, so that it is searched for once and
-/// not at each opening.
-fn state_of(loaded: &Loaded) -> Record {
-    let meta = loaded.meta.clone();
-    Record::Meta(MetaRecord {
-        title: Some(meta.title),
-        cwd: Some(meta.cwd),
-        own_cwd: Some(meta.own_cwd),
-        uptime_secs: Some(meta.uptime_secs),
-        context: None,
-        last_run: Some(loaded.last_run),
-        open_run: loaded.open_run.clone(),
-        requests: Some(loaded.requests.clone()),
-        waiting: Some(loaded.waiting.clone()).filter(|waiting| !waiting.is_empty()),
-        steers: Some(loaded.steers.clone()).filter(|steers| !steers.is_empty()),
-    })
 }

@@ -324,44 +324,6 @@ async fn overlong_line_hides_no_lines_and_is_never_written() {
 }
 
 #[tokio::test]
-async fn a_read_only_disk_can_be_read_and_mended_later() {
-    let home = Home::new();
-    let bytes = sample(&home).await;
-    home.write(NAME, [&bytes[..], b"{\"role\":"].concat());
-    let write = &[Op::Open, Op::Write, Op::Truncate, Op::Create];
-    home.disk
-        .fail_always(write, std::io::ErrorKind::ReadOnlyFilesystem);
-    let mut opened = home.find("crab", "user").await.expect("exists");
-    assert_eq!(opened.history.len(), 3);
-    let error = opened
-        .log
-        .append(&[user("x")])
-        .await
-        .expect_err("read-only");
-    assert!(matches!(error, Error::Unwritable { .. }), "{error}");
-    let error = home
-        .store
-        .open(&key("crab", "new"), Some(new()))
-        .await
-        .err()
-        .expect("read-only");
-    assert!(matches!(error, Error::Unwritable { .. }), "{error}");
-    assert_eq!(home.store.list(None, None).await.expect("lists").len(), 1);
-    home.disk.heal();
-    opened.log.append(&[user("x")]).await.expect("appends");
-    assert_eq!(home.read(TORN), b"{\"role\":");
-    assert_eq!(
-        home.find("crab", "user")
-            .await
-            .expect("exists")
-            .history
-            .len(),
-        4
-    );
-    assert!(home.open("crab", "new").await.history.is_empty());
-}
-
-#[tokio::test]
 async fn missing_newline_is_added_after_a_refused_append() {
     let home = Home::new();
     let bytes = sample(&home).await;
