@@ -7,20 +7,10 @@ use super::{LogTable, terms};
 use crabtalk_domain::records::Error;
 use crabtalk_domain::storage::Search;
 use rusqlite::{Connection, params};
-use std::collections::HashSet;
 use std::time::SystemTime;
 
 /// Bits of an id for the number of a message within its second.
 const NUMBER_BITS: u32 = 24;
-
-/// Terms before those of the text: of the agent and of the sender.
-const SCOPE_TERMS: usize = 2;
-
-/// Longest word that is found by its beginning; longer ones are keys and hashes.
-const MAX_WORD: usize = 32;
-
-/// Maximum number of longer words searched for one prefix.
-const MAX_LONGER: u32 = 256;
 
 /// A log of which something may not be indexed.
 #[derive(Debug, Clone)]
@@ -102,22 +92,11 @@ impl LogTable {
             });
             turns.extend(own);
         }
-        let words: HashSet<&str> = turns
-            .iter()
-            .flat_map(|turn| turn.3.split(' ').skip(SCOPE_TERMS))
-            .filter(|term| term.len() <= MAX_WORD)
-            .collect();
-        let mut words: Vec<String> = words.into_iter().map(str::to_owned).collect();
-        words.sort_unstable();
         // FTS5 writes a segment whenever an id is lower than the one before.
         turns.sort_unstable_by_key(|turn| (turn.0, turn.1, turn.2));
         self.0.write_now(move |c| {
             for part in &parts {
                 note(c, part)?;
-            }
-            let mut row = c.prepare_cached("INSERT OR IGNORE INTO turn_word VALUES (?1)")?;
-            for word in &words {
-                row.execute([word])?;
             }
             for (at, log, entry, terms) in turns {
                 let id = next_id(c, at)?;
@@ -143,14 +122,15 @@ impl LogTable {
         }
         let agent = search.agent.as_deref().map(terms::of_agent);
         let sender = search.sender.as_deref().map(terms::of_sender);
-        let scope: Vec<String> = agent.into_iter().chain(sender).collect();
+        let scope = agent.into_iter().chain(sender).map(|term| (term, false));
+        // Terms are made of letters and digits.
+        let parts = scope.chain(words).map(|(term, is_prefix)| match is_prefix {
+            true => format!("\"{term}\"*"),
+            false => format!("\"{term}\""),
+        });
+        let expression = parts.collect::<Vec<_>>().join(" AND ");
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         self.0.read_now(move |c| {
-            let mut parts: Vec<String> = scope.iter().map(|term| quoted(term)).collect();
-            for (term, is_prefix) in &words {
-                parts.push(any_of(c, term, *is_prefix)?);
-            }
-            let expression = parts.join(" AND ");
             let mut rows = c.prepare_cached(
                 "SELECT turn.id, log.name, turn.entry FROM turn_terms
                  CROSS JOIN turn ON turn.id = turn_terms.rowid
@@ -168,28 +148,6 @@ impl LogTable {
             .collect()
         })
     }
-}
-
-/// Terms are made of letters and digits.
-fn quoted(term: &str) -> String {
-    format!("\"{term}\"")
-}
-
-/// An expression for a term, and for the shortest ones that begin with it. FTS5 reads
-/// rows of given terms one by one, and collects all rows of a prefix first.
-fn any_of(c: &Connection, term: &str, is_prefix: bool) -> rusqlite::Result<String> {
-    let mut terms = vec![quoted(term)];
-    if is_prefix {
-        let mut rows = c.prepare_cached(
-            "SELECT term FROM turn_word WHERE term > ?1 AND term < ?2
-             ORDER BY length(term), term LIMIT ?3",
-        )?;
-        let range = params![term, format!("{term}\u{10ffff}"), MAX_LONGER];
-        for longer in rows.query_map(range, |row| row.get::<_, String>(0))? {
-            terms.push(quoted(&longer?));
-        }
-    }
-    Ok(format!("({})", terms.join(" OR ")))
 }
 
 fn note(c: &Connection, part: &Indexed) -> rusqlite::Result<()> {

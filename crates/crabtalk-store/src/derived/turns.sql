@@ -4,9 +4,6 @@
 CREATE TABLE turn (id INTEGER PRIMARY KEY, log INTEGER NOT NULL, entry INTEGER) STRICT;
 CREATE INDEX turn_by_log ON turn (log);
 
--- All terms of messages, for words that are longer than those of a query.
-CREATE TABLE turn_word (term TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
-
 -- Terms are cut and folded already. One names the agent, one the sender.
 CREATE VIRTUAL TABLE turn_terms USING fts5 (
     terms, content = '', contentless_delete = 1, detail = none, tokenize = 'ascii'
