@@ -9,7 +9,7 @@ mod today;
 
 use crate::settings::Settings;
 use crabtalk_domain::model::{Error, ErrorKind};
-use crabtalk_domain::records::{self, COST_DAYS, CostOf, CostReport, CostRow, Costs, ReservedCost};
+use crabtalk_domain::records::{self, COST_DAYS, CostOf, CostReport, CostRow, Costs};
 use crabtalk_domain::{
     AgentConfig, BoxFuture, Budget, CallTotal, Clock, Cost, Ledger, Reservation, RunEnded, RunEnds,
     Spent, Usage, stamp,
@@ -42,8 +42,6 @@ pub(crate) struct DayLedger {
     /// The time zone of midnight, found at the first use.
     zone: LazyLock<TimeZone, Box<dyn FnOnce() -> TimeZone + Send>>,
     price: Box<Price>,
-    /// Distinguishes the reservations of this daemon from those of former ones.
-    life: i64,
     today: Mutex<Today>,
     /// The latest write, for [`Self::finish`].
     last_write: Mutex<Option<Write>>,
@@ -72,7 +70,6 @@ impl DayLedger {
         Self {
             costs,
             settings,
-            life: clock.now().as_microsecond(),
             clock,
             zone: LazyLock::new(Box::new(zone)),
             price: Box::new(price),
@@ -114,7 +111,7 @@ impl DayLedger {
         let today = now.date();
         let back = i64::from(days.clamp(1, COST_DAYS)) - 1;
         let from = today.checked_sub(back.days()).unwrap_or(today);
-        let read = self.costs.report(from, today, self.life, MAX_ROWS).await;
+        let read = self.costs.report(from, today, MAX_ROWS).await;
         let mut costs = read.unwrap_or_else(|error| {
             tracing::error!(%error, "costs cannot be read");
             CostReport::default()
@@ -155,7 +152,7 @@ impl DayLedger {
                 // The read covers all rows up to now; later ones are added to the sums.
                 let mut today = self.today();
                 today.forget(day);
-                self.costs.of_day(day, self.life)
+                self.costs.of_day(day)
             };
             let read = read.await.map_err(|error| error.to_string())?;
             let mut today = self.today();
@@ -185,29 +182,17 @@ impl DayLedger {
         let mut wanted = CallTotal::default();
         let money = (self.price)(&agent.model, &estimate);
         wanted.add(&estimate, Cost::of_call(&estimate, money));
-        let name = agent.name.as_str();
-        let reserved = {
-            let mut today = self.today();
-            if let Some(spent) = self.spent(&mut today, day, agent, &wanted) {
-                let opens = self.opens_at(&now);
-                let message = format!(
-                    "{spent}; it opens again at {} (in {})",
-                    opens.strftime("%Y-%m-%d %H:%M"),
-                    hours(now.duration_until(&opens))
-                );
-                return Err(Error::new(ErrorKind::Budget, message));
-            }
-            today.reserve(name, wanted)
-        };
-        let row = CostRow {
-            of: CostOf::Reservation(self.reserved(reserved)),
-            speaker: name.to_owned(),
-            agent: name.to_owned(),
-            total: wanted,
-            ..row(&now)
-        };
-        wait(self.costs.add(row, None)).await;
-        Ok(reserved)
+        let mut today = self.today();
+        if let Some(spent) = self.spent(&mut today, day, agent, &wanted) {
+            let opens = self.opens_at(&now);
+            let message = format!(
+                "{spent}; it opens again at {} (in {})",
+                opens.strftime("%Y-%m-%d %H:%M"),
+                hours(now.duration_until(&opens))
+            );
+            return Err(Error::new(ErrorKind::Budget, message));
+        }
+        Ok(today.reserve(agent.name.as_str(), wanted))
     }
 
     /// The message about the budget that a call would exceed.
@@ -230,13 +215,6 @@ impl DayLedger {
         Some(format!(
             "all agents together have used or reserved {used} today, and the node's budget (limits.{key}) is {limit}"
         ))
-    }
-
-    fn reserved(&self, reservation: Reservation) -> ReservedCost {
-        ReservedCost {
-            life: self.life,
-            number: reservation.0,
-        }
     }
 }
 
@@ -269,18 +247,14 @@ impl Ledger for DayLedger {
             ..row(&now)
         };
         let mut today = self.today();
-        let settles = today
-            .settle(reservation)
-            .then(|| self.reserved(reservation));
+        today.settle(reservation);
         today.add(row.day, &row.speaker, &total);
-        self.write_later(self.costs.add(row, settles));
+        self.write_later(self.costs.add(row));
         cost
     }
 
     fn release(&self, _: &AgentConfig, reservation: Reservation) {
-        if self.today().settle(reservation) {
-            self.write_later(self.costs.release(self.reserved(reservation)));
-        }
+        self.today().settle(reservation);
     }
 }
 
@@ -299,7 +273,7 @@ impl RunEnds for DayLedger {
             ..row(&self.now())
         };
         // The run's calls were added before it.
-        Box::pin(wait(self.costs.add(row, None)))
+        Box::pin(wait(self.costs.add(row)))
     }
 }
 

@@ -74,8 +74,6 @@ struct Inner {
 
 /// One operation on its way through a thread.
 trait Job: Send {
-    /// Whether the commit waits for the disk.
-    fn is_synced(&self) -> bool;
     fn run(&mut self, connection: &Connection) -> rusqlite::Result<()>;
     fn answer(self: Box<Self>, outcome: Result<(), Error>);
 }
@@ -83,7 +81,6 @@ trait Job: Send {
 struct Typed<T, F> {
     work: Option<F>,
     result: Option<T>,
-    is_synced: bool,
     tell: oneshot::Sender<Result<T, Error>>,
 }
 
@@ -92,10 +89,6 @@ where
     T: Send,
     F: FnOnce(&Connection) -> rusqlite::Result<T> + Send,
 {
-    fn is_synced(&self) -> bool {
-        self.is_synced
-    }
-
     fn run(&mut self, connection: &Connection) -> rusqlite::Result<()> {
         if let Some(work) = self.work.take() {
             self.result = Some(work(connection)?);
@@ -141,22 +134,7 @@ impl Database {
         F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     {
         let definition = &self.0.definition;
-        let answer = send(&self.0.writer, definition, WRITER, true, work);
-        wait(answer, self.closed())
-    }
-
-    /// As [`Self::write`], but answers before the disk has the commit: it survives a
-    /// killed process, and a power cut may lose it.
-    pub(crate) fn write_unsynced<T, F>(
-        &self,
-        work: F,
-    ) -> impl Future<Output = Result<T, Error>> + Send + use<T, F>
-    where
-        T: Send + 'static,
-        F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
-    {
-        let definition = &self.0.definition;
-        let answer = send(&self.0.writer, definition, WRITER, false, work);
+        let answer = send(&self.0.writer, definition, WRITER, work);
         wait(answer, self.closed())
     }
 
@@ -180,7 +158,7 @@ impl Database {
         F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     {
         let definition = &self.0.definition;
-        let answer = send(&self.0.writer, definition, WRITER, true, work);
+        let answer = send(&self.0.writer, definition, WRITER, work);
         self.wait_now(answer)
     }
 
@@ -201,7 +179,7 @@ impl Database {
     {
         let definition = &self.0.definition;
         // What cannot be written is found by a later look.
-        drop(send(&self.0.writer, definition, WRITER, true, work));
+        drop(send(&self.0.writer, definition, WRITER, work));
     }
 
     /// Runs `work` outside of a transaction, in the caller's thread, on a connection of its
@@ -221,8 +199,8 @@ impl Database {
     {
         let definition = &self.0.definition;
         match definition.is_exclusive {
-            true => send(&self.0.writer, definition, WRITER, true, work),
-            false => send(&self.0.reader, definition, READER, true, work),
+            true => send(&self.0.writer, definition, WRITER, work),
+            false => send(&self.0.reader, definition, READER, work),
         }
     }
 
@@ -254,7 +232,6 @@ fn send<T, F>(
     to: &Mutex<Option<Sender<Box<dyn Job>>>>,
     definition: &Definition,
     (name, serve): Thread,
-    is_synced: bool,
     work: F,
 ) -> Option<oneshot::Receiver<Result<T, Error>>>
 where
@@ -265,7 +242,6 @@ where
     let job: Box<dyn Job> = Box::new(Typed {
         work: Some(work),
         result: None,
-        is_synced,
         tell,
     });
     let mut sender = to.lock().unwrap_or_else(PoisonError::into_inner);
@@ -341,14 +317,6 @@ fn commit(
 ) -> Result<Vec<Result<(), Error>>, Error> {
     let failed = |e: rusqlite::Error| connection::failed(&definition.path, &e);
     let mut outcomes = Vec::with_capacity(batch.len());
-    let is_relaxed =
-        definition.contents == Contents::Recorded && !batch.iter().any(|job| job.is_synced());
-    if is_relaxed {
-        // The mode cannot change within a transaction.
-        connection
-            .execute_batch("PRAGMA synchronous = NORMAL")
-            .map_err(failed)?;
-    }
     connection
         .execute_batch("BEGIN IMMEDIATE")
         .map_err(failed)?;
@@ -364,11 +332,6 @@ fn commit(
         outcomes.push(outcome);
     }
     connection.execute_batch("COMMIT").map_err(failed)?;
-    if is_relaxed {
-        connection
-            .execute_batch("PRAGMA synchronous = FULL")
-            .map_err(failed)?;
-    }
     Ok(outcomes)
 }
 

@@ -61,15 +61,6 @@ async fn failed_write_undoes_itself_alone() {
 }
 
 #[tokio::test]
-async fn only_unsynced_writes_relax_the_commit() {
-    let home = tempfile::tempdir().expect("a folder");
-    let database = database(home.path(), Contents::Recorded, NOTES);
-    let mode = |c: &Connection| c.query_row("PRAGMA synchronous", [], |row| row.get::<_, i64>(0));
-    assert_eq!(database.write_unsynced(mode).await, Ok(1));
-    assert_eq!(database.write(mode).await, Ok(2));
-}
-
-#[tokio::test]
 async fn newer_or_damaged_records_are_refused_and_kept() {
     let home = tempfile::tempdir().expect("a folder");
     let newer: &[&str] = &["CREATE TABLE note (text TEXT)", "CREATE TABLE more (n INT)"];
