@@ -11,14 +11,13 @@ mod refusals;
 mod tokens;
 
 pub(crate) use grant::{Grant, Shown};
-pub(crate) use listeners::{Answers, Ears, Listener};
+pub(crate) use listeners::{Ears, Listener, Serve};
 pub(crate) use refusals::DELAY as REFUSAL_DELAY;
 pub(crate) use tokens::{Tokens, new_token};
 
 use crate::compose::Report;
 use crabtalk_config::{Config, Home};
 use refusals::Refusals;
-use std::sync::Arc;
 
 /// The remote access of a node.
 pub(crate) struct Remote {
@@ -38,10 +37,10 @@ impl Remote {
         }
     }
 
-    /// Opens the configured listeners, whose connections `answering` serves.
-    pub(crate) async fn begin(&self, answering: Arc<dyn Answers>, config: &Config) {
+    /// Opens the configured listeners, whose connections `serve` serves.
+    pub(crate) async fn begin(&self, serve: Serve, config: &Config) {
         let mut report = Report::default();
-        self.ears.belong_to(Arc::downgrade(&answering));
+        self.ears.belong_to(serve);
         self.apply(config, &mut report).await;
         report.log();
     }

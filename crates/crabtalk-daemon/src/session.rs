@@ -43,6 +43,7 @@ use crate::node::Node;
 use crabtalk_config::Config;
 use crabtalk_domain::{ConversationKey, Origin};
 use remote::Who;
+pub(crate) use remote::remote_clients;
 use std::sync::{Arc, OnceLock};
 use tokio_util::sync::CancellationToken;
 

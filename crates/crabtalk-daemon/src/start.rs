@@ -5,7 +5,7 @@ use crate::compose::{Composed, InForce, compose, within_patience};
 use crate::node::Node;
 use crate::node::start_services;
 use crate::services::Service;
-use crate::session::Session;
+use crate::session::{Session, remote_clients};
 use crate::{approvals, leftovers, logging};
 use anyhow::Context;
 use crabtalk_config::Home;
@@ -122,8 +122,8 @@ async fn serve_home(
     let loaded = load(&home, &records).await?;
     let node = Arc::new(Node::new(home, open_files, loaded, &records, audit)?);
     let services = &node.services;
-    let answering = Arc::clone(&node);
-    node.remote.begin(answering, &node.config()).await;
+    let serve = remote_clients(&node);
+    node.remote.begin(serve, &node.config()).await;
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         pid = std::process::id(),
@@ -140,7 +140,8 @@ async fn serve_home(
     tracing::info!("shutting down");
     services.stop();
     let stopped = async {
-        tokio::join!(services.ended(), node.shutdown());
+        let remote = node.remote.ears().shut_down();
+        tokio::join!(services.ended(), remote, node.shutdown());
     };
     if tokio::time::timeout(SHUTDOWN_DEADLINE, stopped)
         .await

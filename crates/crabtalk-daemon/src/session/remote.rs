@@ -7,9 +7,8 @@ use super::{LOCAL_SENDER, Session};
 use crate::audit::entry;
 use crate::error::Error;
 use crate::node::Node;
-use crate::remote::{Answers, Ears, Grant, Listener, REFUSAL_DELAY, Shown};
-use crate::services::Services;
-use crabtalk_domain::{BoxFuture, Principal};
+use crate::remote::{Grant, Listener, REFUSAL_DELAY, Serve, Shown};
+use crabtalk_domain::Principal;
 use crabtalk_guardian::{Peers, Refusal};
 use crabtalk_proto::{HelloMsg, PROTOCOL_VERSION, Role, Server, Status, WelcomeMsg};
 use crabtalk_transport::{Accept, Peer, serve};
@@ -17,30 +16,22 @@ use std::future::{Future, pending};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use tokio_util::sync::CancellationToken;
 
-impl Answers for Node {
-    fn services(&self) -> &Services {
-        &self.services
-    }
-
-    fn ears(&self) -> &Ears {
-        self.remote.ears()
-    }
-
-    fn answer(
-        self: Arc<Self>,
-        listener: Listener,
-        stop: CancellationToken,
-    ) -> BoxFuture<'static, ()> {
+/// Serves the clients of TCP listeners.
+pub(crate) fn remote_clients(node: &Arc<Node>) -> Serve {
+    let node = Arc::downgrade(node);
+    Box::new(move |listener, stop| {
+        let node = Weak::clone(&node);
         Box::pin(async move {
-            match listener {
-                Listener::Plain(listener) => answer(listener, self, stop).await,
-                Listener::Tls(listener) => answer(listener, self, stop).await,
+            match (listener, node.upgrade()) {
+                (Listener::Plain(listener), Some(node)) => answer(listener, node, stop).await,
+                (Listener::Tls(listener), Some(node)) => answer(listener, node, stop).await,
+                (Listener::Plain(_) | Listener::Tls(_), None) => {}
             }
         })
-    }
+    })
 }
 
 async fn answer<A>(listener: A, node: Arc<Node>, stop: CancellationToken)
