@@ -11,9 +11,6 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// Placeholder for a longer line; it never parses.
-pub(crate) const OVERLONG: &[u8] = b"a line of more than 64 MiB";
-
 /// Position of a marker, a run's end or a state change among the preceding
 /// lines, so that finding it does not require reading them. Absent in old logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -113,9 +110,6 @@ pub(crate) fn parse_head(bytes: &[u8]) -> Result<Head, String> {
 
 /// Reads a line behind the first, or says why not.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Line, String> {
-    if bytes == OVERLONG {
-        return Err("it has more than 64 MiB".into());
-    }
     if let Err(reason) = object(bytes) {
         return match serde_json::from_slice::<IgnoredAny>(bytes) {
             Ok(_) => Ok(Line::Unknown),

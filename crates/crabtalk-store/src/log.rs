@@ -5,7 +5,7 @@
 //! never waits for the disk.
 
 use crate::encode;
-use crate::error::{failed, not_done};
+use crate::error::not_done;
 use crate::fs::Stat;
 use crate::index::Index;
 use crate::line::{Marker, Stamp};
@@ -13,13 +13,11 @@ use crate::load::Loaded;
 use crate::repair::Tail;
 use crate::state::Shared;
 use crate::sync::Syncer;
-use crate::tail::MAX_LINE;
 use crabtalk_domain::storage::{
     ConversationLog, Error, Meta, MetaRecord, Position, Record, SyncPolicy,
 };
 use crabtalk_domain::{BoxFuture, ConversationKey};
 use std::future::ready;
-use std::io;
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
 
@@ -90,13 +88,7 @@ impl JsonlLog {
         let framing = bytes.len();
         let mut ledger = self.ledger.clone();
         for record in records {
-            let before = bytes.len();
             ledger.encode(&mut bytes, state.end, record);
-            if bytes.len() - before > MAX_LINE {
-                let long = "it is longer than the longest line that could be read again, 64 MiB";
-                let long = io::Error::new(io::ErrorKind::InvalidInput, long);
-                return Err(failed("append a message to", &state.path, long));
-            }
         }
         if bytes.len() > framing {
             self.index.touch(&state.path);

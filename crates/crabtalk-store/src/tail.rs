@@ -2,7 +2,7 @@
 //! marker are not read.
 
 use crate::fs::{LogFile, read_exact};
-use crate::line::{Head, OVERLONG, parse_head};
+use crate::line::{Head, parse_head};
 use memchr::{memchr, memchr2, memrchr, memrchr2};
 use std::io;
 
@@ -13,16 +13,12 @@ const FIRST_BLOCK: u64 = 8 * 1024;
 /// Largest block: few calls for a long tail, little memory for a longer one.
 const MAX_BLOCK: u64 = 256 * 1024;
 
-/// Longest line that is read or written: larger than any message that a client or
-/// a model may send, small enough to hold a second copy in memory.
-pub(crate) const MAX_LINE: usize = 64 << 20;
-
 /// What separates lines: their end, and what a disk shows where it lost some.
 /// No line holds the latter, so that only what was lost is lost.
 const END: u8 = b'\n';
 const LOST: u8 = 0;
 
-/// Largest block of a line that is itself longer than [`MAX_BLOCK`].
+/// Largest block of a line with images, which is itself longer than [`MAX_BLOCK`].
 const LONG_BLOCK: u64 = 8 << 20;
 
 /// Line 1 is read in pieces of this size; a sender of 4 KiB, escaped, fits few.
@@ -133,36 +129,14 @@ impl<'a> Backward<'a> {
             let from = match memrchr2(END, LOST, &unread[..body]) {
                 Some(at) => at + 1,
                 None if self.start == self.floor => 0,
-                None if self.cut > MAX_LINE => return self.skip().map(Some),
                 None => {
                     self.fill()?;
                     continue;
                 }
             };
             self.cut = from;
-            let line = if body - from > MAX_LINE {
-                OVERLONG
-            } else {
-                &self.buf[from..body]
-            };
-            return Ok(Some((self.start + from as u64, line)));
+            return Ok(Some((self.start + from as u64, &self.buf[from..body])));
         }
-    }
-
-    /// Passes over the rest of a line that is too long.
-    fn skip(&mut self) -> io::Result<(u64, &'static [u8])> {
-        self.cut = 0;
-        self.block = MAX_BLOCK;
-        while self.start > self.floor {
-            self.buf = Vec::new();
-            self.fill()?;
-            if let Some(at) = memrchr2(END, LOST, &self.buf) {
-                self.cut = at + 1;
-                return Ok((self.start + self.cut as u64, OVERLONG));
-            }
-            self.cut = 0;
-        }
-        Ok((self.floor, OVERLONG))
     }
 
     fn fill(&mut self) -> io::Result<()> {
@@ -201,9 +175,6 @@ pub(crate) fn line_at(file: &dyn LogFile, offset: u64, end: u64) -> io::Result<O
             line.truncate(from + newline);
             return Ok(Some(line));
         }
-        if line.len() > MAX_LINE {
-            return Ok(None);
-        }
         at += n as u64;
         block = (block * 2).min(MAX_BLOCK);
     }
@@ -227,7 +198,7 @@ pub(crate) fn whole_lines(
             block.truncate(at + 1);
             return Ok(block);
         }
-        if from + n as u64 >= end || n > MAX_LINE {
+        if from + n as u64 >= end {
             return Ok(Vec::new());
         }
         size *= 2;
@@ -248,84 +219,4 @@ pub(crate) fn written(file: &dyn LogFile, floor: u64, len: u64) -> io::Result<u6
         block = MAX_BLOCK;
     }
     Ok(end)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::fs::Stat;
-    use std::sync::Mutex;
-    use std::time::SystemTime;
-
-    /// More than is held of a line before it is passed over.
-    const LONG: u64 = MAX_LINE as u64 + 3 * LONG_BLOCK;
-
-    /// A short line, a long one and another short one, and how much was read at once.
-    #[derive(Default)]
-    struct Lines(Mutex<Vec<usize>>);
-
-    impl Lines {
-        const LEN: u64 = LONG + 5;
-
-        /// All bytes but those of the long line.
-        const OTHERS: [(u64, u8); 5] = [
-            (0, b'a'),
-            (1, END),
-            (Self::LEN - 3, END),
-            (Self::LEN - 2, b'b'),
-            (Self::LEN - 1, END),
-        ];
-    }
-
-    impl LogFile for Lines {
-        fn stat(&self) -> io::Result<Stat> {
-            Ok(Stat {
-                len: Self::LEN,
-                modified: SystemTime::UNIX_EPOCH,
-                linked: true,
-            })
-        }
-        fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-            self.0.lock().expect("no panic").push(buf.len());
-            buf.fill(b'x');
-            let end = offset + buf.len() as u64;
-            for (at, byte) in Self::OTHERS {
-                if (offset..end).contains(&at) {
-                    buf[usize::try_from(at - offset).expect("small")] = byte;
-                }
-            }
-            Ok(buf.len())
-        }
-        fn append(&self, _: &[u8]) -> io::Result<usize> {
-            unreachable!("it is read")
-        }
-        fn write_at(&self, _: &[u8], _: u64) -> io::Result<usize> {
-            unreachable!("it is read")
-        }
-        fn truncate(&self, _: u64) -> io::Result<()> {
-            unreachable!("it is read")
-        }
-        fn sync(&self) -> io::Result<()> {
-            unreachable!("it is read")
-        }
-    }
-
-    /// Of the rest a small block is held at a time, however much it is.
-    #[test]
-    fn overlong_line_is_skipped_with_little_memory() {
-        let file = Lines::default();
-        let mut lines = Backward::new(&file, 0, Lines::LEN);
-        let told = std::iter::from_fn(|| {
-            let line = lines.prev().expect("reads");
-            line.map(|(at, line)| (at, String::from_utf8_lossy(line).into_owned()))
-        });
-        let told: Vec<_> = told.collect();
-        let overlong = String::from_utf8_lossy(OVERLONG).into_owned();
-        let want = [(Lines::LEN - 2, "b".into()), (2, overlong), (0, "a".into())];
-        assert_eq!(told, want);
-        let reads = file.0.lock().expect("no panic");
-        let large = reads.iter().filter(|read| **read as u64 > MAX_BLOCK);
-        let held: usize = large.sum();
-        assert!(held as u64 <= MAX_LINE as u64 + 2 * LONG_BLOCK, "{held}");
-    }
 }

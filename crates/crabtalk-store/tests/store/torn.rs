@@ -6,9 +6,6 @@ use crabtalk_domain::storage::*;
 const NAME: &str = "crab_user_1.jsonl";
 const TORN: &str = "crab_user_1.jsonl.torn";
 
-/// Bytes of the longest line that is read.
-const MEASURE: usize = 64 << 20;
-
 async fn sample(home: &Home) -> Vec<u8> {
     let mut log = home.open("crab", "user").await.log;
     log.append(&[
@@ -294,33 +291,6 @@ async fn crash_after_marker_keeps_title_and_request() {
     assert_eq!(opened.meta.title, "A garden");
     let known: Vec<u64> = opened.requests.iter().map(|(_, run)| *run).collect();
     assert_eq!(known, [1, 2], "none of them runs again");
-}
-
-#[tokio::test]
-async fn overlong_line_hides_no_lines_and_is_never_written() {
-    let mut home = Home::new();
-    let mut log = home.open("crab", "user").await.log;
-    log.append(&[user("before")]).await.expect("appends");
-    let huge = "x".repeat(MEASURE + 1);
-    let error = log
-        .append(&[user(&huge)])
-        .await
-        .expect_err("nobody could read it");
-    assert!(error.to_string().contains(NAME), "{error}");
-    drop(log);
-    let before = home.read(NAME);
-    let line = format!("{{\"role\":\"user\",\"content\":\"{huge}\"}}\n");
-    let behind = b"{\"role\":\"user\",\"content\":\"behind\"}\n";
-    home.write(NAME, [&before[..], line.as_bytes(), behind].concat());
-    home.restart();
-    let opened = home.find("crab", "user").await.expect("exists");
-    let told: Vec<&str> = opened.history.iter().map(|m| &m.content[..6]).collect();
-    assert_eq!(told, ["before", "behind"]);
-    let source = LogPart::Conversation(key("crab", "user"));
-    let page = home.store.page(&source, None, 9).await.expect("reads");
-    assert_eq!(page.entries.len(), 2);
-    let listed = home.store.list(None, None).await.expect("lists");
-    assert_eq!(listed.len(), 1);
 }
 
 #[tokio::test]
