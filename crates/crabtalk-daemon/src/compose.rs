@@ -22,10 +22,6 @@ pub(crate) const BUILT_IN: &str = "crab";
 /// Largest configuration file.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// Longest time of a start or reload for reading the configuration: a working disk
-/// needs milliseconds.
-const READ_WITHIN: Duration = Duration::from_secs(20);
-
 /// Everything that a reload replaces.
 pub(crate) struct Composed {
     pub(crate) config: config::Config,
@@ -110,23 +106,6 @@ pub(crate) fn compose(home: &config::Home, before: &InForce) -> Result<Composed,
 /// The text of `config.toml`.
 pub(crate) fn text(home: &config::Home) -> Result<Option<String>, config::Error> {
     config::read_limited(&home.config_file(), MAX_BYTES)
-}
-
-/// Waits for a thread that reads the configuration, at most [`READ_WITHIN`]: a network
-/// file system may hang.
-pub(crate) async fn within_patience<T>(
-    home: &config::Home,
-    reading: impl Future<Output = T>,
-) -> Result<T, String> {
-    let read = tokio::time::timeout(READ_WITHIN, reading).await;
-    read.map_err(|_| {
-        format!(
-            "the configuration in {} could not be read within {} s: its file system, or that of a \
-             link in it, does not answer",
-            home.config_dir().display(),
-            READ_WITHIN.as_secs()
-        )
-    })
 }
 
 /// The models of a configuration.

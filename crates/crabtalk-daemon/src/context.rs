@@ -25,7 +25,7 @@ use std::time::Duration;
 /// client that follows the run it does not wait.
 const TRUST_WAIT: Duration = Duration::from_secs(120);
 
-/// Longest time that a run waits for its memory: a slow disk takes a second or two.
+/// Longest time that a run waits for a component that is its memory.
 const MEMORY_WITHIN: Duration = Duration::from_secs(10);
 
 /// The answer that trusts a folder.
@@ -95,15 +95,6 @@ impl Hook for Context {
     }
 }
 
-/// The answer of the memory, or `None` if its disk hangs.
-async fn in_time<T>(said: impl Future<Output = T>) -> Option<T> {
-    let said = tokio::time::timeout(MEMORY_WITHIN, said).await;
-    if said.is_err() {
-        tracing::warn!("a run continues without memory: its disk does not answer");
-    }
-    said.ok()
-}
-
 /// Whether memory is enabled and in an agent's scope.
 fn remembers(agent: &AgentConfig, memory: &Memory) -> bool {
     let enabled = memory.settings().enabled;
@@ -127,9 +118,7 @@ impl Context {
     async fn build(&self, agent: AgentConfig) -> AgentConfig {
         let memory = self.memory.load_full();
         let remembers = remembers(&agent, &memory);
-        let named = agent.clone();
-        let identified = in_time(memory.identify(agent)).await;
-        let mut agent = identified.unwrap_or(named);
+        let mut agent = memory.identify(agent).await;
         if remembers {
             agent = memory.on_build_agent(agent).await;
         }
@@ -180,8 +169,7 @@ impl Context {
                 self.recalled_by(provider, &viewer, run, history, people)
                     .await
             } else {
-                let remembered = memory.before_run(run, history);
-                in_time(remembered).await.unwrap_or_default()
+                memory.before_run(run, history).await
             }
         };
         let around = self.surroundings.of(run.cwd);

@@ -1,7 +1,7 @@
 //! Starts and stops a daemon: from the process to the first request, and back.
 
 use crate::audit::Audit;
-use crate::compose::{Composed, InForce, compose, within_patience};
+use crate::compose::{Composed, InForce, compose};
 use crate::node::Node;
 use crate::node::start_services;
 use crate::services::Service;
@@ -105,9 +105,9 @@ async fn load(home: &Home, records: &Records) -> anyhow::Result<Loaded> {
             approvals: approvals::read(&from.approvals_file()),
         })
     });
-    let loaded = within_patience(home, loading).await;
-    let loaded = loaded.map_err(anyhow::Error::msg)?;
-    let loaded = loaded.context("reading the configuration panicked")?;
+    let loaded = loading
+        .await
+        .context("reading the configuration panicked")?;
     loaded.map_err(anyhow::Error::msg)
 }
 

@@ -1,7 +1,7 @@
 //! Reads and changes the configuration, and puts it into force.
 
 use super::Node;
-use crate::compose::{Composed, InForce, Report, compose, sandbox, within_patience};
+use crate::compose::{Composed, InForce, Report, compose, sandbox};
 use crate::edit;
 use crate::error::Error;
 use crate::memory::memory;
@@ -58,14 +58,13 @@ impl Node {
     async fn take(&self, in_force: &mut InForce) -> Result<Report, String> {
         let (home, before) = (self.home.clone(), in_force.clone());
         let reading = tokio::task::spawn_blocking(move || compose(&home, &before));
-        let composed = within_patience(&self.home, reading).await?;
         let Composed {
             config,
             catalog,
             models,
             source,
             mut report,
-        } = composed.map_err(|error| error.to_string()).flatten()?;
+        } = reading.await.map_err(|error| error.to_string()).flatten()?;
         self.models.replace(models)?;
         self.approvals.reload(&mut report).await;
         *in_force = source;
