@@ -14,12 +14,7 @@ use crabtalk_proto::*;
 use crabtalk_runtime::{Subscription, Waits};
 use futures_core::Stream;
 use futures_util::stream;
-use std::collections::VecDeque;
 use std::sync::Arc;
-
-/// Longest text in one event; a merged replay is split into such pieces, far
-/// below the frame's limit (WIRE-1).
-const MAX_PIECE_BYTES: usize = 1024 * 1024;
 
 /// Longest text in a message, so that the frame stays below its limit with the other
 /// fields.
@@ -86,7 +81,8 @@ pub(super) struct Reader {
     notice: Option<String>,
     /// Whether the position in the queue is sent until the run begins.
     waits: bool,
-    ready: VecDeque<Result<StreamEvent, Status>>,
+    /// The only event of a reader without a run.
+    only: Option<Result<StreamEvent, Status>>,
 }
 
 impl Reader {
@@ -97,8 +93,7 @@ impl Reader {
             speaker: Arc::default(),
             notice: None,
             waits: false,
-            // Events are large, and few become two.
-            ready: VecDeque::with_capacity(1),
+            only: None,
         }
     }
 
@@ -127,7 +122,7 @@ impl Reader {
             speaker: Arc::default(),
             notice: None,
             waits: false,
-            ready: [said.map_err(Status::from)].into(),
+            only: Some(said.map_err(Status::from)),
         }
     }
 
@@ -140,10 +135,10 @@ impl Reader {
     }
 
     async fn next(&mut self) -> Option<Result<StreamEvent, Status>> {
+        if let Some(only) = self.only.take() {
+            return Some(only);
+        }
         loop {
-            if let Some(ready) = self.ready.pop_front() {
-                return Some(ready);
-            }
             let run = self.run.as_mut()?;
             if self.waits {
                 match run.waits().await {
@@ -152,7 +147,12 @@ impl Reader {
                 }
             }
             match run.next().await {
-                Ok(Some(next)) => self.take(next.seq, next.event),
+                Ok(Some(next)) => {
+                    if let Some(event) = self.shown(next.event) {
+                        let seq = next.seq;
+                        return Some(Ok(StreamEvent { seq, ..event }));
+                    }
+                }
                 Ok(None) => self.run = None,
                 Err(error) => {
                     self.run = None;
@@ -162,42 +162,28 @@ impl Reader {
         }
     }
 
-    fn take(&mut self, seq: u64, event: AgentEvent) {
+    /// An event as the client gets it; `None` if it is left out.
+    fn shown(&mut self, event: AgentEvent) -> Option<StreamEvent> {
         // News of components are not part of a run.
         let is_left_out = matches!(event, AgentEvent::Component(_))
             || !self.with_user_message && matches!(event, AgentEvent::UserMessage { .. });
         if is_left_out {
-            return;
+            return None;
         }
-        if self.speaker.is_empty()
-            && let Some(run) = &self.run
-        {
+        let run = self.run.as_ref()?;
+        if self.speaker.is_empty() {
             self.speaker = run.log().speaker();
         }
-        let speaker = Arc::clone(&self.speaker);
-        let mut push = |event: StreamEvent| self.ready.push_back(Ok(StreamEvent { seq, ..event }));
-        if let AgentEvent::Text(text) = &event
-            && text.len() > MAX_PIECE_BYTES
+        let mut event = to_wire(event, &self.speaker);
+        if let Some(Event::Start(start)) = &mut event.event
+            && let Some(notice) = self.notice.take()
         {
-            pieces(text).for_each(|piece| push(to_wire(AgentEvent::Text(piece), &speaker)));
-        } else if let AgentEvent::Thinking(text) = &event
-            && text.len() > MAX_PIECE_BYTES
-        {
-            pieces(text).for_each(|piece| push(to_wire(AgentEvent::Thinking(piece), &speaker)));
-        } else {
-            let mut event = to_wire(event, &speaker);
-            if let Some(Event::Start(start)) = &mut event.event
-                && let Some(notice) = self.notice.take()
-            {
-                start.notice = notice;
-            }
-            if let Some(Event::End(end)) = &mut event.event
-                && let Some(run) = &self.run
-            {
-                end.run = run.log().run();
-            }
-            push(event);
+            start.notice = notice;
         }
+        if let Some(Event::End(end)) = &mut event.event {
+            end.run = run.log().run();
+        }
+        Some(event)
     }
 }
 
@@ -211,14 +197,6 @@ fn queued(waits: &Waits) -> StreamEvent {
             guest: waits.guest.clone(),
         })),
     }
-}
-
-fn pieces(mut text: &str) -> impl Iterator<Item = String> {
-    std::iter::from_fn(move || {
-        let (piece, rest) = text.split_at(text.floor_char_boundary(MAX_PIECE_BYTES));
-        text = rest;
-        (!piece.is_empty()).then(|| piece.to_owned())
-    })
 }
 
 /// Cuts a text that exceeds a frame, with a note.
