@@ -21,11 +21,10 @@ use crabtalk_mcp::{
 use crabtalk_model::{Web, WebError};
 use crabtalk_tools::OsTools;
 use futures_util::StreamExt;
-use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Mutex, Notify, mpsc, watch};
 
 /// Most queued news. The next list shows the state if some are dropped.
 const MAX_NEWS: usize = 256;
@@ -38,41 +37,6 @@ const REMEMBERED: &str = "mcp.json";
 
 /// The folder of logins.
 pub(crate) const LOGINS: &str = "oauth";
-
-/// Queued news of servers for watchers.
-#[derive(Default)]
-pub(crate) struct News {
-    waiting: Mutex<VecDeque<ComponentNews>>,
-    there: Notify,
-}
-
-impl News {
-    fn put(&self, news: ComponentNews) {
-        {
-            // Each change is complete within one line.
-            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            waiting.push_back(news);
-            while waiting.len() > MAX_NEWS {
-                waiting.pop_front();
-            }
-        }
-        self.there.notify_one();
-    }
-
-    /// Waits for the next one.
-    async fn next(&self) -> ComponentNews {
-        loop {
-            let next = {
-                let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-                waiting.pop_front()
-            };
-            match next {
-                Some(news) => return news,
-                None => self.there.notified().await,
-            }
-        }
-    }
-}
 
 fn news(status: ServerStatus, said: String) -> ComponentNews {
     ComponentNews {
@@ -89,7 +53,7 @@ fn news(status: ServerStatus, said: String) -> ComponentNews {
 pub(crate) struct Mcps {
     pub(crate) servers: Servers,
     pub(crate) gateways: Arc<Gateways>,
-    news: Arc<News>,
+    news: Mutex<mpsc::Receiver<ComponentNews>>,
     /// Notified to read the port files now.
     look: Notify,
     /// Whether the configuration was applied once.
@@ -104,8 +68,8 @@ impl Mcps {
         open_files: Option<u64>,
         tools: Arc<OsTools>,
     ) -> Arc<Self> {
-        let told = Arc::<News>::default();
-        let hears = Arc::clone(&told);
+        let (hears, told) = mpsc::channel(MAX_NEWS);
+        let gateways = Gateways::new(hears.clone());
         let cwd = home
             .user_home()
             .map_or_else(|| home.root().to_owned(), Into::into);
@@ -120,13 +84,13 @@ impl Mcps {
             outputs: Arc::new(Shelf(tools)),
             seen: home.state_dir().join(REMEMBERED),
             logins: home.state_dir().join(LOGINS),
-            news: Arc::new(move |status, said| hears.put(news(status, said))),
+            news: Arc::new(move |status, said| drop(hears.try_send(news(status, said)))),
             pace: pace(),
         });
         Arc::new(Self {
             servers,
-            gateways: Gateways::new(Arc::clone(&told)),
-            news: told,
+            gateways,
+            news: Mutex::new(told),
             look: Notify::new(),
             taken: watch::Sender::default(),
         })
@@ -155,8 +119,9 @@ impl Mcps {
 
     /// Publishes news to watchers. Never resolves.
     async fn tell(&self, runtime: &crabtalk_runtime::Runtime) {
-        loop {
-            runtime.tell_of_component(self.news.next().await);
+        let mut news = self.news.lock().await;
+        while let Some(next) = news.recv().await {
+            runtime.tell_of_component(next);
         }
     }
 }

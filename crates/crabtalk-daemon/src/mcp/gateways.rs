@@ -2,12 +2,12 @@
 //!
 //! Invariant: a component is listed while its connection is open.
 
-use super::News;
 use crate::error::Error;
 use crabtalk_domain::ComponentNews;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::mpsc;
 
 /// The source of such components in lists.
 pub(crate) const SOURCE: &str = "hello";
@@ -15,7 +15,7 @@ pub(crate) const SOURCE: &str = "hello";
 /// The gateways of a node.
 pub(crate) struct Gateways {
     present: Mutex<BTreeMap<u64, Gateway>>,
-    news: Arc<News>,
+    news: mpsc::Sender<ComponentNews>,
 }
 
 /// A connected component without tools.
@@ -35,7 +35,7 @@ pub(crate) struct Present {
 }
 
 impl Gateways {
-    pub(crate) fn new(news: Arc<News>) -> Arc<Self> {
+    pub(crate) fn new(news: mpsc::Sender<ComponentNews>) -> Arc<Self> {
         Arc::new(Self {
             present: Mutex::default(),
             news,
@@ -80,7 +80,7 @@ impl Gateways {
 
     fn announce(&self, name: &str, state: &str, said: String) {
         tracing::info!(component = %name, state, "a component without tools");
-        self.news.put(ComponentNews {
+        let _ = self.news.try_send(ComponentNews {
             name: name.to_owned(),
             source: SOURCE.to_owned(),
             state: state.to_owned(),
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn gateway_is_listed_while_connected() {
-        let gateways = Gateways::new(Arc::default());
+        let gateways = Gateways::new(mpsc::channel(8).0);
         let one = gateways.enter("webhook/1.2", "this user").unwrap();
         let [listed] = &gateways.list()[..] else {
             panic!()
