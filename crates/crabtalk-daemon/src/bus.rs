@@ -17,9 +17,10 @@ use arc_swap::ArcSwapOption;
 use crabtalk_config::Home;
 use crabtalk_domain::records::{self, Event, Events};
 use crabtalk_domain::{BoxFuture, Origin, RunEnded, RunEnds};
+use crabtalk_files::tables::{TablesEdit, TablesError};
 use crabtalk_triggers::bus::{
-    Pending, PublishError, Subscription, SubscriptionFile, check_payload, check_source,
-    is_of_daemon,
+    MAX_SUBSCRIPTIONS, Pending, PublishError, SUBSCRIPTIONS, Subscription, check_payload,
+    check_source, is_of_daemon, read_subscriptions, table,
 };
 use jiff::Timestamp;
 use serde_json::json;
@@ -127,12 +128,17 @@ impl Bus {
                 if let Some(same) = known.iter().find(same) {
                     return Ok(same.clone());
                 }
+                if known.len() >= MAX_SUBSCRIPTIONS {
+                    return Err(Error::TooMany(format!(
+                        "there are {MAX_SUBSCRIPTIONS} subscriptions, the limit: remove one"
+                    )));
+                }
                 let mut file = state.edit(inner)?;
                 let highest = known.iter().map(|one| one.id).max().unwrap_or_default();
                 let id = inner.records.next_subscription(highest.saturating_add(1));
                 let id = wait(id).map_err(|error| unrecorded(&error))?;
                 let subscription = Subscription { id, ..wanted };
-                file.add(&subscription)?;
+                file.add(table(&subscription))?;
                 state.save(inner, file)?;
                 Ok(subscription)
             })
@@ -374,7 +380,7 @@ impl State {
 
     /// Puts the present file into force. A file that cannot be read changes nothing.
     fn read(&mut self, inner: &Inner) {
-        match SubscriptionFile::read(&inner.file) {
+        match read_subscriptions(&inner.file) {
             Ok(read) => {
                 let path = inner.file.display();
                 let found = read.findings.iter();
@@ -389,11 +395,11 @@ impl State {
         }
     }
 
-    fn edit(&self, inner: &Inner) -> Result<SubscriptionFile, Error> {
-        SubscriptionFile::open(&inner.file, self.taken.as_deref()).map_err(Error::from)
+    fn edit(&self, inner: &Inner) -> Result<TablesEdit, TablesError> {
+        SUBSCRIPTIONS.edit(&inner.file, self.taken.as_deref())
     }
 
-    fn save(&mut self, inner: &Inner, file: SubscriptionFile) -> Result<(), Error> {
+    fn save(&mut self, inner: &Inner, file: TablesEdit) -> Result<(), Error> {
         file.save()?;
         self.read(inner);
         Ok(())

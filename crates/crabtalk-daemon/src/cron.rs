@@ -20,7 +20,9 @@ use crabtalk_config::Home;
 use crabtalk_domain::records::CronBooks;
 use crabtalk_domain::{ConversationKey, Principal};
 use crabtalk_files::local_zone;
-use crabtalk_triggers::cron::{Books, CronEntry, Draft, Ended, Finding, Fire, Outcome, Row, Usage};
+use crabtalk_triggers::cron::{
+    self, Books, CronEntry, Draft, Ended, Finding, Fire, Outcome, Row, Usage,
+};
 use jiff::Timestamp;
 use state::{State, none};
 use std::collections::HashMap;
@@ -120,7 +122,7 @@ impl Cron {
                 .check_new(&config.default_agent, &local_zone(), now)
                 .map_err(|error| Error::Invalid(error.to_string()))?;
             let mut file = state.edit(inner)?;
-            file.add(&entry)?;
+            file.add(cron::table(&entry.draft))?;
             state.save(inner, file, now)?;
             state.listed(id)
         })
@@ -143,7 +145,7 @@ impl Cron {
                 .check_new(&config.default_agent, &local_zone(), now)
                 .map_err(|error| Error::Invalid(error.to_string()))?;
             let mut file = state.edit(inner)?;
-            if !file.replace(&entry) {
+            if !cron::replace(&mut file, &entry) {
                 return Err(none(id));
             }
             state.save(inner, file, now)?;
@@ -168,7 +170,7 @@ impl Cron {
     pub(crate) async fn pause(&self, id: u64, paused: bool) -> Result<Listed, Error> {
         self.change(move |inner, state| {
             let mut file = state.edit(inner)?;
-            if !file.pause(id, paused) {
+            if !cron::pause(&mut file, id, paused) {
                 return Err(none(id));
             }
             state.save(inner, file, Timestamp::now())?;

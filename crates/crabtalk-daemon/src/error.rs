@@ -5,7 +5,7 @@
 use crabtalk_domain::storage;
 use crabtalk_files::tables::TablesError;
 use crabtalk_tools::UndoRefused;
-use crabtalk_triggers::bus::{FileError, PublishError};
+use crabtalk_triggers::bus::PublishError;
 use std::sync::Arc;
 
 /// A failed operation. Its text is what the client reads.
@@ -72,15 +72,6 @@ impl From<crabtalk_runtime::Error> for Error {
 impl From<storage::Error> for Error {
     fn from(error: storage::Error) -> Self {
         crabtalk_runtime::Error::from(error).into()
-    }
-}
-
-impl From<FileError> for Error {
-    fn from(error: FileError) -> Self {
-        match error {
-            FileError::Tables(error) => Self::Tables(error),
-            FileError::TooMany => Self::TooMany(error.to_string()),
-        }
     }
 }
 

@@ -202,11 +202,6 @@ impl TablesEdit {
         tables.filter(move |table| id_of(table) == Some(id))
     }
 
-    /// How many tables there are.
-    pub fn count(&mut self) -> usize {
-        self.tables().map_or(0, |tables| tables.len())
-    }
-
     fn tables(&mut self) -> Option<&mut ArrayOfTables> {
         self.document
             .get_mut(self.kind.key)?

@@ -12,6 +12,6 @@ pub use event::{
     InvalidSource, MAX_PAYLOAD_BYTES, MAX_SOURCE_BYTES, TooLong, check_payload, check_source,
     is_of_daemon,
 };
-pub use file::{FileError, Finding, Read, SubscriptionFile};
+pub use file::{Finding, MAX_SUBSCRIPTIONS, Read, SUBSCRIPTIONS, read_subscriptions, table};
 pub use pending::{MAX_PENDING, MAX_PENDING_BYTES, Pending, PublishError};
 pub use subscription::{Subscription, SubscriptionError};

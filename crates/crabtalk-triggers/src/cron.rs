@@ -36,7 +36,7 @@ pub use books::{Books, Loaded, Row};
 pub use engine::{Engine, Fire, Settings, Tick};
 pub use entry::{Asks, CronEntry, Draft, Invalid, Missed, Notify};
 pub use expression::{BadExpression, Expression};
-pub use file::{CronFile, FileError, Finding, Read, Surroundings};
+pub use file::{CRONS, Finding, Read, Surroundings, pause, read_crons, replace, table};
 pub use quiet::Quiet;
 pub use when::{BadTime, When, parse_at};
 pub use words::in_words;

@@ -7,9 +7,10 @@ use crate::error::Error;
 use crate::tables::wait;
 use crabtalk_domain::records;
 use crabtalk_files::local_zone;
+use crabtalk_files::tables::{TablesEdit, TablesError};
 use crabtalk_triggers::cron::{
-    Account, Books, CronEntry, CronFile, Ended, Engine, Finding, Fire, Fired, Line, Surroundings,
-    Tick,
+    Account, Books, CRONS, CronEntry, Ended, Engine, Finding, Fire, Fired, Line, Surroundings,
+    Tick, read_crons,
 };
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -99,7 +100,7 @@ impl State {
             now,
             limit: config.limits.crons as usize,
         };
-        match CronFile::read(&inner.file, around) {
+        match read_crons(&inner.file, around) {
             Ok(read) => {
                 self.taken = read.text;
                 self.findings = read.findings;
@@ -123,14 +124,14 @@ impl State {
             .collect()
     }
 
-    pub(super) fn edit(&self, inner: &Inner) -> Result<CronFile, Error> {
-        CronFile::open(&inner.file, self.taken.as_deref()).map_err(Error::from)
+    pub(super) fn edit(&self, inner: &Inner) -> Result<TablesEdit, TablesError> {
+        CRONS.edit(&inner.file, self.taken.as_deref())
     }
 
     pub(super) fn save(
         &mut self,
         inner: &Inner,
-        file: CronFile,
+        file: TablesEdit,
         now: Timestamp,
     ) -> Result<(), Error> {
         file.save()?;

@@ -4,7 +4,7 @@
 //! never overwritten; a concurrent change is a conflict.
 
 use crate::bus::Subscription;
-use crabtalk_files::tables::{Kind, TablesEdit, TablesError, id_of};
+use crabtalk_files::tables::{Kind, TablesError, id_of};
 use std::path::Path;
 use toml_edit::Table;
 
@@ -12,7 +12,7 @@ use toml_edit::Table;
 const MAX_BYTES: u64 = 1024 * 1024;
 
 /// Most subscriptions: each event is compared with all of them.
-const MAX_SUBSCRIPTIONS: usize = 1000;
+pub const MAX_SUBSCRIPTIONS: usize = 1000;
 
 const ENTRIES: &str = "subscription";
 
@@ -21,22 +21,11 @@ const HEAD: &str = "# Which agents run when an event comes. `crabtalk subscripti
      # they may be edited by hand too, and count after `crabtalk daemon reload`.\n";
 
 /// `[[subscription]]` tables.
-const KIND: Kind = Kind {
+pub const SUBSCRIPTIONS: Kind = Kind {
     key: ENTRIES,
     head: HEAD,
     limit: MAX_BYTES,
 };
-
-/// Why the file was not read or written.
-#[derive(Debug, thiserror::Error)]
-pub enum FileError {
-    /// The file cannot be read, changed or written; the cause says which, and what to mend.
-    #[error(transparent)]
-    Tables(#[from] TablesError),
-    /// Nothing was added; a pattern may replace several subscriptions.
-    #[error("there are {MAX_SUBSCRIPTIONS} subscriptions, the limit: remove one")]
-    TooMany,
-}
 
 /// An invalid part of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,105 +47,67 @@ pub struct Read {
     pub text: Option<String>,
 }
 
-/// The file, open for a change.
-#[derive(Debug)]
-pub struct SubscriptionFile(TablesEdit);
-
-impl SubscriptionFile {
-    /// Reads the file; a missing one is empty.
-    ///
-    /// # Errors
-    ///
-    /// A file that cannot be read or is not TOML.
-    pub fn read(path: &Path) -> Result<Read, FileError> {
-        let tables = KIND.read(path)?;
-        let line_of = |span| tables.line_of(span);
-        let mut read = Read {
-            text: tables.text.clone(),
-            ..Read::default()
+/// Reads the subscriptions of the file; a missing one has none.
+///
+/// # Errors
+///
+/// A file that cannot be read or is not TOML.
+pub fn read_subscriptions(path: &Path) -> Result<Read, TablesError> {
+    let tables = SUBSCRIPTIONS.read(path)?;
+    let line_of = |span| tables.line_of(span);
+    let mut read = Read {
+        text: tables.text.clone(),
+        ..Read::default()
+    };
+    for (key, item) in tables.document.as_table().iter() {
+        let Some(entries) = item.as_array_of_tables().filter(|_| key == ENTRIES) else {
+            read.findings.push(Finding {
+                line: line_of(item.span()),
+                why: format!("{key:.64?} is unknown: subscriptions are [[{ENTRIES}]]"),
+            });
+            continue;
         };
-        for (key, item) in tables.document.as_table().iter() {
-            let Some(entries) = item.as_array_of_tables().filter(|_| key == ENTRIES) else {
-                read.findings.push(Finding {
-                    line: line_of(item.span()),
-                    why: format!("{key:.64?} is unknown: subscriptions are [[{ENTRIES}]]"),
-                });
-                continue;
+        for table in entries {
+            let known = |id| read.subscriptions.iter().any(|s| s.id == id);
+            let taken = match subscription(table) {
+                Ok(subscription) if known(subscription.id) => Err(format!(
+                    "another subscription has the id {}",
+                    subscription.id
+                )),
+                Ok(_) if read.subscriptions.len() >= MAX_SUBSCRIPTIONS => Err(format!(
+                    "there are more than {MAX_SUBSCRIPTIONS} subscriptions"
+                )),
+                taken => taken,
             };
-            for table in entries {
-                let known = |id| read.subscriptions.iter().any(|s| s.id == id);
-                let taken = match subscription(table) {
-                    Ok(subscription) if known(subscription.id) => Err(format!(
-                        "another subscription has the id {}",
-                        subscription.id
-                    )),
-                    Ok(_) if read.subscriptions.len() >= MAX_SUBSCRIPTIONS => {
-                        Err(FileError::TooMany.to_string())
-                    }
-                    taken => taken,
-                };
-                match taken {
-                    Ok(subscription) => read.subscriptions.push(subscription),
-                    Err(why) => read.findings.push(Finding {
-                        line: line_of(table.span()),
-                        why,
-                    }),
-                }
+            match taken {
+                Ok(subscription) => read.subscriptions.push(subscription),
+                Err(why) => read.findings.push(Finding {
+                    line: line_of(table.span()),
+                    why,
+                }),
             }
         }
-        Ok(read)
     }
+    Ok(read)
+}
 
-    /// Opens the file for a change. `taken` is the text in force.
-    ///
-    /// # Errors
-    ///
-    /// [`FileError::Tables`] if the file has another text.
-    pub fn open(path: &Path, taken: Option<&str>) -> Result<Self, FileError> {
-        Ok(Self(KIND.edit(path, taken)?))
+/// The table of a subscription.
+pub fn table(subscription: &Subscription) -> Table {
+    let mut table = Table::new();
+    let id = i64::try_from(subscription.id).unwrap_or(i64::MAX);
+    table.insert("id", id.into());
+    table.insert("source", subscription.source.as_str().into());
+    table.insert("target_agent", subscription.agent.as_str().into());
+    if subscription.once {
+        table.insert("once", true.into());
     }
-
-    /// Appends a subscription.
-    ///
-    /// # Errors
-    ///
-    /// The limit is reached, or subscriptions are not written as
-    /// `[[subscription]]`.
-    pub fn add(&mut self, subscription: &Subscription) -> Result<(), FileError> {
-        if self.0.count() >= MAX_SUBSCRIPTIONS {
-            return Err(FileError::TooMany);
-        }
-        let mut table = Table::new();
-        let id = i64::try_from(subscription.id).unwrap_or(i64::MAX);
-        table.insert("id", id.into());
-        table.insert("source", subscription.source.as_str().into());
-        table.insert("target_agent", subscription.agent.as_str().into());
-        if subscription.once {
-            table.insert("once", true.into());
-        }
-        if !subscription.by.is_empty() {
-            table.insert("by", subscription.by.as_str().into());
-        }
-        if !subscription.prompt.is_empty() {
-            table.insert("prompt", subscription.prompt.as_str().into());
-        }
-        Ok(self.0.add(table)?)
+    if !subscription.by.is_empty() {
+        table.insert("by", subscription.by.as_str().into());
     }
-
-    /// Removes every subscription of a number; whether there was one.
-    pub fn remove(&mut self, id: u64) -> bool {
-        self.0.remove(id)
+    if !subscription.prompt.is_empty() {
+        table.insert("prompt", subscription.prompt.as_str().into());
     }
-
-    /// Writes the file if it is unchanged since it was opened.
-    ///
-    /// # Errors
-    ///
-    /// [`TablesError::Conflict`] if it was changed.
-    pub fn save(self) -> Result<(), FileError> {
-        self.0.save()?;
-        Ok(())
-    }
+    table
 }
 
 fn subscription(table: &Table) -> Result<Subscription, String> {
@@ -201,16 +152,18 @@ mod tests {
     #[test]
     fn edits_keep_comments() {
         let (_folder, path) = file(TWO);
-        let read = SubscriptionFile::read(&path).expect("read");
+        let read = read_subscriptions(&path).expect("read");
         assert_eq!(read.findings, []);
         let ids: Vec<u64> = read.subscriptions.iter().map(|s| s.id).collect();
         assert_eq!(ids, [3, 4]);
-        let mut edit = SubscriptionFile::open(&path, read.text.as_deref()).expect("unchanged");
+        let mut edit = SUBSCRIPTIONS
+            .edit(&path, read.text.as_deref())
+            .expect("unchanged");
         let five = Subscription {
             prompt: "Say \"hi\".\nThen stop.".into(),
             ..Subscription::new(5, "y:*", "crab", true, "user").expect("one")
         };
-        edit.add(&five).expect("added");
+        edit.add(table(&five)).expect("added");
         assert!(edit.remove(4) && !edit.remove(99));
         edit.save().expect("saved");
         let text = std::fs::read_to_string(&path).expect("there");
@@ -218,7 +171,7 @@ mod tests {
             text.starts_with("# mine\n") && text.contains("id = 3 # three"),
             "{text}"
         );
-        let read = SubscriptionFile::read(&path).expect("read again");
+        let read = read_subscriptions(&path).expect("read again");
         assert_eq!(read.subscriptions[1], five);
     }
 
@@ -226,14 +179,14 @@ mod tests {
     fn new_files_have_a_head() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("subscriptions.toml");
-        let mut edit = SubscriptionFile::open(&path, None).expect("none yet");
+        let mut edit = SUBSCRIPTIONS.edit(&path, None).expect("none yet");
         let one = Subscription::new(1, "y", "crab", false, "").expect("one");
-        edit.add(&one).expect("added");
+        edit.add(table(&one)).expect("added");
         edit.save().expect("saved");
         let text = std::fs::read_to_string(&path).expect("there");
         assert!(text.starts_with("# Which agents run"), "{text}");
         assert_eq!(
-            SubscriptionFile::read(&path).expect("read").subscriptions,
+            read_subscriptions(&path).expect("read").subscriptions,
             [one]
         );
     }
@@ -241,13 +194,10 @@ mod tests {
     #[test]
     fn concurrent_edits_are_conflicts() {
         let (_folder, path) = file(TWO);
-        let taken = SubscriptionFile::read(&path).expect("read").text;
+        let taken = read_subscriptions(&path).expect("read").text;
         std::fs::write(&path, format!("{TWO}# later\n")).expect("edited");
-        let late = SubscriptionFile::open(&path, taken.as_deref());
-        assert!(matches!(
-            late,
-            Err(FileError::Tables(TablesError::Conflict(_)))
-        ));
+        let late = SUBSCRIPTIONS.edit(&path, taken.as_deref());
+        assert!(matches!(late, Err(TablesError::Conflict(_))));
     }
 
     #[test]
@@ -261,17 +211,14 @@ mod tests {
              [[subscription]]\nid = 6\nsource = \"x\"\ntarget_agent = \"crab\"\nonec = true\n\
              [other]\n",
         );
-        let read = SubscriptionFile::read(&path).expect("read");
+        let read = read_subscriptions(&path).expect("read");
         assert_eq!(read.subscriptions.len(), 1);
         let lines: Vec<usize> = read.findings.iter().map(|finding| finding.line).collect();
         assert_eq!(lines, [1, 4, 12, 16, 20, 25], "{:?}", read.findings);
         let (_folder, path) = file("\n[[subscription]\n");
-        let broken = SubscriptionFile::read(&path);
+        let broken = read_subscriptions(&path);
         assert!(
-            matches!(
-                broken,
-                Err(FileError::Tables(TablesError::Broken { line: 2, .. }))
-            ),
+            matches!(broken, Err(TablesError::Broken { line: 2, .. })),
             "{broken:?}"
         );
     }

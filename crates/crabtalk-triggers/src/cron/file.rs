@@ -4,7 +4,7 @@
 //! overwritten; a concurrent change is a conflict.
 
 use crate::cron::entry::{CronEntry, Draft};
-use crabtalk_files::tables::{Kind, TablesEdit};
+use crabtalk_files::tables::{Kind, TablesEdit, TablesError};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::collections::HashSet;
@@ -20,11 +20,8 @@ const ENTRIES: &str = "cron";
 const HEAD: &str = "# Entries that start runs on a schedule. `crabtalk cron` lists and changes them;\n\
      # they may be edited by hand too, and count after `crabtalk daemon reload`.\n";
 
-/// Why the file was not read or written.
-pub use crabtalk_files::tables::TablesError as FileError;
-
 /// `[[cron]]` tables.
-const KIND: Kind = Kind {
+pub const CRONS: Kind = Kind {
     key: ENTRIES,
     head: HEAD,
     limit: MAX_BYTES,
@@ -91,132 +88,93 @@ macro_rules! texts {
     };
 }
 
-/// The file, open for a change.
-#[derive(Debug)]
-pub struct CronFile(TablesEdit);
-
-impl CronFile {
-    /// Reads the file; a missing one is empty.
-    ///
-    /// # Errors
-    ///
-    /// A file that cannot be read or is not TOML.
-    pub fn read(path: &Path, around: Surroundings<'_>) -> Result<Read, FileError> {
-        let tables = KIND.read(path)?;
-        let line_of = |span| tables.line_of(span);
-        let mut read = Read {
-            text: tables.text.clone(),
-            ..Read::default()
+/// Reads the entries of the file; a missing one has none.
+///
+/// # Errors
+///
+/// A file that cannot be read or is not TOML.
+pub fn read_crons(path: &Path, around: Surroundings<'_>) -> Result<Read, TablesError> {
+    let tables = CRONS.read(path)?;
+    let line_of = |span| tables.line_of(span);
+    let mut read = Read {
+        text: tables.text.clone(),
+        ..Read::default()
+    };
+    let mut ids = HashSet::new();
+    for (key, item) in tables.document.as_table().iter() {
+        let Some(entries) = item.as_array_of_tables().filter(|_| key == ENTRIES) else {
+            read.findings.push(Finding {
+                line: line_of(item.span()),
+                id: None,
+                why: format!("{key:.64?} is unknown: entries are [[{ENTRIES}]]"),
+                draft: Draft::default(),
+            });
+            continue;
         };
-        let mut ids = HashSet::new();
-        for (key, item) in tables.document.as_table().iter() {
-            let Some(entries) = item.as_array_of_tables().filter(|_| key == ENTRIES) else {
-                read.findings.push(Finding {
-                    line: line_of(item.span()),
-                    id: None,
-                    why: format!("{key:.64?} is unknown: entries are [[{ENTRIES}]]"),
-                    draft: Draft::default(),
-                });
-                continue;
-            };
-            for table in entries {
-                let line = line_of(table.span());
-                let (draft, problem) = draft(table);
-                let id = Some(draft.id).filter(|id| *id > 0);
-                let taken = problem.and_then(|()| {
-                    let id = id.ok_or("it has no id: give it a number that no entry has had")?;
-                    if read.entries.len() >= around.limit {
-                        return Err(format!(
-                            "there are more than {} entries, the limit ([limits] crons)",
-                            around.limit
-                        ));
-                    }
-                    if !ids.insert(id) {
-                        return Err(format!("another entry has the id {id}"));
-                    }
-                    let draft = draft.clone();
-                    let checked = draft.check(around.default_agent, around.local, around.now);
-                    checked.map_err(|error| error.to_string())
-                });
-                match taken {
-                    Ok(entry) => read.entries.push(entry),
-                    Err(why) => read.findings.push(Finding {
-                        line,
-                        id,
-                        why,
-                        draft,
-                    }),
+        for table in entries {
+            let line = line_of(table.span());
+            let (draft, problem) = draft(table);
+            let id = Some(draft.id).filter(|id| *id > 0);
+            let taken = problem.and_then(|()| {
+                let id = id.ok_or("it has no id: give it a number that no entry has had")?;
+                if read.entries.len() >= around.limit {
+                    return Err(format!(
+                        "there are more than {} entries, the limit ([limits] crons)",
+                        around.limit
+                    ));
                 }
-            }
-        }
-        Ok(read)
-    }
-
-    /// Opens the file for a change. `taken` is the text in force.
-    ///
-    /// # Errors
-    ///
-    /// [`FileError::Conflict`] if the file has another text.
-    pub fn open(path: &Path, taken: Option<&str>) -> Result<Self, FileError> {
-        KIND.edit(path, taken).map(Self)
-    }
-
-    /// Appends an entry.
-    ///
-    /// # Errors
-    ///
-    /// Entries are not written as `[[cron]]`.
-    pub fn add(&mut self, entry: &CronEntry) -> Result<(), FileError> {
-        self.0.add(table(&entry.draft))
-    }
-
-    /// Removes every entry with this id; `false` if there is none.
-    pub fn remove(&mut self, id: u64) -> bool {
-        self.0.remove(id)
-    }
-
-    /// Pauses or resumes every entry with this id; `false` if there is none.
-    pub fn pause(&mut self, id: u64, paused: bool) -> bool {
-        let mut any = false;
-        for table in self.0.numbered(id) {
-            any = true;
-            if paused || table.contains_key("paused") {
-                set(table, "paused", Some(paused.into()));
-            }
-        }
-        any
-    }
-
-    /// Writes the changed keys of an entry; `false` if there is none.
-    pub fn replace(&mut self, entry: &CronEntry) -> bool {
-        let mut draft = entry.draft.clone();
-        let (once, by_agent, id) = (draft.once, draft.by_agent, draft.id);
-        let chain = draft.chain;
-        let mut any = false;
-        for table in self.0.numbered(id) {
-            any = true;
-            for (key, text) in texts!(draft) {
-                let known = table.get(key).and_then(Item::as_str).unwrap_or_default();
-                if known != text.as_str() {
-                    set(table, key, (!text.is_empty()).then(|| text.as_str().into()));
+                if !ids.insert(id) {
+                    return Err(format!("another entry has the id {id}"));
                 }
+                let draft = draft.clone();
+                let checked = draft.check(around.default_agent, around.local, around.now);
+                checked.map_err(|error| error.to_string())
+            });
+            match taken {
+                Ok(entry) => read.entries.push(entry),
+                Err(why) => read.findings.push(Finding {
+                    line,
+                    id,
+                    why,
+                    draft,
+                }),
             }
-            set(table, "once", once.then(|| once.into()));
-            set(table, "by_agent", by_agent.then(|| by_agent.into()));
-            set(table, "chain", (chain > 0).then(|| i64::from(chain).into()));
         }
-        any
     }
+    Ok(read)
+}
 
-    /// Writes the file if it is unchanged since it was opened; returns its
-    /// text.
-    ///
-    /// # Errors
-    ///
-    /// [`FileError::Conflict`] if it was changed.
-    pub fn save(self) -> Result<String, FileError> {
-        self.0.save()
+/// Pauses or resumes every entry with this id; `false` if there is none.
+pub fn pause(file: &mut TablesEdit, id: u64, paused: bool) -> bool {
+    let mut any = false;
+    for table in file.numbered(id) {
+        any = true;
+        if paused || table.contains_key("paused") {
+            set(table, "paused", Some(paused.into()));
+        }
     }
+    any
+}
+
+/// Writes the changed keys of an entry; `false` if there is none.
+pub fn replace(file: &mut TablesEdit, entry: &CronEntry) -> bool {
+    let mut draft = entry.draft.clone();
+    let (once, by_agent, id) = (draft.once, draft.by_agent, draft.id);
+    let chain = draft.chain;
+    let mut any = false;
+    for table in file.numbered(id) {
+        any = true;
+        for (key, text) in texts!(draft) {
+            let known = table.get(key).and_then(Item::as_str).unwrap_or_default();
+            if known != text.as_str() {
+                set(table, key, (!text.is_empty()).then(|| text.as_str().into()));
+            }
+        }
+        set(table, "once", once.then(|| once.into()));
+        set(table, "by_agent", by_agent.then(|| by_agent.into()));
+        set(table, "chain", (chain > 0).then(|| i64::from(chain).into()));
+    }
+    any
 }
 
 /// Replaces a value and keeps its comment.
@@ -289,7 +247,8 @@ fn draft(table: &Table) -> (Draft, Result<(), String>) {
     (draft, problem)
 }
 
-fn table(draft: &Draft) -> Table {
+/// The table of a draft.
+pub fn table(draft: &Draft) -> Table {
     let mut draft = draft.clone();
     let mut table = Table::new();
     let id = i64::try_from(draft.id).unwrap_or(i64::MAX);

@@ -32,7 +32,7 @@ fn world(text: &str) -> World {
 
 impl World {
     fn read(&self) -> Read {
-        CronFile::read(&self.path, around(100)).unwrap()
+        read_crons(&self.path, around(100)).unwrap()
     }
 
     fn text(&self) -> String {
@@ -64,10 +64,10 @@ fn edits_keep_comments_and_other_entries() {
     let world = world(MINE);
     let read = world.read();
     assert_eq!(read.findings, []);
-    let mut file = CronFile::open(&world.path, read.text.as_deref()).unwrap();
-    file.add(&entry(7)).unwrap();
-    assert!(file.pause(1, true));
-    assert!(!file.pause(9, true));
+    let mut file = CRONS.edit(&world.path, read.text.as_deref()).unwrap();
+    file.add(table(&entry(7).draft)).unwrap();
+    assert!(pause(&mut file, 1, true));
+    assert!(!pause(&mut file, 9, true));
     let now = file.save().unwrap();
     assert_eq!(world.text(), now);
     assert!(
@@ -80,7 +80,7 @@ fn edits_keep_comments_and_other_entries() {
     let ids: Vec<u64> = read.entries.iter().map(|entry| entry.id).collect();
     assert_eq!(ids, [1, 2, 7]);
     assert_eq!(read.entries[2], entry(7));
-    let mut file = CronFile::open(&world.path, read.text.as_deref()).unwrap();
+    let mut file = CRONS.edit(&world.path, read.text.as_deref()).unwrap();
     assert!(file.remove(2));
     assert!(!file.remove(2));
     let now = file.save().unwrap();
@@ -90,8 +90,8 @@ fn edits_keep_comments_and_other_entries() {
 #[test]
 fn first_entry_creates_the_file() {
     let world = world("");
-    let mut file = CronFile::open(&world.path, None).unwrap();
-    file.add(&entry(1)).unwrap();
+    let mut file = CRONS.edit(&world.path, None).unwrap();
+    file.add(table(&entry(1).draft)).unwrap();
     file.save().unwrap();
     assert!(world.text().starts_with("# Entries that start runs"));
     assert_eq!(world.read().entries, [entry(1)]);
@@ -101,10 +101,10 @@ fn first_entry_creates_the_file() {
 fn concurrent_edits_are_conflicts() {
     let world = world(MINE);
     let taken = world.read().text;
-    let file = CronFile::open(&world.path, taken.as_deref()).unwrap();
+    let file = CRONS.edit(&world.path, taken.as_deref()).unwrap();
     std::fs::write(&world.path, format!("{MINE}# more\n")).unwrap();
-    assert!(matches!(file.save(), Err(FileError::Conflict(_))));
-    let error = CronFile::open(&world.path, taken.as_deref()).unwrap_err();
+    assert!(matches!(file.save(), Err(TablesError::Conflict(_))));
+    let error = CRONS.edit(&world.path, taken.as_deref()).unwrap_err();
     assert!(error.to_string().contains("reload"), "{error}");
     assert!(world.text().ends_with("# more\n"));
 }
@@ -152,12 +152,12 @@ fn invalid_toml_is_refused_and_kept() {
     for garbage in [&b"[[cron]\n"[..], b"\xff\xfe", b"id = \x00", &[b'['; 5000]] {
         let world = world("");
         std::fs::write(&world.path, garbage).unwrap();
-        assert!(CronFile::read(&world.path, around(9)).is_err());
-        assert!(CronFile::open(&world.path, None).is_err());
+        assert!(read_crons(&world.path, around(9)).is_err());
+        assert!(CRONS.edit(&world.path, None).is_err());
         assert_eq!(std::fs::read(&world.path).unwrap(), garbage);
     }
     let world = world("x = 1\n[[cron]\n");
-    let error = CronFile::read(&world.path, around(9)).unwrap_err();
+    let error = read_crons(&world.path, around(9)).unwrap_err();
     assert!(error.to_string().contains("crons.toml:2: "), "{error}");
 }
 
@@ -167,8 +167,8 @@ fn inline_entries_are_kept() {
     let world = world(inline);
     let read = world.read();
     assert!(read.findings[0].why.contains("[[cron]]"));
-    let mut file = CronFile::open(&world.path, read.text.as_deref()).unwrap();
-    assert!(file.add(&entry(2)).is_err());
+    let mut file = CRONS.edit(&world.path, read.text.as_deref()).unwrap();
+    assert!(file.add(table(&entry(2).draft)).is_err());
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn entries_beyond_the_limit_are_reported() {
         .map(|id| format!("[[cron]]\nid = {id}\nschedule = \"* * * * *\"\ncontent = \"x\"\n"))
         .collect();
     let world = world(&text);
-    let read = CronFile::read(&world.path, around(4)).unwrap();
+    let read = read_crons(&world.path, around(4)).unwrap();
     assert_eq!((read.entries.len(), read.findings.len()), (4, 6));
     assert!(read.findings[0].why.contains("the limit ([limits] crons)"));
 }

@@ -1,7 +1,7 @@
 //! Expressions, times and files with anything in them.
 
 use crate::cron::file::Surroundings;
-use crate::cron::{CronFile, Expression, parse_at, zone};
+use crate::cron::{CRONS, Expression, parse_at, pause, read_crons, zone};
 use jiff::tz::TimeZone;
 
 const EXPRESSIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/cron/corpus/expressions");
@@ -38,17 +38,17 @@ fn fuzz_files() {
     };
     crabtalk_testkit::fuzz(FILES, |bytes| {
         std::fs::write(&path, bytes).unwrap();
-        let Ok(read) = CronFile::read(&path, around) else {
+        let Ok(read) = read_crons(&path, around) else {
             return;
         };
         let Some(id) = read.entries.first().map(|entry| entry.id) else {
             return;
         };
         // A change of one entry leaves the others.
-        let mut file = CronFile::open(&path, read.text.as_deref()).unwrap();
-        assert!(file.pause(id, true));
+        let mut file = CRONS.edit(&path, read.text.as_deref()).unwrap();
+        assert!(pause(&mut file, id, true));
         file.save().unwrap();
-        let after = CronFile::read(&path, around).unwrap();
+        let after = read_crons(&path, around).unwrap();
         assert_eq!(after.entries.len(), read.entries.len());
         assert_eq!(after.findings.len(), read.findings.len());
         assert!(after.entries.iter().any(|e| e.id == id && e.draft.paused));
