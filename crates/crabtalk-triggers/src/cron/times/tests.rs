@@ -1,6 +1,8 @@
 use super::*;
 use crate::cron::zone;
+use jiff::SignedDuration;
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 
 fn times(text: &str, name: &str, after: &str, count: usize) -> Vec<String> {
     let expression = Expression::parse(text).unwrap();
@@ -143,6 +145,58 @@ fn expressions() -> impl Strategy<Value = Expression> {
         })
 }
 
+/// A field of two numbers.
+fn two(first: u8, last: u8) -> impl Strategy<Value = String> {
+    (first..=last, first..=last).prop_map(|(a, b)| format!("{a},{b}"))
+}
+
+/// A field that is mostly `*`.
+fn mostly_any(first: u8, last: u8) -> impl Strategy<Value = String> {
+    prop_oneof![3 => Just("*".to_owned()), 1 => two(first, last)]
+}
+
+/// The times of an expression of such fields by walking through every minute: what the
+/// rules say, without the search.
+fn walk(fields: &[String; 5], zone: &TimeZone, from: Timestamp, minutes: i64) -> Vec<Timestamp> {
+    let names = |at: usize, number: i8| {
+        fields[at] == "*" || fields[at].split(',').any(|n| n.parse() == Ok(number))
+    };
+    let [_, hour, day, _, weekday] = fields;
+    let fires = |local: DateTime| {
+        let on_day = names(2, local.day());
+        let on_weekday = names(4, local.weekday().to_sunday_zero_offset());
+        let either = day != "*" && weekday != "*";
+        names(0, local.minute())
+            && names(1, local.hour())
+            && names(3, local.month())
+            && (if either {
+                on_day || on_weekday
+            } else {
+                on_day && on_weekday
+            })
+    };
+    let minute = SignedDuration::from_mins(1);
+    let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
+    let mut local = zone.to_datetime(from - minute);
+    for step in 0..minutes {
+        let at = from + SignedDuration::from_mins(step);
+        let mut passed = std::mem::replace(&mut local, zone.to_datetime(at));
+        if hour == "*" {
+            found.extend(fires(local).then_some(at));
+            continue;
+        }
+        // Skipped times fall on the moment of the change.
+        let mut due = fires(local) && seen.insert(local);
+        passed = passed.saturating_add(minute);
+        while passed < local {
+            due |= fires(passed) && seen.insert(passed);
+            passed = passed.saturating_add(minute);
+        }
+        found.extend(due.then_some(at));
+    }
+    found
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
@@ -167,5 +221,36 @@ proptest! {
             }
             at = next;
         }
+    }
+
+    /// Also on days on which the clock changes.
+    #[test]
+    fn times_agree_with_a_walk_through_every_minute(
+        minute in two(0, 59),
+        hour in prop_oneof![Just("*".to_owned()), two(0, 23), two(0, 4)],
+        day in mostly_any(1, 31),
+        month in mostly_any(1, 12),
+        weekday in mostly_any(0, 6),
+        zone_at in 0..ZONES.len(),
+        minutes in 21_038_400_i64..36_816_480,
+    ) {
+        let fields = [minute, hour, day, month, weekday];
+        let text = fields.join(" ");
+        let Ok(expression) = Expression::parse(&text) else { return Ok(()) };
+        let zone = zone(ZONES[zone_at]).unwrap();
+        let mut from = Timestamp::from_second(minutes * 60).unwrap();
+        if let Some(change) = zone.following(from).next() {
+            let minutes = change.timestamp().as_second() / 60 - 30 * 60;
+            from = Timestamp::from_second(minutes * 60).unwrap();
+        }
+        let want = walk(&fields, &zone, from, 60 * 60);
+        let until = from + SignedDuration::from_hours(60);
+        let mut at = from - SignedDuration::from_secs(1);
+        let found = std::iter::from_fn(|| {
+            at = expression.next_after(at, &zone)?;
+            Some(at)
+        });
+        let found: Vec<Timestamp> = found.take_while(|at| *at < until).collect();
+        prop_assert_eq!(found, want, "{} in {}", text, ZONES[zone_at]);
     }
 }
