@@ -9,11 +9,11 @@ use crabtalk_domain::{Ask, ConversationKey};
 use crabtalk_guardian::{Command, ExitStatus, Guardian, Run, Streams, child_environment};
 use crabtalk_model::{Proxies, post_json};
 use serde_json::json;
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe::Receiver;
+use tokio::sync::{Mutex, mpsc};
 
 /// Most queued notices: with more, the receiver is not working.
 const MAX_WAITING: usize = 100;
@@ -63,8 +63,8 @@ struct Inner {
     guardian: Guardian,
     /// The limit of open files that commands get.
     open_files: Option<u64>,
-    waiting: Mutex<VecDeque<Notice>>,
-    wake: tokio::sync::Notify,
+    queue: mpsc::Sender<Notice>,
+    queued: Mutex<mpsc::Receiver<Notice>>,
 }
 
 impl Notifier {
@@ -73,18 +73,14 @@ impl Notifier {
         guardian: Guardian,
         open_files: Option<u64>,
     ) -> Self {
+        let (queue, queued) = mpsc::channel(MAX_WAITING);
         Self(Arc::new(Inner {
             settings,
             guardian,
             open_files,
-            waiting: Mutex::default(),
-            wake: tokio::sync::Notify::new(),
+            queue,
+            queued: Mutex::new(queued),
         }))
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, VecDeque<Notice>> {
-        let waiting = self.0.waiting.lock();
-        waiting.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Queues a notice if a command or an address is configured.
@@ -93,27 +89,19 @@ impl Notifier {
         if config.notify.command.is_none() && config.notify.url.is_none() {
             return;
         }
-        let mut waiting = self.waiting();
-        if waiting.len() >= MAX_WAITING {
+        if let Err(error) = self.0.queue.try_send(notice) {
             tracing::warn!(
-                title = notice.title,
+                title = error.into_inner().title,
                 "too many notices are queued; this one is dropped"
             );
-            return;
         }
-        waiting.push_back(notice);
-        drop(waiting);
-        self.0.wake.notify_one();
     }
 
     /// Delivers queued notices, as long as the daemon serves.
     pub(crate) async fn work(&self) {
-        loop {
-            let next = self.waiting().pop_front();
-            match next {
-                Some(notice) => self.deliver(&notice).await,
-                None => self.0.wake.notified().await,
-            }
+        let mut queued = self.0.queued.lock().await;
+        while let Some(notice) = queued.recv().await {
+            self.deliver(&notice).await;
         }
     }
 
