@@ -95,7 +95,7 @@ impl Publisher {
         if catch_unwind(AssertUnwindSafe(hook)).is_err() {
             tracing::error!(conversation = %self.key, "a hook panicked at an event");
         }
-        self.hub.publish(|| HubEvent {
+        self.hub.publish(HubEvent {
             seq: 0,
             key: Some(Arc::clone(&self.key)),
             run: self.run,

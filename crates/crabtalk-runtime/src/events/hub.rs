@@ -3,24 +3,16 @@
 //! Invariants: every event has a number within the runtime's life; an event is
 //! stored once for all watchers; at most [`MAX_BYTES`] of the latest are kept; a
 //! watcher that falls behind learns how many it lost; nothing waits for a watcher.
-//!
-//! Events are kept while a watcher exists and [`LINGER`] longer, so that a client
-//! that reconnects gets the events in between.
 
 use super::entry::Entry;
 use crabtalk_domain::{AgentEvent, AskOutcome, ConversationKey};
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 use tokio::sync::Notify;
-use tokio::time::Instant;
 
 /// Bytes of kept events for all watchers: some seconds of many fast streams.
 const MAX_BYTES: usize = 4 << 20;
-
-/// How long events are kept for disconnected watchers.
-const LINGER: Duration = Duration::from_secs(300);
 
 /// An event with its conversation.
 #[derive(Debug, Clone)]
@@ -56,9 +48,6 @@ struct Ring {
     bytes: usize,
     /// Number of the latest event; 0 before the first.
     last: u64,
-    watchers: usize,
-    /// When the last watcher went; `None` before the first one.
-    left: Option<Instant>,
     closed: bool,
 }
 
@@ -66,15 +55,6 @@ impl Ring {
     /// Number of the last dropped event.
     fn lost(&self) -> u64 {
         self.last - self.events.len() as u64
-    }
-
-    /// Whether events are kept.
-    fn is_wanted(&self) -> bool {
-        self.watchers > 0 || self.left.is_some_and(|left| left.elapsed() < LINGER)
-    }
-
-    fn forget(&mut self) {
-        (self.events, self.bytes, self.left) = (VecDeque::new(), 0, None);
     }
 
     fn push(&mut self, weight: usize, mut event: HubEvent) {
@@ -125,7 +105,7 @@ impl Shared {
     }
 }
 
-/// Sends events to subscribers; only counts them while there are none.
+/// Sends events to subscribers.
 #[derive(Debug)]
 pub(crate) struct Hub {
     shared: Arc<Shared>,
@@ -147,18 +127,8 @@ impl Hub {
         &self.life
     }
 
-    /// Numbers an event, and keeps it if a watcher may read it.
-    pub(crate) fn publish(&self, event: impl FnOnce() -> HubEvent) {
-        {
-            let mut ring = self.shared.ring();
-            if !ring.is_wanted() {
-                ring.forget();
-                ring.last += 1;
-                return;
-            }
-        }
-        // Created without the lock, since its text is copied.
-        let event = event();
+    /// Numbers an event.
+    pub(crate) fn publish(&self, event: HubEvent) {
         let weight = weight(&event);
         self.shared.ring().push(weight, event);
         self.shared.changed.notify_waiters();
@@ -170,11 +140,9 @@ impl Hub {
 
     /// Continues after an event; a number in the future means from now on.
     pub(crate) fn subscribe_after(&self, seq: u64) -> HubSubscription {
-        let mut ring = self.shared.ring();
-        ring.watchers += 1;
         HubSubscription {
             shared: Arc::clone(&self.shared),
-            seen: seq.min(ring.last),
+            seen: seq.min(self.shared.ring().last),
         }
     }
 }
@@ -235,15 +203,5 @@ impl HubSubscription {
         };
         self.seen += 1;
         Some(Some(Arc::clone(event)))
-    }
-}
-
-impl Drop for HubSubscription {
-    fn drop(&mut self) {
-        let mut ring = self.shared.ring();
-        ring.watchers -= 1;
-        if ring.watchers == 0 {
-            ring.left = Some(Instant::now());
-        }
     }
 }

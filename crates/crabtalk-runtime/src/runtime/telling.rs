@@ -95,7 +95,7 @@ impl Runtime {
 
     /// Publishes the state of a component to watchers.
     pub fn tell_of_component(&self, news: ComponentNews) {
-        self.0.hub.publish(|| HubEvent {
+        self.0.hub.publish(HubEvent {
             seq: 0,
             key: None,
             run: 0,
