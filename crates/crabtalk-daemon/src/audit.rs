@@ -11,9 +11,9 @@ pub(crate) use security::Security;
 use crate::error::Error;
 use crabtalk_domain::records::{AuditEntry, AuditLog};
 use crabtalk_domain::{Clock, SystemClock, stamp};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, mpsc};
 use tokio::time::Instant;
 
 /// Longest time of an entry; then its action is refused.
@@ -31,8 +31,7 @@ const PER_HOUR: u32 = 600;
 pub(crate) struct Audit {
     pub(crate) log: Arc<dyn AuditLog>,
     queue: mpsc::Sender<AuditEntry>,
-    /// The other end, until the service takes it.
-    queued: Arc<Mutex<Option<mpsc::Receiver<AuditEntry>>>>,
+    queued: Arc<Mutex<mpsc::Receiver<AuditEntry>>>,
 }
 
 /// A new entry, now.
@@ -46,7 +45,7 @@ impl Audit {
         Self {
             log,
             queue,
-            queued: Arc::new(Mutex::new(Some(queued))),
+            queued: Arc::new(Mutex::new(queued)),
         }
     }
 
@@ -77,14 +76,7 @@ impl Audit {
 
     /// Writes the entries of [`Self::queue`], as long as the daemon runs.
     pub(crate) async fn work(&self) -> anyhow::Result<()> {
-        let queued = self
-            .queued
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        let Some(mut queued) = queued else {
-            return std::future::pending().await;
-        };
+        let mut queued = self.queued.lock().await;
         let mut budget = Budget::new();
         while let Some(entry) = queued.recv().await {
             let Some(left_out) = budget.take() else {
