@@ -3,7 +3,7 @@
 //!
 //! Invariants: a skill is trusted by the hash of all its files, so
 //! any change ends the trust; a file that is not understood trusts nothing and
-//! is never overwritten; a change keeps the rest of the file.
+//! is never overwritten.
 
 mod file;
 mod hash;
