@@ -3,7 +3,7 @@
 //! Invariant: connections go only to judged addresses. A name is resolved once for each
 //! connection, so that a name server cannot answer differently afterwards.
 
-use crate::address::judge;
+use crate::address::is_public;
 use crate::error::Error;
 use crate::settings::Settings;
 use rustls::pki_types::pem::PemObject;
@@ -112,14 +112,9 @@ impl Connector {
         // One private address among public ones is enough to refuse: names that attack
         // private networks mix them.
         for address in &addresses {
-            if let Some(kind) = judge(*address)
-                && !settings.allows(*address)
-            {
-                return Err(Error::Forbidden {
-                    host,
-                    address: *address,
-                    kind,
-                });
+            if !is_public(*address) && !settings.allows(*address) {
+                let address = *address;
+                return Err(Error::Forbidden { host, address });
             }
         }
         let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");

@@ -1,6 +1,5 @@
 //! Errors of fetching.
 
-use crate::address::Kind;
 use std::io;
 use std::net::IpAddr;
 
@@ -26,16 +25,14 @@ pub enum Error {
     },
     /// The name resolves to an address that is not public.
     #[error(
-        "`{host}` is at {address}, {}, which is not fetched from; the owner may allow it in \
-         config/fetch.toml: allow = [\"{address}\"]", kind.name()
+        "`{host}` is at {address}, which is not a public address; the owner may allow it in \
+         config/fetch.toml: allow = [\"{address}\"]"
     )]
     Forbidden {
         /// The name, or the address itself.
         host: String,
         /// Where it is.
         address: IpAddr,
-        /// What kind of address that is.
-        kind: Kind,
     },
     /// None of its addresses accepted the connection; a later attempt may succeed.
     #[error("cannot connect to `{host}`: {source}")]

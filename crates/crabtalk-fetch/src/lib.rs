@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! settings  config/fetch.toml: limits and allowed networks
-//! address   judges which addresses are not public
+//! address   judges which addresses are public
 //! connect   resolves a name, judges its addresses, connects
 //! get       requests, redirects and limits
 //! charset   decodes text
@@ -26,7 +26,6 @@ mod html;
 mod server;
 mod settings;
 
-pub use address::{Kind, judge};
 pub use connect::{Resolve, Resolved, System};
 pub use error::Error;
 pub use get::{Fetcher, Page};

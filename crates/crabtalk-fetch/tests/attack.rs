@@ -1,7 +1,7 @@
 //! Pages, names and servers that mean harm: a scripted server on the loopback, which
 //! the settings allow here, and a resolver that says what the test wants.
 
-use crabtalk_fetch::{Error, Fetcher, Kind, Page, Resolve, Resolved, Settings};
+use crabtalk_fetch::{Error, Fetcher, Page, Resolve, Resolved, Settings};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
@@ -154,11 +154,9 @@ async fn fetch(settings: Settings, names: &Names, url: &str) -> Result<Page, Err
         .await
 }
 
-fn forbidden(result: Result<Page, Error>) -> Kind {
-    match result {
-        Err(Error::Forbidden { kind, .. }) => kind,
-        other => panic!("{other:?}"),
-    }
+#[track_caller]
+fn assert_forbidden(result: Result<Page, Error>) {
+    assert!(matches!(result, Err(Error::Forbidden { .. })), "{result:?}");
 }
 
 #[tokio::test]
@@ -209,29 +207,28 @@ async fn private_addresses_are_refused_in_any_notation() {
         ("mixed.example", &[&["93.184.216.34", "192.168.0.1"]]),
         ("six.example", &[&["::ffff:127.0.0.1"]]),
     ]);
-    for (host, kind) in [
-        ("127.0.0.1", Kind::Loopback),
-        ("localhost", Kind::Loopback),
-        ("127.1", Kind::Loopback),
-        ("0x7f.1", Kind::Loopback),
-        ("2130706433", Kind::Loopback),
-        ("0177.0.0.1", Kind::Loopback),
-        ("[::1]", Kind::Loopback),
-        ("[::ffff:7f00:1]", Kind::Loopback),
-        ("[64:ff9b::7f00:1]", Kind::Loopback),
-        ("0", Kind::Reserved),
-        ("169.254.169.254", Kind::LinkLocal),
-        ("[fe80::1]", Kind::LinkLocal),
-        ("[fd00::1]", Kind::Private),
-        ("inner.example", Kind::Private),
-        ("mixed.example", Kind::Private),
-        ("six.example", Kind::Loopback),
-        ("ⓛocalhost", Kind::Loopback),
-        ("127。0。0。1", Kind::Loopback),
+    for host in [
+        "127.0.0.1",
+        "localhost",
+        "127.1",
+        "0x7f.1",
+        "2130706433",
+        "0177.0.0.1",
+        "[::1]",
+        "[::ffff:7f00:1]",
+        "[64:ff9b::7f00:1]",
+        "0",
+        "169.254.169.254",
+        "[fe80::1]",
+        "[fd00::1]",
+        "inner.example",
+        "mixed.example",
+        "six.example",
+        "ⓛocalhost",
+        "127。0。0。1",
     ] {
         let url = format!("http://{host}:{port}/");
-        let refused = fetch(none.clone(), &names, &url).await;
-        assert_eq!(forbidden(refused), kind, "{host}");
+        assert_forbidden(fetch(none.clone(), &names, &url).await);
     }
     assert!(server.heads().is_empty(), "nobody was asked");
 }
@@ -260,9 +257,9 @@ async fn a_redirect_is_judged_as_an_address_is() {
     let names = Names::with(&[("inner.example", &[&["10.0.0.7"]])]);
     let get =
         |path: &'static str| fetch(open(), &names, Box::leak(server.url(path).into_boxed_str()));
-    assert_eq!(forbidden(get("/meta").await), Kind::LinkLocal);
-    assert_eq!(forbidden(get("/name").await), Kind::Private);
-    assert_eq!(forbidden(get("/multi").await), Kind::Loopback);
+    assert_forbidden(get("/meta").await);
+    assert_forbidden(get("/name").await);
+    assert_forbidden(get("/multi").await);
     assert!(matches!(get("/file").await, Err(Error::Url { .. })));
     assert!(matches!(get("/user").await, Err(Error::Url { .. })));
     assert!(matches!(get("/nowhere").await, Err(Error::Status { .. })));
@@ -295,10 +292,7 @@ async fn a_name_is_resolved_once_and_what_was_judged_is_connected_to() {
     assert!(server.heads().is_empty());
     // Asked again for the next page, it is judged again.
     settings.allow.clear();
-    assert_eq!(
-        forbidden(fetch(settings, &names, &url).await),
-        Kind::Loopback
-    );
+    assert_forbidden(fetch(settings, &names, &url).await);
 
     // And a name that is allowed is reached at what it was judged as.
     let names = Names::with(&[("fine.example", &[&["127.0.0.1"]])]);
