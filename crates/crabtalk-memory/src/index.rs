@@ -9,7 +9,6 @@ mod asked;
 mod query;
 mod score;
 mod search;
-mod top;
 
 pub(crate) use asked::{Features, Level};
 pub(crate) use query::Query;

@@ -1,11 +1,10 @@
 //! Scores documents by the recipe that measured best (MEM-3), whose weights
 //! stand below as constants.
 
-use super::asked::{Features, Level, Weighted};
-use super::top::Top;
+use super::asked::{Level, Weighted};
 use super::{
-    COUNT_BITS, DocId, Index, MAX_COUNT, NO_DAY, NO_SPEAKER, QUESTION, Query, TIME, pair_hash,
-    term_hash,
+    COUNT_BITS, DocId, Index, MAX_COUNT, NO_DAY, NO_SPEAKER, QUESTION, Query, Shard, TIME,
+    pair_hash, term_hash,
 };
 use crate::text::DateHint;
 use jiff::civil::Date;
@@ -41,9 +40,6 @@ const YEAR: f32 = 2.1;
 const DAYS: [(i32, f32); 3] = [(0, 8.0), (3, 4.0), (10, 2.0)];
 const WHEN: f32 = 1.5;
 const AFTER_QUESTION: f32 = 0.35;
-/// Documents whose word pairs are scored, the best ones by single words: pairs
-/// rarely lift a document from further below.
-const MAX_PAIR_LOOKS: usize = 1_000;
 
 /// Which part of a term's possible score a document gets, 0 to 1.
 pub(super) fn share(index: &Index, term: &str, doc: DocId) -> f32 {
@@ -74,28 +70,13 @@ fn saturated(x: f32, k: f32) -> f32 {
     (1.0 + k) * x / (x + k)
 }
 
-/// Parameters of the ranking.
-#[derive(Clone, Copy)]
-pub(super) struct Rules<'a> {
-    pub(super) level: Level,
-    pub(super) features: Features,
-    pub(super) keep: &'a dyn Fn(DocId) -> bool,
-    /// Factor of all bonuses.
-    pub(super) bonus: f32,
-}
-
-impl Rules<'_> {
-    /// `total`: documents of everything that is searched.
-    pub(super) fn bonus(total: f32) -> f32 {
-        total.ln() / BONUS_LN
-    }
-}
-
 /// The scoring of one index.
 pub(super) struct Scoring<'a> {
     index: &'a Index,
-    rules: Rules<'a>,
+    shard: &'a Shard<'a>,
     query: &'a Query,
+    /// Factor of all bonuses.
+    bonus: f32,
     /// Speaker that the query names; its words count for little as terms.
     speaker: Option<u16>,
     named: Vec<bool>,
@@ -109,12 +90,15 @@ pub(super) struct Scoring<'a> {
 }
 
 impl<'a> Scoring<'a> {
-    pub(super) fn new(index: &'a Index, rules: Rules<'a>, query: &'a Query) -> Self {
+    /// `total`: documents of everything that is searched.
+    pub(super) fn new(shard: &'a Shard<'a>, query: &'a Query, total: f32) -> Self {
+        let index = shard.index;
         let docs = index.rows.len();
         let mut scoring = Self {
             index,
-            rules,
+            shard,
             query,
+            bonus: total.ln() / BONUS_LN,
             speaker: None,
             named: vec![false; query.words.len()],
             text: vec![0.0; docs],
@@ -123,7 +107,7 @@ impl<'a> Scoring<'a> {
             touched: Vec::new(),
             candidates: Vec::new(),
         };
-        if rules.features.speakers {
+        if shard.features.speakers {
             scoring.find_speakers();
         }
         scoring
@@ -149,116 +133,36 @@ impl<'a> Scoring<'a> {
         }
     }
 
-    pub(super) fn run(
-        mut self,
-        shard: usize,
-        terms: &[Weighted<'_>],
-        top: &mut Top<(usize, DocId)>,
-    ) {
+    /// The documents that match, or the best one of each session, in no order.
+    pub(super) fn run(mut self, terms: &[Weighted<'_>]) -> Vec<(f32, DocId)> {
         let index = self.index;
         for term in terms {
             let share = if self.named[term.at] { NAME } else { 1.0 };
             self.add_term(index.list(term.term), share * term.idf);
         }
-        if self.candidates.is_empty() && self.query.date.is_some() && self.rules.features.dates {
+        if self.candidates.is_empty() && self.query.date.is_some() && self.shard.features.dates {
             // Nothing but a date was asked for.
             self.candidates = (0..index.rows.len() as u32).collect();
         }
         let pairs = self.query_pairs(terms);
-        match self.rules.level {
-            Level::Document => {
-                for doc in self.promising(pairs.len(), top) {
-                    if let Some(score) = self.full_score(doc, &pairs, |s| top.takes(s)) {
-                        top.offer(score, (shard, doc));
-                    }
-                }
-            }
-            Level::Session => self.best_of_sessions(shard, &pairs, top),
-        }
-    }
-
-    /// The documents that may be among the best, best first as far as that is
-    /// known without their pairs.
-    fn promising(&self, pairs: usize, top: &Top<(usize, DocId)>) -> Vec<DocId> {
-        let room = PAIR * pairs as f32;
-        let mut scored: Vec<(f32, DocId)> = Vec::new();
-        for &doc in &self.candidates {
-            let score = self.base_score(doc);
-            if top.takes(score + room) {
-                scored.push((score, doc));
-            }
-        }
-        let better =
-            |a: &(f32, DocId), b: &(f32, DocId)| b.0.total_cmp(&a.0).then_with(|| b.1.cmp(&a.1));
-        let k = top.room();
-        if k > 0 && scored.len() > k {
-            let (_, last, _) = scored.select_nth_unstable_by(k - 1, better);
-            let least = last.0 - room;
-            scored.retain(|(score, _)| *score >= least);
-        }
-        scored.sort_unstable_by(better);
-        scored.truncate(k.max(MAX_PAIR_LOOKS));
-        scored.into_iter().map(|(_, doc)| doc).collect()
-    }
-
-    /// Ranks sessions. Most are dismissed by what their best document could
-    /// reach; of the others every document is scored in full.
-    fn best_of_sessions(&self, shard: usize, pairs: &[u16], top: &mut Top<(usize, DocId)>) {
-        // By session: the best score so far, and its document counted from 1.
-        let mut best_of = vec![(0.0, 0); self.by_session.len()];
-        for &doc in &self.candidates {
-            let score = self.base_score(doc);
-            let slot = &mut best_of[self.index.rows[doc as usize].session as usize];
-            if slot.1 == 0 || score > slot.0 {
-                *slot = (score, doc + 1);
-            }
-        }
-        let room = PAIR * pairs.len() as f32;
-        for &doc in &self.candidates {
-            let (score, best) = best_of[self.index.rows[doc as usize].session as usize];
-            let most = score + room;
-            let may = top.takes(most) || (top.takes((1.0 + SECOND) * most) && self.has_second(doc));
-            if best != doc + 1 || !may {
-                continue;
-            }
-            if let Some((score, doc)) = self.session_score(doc, pairs)
-                && top.takes(score)
-            {
-                top.offer(score, (shard, doc));
-            }
-        }
-    }
-
-    /// Whether this document's session is so long that a second passage may
-    /// count.
-    fn has_second(&self, doc: DocId) -> bool {
-        self.session_of(doc).nth(REACH + 1).is_some()
-    }
-
-    /// The score of this document's session, and its best document.
-    fn session_score(&self, doc: DocId, pairs: &[u16]) -> Option<(f32, DocId)> {
-        let scored = self
-            .session_of(doc)
-            .filter_map(|doc| Some((self.full_score(doc, pairs, |_| true)?, doc)));
-        let scored: Vec<(f32, DocId)> = scored.collect();
-        let best = |a: &(f32, DocId), b: &(f32, DocId)| a.0.total_cmp(&b.0);
-        let (first, at) = scored.iter().copied().max_by(best)?;
-        let apart = scored
-            .into_iter()
-            .filter(|(_, doc)| doc.abs_diff(at) as usize > REACH);
-        let second = apart.max_by(best).map_or(0.0, |(score, _)| score);
-        Some((first + SECOND * second, at))
-    }
-
-    /// The documents beside this one that are of its session.
-    fn session_of(&self, doc: DocId) -> impl Iterator<Item = DocId> {
-        let (index, docs) = (self.index, self.index.rows.len());
-        let session = index.rows[doc as usize].session;
-        let same = move |doc: &DocId| {
-            (*doc as usize) < docs && index.rows[*doc as usize].session == session
+        let score = |doc: DocId| {
+            let score = self.score(doc, &pairs);
+            (score > 0.0 && (self.shard.keep)(doc)).then_some((score, doc))
         };
-        let before = (0..doc).rev().take_while(same);
-        before.chain((doc..).take_while(same))
+        let session = |doc: DocId| index.rows[doc as usize].session as usize;
+        match self.shard.level {
+            Level::Document => self.candidates.iter().copied().filter_map(score).collect(),
+            Level::Session => {
+                let mut matches = vec![false; index.sessions()];
+                for &doc in &self.candidates {
+                    matches[session(doc)] = true;
+                }
+                let docs = (0..index.rows.len() as u32).filter(|doc| matches[session(*doc)]);
+                let scored: Vec<_> = docs.filter_map(score).collect();
+                let sessions = scored.chunk_by(|a, b| session(a.1) == session(b.1));
+                sessions.filter_map(best_of_session).collect()
+            }
+        }
     }
 
     /// Adds one term's share to every document that it touches.
@@ -345,24 +249,14 @@ impl<'a> Scoring<'a> {
         }
     }
 
-    /// A document's score without pairs.
-    fn base_score(&self, doc: DocId) -> f32 {
+    fn score(&self, doc: DocId, pairs: &[u16]) -> f32 {
         let at = doc as usize;
         let session = self.index.rows[at].session;
-        self.text[at] + self.by_session[session as usize] + self.rules.bonus * self.bonuses(at)
-    }
-
-    /// A document's score with everything, if it gets past `takes`.
-    fn full_score(&self, doc: DocId, pairs: &[u16], takes: impl Fn(f32) -> bool) -> Option<f32> {
-        let mut score = self.base_score(doc);
-        if !takes(score + PAIR * pairs.len() as f32) {
-            return None;
-        }
-        if !pairs.is_empty() {
-            let own = self.index.pairs_of(doc);
-            score += PAIR * pairs.iter().filter(|pair| own.contains(pair)).count() as f32;
-        }
-        (score > 0.0 && takes(score) && (self.rules.keep)(doc)).then_some(score)
+        let own = self.index.pairs_of(doc);
+        self.text[at]
+            + self.by_session[session as usize]
+            + self.bonus * self.bonuses(at)
+            + PAIR * pairs.iter().filter(|pair| own.contains(pair)).count() as f32
     }
 
     fn bonuses(&self, at: usize) -> f32 {
@@ -384,7 +278,7 @@ impl<'a> Scoring<'a> {
         {
             bonus += SPEAKER;
         }
-        if self.rules.features.dates {
+        if self.shard.features.dates {
             if self.query.when && index.rows[at].flags & TIME != 0 {
                 bonus += WHEN;
             }
@@ -414,6 +308,16 @@ impl<'a> Scoring<'a> {
         pairs.dedup();
         pairs
     }
+}
+
+/// The best of a session's documents, with the session's score.
+fn best_of_session(scored: &[(f32, DocId)]) -> Option<(f32, DocId)> {
+    let best = |a: &(f32, DocId), b: &(f32, DocId)| a.0.total_cmp(&b.0);
+    let (first, at) = scored.iter().copied().max_by(best)?;
+    let apart = scored.iter().copied();
+    let apart = apart.filter(|(_, doc)| doc.abs_diff(at) as usize > REACH);
+    let second = apart.max_by(best).map_or(0.0, |(score, _)| score);
+    Some((first + SECOND * second, at))
 }
 
 fn date_bonus(hint: DateHint, day: i32) -> f32 {

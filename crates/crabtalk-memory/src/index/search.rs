@@ -2,8 +2,7 @@
 //! over all of them.
 
 use super::asked::{Features, Level, Weighted};
-use super::score::{Rules, Scoring, share};
-use super::top::Top;
+use super::score::{Scoring, share};
 use super::{DocId, Index, Query};
 use std::collections::{HashMap, HashSet};
 
@@ -24,7 +23,7 @@ pub(crate) struct Shard<'a> {
     pub level: Level,
     /// Which parts of the recipe apply.
     pub features: Features,
-    /// Which documents may be found. Asked for the few that would be.
+    /// Which documents may be found.
     pub keep: &'a dyn Fn(DocId) -> bool,
     /// If the index holds only candidates: the size of all they were chosen from.
     pub whole: Option<&'a Whole>,
@@ -73,54 +72,28 @@ pub(crate) fn search(shards: &[Shard<'_>], query: &Query, k: usize) -> Vec<Found
     }
     let mut terms = distinct(query);
     let asked = weigh(shards, &mut terms, total as f32);
-    let mut ranking = Ranking {
-        terms: &terms,
-        query,
-        asked,
-        top: Top::new(k),
-        coverage: HashMap::new(),
-    };
+    let mut found = Vec::new();
     for (at, shard) in shards.iter().enumerate() {
-        let rules = Rules {
-            level: shard.level,
-            features: shard.features,
-            keep: shard.keep,
-            bonus: Rules::bonus(total as f32),
-        };
-        ranking.add(at, shard.index, rules);
-    }
-    ranking.into_found()
-}
-
-/// The results so far.
-struct Ranking<'a> {
-    terms: &'a [Weighted<'a>],
-    query: &'a Query,
-    asked: f32,
-    top: Top<(usize, DocId)>,
-    coverage: HashMap<(usize, DocId), f32>,
-}
-
-impl Ranking<'_> {
-    fn add(&mut self, at: usize, index: &Index, rules: Rules<'_>) {
-        Scoring::new(index, rules, self.query).run(at, self.terms, &mut self.top);
-        for item in self.top.items().filter(|(shard, _)| *shard == at) {
-            let share = |term: &Weighted<'_>| term.weight * share(index, term.term, item.1);
-            let coverage = self.terms.iter().map(share).sum::<f32>() / self.asked;
-            self.coverage.insert(item, coverage);
-        }
-    }
-
-    fn into_found(self) -> Vec<Found> {
-        let found = self.top.into_sorted().into_iter();
-        let found = found.map(|(score, item)| Found {
-            shard: item.0,
-            doc: item.1,
+        let scored = Scoring::new(shard, query, total as f32).run(&terms);
+        found.extend(scored.into_iter().map(|(score, doc)| Found {
+            shard: at,
+            doc,
             score,
-            coverage: self.coverage.get(&item).copied().unwrap_or_default(),
-        });
-        found.collect()
+            coverage: 0.0,
+        }));
     }
+    // Of equals the later one is better: it is the newer one.
+    found.sort_unstable_by(|a, b| {
+        let newer = (b.shard, b.doc).cmp(&(a.shard, a.doc));
+        b.score.total_cmp(&a.score).then(newer)
+    });
+    found.truncate(k);
+    for one in &mut found {
+        let index = shards[one.shard].index;
+        let share = |term: &Weighted<'_>| term.weight * share(index, term.term, one.doc);
+        one.coverage = terms.iter().map(share).sum::<f32>() / asked;
+    }
+    found
 }
 
 /// The terms of a query, each once.
