@@ -8,51 +8,46 @@ use crate::decode::{Broken, Chunks, new_call_id};
 use crate::signature::Signature;
 use crabtalk_domain::model::{Chunk, StopReason};
 use crabtalk_domain::{Image, Message, Role, ToolCall, Usage};
-use std::borrow::Cow;
+use serde_json::Value;
 
-/// A block of a message as one of the formats writes it.
-pub(crate) trait Block<'a>: Sized {
-    fn text(text: Cow<'a, str>) -> Self;
+/// How one of the formats writes the blocks of a message.
+pub(crate) trait Blocks {
+    fn text(text: &str) -> Value;
     /// `None` where the format has no proof of it.
-    fn thought(text: &'a str, signature: Signature<'a>) -> Option<Self>;
-    fn image(image: &'a Image) -> Self;
-    fn call(call: &'a ToolCall) -> Self;
-    fn result(message: &'a Message, content: Cow<'a, str>, images: Vec<Self>) -> Self;
+    fn thought(text: &str, signature: Signature<'_>) -> Option<Value>;
+    fn image(image: &Image) -> Value;
+    fn call(call: &ToolCall) -> Value;
+    fn result(message: &Message, content: &str, images: Vec<Value>) -> Value;
 }
 
 /// The blocks of a message. `as_text`: calls and results become text.
-pub(crate) fn blocks<'a, B: Block<'a>>(
-    message: &'a Message,
-    has_guests: bool,
-    as_text: bool,
-) -> Vec<B> {
+pub(crate) fn blocks<B: Blocks>(message: &Message, has_guests: bool, as_text: bool) -> Vec<Value> {
     if !says_something(message) {
         return Vec::new();
     }
     let content = message.rendered(has_guests);
+    let images = message.images.iter().map(B::image);
     if message.role == Role::Tool {
-        let images = message.images.iter().map(B::image);
         if as_text {
-            let told = B::text(result_in_words(message, &content).into());
+            let told = B::text(&result_in_words(message, &content));
             return std::iter::once(told).chain(images).collect();
         }
-        return vec![B::result(message, content, images.collect())];
+        return vec![B::result(message, &content, images.collect())];
     }
     // The speaker cannot prove a guest's thinking.
     let own = message.agent.is_empty();
-    let shown = message.images.iter().map(B::image);
     let thoughts = message.thinking.iter().filter(|_| own);
-    let mut blocks: Vec<B> = thoughts
+    let mut blocks: Vec<Value> = thoughts
         .filter_map(|thought| B::thought(&thought.text, Signature::read(&thought.signature)))
         .collect();
     // Images precede the text about them, so that the cache mark is on the text.
-    blocks.extend(shown);
+    blocks.extend(images);
     if !content.trim().is_empty() {
-        blocks.push(B::text(content));
+        blocks.push(B::text(&content));
     }
     blocks.extend(message.tool_calls.iter().map(|call| {
         if as_text {
-            B::text(call_in_words(call).into())
+            B::text(&call_in_words(call))
         } else {
             B::call(call)
         }

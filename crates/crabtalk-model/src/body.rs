@@ -3,21 +3,21 @@
 //! so that providers' caches hit; messages therefore come last.
 
 use bytes::Bytes;
-use crabtalk_domain::model::Request;
 use crabtalk_domain::{Message, Role, ToolCall};
-use serde::Serialize;
+use serde::Serializer;
+use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use std::borrow::Cow;
 
-/// Bytes of a message beside its text: names of fields, quotes, some escapes.
-const BESIDE_TEXT: usize = 64;
-
-/// The body of a request.
-pub(crate) fn json(request: &Request, body: &impl Serialize) -> Bytes {
-    let texts = request.messages().map(|message| message.content.len());
-    let about: usize = texts.map(|bytes| bytes + bytes / 8 + BESIDE_TEXT).sum();
-    let mut json = Vec::with_capacity(request.system.len() + about);
-    serde_json::to_writer(&mut json, body).expect("plain data always serializes");
+/// The body of a request: its other fields, then the messages under their name.
+pub(crate) fn json(fields: &Value, name: &str, messages: Vec<Value>) -> Bytes {
+    let fields = fields.as_object().into_iter().flatten();
+    let fields = fields.map(|(name, value)| (name.as_str(), value));
+    let messages = Value::Array(messages);
+    let mut json = Vec::new();
+    serde_json::Serializer::new(&mut json)
+        .collect_map(fields.chain([(name, &messages)]))
+        .expect("plain data always serializes");
     json.into()
 }
 

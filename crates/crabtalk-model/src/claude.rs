@@ -5,30 +5,20 @@ use crate::known;
 use crate::signature::Signature;
 use crabtalk_domain::model::{Request, ToolChoice};
 use crabtalk_domain::{Message, Role};
-use serde::Serialize;
+use serde_json::{Value, json};
 
 /// Reasoning tokens where thinking is on, within the output.
 const THINKING_BUDGET: u64 = 8_000;
 
-/// The `thinking` object.
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "lowercase")]
-pub(crate) enum Thinking {
-    Adaptive,
-    Enabled { budget_tokens: u64 },
-}
-
-/// What to ask for, where thinking is wanted and allowed.
-pub(crate) fn thinking(model_id: &str, request: &Request, output: u64) -> Option<Thinking> {
+/// The `thinking` object, where thinking is wanted and allowed.
+pub(crate) fn thinking(model_id: &str, request: &Request, output: u64) -> Option<Value> {
     if !request.thinking || !may_think(request) {
         return None;
     }
     Some(if thinks_adaptively(model_id) {
-        Thinking::Adaptive
+        json!({"type": "adaptive"})
     } else {
-        Thinking::Enabled {
-            budget_tokens: THINKING_BUDGET.min(output / 2),
-        }
+        json!({"type": "enabled", "budget_tokens": THINKING_BUDGET.min(output / 2)})
     })
 }
 

@@ -48,11 +48,6 @@ impl<'a> Sight<'a> {
         Cow::Owned(message.with_notes(|image| self.note(image)))
     }
 
-    /// All messages of a request as the model sees them.
-    pub(crate) fn messages<'r>(&self, request: &'r Request) -> Vec<Cow<'r, Message>> {
-        request.messages().map(|message| self.of(message)).collect()
-    }
-
     /// Whether any image of a request is seen.
     pub(crate) fn shows_images(&self, request: &Request) -> bool {
         let mut images = request.messages().flat_map(|message| &message.images);

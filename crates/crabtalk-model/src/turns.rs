@@ -2,33 +2,34 @@
 //! Google's and Bedrock's.
 //! Invariant: roles alternate for any history.
 
+use crate::sight::Sight;
 use crabtalk_domain::model::Request;
 use crabtalk_domain::{Message, Role, ToolCall};
-use std::borrow::Cow;
+use serde_json::{Value, json};
 
-/// What one side says before the other one does.
-pub(crate) struct Turn<P> {
-    pub(crate) of_model: bool,
-    pub(crate) parts: Vec<P>,
+/// How a format names the model's role, and the list of a message's parts.
+pub(crate) struct Names {
+    pub(crate) model: &'static str,
+    pub(crate) parts: &'static str,
 }
 
-/// The turns of a request, whose messages are given as the model sees them.
-/// `parts` gets a message with the calls that it may answer and gives nothing
-/// for an empty one; `mark` changes parts up to which everything will be the
-/// same next time, so that a cache looks there.
-pub(crate) fn turns<'a, P>(
+/// The messages of a request. `parts` gets a message with the calls that it may answer
+/// and gives nothing for an empty one; `mark` changes parts up to which everything will
+/// be the same next time, so that a cache looks there.
+pub(crate) fn turns(
     request: &Request,
-    messages: &'a [Cow<'a, Message>],
-    parts: impl Fn(&'a Message, &'a [ToolCall]) -> Vec<P>,
-    mark: impl Fn(&mut Vec<P>),
-) -> Vec<Turn<P>> {
+    sight: &Sight<'_>,
+    names: &Names,
+    parts: impl Fn(&Message, &[ToolCall]) -> Vec<Value>,
+    mark: impl Fn(&mut Vec<Value>),
+) -> Vec<Value> {
     // Injected messages are gone in the next turn, so that the cache ends before them.
     let stable = request.injected_at.min(request.history.len());
-    let mut turns: Vec<Turn<P>> = Vec::new();
+    let mut turns: Vec<(bool, Vec<Value>)> = Vec::new();
     let mut calls: &[ToolCall] = &[];
     let mut is_marked = false;
-    for (at, message) in messages.iter().enumerate() {
-        let mut new = parts(message, calls);
+    for (at, message) in request.messages().enumerate() {
+        let mut new = parts(&sight.of(message), calls);
         if !message.tool_calls.is_empty() {
             calls = &message.tool_calls;
         }
@@ -41,20 +42,20 @@ pub(crate) fn turns<'a, P>(
         }
         let of_model = message.role == Role::Assistant;
         match turns.last_mut() {
-            Some(turn) if turn.of_model == of_model => turn.parts.append(&mut new),
-            Some(_) | None => turns.push(Turn {
-                of_model,
-                parts: new,
-            }),
+            Some((last, parts)) if *last == of_model => parts.append(&mut new),
+            Some(_) | None => turns.push((of_model, new)),
         }
     }
-    if let Some(turn) = turns.last_mut()
-        && !turn.of_model
+    if let Some((false, parts)) = turns.last_mut()
         && !is_marked
     {
-        mark(&mut turn.parts);
+        mark(parts);
     }
-    turns
+    let turns = turns.into_iter().map(|(of_model, parts)| {
+        let role = if of_model { names.model } else { "user" };
+        json!({"role": role, names.parts: parts})
+    });
+    turns.collect()
 }
 
 /// Thinking takes no mark.

@@ -2,19 +2,22 @@
 //! Invariants: only reasoning that Claude signed goes back; marks for the cache
 //! are set only for models that know them, since others refuse the request.
 
-use crate::blocks::{self, blocks};
+use crate::blocks::{Blocks, blocks};
 use crate::body::{self, arguments, strict_id};
-use crate::claude::{self, Thinking};
+use crate::claude;
 use crate::known;
 use crate::sight::Sight;
 use crate::signature::Signature;
-use crate::turns::turns;
+use crate::turns::{Names, turns};
 use bytes::Bytes;
 use crabtalk_domain::model::{Request, ToolChoice};
-use crabtalk_domain::{Image, ImageType, Message, ToolCall, tool};
-use serde::Serialize;
-use serde_json::value::RawValue;
-use std::borrow::Cow;
+use crabtalk_domain::{Image, ImageType, Message, ToolCall};
+use serde_json::{Value, json};
+
+const NAMES: Names = Names {
+    model: "assistant",
+    parts: "content",
+};
 
 /// Nothing needs longer answers, and room for them counts against the context.
 const MAX_OUTPUT: u64 = 32_000;
@@ -59,233 +62,116 @@ impl Cache {
     }
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Converse<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    inference_config: Option<InferenceConfig>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    additional_model_request_fields: Option<OfClaude>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_config: Option<ToolConfig<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    system: Vec<Block<'a>>,
-    messages: Vec<Turn<'a>>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct InferenceConfig {
-    max_tokens: u64,
-}
-
-#[derive(Serialize)]
-struct OfClaude {
-    thinking: Thinking,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ToolConfig<'a> {
-    tools: Vec<Tool<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<Choice<'a>>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-enum Tool<'a> {
-    ToolSpec(Spec<'a>),
-    CachePoint(Point),
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Spec<'a> {
-    name: &'a str,
-    /// An empty one is refused.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<Cow<'a, str>>,
-    input_schema: Schema<'a>,
-}
-
-#[derive(Serialize)]
-struct Schema<'a> {
-    json: &'a tool::Schema,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Choice<'a> {
-    Any {},
-    Tool { name: &'a str },
-}
-
 /// Everything up to it will be the same next time.
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "lowercase")]
-enum Point {
-    Default,
+fn cache_point() -> Value {
+    json!({"cachePoint": {"type": "default"}})
 }
 
-#[derive(Serialize)]
-struct Turn<'a> {
-    role: &'static str,
-    content: Vec<Block<'a>>,
-}
+struct Format;
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-enum Block<'a> {
-    Text(Cow<'a, str>),
-    ReasoningContent(Reasoning<'a>),
-    Image {
-        format: &'static str,
-        source: ImageSource<'a>,
-    },
-    #[serde(rename_all = "camelCase")]
-    ToolUse {
-        tool_use_id: Cow<'a, str>,
-        name: &'a str,
-        input: Cow<'a, RawValue>,
-    },
-    #[serde(rename_all = "camelCase")]
-    ToolResult {
-        tool_use_id: Cow<'a, str>,
-        content: Vec<Block<'a>>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        status: Option<&'static str>,
-    },
-    CachePoint(Point),
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-enum Reasoning<'a> {
-    ReasoningText {
-        text: Cow<'a, str>,
-        signature: &'a str,
-    },
-    RedactedContent(&'a str),
-}
-
-#[derive(Serialize)]
-struct ImageSource<'a> {
-    bytes: Cow<'a, str>,
-}
-
-impl<'a> blocks::Block<'a> for Block<'a> {
-    fn text(text: Cow<'a, str>) -> Self {
-        Self::Text(text)
+impl Blocks for Format {
+    fn text(text: &str) -> Value {
+        json!({"text": text})
     }
 
-    fn thought(text: &'a str, signature: Signature<'a>) -> Option<Self> {
-        match signature {
-            Signature::Claude(signature) => Some(Reasoning::ReasoningText {
-                text: text.into(),
-                signature,
-            }),
-            Signature::BedrockRedacted(data) => Some(Reasoning::RedactedContent(data)),
+    fn thought(text: &str, signature: Signature<'_>) -> Option<Value> {
+        let reasoning = match signature {
+            Signature::Claude(signature) => {
+                json!({"reasoningText": {"text": text, "signature": signature}})
+            }
+            Signature::BedrockRedacted(data) => json!({"redactedContent": data}),
             Signature::Redacted(_)
             | Signature::GoogleCall(..)
             | Signature::GoogleText(_)
-            | Signature::Missing => None,
-        }
-        .map(Self::ReasoningContent)
+            | Signature::Missing => return None,
+        };
+        Some(json!({"reasoningContent": reasoning}))
     }
 
-    fn image(image: &'a Image) -> Self {
-        Self::Image {
-            format: match image.media_type() {
-                ImageType::Png => "png",
-                ImageType::Jpeg => "jpeg",
-                ImageType::Gif => "gif",
-                ImageType::Webp => "webp",
-            },
-            source: ImageSource {
-                bytes: image.base64().into(),
-            },
-        }
+    fn image(image: &Image) -> Value {
+        let format = match image.media_type() {
+            ImageType::Png => "png",
+            ImageType::Jpeg => "jpeg",
+            ImageType::Gif => "gif",
+            ImageType::Webp => "webp",
+        };
+        json!({"image": {"format": format, "source": {"bytes": image.base64()}}})
     }
 
-    fn call(call: &'a ToolCall) -> Self {
-        Self::ToolUse {
-            tool_use_id: strict_id(&call.id),
-            name: &call.name,
-            input: arguments(call),
-        }
+    fn call(call: &ToolCall) -> Value {
+        json!({"toolUse": {
+            "toolUseId": strict_id(&call.id),
+            "name": call.name,
+            "input": arguments(call),
+        }})
     }
 
-    fn result(message: &'a Message, content: Cow<'a, str>, images: Vec<Self>) -> Self {
+    fn result(message: &Message, content: &str, images: Vec<Value>) -> Value {
         let text = match content.trim().is_empty() {
-            true => NO_WORDS.into(),
+            true => NO_WORDS,
             false => content,
         };
-        Self::ToolResult {
-            tool_use_id: strict_id(&message.tool_call_id),
-            content: std::iter::once(Self::text(text)).chain(images).collect(),
-            status: message.is_error.then_some("error"),
+        let content: Value = std::iter::once(Self::text(text)).chain(images).collect();
+        let id = strict_id(&message.tool_call_id);
+        let mut result = json!({"toolUseId": id, "content": content});
+        if message.is_error {
+            result["status"] = "error".into();
         }
+        json!({"toolResult": result})
     }
 }
 
 /// The whole request body. The model is part of the address.
 pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Bytes {
     let cache = Cache::of(model_id);
-    let point = || (cache != Cache::Nothing).then_some(Block::CachePoint(Point::Default));
-    // Calls can only be forbidden by offering no tools.
-    let with_tools = !request.tools.is_empty() && request.tool_choice != ToolChoice::None;
-    let seen = sight.messages(request);
-    let turns = turns(
-        request,
-        &seen,
-        |message, _| blocks(message, request.has_guests, !with_tools),
-        |blocks| blocks.extend(point()),
-    );
-    let messages = turns.into_iter().map(|turn| Turn {
-        role: if turn.of_model { "assistant" } else { "user" },
-        content: turn.parts,
-    });
-    let mut system = Vec::new();
-    if !request.system.trim().is_empty() {
-        system.push(Block::Text(Cow::from(&*request.system)));
-        system.extend(point());
-    }
+    let point = || (cache != Cache::Nothing).then(cache_point);
+    let mut fields = json!({});
     let output = known::output(model_id).map(|output| output.min(MAX_OUTPUT));
+    if let Some(output) = output {
+        fields["inferenceConfig"] = json!({"maxTokens": output});
+    }
     let is_claude = known::bare(model_id).starts_with("claude-");
     let thinking = output
         .filter(|_| is_claude)
         .and_then(|output| claude::thinking(model_id, request, output));
-    body::json(
+    if let Some(thinking) = thinking {
+        fields["additionalModelRequestFields"] = json!({"thinking": thinking});
+    }
+    // Calls can only be forbidden by offering no tools.
+    let with_tools = !request.tools.is_empty() && request.tool_choice != ToolChoice::None;
+    if with_tools {
+        fields["toolConfig"] = tool_config(request, cache);
+    }
+    if !request.system.trim().is_empty() {
+        let system = std::iter::once(Format::text(&request.system));
+        fields["system"] = system.chain(point()).collect();
+    }
+    let messages = turns(
         request,
-        &Converse {
-            inference_config: output.map(|max_tokens| InferenceConfig { max_tokens }),
-            additional_model_request_fields: thinking.map(|thinking| OfClaude { thinking }),
-            tool_config: with_tools.then(|| tool_config(request, cache)),
-            system,
-            messages: messages.collect(),
-        },
-    )
+        sight,
+        &NAMES,
+        |message, _| blocks::<Format>(message, request.has_guests, !with_tools),
+        |blocks| blocks.extend(point()),
+    );
+    body::json(&fields, "messages", messages)
 }
 
-fn tool_config(request: &Request, cache: Cache) -> ToolConfig<'_> {
+fn tool_config(request: &Request, cache: Cache) -> Value {
     let tools = request.tools.iter().map(|tool| {
+        let mut spec = json!({"name": tool.name, "inputSchema": {"json": tool.parameters}});
         let description = tool.description.as_str();
-        Tool::ToolSpec(Spec {
-            name: &tool.name,
-            description: (!description.trim().is_empty()).then(|| description.into()),
-            input_schema: Schema {
-                json: &tool.parameters,
-            },
-        })
+        // An empty one is refused.
+        if !description.trim().is_empty() {
+            spec["description"] = description.into();
+        }
+        json!({"toolSpec": spec})
     });
-    let point = (cache == Cache::Everything).then_some(Tool::CachePoint(Point::Default));
-    ToolConfig {
-        tools: tools.chain(point).collect(),
-        tool_choice: match &request.tool_choice {
-            ToolChoice::Auto | ToolChoice::None => None,
-            ToolChoice::Required => Some(Choice::Any {}),
-            ToolChoice::Named(name) => Some(Choice::Tool { name }),
-        },
-    }
+    let point = (cache == Cache::Everything).then(cache_point);
+    let tools: Value = tools.chain(point).collect();
+    let choice = match &request.tool_choice {
+        ToolChoice::Auto | ToolChoice::None => return json!({"tools": tools}),
+        ToolChoice::Required => json!({"any": {}}),
+        ToolChoice::Named(name) => json!({"tool": {"name": name}}),
+    };
+    json!({"tools": tools, "toolChoice": choice})
 }

@@ -71,13 +71,13 @@ fn part(dialect: Dialect, image: &Image) -> String {
     let short = kind.trim_start_matches("image/");
     match dialect.format() {
         Format::OpenAi => format!(
-            "{{\"type\":\"image_url\",\"image_url\":{{\"url\":\"data:{kind};base64,{data}\"}}}}"
+            "{{\"image_url\":{{\"url\":\"data:{kind};base64,{data}\"}},\"type\":\"image_url\"}}"
         ),
         Format::Anthropic => format!(
-            "{{\"type\":\"image\",\"source\":{{\"type\":\"base64\",\"media_type\":\"{kind}\",\"data\":\"{data}\"}}}}"
+            "{{\"source\":{{\"data\":\"{data}\",\"media_type\":\"{kind}\",\"type\":\"base64\"}},\"type\":\"image\"}}"
         ),
         Format::Google => {
-            format!("{{\"inlineData\":{{\"mimeType\":\"{kind}\",\"data\":\"{data}\"}}}}")
+            format!("{{\"inlineData\":{{\"data\":\"{data}\",\"mimeType\":\"{kind}\"}}}}")
         }
         Format::Bedrock => {
             format!("{{\"image\":{{\"format\":\"{short}\",\"source\":{{\"bytes\":\"{data}\"}}}}}}")
@@ -86,13 +86,13 @@ fn part(dialect: Dialect, image: &Image) -> String {
 }
 
 async fn shown(dialect: Dialect) -> Cell {
+    let note = "[image/gif, 9 bytes, not shown: the provider takes no image/gif";
     let kinds = ImageType::ALL.map(|kind| image(kind, kind.as_str().as_bytes()));
     let asked = look(&kinds);
     let body = without_marks(&bodies(dialect, true, &[asked]).await[0]);
     let all = kinds.iter().filter(|image| {
         // It takes none of this kind, and says so.
         let seen = dialect != Dialect::Google || image.media_type() != ImageType::Gif;
-        let note = "[image/gif, 9 bytes, not shown: the provider takes no image/gif";
         assert!(seen || body.contains(note), "{body}");
         seen
     });
@@ -100,15 +100,17 @@ async fn shown(dialect: Dialect) -> Cell {
     let all = all.join(",");
     let whole = match dialect.format() {
         Format::OpenAi => format!(
-            "{{\"role\":\"tool\",\"tool_call_id\":\"c1\",\"content\":\"a.png\"}},\
-             {{\"role\":\"user\",\"content\":[{{\"type\":\"text\",\"text\":\"[what the tool call c1 shows]\"}},{all}]}}]}}"
+            "{{\"content\":\"a.png\",\"role\":\"tool\",\"tool_call_id\":\"c1\"}},\
+             {{\"content\":[{{\"text\":\"[what the tool call c1 shows]\",\"type\":\"text\"}},{all}],\"role\":\"user\"}}]}}"
         ),
         Format::Anthropic => format!(
-            "{{\"type\":\"tool_result\",\"tool_use_id\":\"c1\",\"content\":[{{\"type\":\"text\",\"text\":\"a.png\"}},{all}]}}]}}]}}"
+            "{{\"content\":[{{\"text\":\"a.png\",\"type\":\"text\"}},{all}],\"tool_use_id\":\"c1\",\"type\":\"tool_result\"}}],\"role\":\"user\"}}]}}"
         ),
-        Format::Google => format!("}},\"parts\":[{all}]}}}}]}}]}}"),
+        Format::Google => format!(
+            ",\"parts\":[{all}],\"response\":{{\"output\":\"a.png\\n{note}; convert it to PNG]\"}}}}}}],\"role\":\"user\"}}]}}"
+        ),
         Format::Bedrock => format!(
-            "{{\"toolResult\":{{\"toolUseId\":\"c1\",\"content\":[{{\"text\":\"a.png\"}},{all}]}}}}]}}]}}"
+            "{{\"toolResult\":{{\"content\":[{{\"text\":\"a.png\"}},{all}],\"toolUseId\":\"c1\"}}}}],\"role\":\"user\"}}]}}"
         ),
     };
     assert!(body.ends_with(&whole), "{whole}\n{body}");
@@ -134,7 +136,7 @@ async fn of_person(dialect: Dialect) -> Cell {
     let [one, two] = images.each_ref().map(|image| part(dialect, image));
     let words = |text: &str| match dialect.format() {
         Format::OpenAi | Format::Anthropic => {
-            format!("{{\"type\":\"text\",\"text\":\"{text}\"}}")
+            format!("{{\"text\":\"{text}\",\"type\":\"text\"}}")
         }
         Format::Google | Format::Bedrock => format!("{{\"text\":\"{text}\"}}"),
     };
@@ -175,7 +177,7 @@ async fn parallel(dialect: Dialect) -> Cell {
     let at = |part: &str| body.find(part).unwrap_or_else(|| panic!("{part}: {body}"));
     let (one, two) = (at(&part(dialect, &one)), at(&part(dialect, &two)));
     let (first, words, steered) = (at("first"), at("words"), at("steered"));
-    assert!(first < one && one < two && two < steered, "{body}");
+    assert!(one < two && first < two && two < steered, "{body}");
     // Images are inside their result, or all behind the last one.
     assert_eq!(words < one, dialect.format() == Format::OpenAi, "{body}");
     Cell::Holds
@@ -187,9 +189,7 @@ async fn without_tools(dialect: Dialect) -> Cell {
     asked.tools = Arc::default();
     asked.closing = Some(Arc::new(Message::user("and?")));
     let body = without_marks(&bodies(dialect, true, &[asked]).await[0]);
-    // A mark may stand within the image's block.
-    let part = part(dialect, &image).trim_end_matches('}').to_owned();
-    assert!(body.contains(&part), "{body}");
+    assert!(body.contains(&part(dialect, &image)), "{body}");
     Cell::Holds
 }
 
