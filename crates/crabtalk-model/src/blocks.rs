@@ -4,7 +4,7 @@
 //! numbers them among all blocks.
 
 use crate::body::{call_in_words, result_in_words, says_something};
-use crate::decode::{Broken, Chunks, new_call_id};
+use crate::decode::{Broken, Chunks, new_call_id, text};
 use crate::signature::Signature;
 use crabtalk_domain::model::{Chunk, StopReason};
 use crabtalk_domain::{Image, Message, Role, ToolCall, Usage};
@@ -61,7 +61,7 @@ pub(crate) struct Calls(Vec<Begun>);
 
 struct Begun {
     /// The provider's number of its block.
-    block: u32,
+    block: u64,
     /// The whole input, unless it is streamed.
     given: String,
     streamed: bool,
@@ -71,9 +71,9 @@ impl Calls {
     /// A call begins. `given` is its input, unless that is streamed.
     pub(crate) fn begin(
         &mut self,
-        block: u32,
+        block: u64,
         (id, name): (String, String),
-        given: &str,
+        given: String,
         out: &mut Chunks,
     ) -> Result<(), Broken> {
         if name.is_empty() {
@@ -84,7 +84,7 @@ impl Calls {
         let id = if id.is_empty() { new_call_id() } else { id };
         self.0.push(Begun {
             block,
-            given: given.to_owned(),
+            given,
             streamed: false,
         });
         out.push(Chunk::ToolCallStart { index, id, name });
@@ -94,7 +94,7 @@ impl Calls {
     /// Appends a fragment of a call's input.
     pub(crate) fn input(
         &mut self,
-        block: u32,
+        block: u64,
         fragment: String,
         out: &mut Chunks,
     ) -> Result<(), Broken> {
@@ -112,7 +112,7 @@ impl Calls {
 
     /// Completes a block: an input that was not streamed is the one at
     /// its beginning.
-    pub(crate) fn end(&mut self, block: u32, out: &mut Chunks) {
+    pub(crate) fn end(&mut self, block: u64, out: &mut Chunks) {
         if let Some((index, call)) = self.find(block)
             && !std::mem::replace(&mut call.streamed, true)
         {
@@ -121,7 +121,7 @@ impl Calls {
         }
     }
 
-    fn find(&mut self, block: u32) -> Option<(u32, &mut Begun)> {
+    fn find(&mut self, block: u64) -> Option<(u32, &mut Begun)> {
         let mut all = (0..).zip(&mut self.0);
         all.find(|(_, call)| call.block == block)
     }
@@ -135,10 +135,11 @@ impl Calls {
     }
 }
 
-/// Pushes a text unless it is empty.
-pub(crate) fn say(chunk: fn(String) -> Chunk, text: String, out: &mut Chunks) {
-    if !text.is_empty() {
-        out.push(chunk(text));
+/// Pushes a text unless it is empty or missing.
+pub(crate) fn say(chunk: fn(String) -> Chunk, said: &Value, out: &mut Chunks) {
+    let said = text(said);
+    if !said.is_empty() {
+        out.push(chunk(said));
     }
 }
 

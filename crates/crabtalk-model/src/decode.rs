@@ -18,13 +18,33 @@ pub(crate) enum Broken {
 }
 
 impl Broken {
-    pub(crate) fn json(error: serde_json::Error) -> Self {
-        Self::Json(error.to_string())
+    /// The error that an answer holds.
+    pub(crate) fn reported(error: &Value) -> Self {
+        Self::Reported(if error.is_null() {
+            "it gave no reason".into()
+        } else {
+            error.clone()
+        })
     }
+}
 
-    pub(crate) fn utf8(error: std::str::Utf8Error) -> Self {
-        Self::Json(error.to_string())
+/// Parses an event or a whole answer.
+pub(crate) fn parse(data: &[u8]) -> Result<Value, Broken> {
+    serde_json::from_slice(data).map_err(|error| Broken::Json(error.to_string()))
+}
+
+/// The JSON of a call's arguments; `substitute` where there are none.
+pub(crate) fn arguments(value: &Value, substitute: &str) -> String {
+    if value.is_null() {
+        substitute.to_owned()
+    } else {
+        value.to_string()
     }
+}
+
+/// A text; empty where there is none.
+pub(crate) fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
 }
 
 /// The decoded chunks that were not taken yet.

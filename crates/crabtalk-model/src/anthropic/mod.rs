@@ -5,6 +5,3 @@ mod encode;
 
 pub(crate) use decode::Decoder;
 pub(crate) use encode::body;
-
-#[cfg(test)]
-mod tests;

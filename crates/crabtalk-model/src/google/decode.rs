@@ -2,74 +2,11 @@
 //! Invariants: a call comes whole and is numbered by its place; figures are
 //! told once the answer stops, because every event repeats them.
 
-use crate::decode::{Broken, Chunks, Decode, new_call_id};
+use crate::decode::{Broken, Chunks, Decode, arguments, new_call_id, parse, text};
 use crate::signature::Signature;
 use crabtalk_domain::Usage;
 use crabtalk_domain::model::{Chunk, StopReason};
-use serde::Deserialize;
-use serde_json::Value;
-use serde_json::value::RawValue;
-
-/// One event, or the whole of an answer that was not streamed.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Event<'a> {
-    #[serde(default, borrow)]
-    candidates: Option<Vec<Candidate<'a>>>,
-    usage_metadata: Option<Tokens>,
-    prompt_feedback: Option<Feedback>,
-    #[serde(default, borrow)]
-    error: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Candidate<'a> {
-    #[serde(default, borrow)]
-    content: Option<Content<'a>>,
-    finish_reason: Option<String>,
-    finish_message: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Content<'a> {
-    #[serde(default, borrow)]
-    parts: Option<Vec<Part<'a>>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Part<'a> {
-    text: Option<String>,
-    thought: Option<bool>,
-    thought_signature: Option<String>,
-    #[serde(default, borrow)]
-    function_call: Option<Call<'a>>,
-}
-
-#[derive(Deserialize)]
-struct Call<'a> {
-    id: Option<String>,
-    name: Option<String>,
-    #[serde(default, borrow)]
-    args: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Feedback {
-    block_reason: Option<String>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
-struct Tokens {
-    prompt_token_count: Option<u64>,
-    candidates_token_count: Option<u64>,
-    cached_content_token_count: Option<u64>,
-    thoughts_token_count: Option<u64>,
-    tool_use_prompt_token_count: Option<u64>,
-}
+use serde_json::{Value, json};
 
 #[derive(Default)]
 pub(crate) struct Decoder {
@@ -82,22 +19,16 @@ impl Decode for Decoder {
         if data.is_empty() || data == b"[DONE]" {
             return Ok(());
         }
-        let text = str::from_utf8(data).map_err(Broken::utf8)?;
-        let event: Event<'_> = serde_json::from_str(text).map_err(Broken::json)?;
-        self.take_in(event, out)
+        self.take_in(&parse(data)?, out)
     }
 
     /// One document, or a list of what would have been events.
     fn whole(&mut self, data: &[u8], out: &mut Chunks) -> Result<(), Broken> {
-        let text = str::from_utf8(data).map_err(Broken::utf8)?;
-        if text.trim_start().starts_with('[') {
-            let events: Vec<Event<'_>> = serde_json::from_str(text).map_err(Broken::json)?;
-            for event in events {
-                self.take_in(event, out)?;
-            }
-            return Ok(());
+        let whole = parse(data)?;
+        match whole.as_array() {
+            Some(events) => events.iter().try_for_each(|event| self.take_in(event, out)),
+            None => self.take_in(&whole, out),
         }
-        self.event(b"", data, out)
     }
 
     fn stop(&self) -> Result<Option<StopReason>, Broken> {
@@ -111,68 +42,70 @@ impl Decode for Decoder {
 }
 
 impl Decoder {
-    fn take_in(&mut self, event: Event<'_>, out: &mut Chunks) -> Result<(), Broken> {
-        if let Some(error) = event.error {
-            let error: Value = serde_json::from_str(error.get()).map_err(Broken::json)?;
-            return Err(Broken::Reported(error));
+    fn take_in(&mut self, event: &Value, out: &mut Chunks) -> Result<(), Broken> {
+        if !event["error"].is_null() {
+            return Err(Broken::reported(&event["error"]));
         }
-        let blocked = event.prompt_feedback.and_then(|f| f.block_reason);
-        if let Some(reason) = blocked.filter(|_| event.candidates.is_none()) {
-            return Err(Broken::Reported(serde_json::json!({
+        if let Some(reason) = event["promptFeedback"]["blockReason"].as_str()
+            && event["candidates"].is_null()
+        {
+            return Err(Broken::Reported(json!({
                 "code": "content_filter",
                 "message": format!("it blocked the request ({reason})"),
             })));
         }
-        if let Some(candidate) = event.candidates.and_then(|all| all.into_iter().next()) {
-            let parts = candidate.content.and_then(|content| content.parts);
-            for part in parts.into_iter().flatten() {
-                self.part(part, out)?;
-            }
-            if let Some(reason) = candidate.finish_reason {
-                self.finish(&reason, candidate.finish_message)?;
-            }
+        let candidate = &event["candidates"][0];
+        let parts = candidate["content"]["parts"].as_array();
+        for part in parts.into_iter().flatten() {
+            self.part(part, out)?;
         }
-        if let Some(tokens) = event.usage_metadata.filter(|_| self.finish.is_some()) {
-            out.push(Chunk::Usage(figures(&tokens)));
+        if let Some(reason) = candidate["finishReason"].as_str() {
+            self.finish(reason, candidate["finishMessage"].as_str())?;
+        }
+        let tokens = &event["usageMetadata"];
+        if self.finish.is_some() && !tokens.is_null() {
+            out.push(Chunk::Usage(figures(tokens)));
         }
         Ok(())
     }
 
-    fn part(&mut self, part: Part<'_>, out: &mut Chunks) -> Result<(), Broken> {
-        let proof = part.thought_signature.unwrap_or_default();
-        if let Some(call) = part.function_call {
+    fn part(&mut self, part: &Value, out: &mut Chunks) -> Result<(), Broken> {
+        let proof = part["thoughtSignature"].as_str().unwrap_or_default();
+        let call = &part["functionCall"];
+        if !call.is_null() {
             let index = self.calls;
             self.calls += 1;
             if !proof.is_empty() {
-                let proof = Signature::GoogleCall(index, &proof).write();
+                let proof = Signature::GoogleCall(index, proof).write();
                 out.push(Chunk::ThinkingSignature(proof));
             }
             return begin(index, call, out);
         }
-        if let Some(text) = part.text.filter(|text| !text.is_empty()) {
-            out.push(if part.thought == Some(true) {
-                Chunk::Thinking(text)
+        let said = text(&part["text"]);
+        if !said.is_empty() {
+            out.push(if part["thought"] == true {
+                Chunk::Thinking(said)
             } else {
-                Chunk::Text(text)
+                Chunk::Text(said)
             });
         }
         if !proof.is_empty() {
-            out.push(Chunk::ThinkingSignature(
-                Signature::GoogleText(&proof).write(),
-            ));
+            let proof = Signature::GoogleText(proof).write();
+            out.push(Chunk::ThinkingSignature(proof));
         }
         Ok(())
     }
 
-    fn finish(&mut self, reason: &str, message: Option<String>) -> Result<(), Broken> {
+    fn finish(&mut self, reason: &str, message: Option<&str>) -> Result<(), Broken> {
         self.finish = Some(match reason {
             "MAX_TOKENS" => StopReason::Length,
             "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII"
             | "IMAGE_SAFETY" | "LANGUAGE" => StopReason::ContentFilter,
             // The model wrote a call that cannot be read; it may do better.
             "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "MALFORMED_RESPONSE" => {
-                let message = message.unwrap_or_else(|| format!("the answer ended with {reason}"));
-                return Err(Broken::Reported(Value::String(message)));
+                let ended = || format!("the answer ended with {reason}");
+                let message = message.map_or_else(ended, str::to_owned);
+                return Err(Broken::Reported(message.into()));
             }
             // "STOP" and later additions.
             _ => StopReason::Done,
@@ -181,32 +114,32 @@ impl Decoder {
     }
 }
 
-fn begin(index: u32, call: Call<'_>, out: &mut Chunks) -> Result<(), Broken> {
-    let name = call.name.unwrap_or_default();
+fn begin(index: u32, call: &Value, out: &mut Chunks) -> Result<(), Broken> {
+    let (mut id, name) = (text(&call["id"]), text(&call["name"]));
     if name.is_empty() {
         return Err(Broken::Nonsense("a tool call without a name".into()));
     }
-    let id = call.id.filter(|id| !id.is_empty());
-    let id = id.unwrap_or_else(new_call_id);
-    let fragment = call.args.map_or("{}", RawValue::get).to_owned();
+    if id.is_empty() {
+        id = new_call_id();
+    }
+    let fragment = arguments(&call["args"], "{}");
     out.push(Chunk::ToolCallStart { index, id, name });
     out.push(Chunk::ToolCallArguments { index, fragment });
     Ok(())
 }
 
-fn figures(tokens: &Tokens) -> Usage {
+fn figures(tokens: &Value) -> Usage {
+    let count = |name: &str| tokens[name].as_u64();
     let sum = |a: Option<u64>, b: Option<u64>| a.unwrap_or(0).saturating_add(b.unwrap_or(0));
-    let prompt = sum(
-        tokens.prompt_token_count,
-        tokens.tool_use_prompt_token_count,
-    );
-    let cached = tokens.cached_content_token_count;
+    let prompt = sum(count("promptTokenCount"), count("toolUsePromptTokenCount"));
+    let cached = count("cachedContentTokenCount");
+    let thoughts = count("thoughtsTokenCount");
     Usage {
         prompt_tokens: prompt,
         // Here what was thought is counted apart from what was said.
-        completion_tokens: sum(tokens.candidates_token_count, tokens.thoughts_token_count),
+        completion_tokens: sum(count("candidatesTokenCount"), thoughts),
         cache_hit_tokens: cached,
         cache_miss_tokens: cached.map(|cached| prompt.saturating_sub(cached)),
-        reasoning_tokens: tokens.thoughts_token_count,
+        reasoning_tokens: thoughts,
     }
 }

@@ -1,16 +1,15 @@
 //! Reads the answers of OpenAI's Chat Completions API, event by event.
 //! Invariants: calls are numbered densely in the order in which they begin; no text is repeated.
 
-use super::fields::{Call, Choice, Delta, Event};
-use crate::decode::{Broken, Chunks, Decode, new_call_id};
+use crate::decode::{Broken, Chunks, Decode, arguments, new_call_id, parse};
+use crabtalk_domain::Usage;
 use crabtalk_domain::model::{Chunk, StopReason};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 /// A call of the answer so far.
 struct Begun {
     /// The server's number, if it sends one.
-    index: Option<u32>,
+    index: Option<u64>,
     id: String,
     /// Our number, once its name is known.
     number: Option<u32>,
@@ -37,19 +36,19 @@ impl Decode for Decoder {
         if data.is_empty() {
             return Ok(());
         }
-        let text = str::from_utf8(data).map_err(Broken::utf8)?;
-        let event: Event<'_> = serde_json::from_str(text).map_err(Broken::json)?;
-        if let Some(error) = event.error {
-            let error: Value = serde_json::from_str(error.get()).map_err(Broken::json)?;
-            return Err(Broken::Reported(error));
+        let event = parse(data)?;
+        if !event["error"].is_null() {
+            return Err(Broken::reported(&event["error"]));
         }
-        let mut usage = event.usage;
-        if let Some(mut choice) = event.choices.0 {
-            usage = usage.or(choice.usage.take());
-            self.choice(choice, out)?;
-        }
-        if let Some(usage) = usage {
-            out.push(Chunk::Usage(usage.into_domain()));
+        // A request asks for one choice.
+        let choice = &event["choices"][0];
+        self.choice(choice, out)?;
+        // Some servers put the figures there.
+        for figures in [&event["usage"], &choice["usage"]] {
+            if !figures.is_null() {
+                out.push(Chunk::Usage(usage(figures)));
+                break;
+            }
         }
         Ok(())
     }
@@ -79,14 +78,15 @@ impl Decode for Decoder {
 }
 
 impl Decoder {
-    fn choice(&mut self, choice: Choice<'_>, out: &mut Chunks) -> Result<(), Broken> {
-        if let Some(delta) = choice.delta {
+    fn choice(&mut self, choice: &Value, out: &mut Chunks) -> Result<(), Broken> {
+        if choice["delta"].is_object() {
             self.streamed = true;
-            self.delta(delta, out)?;
-        } else if let Some(message) = choice.message.filter(|_| !self.streamed) {
-            self.delta(message, out)?;
+            self.delta(&choice["delta"], out);
+        } else if !self.streamed {
+            // What answers have that are not streamed.
+            self.delta(&choice["message"], out);
         }
-        let reason = choice.finish_reason.0;
+        let reason = text(&choice["finish_reason"]);
         if !reason.is_empty() {
             self.finish = Some(match reason.as_str() {
                 "length" | "max_tokens" | "model_length" => StopReason::Length,
@@ -94,7 +94,7 @@ impl Decoder {
                 "tool_calls" | "function_call" | "tool_use" => StopReason::ToolCalls,
                 "error" => {
                     let message = "the answer ended with finish_reason \"error\"";
-                    return Err(Broken::Reported(Value::String(message.into())));
+                    return Err(Broken::Reported(message.into()));
                 }
                 // "stop" and other names of a regular end.
                 _ => StopReason::Done,
@@ -103,41 +103,35 @@ impl Decoder {
         Ok(())
     }
 
-    fn delta(&mut self, delta: Delta<'_>, out: &mut Chunks) -> Result<(), Broken> {
+    fn delta(&mut self, delta: &Value, out: &mut Chunks) {
         // Some servers send the same text under both names.
-        let reasoning = if delta.reasoning_content.0.is_empty() {
-            delta.reasoning.0
-        } else {
-            delta.reasoning_content.0
-        };
+        let mut reasoning = text(&delta["reasoning_content"]);
+        if reasoning.is_empty() {
+            reasoning = text(&delta["reasoning"]);
+        }
         if !reasoning.is_empty() {
             out.push(Chunk::Thinking(reasoning));
         }
-        for text in [delta.content.0, delta.refusal.0] {
-            if !text.is_empty() {
-                out.push(Chunk::Text(text));
+        for said in ["content", "refusal"].map(|name| text(&delta[name])) {
+            if !said.is_empty() {
+                out.push(Chunk::Text(said));
             }
         }
-        for call in delta.tool_calls.into_iter().flatten() {
-            self.call(call, out)?;
+        for call in delta["tool_calls"].as_array().into_iter().flatten() {
+            self.call(call, out);
         }
-        Ok(())
     }
 
-    fn call(&mut self, call: Call<'_>, out: &mut Chunks) -> Result<(), Broken> {
-        let named = call.function.as_ref().is_some_and(|f| !f.name.0.is_empty());
-        let at = self.place_of(call.index, &call.id.0, named);
-        let at = match at {
+    fn call(&mut self, call: &Value, out: &mut Chunks) {
+        let (index, id) = (call["index"].as_u64(), text(&call["id"]));
+        let name = text(&call["function"]["name"]);
+        let at = match self.place_of(index, &id, !name.is_empty()) {
             Some(at) => at,
             None => {
-                let id = if call.id.0.is_empty() {
-                    new_call_id()
-                } else {
-                    call.id.0
-                };
+                let id = if id.is_empty() { new_call_id() } else { id };
                 let (number, early) = (None, String::new());
                 self.calls.push(Begun {
-                    index: call.index,
+                    index,
                     id,
                     number,
                     early,
@@ -145,37 +139,36 @@ impl Decoder {
                 self.calls.len() - 1
             }
         };
-        let Some(function) = call.function else {
-            return Ok(());
+        // A string as it should be, or an object.
+        let given = &call["function"]["arguments"];
+        let fragment = match given.as_str() {
+            Some(given) => given.to_owned(),
+            None => arguments(given, ""),
         };
-        let fragment = function
-            .arguments
-            .map_or(Ok(String::new()), argument_text)?;
         let begun = &mut self.calls[at];
         if let Some(index) = begun.number {
             if !fragment.is_empty() {
                 out.push(Chunk::ToolCallArguments { index, fragment });
             }
-            return Ok(());
+            return;
         }
         begun.early.push_str(&fragment);
-        if !function.name.0.is_empty() {
+        if !name.is_empty() {
             let index = self.started;
             self.started += 1;
             begun.number = Some(index);
-            let (id, name) = (begun.id.clone(), function.name.0);
+            let id = begun.id.clone();
             out.push(Chunk::ToolCallStart { index, id, name });
             if !begun.early.is_empty() {
                 let fragment = std::mem::take(&mut begun.early);
                 out.push(Chunk::ToolCallArguments { index, fragment });
             }
         }
-        Ok(())
     }
 
     /// The call that a fragment continues. A new id with a name begins a call
     /// even under a used number: some servers number every call 0.
-    fn place_of(&self, index: Option<u32>, id: &str, named: bool) -> Option<usize> {
+    fn place_of(&self, index: Option<u64>, id: &str, named: bool) -> Option<usize> {
         let known = self
             .calls
             .iter()
@@ -191,11 +184,33 @@ impl Decoder {
     }
 }
 
-/// Argument text, as a string or an object.
-fn argument_text(raw: &RawValue) -> Result<String, Broken> {
-    match raw.get() {
-        "null" => Ok(String::new()),
-        string if string.starts_with('"') => serde_json::from_str(string).map_err(Broken::json),
-        object => Ok(object.to_owned()),
+/// Text as a string, a number, a list of parts, or nothing.
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        Value::Array(parts) => parts.iter().map(text).collect(),
+        Value::Object(_) => text(&value["text"]),
+        Value::Null | Value::Bool(_) => String::new(),
+    }
+}
+
+fn usage(figures: &Value) -> Usage {
+    let count = |value: &Value| {
+        // Some servers write a float.
+        let float = || value.as_f64().filter(|count| *count >= 0.0);
+        value.as_u64().or_else(|| float().map(|count| count as u64))
+    };
+    let prompt_tokens = count(&figures["prompt_tokens"]).unwrap_or(0);
+    let hit = count(&figures["prompt_tokens_details"]["cached_tokens"])
+        .or_else(|| count(&figures["prompt_cache_hit_tokens"]));
+    let miss = count(&figures["prompt_cache_miss_tokens"])
+        .or_else(|| hit.map(|hit| prompt_tokens.saturating_sub(hit)));
+    Usage {
+        prompt_tokens,
+        completion_tokens: count(&figures["completion_tokens"]).unwrap_or(0),
+        cache_hit_tokens: hit,
+        cache_miss_tokens: miss,
+        reasoning_tokens: count(&figures["completion_tokens_details"]["reasoning_tokens"]),
     }
 }

@@ -2,7 +2,6 @@
 
 mod decode;
 mod encode;
-mod fields;
 
 pub(crate) use decode::Decoder;
 pub(crate) use encode::body;
