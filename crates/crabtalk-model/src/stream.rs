@@ -8,7 +8,6 @@ use crate::decode::{Broken, Chunks, Decode};
 use crate::failure::Peer;
 use crate::http::Body;
 use crate::sse::{self, Event};
-use bytes::Bytes;
 use crabtalk_domain::model::{Chunk, Error, ErrorKind, StopReason};
 use std::future::Future as _;
 use std::pin::Pin;
@@ -22,12 +21,6 @@ const MAX_WHOLE_BYTES: usize = sse::MAX_EVENT_BYTES;
 
 /// Time for usage and terminator after the stop reason; some servers then neither send them nor close.
 const TRAILER_TIME: Duration = Duration::from_secs(5);
-
-/// Bytes decoded at a time.
-const PIECE_BYTES: usize = 16 << 10;
-
-/// Bytes decoded without a chunk before the task yields.
-const TURN_BYTES: usize = 64 << 10;
 
 /// Bytes of a body that are quoted when it is not an event stream.
 const MAX_OPENING_BYTES: usize = 300;
@@ -51,7 +44,7 @@ impl Shape {
     }
 
     /// The next whole event; never one of a document.
-    fn next(&mut self) -> Result<Option<Event<'_>>, Broken> {
+    fn next(&mut self) -> Result<Option<Event>, Broken> {
         match self {
             Self::Events(events) => events.next().map_err(|sse::TooLong| Broken::TooLong),
             Self::Frames(frames) => frames.next(),
@@ -64,12 +57,12 @@ impl Shape {
 pub(crate) struct Answer {
     /// `None` once the answer ended.
     body: Option<Body>,
-    /// Received bytes that were not decoded yet.
-    ahead: Bytes,
     shape: Shape,
     decoder: Box<dyn Decode>,
     out: Chunks,
-    silence: Silence,
+    /// The longest silence.
+    limit: Duration,
+    silence: Pin<Box<Sleep>>,
     peer: Arc<Peer>,
     received: u64,
     /// The beginning of the body, until the first event.
@@ -88,15 +81,15 @@ impl Answer {
         let shape = match decoder.is_framed() {
             _ if !streams => Shape::Whole(Vec::new()),
             true => Shape::Frames(Frames::default()),
-            false => Shape::Events(sse::Decoder::new()),
+            false => Shape::Events(sse::Decoder::default()),
         };
         Self {
             body: Some(body),
-            ahead: Bytes::new(),
             shape,
             decoder,
             out: Chunks::default(),
-            silence: Silence::new(idle_timeout),
+            limit: idle_timeout,
+            silence: Box::pin(sleep(idle_timeout)),
             peer,
             received: 0,
             opening: Some(Vec::new()),
@@ -109,7 +102,6 @@ impl Answer {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Chunk, Error>>> {
-        let mut taken_in = 0;
         loop {
             if let Some(chunk) = self.out.pop() {
                 return Poll::Ready(Some(Ok(chunk)));
@@ -120,25 +112,15 @@ impl Answer {
             let Some(body) = &mut self.body else {
                 return Poll::Ready(None);
             };
-            if taken_in > TURN_BYTES {
-                cx.waker().wake_by_ref();
-                return Poll::Pending;
-            }
-            if !self.ahead.is_empty() {
-                let piece = self.ahead.split_to(PIECE_BYTES.min(self.ahead.len()));
-                taken_in += piece.len();
-                self.take_in(&piece);
-                continue;
-            }
             match body.poll_data(cx) {
                 Poll::Ready(Some(Ok(bytes))) => {
-                    self.silence.broken();
+                    self.silence.as_mut().reset(Instant::now() + self.limit);
                     self.received += bytes.len() as u64;
-                    self.ahead = bytes;
+                    self.take_in(&bytes);
                 }
                 Poll::Ready(Some(Err(reason))) => self.ended(Some(&reason)),
                 Poll::Ready(None) => self.ended(None),
-                Poll::Pending => match self.silence.poll_too_long(cx) {
+                Poll::Pending => match self.silence.as_mut().poll(cx) {
                     Poll::Pending => return Poll::Pending,
                     Poll::Ready(()) => self.stalled(),
                 },
@@ -172,12 +154,12 @@ impl Answer {
                     return self.fail_with(explain(&self.peer, broken, &opening));
                 }
             };
-            if let Err(broken) = self.decoder.event(event.name, event.data, &mut self.out) {
+            if let Err(broken) = self.decoder.event(&event.name, &event.data, &mut self.out) {
                 // An invalid event at the end means that the answer was cut.
                 if at_end && matches!(broken, Broken::Json(_)) {
                     return;
                 }
-                let error = explain(&self.peer, broken, event.data);
+                let error = explain(&self.peer, broken, &event.data);
                 return self.fail_with(error);
             }
             self.opening = None;
@@ -186,7 +168,8 @@ impl Answer {
             }
         }
         if matches!(self.decoder.stop(), Ok(Some(_))) {
-            self.silence.hurry();
+            self.limit = self.limit.min(TRAILER_TIME);
+            self.silence.as_mut().reset(Instant::now() + self.limit);
         }
     }
 
@@ -239,7 +222,7 @@ impl Answer {
                 self.body = None;
             }
             Ok(None) | Err(_) => {
-                let limit = self.silence.limit;
+                let limit = self.limit;
                 self.fail(
                     ErrorKind::Stalled,
                     &format!("the answer stalled: silence for {limit:?}"),
@@ -288,45 +271,5 @@ fn explain(peer: &Peer, broken: Broken, came: &[u8]) -> Error {
             let message = format!("sent an invalid answer ({reason}): {came}");
             peer.error(ErrorKind::Malformed, &message)
         }
-    }
-}
-
-/// Detects silence without resetting the timer at every chunk.
-struct Silence {
-    limit: Duration,
-    since: Instant,
-    timer: Pin<Box<Sleep>>,
-}
-
-impl Silence {
-    fn new(limit: Duration) -> Self {
-        Self {
-            limit,
-            since: Instant::now(),
-            timer: Box::pin(sleep(limit)),
-        }
-    }
-
-    fn broken(&mut self) {
-        self.since = Instant::now();
-    }
-
-    /// Waits no longer than [`TRAILER_TIME`] from now on.
-    fn hurry(&mut self) {
-        if self.limit > TRAILER_TIME {
-            self.limit = TRAILER_TIME;
-            self.timer.as_mut().reset(Instant::now() + TRAILER_TIME);
-        }
-    }
-
-    fn poll_too_long(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        while self.timer.as_mut().poll(cx).is_ready() {
-            let due = self.since + self.limit;
-            if Instant::now() >= due {
-                return Poll::Ready(());
-            }
-            self.timer.as_mut().reset(due);
-        }
-        Poll::Pending
     }
 }

@@ -39,7 +39,7 @@ impl Frames {
     }
 
     /// The next whole event: its type and its JSON.
-    pub(crate) fn next(&mut self) -> Result<Option<Event<'_>>, Broken> {
+    pub(crate) fn next(&mut self) -> Result<Option<Event>, Broken> {
         let rest = &self.buf[self.at..];
         if rest.len() < PRELUDE_BYTES {
             return Ok(None);
@@ -72,8 +72,8 @@ impl Frames {
         match headers.message_type {
             b"exception" | b"error" => Err(Broken::Reported(report(&headers, payload))),
             _ => Ok(Some(Event {
-                name: headers.event_type,
-                data: payload,
+                name: headers.event_type.to_vec(),
+                data: payload.to_vec(),
             })),
         }
     }

@@ -5,22 +5,15 @@ use crate::decode::{Chunks, Decode};
 use crate::sse::{Decoder, Event};
 use crabtalk_domain::model::Chunk;
 
-/// An event, copied: its name and its data.
-type Seen = (Vec<u8>, Vec<u8>);
-
-fn copied(event: &Event<'_>) -> Seen {
-    (event.name.to_vec(), event.data.to_vec())
-}
-
 fn corpus(name: &str) -> String {
     format!("{}/src/corpus/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-fn lines(pieces: &[&[u8]]) -> Vec<Seen> {
-    let (mut decoder, mut seen) = (Decoder::new(), Vec::new());
+fn lines(pieces: &[&[u8]]) -> Vec<Event> {
+    let (mut decoder, mut seen) = (Decoder::default(), Vec::new());
     let mut drain = |decoder: &mut Decoder| {
         while let Some(event) = decoder.next().expect("shorter than the limit") {
-            seen.push(copied(&event));
+            seen.push(event);
         }
     };
     for piece in pieces {
@@ -32,13 +25,13 @@ fn lines(pieces: &[&[u8]]) -> Vec<Seen> {
     seen
 }
 
-fn frames(pieces: &[&[u8]]) -> (Vec<Seen>, Option<String>) {
+fn frames(pieces: &[&[u8]]) -> (Vec<Event>, Option<String>) {
     let (mut decoder, mut seen) = (Frames::default(), Vec::new());
     for piece in pieces {
         decoder.push(piece);
         loop {
             match decoder.next() {
-                Ok(Some(event)) => seen.push(copied(&event)),
+                Ok(Some(event)) => seen.push(event),
                 Ok(None) => break,
                 Err(broken) => return (seen, Some(format!("{broken:?}"))),
             }
@@ -47,10 +40,10 @@ fn frames(pieces: &[&[u8]]) -> (Vec<Seen>, Option<String>) {
     (seen, None)
 }
 
-fn decode(mut decoder: impl Decode, events: &[Seen]) -> Vec<Chunk> {
+fn decode(mut decoder: impl Decode, events: &[Event]) -> Vec<Chunk> {
     let mut out = Chunks::default();
-    for (name, data) in events {
-        if decoder.event(name, data, &mut out).is_err() {
+    for event in events {
+        if decoder.event(&event.name, &event.data, &mut out).is_err() {
             break;
         }
     }
@@ -70,7 +63,7 @@ fn numbered(chunks: &[Chunk]) {
     }
 }
 
-fn understood(events: &[Seen]) {
+fn understood(events: &[Event]) {
     numbered(&decode(crate::openai::Decoder::default(), events));
     numbered(&decode(crate::anthropic::Decoder::default(), events));
     numbered(&decode(crate::google::Decoder::default(), events));
@@ -102,8 +95,11 @@ fn fuzz_amazon_frames() {
         // A change hardly ever passes the checksums: what it would say is read
         // without them.
         let parts = bytes.split(|byte| *byte == b'{').skip(1);
-        let events: Vec<Seen> = parts
-            .map(|part| (b"contentBlockDelta".to_vec(), [b"{", part].concat()))
+        let events: Vec<Event> = parts
+            .map(|part| Event {
+                name: b"contentBlockDelta".to_vec(),
+                data: [b"{", part].concat(),
+            })
             .collect();
         understood(&events);
     });
