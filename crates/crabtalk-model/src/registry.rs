@@ -7,7 +7,7 @@ use crate::http::{Client, Proxies, Tls};
 use crate::known;
 use crate::price::Price;
 use crate::provider::{ConfigError, Provider, Shared};
-use crate::retry::{Candidate, Plan, Reply};
+use crate::retry::{Candidate, Plan, reply};
 use crate::sight::takes_images;
 use arc_swap::ArcSwap;
 use crabtalk_domain::BoxStream;
@@ -157,7 +157,6 @@ impl Table {
         Plan {
             candidates,
             known: self.known(),
-            news: Default::default(),
             request,
             shared,
         }
@@ -248,8 +247,7 @@ impl Registry {
 
 impl Model for Registry {
     fn stream(&self, request: Request) -> BoxStream<'static, Result<Chunk, model::Error>> {
-        let plan = self.table.load().plan(request, self.shared.clone());
-        Box::pin(Reply::new(plan))
+        reply(self.table.load().plan(request, self.shared.clone()))
     }
 
     fn context_limit(&self, model: &str) -> Option<u64> {

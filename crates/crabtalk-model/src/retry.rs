@@ -4,15 +4,14 @@
 
 use crate::config::ModelConfig;
 use crate::provider::{Opened, Provider, Shared};
-use crabtalk_domain::BoxFuture;
+use crabtalk_domain::BoxStream;
 use crabtalk_domain::model::{Chunk, Error, ErrorKind, Request};
-use futures_core::Stream;
+use futures_util::stream::{self, PollNext, StreamExt, TryStreamExt};
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 /// The first wait is drawn from the upper half of this; each next one doubles.
@@ -25,9 +24,11 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 /// Shorter waits are not reported.
 const TOLD_WAIT: Duration = Duration::from_secs(1);
 
-/// Notices until an answer begins: a few lines for each attempt,
-/// whose number is bounded.
-pub(crate) type News = Arc<Mutex<VecDeque<String>>>;
+/// Notices that wait to be read; a plan waits for room for more.
+const MAX_NOTICES: usize = 4;
+
+/// Takes notices until an answer begins.
+type Tell = mpsc::Sender<String>;
 
 /// A model to try.
 #[derive(Clone)]
@@ -44,22 +45,20 @@ pub(crate) struct Plan {
     pub(crate) shared: Arc<Shared>,
     /// Names of the configured models, for messages.
     pub(crate) known: String,
-    /// Notices about the attempts.
-    pub(crate) news: News,
 }
 
 /// An answer whose first content is there.
-pub(crate) struct Begun {
+struct Begun {
     chunks: VecDeque<Chunk>,
     source: Opened,
 }
 
 impl Plan {
-    async fn run(self) -> Result<Begun, Error> {
+    async fn run(&self, tell: &Tell) -> Result<Begun, Error> {
         let mut failed: Option<Error> = None;
         for (at, candidate) in self.candidates.iter().enumerate() {
             let error = match candidate {
-                Ok(candidate) => match self.ask(candidate).await {
+                Ok(candidate) => match self.ask(candidate, tell).await {
                     Ok(begun) => return Ok(begun),
                     Err(error) => error,
                 },
@@ -80,7 +79,10 @@ impl Plan {
             }
             if let (Some(failed), Some(Ok(next))) = (&failed, self.candidates.get(at + 1)) {
                 let next = &next.model.name;
-                self.tell(format!("{}; {next} is asked instead", failed.message));
+                // Nobody listens any more once the answer was dropped.
+                let _ = tell
+                    .send(format!("{}; {next} is asked instead", failed.message))
+                    .await;
             }
         }
         Err(failed.unwrap_or_else(|| {
@@ -91,13 +93,8 @@ impl Plan {
         }))
     }
 
-    fn tell(&self, what: String) {
-        let mut news = self.news.lock().unwrap_or_else(PoisonError::into_inner);
-        news.push_back(what);
-    }
-
     /// Asks one model, again while that may help.
-    async fn ask(&self, candidate: &Candidate) -> Result<Begun, Error> {
+    async fn ask(&self, candidate: &Candidate, tell: &Tell) -> Result<Begun, Error> {
         let retries = candidate.provider.config.max_retries;
         let mut backoff = FIRST_BACKOFF;
         let mut attempt = 0;
@@ -132,7 +129,9 @@ impl Plan {
             tracing::debug!(?wait, error = %error, "trying again");
             if wait >= TOLD_WAIT {
                 let secs = wait.as_secs_f64().ceil();
-                self.tell(format!("{}; again in {secs} s", error.message));
+                let _ = tell
+                    .send(format!("{}; again in {secs} s", error.message))
+                    .await;
             }
             sleep(wait).await;
             attempt += 1;
@@ -192,72 +191,25 @@ fn wait_for(kind: ErrorKind) -> Wait {
     }
 }
 
-/// The next thing to tell.
-fn told(news: &News) -> Option<String> {
-    let mut news = news.lock().unwrap_or_else(PoisonError::into_inner);
-    news.pop_front()
-}
-
-/// The stream that a caller holds.
-pub(crate) enum Reply {
-    /// No answer yet.
-    Opening(BoxFuture<'static, Result<Begun, Error>>, News),
-    /// An answer streams.
-    Speaking(Begun),
-    Over,
-}
-
-impl Reply {
-    /// Makes the plan a stream. Nothing happens before it is polled.
-    pub(crate) fn new(plan: Plan) -> Self {
-        let news = Arc::clone(&plan.news);
-        Self::Opening(Box::pin(plan.run()), news)
-    }
-}
-
-impl Stream for Reply {
-    type Item = Result<Chunk, Error>;
-
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let this = self.get_mut();
-        loop {
-            match this {
-                Self::Opening(opening, news) => {
-                    let polled = match told(news) {
-                        Some(what) => return Poll::Ready(Some(Ok(Chunk::Notice(what)))),
-                        None => opening.as_mut().poll(cx),
-                    };
-                    let news = Arc::clone(news);
-                    match polled {
-                        Poll::Pending => {
-                            let what = told(&news).map(|what| Ok(Chunk::Notice(what)));
-                            return what.map_or(Poll::Pending, |what| Poll::Ready(Some(what)));
-                        }
-                        Poll::Ready(Ok(mut begun)) => {
-                            let all: Vec<String> = std::iter::from_fn(|| told(&news)).collect();
-                            for what in all.into_iter().rev() {
-                                begun.chunks.push_front(Chunk::Notice(what));
-                            }
-                            *this = Self::Speaking(begun);
-                        }
-                        Poll::Ready(Err(error)) => {
-                            *this = Self::Over;
-                            return Poll::Ready(Some(Err(error)));
-                        }
-                    }
-                }
-                Self::Speaking(begun) => {
-                    if let Some(chunk) = begun.chunks.pop_front() {
-                        return Poll::Ready(Some(Ok(chunk)));
-                    }
-                    let item = std::task::ready!(begun.source.poll_chunk(cx));
-                    if !matches!(item, Some(Ok(_))) {
-                        *this = Self::Over;
-                    }
-                    return Poll::Ready(item);
-                }
-                Self::Over => return Poll::Ready(None),
-            }
-        }
-    }
+/// The chunks of an answer, after notices about the attempts. Nothing happens before
+/// it is polled.
+pub(crate) fn reply(plan: Plan) -> BoxStream<'static, Result<Chunk, Error>> {
+    let (tell, mut told) = mpsc::channel(MAX_NOTICES);
+    let notices = stream::poll_fn(move |cx| told.poll_recv(cx));
+    let opening = async move {
+        let begun = plan.run(&tell).await;
+        drop(tell);
+        // The last notice precedes the answer.
+        tokio::task::yield_now().await;
+        begun
+    };
+    let answer = stream::once(opening).map_ok(|mut begun| {
+        let first = stream::iter(begun.chunks.into_iter().map(Ok));
+        first.chain(stream::poll_fn(move |cx| begun.source.poll_chunk(cx)))
+    });
+    Box::pin(stream::select_with_strategy(
+        notices.map(|what| Ok(Chunk::Notice(what))),
+        answer.try_flatten(),
+        |(): &mut ()| PollNext::Left,
+    ))
 }

@@ -1,40 +1,21 @@
 //! Owns the tasks behind connections.
 //! Invariant: they end with their owner, which a client and its answers share.
 
-use hyper::body::{Body as _, Incoming};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
 use hyper::rt::Executor;
-use std::future::poll_fn;
-use std::pin::Pin;
-use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Bytes after an answer before its connection is free again; as a rule
-/// it is a chunk of length zero.
-const MAX_REST_FRAMES: usize = 8;
-
-/// How long that is waited for. A connection that it does not free by then is
-/// worth no more than a new one.
+/// How long the end of an answer is waited for, as a rule a chunk of length zero. A
+/// connection that it does not free by then is worth no more than a new one.
 const MAX_REST_TIME: Duration = Duration::from_secs(5);
 
-/// Ends that are waited for at a time: as many as could be kept idle.
-const MAX_RESTS: usize = super::MAX_IDLE;
-
+#[derive(Default)]
 pub(super) struct Tasks {
     executor: Tracked,
-    rests: Arc<Semaphore>,
-}
-
-impl Default for Tasks {
-    fn default() -> Self {
-        Self {
-            executor: Tracked::default(),
-            rests: Arc::new(Semaphore::new(MAX_RESTS)),
-        }
-    }
 }
 
 impl Drop for Tasks {
@@ -51,19 +32,8 @@ impl Tasks {
 
     /// Reads what follows an answer, so that its connection can be used again.
     pub(super) fn finish(&self, mut rest: Incoming) {
-        let Ok(turn) = Arc::clone(&self.rests).try_acquire_owned() else {
-            return;
-        };
         self.executor.execute(async move {
-            let _turn = turn;
-            let end = async {
-                for _ in 0..MAX_REST_FRAMES {
-                    let frame = poll_fn(|cx| Pin::new(&mut rest).poll_frame(cx)).await;
-                    if frame.is_none_or(|frame| frame.is_err()) {
-                        break;
-                    }
-                }
-            };
+            let end = async { while let Some(Ok(_)) = rest.frame().await {} };
             // One that does not end is closed with what is read of it.
             let _ = timeout(MAX_REST_TIME, end).await;
         });
