@@ -5,7 +5,6 @@
 //! `CRABTALK_REQUIRE_TOOLS=1` forbids that.
 
 mod litellm;
-mod llama_cpp;
 mod program;
 #[path = "../support/mod.rs"]
 mod support;
