@@ -1,22 +1,17 @@
-//! Guarded processes that live long and speak over their pipes. Who asks for
-//! them is this very test program where it has to be killed, started again to
-//! play a part.
+//! Guarded processes that live long and speak over their pipes.
 #![cfg(test)]
 
 use crabtalk_guardian::{
     Child, Children, Command, ExitStatus, Guardian, GuardianCommand, PolicyBuilder, Run,
-    SandboxConfig, Spot, Streams, Swept, landlock_version,
+    SandboxConfig, Spot, Streams, landlock_version,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::unix::pipe::Receiver;
-
-const PART: &str = "CRABTALK_TEST_PART";
 
 /// Seconds that a descendant takes to end in, politely and by force, and far more, on
 /// a machine that does much else. By themselves they live for longer.
@@ -261,82 +256,4 @@ fn lacks_here(end: &ExitStatus) {
     };
     assert!(why.contains("the sandbox cannot be set up"), "{why}");
     println!("SKIPPED: a part of the sandbox: {why}");
-}
-
-/// Starts this program again, to play a part and say what it has to say.
-fn play(part: &str) -> tokio::process::Child {
-    tokio::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "plays_its_part", "--nocapture"])
-        .env(PART, part)
-        .stdout(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap()
-}
-
-/// A test only by name: does nothing unless started to play a part.
-#[tokio::test]
-async fn plays_its_part() {
-    let Ok(part) = std::env::var(PART) else {
-        return;
-    };
-    let children = Children::adopt().unwrap();
-    let guardian = guardian(children.clone());
-    match part.as_str() {
-        "parent" => {
-            let mut child = guardian.spawn(shell(STUBBORN), Streams::Three).unwrap();
-            let mut out = lines(&mut child.stdout);
-            for _ in 0..2 {
-                println!("number {}", next(&mut out).await.unwrap());
-            }
-            child.wait().await;
-            panic!("outlived its killing");
-        }
-        "orphanage" => loses_a_guardian(&guardian, &children).await,
-        other => panic!("no such part: {other}"),
-    }
-}
-
-/// The processes of a killed guardian end; those of other code here do not.
-async fn loses_a_guardian(guardian: &Guardian, children: &Children) {
-    // Code that does not know the register.
-    let mut others = tokio::process::Command::new("sleep")
-        .arg("1000")
-        .spawn()
-        .unwrap();
-    let text = format!("kill -9 $PPID & {STUBBORN}");
-    let mut child = guardian.spawn(shell(&text), Streams::Three).unwrap();
-    assert_eq!(child.wait().await, ExitStatus::GuardianKilled);
-    assert_eq!(children.sweep().await, Swept::default());
-    // Nothing else is left, not even as a zombie.
-    let mut left = String::new();
-    for task in std::fs::read_dir("/proc/self/task").unwrap() {
-        left += &std::fs::read_to_string(task.unwrap().path().join("children")).unwrap_or_default();
-    }
-    assert_eq!(left.trim(), others.id().unwrap().to_string());
-    assert!(others.try_wait().unwrap().is_none(), "it goes on");
-    others.kill().await.unwrap();
-}
-
-#[tokio::test]
-async fn nothing_outlives_a_parent_that_is_killed() {
-    let mut parent = play("parent");
-    let mut out = BufReader::new(parent.stdout.take().unwrap()).lines();
-    let mut gone = Vec::new();
-    while gone.len() < 2 {
-        let line = out.next_line().await.unwrap().expect("its numbers");
-        if let Some((_, number)) = line.split_once("number ") {
-            gone.push(Process::of(number.parse().unwrap()));
-        }
-    }
-    parent.start_kill().unwrap();
-    all_end_soon(gone).await;
-    assert!(!parent.wait().await.unwrap().success());
-}
-
-#[tokio::test]
-async fn killed_guardian_ends_no_foreign_processes() {
-    let output = play("orphanage").wait_with_output().await.unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}");
 }
