@@ -3,7 +3,6 @@
 //! A change of the ranking is judged by a number.
 
 pub(crate) mod generated;
-pub(crate) mod locomo;
 pub(crate) mod stored;
 
 use crate::index::{Analysed, DocId, Document, Features, Index, Level, Query, Shard, search};

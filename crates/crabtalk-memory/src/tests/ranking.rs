@@ -1,13 +1,10 @@
 //! The generated benchmark: a change that makes recall worse fails here.
 
 use super::measure::stored::Stored;
-use super::measure::{Recipe, Scores, generated, locomo, measure};
+use super::measure::{Recipe, Scores, generated, measure};
 use crate::index::Features;
 
 const SEED: u64 = 2026;
-
-/// Where LoCoMo's questions lie, which are not part of this project.
-const LOCOMO: &str = "CRABTALK_LOCOMO";
 
 fn recipe(speakers: bool, dates: bool) -> Scores {
     let features = Features { speakers, dates };
@@ -47,21 +44,4 @@ fn recall_from_the_index_ranks_as_in_memory() {
     at_least("turn", one.turn, [0.73, 0.95, 0.98]);
     at_least("archive", one.archive, [0.74, 0.97, 0.99]);
     at_least("turn of all", among.turn, [0.70, 0.95, 0.98]);
-}
-
-/// `CRABTALK_LOCOMO=path/to/locomo10.json cargo test -p crabtalk-memory locomo
-/// -- --nocapture` prints how recall ranks there.
-#[test]
-fn recall_ranks_well_on_locomo() {
-    let Some(path) = std::env::var_os(LOCOMO) else {
-        return println!("skipped: {LOCOMO} names no file");
-    };
-    let all = locomo::parse(&std::fs::read_to_string(path).unwrap()).unwrap();
-    let of = |speakers, dates| measure(&all, |own| Recipe::new(own, Features { speakers, dates }));
-    let recipe = of(true, true);
-    println!("hit@1/5/10\nrecipe            {recipe}");
-    println!("without speakers  {}", of(false, true));
-    println!("without dates     {}", of(true, false));
-    println!("without both      {}", of(false, false));
-    assert!(recipe.turn[2] > 0.85, "{recipe}");
 }
