@@ -2,7 +2,7 @@
 
 use crabtalk_files::Frontmatter;
 use crabtalk_files::yaml::{self, Bounds};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// A frontmatter holds seven short fields, and what people add.
 const BOUNDS: Bounds = Bounds {
@@ -21,47 +21,50 @@ const KNOWN: [&str; 7] = [
     "updated",
 ];
 
-/// A memory as its file has it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// A memory as its file has it, its fields in the order in which they are written.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Entry {
     /// Its identity, with the sender.
+    #[serde(deserialize_with = "or_default")]
     pub name: String,
     /// One line that helps to find it.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub description: String,
     /// The agent that wrote it; empty when a person did.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub agent: String,
     /// Who caused it; empty when a person wrote the file, who is an owner.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub sender: String,
-    /// Whether an owner's entry reaches other senders (MEM-2).
-    pub shared: bool,
     /// RFC 3339 instant; empty when a person left it out.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub created: String,
     /// RFC 3339 instant of the last change by an agent.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub updated: String,
+    /// Whether an owner's entry reaches other senders (MEM-2).
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
+    pub shared: bool,
     /// The text of the entry.
+    #[serde(skip)]
     pub content: String,
     /// Frontmatter lines with unknown fields, preserved verbatim.
+    #[serde(skip)]
     pub(crate) foreign: String,
 }
 
-/// The fields that are ours, in the order in which they are written.
-#[derive(Serialize, Deserialize, Default)]
-#[serde(default)]
-struct Front {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    agent: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sender: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    created: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    updated: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    shared: Option<bool>,
+/// A field that may be null.
+fn or_default<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+where
+    T: Default + Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// Parses the text of a file; an error describes the fault.
@@ -75,39 +78,24 @@ pub(crate) fn parse(text: &str) -> Result<Entry, String> {
         Frontmatter::Missing => return Err("does not begin with a `---` line".into()),
         Frontmatter::Unended => return Err("has no second `---` line".into()),
     };
-    let fields = match yaml::read::<Option<Front>>(front, BOUNDS) {
-        Ok(fields) => fields.unwrap_or_default(),
+    let mut entry = match yaml::read::<Option<Entry>>(front, BOUNDS) {
+        Ok(entry) => entry.unwrap_or_default(),
         Err(e) => return Err(format!("has a bad frontmatter: {e}")),
     };
-    let name = fields.name.unwrap_or_default().trim().to_owned();
-    if name.is_empty() {
+    for line in [&mut entry.name, &mut entry.description] {
+        *line = line.trim().to_owned();
+    }
+    if entry.name.is_empty() {
         return Err("has no `name:` in its frontmatter".into());
     }
-    Ok(Entry {
-        name,
-        description: fields.description.unwrap_or_default().trim().to_owned(),
-        agent: fields.agent.unwrap_or_default(),
-        sender: fields.sender.unwrap_or_default(),
-        shared: fields.shared.unwrap_or_default(),
-        created: fields.created.unwrap_or_default(),
-        updated: fields.updated.unwrap_or_default(),
-        content: content.trim().to_owned(),
-        foreign: foreign_lines(front),
-    })
+    content.trim().clone_into(&mut entry.content);
+    entry.foreign = foreign_lines(front);
+    Ok(entry)
 }
 
 /// The file's text.
 pub(super) fn render(entry: &Entry) -> String {
-    let field = |text: &String| (!text.is_empty()).then(|| text.clone());
-    let front = yaml::write(&Front {
-        name: field(&entry.name),
-        description: field(&entry.description),
-        agent: field(&entry.agent),
-        sender: field(&entry.sender),
-        created: field(&entry.created),
-        updated: field(&entry.updated),
-        shared: entry.shared.then_some(true),
-    });
+    let front = yaml::write(entry);
     let (foreign, content) = (&entry.foreign, entry.content.trim());
     format!("---\n{front}{foreign}---\n\n{content}\n")
 }
