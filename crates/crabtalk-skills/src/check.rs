@@ -1,6 +1,6 @@
 //! The strict check of skills for their authors: `skills check DIR`.
 
-use crate::finding::{Finding, Level, Trouble};
+use crate::finding::{Finding, Level};
 use crate::skill::{SkillSource, files_of, manifest, read};
 use crate::{Error, disk, scan};
 use std::path::{Path, PathBuf};
@@ -35,13 +35,11 @@ pub fn check(folder: &Path) -> Result<Report, Error> {
         report.findings = scan.findings;
         report.skills = scan.folders;
         if report.skills.is_empty() {
-            let trouble = Trouble::new(
+            report.findings.push(Finding::refused(
+                &folder,
                 "there is no SKILL.md in it or below it",
                 "name a skill's folder",
-            );
-            report
-                .findings
-                .push(Finding::new(Level::Refused, &folder, None, trouble));
+            ));
         }
     }
     for folder in &report.skills {

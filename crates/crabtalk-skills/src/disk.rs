@@ -5,7 +5,7 @@
 //! another process replaces it by a link.
 
 use crate::Error;
-use crate::finding::Trouble;
+use crate::finding::{Finding, Level, Trouble};
 use crate::system;
 use std::fs::{self, File};
 use std::io;
@@ -23,20 +23,14 @@ pub const MAX_TOTAL_BYTES: u64 = 64 * 1024 * 1024;
 /// Folders below a skill's own; references lie one level deep by the format.
 const MAX_DEPTH: usize = 8;
 
-/// A file of a skill.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct TreeFile {
-    /// Relative to the skill's folder, with `/`.
-    pub(crate) path: String,
-}
-
 /// The files of a skill's folder.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
-    /// Regular files and links to such within the folder, sorted by path.
-    pub(crate) files: Vec<TreeFile>,
+    /// Regular files and links to such within the folder: their paths relative to it,
+    /// with `/`, sorted.
+    pub(crate) files: Vec<String>,
     /// Skipped files, and the reasons.
-    pub(crate) troubles: Vec<(PathBuf, Trouble)>,
+    pub(crate) troubles: Vec<Finding>,
     total: u64,
     max_files: usize,
     seen: usize,
@@ -62,7 +56,7 @@ fn tree_within(folder: &Path, leave_out: LeaveOut, max_files: usize) -> Tree {
         ..Tree::default()
     };
     tree.walk(folder, folder, 0, leave_out);
-    tree.files.sort_by(|a, b| a.path.cmp(&b.path));
+    tree.files.sort();
     tree
 }
 
@@ -116,13 +110,12 @@ impl Tree {
         let len = match inside(root, path).and_then(|real| regular(&real)) {
             Ok(len) => len,
             Err(trouble) => {
-                self.troubles.push((path.to_owned(), trouble));
+                self.refuse(path, trouble);
                 return;
             }
         };
         if len > MAX_FILE_BYTES {
-            self.troubles
-                .push((path.to_owned(), too_large(len, MAX_FILE_BYTES)));
+            self.refuse(path, too_large(len, MAX_FILE_BYTES));
             return;
         }
         self.total += len;
@@ -132,9 +125,7 @@ impl Tree {
         }
         // Names were found to be UTF-8 on the way here, and all lie below root.
         if let Some(path) = path.strip_prefix(root).ok().and_then(Path::to_str) {
-            self.files.push(TreeFile {
-                path: path.to_owned(),
-            });
+            self.files.push(path.to_owned());
         }
     }
 
@@ -151,8 +142,12 @@ impl Tree {
     }
 
     fn trouble(&mut self, path: &Path, what: impl Into<String>, right: &str) {
-        self.troubles
-            .push((path.to_owned(), Trouble::new(what, right)));
+        self.refuse(path, Trouble::new(what, right));
+    }
+
+    fn refuse(&mut self, path: &Path, trouble: Trouble) {
+        let finding = Finding::new(Level::Refused, path, None, trouble);
+        self.troubles.push(finding);
     }
 }
 

@@ -39,6 +39,11 @@ impl Finding {
             right: trouble.right,
         }
     }
+
+    /// A file or folder that is not used.
+    pub(crate) fn refused(file: &Path, what: impl Into<String>, right: impl Into<String>) -> Self {
+        Self::new(Level::Refused, file, None, Trouble::new(what, right))
+    }
 }
 
 impl fmt::Display for Finding {

@@ -4,7 +4,7 @@
 //! it is complete; existing skills are replaced on request only; only regular files are copied, no links.
 
 use crate::disk::{self, MAX_FILE_BYTES};
-use crate::finding::{Finding, Level};
+use crate::finding::Finding;
 use crate::scan::scan;
 use crate::skill::{SkillSource, folder_name, manifest};
 use crate::{Error, load, system};
@@ -151,14 +151,10 @@ fn import_one(folder: &Path, to: &Path, copied: &[Copied], replace: bool) -> Res
     let old = replaced(&name, folder, to, copied, replace)?;
     let tree = disk::tree(folder, |name| LEFT_OUT.contains(&name));
     if !tree.troubles.is_empty() {
-        let all: Vec<String> = tree
-            .troubles
-            .into_iter()
-            .map(|(path, t)| Finding::new(Level::Refused, &path, None, t).to_string())
-            .collect();
+        let all: Vec<String> = tree.troubles.iter().map(ToString::to_string).collect();
         return Err(all.join("; ").into());
     }
-    let paths: Vec<String> = tree.files.into_iter().map(|file| file.path).collect();
+    let paths = tree.files;
     let target = to.join(&name);
     copy_whole(folder, &paths, &target, old.as_deref())
         .map_err(|e| Why::Refused(format!("cannot be copied to {}: {e}", target.display())))?;

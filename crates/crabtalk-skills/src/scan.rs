@@ -4,7 +4,7 @@
 //! bounded.
 
 use crate::disk;
-use crate::finding::{Finding, Level, Trouble};
+use crate::finding::Finding;
 use crate::skill::manifest;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -104,18 +104,13 @@ impl Scan {
         if let Err(trouble) = disk::inside(root, path)
             && (path.is_dir() || !path.exists())
         {
-            self.push(path, trouble);
+            self.pass_over(path, trouble.what, &trouble.right);
         }
     }
 
     fn pass_over(&mut self, path: &Path, what: String, right: &str) {
-        self.push(path, Trouble::new(what, right));
-    }
-
-    fn push(&mut self, path: &Path, trouble: Trouble) {
         if self.findings.len() < MAX_FINDINGS {
-            self.findings
-                .push(Finding::new(Level::Refused, path, None, trouble));
+            self.findings.push(Finding::refused(path, what, right));
         }
     }
 }

@@ -103,11 +103,9 @@ pub(crate) struct Read {
 /// Reads the `SKILL.md` of a canonical folder.
 pub(crate) fn read(folder: &Path, source: SkillSource) -> Result<Read, Vec<Finding>> {
     let Some(manifest) = manifest(folder) else {
-        let trouble = Trouble::new(
-            format!("there is no {MANIFEST}"),
-            "add one, beginning with `---`, `name:` and `description:`",
-        );
-        return Err(vec![Finding::new(Level::Refused, folder, None, trouble)]);
+        let right = "add one, beginning with `---`, `name:` and `description:`";
+        let what = format!("there is no {MANIFEST}");
+        return Err(vec![Finding::refused(folder, what, right)]);
     };
     let file = folder.join(manifest);
     let refused = |trouble| Finding::new(Level::Refused, &file, None, trouble);
@@ -191,23 +189,16 @@ pub(crate) fn folder_name(folder: &Path) -> &str {
 }
 
 pub(crate) fn files_of(folder: &Path) -> Files {
-    let tree = disk::tree(folder, disk::hidden);
+    let mut tree = disk::tree(folder, disk::hidden);
+    tree.files
+        .retain(|path| path != MANIFEST && path != LOWER_MANIFEST);
+    // Problems of the SKILL.md itself were reported when it was read.
+    let manifest = manifest(folder).map(|name| folder.join(name));
+    tree.troubles
+        .retain(|finding| Some(&finding.file) != manifest.as_ref());
     Files {
-        paths: tree
-            .files
-            .into_iter()
-            .map(|file| file.path)
-            .filter(|path| path != MANIFEST && path != LOWER_MANIFEST)
-            .collect(),
-        findings: tree
-            .troubles
-            .into_iter()
-            // Problems of the SKILL.md itself were reported when it was read.
-            .filter(|(path, _)| {
-                Some(path.as_path()) != manifest(folder).map(|m| folder.join(m)).as_deref()
-            })
-            .map(|(path, trouble)| Finding::new(Level::Refused, &path, None, trouble))
-            .collect(),
+        paths: tree.files,
+        findings: tree.troubles,
     }
 }
 

@@ -77,12 +77,12 @@ fn tree_lists_files_and_skipped_ones() {
     symlink("b", root.join("folder-link")).unwrap();
     sparse(&root.join("huge.bin"), 10 * 1024 * 1024);
     let shown = tree(&root, hidden);
-    let paths: Vec<&str> = shown.files.iter().map(|f| f.path.as_str()).collect();
+    let paths: Vec<&str> = shown.files.iter().map(String::as_str).collect();
     assert_eq!(paths, ["a/é.md", "b.md", "b/z.md", "link.md"]);
     let mut troubles: Vec<String> = shown
         .troubles
         .iter()
-        .map(|(path, t)| format!("{} {}", path.file_name().unwrap().display(), t.what))
+        .map(|t| format!("{} {}", t.file.file_name().unwrap().display(), t.what))
         .map(|text| text.chars().take(30).collect())
         .collect();
     troubles.sort();
@@ -105,10 +105,7 @@ fn tree_is_bounded_in_depth_files_and_bytes() {
     fs::write(root.join("1/2/3/4/5/6/7/8/9/x"), "x").unwrap();
     let deep = tree(&root, hidden);
     assert!(deep.files.is_empty());
-    assert!(
-        deep.troubles[0].1.what.contains("8 folders deep"),
-        "{deep:?}"
-    );
+    assert!(deep.troubles[0].what.contains("8 folders deep"), "{deep:?}");
 
     let (_temp, root) = folder();
     for n in 0..9 {
@@ -117,7 +114,7 @@ fn tree_is_bounded_in_depth_files_and_bytes() {
     let heavy = tree(&root, hidden);
     assert_eq!(heavy.files.len(), 8);
     assert!(
-        heavy.troubles[0].1.what.contains("67108864 bytes"),
+        heavy.troubles[0].what.contains("67108864 bytes"),
         "{heavy:?}"
     );
 
@@ -130,7 +127,7 @@ fn tree_is_bounded_in_depth_files_and_bytes() {
     assert!(tree_within(&root, hidden, 7).troubles.is_empty());
     let many = tree_within(&root, hidden, 6);
     assert_eq!(many.files.len(), 6);
-    assert!(many.troubles[0].1.what.contains("6 files"), "{many:?}");
+    assert!(many.troubles[0].what.contains("6 files"), "{many:?}");
 
     let (_temp, root) = folder();
     fs::create_dir_all(root.join("a/b/c/d/e")).unwrap();

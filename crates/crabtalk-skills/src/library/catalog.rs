@@ -1,7 +1,7 @@
 //! The skills on disk, before scope.
 
 use crate::Error;
-use crate::finding::{Finding, Level, Trouble};
+use crate::finding::{Finding, Level};
 use crate::scan::scan;
 use crate::skill::{self, Skill, SkillSource, SkillSummary, folder_name, manifest, read};
 use std::path::{Path, PathBuf};
@@ -27,12 +27,11 @@ impl Catalog {
         self.warnings.extend(scan.findings);
         for folder in scan.folders {
             if folder == root {
-                let trouble = Trouble::new(
+                self.warnings.push(Finding::refused(
+                    root,
                     "a SKILL.md lies among the skills' folders",
                     "move it into a separate folder",
-                );
-                self.warnings
-                    .push(Finding::new(Level::Refused, root, None, trouble));
+                ));
                 continue;
             }
             self.take(&folder, source);
@@ -51,15 +50,10 @@ impl Catalog {
         };
         let within = cwd.canonicalize().is_ok_and(|cwd| root.starts_with(cwd));
         if !within {
-            let trouble = Trouble::new(
-                format!(
-                    "is a symbolic link that leaves the project: it leads to {}",
-                    root.display()
-                ),
-                "put a folder there in its place",
-            );
-            self.warnings
-                .push(Finding::new(Level::Refused, &path, None, trouble));
+            let what = "is a symbolic link that leaves the project: it leads to";
+            let what = format!("{what} {}", root.display());
+            let right = "put a folder there in its place";
+            self.warnings.push(Finding::refused(&path, what, right));
             return None;
         }
         Some(root)
@@ -140,16 +134,11 @@ impl Catalog {
             .iter()
             .find(|other| other.name.eq_ignore_ascii_case(&skill.name));
         if let Some(first) = first {
-            let trouble = Trouble::new(
-                format!(
-                    "a second skill named `{}` is passed over; the one in {} is used",
-                    skill.name,
-                    first.folder.display()
-                ),
-                "rename the folder of one of them",
-            );
-            self.warnings
-                .push(Finding::new(Level::Refused, folder, None, trouble));
+            let (name, used) = (&skill.name, first.folder.display());
+            let what =
+                format!("a second skill named `{name}` is passed over; the one in {used} is used");
+            let right = "rename the folder of one of them";
+            self.warnings.push(Finding::refused(folder, what, right));
         } else {
             self.warnings.extend(findings);
             self.skills.push(skill);
@@ -159,9 +148,9 @@ impl Catalog {
     /// Notes that a folder is there and cannot be read.
     pub(super) fn unreachable(&mut self, path: &Path, error: &std::io::Error) {
         if error.kind() != std::io::ErrorKind::NotFound {
-            let trouble = Trouble::new(format!("cannot be read: {error}"), "make it readable");
+            let what = format!("cannot be read: {error}");
             self.warnings
-                .push(Finding::new(Level::Refused, path, None, trouble));
+                .push(Finding::refused(path, what, "make it readable"));
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The hash of a skill's content.
 
+use crate::Error;
 use crate::disk::{self, MAX_FILE_BYTES};
 use crate::finding::{Finding, Level};
 use crate::skill::{folder_name, manifest};
-use crate::{Error, Finding as Found};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use std::path::Path;
@@ -26,33 +26,28 @@ pub fn content_hash(folder: &Path) -> Result<String, Error> {
 
 pub(super) fn hash(folder: &Path) -> Result<Hashed, Error> {
     let folder = disk::canonical_folder(folder)?;
-    let refused = |findings: Vec<Found>| Error::Refused {
+    let refused = |findings: Vec<Finding>| Error::Refused {
         name: folder_name(&folder).to_owned(),
         findings,
     };
     let tree = disk::tree(&folder, |_| false);
     if !tree.troubles.is_empty() {
-        let findings = tree
-            .troubles
-            .into_iter()
-            .map(|(path, trouble)| Finding::new(Level::Refused, &path, None, trouble))
-            .collect();
-        return Err(refused(findings));
+        return Err(refused(tree.troubles));
     }
     let manifest = manifest(&folder);
     let mut digest = Sha256::new();
     let mut text = Vec::new();
     for file in tree.files {
-        let bytes = disk::read(&folder, &file.path, MAX_FILE_BYTES).map_err(|trouble| {
-            let path = folder.join(&file.path);
+        let bytes = disk::read(&folder, &file, MAX_FILE_BYTES).map_err(|trouble| {
+            let path = folder.join(&file);
             refused(vec![Finding::new(Level::Refused, &path, None, trouble)])
         })?;
-        digest.update(file.path.as_bytes());
+        digest.update(file.as_bytes());
         digest.update([0]);
         digest.update(bytes.len().to_string());
         digest.update([0]);
         digest.update(&bytes);
-        if Some(file.path.as_str()) == manifest {
+        if Some(file.as_str()) == manifest {
             text = bytes;
         }
     }
