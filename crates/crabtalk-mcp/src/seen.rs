@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Largest file: the names and prints of all tools that there may be fit.
-const MAX_BYTES: usize = 32 << 20;
+/// Largest file that is read: hundreds of servers fit.
+const MAX_BYTES: u64 = 256 << 20;
 
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 struct Kept {
@@ -33,29 +33,7 @@ struct Listed {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Allowed {
     pub(crate) print: String,
-    /// Empty if all together were too long to keep; then a change is shown without a difference.
     pub(crate) described: String,
-}
-
-impl Kept {
-    /// The contents of the file. What makes it too long to be read again is forgotten:
-    /// lists first, since their programs can be started again, then descriptions, but
-    /// never that a tool was another one when it was allowed.
-    fn written(&mut self) -> serde_json::Result<Vec<u8>> {
-        let bytes = serde_json::to_vec(self)?;
-        if bytes.len() <= MAX_BYTES {
-            return Ok(bytes);
-        }
-        self.tools.clear();
-        let bytes = serde_json::to_vec(self)?;
-        if bytes.len() <= MAX_BYTES {
-            return Ok(bytes);
-        }
-        for allowed in self.allowed.values_mut() {
-            allowed.described.clear();
-        }
-        serde_json::to_vec(self)
-    }
 }
 
 /// The file, and what is in it.
@@ -88,7 +66,7 @@ impl Seen {
         if self.kept().is_some() {
             return;
         }
-        let bytes = crabtalk_files::if_there(crabtalk_files::read(&self.path, MAX_BYTES as u64));
+        let bytes = crabtalk_files::if_there(crabtalk_files::read(&self.path, MAX_BYTES));
         let read = match bytes {
             Ok(None) => Kept::default(),
             Ok(Some(bytes)) => serde_json::from_slice(&bytes).unwrap_or_else(|error| {
@@ -152,7 +130,7 @@ impl Seen {
     pub(crate) fn save(&self) {
         let _one = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let written = self
-            .with(|kept| kept.written())
+            .with(|kept| serde_json::to_vec(kept))
             .map_err(std::io::Error::other)
             .and_then(|bytes| crabtalk_files::write(&self.path, &bytes, Existing::Replace));
         if let Err(error) = written {
@@ -170,11 +148,6 @@ mod tests {
         Seen::new(folder.path().join("mcp.json"))
     }
 
-    fn allowed(described: String) -> Allowed {
-        let print = "1".into();
-        Allowed { print, described }
-    }
-
     #[test]
     fn tools_and_descriptions_survive_a_restart() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -182,7 +155,8 @@ mod tests {
         let tool: Tool = serde_json::from_value(json!({"name": "t", "inputSchema": {}})).unwrap();
         assert!(first.note_tools("files", "1", vec![tool.clone()]));
         assert!(!first.note_tools("files", "1", vec![tool]));
-        assert!(first.note_allowed("files__t", allowed("reads".into())));
+        let (print, described) = ("1".into(), "reads".into());
+        assert!(first.note_allowed("files__t", Allowed { print, described }));
         first.save();
         let second = seen(&folder);
         second.load();
@@ -190,15 +164,5 @@ mod tests {
         assert!(second.tools("files", "2").is_none(), "another program");
         let kept = second.allowed("files__t").expect("kept");
         assert_eq!(kept.described, "reads");
-        // A file that would be too long to read keeps the prints.
-        second.note_allowed("loud__t", allowed("x".repeat(MAX_BYTES)));
-        second.save();
-        let third = seen(&folder);
-        third.load();
-        assert!(third.tools("files", "1").is_none());
-        for tool in ["files__t", "loud__t"] {
-            let kept = third.allowed(tool).expect("kept");
-            assert_eq!((kept.print.as_str(), kept.described.as_str()), ("1", ""));
-        }
     }
 }
