@@ -129,17 +129,6 @@ impl Endpoint {
         }
     }
 
-    /// A plain address on loopback, for probes.
-    pub(crate) fn loopback(port: u16, target: &str) -> Self {
-        Self {
-            tls: false,
-            host: "127.0.0.1".into(),
-            authority: format!("127.0.0.1:{port}"),
-            target: target.to_owned(),
-            tail: String::new(),
-        }
-    }
-
     /// The endpoint as errors name it.
     pub(crate) fn shown(&self) -> String {
         let scheme = if self.tls { "https" } else { "http" };

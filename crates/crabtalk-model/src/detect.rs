@@ -3,7 +3,6 @@
 //! only, take [`PROBE_TIME`] in all, and believe an answer by its shape, since
 //! anything may listen on those ports.
 
-use crate::base_url::Endpoint;
 use crate::config::{Kind, ModelConfig, ProviderConfig, Secret};
 use crate::http::{Client, Proxies, RequestBody, Tls};
 use futures_util::future::join3;
@@ -231,8 +230,7 @@ async fn local(ports: Ports) -> Servers {
     ];
     let (mut found, mut empty) = (Vec::new(), String::new());
     for (name, title, kind, port, listed) in servers {
-        let Some(listed) = listed else { continue };
-        let models = models(listed);
+        let Some(models) = listed else { continue };
         let Some(first) = models.first() else {
             empty.push_str(&format!("; {title} runs on port {port}, but has no model"));
             continue;
@@ -253,24 +251,15 @@ async fn local(ports: Ports) -> Servers {
     Servers { found, empty }
 }
 
-/// A model that a server lists.
-struct Listed {
-    id: String,
-    /// The context window, as llama.cpp reports it.
-    context: Option<u64>,
-    /// Whether it takes images, as llama.cpp reports it.
-    images: Option<bool>,
-}
-
-/// The models that a server lists; `None` without such a server.
-async fn probe(port: u16, path: &str, list: &str, id: &str) -> Option<Vec<Listed>> {
+/// The chat models that a server lists, under short names; `None` without such a
+/// server.
+async fn probe(port: u16, path: &str, list: &str, id: &str) -> Option<Vec<ModelConfig>> {
     let asked = async {
-        let endpoint = Endpoint::loopback(port, path);
+        let host = format!("127.0.0.1:{port}");
         let mut request = http::Request::new(RequestBody::default());
-        *request.uri_mut() = endpoint.address(path);
-        request
-            .headers_mut()
-            .insert(HOST, HeaderValue::from_str(&endpoint.authority).ok()?);
+        *request.uri_mut() = format!("http://{host}{path}").parse().ok()?;
+        let host = HeaderValue::from_str(&host).ok()?;
+        request.headers_mut().insert(HOST, host);
         let client = Client::new(Proxies::default(), Tls::default());
         let response = client.call(PROBE_TIME, request).await.ok()?;
         if !response.status.is_success() {
@@ -278,17 +267,27 @@ async fn probe(port: u16, path: &str, list: &str, id: &str) -> Option<Vec<Listed
         }
         let body = response.body.collect(MAX_LIST_BYTES).await.ok()??;
         let json: Value = serde_json::from_slice(&body).ok()?;
-        let entries = json.get(list)?.as_array()?.iter().take(MAX_MODELS);
-        entries
-            .map(|entry| {
-                let id = entry.get(id)?.as_str()?;
-                Some(Listed {
-                    id: id.to_owned(),
-                    context: entry.pointer("/meta/n_ctx").and_then(Value::as_u64),
-                    images: takes_images(&json, id),
-                })
-            })
-            .collect()
+        let mut models: Vec<ModelConfig> = Vec::new();
+        for entry in json.get(list)?.as_array()?.iter().take(MAX_MODELS) {
+            let id = entry.get(id)?.as_str()?;
+            // llama.cpp lists the path of a file.
+            let file = id.rsplit(['/', '\\']).next();
+            let name = file.and_then(|file| file.strip_suffix(".gguf"));
+            let name = name.unwrap_or(id);
+            let chats = !id.is_empty() && !id.to_ascii_lowercase().contains("embed");
+            if !chats || models.iter().any(|known| known.name == name) {
+                continue;
+            }
+            // As llama.cpp reports it.
+            let context = entry.pointer("/meta/n_ctx").and_then(Value::as_u64);
+            models.push(ModelConfig {
+                id: id.to_owned(),
+                context: context.filter(|tokens| *tokens > 0),
+                images: takes_images(&json, id),
+                ..ModelConfig::new(name)
+            });
+        }
+        Some(models)
     };
     tokio::time::timeout(PROBE_TIME, asked).await.ok().flatten()
 }
@@ -300,33 +299,4 @@ fn takes_images(json: &Value, id: &str) -> Option<bool> {
     let model = models.find(|model| model.get("name").is_some_and(|name| name == id))?;
     let capabilities = model.get("capabilities")?.as_array()?;
     Some(capabilities.iter().any(|found| found == "multimodal"))
-}
-
-/// Chat models, under short names.
-fn models(listed: Vec<Listed>) -> Vec<ModelConfig> {
-    let mut names = BTreeSet::new();
-    listed
-        .into_iter()
-        .filter(|Listed { id, .. }| !id.is_empty() && !id.to_ascii_lowercase().contains("embed"))
-        .filter_map(|listed| {
-            let Listed {
-                id,
-                context,
-                images,
-            } = listed;
-            // llama.cpp lists the path of a file.
-            let file = id
-                .rsplit(['/', '\\'])
-                .next()
-                .and_then(|file| file.strip_suffix(".gguf"));
-            let name = file.unwrap_or(&id).to_owned();
-            let new = names.insert(name.clone());
-            new.then_some(ModelConfig {
-                id,
-                context: context.filter(|tokens| *tokens > 0),
-                images,
-                ..ModelConfig::new(name)
-            })
-        })
-        .collect()
 }
