@@ -103,19 +103,21 @@ impl Plan {
                 Ok(begun) => return Ok(begun),
                 Err(error) => error,
             };
-            let wait = match wait_for(error.kind) {
-                Wait::Never => return Err(error),
-                Wait::TooLong(asked) => {
-                    let message = format!(
-                        "{}; that is longer than the {}s that are waited for",
-                        error.message,
-                        MAX_RETRY_AFTER.as_secs()
-                    );
-                    tracing::debug!(?asked, "not waiting");
-                    return Err(Error::new(error.kind, message));
-                }
-                Wait::Exactly(asked) => asked,
-                Wait::Backoff => backoff.mul_f64(0.5 + fastrand::f64() / 2.0),
+            if !error.kind.is_transient() {
+                return Err(error);
+            }
+            let asked = asked_for(error.kind);
+            if asked.is_some_and(|asked| asked > MAX_RETRY_AFTER) {
+                let message = format!(
+                    "{}; that is longer than the {}s that are waited for",
+                    error.message,
+                    MAX_RETRY_AFTER.as_secs()
+                );
+                return Err(Error::new(error.kind, message));
+            }
+            let wait = match asked {
+                Some(asked) => asked.max(FIRST_BACKOFF / 2),
+                None => backoff.mul_f64(0.5 + fastrand::f64() / 2.0),
             };
             if attempt == retries {
                 let attempts = retries + 1;
@@ -166,28 +168,12 @@ impl Plan {
     }
 }
 
-enum Wait {
-    Never,
-    Backoff,
-    Exactly(Duration),
-    TooLong(Duration),
-}
-
-fn wait_for(kind: ErrorKind) -> Wait {
-    if !kind.is_transient() {
-        return Wait::Never;
-    }
-    let asked = if let ErrorKind::RateLimited { retry_after }
-    | ErrorKind::Provider { retry_after } = kind
-    {
+/// The pause that a provider asked for.
+fn asked_for(kind: ErrorKind) -> Option<Duration> {
+    if let ErrorKind::RateLimited { retry_after } | ErrorKind::Provider { retry_after } = kind {
         retry_after
     } else {
         None
-    };
-    match asked {
-        None => Wait::Backoff,
-        Some(asked) if asked > MAX_RETRY_AFTER => Wait::TooLong(asked),
-        Some(asked) => Wait::Exactly(asked.max(FIRST_BACKOFF / 2)),
     }
 }
 
