@@ -1,6 +1,6 @@
 //! Connections that are silent, die, rest or are left.
 
-use super::{bench, timed};
+use super::bench;
 use crate::support::{Bench, provider, request};
 use crabtalk_domain::model::{Chunk, ErrorKind, Model};
 use crabtalk_model::{Kind, Registry};
@@ -9,32 +9,6 @@ use crabtalk_testkit::scripted::{Action, Reply, Script};
 use futures_util::StreamExt;
 use serde_json::json;
 use std::time::Duration;
-
-#[tokio::test(start_paused = true)]
-async fn silence_times_out_or_stalls() {
-    let mute = Script::openai((0..3).map(|_| Reply::new([Action::Stall])));
-    let bench = Bench::with(Kind::OpenAi, mute, |config| config.max_retries = 0).await;
-    let (outcome, took) = timed(bench.send(&request("hi"))).await;
-    let error = outcome.expect_err("nothing came");
-    assert_eq!(
-        (error.kind, took.as_secs()),
-        (ErrorKind::Timeout, 30),
-        "{error}"
-    );
-    assert!(error.message.contains("timeout_secs"), "{error}");
-    bench.server.until(|p| p.closed_early == 1).await;
-
-    let stall = Script::openai([openai::pieces(&["a", "b"]).stall_after(2)]);
-    let bench = Bench::new(Kind::OpenAi, stall).await;
-    let (outcome, took) = timed(bench.send(&request("hi"))).await;
-    let error = outcome.expect_err("silence");
-    assert_eq!(
-        (error.kind, took.as_secs()),
-        (ErrorKind::Stalled, 120),
-        "{error}"
-    );
-    bench.server.until(|p| p.closed_early == 1).await;
-}
 
 #[tokio::test(start_paused = true)]
 async fn active_stream_never_stalls() {
@@ -56,17 +30,6 @@ async fn active_stream_never_stalls() {
             .content,
         "abcd"
     );
-}
-
-#[tokio::test]
-async fn dropped_stream_closes_its_connection() {
-    let bench = bench([openai::pieces(&["a", "b"]).stall_after(2)]).await;
-    let mut stream = bench.registry.stream(request("hi"));
-    stream.next().await;
-    assert_eq!(stream.next().await, Some(Ok(Chunk::Text("a".into()))));
-    bench.server.until(|p| p.stalled == 1).await;
-    drop(stream);
-    bench.server.until(|p| p.closed_early == 1).await;
 }
 
 #[tokio::test]
