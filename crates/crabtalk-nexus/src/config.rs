@@ -55,8 +55,6 @@ pub struct Team {
     /// How long things may take.
     pub times: Times,
     pub thresholds: Thresholds,
-    /// How much of the log is kept.
-    pub log: Bounds,
     /// Rules for the prompts of all terminal agents.
     pub rules: Rules,
     #[serde(rename = "agent")]
@@ -219,7 +217,6 @@ impl Team {
         keep("root", self.root == new.root);
         keep("[tmux]", self.tmux == new.tmux);
         keep("[kind]", self.kinds == new.kinds);
-        keep("[log]", self.log == new.log);
         keep("start_daemon", self.start_daemon == new.start_daemon);
         for name in self.agents.keys().chain(new.agents.keys()) {
             let same = match (self.agents.get(name), new.agents.get(name)) {
@@ -339,26 +336,6 @@ impl Member {
     /// Whether it is an agent of the daemon.
     pub fn is_of_daemon(&self) -> bool {
         self.kind.is_none()
-    }
-}
-
-/// How much of the log is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Bounds {
-    /// Bytes of changes after which the whole state is stored: some ten thousand
-    /// entries, which a restart reads quickly.
-    pub page_bytes: u64,
-    /// Kept entries, in units of `page_bytes`: some days of a team at work.
-    pub pages: usize,
-}
-
-impl Default for Bounds {
-    fn default() -> Self {
-        Self {
-            page_bytes: 8 * 1024 * 1024,
-            pages: 16,
-        }
     }
 }
 

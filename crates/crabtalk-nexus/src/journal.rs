@@ -1,26 +1,20 @@
-//! The log of events in one SQLite database, from which a restart begins.
+//! The log of events and the state of the team, in one SQLite database.
 //!
-//! Invariants: entries that are appended together are committed together, and are
-//! on disk before anything is done about them; the whole state is stored from time
-//! to time, so that a restart reads it and the few changes behind it; the log has a
-//! bounded size; one NEXUS at a time has it.
+//! Invariants: entries and the rows of the state that changed with them are committed
+//! together, and are on disk before anything is done about them; the log has a bounded
+//! size; one NEXUS at a time has it.
 
 use crate::clock::Ms;
-pub use crate::config::Bounds;
-use crate::world::{Entry, Patch};
-use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
-use serde_json::Value;
+use crate::world::{Entry, Patch, World};
+use rusqlite::{Connection, OpenFlags, params};
 use std::fs::{self, File, TryLockError};
-use std::io::{self, BufRead, BufReader};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The database in NEXUS's folder.
 const DATABASE: &str = "nexus.db";
-
-/// The log of earlier versions, which is imported once.
-const EARLIER: &str = "events.jsonl";
 
 const LOCK: &str = "lock";
 
@@ -31,11 +25,16 @@ const LOCK_TRIES: (u32, Duration) = (50, Duration::from_millis(10));
 /// How long a statement waits for another process, which only reads.
 const BUSY: Duration = Duration::from_secs(5);
 
+/// Bytes of entries that are kept: some days of a team at work.
+const KEPT_BYTES: u64 = 128 * 1024 * 1024;
+
+/// Bytes of entries between two removals of the oldest.
+const PRUNED_EVERY: u64 = 8 * 1024 * 1024;
+
 const SCHEMA: &str = "
     CREATE TABLE IF NOT EXISTS entry (n INTEGER PRIMARY KEY, at INTEGER NOT NULL,
-        line TEXT NOT NULL, patch TEXT);
-    CREATE TABLE IF NOT EXISTS state (id INTEGER PRIMARY KEY CHECK (id = 0),
-        n INTEGER NOT NULL, at INTEGER NOT NULL, patch TEXT NOT NULL);";
+        line TEXT NOT NULL);
+    CREATE TABLE IF NOT EXISTS state (key TEXT PRIMARY KEY, value TEXT NOT NULL);";
 
 /// Why the log cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -54,12 +53,12 @@ pub enum Error {
         source: rusqlite::Error,
     },
     #[error(
-        "entry #{n} in {path}: {source}; run the NEXUS that wrote it, or move the file away and \
-         begin without what it holds"
+        "{key} in {path}: {source}; run the NEXUS that wrote it, or move the file away and begin \
+         without what it holds"
     )]
     Broken {
         path: PathBuf,
-        n: u64,
+        key: String,
         source: serde_json::Error,
     },
 }
@@ -74,20 +73,15 @@ fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
 pub struct Journal {
     database: Connection,
     path: PathBuf,
-    bounds: Bounds,
-    /// Bytes appended since the whole state was stored.
+    /// Bytes of entries since the oldest were removed.
     appended: u64,
     _lock: File,
 }
 
 impl Journal {
-    /// Opens the log of a folder, and gives each patch in it, with its entry's
-    /// number, to `take`.
-    pub fn open(
-        folder: &Path,
-        bounds: Bounds,
-        mut take: impl FnMut(u64, Patch),
-    ) -> Result<Self, Error> {
+    /// Opens the log of a folder, and gives the number of the last entry and each row of
+    /// the state to `world`.
+    pub fn open(folder: &Path, world: &mut World) -> Result<Self, Error> {
         let mut private = fs::DirBuilder::new();
         private.recursive(true).mode(0o700);
         private.create(folder).map_err(failed("create", folder))?;
@@ -97,104 +91,84 @@ impl Journal {
         let mut options = File::options();
         let file = options.append(true).create(true).mode(0o600).open(&path);
         file.map_err(failed("open", &path))?;
-        let database = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE);
-        let database = database.map_err(of(&path))?;
+        let prepare = || {
+            let database = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+            database.pragma_update(None, "journal_mode", "WAL")?;
+            database.pragma_update(None, "synchronous", "FULL")?;
+            database.execute_batch(SCHEMA)?;
+            Ok(database)
+        };
         let mut journal = Self {
-            database,
+            database: prepare().map_err(of(&path))?,
             path,
-            bounds,
             appended: 0,
             _lock: lock,
         };
-        let prepared = journal.prepare();
-        prepared.map_err(of(&journal.path))?;
-        journal.import(&folder.join(EARLIER))?;
-        journal.appended = journal.restore(&mut take)?;
+        journal.restore(world)?;
+        journal.prune(KEPT_BYTES)?;
         Ok(journal)
     }
 
-    fn prepare(&self) -> rusqlite::Result<()> {
-        self.database.pragma_update(None, "journal_mode", "WAL")?;
-        self.database.pragma_update(None, "synchronous", "FULL")?;
-        self.database.execute_batch(SCHEMA)
-    }
-
-    /// Reads the last whole state and the changes behind it; how many bytes these
-    /// have.
-    fn restore(&self, take: &mut impl FnMut(u64, Patch)) -> Result<u64, Error> {
-        let state = "SELECT n, patch FROM state";
-        let state = self.database.query_row(state, [], row).optional();
-        let state = state.map_err(of(&self.path))?;
-        let since = state.as_ref().map_or(0, |(n, ..)| *n);
-        if let Some((n, text)) = state {
-            take(n, self.parsed(n, &text)?);
+    fn restore(&self, world: &mut World) -> Result<(), Error> {
+        let read = || {
+            let last = "SELECT coalesce(max(n), 0) FROM entry";
+            let last = self.database.query_row(last, [], |row| row.get::<_, i64>(0))?;
+            let mut rows = self.database.prepare("SELECT key, value FROM state")?;
+            let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let rows = rows.collect::<rusqlite::Result<Vec<(String, String)>>>()?;
+            Ok((last.cast_unsigned(), rows))
+        };
+        let (last, rows) = read().map_err(of(&self.path))?;
+        world.go_on_behind(last);
+        for (key, value) in rows {
+            world.restore(&key, &value).map_err(|source| Error::Broken {
+                path: self.path.clone(),
+                key,
+                source,
+            })?;
         }
-        let mut bytes = 0;
-        let changes = "SELECT n, patch FROM entry WHERE n > ?1 AND patch NOT NULL ORDER BY n";
-        let mut changes = self.database.prepare(changes).map_err(of(&self.path))?;
-        let rows = changes.query_map([signed(since)], row);
-        for change in rows.map_err(of(&self.path))? {
-            let (n, text) = change.map_err(of(&self.path))?;
-            bytes += text.len() as u64;
-            take(n, self.parsed(n, &text)?);
-        }
-        Ok(bytes)
-    }
-
-    fn parsed(&self, n: u64, text: &str) -> Result<Patch, Error> {
-        serde_json::from_str(text).map_err(|source| Error::Broken {
-            path: self.path.clone(),
-            n,
-            source,
-        })
+        Ok(())
     }
 
     /// Appends entries and what changed with them, and waits until they are on disk.
     pub fn append(&mut self, entries: &[Entry], patch: &Patch) -> Result<(), Error> {
-        let Some(last) = entries.last().map(|last| last.n) else {
+        if entries.is_empty() && patch.is_empty() {
             return Ok(());
-        };
-        let patch = json(patch);
+        }
         let append = |database: &mut Connection| {
+            let mut bytes = 0;
             let transaction = database.transaction()?;
             for entry in entries {
-                let patch = (entry.n == last).then_some(&patch);
-                insert(&transaction, entry, patch)?;
+                let line = json(entry);
+                bytes += line.len() as u64;
+                transaction
+                    .prepare_cached("INSERT INTO entry (n, at, line) VALUES (?1, ?2, ?3)")?
+                    .execute(params![signed(entry.n), signed(entry.at), line])?;
             }
-            transaction.commit()
+            for (key, value) in patch {
+                match value {
+                    Some(value) => transaction
+                        .prepare_cached("INSERT OR REPLACE INTO state VALUES (?1, ?2)")?
+                        .execute([key, value])?,
+                    None => transaction.execute("DELETE FROM state WHERE key = ?1", [key])?,
+                };
+            }
+            transaction.commit()?;
+            Ok(bytes)
         };
-        append(&mut self.database).map_err(of(&self.path))?;
-        self.appended += patch.len() as u64;
+        self.appended += append(&mut self.database).map_err(of(&self.path))?;
+        if self.appended >= PRUNED_EVERY {
+            self.prune(KEPT_BYTES)?;
+        }
         Ok(())
     }
 
-    /// Whether the whole state should be stored.
-    pub fn is_full(&self) -> bool {
-        self.appended >= self.bounds.page_bytes
-    }
-
-    /// Stores the whole state as of entry `n`, and removes the oldest entries beyond
-    /// the bounds.
-    pub fn compact(&mut self, n: u64, at: Ms, state: &Patch) -> Result<(), Error> {
-        let kept = self
-            .bounds
-            .page_bytes
-            .saturating_mul(self.bounds.pages as u64);
-        let compact = |database: &mut Connection| {
-            let transaction = database.transaction()?;
-            transaction.execute(
-                "INSERT OR REPLACE INTO state VALUES (0, ?1, ?2, ?3)",
-                params![signed(n), signed(at), json(state)],
-            )?;
-            transaction.execute("UPDATE entry SET patch = NULL WHERE patch NOT NULL", [])?;
-            transaction.execute(
-                "DELETE FROM entry WHERE n <= (SELECT max(n) FROM (SELECT n, sum(length(line))
-                    OVER (ORDER BY n DESC) AS bytes FROM entry) WHERE bytes > ?1)",
-                [signed(kept)],
-            )?;
-            transaction.commit()
-        };
-        compact(&mut self.database).map_err(of(&self.path))?;
+    /// Removes the oldest entries beyond so many bytes.
+    fn prune(&mut self, kept: u64) -> Result<(), Error> {
+        let prune = "DELETE FROM entry WHERE n <= (SELECT max(n) FROM (SELECT n,
+            sum(length(line)) OVER (ORDER BY n DESC) AS bytes FROM entry) WHERE bytes > ?1)";
+        let pruned = self.database.execute(prune, [signed(kept)]);
+        pruned.map_err(of(&self.path))?;
         self.appended = 0;
         Ok(())
     }
@@ -203,42 +177,16 @@ impl Journal {
     pub fn latest(&self, after: u64, most: u32) -> Result<Vec<Entry>, Error> {
         let read = || {
             let mut statement = self.database.prepare_cached(
-                "SELECT n, line FROM entry WHERE n > ?1 ORDER BY n DESC LIMIT ?2",
+                "SELECT line FROM entry WHERE n > ?1 ORDER BY n DESC LIMIT ?2",
             )?;
-            let lines = statement.query_map(params![signed(after), most], row)?;
-            lines.collect::<rusqlite::Result<Vec<_>>>()
+            let lines = statement.query_map(params![signed(after), most], |row| row.get(0))?;
+            lines.collect::<rusqlite::Result<Vec<String>>>()
         };
         let lines = read().map_err(of(&self.path))?;
         let parsed = lines.iter().rev();
         // An entry of another version that cannot be read is left out.
-        let parsed = parsed.filter_map(|(_, line)| serde_json::from_str(line).ok());
+        let parsed = parsed.filter_map(|line| serde_json::from_str(line).ok());
         Ok(parsed.collect())
-    }
-
-    /// Takes in the log of an earlier version, and puts it away.
-    fn import(&mut self, earlier: &Path) -> Result<(), Error> {
-        let file = match File::open(earlier) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(failed("open", earlier)(error)),
-        };
-        let import = |database: &mut Connection| {
-            let transaction = database.transaction()?;
-            for line in BufReader::new(file).lines().map_while(Result::ok) {
-                // A crash may have cut the last line.
-                let Ok(mut value) = serde_json::from_str::<Value>(&line) else {
-                    break;
-                };
-                let patch = value.get_mut("set").map(|set| set.take().to_string());
-                if let Ok(entry) = serde_json::from_value(value) {
-                    insert(&transaction, &entry, patch.as_ref())?;
-                }
-            }
-            transaction.commit()
-        };
-        import(&mut self.database).map_err(of(&self.path))?;
-        let away = earlier.with_extension("imported");
-        fs::rename(earlier, &away).map_err(failed("rename", earlier))
     }
 }
 
@@ -251,22 +199,6 @@ fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     let database = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     database.busy_timeout(BUSY)?;
     Ok(database)
-}
-
-fn insert(database: &Connection, entry: &Entry, patch: Option<&String>) -> rusqlite::Result<()> {
-    let mut statement =
-        database.prepare_cached("INSERT OR REPLACE INTO entry VALUES (?1, ?2, ?3, ?4)")?;
-    let done = statement.execute(params![
-        signed(entry.n),
-        signed(entry.at),
-        json(entry),
-        patch
-    ]);
-    done.map(drop)
-}
-
-fn row(row: &rusqlite::Row<'_>) -> rusqlite::Result<(u64, String)> {
-    Ok((row.get::<_, i64>(0)?.cast_unsigned(), row.get(1)?))
 }
 
 /// SQLite has signed numbers alone.
@@ -301,24 +233,27 @@ pub fn time(at: Ms) -> String {
     at.map_or_else(String::new, |at| at.to_string())
 }
 
-/// Reads the entries of a log in order, also while a NEXUS appends to it.
-pub fn entries(folder: &Path, mut take: impl FnMut(Entry)) -> Result<(), Error> {
+/// Reads the entries of a log, the latest first, until `take` has enough; also while a
+/// NEXUS appends to it.
+pub fn entries(folder: &Path, mut take: impl FnMut(Entry) -> bool) -> Result<(), Error> {
     let path = folder.join(DATABASE);
     if !path.exists() {
         return Ok(());
     }
-    let read = |take: &mut dyn FnMut(Entry)| {
+    let mut read = || {
         let database = connect(&path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        let mut statement = database.prepare("SELECT line FROM entry ORDER BY n")?;
+        let mut statement = database.prepare("SELECT line FROM entry ORDER BY n DESC")?;
         for line in statement.query_map([], |row| row.get::<_, String>(0))? {
             // An entry of another version that cannot be read is left out.
-            if let Ok(entry) = serde_json::from_str(&line?) {
-                take(entry);
+            if let Ok(entry) = serde_json::from_str(&line?)
+                && !take(entry)
+            {
+                break;
             }
         }
         Ok(())
     };
-    read(&mut take).map_err(of(&path))
+    read().map_err(of(&path))
 }
 
 /// Lets the database not grow any more, as on a full disk.

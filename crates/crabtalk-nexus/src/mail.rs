@@ -193,7 +193,6 @@ pub fn letter_of(submission: &str) -> Option<u64> {
 pub struct Mailbox {
     letters: BTreeMap<u64, Letter>,
     last: u64,
-    fresh: BTreeSet<u64>,
     changed: BTreeSet<u64>,
 }
 
@@ -212,7 +211,7 @@ impl Mailbox {
         self.last += 1;
         let course = Course::default();
         self.letters.insert(self.last, Letter { mail, course });
-        self.fresh.insert(self.last);
+        self.changed.insert(self.last);
         self.last
     }
 
@@ -269,31 +268,16 @@ impl Mailbox {
         });
     }
 
-    /// The changes since the last call: new letters, and courses of known ones. Finished
-    /// letters are dropped; the log has them.
-    pub fn take_changes(&mut self) -> (BTreeMap<u64, Letter>, BTreeMap<u64, Course>) {
-        let fresh = std::mem::take(&mut self.fresh);
-        let changed = std::mem::take(&mut self.changed);
-        let of = |id: &u64| self.letters.get(id).map(|letter| (*id, letter.clone()));
-        let new: BTreeMap<u64, Letter> = fresh.iter().filter_map(of).collect();
-        let courses = changed.difference(&fresh).filter_map(of);
-        let courses = courses.map(|(id, letter)| (id, letter.course)).collect();
+    /// The letters that changed since the last call. Finished ones are dropped; the log
+    /// has them.
+    pub fn take_changes(&mut self) -> BTreeSet<u64> {
         self.letters.retain(|_, letter| !letter.is_over());
-        (new, courses)
+        std::mem::take(&mut self.changed)
     }
 
-    /// Takes in what [`Self::take_changes`] gave once.
-    pub fn restore(&mut self, letters: BTreeMap<u64, Letter>, courses: BTreeMap<u64, Course>) {
-        for (id, letter) in letters {
-            self.last = self.last.max(id);
-            self.letters.insert(id, letter);
-        }
-        for (id, course) in courses {
-            if let Some(letter) = self.letters.get_mut(&id) {
-                letter.course = course;
-            }
-        }
-        self.letters.retain(|_, letter| !letter.is_over());
+    /// Takes in a letter of an earlier life.
+    pub fn restore(&mut self, id: u64, letter: Letter) {
+        self.letters.insert(id, letter);
     }
 
     /// The number of the last letter.
@@ -303,7 +287,7 @@ impl Mailbox {
 
     /// Goes on behind this number.
     pub fn go_on_behind(&mut self, last: u64) {
-        self.last = self.last.max(last);
+        self.last = last;
     }
 }
 

@@ -65,9 +65,8 @@ pub enum Error {
 
 /// The world as a log left it.
 pub fn restored(team: Team, folder: &Path) -> Result<(World, Journal), journal::Error> {
-    let bounds = team.log;
     let mut world = World::new(team);
-    let journal = Journal::open(folder, bounds, |n, patch| world.restore(n, patch))?;
+    let journal = Journal::open(folder, &mut world)?;
     Ok((world, journal))
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Invariants: it does no I/O, so that the same inputs in the same order give the same
 //! outputs; every order is in an entry of the log; state changes only in
-//! [`World::handle`], and [`Output::patch`] has each change, so that a restart begins
+//! [`World::handle`], and [`Output::patch`] has each changed row, so that a restart begins
 //! where the log ends.
 //!
 //! ```text
@@ -37,9 +37,10 @@ use crate::backend::{
 use crate::clock::Ms;
 use crate::config::Team;
 use crate::machine::Trigger;
-use crate::mail::{Course, Letter, Mailbox};
+use crate::mail::Mailbox;
 use crate::name::Name;
 use crate::rates::Rates;
+use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -70,36 +71,14 @@ pub struct Entry {
     pub did: Vec<String>,
 }
 
-/// The reason of entries that only store changes.
-const KEPT: &str = "kept";
+/// Changed rows of the state: by key the value as JSON, none of what is gone.
+pub type Patch = BTreeMap<String, Option<String>>;
 
-impl Entry {
-    /// Whether people do not need it.
-    pub(crate) fn is_silent(&self) -> bool {
-        self.agent.is_none() && self.did.is_empty() && self.why == KEPT
-    }
-}
-
-/// Changes, which a restart applies again.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Patch {
-    /// Changed agents.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub agents: BTreeMap<Name, Agent>,
-    /// New letters.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub letters: BTreeMap<u64, Letter>,
-    /// Courses of letters.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub courses: BTreeMap<u64, Course>,
-    /// Changed tasks.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub tasks: BTreeMap<u64, Task>,
-    /// The last letter's number, in whole states.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_letter: Option<u64>,
-}
+/// Kinds of rows; the last letter's number is kept so that it is not used again.
+const AGENT: &str = "agent/";
+const LETTER: &str = "letter/";
+const TASK: &str = "task/";
+const LAST_LETTER: &str = "last letter";
 
 /// An order about an agent.
 #[derive(Debug, Clone, PartialEq)]
@@ -224,30 +203,25 @@ impl World {
         }
     }
 
-    /// Takes in what the log has of an entry of this number.
-    pub fn restore(&mut self, n: u64, patch: Patch) {
-        self.last_entry = self.last_entry.max(n);
-        self.agents.extend(patch.agents);
-        let has_tasks = !patch.tasks.is_empty();
-        self.tasks.extend(patch.tasks);
-        if has_tasks {
-            tasks::forget(&mut self.tasks);
-        }
-        self.mail.restore(patch.letters, patch.courses);
-        self.mail
-            .go_on_behind(patch.last_letter.unwrap_or_default());
+    /// Numbers entries from behind this one.
+    pub fn go_on_behind(&mut self, entry: u64) {
+        self.last_entry = entry;
     }
 
-    /// All that [`Self::restore`] needs, as one patch, and up to which entry.
-    pub fn whole(&self) -> (u64, Patch) {
-        let patch = Patch {
-            agents: self.agents.clone(),
-            letters: self.mail.letters().clone(),
-            courses: BTreeMap::new(),
-            tasks: self.tasks.clone(),
-            last_letter: Some(self.mail.last()),
-        };
-        (self.last_entry, patch)
+    /// Takes in a row of the state.
+    pub fn restore(&mut self, key: &str, value: &str) -> Result<(), serde_json::Error> {
+        let id = |key: &str| key.parse().map_err(serde_json::Error::custom);
+        if let Some(name) = key.strip_prefix(AGENT) {
+            let name = name.parse().map_err(serde_json::Error::custom)?;
+            self.agents.insert(name, serde_json::from_str(value)?);
+        } else if let Some(key) = key.strip_prefix(LETTER) {
+            self.mail.restore(id(key)?, serde_json::from_str(value)?);
+        } else if let Some(key) = key.strip_prefix(TASK) {
+            self.tasks.insert(id(key)?, serde_json::from_str(value)?);
+        } else if key == LAST_LETTER {
+            self.mail.go_on_behind(serde_json::from_str(value)?);
+        }
+        Ok(())
     }
 
     /// The agents of the team.
@@ -279,29 +253,24 @@ impl World {
         self.give_work();
         let mut out = std::mem::take(&mut self.out);
         out.patch = self.take_patch();
-        // Courses may change without an entry.
-        if out.entries.is_empty() && out.patch != Patch::default() {
-            out.entries.push(self.entry(None, KEPT.into(), None));
-        }
         out
     }
 
     fn take_patch(&mut self) -> Patch {
         let agents = std::mem::take(&mut self.changed_agents);
-        let tasks = std::mem::take(&mut self.changed_tasks);
+        let mut tasks = std::mem::take(&mut self.changed_tasks);
         if !tasks.is_empty() {
-            tasks::forget(&mut self.tasks);
+            tasks.extend(tasks::forget(&mut self.tasks));
         }
-        let (letters, courses) = self.mail.take_changes();
-        let agent = |name: Name| Some((name.clone(), self.agents.get(&name)?.clone()));
-        let task = |id: u64| Some((id, self.tasks.get(&id)?.clone()));
-        Patch {
-            agents: agents.into_iter().filter_map(agent).collect(),
-            tasks: tasks.into_iter().filter_map(task).collect(),
-            letters,
-            courses,
-            last_letter: None,
-        }
+        let letters = self.mail.take_changes();
+        let last = (!letters.is_empty()).then(|| (LAST_LETTER.into(), json(&self.mail.last())));
+        let agent = |name: Name| (format!("{AGENT}{name}"), json(&self.agents.get(&name)));
+        let letter = |id| (format!("{LETTER}{id}"), json(&self.mail.get(id)));
+        let task = |id| (format!("{TASK}{id}"), json(&self.tasks.get(&id)));
+        let agents = agents.into_iter().map(agent);
+        let letters = letters.into_iter().map(letter);
+        let tasks = tasks.into_iter().map(task);
+        agents.chain(letters).chain(tasks).chain(last).collect()
     }
 
     /// NEXUS starts: adds new agents, and reconnects to those that ran.
@@ -378,6 +347,12 @@ impl World {
         let entry = self.entry(agent, why.into(), evidence);
         self.out.entries.push(entry);
     }
+}
+
+/// A value as JSON; none if there is none.
+fn json(value: &impl Serialize) -> Option<String> {
+    let text = serde_json::to_string(value).expect("plain data is JSON");
+    (text != "null").then_some(text)
 }
 
 #[cfg(test)]

@@ -138,8 +138,7 @@ impl Desk {
         if self.chosen().is_none() {
             self.chosen = self.agents.first().map(|agent| agent.name.clone());
         }
-        let tells = |entry: &Entry| !entry.is_silent();
-        self.log.extend(entries.into_iter().filter(tells));
+        self.log.extend(entries);
         let passed = self.log.len().saturating_sub(LOG);
         self.log.drain(..passed);
     }

@@ -4,7 +4,6 @@ use super::Failed;
 use crate::journal;
 use crate::name::Name;
 use crate::world::{Answer, Entry, Task, TaskState};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -146,24 +145,14 @@ pub(super) fn explained(entry: &Entry) -> String {
 
 /// An entry and those that it came of, the first one first.
 pub(super) fn chain(folder: &Path, n: u64) -> Result<Vec<Entry>, Failed> {
-    let mut causes: BTreeMap<u64, u64> = BTreeMap::new();
-    journal::entries(folder, |entry| {
-        let cause = entry.cause.filter(|cause| *cause < entry.n && *cause > 0);
-        causes.extend(cause.map(|cause| (entry.n, cause)));
-    })?;
-    let mut wanted = BTreeSet::from([n]);
-    let mut last = n;
-    while let Some(cause) = causes.get(&last).filter(|_| wanted.len() < MAX_CHAIN) {
-        last = *cause;
-        wanted.insert(last);
-    }
-    let mut chain = Vec::new();
-    journal::entries(folder, |entry| {
-        if wanted.contains(&entry.n) {
-            chain.push(entry);
+    let mut wanted = Some(n);
+    last(folder, MAX_CHAIN, |entry| {
+        let is_it = wanted == Some(entry.n);
+        if is_it {
+            wanted = entry.cause;
         }
-    })?;
-    Ok(chain)
+        is_it
+    })
 }
 
 /// The last things that were done with an agent.
@@ -178,18 +167,17 @@ pub(super) fn last_acts(folder: &Path, name: &Name) -> Result<Vec<Entry>, Failed
 pub(super) fn last(
     folder: &Path,
     most: usize,
-    wanted: impl Fn(&Entry) -> bool,
+    mut wanted: impl FnMut(&Entry) -> bool,
 ) -> Result<Vec<Entry>, Failed> {
-    let mut last = VecDeque::new();
+    let mut last = Vec::new();
     journal::entries(folder, |entry| {
-        if wanted(&entry) {
-            last.push_back(entry);
-            if last.len() > most {
-                last.pop_front();
-            }
+        if last.len() < most && wanted(&entry) {
+            last.push(entry);
         }
+        last.len() < most
     })?;
-    Ok(last.into())
+    last.reverse();
+    Ok(last)
 }
 
 fn first_line(text: &str) -> String {

@@ -1,19 +1,12 @@
 use super::*;
 use crate::agent::Agent;
+use crate::config::Team;
 use crate::name::Name;
-
-/// Small enough for some entries.
-const SHORT: Bounds = Bounds {
-    page_bytes: 2_000,
-    pages: 2,
-};
 
 fn patch(turns: u64) -> Patch {
     let mut agent = Agent::new(7);
     agent.meters.turns = turns;
-    let mut patch = Patch::default();
-    patch.agents.insert(Name::nexus(), agent);
-    patch
+    Patch::from([("agent/NEXUS".into(), Some(json(&agent)))])
 }
 
 fn entry(n: u64) -> Entry {
@@ -25,22 +18,23 @@ fn entry(n: u64) -> Entry {
 }
 
 fn open(folder: &Path) -> Journal {
-    Journal::open(folder, SHORT, |_, _| {}).unwrap()
+    Journal::open(folder, &mut World::new(Team::default())).unwrap()
 }
 
-/// The patches that a restart reads: the entry's number and the turns in it.
-fn restored(folder: &Path) -> Vec<(u64, u64)> {
-    let mut found = Vec::new();
-    Journal::open(folder, SHORT, |n, patch| {
-        found.push((n, patch.agents[&Name::nexus()].meters.turns));
-    })
-    .unwrap();
-    found
+/// The turns in the state that a restart reads.
+fn restored(folder: &Path) -> u64 {
+    let mut world = World::new(Team::default());
+    Journal::open(folder, &mut world).unwrap();
+    world.agents()[&Name::nexus()].meters.turns
 }
 
 fn numbers(folder: &Path) -> Vec<u64> {
     let mut all = Vec::new();
-    entries(folder, |entry| all.push(entry.n)).unwrap();
+    entries(folder, |entry| {
+        all.push(entry.n);
+        true
+    })
+    .unwrap();
     all
 }
 
@@ -51,31 +45,26 @@ fn entries_and_changes_are_read_again() {
     let mut journal = open(folder.path());
     journal.append(&[entry(1), entry(2)], &patch(2)).unwrap();
     journal.append(&[entry(3)], &patch(3)).unwrap();
-    assert_eq!(numbers(folder.path()), [1, 2, 3], "while it is open");
-    let second = Journal::open(folder.path(), SHORT, |_, _| {});
+    assert_eq!(numbers(folder.path()), [3, 2, 1], "while it is open");
+    let second = Journal::open(folder.path(), &mut World::new(Team::default()));
     assert!(matches!(second, Err(Error::Taken(_))));
     drop(journal);
-    assert_eq!(restored(folder.path()), [(2, 2), (3, 3)]);
+    assert_eq!(restored(folder.path()), 3);
 }
 
 #[test]
-fn long_log_stays_bounded_and_restarts_from_its_last_state() {
+fn old_entries_are_pruned_and_the_state_stays() {
     let folder = tempfile::tempdir().unwrap();
     let mut journal = open(folder.path());
     for n in 1..=200 {
         journal.append(&[entry(n)], &patch(n)).unwrap();
-        if journal.is_full() {
-            journal.compact(n, 7, &patch(n)).unwrap();
-        }
     }
+    journal.prune(2000).unwrap();
     drop(journal);
     let read = numbers(folder.path());
-    let first = read[0];
-    assert!(first > 1 && read.len() < 150, "{read:?}");
-    assert_eq!(read, (first..=200).collect::<Vec<_>>());
-    let restored = restored(folder.path());
-    assert_eq!(restored.last(), Some(&(200, 200)));
-    assert!(restored.len() < 10, "{restored:?}");
+    assert!(read.len() < 150, "{read:?}");
+    assert_eq!(read[0], 200);
+    assert_eq!(restored(folder.path()), 200);
 }
 
 #[test]
@@ -92,37 +81,13 @@ fn failed_append_leaves_no_trace() {
     assert!(error.to_string().contains("nexus.db"), "{error}");
     drop(journal);
     assert_eq!(numbers(folder.path()), [1]);
-    assert_eq!(restored(folder.path()), [(1, 1)]);
-}
-
-#[test]
-fn log_of_an_earlier_version_is_imported_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let line = |n: u64, patch: Option<Patch>| {
-        let mut value = serde_json::to_value(entry(n)).unwrap();
-        if let Some(patch) = patch {
-            value["set"] = serde_json::to_value(patch).unwrap();
-        }
-        format!("{value}\n")
-    };
-    let text = [
-        line(4, Some(patch(4))),
-        line(5, None),
-        line(6, Some(patch(6))),
-        r#"{"n":7,"wh"#.into(),
-    ];
-    std::fs::write(folder.path().join(EARLIER), text.concat()).unwrap();
-    for _ in 0..2 {
-        assert_eq!(restored(folder.path()), [(4, 4), (6, 6)]);
-    }
-    assert_eq!(numbers(folder.path()), [4, 5, 6]);
-    assert!(folder.path().join("events.imported").exists());
+    assert_eq!(restored(folder.path()), 1);
 }
 
 #[test]
 fn damaged_log_is_an_error_that_names_the_file() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join(DATABASE), "no database".repeat(100)).unwrap();
-    let refused = Journal::open(folder.path(), SHORT, |_, _| {}).unwrap_err();
+    let refused = Journal::open(folder.path(), &mut World::new(Team::default())).unwrap_err();
     assert!(refused.to_string().contains(DATABASE), "{refused}");
 }

@@ -152,8 +152,8 @@ impl World {
     }
 }
 
-/// Forgets what was done before the latest that are kept.
-pub(super) fn forget(tasks: &mut BTreeMap<u64, Task>) {
+/// Forgets what was done before the latest that are kept; which tasks these were.
+pub(super) fn forget(tasks: &mut BTreeMap<u64, Task>) -> Vec<u64> {
     let mut done: Vec<(Ms, u64, usize)> = tasks
         .iter()
         .filter_map(|(id, task)| match &task.state {
@@ -163,12 +163,14 @@ pub(super) fn forget(tasks: &mut BTreeMap<u64, Task>) {
         .collect();
     done.sort_unstable_by(|a, b| b.cmp(a));
     let last = tasks.keys().next_back().copied();
-    let mut bytes = 0;
+    let (mut bytes, mut forgotten) = (0, Vec::new());
     for (place, (_, id, length)) in done.into_iter().enumerate() {
         bytes += length;
         let is_kept = place < MAX_DONE && bytes <= MAX_DONE_BYTES;
         if !is_kept && last != Some(id) {
             tasks.remove(&id);
+            forgotten.push(id);
         }
     }
+    forgotten
 }

@@ -17,6 +17,9 @@ struct Bench {
     transcripts: BTreeMap<Name, Vec<String>>,
     keys: Vec<String>,
     log: Vec<Entry>,
+    /// The stored state, and how often it was written.
+    rows: BTreeMap<String, String>,
+    writes: usize,
 }
 
 fn name(text: &str) -> Name {
@@ -37,9 +40,21 @@ impl Bench {
             transcripts: BTreeMap::new(),
             keys: Vec::new(),
             log: Vec::new(),
+            rows: BTreeMap::new(),
+            writes: 0,
         };
         bench.put(Input::Began);
         bench
+    }
+
+    /// The world as the next NEXUS finds it.
+    fn restored(&self, team: Team) -> World {
+        let mut world = World::new(team);
+        world.go_on_behind(self.world.last_entry);
+        for (key, row) in &self.rows {
+            world.restore(key, row).unwrap();
+        }
+        world
     }
 
     /// A team whose agents have proved who they are.
@@ -59,6 +74,13 @@ impl Bench {
         while let Some(input) = (!inputs.is_empty()).then(|| inputs.remove(0)) {
             let out = self.world.handle(self.now, input);
             answer = answer.or(out.answer);
+            self.writes += usize::from(!out.patch.is_empty());
+            for (key, row) in out.patch {
+                match row {
+                    Some(row) => self.rows.insert(key, row),
+                    None => self.rows.remove(&key),
+                };
+            }
             self.log.extend(out.entries);
             for order in out.orders {
                 inputs.extend(self.obey(order));

@@ -162,6 +162,7 @@ impl World {
             );
         }
         self.agents.remove(name);
+        self.changed_agents.insert(name.clone());
     }
 
     /// Requeues the tasks for any agent that a failed agent had.

@@ -79,6 +79,7 @@ impl Rig {
         let mut found = false;
         crabtalk_nexus::journal::entries(&self.state(), |entry| {
             found |= entry.why.contains("@ADMIN") && entry.why.contains(text);
+            !found
         })
         .unwrap();
         found
@@ -87,7 +88,11 @@ impl Rig {
     /// The entries of the log.
     pub(crate) fn log(&self) -> Vec<Entry> {
         let mut log = Vec::new();
-        crabtalk_nexus::journal::entries(&self.state(), |entry| log.push(entry)).unwrap();
+        crabtalk_nexus::journal::entries(&self.state(), |entry| {
+            log.push(entry);
+            true
+        })
+        .unwrap();
         log
     }
 

@@ -38,11 +38,11 @@ fn restored_world_continues() {
     let mut bench = Bench::ready(TWO);
     bench.task("@A [T]: work");
     bench.send("@A [X]: more");
-    let (n, patch) = bench.world.whole();
-    let json = serde_json::to_string(&patch).unwrap();
-    let mut world = World::new(bench.world.team.clone());
-    world.restore(n, serde_json::from_str(&json).unwrap());
-    assert_eq!(world.whole(), (n, patch));
+    let mut world = bench.restored(bench.world.team.clone());
+    assert_eq!(world.agents, bench.world.agents);
+    assert_eq!(world.tasks, bench.world.tasks);
+    assert_eq!(world.mail.letters(), bench.world.mail.letters());
+    assert_eq!(world.mail.last(), bench.world.mail.last());
     let out = world.handle(bench.now, Input::Began);
     let adopt = |order: &&Order| matches!(order.deed, Deed::Launch(Launch::Adopt { .. }));
     assert_eq!(out.orders.iter().filter(adopt).count(), 2);
@@ -63,9 +63,7 @@ fn deadlines_are_extended_after_a_pause_of_nexus() {
     let mut works = Bench::ready("[agent.A]\n");
     works.send("@A [X]: go");
     for world in [launching, bootstrapping, noticed.world, works.world] {
-        let (n, patch) = world.whole();
-        let mut next = World::new(world.team.clone());
-        next.restore(n, patch);
+        let mut next = world.clone();
         let later = world.now + DAY_MS;
         next.handle(later, Input::Began);
         let was = next.agents.clone();
@@ -80,13 +78,13 @@ fn deadlines_are_extended_after_a_pause_of_nexus() {
 fn activity_is_logged_rarely() {
     let mut bench = Bench::ready(TWO);
     bench.send("@A [X]: go");
-    let entries = bench.log.len();
+    let writes = bench.writes;
     for _ in 0..1000 {
         bench.now += 100;
         bench.tells("A", What::Progress);
     }
-    let written = bench.log.len() - entries;
-    assert!(written <= 7, "{written} entries in 100 s");
+    let written = bench.writes - writes;
+    assert!(written <= 7, "{written} writes in 100 s");
     bench.keys.clear();
     bench.after(100);
     assert!(bench.keys.is_empty(), "{:?}", bench.keys);
@@ -148,10 +146,8 @@ fn work_of_a_removed_agent_is_reported_and_requeued() {
     bench.task("@B [OWN]: yours");
     bench.send("@B [LATER]: wait for this");
     bench.admin(Command::Resume { agent });
-    let (n, whole) = bench.world.whole();
     let team: Team = toml::from_str("root = \"/team\"\n[agent.A]\n").unwrap();
-    bench.world = World::new(team);
-    bench.world.restore(n, whole);
+    bench.world = bench.restored(team);
     bench.put(Input::Began);
     let session = "s-A".to_owned();
     let busy = false;
