@@ -1,7 +1,7 @@
 //! Agents in windows of tmux, behind the port of `crabtalk-nexus`.
 //!
 //! ```text
-//! tmux        one server: windows, screens, keys, hooks, the client in control mode
+//! tmux        one server: windows, screens, keys, hooks
 //! kind        the properties of each kind of agent, as data
 //! transcript  transcripts of agents, read as they grow
 //! hook        the output of hooks, read as it grows

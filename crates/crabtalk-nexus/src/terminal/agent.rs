@@ -30,7 +30,7 @@ use crate::backend::{
 use crate::terminal::kind::Kind;
 use crate::terminal::server::Server;
 use crate::terminal::tmux::Tmux;
-use crate::terminal::tmux::control::{Window, Windows};
+use crate::terminal::tmux::windows::{Window, Windows};
 use crabtalk_guardian::GuardianCommand;
 use futures_core::Stream;
 pub use sandbox::Sandbox;

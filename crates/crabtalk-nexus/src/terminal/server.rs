@@ -1,7 +1,7 @@
 //! A tmux server, as all agents in its windows share it.
 
 use crate::terminal::tmux::Tmux;
-use crate::terminal::tmux::control::Windows;
+use crate::terminal::tmux::windows::Windows;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};

@@ -7,7 +7,7 @@ use crate::terminal::agent::{Spec, Terminal};
 use crate::terminal::error::Error;
 use crate::terminal::server::{Claims, Server, Settings};
 use crate::terminal::tmux::Tmux;
-use crate::terminal::tmux::control::{self, Windows};
+use crate::terminal::tmux::windows::{self, Windows};
 use std::fs::File;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -32,18 +32,14 @@ impl Terminals {
         tmux.open_session(&settings.session, settings.size).await?;
         tmux.claim().await?;
         tmux.set_hooks().await?;
-        let (sender, windows) = watch::channel(Arc::new(Windows::default()));
+        let (sender, receiver) = watch::channel(Arc::new(Windows::default()));
         let mut task = JoinSet::new();
-        task.spawn(control::follow(
-            tmux.clone(),
-            settings.session.clone(),
-            sender,
-        ));
+        task.spawn(windows::follow(tmux.clone(), sender));
         Ok(Self {
             server: Server {
                 tmux,
                 settings,
-                windows,
+                windows: receiver,
                 claims: Claims::default(),
             },
             _task: task,

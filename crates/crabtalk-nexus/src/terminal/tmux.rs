@@ -4,7 +4,6 @@
 //! says no more than [`MAX_ANSWER_BYTES`] are kept; windows and panes are named
 //! by id alone, since names repeat.
 
-pub(crate) mod control;
 pub(crate) mod hooks;
 pub(crate) mod keys;
 pub(crate) mod look;

@@ -6,7 +6,7 @@ use super::{Shared, Terminal};
 use crate::backend::{Compressed, Compression, Evidence, Failure, Mark, Source};
 use crate::terminal::kind::Compress;
 use crate::terminal::processes;
-use crate::terminal::tmux::control::Window;
+use crate::terminal::tmux::windows::Window;
 use crate::terminal::tmux::keys::Stroke;
 use std::time::{Duration, Instant};
 
@@ -114,9 +114,7 @@ impl Terminal {
             Err(Failure::Timeout(text))
         })?;
         if how == Compress::Clear {
-            let name = unnamed(&self.shared.spec.name);
-            self.shared.session().forget(name.clone());
-            self.shared.tmux.name_session(&window.window, &name).await?;
+            self.shared.session().forget(unnamed(&self.shared.spec.name));
         }
         Ok(Compressed {
             session: self.shared.session().name.clone(),

@@ -8,7 +8,7 @@ use crate::backend::{Failure, Launch};
 use crate::terminal::error::Error;
 use crate::terminal::hook::HOOKS;
 use crate::terminal::processes::{self, MARK};
-use crate::terminal::tmux::control::Window;
+use crate::terminal::tmux::windows::Window;
 use crate::terminal::tmux::windows::{Program, real};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -121,10 +121,6 @@ impl Shared {
             let text = format!("{} runs outside of its sandbox", self.spec.name);
             return Err(Failure::NotRunning(text));
         }
-        let session = match window.session.as_str() {
-            "" => session,
-            kept => kept.to_owned(),
-        };
         let found = self.file_of(session.clone()).await;
         let life = Life {
             window,

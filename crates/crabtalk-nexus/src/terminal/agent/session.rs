@@ -14,7 +14,7 @@ use super::{Spec, slug};
 use crate::backend::{Event, Evidence, Mark, Prompt};
 use crate::terminal::kind::{HookNames, Place};
 use crate::terminal::server::Claims;
-use crate::terminal::tmux::control::Window;
+use crate::terminal::tmux::windows::Window;
 use crate::terminal::transcript::place::{self, Found};
 use crate::terminal::transcript::tail::{Tail, length};
 use crate::terminal::transcript::turns::Turns;

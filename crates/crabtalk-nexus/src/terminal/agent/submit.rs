@@ -8,7 +8,7 @@
 use super::Terminal;
 use super::session::Pending;
 use crate::backend::{Answered, Evidence, Failure, Source, Submission, Submitted};
-use crate::terminal::tmux::control::Window;
+use crate::terminal::tmux::windows::Window;
 use crate::terminal::tmux::keys::{Stroke, shown};
 use crate::terminal::tmux::look::Look;
 use crate::terminal::tmux::text::{cut, squeezed};

@@ -13,7 +13,7 @@ mod prompts;
 use super::Shared;
 use super::session::Life;
 use crate::backend::{Event, Evidence, Source, What};
-use crate::terminal::tmux::control::{Window, Windows};
+use crate::terminal::tmux::windows::{Window, Windows};
 use crate::terminal::tmux::look::Look;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -296,26 +296,17 @@ impl Watcher {
         if !is_adopted && since.elapsed() < kind.ready.settle() {
             return;
         }
-        let name = {
+        {
             let mut session = self.shared.session();
             if let Some(life) = &mut session.life {
                 life.is_ready = true;
             }
-            let name = session.name.clone();
-            let busy = session.turns.is_busy;
             let what = What::Ready {
-                session: name.clone(),
-                busy,
+                session: session.name.clone(),
+                busy: session.turns.is_busy,
             };
             session.tell(what, Evidence::new(Source::Screen, "its composer is there"));
-            name
-        };
-        // The name helps a later supervisor; the transcript has it, too.
-        let _ = self
-            .shared
-            .tmux
-            .name_session(&life.window.window, &name)
-            .await;
+        }
         if is_adopted {
             // It may have asked while it was not watched.
             self.why_look(Evidence::new(Source::Screen, "it was found"));
@@ -336,18 +327,6 @@ impl Watcher {
                     self.progressed = Some(Instant::now());
                 }
                 continue;
-            }
-            if let What::Session { session } = &event.what {
-                let window = self
-                    .shared
-                    .session()
-                    .life
-                    .clone()
-                    .map(|life| life.window.window);
-                if let Some(window) = window {
-                    // As above, a help only.
-                    let _ = self.shared.tmux.name_session(&window, session).await;
-                }
             }
             if self.events.send(event).await.is_err() {
                 return false;

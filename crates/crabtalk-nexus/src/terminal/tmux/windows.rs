@@ -1,12 +1,24 @@
 //! Windows of agents: opened, filled, found again, closed.
 //!
-//! Invariant: a program is started only in a window that stays when it ends, so
-//! that how it ended is never lost.
+//! Invariants: a program is started only in a window that stays when it ends, so
+//! that how it ended is never lost; readers of [`follow`] see the latest state, never a
+//! queue.
 
 use super::Tmux;
-use super::control::{PANES, Window, windows};
 use crate::terminal::error::Error;
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// Between two looks at all windows.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// The queried properties of each pane, and of each client.
+const PANES: &str = "pane|#{window_id}|#{pane_id}|#{pane_pid}|#{pane_dead}|\
+    #{pane_dead_status}|#{pane_dead_signal}|#{@nexus_bell}|#{@nexus_team}|#{@nexus_life}|\
+    #{@nexus_agent}";
+const CLIENTS: &str = "client|#{client_control_mode}|#{window_id}";
 
 /// What runs in a window that waits for its agent, and in the one that keeps the
 /// session without agents: an idle process.
@@ -14,6 +26,98 @@ const NOTHING: [&str; 3] = ["tail", "-f", "/dev/null"];
 
 /// Lines that can be scrolled back to.
 const HISTORY_LINES: &str = "5000";
+
+/// A window with an agent in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Window {
+    pub(crate) window: String,
+    pub(crate) pane: String,
+    pub(crate) pid: u32,
+    pub(crate) is_dead: bool,
+    pub(crate) status: Option<i32>,
+    pub(crate) signal: Option<i32>,
+    pub(crate) bells: u64,
+    pub(crate) agent: String,
+    /// The mark of all processes of this life of it.
+    pub(crate) life: String,
+}
+
+/// All windows of the team's agents at one instant.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Windows {
+    pub(crate) windows: Vec<Window>,
+    /// Viewed windows.
+    pub(crate) viewed: Vec<String>,
+}
+
+impl Windows {
+    /// Reads lines of [`PANES`] and [`CLIENTS`]: of a split window the first pane, which is
+    /// the agent's.
+    fn read(said: &str, team: &str) -> Self {
+        let mut found = Self::default();
+        let mut panes: Vec<Window> = said.lines().filter_map(|line| pane(line, team)).collect();
+        panes.sort_by_key(|w| w.pane.trim_start_matches('%').parse().unwrap_or(u64::MAX));
+        for pane in panes {
+            if found.of(&pane.agent).is_none() {
+                found.windows.push(pane);
+            }
+        }
+        // Clients in control mode show nothing themselves.
+        let viewed = said.lines().filter_map(|line| line.strip_prefix("client|0|"));
+        found.viewed = viewed.map(str::to_owned).collect();
+        found
+    }
+
+    pub(crate) fn of(&self, agent: &str) -> Option<&Window> {
+        self.windows.iter().find(|window| window.agent == agent)
+    }
+}
+
+fn pane(line: &str, team: &str) -> Option<Window> {
+    let fields: Vec<&str> = line.splitn(11, '|').collect();
+    let &[
+        "pane",
+        window,
+        pane,
+        pid,
+        dead,
+        status,
+        signal,
+        bells,
+        of,
+        life,
+        agent,
+    ] = fields.as_slice()
+    else {
+        return None;
+    };
+    (of == team).then(|| Window {
+        window: window.to_owned(),
+        pane: pane.to_owned(),
+        pid: pid.parse().unwrap_or(0),
+        is_dead: dead == "1",
+        status: status.parse().ok(),
+        signal: signal.parse().ok(),
+        bells: bells.parse().unwrap_or(0),
+        agent: agent.to_owned(),
+        life: life.to_owned(),
+    })
+}
+
+/// Follows the windows until it is dropped.
+pub(crate) async fn follow(tmux: Tmux, seen: watch::Sender<Arc<Windows>>) {
+    loop {
+        // A tmux that does not answer says nothing about its windows.
+        if let Ok(now) = tmux.windows().await {
+            seen.send_if_modified(|last| {
+                let changed = **last != now;
+                *last = Arc::new(now);
+                changed
+            });
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
 
 /// What runs in a window.
 #[derive(Debug, Clone)]
@@ -77,17 +181,20 @@ impl Tmux {
         let _ = self.run(&["run-shell", "-b", "true"]).await;
     }
 
-    /// The window of an agent, if there is one.
-    pub(crate) async fn window_of(&self, agent: &str) -> Result<Option<Window>, Error> {
-        let arguments = ["list-panes", "-a", "-f", "#{@nexus_agent}", "-F", PANES];
-        match self.run(&arguments).await {
-            Ok(said) => {
-                let all = windows(said.lines(), self.team());
-                Ok(all.into_iter().find(|window| window.agent == agent))
-            }
-            Err(Error::Refused { .. }) => Ok(None),
+    /// The windows of the team; none if the server is gone.
+    async fn windows(&self) -> Result<Windows, Error> {
+        let panes = ["list-panes", "-a", "-f", "#{@nexus_agent}", "-F", PANES];
+        let clients = [";", "list-clients", "-F", CLIENTS];
+        match self.run(&[&panes[..], &clients[..]].concat()).await {
+            Ok(said) => Ok(Windows::read(&said, self.team())),
+            Err(Error::Refused { .. }) => Ok(Windows::default()),
             Err(error) => Err(error),
         }
+    }
+
+    /// The window of an agent, if there is one.
+    pub(crate) async fn window_of(&self, agent: &str) -> Result<Option<Window>, Error> {
+        Ok(self.windows().await?.of(agent).cloned())
     }
 
     /// Opens a window for an agent, in which nothing runs yet.
@@ -138,7 +245,6 @@ impl Tmux {
             ]
         };
         self.run(&option("@nexus_life", &program.life)).await?;
-        self.run(&option("@nexus_session", "")).await?;
         self.run(&["clear-history", "-t", &window.pane]).await?;
         let mut words: Vec<String> = ["respawn-pane", "-k", "-t", &window.pane, "-c"]
             .map(str::to_owned)
@@ -155,12 +261,6 @@ impl Tmux {
         words.extend(program.words.iter().map(|word| unended(word)));
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         self.run(&words).await.map(drop)
-    }
-
-    /// Keeps the name of an agent's session with its window.
-    pub(crate) async fn name_session(&self, window: &str, session: &str) -> Result<(), Error> {
-        let arguments = ["set-option", "-w", "-t", window, "@nexus_session", session];
-        self.run(&arguments).await.map(drop)
     }
 
     /// Closes a window, if it exists.
@@ -195,4 +295,24 @@ fn unended(word: &str) -> String {
 /// A folder as tmux and programs in it name it.
 pub(crate) fn real(folder: &Path) -> std::path::PathBuf {
     std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn split_window_belongs_to_one_agent() {
+        let said = "pane|@2|%9|77|0||||us|life|FE\npane|@2|%3|55|1|3||2|us|life|FE\n\
+                    pane|@4|%2|66|0||||them|life|FE\npane|@1|%1|44|1||9||us||DB\nnonsense\n\
+                    client|0|@2\nclient|1|@1\n";
+        let found = Windows::read(said, "us");
+        assert_eq!(found.windows.len(), 2);
+        let front = found.of("FE").unwrap();
+        assert_eq!((front.pane.as_str(), front.pid), ("%3", 55));
+        assert_eq!((front.status, front.bells), (Some(3), 2));
+        let back = found.of("DB").unwrap();
+        assert_eq!((back.is_dead, back.signal), (true, Some(9)));
+        assert_eq!(found.viewed, ["@2"]);
+    }
 }

@@ -4,7 +4,7 @@ use super::super::session::Life;
 use super::{BUSY_PAUSE, Watcher};
 use crate::backend::{Evidence, Exit, Source, What};
 use crate::terminal::processes;
-use crate::terminal::tmux::control::Window;
+use crate::terminal::tmux::windows::Window;
 use crate::terminal::tmux::look::Look;
 use std::time::{Duration, Instant};
 
