@@ -73,7 +73,12 @@ pub fn main() -> ExitCode {
         .enable_all()
         .build();
     let done = match runtime {
-        Ok(runtime) => runtime.block_on(obey(args)),
+        Ok(runtime) => {
+            let done = runtime.block_on(obey(args));
+            // A git that hangs would delay the end.
+            runtime.shutdown_background();
+            done
+        }
         Err(error) => Err(error.into()),
     };
     match done {

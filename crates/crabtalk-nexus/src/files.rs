@@ -146,11 +146,6 @@ impl Files {
         self.git.commit(paths, message)
     }
 
-    /// Ends what git does, since NEXUS ends.
-    pub fn end(&self) {
-        self.git.end();
-    }
-
     /// The files that a line to an agent of the daemon names, as text to stand
     /// behind it.
     pub fn behind(&self, name: &Name, line: &str) -> String {

@@ -98,13 +98,6 @@ impl std::fmt::Debug for Supervisor {
     }
 }
 
-impl Drop for Supervisor {
-    fn drop(&mut self) {
-        // A hanging git would delay the end.
-        self.files.end();
-    }
-}
-
 impl Supervisor {
     /// A supervisor of these agents.
     pub fn new(world: World, journal: Journal, backends: Backends, clock: Clock) -> Self {

@@ -2,27 +2,25 @@
 //!
 //! Invariants: no program is run that the repository names, nor one that a repository
 //! within it names; a commit goes into the repository that the root had first and no
-//! other; nothing is added during a merge or the like; no git runs for
-//! longer than a bound; a look takes no lock, so that no agent's git fails for it.
+//! other; nothing is added during a merge or the like; `timeout` ends a git that hangs, in
+//! a group of processes of its own, also when NEXUS ended; a look takes no lock, so that no
+//! agent's git fails for it.
 
 use crate::world::Commit;
-use rustix::process::{Pid, Signal, kill_process_group};
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::process::{Command, Output, Stdio};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// How long a git may take. A file of an agent may block it forever,
+/// Seconds that a git may take. A file of an agent may block it forever,
 /// such as a pipe that is called `.gitignore`.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: &str = "60";
 
-/// How long it may take to end when it is told to.
-const ENDS: Duration = Duration::from_secs(2);
+/// The status of `timeout` for a program that it ended.
+const TIMED_OUT: i32 = 124;
 
 /// What one git tells at most: the names of a hundred thousand files.
 const MAX_SAID: u64 = 16 * 1024 * 1024;
@@ -50,19 +48,10 @@ const UNFINISHED: [(&str, &str); 6] = [
 #[derive(Debug, Clone)]
 pub(super) struct Git {
     root: PathBuf,
-    patience: Duration,
-    running: Arc<Mutex<Running>>,
+    patience: &'static str,
     /// The first known folder of git. A replacement by an agent at
     /// `.git` may lead to any repository of its user.
     first: Arc<OnceLock<PathBuf>>,
-}
-
-#[derive(Debug, Default)]
-struct Running {
-    /// The groups of processes of those that run.
-    groups: Vec<Pid>,
-    /// Whether no other one is to begin.
-    is_over: bool,
 }
 
 /// The paths to commit, by their names in the repository.
@@ -77,25 +66,14 @@ impl Git {
         Self {
             root: root.to_owned(),
             patience: PATIENCE,
-            running: Arc::default(),
             first: Arc::default(),
         }
     }
 
     #[cfg(test)]
-    pub(super) fn with_patience(mut self, patience: Duration) -> Self {
+    pub(super) fn with_patience(mut self, patience: &'static str) -> Self {
         self.patience = patience;
         self
-    }
-
-    /// Ends those that run, and lets no other one begin.
-    pub(super) fn end(&self) {
-        let mut running = self.running();
-        running.is_over = true;
-        for group in &running.groups {
-            // It may have just ended.
-            let _ = kill_process_group(*group, Signal::TERM);
-        }
     }
 
     /// Remembers where the repository is, if there is one.
@@ -248,8 +226,9 @@ impl Git {
 
     /// A git that runs no hook: what the repository names is the agents' to write.
     fn command(&self, words: &[&str]) -> Command {
-        let mut git = Command::new("git");
-        git.args(["-c", "core.hooksPath=/dev/null"])
+        let mut git = Command::new("timeout");
+        git.args(["--kill-after=2", self.patience, "git"])
+            .args(["-c", "core.hooksPath=/dev/null"])
             .args(["-c", "commit.gpgSign=false", "-c", "core.fsmonitor=false"])
             // What puts a repository in order runs programs, too, and goes on behind us.
             .args(["-c", "gc.auto=0", "-c", "maintenance.auto=false"])
@@ -281,24 +260,22 @@ impl Git {
         let failed = |error: io::Error| format!("git: {error}");
         git.stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            // An interrupt of NEXUS does not reach a commit; processes of git end with it.
-            .process_group(0);
-        let (mut child, group) = self.begin(&mut git)?;
-        let (over, ended) = mpsc::channel::<()>();
-        let (output, is_late) = std::thread::scope(|scope| {
-            let late = scope.spawn(move || self.is_late(group, &ended));
-            let output = talk(&mut child, &fed);
-            drop(over);
-            (output, late.join().unwrap_or(false))
-        });
-        // It has its number until it is waited for, so no other process was meant.
-        self.running().groups.retain(|known| *known != group);
+            .stderr(Stdio::piped());
+        let mut child = git.spawn().map_err(failed)?;
+        if let Some(mut stdin) = child.stdin.take() {
+            // One that ended does not read, and says why.
+            let _ = stdin.write_all(&fed);
+        }
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        read(child.stdout.take(), &mut stdout).map_err(failed)?;
+        read(child.stderr.take(), &mut stderr).map_err(failed)?;
         let status = child.wait().map_err(failed)?;
-        let (stdout, stderr) = output.map_err(failed)?;
-        if is_late {
-            let secs = self.patience.as_secs();
+        if status.code() == Some(TIMED_OUT) {
+            let secs = self.patience;
             return Err(format!("git did not end within {secs} s, and was ended"));
+        }
+        if stdout.len() as u64 > MAX_SAID {
+            return Err("git: it says more than can be read".into());
         }
         Ok(Output {
             status,
@@ -306,33 +283,11 @@ impl Git {
             stderr,
         })
     }
+}
 
-    fn begin(&self, git: &mut Command) -> Result<(Child, Pid), String> {
-        let mut running = self.running();
-        if running.is_over {
-            return Err("git is not begun, since NEXUS ends".into());
-        }
-        let child = git.spawn().map_err(|error| format!("git: {error}"))?;
-        let group = Pid::from_child(&child);
-        running.groups.push(group);
-        Ok((child, group))
-    }
-
-    /// Ends a git that takes too long; whether it did.
-    fn is_late(&self, group: Pid, ended: &mpsc::Receiver<()>) -> bool {
-        for (signal, wait) in [(Signal::TERM, self.patience), (Signal::KILL, ENDS)] {
-            if ended.recv_timeout(wait) == Err(RecvTimeoutError::Disconnected) {
-                return signal == Signal::KILL;
-            }
-            // It may have just ended.
-            let _ = kill_process_group(group, signal);
-        }
-        true
-    }
-
-    fn running(&self) -> MutexGuard<'_, Running> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// Reads one byte more than is kept at most; git ends when it goes on to write.
+fn read(from: Option<impl Read>, into: &mut Vec<u8>) -> io::Result<usize> {
+    from.map_or(Ok(0), |from| from.take(MAX_SAID + 1).read_to_end(into))
 }
 
 /// What git said, or why it failed.
@@ -343,29 +298,6 @@ fn said_by(output: Output) -> Result<Vec<u8>, String> {
     let said = String::from_utf8_lossy(&output.stderr);
     let line = said.lines().next().unwrap_or("git failed");
     Err(format!("git: {line}"))
-}
-
-/// Feeds a process and reads what it says until it closes both.
-fn talk(child: &mut Child, fed: &[u8]) -> io::Result<(Vec<u8>, Vec<u8>)> {
-    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    std::thread::scope(|scope| {
-        let errors = scope.spawn(|| stderr.map_or(Ok(Vec::new()), read));
-        // One that ended does not read, and says why.
-        let _ = stdin.map(|mut stdin| stdin.write_all(fed));
-        let said = stdout.map_or(Ok(Vec::new()), read)?;
-        let errors = errors.join().unwrap_or_else(|_| Ok(Vec::new()))?;
-        Ok((said, errors))
-    })
-}
-
-fn read(mut from: impl Read) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    from.by_ref().take(MAX_SAID).read_to_end(&mut bytes)?;
-    // Read all the same, so that nothing waits for a reader.
-    if io::copy(&mut from, &mut io::sink())? > 0 {
-        return Err(io::Error::other("it says more than can be read"));
-    }
-    Ok(bytes)
 }
 
 fn listed<'a>(changes: impl IntoIterator<Item = &'a Change>) -> Vec<u8> {
