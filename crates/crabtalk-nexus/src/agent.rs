@@ -1,6 +1,6 @@
 //! The state of an agent.
 
-use crate::backend::{Mark, Prompt, Reply};
+use crate::backend::{Prompt, Reply};
 use crate::clock::Ms;
 use crate::meters::Meters;
 use serde::{Deserialize, Serialize};
@@ -126,8 +126,6 @@ pub struct Plan {
     pub refused: u32,
     /// Whether ADMIN, or policy, approved.
     pub approved: bool,
-    /// Where the transcript ended before it was compressed.
-    pub mark: Option<Mark>,
 }
 
 /// The whole state of an agent, which the log stores after each change.

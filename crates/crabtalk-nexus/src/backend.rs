@@ -18,9 +18,7 @@ mod event;
 mod port;
 mod prompt;
 
-pub use answer::{
-    Answered, Compressed, Compression, Failure, Launch, Look, Mark, Probe, Submission, Submitted,
-};
+pub use answer::{Answered, Compressed, Failure, Launch, Look, Mark, Probe, Submission, Submitted};
 pub use event::{Event, Evidence, Exit, Source, Turn, What};
 pub use port::{Backend, Call, Events};
 pub use prompt::{Prompt, Reply};

@@ -1,6 +1,5 @@
 //! `config/nexus.toml`: the team.
 
-use crate::backend::Compression;
 use crate::machine::Times;
 use crate::meters::Thresholds;
 use crate::name::Name;
@@ -94,8 +93,6 @@ pub struct Member {
     pub identity: Option<PathBuf>,
     /// Whether its compression needs an approval; by default as for the team.
     pub compress: Option<Compress>,
-    /// The way of its compression.
-    pub compression: Compression,
     /// Variables of its program in a terminal.
     pub env: BTreeMap<String, String>,
     /// Whether its program in a terminal runs in the sandbox.
@@ -229,13 +226,12 @@ impl Team {
             if let Some(old) = self.agents.get_mut(name) {
                 let Member {
                     compress,
-                    compression,
                     manual,
                     allow,
                     deny,
                     ..
                 } = new.clone();
-                (old.compress, old.compression, old.manual) = (compress, compression, manual);
+                (old.compress, old.manual) = (compress, manual);
                 (old.allow, old.deny) = (allow, deny);
             }
         }

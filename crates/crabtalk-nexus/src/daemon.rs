@@ -17,8 +17,8 @@ mod others;
 pub use others::Others;
 
 use crate::backend::{
-    Answered, Backend, Call, Compressed, Compression, Events, Evidence, Failure, Launch, Look,
-    Mark, Probe, Prompt, Reply, Source, Submission, Submitted,
+    Answered, Backend, Call, Compressed, Events, Evidence, Failure, Launch, Look, Mark, Probe,
+    Prompt, Reply, Source, Submission, Submitted,
 };
 use crate::files::Files;
 use crate::name::Name;
@@ -276,14 +276,13 @@ impl Backend for Daemon {
         Box::pin(async { Ok(Answered::Stale(evidence)) })
     }
 
-    fn compress<'a>(&'a self, how: Compression, _: Option<&'a Mark>) -> Call<'a, Compressed> {
+    fn compress(&self) -> Call<'_, Compressed> {
         // The daemon itself does it once: with nothing said since the last one it
         // answers that one again, and what is under way comes before.
         self.call(COMPRESS, async move {
             let request = CompactMsg {
                 agent: self.agent.clone(),
                 sender: SENDER.into(),
-                fresh: how == Compression::Clear,
                 ..CompactMsg::default()
             };
             let done = self.client.call(request).await.map_err(failure)?;

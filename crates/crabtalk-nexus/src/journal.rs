@@ -112,7 +112,9 @@ impl Journal {
     fn restore(&self, world: &mut World) -> Result<(), Error> {
         let read = || {
             let last = "SELECT coalesce(max(n), 0) FROM entry";
-            let last = self.database.query_row(last, [], |row| row.get::<_, i64>(0))?;
+            let last = self
+                .database
+                .query_row(last, [], |row| row.get::<_, i64>(0))?;
             let mut rows = self.database.prepare("SELECT key, value FROM state")?;
             let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
             let rows = rows.collect::<rusqlite::Result<Vec<(String, String)>>>()?;
@@ -121,11 +123,13 @@ impl Journal {
         let (last, rows) = read().map_err(of(&self.path))?;
         world.go_on_behind(last);
         for (key, value) in rows {
-            world.restore(&key, &value).map_err(|source| Error::Broken {
-                path: self.path.clone(),
-                key,
-                source,
-            })?;
+            world
+                .restore(&key, &value)
+                .map_err(|source| Error::Broken {
+                    path: self.path.clone(),
+                    key,
+                    source,
+                })?;
         }
         Ok(())
     }
@@ -176,9 +180,9 @@ impl Journal {
     /// The last entries behind `after`, in order, at most so many.
     pub fn latest(&self, after: u64, most: u32) -> Result<Vec<Entry>, Error> {
         let read = || {
-            let mut statement = self.database.prepare_cached(
-                "SELECT line FROM entry WHERE n > ?1 ORDER BY n DESC LIMIT ?2",
-            )?;
+            let mut statement = self
+                .database
+                .prepare_cached("SELECT line FROM entry WHERE n > ?1 ORDER BY n DESC LIMIT ?2")?;
             let lines = statement.query_map(params![signed(after), most], |row| row.get(0))?;
             lines.collect::<rusqlite::Result<Vec<String>>>()
         };

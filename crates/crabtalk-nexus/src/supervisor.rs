@@ -332,8 +332,7 @@ impl Supervisor {
             | Deed::Submit(..)
             | Deed::Reply(..)
             | Deed::Nudge(_)
-            | Deed::MarkCompression
-            | Deed::Compress(..) => Lane::Of(order.agent.clone()),
+            | Deed::Compress => Lane::Of(order.agent.clone()),
         };
         if lane == Lane::Free {
             self.call(order, lane);
@@ -399,8 +398,7 @@ async fn carry_out(backend: &dyn Backend, deed: Deed) -> Done {
         }
         Deed::Probe => Done::Probed(backend.probe().await.map(Box::new)),
         Deed::Nudge(draft) => Done::Nudged(backend.nudge(&draft).await),
-        Deed::MarkCompression => Done::CompressionMarked(backend.mark().await),
-        Deed::Compress(how, since) => Done::Compressed(backend.compress(how, since.as_ref()).await),
+        Deed::Compress => Done::Compressed(backend.compress().await),
         Deed::Cancel => Done::Cancelled(backend.cancel().await),
         Deed::Stop => Done::Stopped(backend.stop().await),
         Deed::Verify(_) | Deed::Checkpoint(_) => Done::Measured(0),

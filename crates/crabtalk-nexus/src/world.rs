@@ -31,8 +31,8 @@ pub use tasks::{Task, TaskChange, TaskState};
 
 use crate::agent::{Agent, State};
 use crate::backend::{
-    Answered, Compressed, Compression, Event, Evidence, Failure, Launch, Mark, Probe, Prompt,
-    Reply, Submission, Submitted,
+    Answered, Compressed, Event, Evidence, Failure, Launch, Mark, Probe, Prompt, Reply, Submission,
+    Submitted,
 };
 use crate::clock::Ms;
 use crate::config::Team;
@@ -105,10 +105,7 @@ pub enum Deed {
     Nudge(String),
     /// Check its readiness, claimed after a notice of this time.
     Verify(Ms),
-    /// Find where its transcript ends, before it is compressed.
-    MarkCompression,
-    /// Compress it; with a mark it may have been done since.
-    Compress(Compression, Option<Mark>),
+    Compress,
     Cancel,
     Stop,
     /// Commit its files, with this message.
@@ -140,8 +137,6 @@ pub enum Done {
     Nudged(Result<Answered, Failure>),
     /// Whether it is ready.
     Verified(Result<(), String>),
-    /// Where the transcript ends before the compression.
-    CompressionMarked(Result<Mark, Failure>),
     Compressed(Result<Compressed, Failure>),
     /// Its turn was cancelled, or not.
     Cancelled(Result<(), Failure>),

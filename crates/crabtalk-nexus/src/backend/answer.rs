@@ -84,19 +84,6 @@ pub struct Probe {
     pub evidence: Evidence,
 }
 
-/// What makes a context small.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Compression {
-    /// The configured way.
-    #[default]
-    Configured,
-    /// A summary takes the history's place.
-    Compact,
-    /// The history is put away.
-    Clear,
-}
-
 /// What compression did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compressed {

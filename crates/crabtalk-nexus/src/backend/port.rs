@@ -1,8 +1,6 @@
 //! The port itself.
 
-use crate::backend::answer::{
-    Answered, Compressed, Compression, Failure, Launch, Look, Mark, Probe,
-};
+use crate::backend::answer::{Answered, Compressed, Failure, Launch, Look, Mark, Probe};
 use crate::backend::answer::{Submission, Submitted};
 use crate::backend::event::Event;
 use crate::backend::prompt::{Prompt, Reply};
@@ -84,13 +82,9 @@ pub trait Backend: Send + Sync {
     fn nudge<'a>(&'a self, draft: &'a str) -> Call<'a, Answered>;
 
     /// Makes the context small. It answers when that is done and the agent takes
-    /// input again. A failure means that the agent has its context as before.
-    ///
-    /// With `since` it may have been done, or be under way, behind that mark: it
-    /// looks there first, waits for what is under way, and does nothing where it
-    /// is done. This is how a restarted supervisor does
-    /// not do it twice.
-    fn compress<'a>(&'a self, how: Compression, since: Option<&'a Mark>) -> Call<'a, Compressed>;
+    /// input again. A failure means that the agent has its context as before. A
+    /// supervisor that was killed meanwhile calls it again.
+    fn compress(&self) -> Call<'_, Compressed>;
 
     /// Ends the turn in flight and nothing else; no turn in flight is no
     /// failure. [`crate::backend::What::TurnEnded`] follows if there was one.

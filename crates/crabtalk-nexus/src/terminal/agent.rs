@@ -24,8 +24,8 @@ mod submit;
 mod watch;
 
 use crate::backend::{
-    Answered, Backend, Call, Compressed, Compression, Event, Events, Failure, Launch, Look, Mark,
-    Probe, Prompt, Reply, Submission, Submitted,
+    Answered, Backend, Call, Compressed, Event, Events, Failure, Launch, Look, Mark, Probe, Prompt,
+    Reply, Submission, Submitted,
 };
 use crate::terminal::kind::Kind;
 use crate::terminal::server::Server;
@@ -219,8 +219,8 @@ impl Backend for Terminal {
         Box::pin(self.nudged(draft))
     }
 
-    fn compress<'a>(&'a self, how: Compression, since: Option<&'a Mark>) -> Call<'a, Compressed> {
-        Box::pin(self.compressed(how, since))
+    fn compress(&self) -> Call<'_, Compressed> {
+        Box::pin(self.compressed(self.shared.spec.kind.commands.compress))
     }
 
     fn cancel(&self) -> Call<'_, ()> {

@@ -2,7 +2,7 @@
 
 use super::{Deed, Order, World};
 use crate::agent::{Flight, State};
-use crate::backend::{Compression, Evidence, Launch, Prompt, Reply, Submission};
+use crate::backend::{Evidence, Launch, Prompt, Reply, Submission};
 use crate::grammar::Priority;
 use crate::machine::{Act, Trigger};
 use crate::mail::{Fate, Kind, Mail, Whose};
@@ -112,7 +112,7 @@ impl World {
             Act::Probe => self.plain(name, cause, Deed::Probe, "probe"),
             Act::Nudge(draft) => self.plain(name, cause, Deed::Nudge(draft), "send one Enter"),
             Act::Verify => self.verify(name, cause),
-            Act::Compress => self.compress(name, cause),
+            Act::Compress => self.plain(name, cause, Deed::Compress, "compress"),
             Act::CancelTurn => self.plain(name, cause, Deed::Cancel, "cancel its turn"),
             Act::StopAgent => self.plain(name, cause, Deed::Stop, "stop it"),
             Act::Checkpoint(why) => {
@@ -140,18 +140,6 @@ impl World {
         self.plain(name, cause, Deed::Verify(noticed), "check its readiness")
     }
 
-    fn compress(&mut self, name: &Name, cause: u64) -> String {
-        let plan = self.agents.get(name).and_then(|agent| agent.plan.as_ref());
-        match plan.and_then(|plan| plan.mark.clone()) {
-            // A compression from before a restart may be done.
-            Some(mark) => {
-                let deed = Deed::Compress(self.compression_of(name), Some(mark));
-                self.plain(name, cause, deed, "compress, unless that is done")
-            }
-            None => self.plain(name, cause, Deed::MarkCompression, "compress"),
-        }
-    }
-
     /// Orders a deed with this description.
     fn plain(&mut self, name: &Name, cause: u64, deed: Deed, said: impl Into<String>) -> String {
         self.order(name, cause, deed);
@@ -167,11 +155,6 @@ impl World {
             // Without a session there is nothing to find, and no life of it began.
             None => Launch::Fresh,
         }
-    }
-
-    pub(super) fn compression_of(&self, name: &Name) -> Compression {
-        let member = self.team.agents.get(name);
-        member.map(|m| m.compression.clone()).unwrap_or_default()
     }
 
     fn compression(&mut self, name: &Name, body: String, cause: u64) -> String {

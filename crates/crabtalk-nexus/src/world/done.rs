@@ -39,8 +39,6 @@ impl World {
                 };
                 self.trigger(name, Trigger::Verified(result), &why, None, cause);
             }
-            Done::CompressionMarked(Ok(mark)) => self.compression_marked(name, mark),
-            Done::CompressionMarked(Err(failure)) => self.compressed(name, Err(failure), cause),
             Done::Compressed(result) => self.compressed(name, result, cause),
             Done::Cancelled(result) => self.cancelled(name, result, cause),
             Done::Stopped(result) => {
@@ -157,29 +155,6 @@ impl World {
             cause: n,
             deed: Deed::Probe,
         });
-    }
-
-    /// From here on it may have been done.
-    fn compression_marked(&mut self, name: &Name, mark: Mark) {
-        let how = self.compression_of(name);
-        let Some(agent) = self.agent_mut(name) else {
-            return;
-        };
-        let Some(plan) = agent
-            .plan
-            .as_mut()
-            .filter(|_| agent.step == Step::Compressing)
-        else {
-            return;
-        };
-        plan.mark = Some(mark);
-        self.out.orders.push(Order {
-            agent: name.clone(),
-            cause: self.last_entry + 1,
-            deed: Deed::Compress(how, None),
-        });
-        let why = "transcript position before the compression recorded; compressing";
-        self.note(Some(name), why, None);
     }
 
     fn is_with(&self, name: &Name, letter: u64) -> bool {

@@ -123,7 +123,6 @@ impl Bench {
                 vec![done(Done::Pressed(prompt.id, Ok(Answered::Taken(proof()))))]
             }
             Deed::Stop => vec![done(Done::Stopped(Ok(())))],
-            Deed::MarkCompression => vec![done(Done::CompressionMarked(Ok(Mark::default())))],
             Deed::Checkpoint(why) => {
                 self.keys.push(format!("commit {why}"));
                 vec![]
@@ -131,7 +130,7 @@ impl Bench {
             other @ (Deed::Probe
             | Deed::Nudge(_)
             | Deed::Verify(_)
-            | Deed::Compress(..)
+            | Deed::Compress
             | Deed::Cancel) => {
                 self.keys.push(format!("{agent} {other:?}"));
                 vec![]

@@ -9,8 +9,8 @@ mod transcript;
 pub(crate) use transcript::{Line, lines};
 
 use crabtalk_nexus::backend::{
-    Answered, Backend, Call, Compressed, Compression, Event, Events, Evidence, Exit, Failure,
-    Launch, Look, Mark, Probe, Prompt, Reply, Source, Submission, Submitted, Turn, What,
+    Answered, Backend, Call, Compressed, Event, Events, Evidence, Exit, Failure, Launch, Look,
+    Mark, Probe, Prompt, Reply, Source, Submission, Submitted, Turn, What,
 };
 use crabtalk_nexus::clock::Clock;
 use crabtalk_nexus::grammar;
@@ -403,17 +403,12 @@ impl Backend for Shared {
         Box::pin(async { panic!("there is no draft") })
     }
 
-    fn compress<'a>(&'a self, _: Compression, since: Option<&'a Mark>) -> Call<'a, Compressed> {
+    fn compress(&self) -> Call<'_, Compressed> {
         Box::pin(async move {
             self.0.tapped().await;
-            let behind = since.map_or(usize::MAX, |mark| mark.0.parse().unwrap());
-            let lines = self.0.state().lines.clone();
-            let is_done = |line: &Line| matches!(line, Line::Compressed { .. });
-            if !lines.iter().skip(behind).any(is_done) {
-                let at = self.0.clock.now();
-                self.0.write(Line::Compressed { at });
-                self.0.tapped().await;
-            }
+            let at = self.0.clock.now();
+            self.0.write(Line::Compressed { at });
+            self.0.tapped().await;
             Ok(Compressed {
                 session: format!("s-{}", self.0.name),
                 evidence: proof("compressed"),

@@ -1,13 +1,13 @@
 //! Turns cancelled, contexts made small, the agent ended.
 
-use super::launch::{is_unnamed, unnamed};
+use super::launch::unnamed;
 use super::submit::Hindered;
 use super::{Shared, Terminal};
-use crate::backend::{Compressed, Compression, Evidence, Failure, Mark, Source};
+use crate::backend::{Compressed, Evidence, Failure, Source};
 use crate::terminal::kind::Compress;
 use crate::terminal::processes;
-use crate::terminal::tmux::windows::Window;
 use crate::terminal::tmux::keys::Stroke;
+use crate::terminal::tmux::windows::Window;
 use std::time::{Duration, Instant};
 
 /// How long a turn may take to end.
@@ -19,10 +19,6 @@ const LEAVES: Duration = Duration::from_secs(2);
 /// How long a history may take to be put away or summed up; the port allows half a
 /// minute.
 const COMPRESSED: Duration = Duration::from_secs(27);
-
-/// How long an agent rests that does not compress: a program that was told to
-/// begins within that.
-const RESTS: Duration = Duration::from_secs(1);
 
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -74,19 +70,9 @@ impl Terminal {
         Err(Failure::Timeout("the turn goes on".into()))
     }
 
-    pub(super) async fn compressed(
-        &self,
-        how: Compression,
-        since: Option<&Mark>,
-    ) -> Result<Compressed, Failure> {
+    pub(crate) async fn compressed(&self, how: Compress) -> Result<Compressed, Failure> {
         let window = self.shared.running()?;
         let commands = &self.shared.spec.kind.commands;
-        let how = match (how, commands.compress) {
-            (Compression::Compact, _) | (Compression::Configured, Compress::Compact) => {
-                Compress::Compact
-            }
-            (Compression::Clear, _) | (Compression::Configured, Compress::Clear) => Compress::Clear,
-        };
         let command = match how {
             Compress::Compact => &commands.compact,
             Compress::Clear => &commands.clear,
@@ -96,11 +82,6 @@ impl Terminal {
         };
         self.shared.session().is_compressing = true;
         let _compressing = Compressing(&self.shared);
-        if let Some(mark) = since
-            && let Some(done) = self.compressed_since(&window, how, mark).await?
-        {
-            return Ok(done);
-        }
         let before = self.shared.session().compactions;
         self.command(&window, command).await.map_err(failed)?;
         let done = tokio::time::timeout(COMPRESSED, async {
@@ -114,58 +95,14 @@ impl Terminal {
             Err(Failure::Timeout(text))
         })?;
         if how == Compress::Clear {
-            self.shared.session().forget(unnamed(&self.shared.spec.name));
+            self.shared
+                .session()
+                .forget(unnamed(&self.shared.spec.name));
         }
         Ok(Compressed {
             session: self.shared.session().name.clone(),
             evidence,
         })
-    }
-
-    /// What an earlier supervisor began, and may have seen no end of: waits until
-    /// it is over, and says whether it came about.
-    async fn compressed_since(
-        &self,
-        window: &Window,
-        how: Compress,
-        mark: &Mark,
-    ) -> Result<Option<Compressed>, Failure> {
-        let kind = &self.shared.spec.kind;
-        let deadline = Instant::now() + COMPRESSED;
-        let mut rests = None;
-        loop {
-            self.shared.catch_up().await;
-            let (done, is_busy, name) = {
-                let session = self.shared.session();
-                let done = match how {
-                    Compress::Compact => session.is_compacted_behind(mark),
-                    Compress::Clear => is_unnamed(&session.name) && session.is_in_a_file(mark),
-                };
-                (done, session.turns.is_busy, session.name.clone())
-            };
-            let look = self.now(&window.pane).await.map_err(failed)?;
-            if !is_busy && kind.is_ready(&look) {
-                if done {
-                    let detail = "it was done behind the mark; nothing was typed";
-                    return Ok(Some(Compressed {
-                        session: name,
-                        evidence: Evidence::new(Source::Transcript, detail),
-                    }));
-                }
-                // A program may be ready for a moment before it begins.
-                let since = *rests.get_or_insert_with(Instant::now);
-                if since.elapsed() > RESTS {
-                    return Ok(None);
-                }
-            } else {
-                rests = None;
-            }
-            if Instant::now() > deadline {
-                let text = "what was begun before has no end".to_owned();
-                return Err(Failure::Timeout(text));
-            }
-            tokio::time::sleep(PAUSE).await;
-        }
     }
 
     /// Waits for the record of the summary, and for the composer behind it.

@@ -199,8 +199,3 @@ fn new_life(agent: &str) -> String {
 pub(super) fn unnamed(agent: &str) -> String {
     format!("{UNNAMED}{}", new_life(agent))
 }
-
-/// Whether a session has a name of ours, and no transcript that named it.
-pub(super) fn is_unnamed(name: &str) -> bool {
-    name.starts_with(UNNAMED)
-}

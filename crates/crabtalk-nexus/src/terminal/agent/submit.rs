@@ -8,10 +8,10 @@
 use super::Terminal;
 use super::session::Pending;
 use crate::backend::{Answered, Evidence, Failure, Source, Submission, Submitted};
-use crate::terminal::tmux::windows::Window;
 use crate::terminal::tmux::keys::{Stroke, shown};
 use crate::terminal::tmux::look::Look;
 use crate::terminal::tmux::text::{cut, squeezed};
+use crate::terminal::tmux::windows::Window;
 use std::time::{Duration, Instant};
 
 /// Pause between two reads of a composer.

@@ -1,8 +1,8 @@
 //! Agents come up, crash, are taken up again, and leave nothing.
 
 use super::rig::{Agent, Rig, eventually};
-use crate::backend::{Backend, Compression, Exit, Failure, Launch, Source, Submission, What};
-use crate::terminal::{Sandbox, Spec};
+use crate::backend::{Backend, Exit, Failure, Launch, Source, Submission, What};
+use crate::terminal::{Compress, Sandbox, Spec};
 
 fn died(what: &What) -> Option<Exit> {
     match what {
@@ -161,16 +161,12 @@ async fn agent_works_after_compact_and_clear() {
     let mut agent = rig.ready("FE").await;
     agent.say("[tokens:90000]").await;
     assert_eq!(agent.ended().await.tokens, Some(90_000));
-    let done = agent
-        .port
-        .compress(Compression::Compact, None)
-        .await
-        .unwrap();
+    let done = agent.port.compressed(Compress::Compact).await.unwrap();
     assert_eq!(done.evidence.source, Source::Transcript);
     agent.say("after the summary").await;
     let bytes = agent.ended().await.transcript_bytes.unwrap();
     assert!(bytes < 700, "counted since the summary: {bytes}");
-    let cleared = agent.port.compress(Compression::Clear, None).await.unwrap();
+    let cleared = agent.port.compress().await.unwrap();
     assert_ne!(cleared.session, done.session);
     agent.say("a new session").await;
     assert_eq!(agent.ended().await.output, "ok: a new session");
@@ -182,30 +178,6 @@ async fn agent_works_after_compact_and_clear() {
             .iter()
             .any(|event| matches!(event.what, What::Session { .. }))
     );
-}
-
-/// What an earlier supervisor did is seen, and not done again.
-#[tokio::test]
-async fn finished_compression_is_not_repeated() {
-    let Some(rig) = Rig::open("a_compression_that_was_done_before").await else {
-        return;
-    };
-    let mut agent = rig.ready("FE").await;
-    agent.say("something to sum up").await;
-    agent.ended().await;
-    for how in [Compression::Compact, Compression::Clear] {
-        let mark = agent.port.mark().await.unwrap();
-        // Nothing was done since: this one does it.
-        let done = agent.port.compress(how.clone(), Some(&mark)).await.unwrap();
-        let keys = agent.keys();
-        let again = agent.port.compress(how, Some(&mark)).await.unwrap();
-        assert_eq!(again.session, done.session);
-        assert!(
-            again.evidence.detail.contains("nothing was typed"),
-            "{again:?}"
-        );
-        assert_eq!(agent.keys(), keys, "no key");
-    }
 }
 
 #[tokio::test]

@@ -5,8 +5,8 @@
 //! skipped by name.
 
 use super::rig::{Agent, Rig};
-use crate::backend::{Answered, Backend, Compression, Launch, Prompt, Reply, Source, What};
-use crate::terminal::kind::Kinds;
+use crate::backend::{Answered, Backend, Launch, Prompt, Reply, Source, What};
+use crate::terminal::kind::{Compress, Kinds};
 use crabtalk_testkit::scripted::{Script, Server, openai, responses};
 use crabtalk_testkit::tools::installed;
 use serde_json::json;
@@ -99,7 +99,7 @@ async fn works(rig: &Rig, agent: &mut Agent, cleared: bool) {
     allowed(agent, &work).await;
     denied(agent, &work).await;
 
-    let compacted = agent.port.compress(Compression::Compact, None).await;
+    let compacted = agent.port.compressed(Compress::Compact).await;
     let Ok(compacted) = compacted else {
         panic!("{compacted:?}\n{}", agent.screen().await);
     };
@@ -125,7 +125,7 @@ async fn works(rig: &Rig, agent: &mut Agent, cleared: bool) {
     assert_eq!(agent.ended().await.output, "good day to you");
 
     if cleared {
-        let cleared = agent.port.compress(Compression::Clear, None).await.unwrap();
+        let cleared = agent.port.compress().await.unwrap();
         assert_ne!(cleared.session, session);
         agent.say("good day, whoever you are now").await;
         assert_eq!(agent.ended().await.output, "good day to you");

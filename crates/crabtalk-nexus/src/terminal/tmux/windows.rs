@@ -63,7 +63,9 @@ impl Windows {
             }
         }
         // Clients in control mode show nothing themselves.
-        let viewed = said.lines().filter_map(|line| line.strip_prefix("client|0|"));
+        let viewed = said
+            .lines()
+            .filter_map(|line| line.strip_prefix("client|0|"));
         found.viewed = viewed.map(str::to_owned).collect();
         found
     }

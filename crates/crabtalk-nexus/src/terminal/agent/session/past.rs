@@ -68,28 +68,6 @@ impl Session {
         Some(evidence)
     }
 
-    /// Whether the transcript was compacted behind a mark.
-    pub(in crate::terminal::agent) fn is_compacted_behind(&self, mark: &Mark) -> bool {
-        let at: At = serde_json::from_str(&mark.0).unwrap_or_default();
-        let (Some(place), Some(tail)) = (&self.place, &self.tail) else {
-            return false;
-        };
-        let begin = if tail.path == at.file { at.at } else { 0 };
-        let mut is_compacted = false;
-        let reader = Reader::new(place.form);
-        each(&tail.path, begin..u64::MAX, &reader, |record| {
-            is_compacted |= matches!(record, Record::Compacted);
-            !is_compacted
-        });
-        is_compacted
-    }
-
-    /// Whether there was a transcript at a mark.
-    pub(in crate::terminal::agent) fn is_in_a_file(&self, mark: &Mark) -> bool {
-        let at: At = serde_json::from_str(&mark.0).unwrap_or_default();
-        !at.file.as_os_str().is_empty()
-    }
-
     /// The position of a text as a user's turn after a mark, and the result of that
     /// turn if it ended.
     fn behind(&self, mark: &Mark, text: &str) -> Option<(Found, Option<Turn>)> {

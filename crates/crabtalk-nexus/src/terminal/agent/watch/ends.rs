@@ -4,8 +4,8 @@ use super::super::session::Life;
 use super::{BUSY_PAUSE, Watcher};
 use crate::backend::{Evidence, Exit, Source, What};
 use crate::terminal::processes;
-use crate::terminal::tmux::windows::Window;
 use crate::terminal::tmux::look::Look;
+use crate::terminal::tmux::windows::Window;
 use std::time::{Duration, Instant};
 
 /// Until tmux says how a program ended.
