@@ -106,11 +106,9 @@ pub struct Quiet {
     pub rang: bool,
     /// Whether a probe is on its way.
     pub probing: bool,
-    /// Whether an Enter was sent for a forgotten draft since its last activity.
-    pub nudged: bool,
-    /// Whether a probe found that the turn is over although no end was reported.
+    /// Whether the message in delivery was sent again since its last activity.
     #[serde(default)]
-    pub over: bool,
+    pub sent_again: bool,
 }
 
 /// A compression in progress.

@@ -259,21 +259,13 @@ impl Backend for Daemon {
             Ok(Probe {
                 alive: true,
                 digest: format!("{events} {busy} {waits}"),
-                busy: Some(busy),
                 evidence: Evidence::new(
                     Source::Wire,
                     format!("ListAsks: [{waits}]; {events} events, busy: {busy}"),
                 ),
                 prompt,
-                ended: None,
-                draft: None,
             })
         })
-    }
-
-    fn nudge<'a>(&'a self, _: &'a str) -> Call<'a, Answered> {
-        let evidence = Evidence::new(Source::Wire, "a conversation has no drafts");
-        Box::pin(async { Ok(Answered::Stale(evidence)) })
     }
 
     fn compress(&self) -> Call<'_, Compressed> {
@@ -295,22 +287,22 @@ impl Backend for Daemon {
         })
     }
 
-    fn cancel(&self) -> Call<'_, ()> {
+    fn cancel(&self) -> Call<'_, bool> {
         self.call(CALL, async move {
             let kill = KillMsg {
                 agent: self.agent.clone(),
                 sender: SENDER.into(),
             };
             match self.client.call(kill).await {
-                Ok(()) => Ok(()),
-                Err(error) if error.code() == Some(code::NOT_FOUND) => Ok(()),
+                Ok(()) => Ok(true),
+                Err(error) if error.code() == Some(code::NOT_FOUND) => Ok(false),
                 Err(error) => Err(failure(error)),
             }
         })
     }
 
     fn stop(&self) -> Call<'_, ()> {
-        self.cancel()
+        Box::pin(async { self.cancel().await.map(drop) })
     }
 
     fn look(&self) -> Call<'_, Look> {

@@ -1,9 +1,8 @@
 //! The state machine of an agent: triggers in, acts out.
 //!
 //! Invariants: total, so every trigger in every state is answered; pure, so the
-//! same agent and trigger give the same; only open
-//! prompts are answered, and each once; an Enter is sent only for a draft that a
-//! probe saw; nothing is sent to a working agent; every state has a way out.
+//! same agent and trigger give the same; only open prompts are answered, and each
+//! once; nothing is sent to a working agent; every state has a way out.
 //!
 //! Absent: mail, files, time but for the `now` that is handed in.
 
@@ -93,18 +92,6 @@ pub struct Ending {
     pub ready: bool,
 }
 
-/// The result of a probe.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Finding {
-    pub alive: bool,
-    /// A digest of the screen or the events.
-    pub digest: String,
-    /// The draft in the composer.
-    pub draft: Option<String>,
-    /// Whether no turn is in flight, though none was told to have ended.
-    pub over: bool,
-}
-
 /// Work for an idle agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Offer {
@@ -167,8 +154,12 @@ pub enum Trigger {
     Pressed(String, bool),
     /// An answer to a prompt failed.
     PressFailed(String),
-    /// A probe's findings but for prompts and ends, which come as such.
-    Probed(Finding),
+    /// A probe's findings but for prompts, which come as such.
+    Probed {
+        alive: bool,
+        /// A digest of the screen or the events.
+        digest: String,
+    },
     Verified(Result<(), String>),
     /// Compression answered with the session from now on.
     Compressed(Result<String, String>),
@@ -211,8 +202,6 @@ pub enum Act {
     AskAdmin(Prompt),
     /// Look at everything, type nothing.
     Probe,
-    /// One Enter for a draft.
-    Nudge(String),
     /// Check the readiness that it claims.
     Verify,
     Compress,
@@ -295,7 +284,7 @@ impl Turning<'_> {
             Trigger::Stopped => self.stopped(agent),
             Trigger::Pressed(id, live) => self.pressed(agent, &id, live),
             Trigger::PressFailed(id) => self.press_failed(agent, &id),
-            Trigger::Probed(finding) => self.probed(agent, finding),
+            Trigger::Probed { alive, digest } => self.probed(agent, alive, digest),
             Trigger::Verified(result) => self.verified(agent, result),
             Trigger::Compressed(result) => self.compressed(agent, result),
             Trigger::Compacted => self.compacted(agent),

@@ -331,7 +331,6 @@ impl Supervisor {
             | Deed::Mark(_)
             | Deed::Submit(..)
             | Deed::Reply(..)
-            | Deed::Nudge(_)
             | Deed::Compress => Lane::Of(order.agent.clone()),
         };
         if lane == Lane::Free {
@@ -397,7 +396,6 @@ async fn carry_out(backend: &dyn Backend, deed: Deed) -> Done {
             Done::Pressed(prompt.id, answered)
         }
         Deed::Probe => Done::Probed(backend.probe().await.map(Box::new)),
-        Deed::Nudge(draft) => Done::Nudged(backend.nudge(&draft).await),
         Deed::Compress => Done::Compressed(backend.compress().await),
         Deed::Cancel => Done::Cancelled(backend.cancel().await),
         Deed::Stop => Done::Stopped(backend.stop().await),

@@ -101,8 +101,6 @@ pub enum Deed {
     Reply(Prompt, Reply),
     /// Look.
     Probe,
-    /// One Enter for this draft.
-    Nudge(String),
     /// Check its readiness, claimed after a notice of this time.
     Verify(Ms),
     Compress,
@@ -133,13 +131,11 @@ pub enum Done {
     Pressed(String, Result<Answered, Failure>),
     /// The result of a probe.
     Probed(Result<Box<Probe>, Failure>),
-    /// A draft was entered, or not.
-    Nudged(Result<Answered, Failure>),
     /// Whether it is ready.
     Verified(Result<(), String>),
     Compressed(Result<Compressed, Failure>),
-    /// Its turn was cancelled, or not.
-    Cancelled(Result<(), Failure>),
+    /// Whether there was a turn, which is being cancelled.
+    Cancelled(Result<bool, Failure>),
     /// It is ended, or not.
     Stopped(Result<(), Failure>),
     /// Its files are committed: which commit, or that nothing changed.

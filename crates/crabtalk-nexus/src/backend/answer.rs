@@ -1,6 +1,6 @@
 //! Arguments, results and failures of calls.
 
-use crate::backend::event::{Evidence, Turn};
+use crate::backend::event::Evidence;
 use crate::backend::prompt::Prompt;
 use serde::{Deserialize, Serialize};
 
@@ -72,14 +72,8 @@ pub struct Probe {
     /// process: nothing moved in between. A spinner or a clock on the screen
     /// is left out where the kind knows it.
     pub digest: String,
-    /// Whether a turn is in flight, where that can be told.
-    pub busy: Option<bool>,
     /// The prompt that waits.
     pub prompt: Option<Prompt>,
-    /// The last turn, if it ended.
-    pub ended: Option<Turn>,
-    /// The draft in the composer.
-    pub draft: Option<String>,
     /// How this is known.
     pub evidence: Evidence,
 }

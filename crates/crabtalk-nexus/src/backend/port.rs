@@ -76,19 +76,14 @@ pub trait Backend: Send + Sync {
     /// Looks at everything there is to see, and types nothing.
     fn probe(&self) -> Call<'_, Probe>;
 
-    /// One Enter, for a draft that was typed and never submitted
-    /// ([`Probe::draft`]); [`Answered::Stale`] if that draft is not there any
-    /// more.
-    fn nudge<'a>(&'a self, draft: &'a str) -> Call<'a, Answered>;
-
     /// Makes the context small. It answers when that is done and the agent takes
     /// input again. A failure means that the agent has its context as before. A
     /// supervisor that was killed meanwhile calls it again.
     fn compress(&self) -> Call<'_, Compressed>;
 
-    /// Ends the turn in flight and nothing else; no turn in flight is no
-    /// failure. [`crate::backend::What::TurnEnded`] follows if there was one.
-    fn cancel(&self) -> Call<'_, ()>;
+    /// Ends the turn in flight and nothing else; whether there was one, whose
+    /// [`crate::backend::What::TurnEnded`] follows then.
+    fn cancel(&self) -> Call<'_, bool>;
 
     /// Ends the agent: politely, then hard, with everything below it. It answers
     /// when nothing of it is left, and no [`crate::backend::What::Died`] follows. For a

@@ -5,7 +5,7 @@
 
 use super::others::News;
 use super::{SENDER, prompt, session};
-use crate::backend::{Event, Evidence, Exit, Prompt, Source, Turn, What};
+use crate::backend::{Event, Evidence, Exit, Source, Turn, What};
 use crabtalk_client::{AttachMsg, Client, Error, Run, RunNews, StreamEvent, stream_event};
 use futures_util::StreamExt;
 use futures_util::future::select_all;
@@ -27,7 +27,6 @@ const OVER: usize = 16;
 pub(super) struct Seen {
     pub(super) events: u64,
     pub(super) busy: bool,
-    pub(super) prompts: Vec<Prompt>,
     /// Tokens at which the agent's settings have the daemon compact.
     pub(super) compact_at: Option<u64>,
 }
@@ -261,10 +260,7 @@ impl Follower {
     /// Updates the state for probes when a run is over.
     fn nothing_in_flight(&mut self) {
         if self.runs.is_empty() {
-            self.seen(|seen| {
-                seen.busy = false;
-                seen.prompts.clear();
-            });
+            self.seen(|seen| seen.busy = false);
         }
     }
 
@@ -330,13 +326,11 @@ impl Follower {
             }
             E::AskUser(ask) => {
                 let prompt = prompt(&ask);
-                self.seen(|seen| seen.prompts.push(prompt.clone()));
                 let detail = format!("AskUser {}", ask.ask_id);
                 self.tell(What::Prompt(prompt), detail);
             }
             E::AskSettled(settled) => {
                 let id = settled.ask_id.clone();
-                self.seen(|seen| seen.prompts.retain(|prompt| prompt.id != id));
                 let how = settled.answer.clone();
                 self.tell(What::PromptGone { id, how }, "AskSettled");
             }

@@ -124,9 +124,8 @@ fn prompt(id: &str) -> Prompt {
 }
 
 fn found(digest: &str) -> Trigger {
-    Trigger::Probed(Finding {
+    Trigger::Probed {
         alive: true,
         digest: digest.into(),
-        ..Finding::default()
-    })
+    }
 }

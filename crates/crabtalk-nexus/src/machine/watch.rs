@@ -1,6 +1,6 @@
 //! Prompts, bells, silence, and times that are up.
 
-use super::{Act, DENIALS, Finding, SAME_PROBES, SECOND_LOOK_MS, Turning};
+use super::{Act, DENIALS, SAME_PROBES, SECOND_LOOK_MS, Turning};
 use crate::agent::{Agent, Quiet, Standing, State, Step, Waiting};
 use crate::backend::{Prompt, Reply};
 
@@ -153,34 +153,19 @@ impl Turning<'_> {
         self.press(agent)
     }
 
-    pub(super) fn probed(&self, agent: &mut Agent, finding: Finding) -> Vec<Act> {
+    pub(super) fn probed(&self, agent: &mut Agent, alive: bool, digest: String) -> Vec<Act> {
         agent.quiet.probing = false;
         if matches!(agent.state, State::Offline | State::Failed) {
             return Vec::new();
         }
-        if !finding.alive {
+        if !alive {
             return self.died(agent, "a probe finds it ended");
         }
         if !matches!(agent.state, State::Active | State::Stuck) {
             return Vec::new();
         }
-        if let Some(draft) = finding.draft
-            && !agent.quiet.nudged
-            && !agent.held
-            && agent.monitor
-        {
-            agent.quiet.nudged = true;
-            agent.deadline = Some(self.now.saturating_add(SECOND_LOOK_MS));
-            return vec![Act::Nudge(draft)];
-        }
-        if finding.over && !agent.quiet.over {
-            // Its end may be on its way, and would be taken twice.
-            agent.quiet.over = true;
-            agent.deadline = Some(self.now.saturating_add(SECOND_LOOK_MS));
-            return Vec::new();
-        }
-        let same = agent.quiet.digest.as_deref() == Some(finding.digest.as_str());
-        agent.quiet.digest = Some(finding.digest);
+        let same = agent.quiet.digest.as_ref() == Some(&digest);
+        agent.quiet.digest = Some(digest);
         if !same {
             agent.quiet.same = 0;
             // After a bell the second look comes soon.
@@ -192,9 +177,14 @@ impl Turning<'_> {
             return Vec::new();
         }
         agent.quiet.same += 1;
-        let is_stuck = agent.quiet.rang || agent.quiet.same >= SAME_PROBES;
-        if !is_stuck {
-            agent.deadline = self.look_at();
+        agent.deadline = self.look_at();
+        // Its Enter may have been swallowed.
+        if let Some(flight) = agent.flight.filter(|flight| !flight.seen)
+            && !std::mem::replace(&mut agent.quiet.sent_again, true)
+        {
+            return vec![Act::SendAgain(flight.letter)];
+        }
+        if !agent.quiet.rang && agent.quiet.same < SAME_PROBES {
             return Vec::new();
         }
         self.stuck(agent)
@@ -206,9 +196,9 @@ impl Turning<'_> {
         let (step, note) = (
             agent.step,
             if rang {
-                "no activity after its bell: no prompt, no end of turn, no draft"
+                "no activity after its bell: no prompt, no end of turn"
             } else {
-                "no activity for long: no prompt, no end of turn, no draft"
+                "no activity for long: no prompt, no end of turn"
             },
         );
         agent.go(State::Stuck, step, None);
@@ -263,7 +253,7 @@ impl Turning<'_> {
                 acts
             }
             (State::Active | State::Stuck, _) => {
-                if agent.monitor || agent.quiet.over {
+                if agent.monitor {
                     self.probe(agent)
                 } else {
                     Vec::new()

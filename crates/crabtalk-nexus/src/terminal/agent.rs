@@ -215,15 +215,11 @@ impl Backend for Terminal {
         Box::pin(self.probed())
     }
 
-    fn nudge<'a>(&'a self, draft: &'a str) -> Call<'a, Answered> {
-        Box::pin(self.nudged(draft))
-    }
-
     fn compress(&self) -> Call<'_, Compressed> {
         Box::pin(self.compressed(self.shared.spec.kind.commands.compress))
     }
 
-    fn cancel(&self) -> Call<'_, ()> {
+    fn cancel(&self) -> Call<'_, bool> {
         Box::pin(self.cancelled())
     }
 

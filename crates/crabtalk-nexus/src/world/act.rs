@@ -110,7 +110,6 @@ impl World {
             }
             Act::AskAdmin(prompt) => self.ask_admin(name, &prompt),
             Act::Probe => self.plain(name, cause, Deed::Probe, "probe"),
-            Act::Nudge(draft) => self.plain(name, cause, Deed::Nudge(draft), "send one Enter"),
             Act::Verify => self.verify(name, cause),
             Act::Compress => self.plain(name, cause, Deed::Compress, "compress"),
             Act::CancelTurn => self.plain(name, cause, Deed::Cancel, "cancel its turn"),

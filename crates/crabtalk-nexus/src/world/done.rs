@@ -1,9 +1,8 @@
 //! Results of orders.
 
-use super::{Commit, Deed, Done, Order, World};
-use crate::agent::{State, Step};
-use crate::backend::{Answered, Compressed, Evidence, Failure, Mark, Probe, Source, Submitted};
-use crate::machine::{Ending, Finding, Trigger};
+use super::{Commit, Done, World};
+use crate::backend::{Answered, Compressed, Evidence, Failure, Mark, Probe, Submitted};
+use crate::machine::{Ending, Trigger};
 use crate::mail::Fate;
 use crate::name::Name;
 
@@ -31,7 +30,6 @@ impl World {
             Done::Pressed(id, result) => self.pressed(name, id, result, cause),
             Done::Probed(Ok(probe)) => self.probed(name, *probe, cause),
             Done::Probed(Err(failure)) => self.not_probed(name, &failure, cause),
-            Done::Nudged(result) => self.told(name, "send one Enter", result, cause),
             Done::Verified(result) => {
                 let why = match &result {
                     Ok(()) => "its folder is committed and context.md is new".to_owned(),
@@ -118,13 +116,12 @@ impl World {
     }
 
     fn not_probed(&mut self, name: &Name, failure: &Failure, cause: Option<u64>) {
-        let finding = Finding {
+        let trigger = Trigger::Probed {
             alive: !matches!(failure, Failure::NotRunning(_)),
             digest: failure.to_string(),
-            ..Finding::default()
         };
         let why = format!("the probe failed: {failure}");
-        self.trigger(name, Trigger::Probed(finding), &why, None, cause);
+        self.trigger(name, trigger, &why, None, cause);
     }
 
     fn compressed(&mut self, name: &Name, result: Result<Compressed, Failure>, cause: Option<u64>) {
@@ -142,19 +139,24 @@ impl World {
         self.trigger(name, Trigger::Compressed(result), &why, evidence, cause);
     }
 
-    fn cancelled(&mut self, name: &Name, result: Result<(), Failure>, cause: Option<u64>) {
-        let why = match result {
-            Ok(()) => "its turn is being cancelled".to_owned(),
-            Err(failure) => format!("its turn cannot be cancelled: {failure}"),
-        };
-        self.note_caused(name, why, None, cause);
-        // Where no turn was in flight no end will be told.
-        let n = self.last_entry;
-        self.out.orders.push(Order {
-            agent: name.clone(),
-            cause: n,
-            deed: Deed::Probe,
-        });
+    /// Where no turn was in flight no end will be told.
+    fn cancelled(&mut self, name: &Name, result: Result<bool, Failure>, cause: Option<u64>) {
+        let flight = self.agents.get(name).and_then(|agent| agent.flight);
+        match result {
+            Ok(false) if flight.is_none_or(|flight| flight.seen) => {
+                if let Some(flight) = flight {
+                    self.mail
+                        .change(flight.letter, |course| course.fate = Fate::Answered);
+                }
+                let ending = Trigger::Ended(Ending::default());
+                self.trigger(name, ending, "no turn is in flight", None, cause);
+            }
+            Ok(_) => self.note_caused(name, "its turn is being cancelled".into(), None, cause),
+            Err(failure) => {
+                let why = format!("its turn cannot be cancelled: {failure}");
+                self.note_caused(name, why, None, cause);
+            }
+        }
     }
 
     fn is_with(&self, name: &Name, letter: u64) -> bool {
@@ -269,64 +271,19 @@ impl World {
         self.trigger(name, trigger, &why, evidence, cause);
     }
 
-    fn told(
-        &mut self,
-        name: &Name,
-        what: &str,
-        result: Result<Answered, Failure>,
-        cause: Option<u64>,
-    ) {
-        let (why, evidence) = match result {
-            Ok(Answered::Taken(evidence)) => (format!("{what}: sent"), Some(evidence)),
-            Ok(Answered::Stale(evidence)) => {
-                (format!("{what}: STALE, no key was sent"), Some(evidence))
-            }
-            Err(failure) => (format!("{what}: {failure}"), None),
-        };
-        self.note_caused(name, why, evidence, cause);
-    }
-
     fn probed(&mut self, name: &Name, probe: Probe, cause: Option<u64>) {
-        let evidence = Some(probe.evidence.clone());
-        if let Some(agent) = self.agent_mut(name) {
-            agent.quiet.probing = false;
-        }
-        let mut over = false;
-        if probe.alive {
-            if let Some(prompt) = probe.prompt {
-                self.prompted(name, prompt, evidence);
-                return;
+        let evidence = Some(probe.evidence);
+        if let Some(prompt) = probe.prompt.filter(|_| probe.alive) {
+            if let Some(agent) = self.agent_mut(name) {
+                agent.quiet.probing = false;
             }
-            let Some(agent) = self.agents.get(name) else {
-                return;
-            };
-            let arrived = agent.flight.is_none_or(|flight| flight.seen);
-            let ended = probe.ended.is_some()
-                || probe.busy == Some(false) && agent.step == Step::Plain && probe.draft.is_none();
-            over = ended && arrived && matches!(agent.state, State::Active | State::Stuck);
-            // Its end is told by the agent, once. The look that saw it first may be
-            // read before that: only one that sees it still is the end of it.
-            if over && agent.quiet.over {
-                if let Some(turn) = probe.ended {
-                    self.turn_ended(name, &turn, evidence);
-                    return;
-                }
-                let evidence = Evidence::new(Source::Nexus, "no turn is in flight");
-                if let Some(flight) = agent.flight {
-                    self.mail
-                        .change(flight.letter, |course| course.fate = Fate::Answered);
-                }
-                let ending = Trigger::Ended(Ending::default());
-                self.trigger(name, ending, "its turn is over", Some(evidence), cause);
-                return;
-            }
+            self.prompted(name, prompt, evidence);
+            return;
         }
-        let finding = Finding {
+        let trigger = Trigger::Probed {
             alive: probe.alive,
             digest: probe.digest,
-            draft: probe.draft,
-            over,
         };
-        self.trigger(name, Trigger::Probed(finding), "probe", evidence, cause);
+        self.trigger(name, trigger, "probe", evidence, cause);
     }
 }

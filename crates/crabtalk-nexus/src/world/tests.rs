@@ -127,11 +127,7 @@ impl Bench {
                 self.keys.push(format!("commit {why}"));
                 vec![]
             }
-            other @ (Deed::Probe
-            | Deed::Nudge(_)
-            | Deed::Verify(_)
-            | Deed::Compress
-            | Deed::Cancel) => {
+            other @ (Deed::Probe | Deed::Verify(_) | Deed::Compress | Deed::Cancel) => {
                 self.keys.push(format!("{agent} {other:?}"));
                 vec![]
             }

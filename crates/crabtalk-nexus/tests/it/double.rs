@@ -390,17 +390,10 @@ impl Backend for Shared {
             Ok(Probe {
                 alive: state.alive,
                 digest: state.lines.len().to_string(),
-                busy: None,
                 prompt: turn_of(&state.lines).and_then(|turn| turn.prompt),
-                ended: None,
-                draft: None,
                 evidence: proof("a look"),
             })
         })
-    }
-
-    fn nudge<'a>(&'a self, _: &'a str) -> Call<'a, Answered> {
-        Box::pin(async { panic!("there is no draft") })
     }
 
     fn compress(&self) -> Call<'_, Compressed> {
@@ -416,10 +409,11 @@ impl Backend for Shared {
         })
     }
 
-    fn cancel(&self) -> Call<'_, ()> {
+    fn cancel(&self) -> Call<'_, bool> {
         Box::pin(async {
             let mut state = self.0.state();
-            if std::mem::take(&mut state.hung) {
+            let hung = std::mem::take(&mut state.hung);
+            if hung {
                 state.followed = None;
                 let turn = Turn {
                     error: Some("cancelled".into()),
@@ -432,7 +426,7 @@ impl Backend for Shared {
             }
             drop(state);
             self.0.wake.notify_one();
-            Ok(())
+            Ok(hung)
         })
     }
 

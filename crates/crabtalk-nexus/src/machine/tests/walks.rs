@@ -6,13 +6,7 @@ use crate::agent::Standing;
 use proptest::prelude::*;
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "only keys are checked")]
-fn keys_have_reasons(
-    before: &Agent,
-    after: &Agent,
-    acts: &[Act],
-    asked: Option<&str>,
-    drafted: bool,
-) {
+fn keys_have_reasons(before: &Agent, after: &Agent, acts: &[Act], asked: Option<&str>) {
     for act in acts {
         match act {
             Act::Reply(prompt, _) => {
@@ -22,7 +16,11 @@ fn keys_have_reasons(
                 });
                 assert!(lives && !after.held, "{before:?}");
             }
-            Act::Nudge(_) => assert!(drafted && !after.held),
+            Act::SendAgain(_) => assert!(
+                after
+                    .flight
+                    .is_some_and(|flight| !flight.seen || before.adopting)
+            ),
             Act::Send(_) | Act::Reflect => assert!(before.is_free()),
             Act::Compress => {
                 assert!(after.plan.as_ref().is_some_and(|plan| plan.approved) && !after.busy);
@@ -71,16 +69,10 @@ fn any_trigger() -> impl Strategy<Value = Trigger> {
         Just(Trigger::Stopped),
         (id(), any::<bool>()).prop_map(|(id, live)| Trigger::Pressed(id, live)),
         id().prop_map(Trigger::PressFailed),
-        (any::<bool>(), 0..2_u8, any::<bool>(), any::<bool>()).prop_map(
-            |(alive, digest, draft, over)| {
-                Trigger::Probed(Finding {
-                    alive,
-                    digest: digest.to_string(),
-                    draft: draft.then(|| "draft".into()),
-                    over,
-                })
-            }
-        ),
+        (any::<bool>(), 0..2_u8).prop_map(|(alive, digest)| Trigger::Probed {
+            alive,
+            digest: digest.to_string(),
+        }),
         any::<bool>().prop_map(|ok| Trigger::Verified(if ok { Ok(()) } else { Err("x".into()) })),
         any::<bool>().prop_map(|ok| Trigger::Compressed(if ok {
             Ok("s".into())
@@ -144,14 +136,13 @@ proptest! {
         for (trigger, secs) in triggers {
             let before = driven.agent.clone();
             driven.now += secs * 1000;
-            let drafted = matches!(&trigger, Trigger::Probed(f) if f.draft.is_some());
             let asked = if let Trigger::Prompted(prompt, _) = &trigger {
                 Some(prompt.id.clone())
             } else {
                 None
             };
             let acts = driven.on(trigger).to_vec();
-            keys_have_reasons(&before, &driven.agent, &acts, asked.as_deref(), drafted);
+            keys_have_reasons(&before, &driven.agent, &acts, asked.as_deref());
             if driven.agent.state == State::Approval {
                 prop_assert!(!driven.agent.waiting.is_empty(), "{:?}", driven.agent);
             }

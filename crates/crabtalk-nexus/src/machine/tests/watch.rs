@@ -44,23 +44,17 @@ fn any_activity_leaves_stuck() {
 }
 
 #[test]
-fn forgotten_draft_gets_one_enter() {
-    let mut driven = Driven::active();
-    driven.on(Trigger::Bell);
+fn message_that_does_not_arrive_is_sent_again_once() {
+    let mut driven = Driven::idle();
+    driven.on(Trigger::Offered(Offer::Letter(1)));
     driven.after(120);
-    let draft = || {
-        Trigger::Probed(Finding {
-            alive: true,
-            digest: "same".into(),
-            draft: Some("@ADMIN".into()),
-            ..Finding::default()
-        })
-    };
-    assert_eq!(driven.on(draft()), [Act::Nudge("@ADMIN".into())]);
-    driven.after(5);
-    driven.on(draft());
-    driven.after(5);
-    driven.on(draft());
+    driven.on(found("same"));
+    driven.after(120);
+    assert_eq!(driven.on(found("same")), [Act::SendAgain(1)]);
+    for _ in 0..SAME_PROBES {
+        assert_eq!(driven.after(120), [Act::Probe]);
+        driven.on(found("same"));
+    }
     driven.is(State::Stuck);
 }
 

@@ -40,11 +40,11 @@ impl Drop for Compressing<'_> {
 }
 
 impl Terminal {
-    pub(super) async fn cancelled(&self) -> Result<(), Failure> {
+    pub(super) async fn cancelled(&self) -> Result<bool, Failure> {
         let window = self.shared.running()?;
         self.shared.catch_up().await;
         if !self.shared.session().turns.is_busy {
-            return Ok(());
+            return Ok(false);
         }
         let keys = &self.shared.spec.kind.commands.cancel;
         let strokes: Vec<Stroke> = keys.iter().map(|key| Stroke::parse(key)).collect();
@@ -63,7 +63,7 @@ impl Terminal {
         while Instant::now() < deadline {
             self.shared.catch_up().await;
             if !self.shared.session().turns.is_busy {
-                return Ok(());
+                return Ok(true);
             }
             tokio::time::sleep(PAUSE).await;
         }

@@ -29,17 +29,7 @@ impl Terminal {
         Ok(Probe {
             alive: !look.is_dead,
             digest: format!("{:016x}", hasher.finish()),
-            busy: kind.transcript.as_ref().map(|_| session.turns.is_busy),
             prompt: prompt.map(|live| live.prompt.clone()),
-            ended: session
-                .turns
-                .last
-                .clone()
-                .filter(|_| !session.turns.is_busy),
-            draft: kind
-                .composer
-                .draft(&look)
-                .filter(|draft| !draft.is_empty() && shown.is_none()),
             evidence: Evidence::new(Source::Screen, detail),
         })
     }
@@ -62,10 +52,7 @@ fn nothing(detail: &str) -> Probe {
     Probe {
         alive: false,
         digest: String::new(),
-        busy: None,
         prompt: None,
-        ended: None,
-        draft: None,
         evidence: Evidence::new(Source::Process, detail),
     }
 }

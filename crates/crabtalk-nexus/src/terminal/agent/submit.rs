@@ -7,7 +7,7 @@
 
 use super::Terminal;
 use super::session::Pending;
-use crate::backend::{Answered, Evidence, Failure, Source, Submission, Submitted};
+use crate::backend::{Evidence, Failure, Source, Submission, Submitted};
 use crate::terminal::tmux::keys::{Stroke, shown};
 use crate::terminal::tmux::look::Look;
 use crate::terminal::tmux::text::{cut, squeezed};
@@ -334,23 +334,6 @@ impl Terminal {
         match look {
             Some(look) if !look.is_dead => Ok(look),
             _ => Err(Hindered::Failed(gone())),
-        }
-    }
-
-    pub(super) async fn nudged(&self, draft: &str) -> Result<Answered, Failure> {
-        let window = self.shared.running()?;
-        let kind = &self.shared.spec.kind;
-        let same = |look: &Look| {
-            let now = kind.composer.draft(look);
-            kind.prompt(look).is_none() && now.is_some_and(|now| now == draft)
-        };
-        match self.press(&window.pane, &enter(), &same).await {
-            Ok(()) => {
-                let evidence = Evidence::new(Source::Screen, "<Enter> into the draft");
-                Ok(Answered::Taken(evidence))
-            }
-            Err(Hindered::NotNow(evidence)) => Ok(Answered::Stale(evidence)),
-            Err(Hindered::Failed(failure)) => Err(failure),
         }
     }
 }

@@ -79,7 +79,7 @@ async fn unknown_prompt_gets_no_key() {
         .await;
     assert_eq!(prompt, None);
     let probe = agent.port.probe().await.unwrap();
-    assert_eq!((probe.prompt, probe.busy), (None, Some(true)));
+    assert_eq!(probe.prompt, None);
     assert_eq!(agent.keys(), keys);
 }
 
@@ -116,11 +116,6 @@ async fn closed_prompt_gets_no_key() {
     let stale = agent.port.reply(&prompt, &Reply::Allow).await.unwrap();
     assert!(matches!(stale, Answered::Stale(_)), "{stale:?}");
     assert_eq!(agent.keys(), keys);
-    assert_eq!(
-        agent.port.probe().await.unwrap().draft,
-        None,
-        "the composer is empty"
-    );
     assert!(agent.ran().is_empty());
 }
 

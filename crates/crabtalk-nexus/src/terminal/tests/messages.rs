@@ -1,7 +1,7 @@
 //! Messages arrive once, and only when the agent is free.
 
 use super::rig::{Agent, Rig, eventually};
-use crate::backend::{Answered, Backend, Reply, Source, Submitted, What};
+use crate::backend::{Backend, Reply, Source, Submitted, What};
 use crate::terminal::Kinds;
 use std::path::Path;
 
@@ -98,28 +98,8 @@ async fn draft_of_an_earlier_attempt_is_cleared() {
     let mut agent = rig.ready("FE").await;
     rig.tmux(&["send-keys", "-t", "nexus:FE", "-l", "half a mess"]);
     eventually("a draft", || agent.keys().concat().contains("half a mess")).await;
-    let probe = agent.port.probe().await.unwrap();
-    assert_eq!(probe.draft.as_deref(), Some("half a mess"));
     agent.say("a whole message").await;
     assert_eq!(agent.users(), ["a whole message"]);
-}
-
-#[tokio::test]
-async fn only_the_named_draft_is_entered() {
-    let Some(rig) = Rig::open("a_draft_is_submitted").await else {
-        return;
-    };
-    let mut agent = rig.ready("FE").await;
-    agent.say("first").await;
-    agent.ended().await;
-    rig.tmux(&["send-keys", "-t", "nexus:FE", "-l", "a draft"]);
-    eventually("a draft", || agent.keys().concat().contains("a draft")).await;
-    let other = agent.port.nudge("another draft").await.unwrap();
-    assert!(matches!(other, Answered::Stale(_)));
-    let taken = agent.port.nudge("a draft").await.unwrap();
-    assert!(matches!(taken, Answered::Taken(_)));
-    agent.ended().await;
-    assert_eq!(agent.users(), ["first", "a draft"]);
 }
 
 #[tokio::test]

@@ -36,8 +36,6 @@ pub(crate) struct Turns {
     pub(crate) is_busy: bool,
     /// Calls of it that have no result.
     pub(crate) calls: Vec<Call>,
-    /// The last turn that ended.
-    pub(crate) last: Option<Turn>,
     output: String,
     tokens: Option<u64>,
     window: Option<u64>,
@@ -112,7 +110,7 @@ impl Turns {
         self.is_busy = false;
         self.calls.clear();
         let gathered = std::mem::take(&mut self.output);
-        let turn = Turn {
+        Some(Turn {
             // A repeated end of a turn has its last message only.
             output: match output {
                 Some(output) if gathered.is_empty() => cut(&output, MAX_OUTPUT_BYTES).to_owned(),
@@ -122,9 +120,7 @@ impl Turns {
             tokens: self.tokens,
             window: self.window,
             transcript_bytes: None,
-        };
-        self.last = Some(turn.clone());
-        Some(turn)
+        })
     }
 }
 

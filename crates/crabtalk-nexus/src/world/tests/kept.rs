@@ -93,44 +93,13 @@ fn activity_is_logged_rarely() {
 }
 
 #[test]
-fn end_seen_by_a_probe_is_processed_once() {
+fn cancel_without_a_turn_leads_to_idle() {
     let mut bench = Bench::ready(TWO);
     bench.send("@A [T]: go");
-    let turn = Turn {
-        output: "@A → @B [T]: well".into(),
-        ..Turn::default()
-    };
-    let probe = |bench: &mut Bench| {
-        let probe = Probe {
-            alive: true,
-            digest: "same".into(),
-            busy: Some(false),
-            prompt: None,
-            ended: Some(turn.clone()),
-            draft: None,
-            evidence: proof(),
-        };
-        let done = Done::Probed(Ok(Box::new(probe)));
-        bench.put(Input::Done(name("A"), 0, done));
-    };
-    probe(&mut bench);
+    bench.put(Input::Done(name("A"), 0, Done::Cancelled(Ok(true))));
     bench.is("A", State::Active);
-    bench.tells("A", What::TurnEnded(turn.clone()));
+    bench.put(Input::Done(name("A"), 0, Done::Cancelled(Ok(false))));
     bench.is("A", State::Idle);
-    let of_b = |bench: &Bench| {
-        let got = bench.got("B").iter();
-        got.filter(|text| text.contains("well")).count()
-    };
-    assert_eq!(of_b(&bench), 1);
-
-    // One that is never told is taken at the second look.
-    bench.says("B", "@B → @ADMIN [T]: heard");
-    bench.send("@A [T]: again");
-    probe(&mut bench);
-    bench.after(5);
-    probe(&mut bench);
-    bench.is("A", State::Idle);
-    assert_eq!(of_b(&bench), 2);
 }
 
 /// Mail and tasks of an agent that left the configuration are kept.
