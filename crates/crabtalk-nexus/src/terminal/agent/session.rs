@@ -118,9 +118,9 @@ pub(crate) struct Session {
     pub(crate) cut_short: Option<Instant>,
     pub(crate) moved: Instant,
     pub(crate) found: VecDeque<Event>,
-    /// What turns came to since the agent was found again, until the supervisor
-    /// has asked about the message that was with it: its arrival is told first.
-    held: Option<VecDeque<Event>>,
+    /// The agent was found again, and its transcript is read on once the supervisor has
+    /// asked about the message that was with it: its arrival is told first.
+    waits: bool,
 }
 
 impl Session {
@@ -159,7 +159,7 @@ impl Session {
             cut_short: None,
             moved: Instant::now(),
             found: VecDeque::new(),
-            held: None,
+            waits: false,
         }
     }
 
@@ -180,7 +180,7 @@ impl Session {
         self.is_compressing = false;
         self.hooks = Some(Tail::new(hooks, length(hooks)));
         self.name = name;
-        self.held = life.is_found.then(VecDeque::new);
+        self.waits = life.is_found;
         let late = self.place.as_ref().filter(|_| life.is_found);
         self.late_until = late.map(|place| Instant::now() + Duration::from_secs(place.late_secs));
         if let Some(found) = file {
@@ -205,15 +205,9 @@ impl Session {
         self.name = name;
     }
 
-    /// Whether it was told that a message arrived.
-    pub(super) fn has_seen(&self, id: &str) -> bool {
-        self.seen.iter().any(|seen| seen == id)
-    }
-
-    /// Whether a message that an earlier supervisor may have entered may come
-    /// late still.
-    pub(super) fn may_come_late(&self) -> bool {
-        self.late_until.is_some_and(|until| Instant::now() < until)
+    /// Reads on.
+    pub(crate) fn release(&mut self) {
+        self.waits = false;
     }
 
     /// Whether a message has to appear any moment.
@@ -229,6 +223,9 @@ impl Session {
         }
         let before = self.found.len();
         let hooked = self.read_hooks();
+        if self.waits {
+            return hooked;
+        }
         self.find();
         let moved = self.read_transcript();
         self.end_by_hook();
@@ -267,7 +264,7 @@ impl Session {
     }
 
     /// A number of the transcript's state, for a probe.
-    pub(super) fn length(&self) -> u64 {
+    pub(crate) fn length(&self) -> u64 {
         self.tail.as_ref().map_or(0, |tail| length(&tail.path))
     }
 

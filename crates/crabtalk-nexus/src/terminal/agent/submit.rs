@@ -6,11 +6,9 @@
 //! read in the transcript.
 
 use super::Terminal;
-use super::session::Pending;
 use crate::backend::{Evidence, Failure, Source, Submission, Submitted};
 use crate::terminal::tmux::keys::{Stroke, shown};
 use crate::terminal::tmux::look::Look;
-use crate::terminal::tmux::text::{cut, squeezed};
 use crate::terminal::tmux::windows::Window;
 use std::time::{Duration, Instant};
 
@@ -39,13 +37,6 @@ const ENTERS: usize = 3;
 /// How long a submission is watched before the watcher alone does.
 const WATCHED: Duration = Duration::from_secs(4);
 
-/// Bytes of a message that are searched for on the screen: they fit one line.
-const ON_SCREEN: usize = 60;
-
-/// How long a call waits for a message that may come late, and between two looks.
-const LATE: Duration = Duration::from_secs(15);
-const LATE_PAUSE: Duration = Duration::from_millis(200);
-
 fn enter() -> [Stroke; 1] {
     [Stroke::Key("Enter".into())]
 }
@@ -69,18 +60,15 @@ fn not_now(detail: &str) -> Hindered {
 impl Terminal {
     pub(super) async fn give(&self, message: Submission) -> Result<Submitted, Failure> {
         let window = self.shared.running()?;
-        self.shared.catch_up().await;
-        if message.again && self.shared.session().has_seen(&message.id) {
-            let evidence = Evidence::new(Source::Transcript, "its arrival was told");
-            return Ok(Submitted::AlreadyThere(evidence));
-        }
-        if let Some(evidence) = self.found_behind(&message).await {
-            return Ok(Submitted::AlreadyThere(evidence));
-        }
-        if message.again
-            && let Some(submitted) = self.comes_late(&window, &message).await?
-        {
-            return Ok(submitted);
+        let (shared, earlier) = (self.shared.clone(), message.clone());
+        let found = tokio::task::spawn_blocking(move || shared.session().arrived(&earlier));
+        // One that panics found nothing.
+        let found = found.await.unwrap_or(None);
+        self.shared.wake.notify_one();
+        match found {
+            Some((true, evidence)) => return Ok(Submitted::AlreadyThere(evidence)),
+            Some((false, evidence)) => return Ok(Submitted::NotNow(evidence)),
+            None => {}
         }
         match self.typed(&window, &message).await {
             Ok(evidence) => Ok(Submitted::Sent(evidence)),
@@ -89,97 +77,9 @@ impl Terminal {
         }
     }
 
-    /// Tells of a message that an earlier try brought there, and what turns came
-    /// to since the agent was found.
-    async fn found_behind(&self, message: &Submission) -> Option<Evidence> {
-        let shared = self.shared.clone();
-        let message = message.clone();
-        let find = move || {
-            let mut session = shared.session();
-            let found = message
-                .again
-                .then(|| session.found_behind(&message.id, &message.mark, &message.text));
-            session.release();
-            found.flatten()
-        };
-        // One that panics found nothing.
-        let found = tokio::task::spawn_blocking(find).await.unwrap_or(None);
-        self.shared.wake.notify_one();
-        found
-    }
-
-    /// Waits for a message that an earlier supervisor may have entered: one that
-    /// the screen shows, without a draft, may reach the transcript a while
-    /// later. None where it has to be typed.
-    async fn comes_late(
-        &self,
-        window: &Window,
-        message: &Submission,
-    ) -> Result<Option<Submitted>, Failure> {
-        let text = squeezed(&message.text);
-        let begin = cut(&text, ON_SCREEN);
-        let deadline = Instant::now() + LATE;
-        while self.shared.session().may_come_late() && self.shows(window, begin).await? {
-            {
-                // It is told as one that was typed now.
-                let mut session = self.shared.session();
-                if !session.pending.iter().any(|known| known.id == message.id)
-                    && !session.has_seen(&message.id)
-                {
-                    session.pending.push(Pending {
-                        id: message.id.clone(),
-                        text: text.clone(),
-                        since: Instant::now(),
-                    });
-                }
-            }
-            self.shared.wake.notify_one();
-            tokio::time::sleep(LATE_PAUSE).await;
-            self.shared.catch_up().await;
-            if self.shared.session().has_seen(&message.id) {
-                let evidence = Evidence::new(Source::Transcript, "it came there late");
-                return Ok(Some(Submitted::AlreadyThere(evidence)));
-            }
-            if Instant::now() > deadline {
-                let detail = "the screen shows it; it may come into the transcript yet";
-                return Ok(Some(Submitted::NotNow(Evidence::new(
-                    Source::Screen,
-                    detail,
-                ))));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Whether the screen, or what scrolled out of it, shows a text that is not
-    /// the draft in the composer.
-    async fn shows(&self, window: &Window, text: &str) -> Result<bool, Failure> {
-        let kind = &self.shared.spec.kind;
-        let look = match self.now(&window.pane).await {
-            Ok(look) => look,
-            Err(Hindered::NotNow(_)) => return Ok(false),
-            Err(Hindered::Failed(failure)) => return Err(failure),
-        };
-        let draft = kind.composer.draft(&look).unwrap_or_default();
-        if squeezed(&draft).contains(text) {
-            return Ok(false);
-        }
-        let all = self.shared.tmux.history(&window.pane).await?;
-        Ok(squeezed(&all).contains(text))
-    }
-
     async fn typed(&self, window: &Window, message: &Submission) -> Result<Evidence, Hindered> {
         self.paste(window, &message.text).await?;
-        let pending = Pending {
-            id: message.id.clone(),
-            text: squeezed(&message.text),
-            since: Instant::now(),
-        };
-        {
-            let mut session = self.shared.session();
-            session.pending.retain(|pending| pending.id != message.id);
-            session.pending.push(pending);
-        }
+        self.shared.session().expect(&message.id, &message.text);
         self.shared.wake.notify_one();
         let arrived = || {
             let session = self.shared.session();

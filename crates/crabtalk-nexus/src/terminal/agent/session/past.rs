@@ -4,8 +4,8 @@
 //! Invariant: of a file that is followed nothing is told here that is not read
 //! yet: its own lines tell that later, once.
 
-use super::{At, CLOCK_SLACK, REPLAY_BYTES, Session, is_said};
-use crate::backend::{Event, Evidence, Mark, Source, Turn, What};
+use super::{At, CLOCK_SLACK, Pending, REPLAY_BYTES, Session, is_said};
+use crate::backend::{Evidence, Mark, Source, Submission, Turn, What};
 use crate::terminal::tmux::text::squeezed;
 use crate::terminal::transcript::place::{self, Found};
 use crate::terminal::transcript::tail::Tail;
@@ -13,18 +13,60 @@ use crate::terminal::transcript::turns::{Step, Turns};
 use crate::terminal::transcript::{Reader, Record};
 use std::ops::Range;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 impl Session {
-    /// Reports a message that is in the transcript since before this
-    /// supervisor; whether it does.
-    pub(in crate::terminal::agent) fn found_behind(
+    /// Whether a message has arrived by an earlier try, and how that is known; `false` if it
+    /// may yet arrive, and none if it has to be typed.
+    pub(in crate::terminal::agent) fn arrived(
         &mut self,
-        id: &str,
-        mark: &Mark,
-        text: &str,
-    ) -> Option<Evidence> {
-        // The rest is reported when it is read.
+        message: &Submission,
+    ) -> Option<(bool, Evidence)> {
+        if !message.again {
+            self.release();
+        }
+        self.catch_up();
+        if !message.again {
+            return None;
+        }
+        let id = &message.id;
+        let told = || Evidence::new(Source::Transcript, "its arrival was told");
+        if self.seen.contains(id) {
+            return Some((true, told()));
+        }
+        if let Some(evidence) = self.found_behind(message) {
+            self.release();
+            return Some((true, evidence));
+        }
+        // What was written since the agent was found is read now, and may have it.
+        self.expect(id, &message.text);
+        self.release();
+        self.catch_up();
+        if self.seen.contains(id) {
+            return Some((true, told()));
+        }
+        // Some programs write a message down with its answer.
+        if self.late_until.is_some_and(|until| Instant::now() < until) {
+            let detail = "it may come into the transcript yet";
+            return Some((false, Evidence::new(Source::Transcript, detail)));
+        }
+        self.pending.retain(|pending| pending.id != *id);
+        None
+    }
+
+    /// Expects a message in the transcript.
+    pub(in crate::terminal::agent) fn expect(&mut self, id: &str, text: &str) {
+        self.pending.retain(|pending| pending.id != id);
+        self.pending.push(Pending {
+            id: id.to_owned(),
+            text: squeezed(text),
+            since: Instant::now(),
+        });
+    }
+
+    /// Reports a message that the transcript has from before; whether it does.
+    fn found_behind(&mut self, message: &Submission) -> Option<Evidence> {
+        let Submission { id, text, mark, .. } = message;
         let (found, mut turn) = self.behind(mark, text)?;
         let runs = self.life.as_ref().is_some_and(|life| life.is_found);
         let is_followed = |tail: &Tail| tail.path == found.path;
@@ -36,35 +78,20 @@ impl Session {
             turn = self.behind(mark, text)?.1;
         }
         let evidence = Evidence::new(Source::Transcript, "a user's turn behind the mark");
-        self.pending.retain(|pending| pending.id != id);
-        let mut held = self.held.take().unwrap_or_default();
-        let seen = Event {
-            what: What::Seen { id: id.to_owned() },
-            evidence: evidence.clone(),
-        };
-        let is_end = |event: &Event| match (&event.what, &turn) {
-            (What::TurnEnded(end), Some(turn)) => end.output == turn.output,
-            _ => false,
-        };
-        let is_busy = self.turns.is_busy;
-        if let Some(at) = held.iter().position(is_end) {
-            held.insert(at, seen);
-        } else if turn.is_none() && is_busy {
-            held.push_back(seen);
-        } else {
+        self.pending.retain(|pending| pending.id != *id);
+        // The end of a turn in flight is reported when it is read.
+        let goes_on = turn.is_none() && self.turns.is_busy;
+        if !goes_on {
+            self.tell(What::TurnBegan, evidence.clone());
+        }
+        self.tell(What::Seen { id: id.clone() }, evidence.clone());
+        if !goes_on {
             let turn = turn.unwrap_or_else(|| Turn {
                 error: Some("the agent ended during it".into()),
                 ..Turn::default()
             });
-            let of = |what| Event {
-                what,
-                evidence: evidence.clone(),
-            };
-            held.push_front(of(What::TurnEnded(turn)));
-            held.push_front(seen);
-            held.push_front(of(What::TurnBegan));
+            self.tell(What::TurnEnded(turn), evidence.clone());
         }
-        self.found.extend(held);
         Some(evidence)
     }
 

@@ -175,15 +175,6 @@ impl Session {
         if is_progress(&what) && self.found.iter().any(|event| is_progress(&event.what)) {
             return;
         }
-        let of_turn = matches!(what, What::TurnBegan | What::TurnEnded(_));
-        match &mut self.held {
-            Some(held) if of_turn => held.push_back(Event { what, evidence }),
-            _ => self.found.push_back(Event { what, evidence }),
-        }
-    }
-
-    /// Tells what was held back.
-    pub(crate) fn release(&mut self) {
-        self.found.extend(self.held.take().into_iter().flatten());
+        self.found.push_back(Event { what, evidence });
     }
 }
