@@ -221,8 +221,11 @@ impl Agent {
             let mut at = 0;
             loop {
                 while at >= self.told.len() {
-                    self.told
-                        .push(self.events.next().await.expect("it goes on telling"));
+                    let event = self.events.next().await.expect("it goes on telling");
+                    if let What::Session { session } = &event.what {
+                        self.session.clone_from(session);
+                    }
+                    self.told.push(event);
                 }
                 let found = find(&self.told[at].what).filter(|_| !self.taken.contains(&at));
                 if let Some(found) = found {
