@@ -3,7 +3,6 @@
 //! ```text
 //! desk   state and keys, without a terminal
 //! rows   the rows that are drawn
-//! aside  the board of this process, on its own thread
 //! ```
 //!
 //! It is a client of NEXUS's socket, also in the process that supervises; keys send
@@ -12,7 +11,6 @@
 //! Invariants: a blocked terminal blocks the board only; nothing is drawn while only
 //! times change; the terminal is restored at the end.
 
-mod aside;
 mod desk;
 mod rows;
 
@@ -27,8 +25,6 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
-
-pub use aside::Aside;
 
 /// Until the next attempt to reach NEXUS.
 const AGAIN: Duration = Duration::from_secs(1);

@@ -1,37 +1,32 @@
 //! The command line: `run`, and commands to the NEXUS that runs.
 
 mod args;
-mod lines;
+mod aside;
 mod show;
 
 use crate::backend::Reply;
-use crate::board::Aside;
 use crate::clock::Clock;
 use crate::config::Member;
 use crate::control::Watching;
 use crate::files::{self, Files};
 use crate::name::Name;
 use crate::start::{self, Places};
-use crate::supervisor::Listener;
 use crate::texts;
 use crate::world::{Answer, Command, Entry};
 use args::{Args, Task, Verb};
+use aside::Aside;
 use clap::Parser;
 use clap::error::ErrorKind;
 use crabtalk_client::{Client, Endpoint};
 use crabtalk_guardian::GuardianCommand;
-use lines::Lines;
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
 /// The configuration that `init` writes.
 const EXAMPLE: &str = include_str!("templates/nexus.toml");
-
-/// A clock that runs faster from an instant on, for trials: `MILLISECONDS:RATE`.
-const CLOCK: &str = "CRABTALK_NEXUS_CLOCK";
 
 /// The exit code and the message of a failure.
 struct Failed(u8, String);
@@ -53,8 +48,7 @@ impl Failed {
             .to_string(),
             false => format!("crabtalk nexus: {message}"),
         };
-        // Standard error may be closed.
-        let _ = writeln!(io::stderr(), "{line}");
+        tell(&line);
         ExitCode::from(exit)
     }
 }
@@ -238,47 +232,42 @@ async fn run(places: &Places, lines: bool) -> Result<(), Failed> {
         }
     };
     start_daemon(places).await;
-    let told = Lines::begin()?;
-    let ran = if lines || crabtalk_render::screen::is_plain() {
-        let ready = || {
-            told.say(
+    let plain = lines || crabtalk_render::screen::is_plain();
+    let mut aside = None;
+    let begin = || {
+        if plain {
+            tell(
                 "NEXUS runs; `crabtalk nexus status` shows the team, an interrupt ends NEXUS and \
                  leaves the agents as they are",
             );
-        };
-        start::run_saying(places, clock(), told.listener(), ready, stop).await
-    } else {
-        // Lines are for a standard error that is not the terminal.
-        let listener: Listener = match io::stderr().is_terminal() {
-            true => Box::new(|_, _| {}),
-            false => told.listener(),
-        };
-        let mut board = None;
-        let begin = || board = Aside::begin(places.state(), left);
-        let ran = start::run_saying(places, clock(), listener, begin, stop).await;
-        if let Some(board) = board {
-            board.end();
         }
-        if ran.is_ok() {
-            told.say("NEXUS ended; the agents go on");
-        }
-        ran
+        aside = Aside::begin(places.state(), plain, left);
     };
-    told.end();
-    Ok(ran?)
+    let ran = start::run(places, Clock::system(), begin, stop).await;
+    if let Some(aside) = aside {
+        aside.end();
+    }
+    ran?;
+    tell("NEXUS ended; the agents go on");
+    Ok(())
 }
 
 /// Shows the board of a NEXUS that runs, or prints entries where a board cannot be
 /// drawn.
 async fn monitor(places: &Places) -> Result<(), Failed> {
     let state = places.state();
-    if !crabtalk_render::screen::is_plain() {
-        // Without a NEXUS the error is printed before the board begins.
-        say(places, &Command::Status).await?;
-        return Ok(crate::board::show(&state, false, std::future::pending()).await?);
+    if crabtalk_render::screen::is_plain() {
+        entries(&state, &mut io::stdout()).await?;
+        return Err(Failed(3, "NEXUS ended".into()));
     }
-    let mut watching = Watching::begin(&state).await?.ok_or_else(none_runs)?;
-    let mut out = io::stdout();
+    // Without a NEXUS the error is printed before the board begins.
+    say(places, &Command::Status).await?;
+    Ok(crate::board::show(&state, false, std::future::pending()).await?)
+}
+
+/// Prints entries of the NEXUS of a folder until it ends.
+async fn entries(folder: &Path, out: &mut impl Write) -> Result<(), Failed> {
+    let mut watching = Watching::begin(folder).await?.ok_or_else(none_runs)?;
     while let Some(answer) = watching.next().await? {
         let Answer::Board { entries, .. } = answer else {
             return show::answer(answer);
@@ -288,7 +277,12 @@ async fn monitor(places: &Places) -> Result<(), Failed> {
         }
         out.flush()?;
     }
-    Err(Failed(3, "NEXUS ended".into()))
+    Ok(())
+}
+
+/// A line for the person; standard error may be closed.
+fn tell(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 /// Starts the daemon if the team has agents of it. If that fails they report it, and
@@ -309,16 +303,7 @@ async fn start_daemon(places: &Places) {
         Ok(false) => return,
         Err(error) => format!("agents of the daemon wait until it runs: {error}"),
     };
-    let _ = writeln!(io::stderr(), "{said}");
-}
-
-fn clock() -> Clock {
-    let of = |text: String| {
-        let (epoch, rate) = text.split_once(':')?;
-        Some(Clock::fast(epoch.parse().ok()?, rate.parse().ok()?))
-    };
-    let fast = std::env::var(CLOCK).ok().and_then(of);
-    fast.unwrap_or_else(Clock::system)
+    tell(&said);
 }
 
 fn init(places: &Places) -> Result<(), Failed> {

@@ -8,7 +8,7 @@ use crate::daemon::{Daemon, Others};
 use crate::files::Files;
 use crate::journal::{self, Journal};
 use crate::name::Name;
-use crate::supervisor::{Backends, Listener, Supervisor};
+use crate::supervisor::{Backends, Supervisor};
 use crate::terminal::{Form, Kind, Kinds, Sandbox, Settings, Spec, Terminal, Terminals};
 use crate::world::World;
 use crabtalk_client::{Client, Endpoint, Starter};
@@ -70,21 +70,10 @@ pub fn restored(team: Team, folder: &Path) -> Result<(World, Journal), journal::
     Ok((world, journal))
 }
 
-/// Runs NEXUS until `stop` is there.
+/// Runs NEXUS until `stop` is there, and calls `ready` once commands are taken.
 pub async fn run(
     places: &Places,
     clock: Clock,
-    listener: Listener,
-    stop: impl Future<Output = ()>,
-) -> Result<(), Error> {
-    run_saying(places, clock, listener, || {}, stop).await
-}
-
-/// The same, and calls `ready` once commands are taken.
-pub async fn run_saying(
-    places: &Places,
-    clock: Clock,
-    listener: Listener,
     ready: impl FnOnce(),
     stop: impl Future<Output = ()>,
 ) -> Result<(), Error> {
@@ -101,9 +90,8 @@ pub async fn run_saying(
         found = backends(places, &team) => found,
     };
     let reread = places.clone();
-    let supervisor = Supervisor::new(world, journal, backends, clock)
-        .heard_by(listener)
-        .rereading(Arc::new(move || reread.team()));
+    let supervisor =
+        Supervisor::new(world, journal, backends, clock).rereading(Arc::new(move || reread.team()));
     let result = serve(places, supervisor, ready, stop).await;
     if let Some(terminals) = terminals {
         // A server that is gone has nothing of ours left.

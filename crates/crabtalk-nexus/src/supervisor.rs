@@ -17,7 +17,7 @@ use crate::clock::Clock;
 use crate::files::Files;
 use crate::journal::{self, Journal};
 use crate::name::Name;
-use crate::world::{Answer, Command, Deed, Done, Entry, Input, Order, Output, World};
+use crate::world::{Answer, Command, Deed, Done, Input, Order, Output, World};
 use admin::Admin;
 use futures_util::stream::{FuturesUnordered, SelectAll, StreamExt};
 use std::collections::{BTreeMap, VecDeque};
@@ -32,8 +32,8 @@ pub type Backends = BTreeMap<Name, Result<Arc<dyn Backend>, String>>;
 /// A command, and where its answer goes.
 pub type Asked = (Command, oneshot::Sender<Answer>);
 
-/// Receives each entry after it is logged.
-pub type Listener = Box<dyn FnMut(&Entry, &World) + Send>;
+/// Is called after each entry of the log, in tests.
+pub type Listener = Box<dyn FnMut() + Send>;
 
 /// Reads the team's configuration again.
 pub type Reread = Arc<dyn Fn() -> Result<crate::config::Team, crate::config::Error> + Send + Sync>;
@@ -115,7 +115,7 @@ impl Supervisor {
             backends,
             files,
             clock,
-            listener: Box::new(|_, _| {}),
+            listener: Box::new(|| {}),
             reread: None,
             admin: Admin::default(),
             events,
@@ -195,7 +195,7 @@ impl Supervisor {
     /// Does what the log has.
     fn carry_on(&mut self, out: Output, reply: Reply) {
         for entry in &out.entries {
-            (self.listener)(entry, &self.world);
+            (self.listener)();
             self.changed.send_modify(|count| *count += 1);
             if entry.to.is_some() {
                 let at = self.clock.now().saturating_add(TABLE_MS);

@@ -50,7 +50,7 @@ impl Crash {
     /// A supervisor whose every deed and entry of the log counts.
     fn supervisor(&self, rig: &Rig) -> Supervisor {
         let heard = Arc::clone(&self.tap);
-        rig.supervisor(&self.tap).heard_by(Box::new(move |_, _| {
+        rig.supervisor(&self.tap).heard_by(Box::new(move || {
             let _ = heard();
         }))
     }

@@ -61,7 +61,7 @@ async fn serve_nexus_to_be_killed() {
     let epoch = std::env::var(EPOCH).unwrap().parse().unwrap();
     let clock = Clock::fast(epoch, RATE);
     let places = places(Path::new(&home));
-    let served = start::run(&places, clock, Box::new(|_, _| {}), std::future::pending()).await;
+    let served = start::run(&places, clock, || {}, std::future::pending()).await;
     panic!("NEXUS ended: {served:?}");
 }
 

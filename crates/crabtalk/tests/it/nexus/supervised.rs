@@ -59,7 +59,7 @@ async fn serve_nexus() {
     let places = places(home.into());
     let epoch = std::env::var(EPOCH).unwrap().parse().unwrap();
     let clock = Clock::fast(epoch, RATE);
-    let served = start::run(&places, clock, Box::new(|_, _| {}), std::future::pending()).await;
+    let served = start::run(&places, clock, || {}, std::future::pending()).await;
     panic!("NEXUS ended: {served:?}");
 }
 

@@ -443,7 +443,7 @@ async fn a_short_day_of_a_codex_a_pi_and_an_agent_of_the_daemon() {
     made.extend(["allowed", "always", "refused", "consolidate"].map(PathBuf::from));
     files.commit(&made, "Begin").unwrap();
     let never = std::future::pending();
-    let nexus = start::run(&day.places, Clock::system(), Box::new(|_, _| {}), never);
+    let nexus = start::run(&day.places, Clock::system(), || {}, never);
     let listens = async {
         let socket = day.places.state().join("nexus.sock");
         eventually("NEXUS listens", async || socket.exists().then_some(())).await;

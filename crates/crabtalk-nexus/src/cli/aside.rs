@@ -1,0 +1,52 @@
+//! What `run` shows, on its own thread: a terminal or a pipe that takes no output blocks
+//! this thread only.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// How long the end waits for the terminal to be restored, and for the last lines.
+const ENDS: Duration = Duration::from_secs(1);
+
+pub(super) struct Aside {
+    end: oneshot::Sender<()>,
+    ended: Receiver<()>,
+}
+
+impl Aside {
+    /// Shows the board of the NEXUS in this folder, or prints its entries; `left` is sent
+    /// when the person leaves the board. Answers `None` if the thread cannot start.
+    pub(super) fn begin(folder: PathBuf, plain: bool, left: oneshot::Sender<()>) -> Option<Self> {
+        let (end, ends) = oneshot::channel();
+        let (over, ended) = channel();
+        let shown = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build();
+            let ends = async {
+                let _ = ends.await;
+            };
+            // A terminal that fails has no reader.
+            match runtime {
+                Ok(runtime) if plain => {
+                    let _ = runtime.block_on(super::entries(&folder, &mut std::io::stderr()));
+                }
+                Ok(runtime) => {
+                    let _ = runtime.block_on(crate::board::show(&folder, true, ends));
+                    let _ = left.send(());
+                }
+                Err(_) => {}
+            }
+            let _ = over.send(());
+        };
+        let thread = std::thread::Builder::new().name("aside".into());
+        thread.spawn(shown).ok()?;
+        Some(Self { end, ended })
+    }
+
+    pub(super) fn end(self) {
+        let _ = self.end.send(());
+        let _ = self.ended.recv_timeout(ENDS);
+    }
+}
