@@ -1,7 +1,6 @@
 //! `config/nexus.toml`: the team.
 
 use crate::machine::Times;
-use crate::meters::Thresholds;
 use crate::name::Name;
 use crate::rules::{Rule, Rules};
 use serde::Deserialize;
@@ -53,7 +52,6 @@ pub struct Team {
     pub notify: Notify,
     /// How long things may take.
     pub times: Times,
-    pub thresholds: Thresholds,
     /// Rules for the prompts of all terminal agents.
     pub rules: Rules,
     #[serde(rename = "agent")]
@@ -89,10 +87,6 @@ pub struct Member {
     pub agent: Option<String>,
     /// The kind of terminal agent.
     pub kind: Option<String>,
-    /// Its identity, below the root; `NAME/AGENT.md` else.
-    pub identity: Option<PathBuf>,
-    /// Whether its compression needs an approval; by default as for the team.
-    pub compress: Option<Compress>,
     /// Variables of its program in a terminal.
     pub env: BTreeMap<String, String>,
     /// Whether its program in a terminal runs in the sandbox.
@@ -104,8 +98,6 @@ pub struct Member {
     pub writable: Vec<PathBuf>,
     /// Files and folders that it may read there, beside the system and toolchains.
     pub readable: Vec<PathBuf>,
-    /// Whether it is not started with NEXUS.
-    pub manual: bool,
     /// Commands of a terminal agent that are allowed without asking.
     pub allow: Vec<Rule>,
     /// Commands and tools of a terminal agent that are refused.
@@ -158,12 +150,6 @@ impl Team {
                 return Err(format!(
                     "[agent.{name}] has both `agent` (of the daemon) and `kind` (in a terminal)"
                 ));
-            }
-            let outside = member.identity.as_ref().is_some_and(|path| {
-                path.is_absolute() || path.components().any(|part| part.as_os_str() == "..")
-            });
-            if outside {
-                return Err(format!("[agent.{name}]: `identity` lies below the root"));
             }
         }
         team.check_conversations()?;
@@ -224,33 +210,13 @@ impl Team {
         }
         for (name, new) in &new.agents {
             if let Some(old) = self.agents.get_mut(name) {
-                let Member {
-                    compress,
-                    manual,
-                    allow,
-                    deny,
-                    ..
-                } = new.clone();
-                (old.compress, old.manual) = (compress, manual);
-                (old.allow, old.deny) = (allow, deny);
+                (old.allow, old.deny) = (new.allow.clone(), new.deny.clone());
             }
         }
         (self.lenient, self.compress, self.notify) = (new.lenient, new.compress, new.notify);
-        (self.times, self.thresholds, self.rules) = (new.times, new.thresholds, new.rules);
+        (self.times, self.rules) = (new.times, new.rules);
         kept.dedup();
         kept
-    }
-
-    /// Whether its compression needs no approval.
-    pub fn compresses_by_itself(&self, name: &Name) -> bool {
-        let own = self.agents.get(name).and_then(|member| member.compress);
-        own.unwrap_or(self.compress) == Compress::Auto
-    }
-
-    /// Where its identity lies, below the root.
-    pub fn identity_of(&self, name: &Name) -> PathBuf {
-        let own = self.agents.get(name).and_then(|m| m.identity.clone());
-        own.unwrap_or_else(|| PathBuf::from(name.folder()).join("AGENT.md"))
     }
 }
 
@@ -274,20 +240,10 @@ fn check_rules(section: &str, allow: &[Rule], deny: &[Rule], sandbox: bool) -> R
 impl Member {
     /// Whether its program, or its conversation, is the same.
     fn runs_as(&self, other: &Self) -> bool {
-        let of = |member: &Self| {
-            let Self {
-                agent,
-                kind,
-                identity,
-                env,
-                sandbox,
-                writable,
-                readable,
-                hosts,
-                ..
-            } = member.clone();
-            let walls = (sandbox, writable, readable, hosts);
-            (agent, kind, identity, env, walls)
+        let of = |member: &Self| Self {
+            allow: Vec::new(),
+            deny: Vec::new(),
+            ..member.clone()
         };
         of(self) == of(other)
     }
@@ -354,7 +310,6 @@ mod tests {
         assert_eq!(team.root, Path::new("/home/me/team"));
         let builder = Name::new("builder").unwrap();
         assert_eq!(team.rules_of(&builder), Rules::default());
-        assert_eq!(team.identity_of(&builder), Path::new("builder/AGENT.md"));
         assert_eq!(team.times.silent_secs, 120);
         let review = Name::new("review").unwrap();
         assert_eq!(team.rules_of(&review).allow.len(), 2);
@@ -418,10 +373,6 @@ mod tests {
             (
                 "root = \"/a\"\n[rules]\nallow = [\"bash(x\"]\n",
                 "parenthesis",
-            ),
-            (
-                "root = \"/a\"\n[agent.B]\nidentity = \"../x\"\n",
-                "below the root",
             ),
         ] {
             let error = parse(text).unwrap_err();

@@ -10,14 +10,11 @@
 
 mod git;
 
-use crate::agent::Agent;
-use crate::clock::Ms;
 use crate::config::Team;
 use crate::name::Name;
 use crate::texts::{COMPRESSION_PROTOCOL, CONSOLIDATION_PROTOCOL};
 use crate::world::Commit;
 use git::Git;
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -36,20 +33,17 @@ const SCRATCH_TEXT: &str = include_str!("templates/scratch.md");
 #[derive(Debug, Clone)]
 pub struct Files {
     root: PathBuf,
-    identities: BTreeMap<Name, PathBuf>,
+    names: Vec<Name>,
     git: Git,
 }
 
 impl Files {
     /// The files of this team.
     pub fn new(team: &Team) -> Self {
-        let names = team.agents.keys();
         Self {
             root: team.root.clone(),
             git: Git::new(&team.root),
-            identities: names
-                .map(|name| (name.clone(), team.identity_of(name)))
-                .collect(),
+            names: team.agents.keys().cloned().collect(),
         }
     }
 
@@ -80,13 +74,13 @@ impl Files {
                 CONSOLIDATION_TEXT.into(),
             ),
         ];
-        for (name, identity) in &self.identities {
+        for name in &self.names {
             let folder = PathBuf::from(name.folder());
             let text = |template: &str| {
                 let replaced = template.replace("{NAME}", name.as_str());
                 replaced.replace("{FOLDER}", &name.folder())
             };
-            files.push((identity.clone(), text(AGENT_TEXT)));
+            files.push((folder.join("AGENT.md"), text(AGENT_TEXT)));
             files.push((folder.join("context.md"), text(CONTEXT_TEXT)));
             files.push((folder.join("scratch.md"), text(SCRATCH_TEXT)));
         }
@@ -97,9 +91,10 @@ impl Files {
             }
         }
         // What BOOTSTRAP calls `@NAME.md` is found at the root.
-        for (name, identity) in &self.identities {
+        for name in &self.names {
             let link = PathBuf::from(format!("{name}.md"));
             if std::fs::symlink_metadata(self.root.join(&link)).is_err() {
+                let identity = Path::new(&name.folder()).join("AGENT.md");
                 std::os::unix::fs::symlink(identity, self.root.join(&link))?;
                 made.push(link);
             }
@@ -157,8 +152,8 @@ impl Files {
             .map(PathBuf::from)
             .collect();
         if line.contains(&format!("@{name}.md")) {
-            paths.extend(self.identities.get(name).cloned());
-            paths.push(Path::new(&name.folder()).join("context.md"));
+            let folder = PathBuf::from(name.folder());
+            paths.extend(["AGENT.md", "context.md"].map(|file| folder.join(file)));
         }
         for path in paths {
             if let Some(content) = self.content(&path) {
@@ -191,37 +186,6 @@ impl Files {
             Err(error) => Some(format!("(not shown: it {error}; read the file itself)")),
             Ok(text) => Some(text),
         }
-    }
-
-    /// Writes the table of states, as NEXUS's own scratch.
-    pub fn write_table(&self, agents: &BTreeMap<Name, Agent>, now: Ms) -> io::Result<()> {
-        let mut text = String::from(
-            "# NEXUS\n\nThe states of the team, written by NEXUS.\n\n\
-             | agent | state | since | context | note |\n|---|---|---|---|---|\n",
-        );
-        for (name, agent) in agents {
-            let since = crate::journal::time(agent.since);
-            let percent = agent.meters.percent();
-            let percent = percent.map_or_else(String::new, |percent| format!("{percent} %"));
-            let note = agent.note.replace(['|', '\n'], " ");
-            let state = agent.state.to_string();
-            let _ = writeln!(text, "| {name} | {state} | {since} | {percent} | {note} |");
-        }
-        let _ = writeln!(text, "\nWritten at {}.", crate::journal::time(now));
-        let folder = self.root.join("nexus");
-        if !self.root.is_dir() {
-            return Ok(());
-        }
-        match std::fs::symlink_metadata(&folder) {
-            Ok(found) if found.is_dir() => {}
-            // An agent may have put a link there that leads elsewhere.
-            Ok(_) => return Err(io::ErrorKind::NotADirectory.into()),
-            Err(_) => std::fs::create_dir(&folder)?,
-        }
-        // Temporary files that a crash left.
-        crabtalk_files::sweep(&folder);
-        let path = folder.join("scratch.md");
-        crabtalk_files::write(&path, text.as_bytes(), crabtalk_files::Existing::Replace)
     }
 }
 

@@ -7,38 +7,22 @@ use std::collections::VecDeque;
 /// Turns among which errors of form are counted.
 const FORM_TURNS: usize = 10;
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Thresholds {
-    /// Bytes of the transcript since the last compression.
-    pub transcript_bytes: u64,
-    /// Part of the model's window that is used, in percent.
-    pub tokens_percent: u64,
-    /// The same, from which it is urgent.
-    pub urgent_percent: u64,
-    /// Bytes of context.md and scratch.md together.
-    pub files_bytes: u64,
-    /// Age of the session, in hours, which counts beside [`Self::turns`].
-    pub age_hours: u64,
-    /// Turns of the session, which count beside [`Self::age_hours`].
-    pub turns: u64,
-    /// Errors of form in ten turns.
-    pub format_errors: usize,
-}
+/// Bytes of the transcript since the last compression that make one due.
+const TRANSCRIPT_BYTES: u64 = 2_000_000;
 
-impl Default for Thresholds {
-    fn default() -> Self {
-        Self {
-            transcript_bytes: 2_000_000,
-            tokens_percent: 66,
-            urgent_percent: 85,
-            files_bytes: 64 * 1024,
-            age_hours: 8,
-            turns: 50,
-            format_errors: 3,
-        }
-    }
-}
+/// Part of the model's window that is used, in percent; and from which it is urgent.
+const TOKENS_PERCENT: u64 = 66;
+const URGENT_PERCENT: u64 = 85;
+
+/// Bytes of context.md and scratch.md together.
+const FILES_BYTES: u64 = 64 * 1024;
+
+/// Age of the session in hours, and its turns; both count together.
+const AGE_HOURS: u64 = 8;
+const TURNS: u64 = 50;
+
+/// Errors of form among the last turns: invalid output says that the context is too long.
+const FORMAT_ERRORS: usize = 3;
 
 /// Measurements since the session began or was compressed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,43 +75,33 @@ impl Meters {
         Some(self.tokens?.saturating_mul(100) / window)
     }
 
-    pub fn due(&self, limits: &Thresholds, now: Ms) -> Option<Due> {
+    pub fn due(&self, now: Ms) -> Option<Due> {
         let percent = self.percent();
-        let urgent = percent.is_some_and(|percent| percent >= limits.urgent_percent);
-        let why = self.why(limits, now, percent)?;
+        let urgent = percent.is_some_and(|percent| percent >= URGENT_PERCENT);
+        let why = self.why(now, percent)?;
         Some(Due { why, urgent })
     }
 
-    fn why(&self, limits: &Thresholds, now: Ms, percent: Option<u64>) -> Option<String> {
-        if let Some(percent) = percent.filter(|percent| *percent >= limits.tokens_percent) {
+    fn why(&self, now: Ms, percent: Option<u64>) -> Option<String> {
+        if let Some(percent) = percent.filter(|percent| *percent >= TOKENS_PERCENT) {
             return Some(format!("{percent} % of the context window is used"));
         }
-        if let Some(bytes) = self
-            .transcript_bytes
-            .filter(|b| *b >= limits.transcript_bytes)
-        {
+        if let Some(bytes) = self.transcript_bytes.filter(|b| *b >= TRANSCRIPT_BYTES) {
             return Some(format!("the transcript has grown by {bytes} bytes"));
         }
-        if self.files_bytes >= limits.files_bytes {
+        if self.files_bytes >= FILES_BYTES {
             let bytes = self.files_bytes;
             return Some(format!("context.md and scratch.md have {bytes} bytes"));
         }
         let hours = now.saturating_sub(self.since) / 3_600_000;
-        if hours >= limits.age_hours && self.turns >= limits.turns {
+        if hours >= AGE_HOURS && self.turns >= TURNS {
             let turns = self.turns;
             return Some(format!(
                 "the session is {hours} hours and {turns} turns old"
             ));
         }
-        self.degraded(limits)
-    }
-
-    /// Performance degradation is invalid output. Latency says more about the
-    /// model's provider than about the context.
-    fn degraded(&self, limits: &Thresholds) -> Option<String> {
         let errors = self.form.iter().filter(|bad| **bad).count();
-        (errors >= limits.format_errors)
-            .then(|| format!("{errors} of its last outputs had no valid form"))
+        (errors >= FORMAT_ERRORS).then(|| format!("{errors} of its last outputs had no valid form"))
     }
 }
 
@@ -136,7 +110,7 @@ mod tests {
     use super::*;
 
     fn due(meters: &Meters, now: Ms) -> Option<String> {
-        meters.due(&Thresholds::default(), now).map(|due| due.why)
+        meters.due(now).map(|due| due.why)
     }
 
     #[test]
@@ -148,9 +122,8 @@ mod tests {
             ..Meters::default()
         };
         assert_eq!(due(&of_tokens(659), 0), None);
-        let limits = Thresholds::default();
-        assert!(!of_tokens(660).due(&limits, 0).unwrap().urgent);
-        assert!(of_tokens(850).due(&limits, 0).unwrap().urgent);
+        assert!(!of_tokens(660).due(0).unwrap().urgent);
+        assert!(of_tokens(850).due(0).unwrap().urgent);
         let bytes = Meters {
             transcript_bytes: Some(2_000_000),
             ..Meters::default()

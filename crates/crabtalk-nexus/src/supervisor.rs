@@ -38,9 +38,6 @@ pub type Listener = Box<dyn FnMut() + Send>;
 /// Reads the team's configuration again.
 pub type Reread = Arc<dyn Fn() -> Result<crate::config::Team, crate::config::Error> + Send + Sync>;
 
-/// Longest delay of the table of states, which people read.
-const TABLE_MS: u64 = 2000;
-
 /// Entries that a board gets at first: some screens.
 const BOARD_ENTRIES: u32 = 200;
 
@@ -87,7 +84,6 @@ pub struct Supervisor {
     events: SelectAll<Events>,
     calls: FuturesUnordered<Called>,
     waiting: BTreeMap<Lane, VecDeque<Order>>,
-    table_at: Option<u64>,
     /// Counts the entries.
     changed: watch::Sender<u64>,
 }
@@ -121,7 +117,6 @@ impl Supervisor {
             events,
             calls: FuturesUnordered::new(),
             waiting: BTreeMap::new(),
-            table_at: None,
             changed: watch::Sender::new(0),
         }
     }
@@ -160,12 +155,9 @@ impl Supervisor {
     ) -> Result<(), journal::Error> {
         tokio::pin!(stop);
         self.step(Input::Began, None)?;
-        // The table of an earlier life is replaced.
-        self.table_at = Some(self.clock.now().saturating_add(TABLE_MS));
         let mut asks = true;
         loop {
             let due = self.world.next_due();
-            let due = due.into_iter().chain(self.table_at).min();
             tokio::select! {
                 () = &mut stop => return Ok(()),
                 Some((name, event)) = self.events.next(), if !self.events.is_empty() => {
@@ -178,7 +170,7 @@ impl Supervisor {
                     Some(asked) => self.asked(asked)?,
                     None => asks = false,
                 },
-                () = self.clock.until(due) => self.time()?,
+                () = self.clock.until(due) => self.step(Input::Tick, None)?,
             }
         }
     }
@@ -194,13 +186,11 @@ impl Supervisor {
 
     /// Does what the log has.
     fn carry_on(&mut self, out: Output, reply: Reply) {
-        for entry in &out.entries {
+        for _ in &out.entries {
             (self.listener)();
+        }
+        if !out.patch.is_empty() || !out.entries.is_empty() {
             self.changed.send_modify(|count| *count += 1);
-            if entry.to.is_some() {
-                let at = self.clock.now().saturating_add(TABLE_MS);
-                self.table_at.get_or_insert(at);
-            }
         }
         self.notify();
         for order in out.orders {
@@ -231,21 +221,6 @@ impl Supervisor {
             self.step(Input::Done(name.clone(), 0, Done::Measured(bytes)), None)?;
         }
         self.step(Input::Event(name, event), None)
-    }
-
-    fn time(&mut self) -> Result<(), journal::Error> {
-        let now = self.clock.now();
-        if self.table_at.is_some_and(|at| at <= now) {
-            self.table_at = None;
-            let (files, agents) = (Arc::clone(&self.files), self.world.agents().clone());
-            let write = tokio::task::spawn_blocking(move || files.write_table(&agents, now));
-            self.calls.push(Box::pin(async move {
-                // It is written again soon.
-                let _ = write.await;
-                Came::Nothing
-            }));
-        }
-        self.step(Input::Tick, None)
     }
 
     fn asked(&mut self, (command, reply): Asked) -> Result<(), journal::Error> {

@@ -276,8 +276,7 @@ impl World {
             if is_new {
                 self.agents.insert(name.clone(), Agent::new(self.now));
             }
-            let manual = self.team.agents.get(&name).is_some_and(|m| m.manual);
-            let trigger = if is_new && !manual {
+            let trigger = if is_new {
                 Trigger::Start
             } else {
                 Trigger::Recover

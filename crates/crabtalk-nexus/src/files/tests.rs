@@ -102,25 +102,3 @@ fn link_out_of_the_root_is_not_followed() {
     std::os::unix::fs::symlink("../review/context.md", &context).unwrap();
     assert!(files.behind(&builder(), &line).contains("known to all"));
 }
-
-#[test]
-fn table_replaces_leftovers_and_follows_no_link() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path().join("team");
-    let files = team(&root);
-    files.init().unwrap();
-    let agents = BTreeMap::from([(builder(), Agent::new(0))]);
-    files.write_table(&agents, 0).unwrap();
-    std::fs::write(root.join("nexus/.crabtalk-1234567.tmp"), "half").unwrap();
-    files.write_table(&agents, 0).unwrap();
-    let names = std::fs::read_dir(root.join("nexus")).unwrap();
-    let names: Vec<_> = names.map(|item| item.unwrap().file_name()).collect();
-    assert_eq!(names, ["scratch.md"]);
-
-    let elsewhere = folder.path().join("elsewhere");
-    std::fs::rename(root.join("nexus"), &elsewhere).unwrap();
-    std::fs::remove_file(elsewhere.join("scratch.md")).unwrap();
-    std::os::unix::fs::symlink("../elsewhere", root.join("nexus")).unwrap();
-    files.write_table(&agents, 0).unwrap_err();
-    assert_eq!(std::fs::read_dir(elsewhere).unwrap().count(), 0);
-}

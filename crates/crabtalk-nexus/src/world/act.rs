@@ -3,6 +3,7 @@
 use super::{Deed, Order, World};
 use crate::agent::{Flight, State};
 use crate::backend::{Evidence, Launch, Prompt, Reply, Submission};
+use crate::config::Compress;
 use crate::grammar::Priority;
 use crate::machine::{Act, Trigger};
 use crate::mail::{Fate, Kind, Mail, Whose};
@@ -75,7 +76,7 @@ impl World {
                 self.direct(name, topic, Kind::Reflection, texts::reflection(), cause)
             }
             Act::Notice => {
-                if self.team.compresses_by_itself(name)
+                if self.team.compress == Compress::Auto
                     && let Some(agent) = self.agent_mut(name)
                     && let Some(plan) = &mut agent.plan
                 {

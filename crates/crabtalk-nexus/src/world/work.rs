@@ -78,7 +78,7 @@ impl World {
         if self.now < agent.no_compression_before {
             return None;
         }
-        let due = agent.meters.due(&self.team.thresholds, self.now)?;
+        let due = agent.meters.due(self.now)?;
         Some((due.why, due.urgent))
     }
 

@@ -257,9 +257,8 @@ async fn die_at(point: Option<Point>) -> (Vec<Call>, usize) {
     let (of_point, count) = (point.and_then(|point| calls.get(point.call)), told.len());
     let _trying = Trying(format!("{point:?}, which is {of_point:?}, of NEXUS"));
     let state = places(&world.home()).state();
-    let tables = world.folder().join("team/nexus");
-    let there = [tables, state].into_iter().filter(|folder| folder.is_dir());
-    let torn: Vec<_> = there.flat_map(|folder| left_over(&folder)).collect();
+    let there = Some(&state).filter(|folder| folder.is_dir());
+    let torn = there.map_or_else(Vec::new, |folder| left_over(folder));
     let log = fs::File::create(world.folder().join("nexus.log")).unwrap();
     let _next = tokio::process::Command::from(nexus(&world, epoch))
         .stdin(Stdio::null())
