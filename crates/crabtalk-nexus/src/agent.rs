@@ -102,8 +102,6 @@ pub struct Quiet {
     pub digest: Option<String>,
     /// Consecutive probes with that digest.
     pub same: u32,
-    /// Whether its bell rang since its last activity.
-    pub rang: bool,
     /// Whether a probe is on its way.
     pub probing: bool,
     /// Whether the message in delivery was sent again since its last activity.

@@ -58,12 +58,9 @@ const BACKOFF_MS: Ms = 1000;
 /// How often BOOTSTRAP is repeated.
 const BOOTSTRAPS: u32 = 2;
 
-/// Probes in a row that see nothing move, until an agent that never rang counts
-/// as stuck: a long build is silent for some minutes, too.
+/// Probes in a row that see nothing move, until an agent counts as stuck: a long build
+/// is silent for some minutes, too.
 const SAME_PROBES: u32 = 5;
-
-/// Between the two looks that tell whether anything moves.
-const SECOND_LOOK_MS: Ms = 5000;
 
 /// Until compression is tried again after it came to nothing.
 const COMPRESSION_AGAIN_MS: Ms = 60 * 60 * 1000;
@@ -138,8 +135,6 @@ pub enum Trigger {
     /// The transcript has a letter.
     Seen(u64),
     Progress,
-    /// It rang, with no prompt that waits.
-    Bell,
     /// It waits for an answer, and this is what rules say, if they say anything.
     Prompted(Prompt, Option<Reply>),
     /// A prompt waits no more.
@@ -270,10 +265,6 @@ impl Turning<'_> {
             Trigger::Seen(letter) => self.seen(agent, letter),
             Trigger::Progress => {
                 self.moved(agent);
-                Vec::new()
-            }
-            Trigger::Bell => {
-                agent.quiet.rang = true;
                 Vec::new()
             }
             Trigger::Prompted(prompt, verdict) => self.prompted(agent, prompt, verdict),

@@ -1,7 +1,7 @@
 //! Agents in windows of tmux, behind the port of `crabtalk-nexus`.
 //!
 //! ```text
-//! tmux        one server: windows, screens, keys, hooks
+//! tmux        one server: windows, screens, keys
 //! kind        the properties of each kind of agent, as data
 //! transcript  transcripts of agents, read as they grow
 //! hook        the output of hooks, read as it grows
@@ -10,11 +10,11 @@
 //! agent       one agent: calls in, events out
 //! ```
 //!
-//! Whether something happened is decided by the best evidence that a kind
-//! offers: a hook, then the transcript, then the bell, then the screen; each event
-//! names it. Invariants: keys are typed only into a screen that was just read and has
-//! not changed since; a message counts as arrived when the transcript has it; all
-//! processes of an agent end with it, also those that left its window.
+//! Each fact has one source, which its event names: turns and messages the transcript,
+//! ends of turns also a hook, prompts and readiness the screen, ends of programs tmux.
+//! Invariants: keys are typed only into a screen that was just read and has not changed
+//! since; a message counts as arrived when the transcript has it; all processes of an agent
+//! end with it, also those that left its window.
 //!
 //! Absent on purpose: states, mail, rules of approval. Configuration and the home
 //! come as values; no environment is read.

@@ -42,8 +42,6 @@ pub enum Source {
     Transcript,
     /// The process is known to the system.
     Process,
-    /// The window rang.
-    Bell,
     /// It is on the screen.
     Screen,
     /// NEXUS itself: a time that passed, a command of ADMIN.
@@ -78,15 +76,6 @@ pub enum What {
     /// It works: output, a tool call, a transcript that grows. May be left out
     /// or merged, at most one in a second.
     Progress,
-    /// It rang, `count` times since the last event of this kind: each is
-    /// counted, also in a viewed window. A prompt or an end that rings is
-    /// reported by its own event as well, in either order.
-    Bell {
-        /// How many.
-        count: u64,
-        /// The prompt that waits at this moment, if there is one.
-        prompt: Option<Prompt>,
-    },
     /// It waits for an answer. Once for each prompt; an old prompt further up
     /// the screen is none.
     Prompt(Prompt),

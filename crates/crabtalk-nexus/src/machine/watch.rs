@@ -1,6 +1,6 @@
-//! Prompts, bells, silence, and times that are up.
+//! Prompts, silence, and times that are up.
 
-use super::{Act, DENIALS, SAME_PROBES, SECOND_LOOK_MS, Turning};
+use super::{Act, DENIALS, SAME_PROBES, Turning};
 use crate::agent::{Agent, Quiet, Standing, State, Step, Waiting};
 use crate::backend::{Prompt, Reply};
 
@@ -164,27 +164,21 @@ impl Turning<'_> {
         if !matches!(agent.state, State::Active | State::Stuck) {
             return Vec::new();
         }
+        agent.deadline = self.look_at();
         let same = agent.quiet.digest.as_ref() == Some(&digest);
         agent.quiet.digest = Some(digest);
         if !same {
             agent.quiet.same = 0;
-            // After a bell the second look comes soon.
-            agent.deadline = if agent.quiet.rang {
-                Some(self.now.saturating_add(SECOND_LOOK_MS))
-            } else {
-                self.look_at()
-            };
             return Vec::new();
         }
         agent.quiet.same += 1;
-        agent.deadline = self.look_at();
         // Its Enter may have been swallowed.
         if let Some(flight) = agent.flight.filter(|flight| !flight.seen)
             && !std::mem::replace(&mut agent.quiet.sent_again, true)
         {
             return vec![Act::SendAgain(flight.letter)];
         }
-        if !agent.quiet.rang && agent.quiet.same < SAME_PROBES {
+        if agent.quiet.same < SAME_PROBES {
             return Vec::new();
         }
         self.stuck(agent)
@@ -192,16 +186,8 @@ impl Turning<'_> {
 
     fn stuck(&self, agent: &mut Agent) -> Vec<Act> {
         let known = agent.state == State::Stuck;
-        let rang = agent.quiet.rang;
-        let (step, note) = (
-            agent.step,
-            if rang {
-                "no activity after its bell: no prompt, no end of turn"
-            } else {
-                "no activity for long: no prompt, no end of turn"
-            },
-        );
-        agent.go(State::Stuck, step, None);
+        let note = "no activity for long: no prompt, no end of turn";
+        agent.go(State::Stuck, agent.step, None);
         agent.monitor = false;
         agent.note = note.into();
         if known {

@@ -13,7 +13,6 @@ pub(crate) const HOOKS: &str = "CRABTALK_HOOKS";
 pub(crate) enum Said {
     Began,
     Ended,
-    Prompt,
     /// Something else, which may name session and transcript.
     Other,
 }
@@ -37,8 +36,6 @@ impl HookNames {
             Said::Began
         } else if self.ended.contains(&name) {
             Said::Ended
-        } else if self.prompt.contains(&name) {
-            Said::Prompt
         } else {
             Said::Other
         };

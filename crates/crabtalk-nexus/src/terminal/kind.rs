@@ -286,8 +286,6 @@ pub struct HookNames {
     pub began: Vec<String>,
     /// A turn ended.
     pub ended: Vec<String>,
-    /// It asks.
-    pub prompt: Vec<String>,
 }
 
 /// All kinds: those that come with this crate, changed and added to.

@@ -4,10 +4,8 @@
 //! says no more than [`MAX_ANSWER_BYTES`] are kept; windows and panes are named
 //! by id alone, since names repeat.
 
-pub(crate) mod hooks;
 pub(crate) mod keys;
 pub(crate) mod look;
-pub(crate) mod team;
 pub(crate) mod text;
 pub(crate) mod windows;
 
@@ -35,8 +33,6 @@ const OLDEST: (u32, u32) = (3, 2);
 pub(crate) struct Tmux {
     /// Where it listens; the user's own server else.
     socket: Option<PathBuf>,
-    /// Where the team keeps what it needs here, which is also who it is.
-    state: PathBuf,
     /// What its windows are known by.
     team: String,
 }
@@ -51,13 +47,13 @@ fn mark(state: &Path) -> String {
 
 impl Tmux {
     /// The server of this socket, for the team of this folder.
-    pub(crate) fn new(socket: Option<PathBuf>, state: PathBuf) -> Self {
-        let team = mark(&state);
-        Self {
-            socket,
-            state,
-            team,
-        }
+    pub(crate) fn new(socket: Option<PathBuf>, state: &Path) -> Self {
+        let team = mark(state);
+        Self { socket, team }
+    }
+
+    pub(crate) fn team(&self) -> &str {
+        &self.team
     }
 
     /// Checks that there is one, and one that is new enough.

@@ -41,14 +41,6 @@ impl World {
             }
             What::Seen { id } => self.seen(name, &id, evidence),
             What::Progress => put(self, Trigger::Progress, ""),
-            What::Bell { count, prompt } => {
-                let why = format!("its terminal bell rang {count} times");
-                if let Some(prompt) = prompt {
-                    self.prompted(name, prompt, evidence.clone());
-                } else {
-                    put(self, Trigger::Bell, &why);
-                }
-            }
             What::Prompt(prompt) => self.prompted(name, prompt, evidence),
             What::PromptGone { id, how } => {
                 let why = format!("the prompt [{id}] closed: {how}");

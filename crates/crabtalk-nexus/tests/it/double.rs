@@ -226,11 +226,6 @@ impl Double {
             }
             if text == "hang" {
                 state.hung = true;
-                let bell = What::Bell {
-                    count: 1,
-                    prompt: None,
-                };
-                tell(&mut state, "bell", bell);
                 return;
             }
             drop(state);

@@ -81,7 +81,7 @@ fn stale_prompt_leads_to_a_probe() {
 #[test]
 fn late_event_of_a_closed_prompt_is_ignored() {
     let asked = || Trigger::Prompted(prompt("p1"), Some(Reply::Allow));
-    // Its turn ended, it was answered, it went away: then a bell names it.
+    // Its turn ended, it was answered, it went away: then it is told once more.
     for over in [
         ended(false, false),
         Trigger::Pressed("p1".into(), true),

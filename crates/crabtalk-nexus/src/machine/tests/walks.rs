@@ -59,7 +59,6 @@ fn any_trigger() -> impl Strategy<Value = Trigger> {
         Just(Trigger::TurnBegan),
         letter().prop_map(Trigger::Seen),
         Just(Trigger::Progress),
-        Just(Trigger::Bell),
         (id(), prop::option::of(reply()))
             .prop_map(|(id, verdict)| Trigger::Prompted(prompt(&id), verdict)),
         id().prop_map(Trigger::PromptGone),

@@ -93,10 +93,7 @@ impl Shared {
     async fn empty_window(&self) -> Result<Window, Failure> {
         let Some(window) = self.tmux.window_of(&self.spec.name).await? else {
             // The server may have been ended with everything in it.
-            if self.tmux.open_session(&self.at, self.size).await? {
-                self.tmux.claim().await?;
-                self.tmux.set_hooks().await?;
-            }
+            self.tmux.open_session(&self.at, self.size).await?;
             return Ok(self.tmux.open_window(&self.at, &self.spec.name).await?);
         };
         let over = |life: &mut Life| life.is_over = true;

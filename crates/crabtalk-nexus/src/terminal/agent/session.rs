@@ -11,7 +11,7 @@ mod read;
 use locate::pattern;
 
 use super::{Spec, slug};
-use crate::backend::{Event, Evidence, Mark, Prompt};
+use crate::backend::{Event, Mark, Prompt};
 use crate::terminal::kind::{HookNames, Place};
 use crate::terminal::server::Claims;
 use crate::terminal::tmux::windows::Window;
@@ -110,8 +110,6 @@ pub(crate) struct Session {
     pub(crate) gone: u64,
     /// A hook said that the turn ended, and when.
     ended: Option<(String, Instant)>,
-    /// A hook or the transcript gave a reason to read the screen.
-    pub(crate) hint: Option<Evidence>,
     /// A command is running whose turns are not reported.
     pub(crate) is_compressing: bool,
     /// A turn that a call cancelled may leave no record of its end.
@@ -154,7 +152,6 @@ impl Session {
             epoch: now().as_nanos(),
             gone: 0,
             ended: None,
-            hint: None,
             is_compressing: false,
             cut_short: None,
             moved: Instant::now(),

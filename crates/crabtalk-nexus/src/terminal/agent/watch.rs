@@ -4,8 +4,7 @@
 //! left something, and at times: often while a turn is in flight, once in a
 //! second otherwise, which reads the length of two files.
 //!
-//! Invariant: the screen is read only for a reason: a bell, a hook, a call in
-//! the transcript, a prompt that waits, a launch.
+//! The transcript says what happens; the screen is read for prompts and readiness alone.
 
 mod ends;
 mod prompts;
@@ -15,7 +14,6 @@ use super::session::Life;
 use crate::backend::{Event, Evidence, Source, What};
 use crate::terminal::tmux::look::Look;
 use crate::terminal::tmux::windows::{Window, Windows};
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
@@ -26,21 +24,12 @@ const BUSY_PAUSE: Duration = Duration::from_millis(60);
 /// The same while nothing is.
 const IDLE_PAUSE: Duration = Duration::from_secs(1);
 
-/// Delay before a read of the screen: programs ring before they draw.
-const LOOKS_MS: [u64; 5] = [0, 60, 200, 600, 1500];
-
-/// Pause between two reads of an open prompt, at first and later.
-const PROMPT_PAUSE: Duration = Duration::from_millis(150);
-const OLD_PROMPT_PAUSE: Duration = Duration::from_secs(1);
-
-const OLD_PROMPT: Duration = Duration::from_secs(20);
+/// Pause between two reads of the screen while it may ask something, and else.
+const LOOK_PAUSE: Duration = Duration::from_millis(400);
+const LOOK_SELDOM: Duration = Duration::from_secs(5);
 
 /// Between two events that say only that it works.
 const PROGRESS_PAUSE: Duration = Duration::from_secs(1);
-
-/// Between two events that say only that it rang: a program may ring without end, and
-/// each event is logged.
-const BELL_PAUSE: Duration = Duration::from_secs(1);
 
 /// How long a supervisor has to ask what became of the message that was with an
 /// agent that it found again.
@@ -50,18 +39,10 @@ struct Watcher {
     shared: Arc<Shared>,
     windows: watch::Receiver<Arc<Windows>>,
     events: mpsc::Sender<Event>,
-    /// The last state of the window.
-    bells: u64,
-    /// Bells that were told, and when.
-    told_bells: u64,
-    rang: Option<Instant>,
     is_held: bool,
-    /// Looks to come, and why.
-    looks: VecDeque<Instant>,
-    why: Evidence,
+    next_look: Instant,
     /// A prompt was missing in the last look.
     is_missing: bool,
-    prompt_since: Instant,
     ready_since: Option<Instant>,
     progressed: Option<Instant>,
     last_screen: Option<(Look, Instant)>,
@@ -78,14 +59,9 @@ pub(super) async fn watch(
         shared,
         windows,
         events,
-        bells: 0,
-        told_bells: 0,
-        rang: None,
         is_held: false,
-        looks: VecDeque::new(),
-        why: Evidence::new(Source::Screen, ""),
+        next_look: Instant::now(),
         is_missing: false,
-        prompt_since: Instant::now(),
         ready_since: None,
         progressed: None,
         last_screen: None,
@@ -109,12 +85,7 @@ impl Watcher {
         if let Some(life) = life.filter(|life| !life.is_over) {
             self.begin(&life);
             let window = self.now(&life).await;
-            // A record says more than a bell, and precedes it.
             self.shared.catch_up().await;
-            self.hinted();
-            if let Some(window) = &window {
-                self.rung(window).await;
-            }
             let is_dead = window.is_none_or(|window| window.is_dead);
             if is_dead {
                 self.died(&life).await;
@@ -134,14 +105,8 @@ impl Watcher {
             || session.turns.is_busy
             || session.expects_message()
             || session.is_compressing
-            || session.live.is_some()
-            || !self.looks.is_empty();
-        let until_look = self
-            .looks
-            .front()
-            .map(|at| at.saturating_duration_since(Instant::now()));
-        let pause = if expects { BUSY_PAUSE } else { IDLE_PAUSE };
-        until_look.map_or(pause, |until| until.min(pause))
+            || session.live.is_some();
+        if expects { BUSY_PAUSE } else { IDLE_PAUSE }
     }
 
     /// Forgets what belongs to an earlier life.
@@ -150,10 +115,7 @@ impl Watcher {
             return;
         }
         self.life.clone_from(&life.window.life);
-        self.bells = life.window.bells;
-        self.told_bells = self.bells;
-        self.rang = None;
-        self.looks.clear();
+        self.next_look = Instant::now();
         self.is_missing = false;
         self.ready_since = None;
         self.last_screen = None;
@@ -191,55 +153,6 @@ impl Watcher {
         }
     }
 
-    /// Reports bells of the window.
-    async fn rung(&mut self, window: &Window) {
-        if window.bells > self.bells {
-            self.bells = window.bells;
-            self.why_look(self.bell());
-            self.looks.pop_front();
-            self.examine(&window.pane).await;
-        }
-        self.tell_bells();
-    }
-
-    fn bell(&self) -> Evidence {
-        Evidence::new(Source::Bell, format!("bell {} of this window", self.bells))
-    }
-
-    /// Tells how often it rang.
-    fn tell_bells(&mut self) {
-        let count = self.bells.saturating_sub(self.told_bells);
-        if count == 0 {
-            return;
-        }
-        let evidence = self.bell();
-        let mut session = self.shared.session();
-        let live = session.live.as_ref();
-        let prompt = live.filter(|live| live.answer.is_none());
-        let prompt = prompt.map(|live| live.prompt.clone());
-        if prompt.is_none() && self.rang.is_some_and(|at| at.elapsed() < BELL_PAUSE) {
-            return;
-        }
-        session.tell(What::Bell { count, prompt }, evidence);
-        drop(session);
-        self.told_bells = self.bells;
-        self.rang = Some(Instant::now());
-    }
-
-    fn why_look(&mut self, why: Evidence) {
-        let now = Instant::now();
-        self.looks = LOOKS_MS.map(|ms| now + Duration::from_millis(ms)).into();
-        self.why = why;
-    }
-
-    /// A reason to look that was read from files.
-    fn hinted(&mut self) {
-        let hint = self.shared.session().hint.take();
-        if let Some(hint) = hint {
-            self.why_look(hint);
-        }
-    }
-
     async fn look(&mut self, life: &Life) {
         if !life.is_ready {
             return self.wait_until_ready(life).await;
@@ -249,32 +162,19 @@ impl Watcher {
             // Nothing was with it.
             self.shared.session().release();
         }
-        let (waits, cut_short) = {
+        let (may_ask, cut_short) = {
             let session = self.shared.session();
-            (session.live.is_some(), session.cut_short)
+            let may_ask = session.turns.is_busy || session.live.is_some() || !session.is_followed();
+            (may_ask, session.cut_short)
         };
-        if self.looks.is_empty() && waits {
-            let old = self.prompt_since.elapsed() > OLD_PROMPT;
-            self.looks
-                .push_back(now + if old { OLD_PROMPT_PAUSE } else { PROMPT_PAUSE });
-        }
-        if self.looks.is_empty() && self.runs_a_call() {
-            // Its prompt may be drawn late.
-            self.looks.push_back(now + OLD_PROMPT_PAUSE);
-        }
-        let due = self.looks.front().is_some_and(|at| *at <= now);
-        if due {
-            self.looks.pop_front();
+        let pause = if may_ask { LOOK_PAUSE } else { LOOK_SELDOM };
+        if now >= self.next_look || now + pause < self.next_look {
+            self.next_look = now + pause;
             self.examine(&life.window.pane).await;
         }
         if let Some(since) = cut_short {
             self.stands(&life.window.pane, since).await;
         }
-    }
-
-    fn runs_a_call(&self) -> bool {
-        let session = self.shared.session();
-        session.turns.is_busy && !session.turns.calls.is_empty()
     }
 
     /// Reports readiness once the screen shows it for long enough.
@@ -306,10 +206,6 @@ impl Watcher {
                 busy: session.turns.is_busy,
             };
             session.tell(what, Evidence::new(Source::Screen, "its composer is there"));
-        }
-        if is_adopted {
-            // It may have asked while it was not watched.
-            self.why_look(Evidence::new(Source::Screen, "it was found"));
         }
     }
 

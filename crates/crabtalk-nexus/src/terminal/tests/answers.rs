@@ -1,7 +1,7 @@
 //! Prompts get the key that they are meant to get, or none.
 
 use super::rig::{Agent, Rig, eventually};
-use crate::backend::{Answered, Backend, Reply, Source, What};
+use crate::backend::{Answered, Backend, Reply, What};
 use crate::terminal::tmux::keys::Stroke;
 
 #[tokio::test]
@@ -71,13 +71,8 @@ async fn unknown_prompt_gets_no_key() {
     let mut agent = rig.ready("FE").await;
     agent.say("[odd]").await;
     let keys = agent.keys();
-    let prompt = agent
-        .until("Bell", |what| match what {
-            What::Bell { prompt, .. } => Some(prompt.clone()),
-            _ => None,
-        })
-        .await;
-    assert_eq!(prompt, None);
+    let screen = || rig.tmux(&["capture-pane", "-p", "-t", "nexus:FE"]);
+    eventually("the question", || screen().contains("Which")).await;
     let probe = agent.port.probe().await.unwrap();
     assert_eq!(probe.prompt, None);
     assert_eq!(agent.keys(), keys);
@@ -128,28 +123,10 @@ async fn old_prompt_text_gets_no_key() {
     agent.say("[old:rm -rf /]").await;
     agent.ended().await;
     let keys = agent.keys();
-    agent
-        .until("Bell", |what| {
-            matches!(what, What::Bell { .. }).then_some(())
-        })
-        .await;
     assert!(agent.screen().await.contains("Allow this command?"));
     assert_eq!(agent.port.probe().await.unwrap().prompt, None);
     assert_eq!(agent.count(|what| matches!(what, What::Prompt(_))), 0);
     assert_eq!(agent.keys(), keys);
-}
-
-#[tokio::test]
-async fn prompt_without_a_bell_is_found_by_the_transcript() {
-    let Some(rig) = Rig::open("a_prompt_without_a_bell").await else {
-        return;
-    };
-    let mut agent = rig.ready("FE").await;
-    agent.say("[mute:make]").await;
-    let prompt = agent.prompt().await;
-    assert_eq!(prompt.subject, "make");
-    let evidence = agent.evidence(|what| matches!(what, What::Prompt(_)));
-    assert_eq!(evidence.source, Source::Transcript);
 }
 
 #[tokio::test]

@@ -166,10 +166,10 @@ async fn late_transcript_of_a_message_is_awaited() {
     assert_eq!(ends, 2, "each is told once");
 }
 
-/// It asked, and rang, without a supervisor.
+/// It asked without a supervisor.
 #[tokio::test]
-async fn next_supervisor_sees_a_prompt_that_rang_before() {
-    let Some(rig) = Rig::open("a_bell_that_rang_while_no_supervisor_ran").await else {
+async fn next_supervisor_sees_an_open_prompt() {
+    let Some(rig) = Rig::open("next_supervisor_sees_an_open_prompt").await else {
         return;
     };
     for (text, is_prompt) in [("[tool:echo a]", true), ("[odd]", false)] {

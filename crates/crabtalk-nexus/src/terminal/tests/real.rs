@@ -77,13 +77,6 @@ async fn denied(agent: &mut Agent, work: &Path) {
     assert!(!work.join("two.txt").exists());
 }
 
-fn bell(what: &What) -> Option<u64> {
-    match what {
-        What::Bell { count, .. } => Some(*count),
-        _ => None,
-    }
-}
-
 /// All that a supervisor asks of an agent, in one life and a second one.
 async fn works(rig: &Rig, agent: &mut Agent, cleared: bool) {
     let work = rig.folder.path().join("work");
@@ -92,7 +85,6 @@ async fn works(rig: &Rig, agent: &mut Agent, cleared: bool) {
     let turn = agent.ended().await;
     assert_eq!(turn.output, "good day to you");
     assert!(turn.tokens.unwrap() > 0, "{turn:?}");
-    agent.until("Bell", bell).await;
     let seen = agent.evidence(|what| matches!(what, What::Seen { .. }));
     assert_eq!(seen.source, Source::Transcript);
 

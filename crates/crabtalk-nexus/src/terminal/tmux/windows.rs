@@ -16,8 +16,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// The queried properties of each pane, and of each client.
 const PANES: &str = "pane|#{window_id}|#{pane_id}|#{pane_pid}|#{pane_dead}|\
-    #{pane_dead_status}|#{pane_dead_signal}|#{@nexus_bell}|#{@nexus_team}|#{@nexus_life}|\
-    #{@nexus_agent}";
+    #{pane_dead_status}|#{pane_dead_signal}|#{@nexus_team}|#{@nexus_life}|#{@nexus_agent}";
 const CLIENTS: &str = "client|#{client_control_mode}|#{window_id}";
 
 /// What runs in a window that waits for its agent, and in the one that keeps the
@@ -36,7 +35,6 @@ pub(crate) struct Window {
     pub(crate) is_dead: bool,
     pub(crate) status: Option<i32>,
     pub(crate) signal: Option<i32>,
-    pub(crate) bells: u64,
     pub(crate) agent: String,
     /// The mark of all processes of this life of it.
     pub(crate) life: String,
@@ -76,7 +74,7 @@ impl Windows {
 }
 
 fn pane(line: &str, team: &str) -> Option<Window> {
-    let fields: Vec<&str> = line.splitn(11, '|').collect();
+    let fields: Vec<&str> = line.splitn(10, '|').collect();
     let &[
         "pane",
         window,
@@ -85,7 +83,6 @@ fn pane(line: &str, team: &str) -> Option<Window> {
         dead,
         status,
         signal,
-        bells,
         of,
         life,
         agent,
@@ -100,7 +97,6 @@ fn pane(line: &str, team: &str) -> Option<Window> {
         is_dead: dead == "1",
         status: status.parse().ok(),
         signal: signal.parse().ok(),
-        bells: bells.parse().unwrap_or(0),
         agent: agent.to_owned(),
         life: life.to_owned(),
     })
@@ -132,15 +128,14 @@ pub(crate) struct Program {
 }
 
 impl Tmux {
-    /// Sees to it that the session is there; whether it had to be opened.
+    /// Sees to it that the session is there.
     pub(crate) async fn open_session(
         &self,
         session: &str,
         (columns, lines): (u16, u16),
-    ) -> Result<bool, Error> {
+    ) -> Result<(), Error> {
         let name = format!("={session}");
-        let is_new = self.run(&["has-session", "-t", &name]).await.is_err();
-        if is_new {
+        if self.run(&["has-session", "-t", &name]).await.is_err() {
             let (x, y) = (columns.to_string(), lines.to_string());
             let mut new = vec![
                 "new-session",
@@ -164,15 +159,13 @@ impl Tmux {
         }
         let name = format!("={session}:");
         for (option, value) in [
-            ("bell-action", "any"),
-            ("visual-bell", "off"),
             ("destroy-unattached", "off"),
             ("history-limit", HISTORY_LINES),
         ] {
             self.run(&["set-option", "-t", &name, option, value])
                 .await?;
         }
-        Ok(is_new)
+        Ok(())
     }
 
     /// Has tmux look which of its children ended. While it writes down that a window
@@ -217,10 +210,8 @@ impl Tmux {
         let window = self.run(&new).await?.trim().to_owned();
         for (option, value) in [
             ("remain-on-exit", "on"),
-            ("monitor-bell", "on"),
             ("automatic-rename", "off"),
             ("allow-rename", "off"),
-            ("@nexus_bell", "0"),
             ("@nexus_team", self.team()),
             ("@nexus_agent", agent),
         ] {
@@ -305,14 +296,14 @@ mod tests {
 
     #[test]
     fn split_window_belongs_to_one_agent() {
-        let said = "pane|@2|%9|77|0||||us|life|FE\npane|@2|%3|55|1|3||2|us|life|FE\n\
-                    pane|@4|%2|66|0||||them|life|FE\npane|@1|%1|44|1||9||us||DB\nnonsense\n\
+        let said = "pane|@2|%9|77|0|||us|life|FE\npane|@2|%3|55|1|3||us|life|FE\n\
+                    pane|@4|%2|66|0|||them|life|FE\npane|@1|%1|44|1||9|us||DB\nnonsense\n\
                     client|0|@2\nclient|1|@1\n";
         let found = Windows::read(said, "us");
         assert_eq!(found.windows.len(), 2);
         let front = found.of("FE").unwrap();
         assert_eq!((front.pane.as_str(), front.pid), ("%3", 55));
-        assert_eq!((front.status, front.bells), (Some(3), 2));
+        assert_eq!(front.status, Some(3));
         let back = found.of("DB").unwrap();
         assert_eq!((back.is_dead, back.signal), (true, Some(9)));
         assert_eq!(found.viewed, ["@2"]);

@@ -37,33 +37,6 @@ fn rules_answer_no_prompt_of_a_daemon_agent() {
 }
 
 #[test]
-fn bell_with_a_closed_prompt_is_ignored() {
-    let mut bench =
-        Bench::ready("[rules]\ndeny = [\"bash(rm x)\"]\n[agent.A]\nkind = \"codex\"\n[agent.B]\n");
-    bench.send("@A [T]: go");
-    bench.prompts("A", "p1", "rm x");
-    bench.says("A", "@A → @B [T]: it was refused");
-    bench.is("A", State::Idle);
-    let prompt = Prompt {
-        id: "p1".into(),
-        tool: "bash".into(),
-        subject: "rm x".into(),
-        exact: true,
-        ..Prompt::default()
-    };
-    let keys = bench.keys.len();
-    bench.tells(
-        "A",
-        What::Bell {
-            count: 1,
-            prompt: Some(prompt),
-        },
-    );
-    bench.is("A", State::Idle);
-    assert_eq!(bench.keys.len(), keys, "{:?}", bench.keys);
-}
-
-#[test]
 fn empty_answers_and_compression_of_stopped_agents_fail() {
     let mut bench = Bench::ready(TWO);
     bench.send("@A [X]: go");

@@ -35,9 +35,6 @@ impl Session {
                 self.follow(path);
             }
             match hook.said {
-                Said::Prompt => {
-                    self.hint = Some(Evidence::new(Source::Hook, hook.name));
-                }
                 Said::Ended => self.ended = Some((hook.name, Instant::now())),
                 Said::Began => self.ended = None,
                 Said::Other => {}
@@ -57,10 +54,6 @@ impl Session {
         for record in lines.iter().flat_map(|line| reader.read(line)) {
             if let Record::Head { session, .. } = &record {
                 self.rename(session.clone());
-            }
-            if let Record::Call { tool, .. } = &record {
-                let detail = format!("a call of {tool} without a result");
-                self.hint = Some(Evidence::new(Source::Transcript, detail));
             }
             if let Record::Result { id } = &record
                 && self.live.as_ref().and_then(|live| live.call.as_ref()) == Some(id)

@@ -1,14 +1,13 @@
 //! Prompts on an agent's screen: when one came, what it asks about, when it went.
 
 use super::super::session::{Live, Session};
-use super::{BUSY_PAUSE, Watcher};
+use super::Watcher;
 use crate::backend::{Evidence, Prompt, Source, What};
 use crate::terminal::kind::PromptRule;
 use crate::terminal::kind::screen::Shown;
 use crate::terminal::tmux::text::squeezed;
 use crate::terminal::transcript::turns::Call;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::time::Instant;
 
 impl Watcher {
     /// Looks for a prompt that came or went.
@@ -25,7 +24,6 @@ impl Watcher {
         let shown = shown.filter(|shown| may_wait(shown.rule, &session));
         if session.gone != before {
             // It was answered, and this screen may be older.
-            self.looks.push_front(Instant::now() + BUSY_PAUSE);
             return;
         }
         let key = session.live.as_ref().map(|live| live.key.clone());
@@ -38,7 +36,6 @@ impl Watcher {
                     session.prompt_gone("another prompt took its place", Source::Screen);
                 }
                 self.is_missing = false;
-                self.prompt_since = Instant::now();
                 let (prompt, call) = prompt_of(&shown, &mut session);
                 session.live = Some(Live {
                     prompt: prompt.clone(),
@@ -47,16 +44,11 @@ impl Watcher {
                     answer: None,
                 });
                 let first = prompt.text.lines().next().unwrap_or_default().trim();
-                let detail = format!("{}; screen: {first}", self.why.detail);
-                session.tell(What::Prompt(prompt), Evidence::new(self.why.source, detail));
-                // The screen is read as long as the prompt is open.
-                self.looks.clear();
+                let evidence = Evidence::new(Source::Screen, first);
+                session.tell(What::Prompt(prompt), evidence);
             }
             // A screen may be half drawn: gone is what is missing twice.
-            (None, Some(_)) if !self.is_missing => {
-                self.is_missing = true;
-                self.looks.push_front(Instant::now() + BUSY_PAUSE);
-            }
+            (None, Some(_)) if !self.is_missing => self.is_missing = true,
             (None, Some(_)) => {
                 self.is_missing = false;
                 session.prompt_gone("it went away", Source::Screen);
