@@ -20,7 +20,6 @@
 //! come as values; no environment is read.
 
 mod agent;
-mod error;
 mod hook;
 mod kind;
 mod processes;
@@ -30,7 +29,6 @@ mod tmux;
 mod transcript;
 
 pub use agent::{Sandbox, Spec, Terminal};
-pub use error::Error;
 pub use kind::{
     BUILT_IN, Commands, Composer, Compress, CursorAt, HookNames, Kind, KindFile, Kinds, Pattern,
     Place, PromptRule, Ready,
@@ -38,6 +36,12 @@ pub use kind::{
 pub use server::Settings;
 pub use terminals::Terminals;
 pub use transcript::Form;
+
+/// A file that an agent is started with cannot be kept.
+fn cannot_write(path: &std::path::Path) -> impl Fn(std::io::Error) -> crate::backend::Failure {
+    let path = path.display().to_string();
+    move |source| crate::backend::Failure::Failed(format!("cannot write {path}: {source}"))
+}
 
 #[cfg(test)]
 mod tests;

@@ -107,6 +107,9 @@ pub enum Failure {
     /// The agent does not run.
     #[error("the agent does not run: {0}")]
     NotRunning(String),
+    /// A person is at it, or it is busy: nothing was typed.
+    #[error("{}", .0.detail)]
+    NotNow(Evidence),
     /// Its daemon does not answer at present, and may recover.
     #[error("{0}")]
     Unreachable(String),

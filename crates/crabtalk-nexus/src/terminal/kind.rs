@@ -12,7 +12,7 @@
 mod builtin;
 pub(crate) mod screen;
 
-use crate::terminal::error::Error;
+use crate::backend::Failure;
 use crate::terminal::transcript::Form;
 use regex_lite::Regex;
 use serde::Deserialize;
@@ -298,7 +298,7 @@ impl Kinds {
     /// The kinds that come with this crate, with what `changes` says of each
     /// laid over: tables are merged, anything else is replaced. A kind of one's
     /// own may begin as another one, by `like = "codex"`.
-    pub fn new(changes: &Table) -> Result<Self, Error> {
+    pub fn new(changes: &Table) -> Result<Self, Failure> {
         let mut tables = BTreeMap::new();
         for (name, text) in BUILT_IN {
             let table: Table = text.parse().map_err(|error| wrong(name, error))?;
@@ -354,8 +354,8 @@ impl Kinds {
     }
 }
 
-fn wrong(kind: &str, said: impl fmt::Display) -> Error {
-    Error::Failed(format!("kind {kind:?}: {}", said.to_string().trim_end()))
+fn wrong(kind: &str, said: impl fmt::Display) -> Failure {
+    Failure::Failed(format!("kind {kind:?}: {}", said.to_string().trim_end()))
 }
 
 /// The kind that another one begins as.

@@ -3,8 +3,8 @@
 //! Invariant: their tasks end when this is dropped; their programs continue, so that a
 //! later supervisor finds them.
 
+use crate::backend::Failure;
 use crate::terminal::agent::{Spec, Terminal};
-use crate::terminal::error::Error;
 use crate::terminal::server::{Claims, Server, Settings};
 use crate::terminal::tmux::Tmux;
 use crate::terminal::tmux::windows::{self, Windows};
@@ -22,7 +22,7 @@ pub struct Terminals {
 impl Terminals {
     /// Finds or starts the server and its session. Without tmux, or with one that
     /// is too old, it fails and says so.
-    pub async fn open(settings: Settings) -> Result<Self, Error> {
+    pub async fn open(settings: Settings) -> Result<Self, Failure> {
         let tmux = Tmux::new(settings.socket.clone(), &settings.state);
         tmux.check().await?;
         tmux.open_session(&settings.session, settings.size).await?;
@@ -46,7 +46,7 @@ impl Terminals {
     }
 
     /// Closes the session if no agent is left in it.
-    pub async fn close(self) -> Result<(), Error> {
+    pub async fn close(self) -> Result<(), Failure> {
         let Server { tmux, settings, .. } = &self.server;
         tmux.close_session(&settings.session).await
     }

@@ -9,7 +9,7 @@ pub(crate) mod look;
 pub(crate) mod text;
 pub(crate) mod windows;
 
-use crate::terminal::error::Error;
+use crate::backend::Failure;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -57,10 +57,10 @@ impl Tmux {
     }
 
     /// Checks that there is one, and one that is new enough.
-    pub(crate) async fn check(&self) -> Result<(), Error> {
+    pub(crate) async fn check(&self) -> Result<(), Failure> {
         let said = self.run(&["-V"]).await?;
         match version(&said) {
-            Some(version) if version < OLDEST => Err(Error::Missing(format!(
+            Some(version) if version < OLDEST => Err(Failure::Missing(format!(
                 "agents in terminals need tmux 3.2 or later, and this is {:?}",
                 said.trim()
             ))),
@@ -89,7 +89,7 @@ impl Tmux {
     }
 
     /// Runs one command and gives back what it printed.
-    pub(crate) async fn run(&self, arguments: &[&str]) -> Result<String, Error> {
+    pub(crate) async fn run(&self, arguments: &[&str]) -> Result<String, Failure> {
         self.run_with(arguments, None).await
     }
 
@@ -98,19 +98,18 @@ impl Tmux {
         &self,
         arguments: &[&str],
         input: Option<&[u8]>,
-    ) -> Result<String, Error> {
+    ) -> Result<String, Failure> {
         let what = arguments.first().copied().unwrap_or_default();
         tokio::time::timeout(ANSWER_WAIT, self.ask(arguments, input))
             .await
             .unwrap_or_else(|_| {
-                Err(Error::Timeout {
-                    what: what.to_owned(),
-                    secs: ANSWER_WAIT.as_secs(),
-                })
+                let secs = ANSWER_WAIT.as_secs();
+                let text = format!("tmux did not answer `{what}` within {secs} s");
+                Err(Failure::Timeout(text))
             })
     }
 
-    async fn ask(&self, arguments: &[&str], input: Option<&[u8]>) -> Result<String, Error> {
+    async fn ask(&self, arguments: &[&str], input: Option<&[u8]>) -> Result<String, Failure> {
         let mut command = self.client();
         command
             .args(arguments)
@@ -130,8 +129,10 @@ impl Tmux {
         let read = read_bounded(stdout, MAX_ANSWER_BYTES, &mut said);
         let read_refusal = read_bounded(stderr, MAX_REFUSAL_BYTES, &mut refused);
         tokio::join!(write, read, read_refusal);
-        let what = || arguments.first().copied().unwrap_or_default().to_owned();
-        let refusal = |said| Error::Refused { what: what(), said };
+        let refusal = |said: String| {
+            let what = arguments.first().copied().unwrap_or_default();
+            Failure::Failed(format!("tmux refused `{what}`: {said}"))
+        };
         let status = child.wait().await.map_err(|e| refusal(e.to_string()))?;
         if !status.success() {
             return Err(refusal(String::from_utf8_lossy(&refused).trim().to_owned()));
@@ -140,8 +141,8 @@ impl Tmux {
     }
 }
 
-fn no_tmux(error: std::io::Error) -> Error {
-    Error::Missing(format!(
+fn no_tmux(error: std::io::Error) -> Failure {
+    Failure::Missing(format!(
         "agents in terminals need tmux, and `tmux` cannot be started: {error}; install it (apt-get \
          install tmux, brew install tmux) or give the agent another backend"
     ))

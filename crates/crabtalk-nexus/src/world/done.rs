@@ -95,9 +95,10 @@ impl World {
         let (trigger, why) = match failure {
             Failure::Missing(why) => (Trigger::Impossible(why.clone()), why),
             Failure::Unreachable(why) => (Trigger::Unreachable(why.clone()), why),
-            Failure::NotRunning(_) | Failure::Timeout(_) | Failure::Failed(_) => {
-                (Trigger::LaunchFailed(why.clone()), why)
-            }
+            Failure::NotRunning(_)
+            | Failure::NotNow(_)
+            | Failure::Timeout(_)
+            | Failure::Failed(_) => (Trigger::LaunchFailed(why.clone()), why),
         };
         let said = format!("it cannot be started: {why}");
         self.trigger(name, trigger, &said, None, cause);

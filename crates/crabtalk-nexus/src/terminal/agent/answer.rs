@@ -5,7 +5,6 @@
 //! fails.
 
 use super::Terminal;
-use super::submit::Hindered;
 use crate::backend::{Answered, Evidence, Failure, Prompt, Reply, Source};
 use crate::terminal::tmux::keys::{Stroke, shown};
 use crate::terminal::tmux::text::plain;
@@ -52,11 +51,7 @@ impl Terminal {
             return Ok(stale("another call was opened"));
         }
         for _ in 0..TRIES {
-            let look = match self.now(pane).await {
-                Ok(look) => look,
-                Err(Hindered::NotNow(evidence)) => return Ok(Answered::Stale(evidence)),
-                Err(Hindered::Failed(failure)) => return Err(failure),
-            };
+            let look = self.now(pane).await?;
             // Seldom: a person scrolls. The way of an answer is short else.
             if look.in_mode {
                 self.shared.tmux.leave_mode(pane).await?;

@@ -1,7 +1,6 @@
 //! Turns cancelled, contexts made small, the agent ended.
 
 use super::launch::unnamed;
-use super::submit::Hindered;
 use super::{Shared, Terminal};
 use crate::backend::{Compressed, Evidence, Failure, Source};
 use crate::terminal::kind::Compress;
@@ -22,13 +21,6 @@ const COMPRESSED: Duration = Duration::from_secs(27);
 
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(50);
-
-fn failed(hindered: Hindered) -> Failure {
-    match hindered {
-        Hindered::NotNow(evidence) => Failure::Failed(evidence.detail),
-        Hindered::Failed(failure) => failure,
-    }
-}
 
 /// Ends a begun compression even if the call is dropped.
 struct Compressing<'a>(&'a Shared);
@@ -54,9 +46,7 @@ impl Terminal {
             ));
         }
         self.shared.tmux.leave_mode(&window.pane).await?;
-        self.press(&window.pane, &strokes, &|_| true)
-            .await
-            .map_err(failed)?;
+        self.press(&window.pane, &strokes, &|_| true).await?;
         self.shared.session().cut_short = Some(Instant::now());
         self.shared.wake.notify_one();
         let deadline = Instant::now() + TURN_ENDS;
@@ -83,7 +73,7 @@ impl Terminal {
         self.shared.session().is_compressing = true;
         let _compressing = Compressing(&self.shared);
         let before = self.shared.session().compactions;
-        self.command(&window, command).await.map_err(failed)?;
+        self.command(&window, command).await?;
         let done = tokio::time::timeout(COMPRESSED, async {
             match how {
                 Compress::Compact => self.compacted(&window, before).await,
@@ -114,7 +104,7 @@ impl Terminal {
                 let session = self.shared.session();
                 (session.compactions > before, session.turns.is_busy)
             };
-            let look = self.now(&window.pane).await.map_err(failed)?;
+            let look = self.now(&window.pane).await?;
             if is_written && !is_busy && self.shared.spec.kind.is_ready(&look) {
                 return Ok(Evidence::new(
                     Source::Transcript,
@@ -129,7 +119,7 @@ impl Terminal {
         let kind = &self.shared.spec.kind;
         loop {
             tokio::time::sleep(PAUSE).await;
-            let look = self.now(&window.pane).await.map_err(failed)?;
+            let look = self.now(&window.pane).await?;
             let is_empty = kind
                 .composer
                 .draft(&look)

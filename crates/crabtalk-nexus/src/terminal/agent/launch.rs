@@ -5,7 +5,7 @@
 use super::session::Life;
 use super::{Shared, Terminal, slug};
 use crate::backend::{Failure, Launch};
-use crate::terminal::error::Error;
+use crate::terminal::cannot_write;
 use crate::terminal::hook::HOOKS;
 use crate::terminal::processes::{self, MARK};
 use crate::terminal::tmux::windows::Window;
@@ -141,16 +141,16 @@ impl Shared {
     }
 
     /// Writes what the kind brings.
-    fn write_files(&self) -> Result<PathBuf, Error> {
-        crabtalk_files::create_folder(&self.state).map_err(Error::write(&self.state))?;
+    fn write_files(&self) -> Result<PathBuf, Failure> {
+        crabtalk_files::create_folder(&self.state).map_err(cannot_write(&self.state))?;
         for file in &self.spec.kind.files {
             // Its name is a name, wherever it seems to lead.
             let name = Path::new(&file.name).file_name().unwrap_or_default();
             let path = self.state.join(name);
-            std::fs::write(&path, &file.text).map_err(Error::write(&path))?;
+            std::fs::write(&path, &file.text).map_err(cannot_write(&path))?;
         }
         let hooks = self.hooks_file();
-        std::fs::write(&hooks, "").map_err(Error::write(&hooks))?;
+        std::fs::write(&hooks, "").map_err(cannot_write(&hooks))?;
         Ok(hooks)
     }
 

@@ -5,7 +5,8 @@
 //! which it cannot replace; the guardian's order lies where it only reads.
 
 use super::Shared;
-use crate::terminal::error::Error;
+use crate::backend::Failure;
+use crate::terminal::cannot_write;
 use crate::terminal::tmux::windows::Program;
 use crabtalk_guardian::{
     GuardianCommand, PolicyBuilder, Run, SandboxConfig, Spot, TerminalCommand,
@@ -32,13 +33,13 @@ pub struct Sandbox {
 
 impl Shared {
     /// The program as the window runs it. Touches the disk.
-    pub(super) fn boxed(&self, program: Program) -> Result<Program, Error> {
+    pub(super) fn boxed(&self, program: Program) -> Result<Program, Failure> {
         let Some(sandbox) = &self.spec.sandbox else {
             return Ok(self.marked(program));
         };
         let failed = |said: String| {
             let agent = &self.spec.name;
-            Error::Failed(format!("cannot start {agent} in the sandbox: {said}"))
+            Failure::Failed(format!("cannot start {agent} in the sandbox: {said}"))
         };
         let own = program
             .environment
@@ -86,7 +87,7 @@ impl Shared {
         let file = self.state.join("order.json");
         let words = command
             .write(&file, &sandbox.guardian)
-            .map_err(Error::write(&file))?;
+            .map_err(cannot_write(&file))?;
         Ok(Program {
             words: displayed(&words),
             ..program

@@ -41,20 +41,8 @@ fn enter() -> [Stroke; 1] {
     [Stroke::Key("Enter".into())]
 }
 
-/// Why nothing was typed.
-pub(super) enum Hindered {
-    NotNow(Evidence),
-    Failed(Failure),
-}
-
-impl From<crate::terminal::Error> for Hindered {
-    fn from(error: crate::terminal::Error) -> Self {
-        Self::Failed(error.into())
-    }
-}
-
-fn not_now(detail: &str) -> Hindered {
-    Hindered::NotNow(Evidence::new(Source::Screen, detail))
+fn not_now(detail: &str) -> Failure {
+    Failure::NotNow(Evidence::new(Source::Screen, detail))
 }
 
 impl Terminal {
@@ -72,12 +60,12 @@ impl Terminal {
         }
         match self.typed(&window, &message).await {
             Ok(evidence) => Ok(Submitted::Sent(evidence)),
-            Err(Hindered::NotNow(evidence)) => Ok(Submitted::NotNow(evidence)),
-            Err(Hindered::Failed(failure)) => Err(failure),
+            Err(Failure::NotNow(evidence)) => Ok(Submitted::NotNow(evidence)),
+            Err(failure) => Err(failure),
         }
     }
 
-    async fn typed(&self, window: &Window, message: &Submission) -> Result<Evidence, Hindered> {
+    async fn typed(&self, window: &Window, message: &Submission) -> Result<Evidence, Failure> {
         self.paste(window, &message.text).await?;
         self.shared.session().expect(&message.id, &message.text);
         self.shared.wake.notify_one();
@@ -100,19 +88,19 @@ impl Terminal {
     }
 
     /// Types a command of the agent's own.
-    pub(super) async fn command(&self, window: &Window, command: &str) -> Result<(), Hindered> {
+    pub(super) async fn command(&self, window: &Window, command: &str) -> Result<(), Failure> {
         self.paste(window, command).await?;
         self.enter(window, &|| false).await
     }
 
     /// Brings a text into the composer, and nothing else.
-    async fn paste(&self, window: &Window, text: &str) -> Result<(), Hindered> {
+    async fn paste(&self, window: &Window, text: &str) -> Result<(), Failure> {
         if self.is_held(window) {
             return Err(not_now("a client shows the window"));
         }
         if self.shared.session().turns.is_busy {
             let evidence = Evidence::new(Source::Transcript, "a turn is in flight");
-            return Err(Hindered::NotNow(evidence));
+            return Err(Failure::NotNow(evidence));
         }
         let (tmux, kind) = (&self.shared.tmux, &self.shared.spec.kind);
         let pane = &window.pane;
@@ -148,7 +136,7 @@ impl Terminal {
         &self,
         window: &Window,
         arrived: &(dyn Fn() -> bool + Sync),
-    ) -> Result<(), Hindered> {
+    ) -> Result<(), Failure> {
         let kind = &self.shared.spec.kind;
         let pane = &window.pane;
         let drafted = |look: &Look| match kind.composer.draft(look) {
@@ -180,7 +168,7 @@ impl Terminal {
     }
 
     /// Clears the composer, and checks that it is empty.
-    async fn emptied(&self, pane: &str) -> Result<(), Hindered> {
+    async fn emptied(&self, pane: &str) -> Result<(), Failure> {
         let kind = &self.shared.spec.kind;
         let clear: Vec<Stroke> = kind
             .composer
@@ -214,7 +202,7 @@ impl Terminal {
         pane: &str,
         strokes: &[Stroke],
         is_right: &(dyn Fn(&Look) -> bool + Sync),
-    ) -> Result<(), Hindered> {
+    ) -> Result<(), Failure> {
         for _ in 0..TRIES {
             let look = self.now(pane).await?;
             if !is_right(&look) {
@@ -228,12 +216,12 @@ impl Terminal {
         Err(not_now("the screen does not hold still"))
     }
 
-    pub(super) async fn now(&self, pane: &str) -> Result<Look, Hindered> {
+    pub(super) async fn now(&self, pane: &str) -> Result<Look, Failure> {
         let look = self.shared.tmux.look(pane).await?;
         let gone = || Failure::NotRunning(format!("{}: its window is gone", self.shared.spec.name));
         match look {
             Some(look) if !look.is_dead => Ok(look),
-            _ => Err(Hindered::Failed(gone())),
+            _ => Err(gone()),
         }
     }
 }

@@ -39,9 +39,6 @@ async fn viewed_window_gets_no_message() {
         .await;
     let refused = agent.submit("x", "not while it is viewed").await;
     assert!(matches!(refused, crate::backend::Submitted::NotNow(_)));
-    rig.tmux(&["send-keys", "-t", "nexus:FE", "-l", "[say:hello]"]);
-    rig.tmux(&["send-keys", "-t", "nexus:FE", "Enter"]);
-    assert_eq!(agent.ended().await.output, "hello");
     tmux(&outer, &["kill-server"]);
     agent
         .until("Held", |what| {
@@ -64,8 +61,7 @@ async fn missing_tmux_is_a_clear_error() {
             text.contains("need tmux") && text.contains("install it"),
             "{text}"
         );
-        let failure = crate::backend::Failure::from(error);
-        assert!(matches!(failure, crate::backend::Failure::Missing(_)));
+        assert!(matches!(error, crate::backend::Failure::Missing(_)));
         return;
     }
     let status = Command::new(std::env::current_exe().unwrap())

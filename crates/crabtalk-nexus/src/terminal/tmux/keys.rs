@@ -7,7 +7,7 @@
 use super::Tmux;
 use super::look::Look;
 use super::text::{plain, quoted};
-use crate::terminal::error::Error;
+use crate::backend::Failure;
 
 /// The answer for a pane that has changed.
 const STALE: &str = "NEXUS-STALE";
@@ -48,7 +48,7 @@ pub(crate) fn shown(strokes: &[Stroke]) -> String {
 
 impl Tmux {
     /// Lays a text ready for [`Stroke::Paste`] into this pane.
-    pub(crate) async fn load(&self, pane: &str, text: &str) -> Result<(), Error> {
+    pub(crate) async fn load(&self, pane: &str, text: &str) -> Result<(), Failure> {
         let buffer = buffer(pane);
         let arguments = ["load-buffer", "-b", &buffer, "-"];
         self.run_with(&arguments, Some(plain(text).as_bytes()))
@@ -62,7 +62,7 @@ impl Tmux {
         pane: &str,
         seen: &Look,
         strokes: &[Stroke],
-    ) -> Result<bool, Error> {
+    ) -> Result<bool, Failure> {
         let typed: Vec<String> = strokes.iter().map(|stroke| command(pane, stroke)).collect();
         let condition = seen.condition();
         let stale = format!("display-message -p {STALE}");
@@ -73,7 +73,7 @@ impl Tmux {
     }
 
     /// Leaves copy mode, in which keys go to tmux.
-    pub(crate) async fn leave_mode(&self, pane: &str) -> Result<(), Error> {
+    pub(crate) async fn leave_mode(&self, pane: &str) -> Result<(), Failure> {
         let cancel = format!("send-keys -X -t {pane} cancel");
         let arguments = ["if-shell", "-F", "-t", pane, "#{pane_in_mode}", &cancel];
         self.run(&arguments).await.map(drop)

@@ -5,7 +5,7 @@
 //! both in one command, between which no program writes.
 
 use super::Tmux;
-use crate::terminal::error::Error;
+use crate::backend::Failure;
 
 /// The value that the compare-and-swap compares. A comma would end an argument of a format.
 const GUARD: &str = "#{pane_id}.#{pane_pid}.#{cursor_x}.#{cursor_y}.#{cursor_flag}.\
@@ -59,7 +59,7 @@ impl Look {
 
 impl Tmux {
     /// Reads a pane; `None` if it does not exist.
-    pub(crate) async fn look(&self, pane: &str) -> Result<Option<Look>, Error> {
+    pub(crate) async fn look(&self, pane: &str) -> Result<Option<Look>, Failure> {
         let arguments = [
             "display-message",
             "-p",
@@ -75,13 +75,13 @@ impl Tmux {
         match self.run(&arguments).await {
             Ok(said) => Ok(parse(pane, &said)),
             // `capture-pane` names a pane that is gone; the server may be, too.
-            Err(Error::Refused { .. }) => Ok(None),
+            Err(Failure::Failed(_)) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
     /// The history of the pane.
-    pub(crate) async fn history(&self, pane: &str) -> Result<String, Error> {
+    pub(crate) async fn history(&self, pane: &str) -> Result<String, Failure> {
         self.run(&["capture-pane", "-p", "-J", "-S", "-", "-t", pane])
             .await
     }

@@ -5,7 +5,7 @@
 //! queue.
 
 use super::Tmux;
-use crate::terminal::error::Error;
+use crate::backend::Failure;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -133,7 +133,7 @@ impl Tmux {
         &self,
         session: &str,
         (columns, lines): (u16, u16),
-    ) -> Result<(), Error> {
+    ) -> Result<(), Failure> {
         let name = format!("={session}");
         if self.run(&["has-session", "-t", &name]).await.is_err() {
             let (x, y) = (columns.to_string(), lines.to_string());
@@ -177,23 +177,23 @@ impl Tmux {
     }
 
     /// The windows of the team; none if the server is gone.
-    async fn windows(&self) -> Result<Windows, Error> {
+    async fn windows(&self) -> Result<Windows, Failure> {
         let panes = ["list-panes", "-a", "-f", "#{@nexus_agent}", "-F", PANES];
         let clients = [";", "list-clients", "-F", CLIENTS];
         match self.run(&[&panes[..], &clients[..]].concat()).await {
             Ok(said) => Ok(Windows::read(&said, self.team())),
-            Err(Error::Refused { .. }) => Ok(Windows::default()),
+            Err(Failure::Failed(_)) => Ok(Windows::default()),
             Err(error) => Err(error),
         }
     }
 
     /// The window of an agent, if there is one.
-    pub(crate) async fn window_of(&self, agent: &str) -> Result<Option<Window>, Error> {
+    pub(crate) async fn window_of(&self, agent: &str) -> Result<Option<Window>, Failure> {
         Ok(self.windows().await?.of(agent).cloned())
     }
 
     /// Opens a window for an agent, in which nothing runs yet.
-    pub(crate) async fn open_window(&self, session: &str, agent: &str) -> Result<Window, Error> {
+    pub(crate) async fn open_window(&self, session: &str, agent: &str) -> Result<Window, Failure> {
         let name = format!("={session}:");
         let mut new = vec![
             "new-window",
@@ -219,14 +219,12 @@ impl Tmux {
                 .await?;
         }
         let found = self.window_of(agent).await?;
-        found.ok_or_else(|| Error::Refused {
-            what: "new-window".into(),
-            said: format!("the window of {agent} was closed at once"),
-        })
+        let closed = || Failure::Failed(format!("the window of {agent} was closed at once"));
+        found.ok_or_else(closed)
     }
 
     /// Starts a program in a pane, in the place of what is there.
-    pub(crate) async fn fill(&self, window: &Window, program: &Program) -> Result<(), Error> {
+    pub(crate) async fn fill(&self, window: &Window, program: &Program) -> Result<(), Failure> {
         let option = |name, value| {
             [
                 "set-option",
@@ -257,22 +255,22 @@ impl Tmux {
     }
 
     /// Closes a window, if it exists.
-    pub(crate) async fn close_window(&self, window: &str) -> Result<(), Error> {
+    pub(crate) async fn close_window(&self, window: &str) -> Result<(), Failure> {
         match self.run(&["kill-window", "-t", window]).await {
-            Ok(_) | Err(Error::Refused { .. }) => Ok(()),
+            Ok(_) | Err(Failure::Failed(_)) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
     /// Closes the session if no agent is left in it.
-    pub(crate) async fn close_session(&self, session: &str) -> Result<(), Error> {
+    pub(crate) async fn close_session(&self, session: &str) -> Result<(), Failure> {
         let name = format!("={session}");
         let list = ["list-windows", "-t", &name, "-F", "#{@nexus_agent}"];
         match self.run(&list).await {
             Ok(said) if said.lines().all(str::is_empty) => {
                 self.run(&["kill-session", "-t", &name]).await.map(drop)
             }
-            Ok(_) | Err(Error::Refused { .. }) => Ok(()),
+            Ok(_) | Err(Failure::Failed(_)) => Ok(()),
             Err(error) => Err(error),
         }
     }
