@@ -91,7 +91,7 @@ pub async fn run(
     };
     let reread = places.clone();
     let supervisor =
-        Supervisor::new(world, journal, backends, clock).rereading(Arc::new(move || reread.team()));
+        Supervisor::new(world, journal, backends, clock).rereading(Box::new(move || reread.team()));
     let result = serve(places, supervisor, ready, stop).await;
     if let Some(terminals) = terminals {
         // A server that is gone has nothing of ours left.
@@ -114,7 +114,7 @@ async fn serve(
     let (tell, commands) = mpsc::channel(COMMANDS);
     let changes = supervisor.changes();
     // Before an agent may put another in its place.
-    supervisor.remember_repository().await;
+    supervisor.remember_repository();
     ready();
     tokio::select! {
         result = supervisor.run(commands, stop) => Ok(result?),

@@ -36,7 +36,7 @@ pub type Asked = (Command, oneshot::Sender<Answer>);
 pub type Listener = Box<dyn FnMut() + Send>;
 
 /// Reads the team's configuration again.
-pub type Reread = Arc<dyn Fn() -> Result<crate::config::Team, crate::config::Error> + Send + Sync>;
+pub type Reread = Box<dyn Fn() -> Result<crate::config::Team, crate::config::Error> + Send>;
 
 /// Entries that a board gets at first: some screens.
 const BOARD_ENTRIES: u32 = 200;
@@ -54,10 +54,6 @@ type Events = Pin<Box<dyn futures_core::Stream<Item = (Name, Event)> + Send>>;
 enum Came {
     Done(Name, u64, Done, Lane),
     Looked(oneshot::Sender<Answer>, Answer),
-    Reread(
-        oneshot::Sender<Answer>,
-        Box<Result<crate::config::Team, String>>,
-    ),
     Nothing,
 }
 
@@ -121,11 +117,10 @@ impl Supervisor {
         }
     }
 
-    /// Remembers where the team's repository is: a checkpoint goes into no other.
-    pub async fn remember_repository(&self) {
-        let files = Arc::clone(&self.files);
-        // Without it, the first that a checkpoint finds is remembered.
-        let _ = tokio::task::spawn_blocking(move || files.remember_repository()).await;
+    /// Remembers where the team's repository is: a checkpoint goes into no other. Without
+    /// it, the first that a checkpoint finds is remembered.
+    pub fn remember_repository(&self) {
+        self.files.remember_repository();
     }
 
     /// Sets the listener of entries.
@@ -237,13 +232,15 @@ impl Supervisor {
             let _ = reply.send(answer);
             return Ok(());
         }
-        if let (Command::Reload, Some(reread)) = (&command, self.reread.clone()) {
-            let read = tokio::task::spawn_blocking(move || reread().map_err(|e| e.to_string()));
-            self.calls.push(Box::pin(async move {
-                let read = read.await.unwrap_or_else(|e| Err(e.to_string()));
-                Came::Reread(reply, Box::new(read))
-            }));
-            return Ok(());
+        if let (Command::Reload, Some(reread)) = (&command, &self.reread) {
+            return match reread() {
+                Ok(team) => self.step(Input::Reloaded(Box::new(team)), Some(reply)),
+                Err(error) => {
+                    let why = error.to_string();
+                    let _ = reply.send(Answer::Refused { why });
+                    Ok(())
+                }
+            };
         }
         self.step(Input::Said(command), Some(reply))
     }
@@ -286,13 +283,6 @@ impl Supervisor {
                 let _ = reply.send(answer);
                 Ok(())
             }
-            Came::Reread(reply, read) => match *read {
-                Ok(team) => self.step(Input::Reloaded(Box::new(team)), Some(reply)),
-                Err(why) => {
-                    let _ = reply.send(Answer::Refused { why });
-                    Ok(())
-                }
-            },
             Came::Nothing => Ok(()),
         }
     }

@@ -23,7 +23,6 @@ mod agent;
 mod hook;
 mod kind;
 mod processes;
-mod server;
 mod terminals;
 mod tmux;
 mod transcript;
@@ -33,8 +32,7 @@ pub use kind::{
     BUILT_IN, Commands, Composer, Compress, CursorAt, HookNames, Kind, KindFile, Kinds, Pattern,
     Place, PromptRule, Ready,
 };
-pub use server::Settings;
-pub use terminals::Terminals;
+pub use terminals::{Settings, Terminals};
 pub use transcript::Form;
 
 /// A file that an agent is started with cannot be kept.

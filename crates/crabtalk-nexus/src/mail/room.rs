@@ -3,7 +3,7 @@
 //! Invariant: a mailbox that others filled has room left for what NEXUS itself has
 //! to say to ADMIN, which is bounded as well.
 
-use super::Mailbox;
+use super::{Letter, Mailbox};
 use crate::name::Name;
 
 /// Letters in one mailbox: more means that it was not read for days.
@@ -12,11 +12,6 @@ const MAX_LETTERS: usize = 1000;
 /// Bytes in one mailbox, which are some hundred long letters: what is longer belongs
 /// into a file.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
-
-/// Bytes in all of them. Queued letters are part of the state, which is one row of the
-/// log: of that, and of everything else in it, it leaves the line far shorter than what
-/// is read of one.
-const MAX_ALL_BYTES: usize = 24 * 1024 * 1024;
 
 /// Further letters of NEXUS, about failures.
 const OWN_LETTERS: usize = 200;
@@ -36,21 +31,13 @@ pub enum Whose {
 impl Mailbox {
     /// Whether the mailbox has room for another letter of so many bytes.
     pub fn has_room(&self, to: &Name, bytes: usize, whose: Whose) -> bool {
-        let (mut letters, mut here, mut all) = (0, bytes, bytes);
-        for letter in self.letters.values() {
-            let length = letter.mail.body.len();
-            all += length;
-            if letter.mail.to == *to {
-                letters += 1;
-                here += length;
-            }
-        }
+        let theirs = self.letters.values().filter(|letter| letter.mail.to == *to);
+        let sum = |(count, bytes), letter: &Letter| (count + 1, bytes + letter.mail.body.len());
+        let (letters, bytes) = theirs.fold((0, bytes), sum);
         let (more_letters, more_bytes) = match whose {
             Whose::Theirs => (0, 0),
             Whose::Own => (OWN_LETTERS, OWN_BYTES),
         };
-        letters < MAX_LETTERS + more_letters
-            && here <= MAX_BYTES + more_bytes
-            && all <= MAX_ALL_BYTES + more_bytes
+        letters < MAX_LETTERS + more_letters && bytes <= MAX_BYTES + more_bytes
     }
 }

@@ -27,8 +27,8 @@ use crate::backend::{
     Answered, Backend, Call, Compressed, Event, Events, Failure, Launch, Look, Mark, Probe, Prompt,
     Reply, Submission, Submitted,
 };
+use crate::terminal::Terminals;
 use crate::terminal::kind::Kind;
-use crate::terminal::server::Server;
 use crate::terminal::tmux::Tmux;
 use crate::terminal::tmux::windows::{Window, Windows};
 use crabtalk_guardian::GuardianCommand;
@@ -76,9 +76,8 @@ fn slug(name: &str) -> String {
 /// What calls and the watcher share.
 pub(crate) struct Shared {
     pub(crate) tmux: Tmux,
-    /// The session of tmux, and how large its windows are.
+    /// The session of tmux.
     pub(crate) at: String,
-    pub(crate) size: (u16, u16),
     pub(crate) spec: Spec,
     /// Where its kind's files are.
     pub(crate) state: PathBuf,
@@ -95,12 +94,9 @@ impl Shared {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads what was written since the last time, on a thread that may wait.
-    pub(crate) async fn catch_up(self: &Arc<Self>) {
-        let shared = self.clone();
-        let read = tokio::task::spawn_blocking(move || shared.session().catch_up());
-        // One that panics says nothing new.
-        if read.await.unwrap_or(false) {
+    /// Reads what was written since the last time.
+    pub(crate) fn catch_up(&self) {
+        if self.session().catch_up() {
             self.wake.notify_one();
         }
     }
@@ -125,7 +121,7 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    pub(crate) fn new(server: &Server, spec: Spec) -> Self {
+    pub(crate) fn new(server: &Terminals, spec: Spec) -> Self {
         let settings = &server.settings;
         let state = settings.state.join(&spec.name);
         let home = spec
@@ -137,7 +133,6 @@ impl Terminal {
         let shared = Arc::new(Shared {
             tmux: server.tmux.clone(),
             at: settings.session.clone(),
-            size: settings.size,
             session: Mutex::new(Session::new(
                 &spec,
                 (&home, &crabtalk),
@@ -198,7 +193,7 @@ impl Backend for Terminal {
 
     fn mark(&self) -> Call<'_, Mark> {
         Box::pin(async {
-            self.shared.catch_up().await;
+            self.shared.catch_up();
             Ok(self.shared.session().mark())
         })
     }

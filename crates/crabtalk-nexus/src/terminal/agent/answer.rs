@@ -44,7 +44,7 @@ impl Terminal {
         let Some(live) = live.filter(|live| live.prompt.id == prompt.id) else {
             return Ok(stale("another prompt waits, or none"));
         };
-        self.shared.catch_up().await;
+        self.shared.catch_up();
         if self.shared.session().is_outdated() {
             // The watcher reports its present form.
             self.shared.wake.notify_one();
@@ -95,7 +95,7 @@ impl Terminal {
         let deadline = Instant::now() + GOES;
         let mut missing = 0;
         loop {
-            self.shared.catch_up().await;
+            self.shared.catch_up();
             let is_over = {
                 let session = self.shared.session();
                 session.live.as_ref().is_none_or(|live| live.key != key)

@@ -34,7 +34,7 @@ impl Drop for Compressing<'_> {
 impl Terminal {
     pub(super) async fn cancelled(&self) -> Result<bool, Failure> {
         let window = self.shared.running()?;
-        self.shared.catch_up().await;
+        self.shared.catch_up();
         if !self.shared.session().turns.is_busy {
             return Ok(false);
         }
@@ -51,7 +51,7 @@ impl Terminal {
         self.shared.wake.notify_one();
         let deadline = Instant::now() + TURN_ENDS;
         while Instant::now() < deadline {
-            self.shared.catch_up().await;
+            self.shared.catch_up();
             if !self.shared.session().turns.is_busy {
                 return Ok(true);
             }
@@ -99,7 +99,7 @@ impl Terminal {
     async fn compacted(&self, window: &Window, before: u64) -> Result<Evidence, Failure> {
         loop {
             tokio::time::sleep(PAUSE).await;
-            self.shared.catch_up().await;
+            self.shared.catch_up();
             let (is_written, is_busy) = {
                 let session = self.shared.session();
                 (session.compactions > before, session.turns.is_busy)

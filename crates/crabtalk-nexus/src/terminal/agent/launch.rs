@@ -27,10 +27,7 @@ impl Terminal {
             Launch::Fresh => None,
             Launch::Resume { session } => Some(session),
         };
-        let found = match session {
-            Some(session) => shared.file_of(session).await,
-            None => None,
-        };
+        let found = session.and_then(|session| shared.session().file_of(&session));
         let window = shared.empty_window().await?;
         let mut life = new_life(&shared.spec.name);
         if shared.spec.sandbox.is_some() {
@@ -41,9 +38,7 @@ impl Terminal {
             .map_or_else(|| format!("{UNNAMED}{life}"), |f| f.session.clone());
         let program = shared.program(&life, found.as_ref().map(|found| found.session.as_str()));
         let hooks = shared.write_files()?;
-        let walled = shared.clone();
-        let program = tokio::task::spawn_blocking(move || walled.boxed(program)).await;
-        let program = program.map_err(|e| Failure::Failed(e.to_string()))??;
+        let program = shared.boxed(program)?;
         let mut life = Life {
             window: Window {
                 life,
@@ -55,7 +50,7 @@ impl Terminal {
             is_found: false,
             deadline: Instant::now() + Duration::from_secs(shared.spec.kind.ready.within_secs),
         };
-        shared.begin(life.clone(), name, found, hooks).await;
+        shared.session().begin(life.clone(), name, found, &hooks);
         shared.tmux.fill(&window, &program).await?;
         let filled = shared.tmux.window_of(&shared.spec.name).await?;
         life.window = filled.ok_or_else(|| shared.gone())?;
@@ -67,33 +62,11 @@ impl Terminal {
 }
 
 impl Shared {
-    async fn file_of(
-        self: &std::sync::Arc<Self>,
-        session: String,
-    ) -> Option<crate::terminal::transcript::place::Found> {
-        let shared = self.clone();
-        let find = tokio::task::spawn_blocking(move || shared.session().file_of(&session));
-        find.await.unwrap_or(None)
-    }
-
-    async fn begin(
-        self: &std::sync::Arc<Self>,
-        life: Life,
-        name: String,
-        found: Option<crate::terminal::transcript::place::Found>,
-        hooks: PathBuf,
-    ) {
-        let shared = self.clone();
-        let begin = move || shared.session().begin(life, name, found, &hooks);
-        // A panic there leaves a session without a transcript.
-        let _ = tokio::task::spawn_blocking(begin).await;
-    }
-
     /// A window in which nothing of an earlier life runs.
     async fn empty_window(&self) -> Result<Window, Failure> {
         let Some(window) = self.tmux.window_of(&self.spec.name).await? else {
             // The server may have been ended with everything in it.
-            self.tmux.open_session(&self.at, self.size).await?;
+            self.tmux.open_session(&self.at).await?;
             return Ok(self.tmux.open_window(&self.at, &self.spec.name).await?);
         };
         let over = |life: &mut Life| life.is_over = true;
@@ -109,7 +82,7 @@ impl Shared {
         Ok(window)
     }
 
-    async fn adopt(self: &std::sync::Arc<Self>, session: String) -> Result<(), Failure> {
+    async fn adopt(&self, session: String) -> Result<(), Failure> {
         let window = self.tmux.window_of(&self.spec.name).await?;
         let window = window.filter(|window| !window.is_dead && !window.life.is_empty());
         let window = window.ok_or_else(|| self.gone())?;
@@ -118,7 +91,7 @@ impl Shared {
             let text = format!("{} runs outside of its sandbox", self.spec.name);
             return Err(Failure::NotRunning(text));
         }
-        let found = self.file_of(session.clone()).await;
+        let found = self.session().file_of(&session);
         let life = Life {
             window,
             since: SystemTime::UNIX_EPOCH,
@@ -127,7 +100,8 @@ impl Shared {
             is_found: true,
             deadline: Instant::now() + Duration::from_secs(self.spec.kind.ready.within_secs),
         };
-        self.begin(life, session, found, self.hooks_file()).await;
+        self.session()
+            .begin(life, session, found, &self.hooks_file());
         self.wake.notify_one();
         Ok(())
     }

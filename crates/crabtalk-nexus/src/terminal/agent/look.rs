@@ -9,7 +9,7 @@ impl Terminal {
         let Ok(window) = self.shared.running() else {
             return Ok(nothing("it does not run"));
         };
-        self.shared.catch_up().await;
+        self.shared.catch_up();
         let Some(look) = self.shared.tmux.look(&window.pane).await? else {
             return Ok(nothing("its window is gone"));
         };

@@ -13,7 +13,7 @@ use locate::pattern;
 use super::{Spec, slug};
 use crate::backend::{Event, Mark, Prompt};
 use crate::terminal::kind::{HookNames, Place};
-use crate::terminal::server::Claims;
+use crate::terminal::terminals::Claims;
 use crate::terminal::tmux::windows::Window;
 use crate::terminal::transcript::place::{self, Found};
 use crate::terminal::transcript::tail::{Tail, length};

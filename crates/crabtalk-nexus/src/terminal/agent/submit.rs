@@ -48,10 +48,7 @@ fn not_now(detail: &str) -> Failure {
 impl Terminal {
     pub(super) async fn give(&self, message: Submission) -> Result<Submitted, Failure> {
         let window = self.shared.running()?;
-        let (shared, earlier) = (self.shared.clone(), message.clone());
-        let found = tokio::task::spawn_blocking(move || shared.session().arrived(&earlier));
-        // One that panics found nothing.
-        let found = found.await.unwrap_or(None);
+        let found = self.shared.session().arrived(&message);
         self.shared.wake.notify_one();
         match found {
             Some((true, evidence)) => return Ok(Submitted::AlreadyThere(evidence)),
@@ -150,7 +147,7 @@ impl Terminal {
             let pressed = Instant::now();
             loop {
                 tokio::time::sleep(PAUSE).await;
-                self.shared.catch_up().await;
+                self.shared.catch_up();
                 if arrived() || since.elapsed() > WATCHED {
                     return Ok(());
                 }

@@ -85,7 +85,7 @@ impl Watcher {
         if let Some(life) = life.filter(|life| !life.is_over) {
             self.begin(&life);
             let window = self.now(&life).await;
-            self.shared.catch_up().await;
+            self.shared.catch_up();
             let is_dead = window.is_none_or(|window| window.is_dead);
             if is_dead {
                 self.died(&life).await;

@@ -87,14 +87,7 @@ async fn closed_prompt_gets_no_key() {
     agent.say("[vanish:cargo test]").await;
     let prompt = agent.prompt().await;
     let pane = agent.port.shared().running().unwrap().pane;
-    let seen = rig
-        .terminals
-        .server
-        .tmux
-        .look(&pane)
-        .await
-        .unwrap()
-        .unwrap();
+    let seen = rig.terminals.tmux.look(&pane).await.unwrap().unwrap();
     let keys = agent.keys();
     agent.go();
     agent.ended().await;
@@ -102,7 +95,6 @@ async fn closed_prompt_gets_no_key() {
     let strokes = [Stroke::Text("1".into())];
     assert!(
         !rig.terminals
-            .server
             .tmux
             .press(&pane, &seen, &strokes)
             .await

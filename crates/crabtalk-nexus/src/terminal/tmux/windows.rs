@@ -129,14 +129,9 @@ pub(crate) struct Program {
 
 impl Tmux {
     /// Sees to it that the session is there.
-    pub(crate) async fn open_session(
-        &self,
-        session: &str,
-        (columns, lines): (u16, u16),
-    ) -> Result<(), Failure> {
+    pub(crate) async fn open_session(&self, session: &str) -> Result<(), Failure> {
         let name = format!("={session}");
         if self.run(&["has-session", "-t", &name]).await.is_err() {
-            let (x, y) = (columns.to_string(), lines.to_string());
             let mut new = vec![
                 "new-session",
                 "-d",
@@ -145,9 +140,9 @@ impl Tmux {
                 "-n",
                 "nexus",
                 "-x",
-                &x,
+                "160",
                 "-y",
-                &y,
+                "50",
             ];
             new.extend(NOTHING);
             if let Err(error) = self.run(&new).await

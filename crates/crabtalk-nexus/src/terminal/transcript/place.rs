@@ -7,6 +7,7 @@
 use super::tail::Tail;
 use super::{Form, Reader, Record};
 use crate::terminal::tmux::windows::real;
+use regex_lite::Regex;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -116,10 +117,12 @@ fn entries(folder: &Path, pattern: &str) -> Vec<(PathBuf, SystemTime)> {
     let Ok(all) = std::fs::read_dir(folder) else {
         return Vec::new();
     };
+    let pattern = regex_lite::escape(pattern).replace(r"\*", ".*");
+    let pattern = Regex::new(&format!("^{pattern}$")).expect("it is escaped");
     let named = all
         .take(NAMES)
         .flatten()
-        .filter(|entry| matches(pattern, &entry.file_name().to_string_lossy()));
+        .filter(|entry| pattern.is_match(&entry.file_name().to_string_lossy()));
     let dated = named.filter_map(|entry| {
         let at = entry.metadata().and_then(|metadata| metadata.modified());
         Some((entry.path(), at.ok()?))
@@ -127,37 +130,9 @@ fn entries(folder: &Path, pattern: &str) -> Vec<(PathBuf, SystemTime)> {
     dated.collect()
 }
 
-/// Whether a name matches a pattern in which `*` matches any text.
-fn matches(pattern: &str, name: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = name.strip_prefix(first) else {
-        return false;
-    };
-    let mut parts: Vec<&str> = parts.collect();
-    let Some(last) = parts.pop() else {
-        return rest.is_empty();
-    };
-    for part in parts {
-        match rest.find(part) {
-            Some(at) => rest = &rest[at + part.len()..],
-            None => return false,
-        }
-    }
-    rest.ends_with(last)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_match_patterns() {
-        assert!(matches("rollout-*.jsonl", "rollout-1-2.jsonl"));
-        assert!(!matches("rollout-*.jsonl", "rollout-1-2.json"));
-        assert!(matches("*", "x") && matches("a*b*c", "aXbYc") && matches("a", "a"));
-        assert!(!matches("a*b*c", "aXc") && !matches("a", "ab"));
-    }
 
     #[test]
     fn session_of_this_folder_is_found() {

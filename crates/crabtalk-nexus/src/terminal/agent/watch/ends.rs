@@ -75,7 +75,7 @@ impl Watcher {
             Some(window) => self.shared.tmux.history(&window.pane).await.ok(),
             None => None,
         };
-        self.shared.catch_up().await;
+        self.shared.catch_up();
         {
             let mut session = self.shared.session();
             match &mut session.life {

@@ -17,7 +17,7 @@ impl Watcher {
             return;
         };
         // The call that the screen shows was written before it was drawn.
-        self.shared.catch_up().await;
+        self.shared.catch_up();
         let shared = self.shared.clone();
         let mut session = shared.session();
         let shown = shared.spec.kind.prompt(&look);
