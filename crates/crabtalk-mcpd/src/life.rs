@@ -6,7 +6,7 @@
 use crate::bridge::{Below, Bridge, Sessions};
 use crate::settings::Server;
 use anyhow::{Context, bail};
-use crabtalk_component::{Component, Home, Mcp, McpService, Service, axum, run_mcp};
+use crabtalk_component::{Component, Home, Mcp, run_mcp};
 use crabtalk_guardian::{
     Child, Children, Command, ExitStatus, Guardian, GuardianCommand, Run, Streams,
     child_environment,
@@ -114,10 +114,7 @@ async fn live(
     };
     let ended = stop.child_token();
     let bridge = Bridge::new(running.peer().clone(), sessions)?;
-    let service = Bridged {
-        component: component.clone(),
-        bridge,
-    };
+    let service = Mcp::new(component.clone(), move || bridge.clone());
     let serving = run_mcp(service, home.clone(), ended.clone());
     tokio::pin!(serving);
     let end = tokio::select! {
@@ -203,28 +200,5 @@ async fn log(server: &str, errors: impl AsyncRead + Unpin) {
             }
             Ok(0) | Err(_) => return,
         }
-    }
-}
-
-/// The component that serves a running server.
-struct Bridged {
-    component: Component,
-    bridge: Bridge,
-}
-
-impl Service for Bridged {
-    fn component(&self) -> &Component {
-        &self.component
-    }
-
-    async fn serve(self, home: Home, stop: CancellationToken) -> anyhow::Result<()> {
-        run_mcp(self, home, stop).await
-    }
-}
-
-impl McpService for Bridged {
-    fn router(&self, stop: CancellationToken) -> axum::Router {
-        let bridge = self.bridge.clone();
-        Mcp::new(self.component.clone(), move || bridge.clone()).router(stop)
     }
 }

@@ -8,8 +8,8 @@
 //! It is a client of NEXUS's socket, also in the process that supervises; keys send
 //! commands.
 //!
-//! Invariants: a blocked terminal blocks the board only; nothing is drawn while only
-//! times change; the terminal is restored at the end.
+//! Invariants: a blocked terminal blocks the board only; the terminal is restored at the
+//! end.
 
 mod desk;
 mod rows;
@@ -29,9 +29,8 @@ use std::time::{Duration, Instant};
 /// Until the next attempt to reach NEXUS.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Until times are drawn again, while one of them counts seconds; and else.
-const SECONDS: Duration = Duration::from_secs(1);
-const MINUTES: Duration = Duration::from_secs(20);
+/// Until times are drawn again; rows that did not change are not written.
+const REDRAW: Duration = Duration::from_secs(1);
 
 /// Commands on their way at most: a person types no faster.
 const MAX_CALLS: usize = 16;
@@ -88,7 +87,6 @@ impl Board<'_> {
         let mut again = Instant::now();
         loop {
             self.draw()?;
-            let wake = self.wake();
             tokio::select! {
                 () = &mut end => return Ok(()),
                 events = self.raw.next() => {
@@ -120,17 +118,8 @@ impl Board<'_> {
                         again = Instant::now() + AGAIN;
                     }
                 },
-                () = tokio::time::sleep(wake) => {}
+                () = tokio::time::sleep(REDRAW) => {}
             }
-        }
-    }
-
-    /// Until something has to be drawn though nothing happens.
-    fn wake(&self) -> Duration {
-        let young = |agent: &crate::world::AgentLine| agent.for_ms < 60_000;
-        match self.desk.agents.iter().any(young) && self.desk.at.elapsed() < MINUTES * 3 {
-            true => SECONDS,
-            false => MINUTES,
         }
     }
 

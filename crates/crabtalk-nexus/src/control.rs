@@ -3,8 +3,8 @@
 //! A watcher keeps the connection and receives an update after each change.
 //!
 //! Invariants: only processes of the same user that are not below a guardian are
-//! served, since an agent's command could answer another agent's prompts; lines,
-//! connections and watchers are bounded; a command is on disk before it is answered;
+//! served, since an agent's command could answer another agent's prompts; lines and
+//! connections are bounded; a command is on disk before it is answered;
 //! a slow reader delays only itself.
 
 use crate::supervisor::Asked;
@@ -12,7 +12,6 @@ use crate::world::{Answer, Command};
 use crabtalk_guardian::{Peers, Refusal};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde::Serialize;
-use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
@@ -33,9 +32,6 @@ const MAX_ANSWER: u64 = 64 * 1024 * 1024;
 
 /// Most connections.
 const MAX_CONNECTIONS: usize = 32;
-
-/// Most watchers among them, so that commands get through.
-const MAX_WATCHERS: usize = 8;
 
 /// Changes within this time are merged into one update.
 const MERGED: Duration = Duration::from_millis(50);
@@ -75,7 +71,6 @@ impl Control {
 
     /// Takes commands until it is dropped.
     pub async fn serve(&self, commands: &mpsc::Sender<Asked>, changes: &watch::Receiver<u64>) {
-        let watchers = Cell::new(0);
         let mut open = FuturesUnordered::new();
         loop {
             tokio::select! {
@@ -84,7 +79,7 @@ impl Control {
                         Ok((stream, _)) if is_same_user(&stream) => {
                             let admitted = admit(&self.peers, &stream);
                             let changes = changes.clone();
-                            open.push(answer(stream, admitted, commands, changes, &watchers));
+                            open.push(answer(stream, admitted, commands, changes));
                         }
                         Ok(_) => {}
                         // Too many files are open: some close soon.
@@ -140,7 +135,6 @@ async fn answer(
     admitted: Result<(), Refusal>,
     commands: &mpsc::Sender<Asked>,
     changes: watch::Receiver<u64>,
-    watchers: &Cell<usize>,
 ) -> io::Result<()> {
     let mut stream = BufReader::new(stream);
     let command = tokio::time::timeout(WITHIN, read_command(&mut stream)).await??;
@@ -152,15 +146,7 @@ async fn answer(
         Err(error) => Answer::Refused {
             why: format!("unknown command: {error}"),
         },
-        Ok(Command::Watch) if watchers.get() >= MAX_WATCHERS => Answer::Refused {
-            why: format!("{MAX_WATCHERS} boards are connected already"),
-        },
-        Ok(Command::Watch) => {
-            watchers.set(watchers.get() + 1);
-            let told = tell(&mut stream, commands, changes).await;
-            watchers.set(watchers.get() - 1);
-            return told;
-        }
+        Ok(Command::Watch) => return tell(&mut stream, commands, changes).await,
         Ok(command) => tokio::time::timeout(WITHIN, ask(commands, command)).await??,
     };
     tokio::time::timeout(WITHIN, write(&mut stream, &answer)).await?

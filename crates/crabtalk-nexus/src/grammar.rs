@@ -5,6 +5,7 @@
 //! header; nothing that an output holds makes reading it fail.
 
 use crate::name::{Name, Topic};
+use anstream::adapter::strip_str;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
@@ -105,7 +106,7 @@ pub struct Output {
 }
 
 pub fn read(output: &str) -> Output {
-    let text = without_ansi(output);
+    let text = strip_str(output).to_string();
     let mut found = Output::default();
     let mut fence = Fence::default();
     let mut open: Option<(Header, Vec<&str>)> = None;
@@ -157,7 +158,7 @@ fn finish((header, lines): (Header, Vec<&str>)) -> Message {
 /// Without control characters, but for newlines and tabs, and without an end of
 /// nothing but white space.
 fn clean(text: &str) -> String {
-    let text = without_ansi(text).replace("\r\n", "\n");
+    let text = strip_str(text).to_string().replace("\r\n", "\n");
     // What else begins a line, wherever it is shown.
     let text = text.replace(['\r', '\u{2028}', '\u{2029}'], "\n");
     let is_kept = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
@@ -310,44 +311,6 @@ impl Fence {
             (Some(_), _) => true,
         }
     }
-}
-
-/// A text without the sequences that drive a terminal.
-fn without_ansi(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text.chars().peekable();
-    while let Some(c) = rest.next() {
-        if c != '\u{1b}' {
-            out.push(c);
-            continue;
-        }
-        match rest.peek() {
-            // CSI: parameters, then one letter.
-            Some('[') => {
-                rest.next();
-                while let Some(c) = rest.next_if(|c| ('\u{20}'..='\u{7e}').contains(c)) {
-                    if ('\u{40}'..='\u{7e}').contains(&c) {
-                        break;
-                    }
-                }
-            }
-            // OSC: up to BEL or ST, within a line.
-            Some(']') => {
-                while let Some(c) = rest.next_if(|c| *c != '\n' && *c != '\u{1b}') {
-                    if c == '\u{7}' {
-                        break;
-                    }
-                }
-                let _ = rest.next_if_eq(&'\u{1b}');
-                let _ = rest.next_if_eq(&'\\');
-            }
-            Some(c) if !c.is_control() => {
-                rest.next();
-            }
-            Some(_) | None => {}
-        }
-    }
-    out
 }
 
 #[cfg(test)]

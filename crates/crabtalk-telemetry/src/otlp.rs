@@ -33,22 +33,16 @@ const WITHIN: Duration = Duration::from_secs(10);
 const TRIES: u32 = 3;
 
 /// The queue of spans.
-#[derive(Clone)]
-pub(crate) struct Outbox(Sender<Span>);
+pub(crate) fn queue() -> (Sender<Span>, Receiver<Span>) {
+    channel(WAITING)
+}
 
-impl Outbox {
-    pub(crate) fn new() -> (Self, Receiver<Span>) {
-        let (sender, receiver) = channel(WAITING);
-        (Self(sender), receiver)
-    }
-
-    /// Queues spans; drops those that do not fit.
-    pub(crate) fn put(&self, spans: Vec<Span>) {
-        for span in spans {
-            if self.0.try_send(span).is_err() {
-                tracing::warn!("spans dropped: the collector is too slow");
-                return;
-            }
+/// Queues spans; drops those that do not fit.
+pub(crate) fn put(queue: &Sender<Span>, spans: Vec<Span>) {
+    for span in spans {
+        if queue.try_send(span).is_err() {
+            tracing::warn!("spans dropped: the collector is too slow");
+            return;
         }
     }
 }

@@ -41,11 +41,6 @@ struct Open {
     done: Vec<Span>,
 }
 
-/// A tool call that ended.
-pub(crate) struct Call {
-    pub(crate) tool: String,
-}
-
 #[derive(Default)]
 pub(crate) struct Ended {
     /// How long it took; `None` if its beginning was not heard.
@@ -106,8 +101,8 @@ impl Runs {
         }
     }
 
-    /// The call that ended, if its beginning was heard.
-    pub(crate) fn call_ended(&mut self, event: &AgentEventMsg) -> Option<Call> {
+    /// The tool whose call ended, if its beginning was heard.
+    pub(crate) fn call_ended(&mut self, event: &AgentEventMsg) -> Option<String> {
         let open = self.0.get_mut(&key(event))?;
         let (tool, began) = open.calls.remove(&event.content)?;
         if open.done.len() < MAX_CALLS {
@@ -126,7 +121,7 @@ impl Runs {
                 failed: event.tool_is_error,
             });
         }
-        Some(Call { tool })
+        Some(tool)
     }
 
     /// The run that ended. `tokens` are what it read and wrote, where known.
@@ -236,7 +231,7 @@ mod tests {
             tool_output: "secret".to_owned(),
             ..event("2026-03-01T10:00:02Z")
         });
-        assert_eq!(call.unwrap().tool, "bash");
+        assert_eq!(call.as_deref(), Some("bash"));
         let ended = runs.ended(&event("2026-03-01T10:00:05Z"), false, Some((10, 2)));
         assert_eq!(ended.took, Some(Duration::from_secs(5)));
         let [call, run] = &ended.spans[..] else {

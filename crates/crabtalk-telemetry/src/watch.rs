@@ -1,9 +1,9 @@
 //! Follows the daemon's events and serves the metrics.
 
 use crate::figures::{Figures, Outcome};
-use crate::otlp::{self, Outbox};
+use crate::otlp;
 use crate::page::{CONTENT_TYPE, page};
-use crate::runs::Runs;
+use crate::runs::{Runs, Span};
 use crate::settings::Settings;
 use anyhow::Context;
 use crabtalk_client::{
@@ -18,6 +18,7 @@ use futures_util::StreamExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::sync::mpsc::Sender;
 use tokio_util::sync::CancellationToken;
 
 /// Timeout of the daemon; without its answer the page has only the counters.
@@ -29,7 +30,7 @@ const TRY_EVERY: Duration = Duration::from_secs(2);
 struct Telemetry {
     client: Client,
     figures: Mutex<Figures>,
-    outbox: Option<Outbox>,
+    outbox: Option<Sender<Span>>,
 }
 
 pub(crate) async fn serve(
@@ -37,7 +38,7 @@ pub(crate) async fn serve(
     settings: Settings,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
-    let (outbox, spans) = Outbox::new();
+    let (outbox, spans) = otlp::queue();
     let telemetry = Arc::new(Telemetry {
         client: Client::new(Endpoint::of_home(home.path()), "telemetry")
             .with_patience(Duration::ZERO),
@@ -122,8 +123,8 @@ impl Telemetry {
             Kind::RunStarted => runs.begun(event),
             Kind::ToolStart => runs.calls_begun(event),
             Kind::ToolResult => {
-                if let Some(call) = runs.call_ended(event) {
-                    self.figures().tool_ended(&call.tool, event.tool_is_error);
+                if let Some(tool) = runs.call_ended(event) {
+                    self.figures().tool_ended(&tool, event.tool_is_error);
                 }
             }
             Kind::Ask => self.figures().asks += 1,
@@ -155,7 +156,7 @@ impl Telemetry {
         let ended = runs.ended(event, outcome == Outcome::Failed, tokens);
         self.figures().run_ended(&event.agent, outcome, ended.took);
         if let Some(outbox) = &self.outbox {
-            outbox.put(ended.spans);
+            otlp::put(outbox, ended.spans);
         }
     }
 

@@ -143,26 +143,15 @@ impl Turning<'_> {
                     let working = agent.working();
                     agent.go(working, agent.step, agent.deadline);
                 }
-                self.give_time_again(agent);
+                // A deadline that passed while no NEXUS ran is not the agent's fault.
+                let again = self.in_secs(self.times.bootstrap_secs);
+                agent.deadline = agent
+                    .deadline
+                    .max(again.filter(|_| agent.deadline.is_some()));
                 agent.adopting = true;
                 vec![Act::Launch]
             }
         }
-    }
-
-    /// Extends deadlines that passed while no NEXUS ran.
-    fn give_time_again(&self, agent: &mut Agent) {
-        if agent.deadline.is_none_or(|at| at > self.now) {
-            return;
-        }
-        agent.deadline = match (agent.state, agent.step) {
-            (_, Step::Launching | Step::Bootstrapping | Step::Compressing) => {
-                self.in_secs(self.times.bootstrap_secs)
-            }
-            (_, Step::Noticed | Step::Verifying) => self.in_secs(self.times.reminder_secs),
-            (State::Active, Step::Plain) => self.look_at(),
-            (_, Step::Plain | Step::Stopping | Step::Backoff | Step::Awaiting) => agent.deadline,
-        };
     }
 
     pub(super) fn ready(&self, agent: &mut Agent, session: String, busy: bool) -> Vec<Act> {

@@ -16,51 +16,39 @@ const AGAIN_MS: u64 = 30_000;
 
 impl World {
     pub(super) fn event(&mut self, name: &Name, event: Event) {
-        let Event { what, evidence } = event;
-        let evidence = Some(evidence);
-        let put = |world: &mut Self, trigger, why: &str| {
-            world.trigger(name, trigger, why, evidence.clone(), None);
-        };
-        match what {
-            What::Ready { session, busy } => {
-                put(
-                    self,
-                    Trigger::Ready { session, busy },
-                    "it is ready for messages",
-                );
-            }
-            What::Session { session } => {
-                put(
-                    self,
-                    Trigger::Session(session),
-                    "its session has a new name",
-                );
-            }
-            What::TurnBegan => {
-                put(self, Trigger::TurnBegan, "a turn began");
-            }
-            What::Seen { id } => self.seen(name, &id, evidence),
-            What::Progress => put(self, Trigger::Progress, ""),
-            What::Prompt(prompt) => self.prompted(name, prompt, evidence),
+        let evidence = Some(event.evidence);
+        let (trigger, why) = match event.what {
+            What::Seen { id } => return self.seen(name, &id, evidence),
+            What::Prompt(prompt) => return self.prompted(name, prompt, evidence),
+            What::TurnEnded(turn) => return self.turn_ended(name, &turn, evidence),
+            What::Ready { session, busy } => (
+                Trigger::Ready { session, busy },
+                "it is ready for messages".to_owned(),
+            ),
+            What::Session { session } => (
+                Trigger::Session(session),
+                "its session has a new name".to_owned(),
+            ),
+            What::TurnBegan => (Trigger::TurnBegan, "a turn began".to_owned()),
+            What::Progress => (Trigger::Progress, String::new()),
             What::PromptGone { id, how } => {
                 let why = format!("the prompt [{id}] closed: {how}");
-                put(self, Trigger::PromptGone(id), &why);
+                (Trigger::PromptGone(id), why)
             }
             What::Compacted => {
-                let ordered = |agent: &crate::agent::Agent| agent.step == Step::Compressing;
-                if !self.agents.get(name).is_some_and(ordered) {
-                    let why = "its context was compacted without an order of NEXUS";
-                    put(self, Trigger::Compacted, why);
+                let agent = self.agents.get(name);
+                if agent.is_some_and(|agent| agent.step == Step::Compressing) {
+                    return;
                 }
+                let why = "its context was compacted without an order of NEXUS";
+                (Trigger::Compacted, why.to_owned())
             }
-            What::TurnEnded(turn) => self.turn_ended(name, &turn, evidence),
             What::Held { held } => {
-                let why = if held {
-                    "a person opened its window"
-                } else {
-                    "its window is free again"
+                let why = match held {
+                    true => "a person opened its window",
+                    false => "its window is free again",
                 };
-                put(self, Trigger::Held(held), why);
+                (Trigger::Held(held), why.to_owned())
             }
             What::Died(exit) => {
                 let mut why = "it ended".to_owned();
@@ -73,9 +61,10 @@ impl World {
                 if !exit.said.is_empty() {
                     why.push_str(&format!(": {}", exit.said.trim()));
                 }
-                put(self, Trigger::Died(why.clone()), &why);
+                (Trigger::Died(why.clone()), why)
             }
-        }
+        };
+        self.trigger(name, trigger, &why, evidence, None);
     }
 
     fn seen(&mut self, name: &Name, id: &str, evidence: Option<Evidence>) {
