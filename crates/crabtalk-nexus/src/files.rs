@@ -102,13 +102,6 @@ impl Files {
         Ok(made)
     }
 
-    /// Bytes of an agent's context.md and scratch.md.
-    pub fn measure(&self, name: &Name) -> u64 {
-        let folder = self.folder(name);
-        let size = |file: &str| std::fs::metadata(folder.join(file)).map_or(0, |m| m.len());
-        size("context.md") + size("scratch.md")
-    }
-
     /// Whether an agent's folder is committed, and its context.md newer than the
     /// notice.
     pub fn verify(&self, name: &Name, noticed: SystemTime) -> Result<(), String> {

@@ -65,8 +65,7 @@ const SAME_PROBES: u32 = 5;
 /// Until compression is tried again after it came to nothing.
 const COMPRESSION_AGAIN_MS: Ms = 60 * 60 * 1000;
 
-/// Until compression may be due again after it was done: what made it due, such as
-/// large files, may hold on.
+/// Until compression may be due again after it was done: what made it due may hold on.
 const COMPRESSION_DONE_MS: Ms = 10 * 60 * 1000;
 
 /// Claims of readiness that are refused with the reason; the next one ends the

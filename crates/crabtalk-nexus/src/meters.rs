@@ -14,9 +14,6 @@ const TRANSCRIPT_BYTES: u64 = 2_000_000;
 const TOKENS_PERCENT: u64 = 66;
 const URGENT_PERCENT: u64 = 85;
 
-/// Bytes of context.md and scratch.md together.
-const FILES_BYTES: u64 = 64 * 1024;
-
 /// Age of the session in hours, and its turns; both count together.
 const AGE_HOURS: u64 = 8;
 const TURNS: u64 = 50;
@@ -35,8 +32,6 @@ pub struct Meters {
     /// The model's window.
     pub window: Option<u64>,
     pub transcript_bytes: Option<u64>,
-    /// Bytes of context.md and scratch.md.
-    pub files_bytes: u64,
     /// Whether each of the last turns had an error of form.
     pub form: VecDeque<bool>,
 }
@@ -54,7 +49,6 @@ impl Meters {
     pub fn begin(&mut self, now: Ms) {
         *self = Self {
             since: now,
-            files_bytes: self.files_bytes,
             window: self.window,
             ..Self::default()
         };
@@ -88,10 +82,6 @@ impl Meters {
         }
         if let Some(bytes) = self.transcript_bytes.filter(|b| *b >= TRANSCRIPT_BYTES) {
             return Some(format!("the transcript has grown by {bytes} bytes"));
-        }
-        if self.files_bytes >= FILES_BYTES {
-            let bytes = self.files_bytes;
-            return Some(format!("context.md and scratch.md have {bytes} bytes"));
         }
         let hours = now.saturating_sub(self.since) / 3_600_000;
         if hours >= AGE_HOURS && self.turns >= TURNS {
@@ -129,11 +119,6 @@ mod tests {
             ..Meters::default()
         };
         assert!(due(&bytes, 0).unwrap().contains("transcript"));
-        let files = Meters {
-            files_bytes: 64 * 1024,
-            ..Meters::default()
-        };
-        assert!(due(&files, 0).unwrap().contains("context.md"));
         let old = Meters {
             turns: 50,
             ..Meters::default()

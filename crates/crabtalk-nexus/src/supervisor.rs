@@ -12,7 +12,7 @@
 
 pub mod admin;
 
-use crate::backend::{Backend, Event, Failure, What};
+use crate::backend::{Backend, Event, Failure};
 use crate::clock::Clock;
 use crate::files::Files;
 use crate::journal::{self, Journal};
@@ -156,7 +156,7 @@ impl Supervisor {
             tokio::select! {
                 () = &mut stop => return Ok(()),
                 Some((name, event)) = self.events.next(), if !self.events.is_empty() => {
-                    self.event(name, event)?;
+                    self.step(Input::Event(name, event), None)?;
                 }
                 Some(result) = self.calls.next(), if !self.calls.is_empty() => {
                     self.came(result)?;
@@ -208,14 +208,6 @@ impl Supervisor {
             admin::tell(&command, &agent, &text).await;
             Came::Nothing
         }));
-    }
-
-    fn event(&mut self, name: Name, event: Event) -> Result<(), journal::Error> {
-        if matches!(event.what, What::TurnEnded(_)) {
-            let bytes = self.files.measure(&name);
-            self.step(Input::Done(name.clone(), 0, Done::Measured(bytes)), None)?;
-        }
-        self.step(Input::Event(name, event), None)
     }
 
     fn asked(&mut self, (command, reply): Asked) -> Result<(), journal::Error> {
@@ -364,7 +356,7 @@ async fn carry_out(backend: &dyn Backend, deed: Deed) -> Done {
         Deed::Compress => Done::Compressed(backend.compress().await),
         Deed::Cancel => Done::Cancelled(backend.cancel().await),
         Deed::Stop => Done::Stopped(backend.stop().await),
-        Deed::Verify(_) | Deed::Checkpoint(_) => Done::Measured(0),
+        Deed::Verify(_) | Deed::Checkpoint(_) => Done::Stopped(Ok(())),
     }
 }
 

@@ -140,8 +140,6 @@ pub enum Done {
     Stopped(Result<(), Failure>),
     /// Its files are committed: which commit, or that nothing changed.
     Committed(Result<Commit, String>),
-    /// Bytes of its files.
-    Measured(u64),
 }
 
 /// An input of the world.

@@ -32,14 +32,11 @@ use crate::terminal::kind::Kind;
 use crate::terminal::tmux::Tmux;
 use crate::terminal::tmux::windows::{Window, Windows};
 use crabtalk_guardian::GuardianCommand;
-use futures_core::Stream;
 pub use sandbox::Sandbox;
 use session::Session;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 
@@ -168,23 +165,14 @@ impl Terminal {
     }
 }
 
-struct Taken(Option<mpsc::Receiver<Event>>);
-
-impl Stream for Taken {
-    type Item = Event;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Event>> {
-        match &mut self.0 {
-            Some(receiver) => receiver.poll_recv(context),
-            None => Poll::Ready(None),
-        }
-    }
-}
-
 impl Backend for Terminal {
     fn events(&self) -> Events {
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-        Box::pin(Taken(events.take()))
+        let next = async |mut receiver: Option<mpsc::Receiver<Event>>| {
+            let event = receiver.as_mut()?.recv().await?;
+            Some((event, receiver))
+        };
+        Box::pin(futures_util::stream::unfold(events.take(), next))
     }
 
     fn launch(&self, launch: Launch) -> Call<'_, ()> {

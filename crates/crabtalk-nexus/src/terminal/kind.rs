@@ -9,7 +9,6 @@
 //! Invariant: a new kind needs code only if its transcript has a form of its
 //! own ([`crate::terminal::transcript::Form`]).
 
-mod builtin;
 pub(crate) mod screen;
 
 use crate::backend::Failure;
@@ -18,10 +17,16 @@ use regex_lite::Regex;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::time::Duration;
 use toml::{Table, Value};
 
-pub use builtin::BUILT_IN;
+/// The kinds that come with this crate.
+pub const BUILT_IN: &[(&str, &str)] = &[
+    ("claude", include_str!("kind/claude.toml")),
+    ("codex", include_str!("kind/codex.toml")),
+    ("crabtalk", include_str!("kind/crabtalk.toml")),
+    ("gemini", include_str!("kind/gemini.toml")),
+    ("pi", include_str!("kind/pi.toml")),
+];
 
 /// A regular expression in a kind's data.
 #[derive(Clone)]
@@ -133,12 +138,6 @@ fn settle_ms() -> u64 {
 
 fn within_secs() -> u64 {
     60
-}
-
-impl Ready {
-    pub(crate) fn settle(&self) -> Duration {
-        Duration::from_millis(self.settle_ms)
-    }
 }
 
 /// Where a message is typed.

@@ -47,14 +47,6 @@ impl World {
                 self.trigger(name, Trigger::Stopped, &why, None, cause);
             }
             Done::Committed(result) => self.committed(name, result, cause),
-            Done::Measured(bytes) => {
-                let known = self.agents.get(name).map(|a| a.meters.files_bytes);
-                if known != Some(bytes)
-                    && let Some(agent) = self.agent_mut(name)
-                {
-                    agent.meters.files_bytes = bytes;
-                }
-            }
         }
     }
 

@@ -1,7 +1,5 @@
 //! A supervisor that ends at any instant loses nothing and doubles nothing.
 
-mod compression;
-
 use crate::double::Tap;
 use crate::rig::{Rig, is_quiet, say};
 use crabtalk_nexus::supervisor::Supervisor;

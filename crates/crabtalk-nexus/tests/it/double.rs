@@ -19,7 +19,6 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Duration, SystemTime};
 use tokio::sync::Notify;
 use transcript::{LastTurn, body, turn_of};
 
@@ -28,8 +27,6 @@ pub(crate) type Tap = Arc<dyn Fn() -> bool + Send + Sync>;
 
 pub(crate) struct Double {
     name: String,
-    /// The root of the team.
-    root: PathBuf,
     path: PathBuf,
     clock: Clock,
     tap: Tap,
@@ -46,7 +43,6 @@ struct State {
     /// Told of it: seen, prompt, end.
     told: BTreeSet<&'static str>,
     ready: VecDeque<Event>,
-    hung: bool,
 }
 
 fn proof(detail: impl Into<String>) -> Evidence {
@@ -54,7 +50,7 @@ fn proof(detail: impl Into<String>) -> Evidence {
 }
 
 impl Double {
-    pub(crate) fn new(name: &str, root: &Path, folder: &Path, clock: Clock, tap: Tap) -> Self {
+    pub(crate) fn new(name: &str, folder: &Path, clock: Clock, tap: Tap) -> Self {
         fs::create_dir_all(folder).unwrap();
         let path = folder.join(format!("{name}.jsonl"));
         let state = State {
@@ -64,7 +60,6 @@ impl Double {
         };
         Self {
             name: name.into(),
-            root: root.into(),
             path,
             clock,
             tap,
@@ -131,13 +126,6 @@ impl Double {
             "BOOTSTRAP" => {
                 format!("@{me} → @NEXUS [BOOTSTRAP]: Identity confirmed. Context loaded. Ready")
             }
-            "COMPRESSION" => {
-                self.consolidate();
-                format!(
-                    "@{me} → @NEXUS [COMPRESSION]: Context consolidated. Changes committed. \
-                     Ready for compression."
-                )
-            }
             "REFLECTION" => format!("@{me} → @NEXUS [REFLECTION]: Consolidated."),
             _ => match message.body.strip_prefix("ask ") {
                 Some(whom) => format!(
@@ -155,29 +143,6 @@ impl Double {
                 None => format!("@{me} → @{from} [{topic}]: done"),
             },
         }
-    }
-
-    fn consolidate(&self) {
-        let folder = self.root.join(self.name.to_lowercase());
-        if !folder.exists() {
-            return;
-        }
-        let now = self.clock.now();
-        let path = folder.join("context.md");
-        fs::write(&path, format!("{now}")).unwrap();
-        // Files know nothing of a clock that runs ahead.
-        let at = SystemTime::UNIX_EPOCH + Duration::from_millis(now);
-        let file = fs::File::options().write(true).open(path).unwrap();
-        file.set_modified(at).unwrap();
-        let git = |words: &[&str]| {
-            let mut command = std::process::Command::new("git");
-            command.args(["-c", "user.name=a", "-c", "user.email=a@b"]);
-            let done = command.args(words).current_dir(&self.root).output();
-            assert!(done.is_ok_and(|done| done.status.success()), "{words:?}");
-        };
-        let own = self.name.to_lowercase();
-        git(&["add", "--", &own]);
-        git(&["commit", "-q", "-m", "consolidated", "--only", "--", &own]);
     }
 
     /// What there is to tell now.
@@ -224,10 +189,6 @@ impl Double {
                 state.ready.push_back(Event { what, evidence });
                 return;
             }
-            if text == "hang" {
-                state.hung = true;
-                return;
-            }
             drop(state);
             let ended = Turn {
                 output: self.answer(&turn),
@@ -272,7 +233,7 @@ impl Double {
     fn next_end(&self) -> Option<u64> {
         let state = self.state();
         let turn = turn_of(&state.lines)?;
-        let waits = state.followed == Some(turn.index) && !state.hung;
+        let waits = state.followed == Some(turn.index);
         turn.ends_at.filter(|_| waits && state.alive)
     }
 }
@@ -354,9 +315,8 @@ impl Backend for Shared {
                 return Ok(Submitted::AlreadyThere(proof(format!("line {index}"))));
             }
             let turn = turn_of(&double.state().lines);
-            let works = turn.is_some_and(|turn| {
-                !turn.died && turn.ends_at.is_none_or(|at| at > now) && body(&turn.text) != "hang"
-            });
+            let works =
+                turn.is_some_and(|turn| !turn.died && turn.ends_at.is_none_or(|at| at > now));
             assert!(!works, "{} was interrupted by {message:?}", double.name);
             double.write(Line::User {
                 id: message.id,
@@ -392,37 +352,11 @@ impl Backend for Shared {
     }
 
     fn compress(&self) -> Call<'_, Compressed> {
-        Box::pin(async move {
-            self.0.tapped().await;
-            let at = self.0.clock.now();
-            self.0.write(Line::Compressed { at });
-            self.0.tapped().await;
-            Ok(Compressed {
-                session: format!("s-{}", self.0.name),
-                evidence: proof("compressed"),
-            })
-        })
+        Box::pin(async { panic!("nothing is compressed") })
     }
 
     fn cancel(&self) -> Call<'_, bool> {
-        Box::pin(async {
-            let mut state = self.0.state();
-            let hung = std::mem::take(&mut state.hung);
-            if hung {
-                state.followed = None;
-                let turn = Turn {
-                    error: Some("cancelled".into()),
-                    ..Turn::default()
-                };
-                state.ready.push_back(Event {
-                    what: What::TurnEnded(turn),
-                    evidence: proof("cancelled"),
-                });
-            }
-            drop(state);
-            self.0.wake.notify_one();
-            Ok(hung)
-        })
+        Box::pin(async { Ok(false) })
     }
 
     fn stop(&self) -> Call<'_, ()> {
@@ -430,7 +364,6 @@ impl Backend for Shared {
             self.0.alive(false);
             let mut state = self.0.state();
             state.followed = None;
-            state.hung = false;
             Ok(())
         })
     }

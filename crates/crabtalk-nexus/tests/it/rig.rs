@@ -8,7 +8,7 @@ use crabtalk_nexus::config::Team;
 use crabtalk_nexus::name::Name;
 use crabtalk_nexus::start::restored;
 use crabtalk_nexus::supervisor::{Asked, Supervisor};
-use crabtalk_nexus::world::{Answer, Command, Entry, TaskState};
+use crabtalk_nexus::world::{Answer, Command, TaskState};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -60,7 +60,7 @@ impl Rig {
         let of = |name: &Name| {
             let folder = self.transcripts();
             let (clock, tap) = (self.clock.clone(), Arc::clone(tap));
-            let double = Double::new(name.as_str(), &self.root(), &folder, clock, tap);
+            let double = Double::new(name.as_str(), &folder, clock, tap);
             let backend: Arc<dyn Backend> = Arc::new(Shared(Arc::new(double)));
             (name.clone(), Ok(backend))
         };
@@ -85,31 +85,11 @@ impl Rig {
         found
     }
 
-    /// The entries of the log.
-    pub(crate) fn log(&self) -> Vec<Entry> {
-        let mut log = Vec::new();
-        crabtalk_nexus::journal::entries(&self.state(), |entry| {
-            log.push(entry);
-            true
-        })
-        .unwrap();
-        log
-    }
-
-    /// Whether the log has this as a reason or an action.
-    pub(crate) fn has_logged(&self, text: &str) -> bool {
-        let has = |entry: &Entry| {
-            let mut did = entry.did.iter();
-            entry.why.contains(text) || did.any(|did| did.contains(text))
-        };
-        self.log().iter().any(has)
-    }
-
     /// The messages that an agent got, BOOTSTRAPs left out.
     pub(crate) fn messages(&self, name: &str) -> Vec<String> {
         let of = |line| match line {
             Line::User { text, .. } => Some(text),
-            Line::Pressed { .. } | Line::Died { .. } | Line::Compressed { .. } => None,
+            Line::Pressed { .. } | Line::Died { .. } => None,
         };
         let texts = self.transcript(name).into_iter().filter_map(of);
         texts.filter(|text| !text.contains("[BOOTSTRAP]")).collect()

@@ -77,6 +77,22 @@ fn restarted_nexus_adopts_its_agents() {
 }
 
 #[test]
+fn recovered_agent_continues_with_its_step() {
+    let mut verifying = Driven::noticed();
+    verifying.on(ended(false, true));
+    let mut compressing = Driven::awaiting();
+    compressing.on(Trigger::Reply(None, Reply::Allow));
+    for (mut driven, act) in [
+        (Driven::noticed(), Act::SendAgain(102)),
+        (verifying, Act::Verify),
+        (compressing, Act::Compress),
+    ] {
+        assert_eq!(driven.on(Trigger::Recover), [Act::Launch]);
+        assert_eq!(driven.on(ready()), [act]);
+    }
+}
+
+#[test]
 fn agents_recover_when_the_daemon_is_back() {
     let away = || Trigger::Unreachable("no daemon".into());
     for mut driven in [Driven::idle(), Driven::active(), Driven::awaiting()] {

@@ -193,7 +193,7 @@ impl Watcher {
             return;
         }
         let since = *self.ready_since.get_or_insert_with(Instant::now);
-        if !is_adopted && since.elapsed() < kind.ready.settle() {
+        if !is_adopted && since.elapsed() < Duration::from_millis(kind.ready.settle_ms) {
             return;
         }
         {

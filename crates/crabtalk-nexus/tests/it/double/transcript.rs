@@ -18,8 +18,6 @@ pub(crate) enum Line {
     Pressed { id: String, allow: bool, at: u64 },
     /// The process ended in the middle of a turn.
     Died { id: String },
-    /// The context was made small.
-    Compressed { at: u64 },
 }
 
 /// Reads a transcript.
@@ -56,7 +54,7 @@ pub(super) fn turn_of(lines: &[Line]) -> Option<LastTurn> {
     };
     let pressed = lines[index..].iter().find_map(|line| match line {
         Line::Pressed { allow, at, .. } => Some((*allow, *at)),
-        Line::User { .. } | Line::Died { .. } | Line::Compressed { .. } => None,
+        Line::User { .. } | Line::Died { .. } => None,
     });
     let said = body(&text);
     let asks = said.strip_prefix("prompt ");
