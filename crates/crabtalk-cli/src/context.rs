@@ -14,7 +14,7 @@ use crate::text;
 use crate::topic;
 use crate::view::Style;
 use crabtalk_client::{Client, Connection, Endpoint, Starter};
-use crabtalk_component::{self as component, Component, Definition, Manager};
+use crabtalk_component::{self as component, Component, Definition};
 use crabtalk_config::Home;
 use crabtalk_proto::Request;
 use jiff::Timestamp;
@@ -219,7 +219,7 @@ impl Context {
 
     /// Starts the installed service of this home; returns whether the daemon then runs.
     async fn start_service(&mut self) -> Result<bool, Error> {
-        let resumed = match Manager::of_this_system().resume(&self.service()?) {
+        let resumed = match self.service()?.resume() {
             Ok(Some(plan)) => plan.carry_out(&mut std::io::sink()),
             Ok(None) => return Ok(false),
             Err(error) => Err(error),

@@ -7,7 +7,7 @@ use crate::screen::Screen;
 use crate::text::duration;
 use crate::{json, table};
 use crabtalk_client as client;
-use crabtalk_component::{Manager, Plan};
+use crabtalk_component::Plan;
 use crabtalk_proto::{
     Client, ClientError, GetStats, ReloadConfigMsg, ReloadMsg, ReloadReport, code,
 };
@@ -85,9 +85,7 @@ fn failed(error: anyhow::Error) -> Error {
 }
 
 async fn install(context: &mut Context, dry_run: bool) -> Result<(), Error> {
-    let plan = Manager::of_this_system()
-        .start(&context.service()?)
-        .map_err(failed)?;
+    let plan = context.service()?.start().map_err(failed)?;
     if dry_run {
         return show_plan(context, &plan);
     }
@@ -102,9 +100,7 @@ async fn install(context: &mut Context, dry_run: bool) -> Result<(), Error> {
 }
 
 async fn uninstall(context: &mut Context, dry_run: bool) -> Result<(), Error> {
-    let plan = Manager::of_this_system()
-        .stop(&context.service()?)
-        .map_err(failed)?;
+    let plan = context.service()?.stop().map_err(failed)?;
     if dry_run {
         return show_plan(context, &plan);
     }
