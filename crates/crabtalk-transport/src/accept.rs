@@ -24,11 +24,12 @@ const FIRST_PAUSE: Duration = Duration::from_millis(10);
 /// Longest pause between two accept attempts.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
-/// Connections that are accepted before the open ones run, which bounds the delay that a flood causes.
-const IN_A_ROW: u32 = 8;
-
 /// Timeout of a refusal. It fits into any fresh buffer.
 const REFUSAL_TIME: Duration = Duration::from_secs(1);
+
+/// Time for replies in flight after the shutdown began, so that a daemon ends within the five
+/// seconds that it promises.
+const DRAIN_TIME: Duration = Duration::from_secs(3);
 
 /// A source of connections.
 pub trait Accept: Send {
@@ -67,13 +68,7 @@ pub async fn serve<A, S>(
 {
     let mut connections = JoinSet::new();
     let mut pause = FIRST_PAUSE;
-    let mut in_a_row = 0;
     loop {
-        in_a_row += 1;
-        if in_a_row > IN_A_ROW {
-            in_a_row = 0;
-            tokio::task::yield_now().await;
-        }
         let accepted = tokio::select! {
             biased;
             () = shutdown.cancelled() => break,
@@ -119,7 +114,7 @@ pub async fn serve<A, S>(
     }
     // The socket file goes before replies drain, so that the next daemon may start.
     drop(listener);
-    drain(connections, crowd.limits().drain).await;
+    drain(connections).await;
 }
 
 async fn open<C>(opening: impl Future<Output = io::Result<C>>) -> Result<C, Ended> {
@@ -145,19 +140,15 @@ async fn refuse<R, W: AsyncWrite + Unpin>(
     Ok(())
 }
 
-async fn drain(mut connections: JoinSet<Result<(), Ended>>, deadline: Duration) {
+async fn drain(mut connections: JoinSet<Result<(), Ended>>) {
     let all = async {
         while let Some(ended) = connections.join_next().await {
             report(ended);
         }
     };
-    if tokio::time::timeout(deadline, all).await.is_err() {
+    if tokio::time::timeout(DRAIN_TIME, all).await.is_err() {
         let open = connections.len();
-        tracing::warn!(
-            open,
-            ?deadline,
-            "connections closed: their replies took too long"
-        );
+        tracing::warn!(open, "connections closed: their replies took too long");
         connections.shutdown().await;
     }
 }

@@ -1,8 +1,8 @@
 //! One connection: a request, its reply, the next request (WIRE-4).
 //!
 //! Invariants: a client that does not read is bounded by its buffers and delays no other
-//! connection; an idle connection holds hardly any buffer and is closed after an hour; incomplete
-//! frames count towards the shared byte budget; the end of the client's data counts as its leaving.
+//! connection; an idle connection holds hardly any buffer; incomplete frames count towards the shared
+//! byte budget; the end of the client's data counts as its leaving.
 
 mod reply;
 
@@ -15,10 +15,10 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
+use tokio::time::{Sleep, sleep, timeout};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 
 /// Buffers larger than this are freed when a connection goes idle.
@@ -32,10 +32,6 @@ pub(crate) const HANDSHAKE_TIME: Duration = Duration::from_secs(5);
 
 /// Timeout of the reason before a connection is closed. It fits into any fresh buffer.
 const REASON_TIME: Duration = Duration::from_secs(1);
-
-/// Time without a byte and without a reply after which a connection is closed, so that forgotten
-/// descriptors are freed. A client that returns later connects again.
-const IDLE_TIME: Duration = Duration::from_secs(60 * 60);
 
 /// Why a connection ended before its client closed it.
 #[derive(Debug, thiserror::Error)]
@@ -101,7 +97,6 @@ where
     let mut cancelled = pin!(shutdown.cancelled());
     loop {
         connection.release_buffers();
-        connection.last = Instant::now();
         let next = poll_fn(|cx| connection.poll_next(cancelled.as_mut(), cx)).await?;
         let reply = match next {
             Next::Request(_) if shutdown.is_cancelled() => refusal(Status::shutting_down(
@@ -156,10 +151,6 @@ struct Connection<R, W> {
     handshake: Option<Pin<Box<Sleep>>>,
     /// Resolves when the client's access is revoked.
     cut: Option<Pin<Box<dyn Future<Output = Status> + Send>>>,
-    /// The time of the last byte.
-    last: Instant,
-    /// Expires when the connection may have been idle for too long.
-    idle: Option<Pin<Box<Sleep>>>,
 }
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<R, W> {
@@ -173,8 +164,6 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<R, W> {
             place,
             handshake: None,
             cut: None,
-            last: Instant::now(),
-            idle: None,
         }
     }
 
@@ -241,19 +230,12 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<R, W> {
             }
             match poll_input(&mut self.reader, &mut self.input, cx)? {
                 Poll::Ready(Input::Bytes) => {
-                    self.last = Instant::now();
                     if let Err(status) = self.place.hold(self.input.len()) {
                         return Poll::Ready(Ok(Next::Crowded(status)));
                     }
                 }
                 Poll::Ready(Input::End) => self.ended = true,
-                Poll::Pending => {
-                    if cancelled.poll(cx).is_pending() {
-                        ready!(self.poll_idle(cx));
-                        tracing::debug!("connection closed: idle for {IDLE_TIME:?}");
-                    }
-                    return Poll::Ready(Ok(Next::End));
-                }
+                Poll::Pending => return cancelled.poll(cx).map(|()| Ok(Next::End)),
             }
         }
     }
@@ -282,21 +264,6 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<R, W> {
             return;
         }
         let _ = timeout(REASON_TIME, self.answer(reply)).await;
-    }
-
-    /// Ready when no byte arrived for [`IDLE_TIME`].
-    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let until = self.last + IDLE_TIME;
-        let idle = self
-            .idle
-            .get_or_insert_with(|| Box::pin(sleep_until(until)));
-        loop {
-            ready!(idle.as_mut().poll(cx));
-            if Instant::now() >= until {
-                return Poll::Ready(());
-            }
-            idle.as_mut().reset(until);
-        }
     }
 }
 

@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The origin by which connections are counted.
@@ -24,26 +23,6 @@ impl fmt::Display for Source {
         match self {
             Self::Process(pid) => write!(f, "process {pid}"),
             Self::Address(address) => write!(f, "{address}"),
-        }
-    }
-}
-
-/// Limits of all listeners together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Concurrent connections; one more gets 429 and is closed.
-    pub connections: usize,
-    /// The time for replies in flight after shutdown began.
-    pub drain: Duration,
-}
-
-impl Default for Limits {
-    /// 1024 connections, below the usual 4096 files of a process; 3 seconds to drain, so that a daemon ends
-    /// within the 5 that it promises.
-    fn default() -> Self {
-        Self {
-            connections: 1024,
-            drain: Duration::from_secs(3),
         }
     }
 }
@@ -69,17 +48,12 @@ pub struct Crowd(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    limits: Limits,
+    /// Concurrent connections; one more gets 429 and is closed.
+    limit: usize,
     places: Arc<Semaphore>,
     sources: Mutex<HashMap<Source, usize>>,
     bytes: Arc<Semaphore>,
     refusals: Arc<Semaphore>,
-}
-
-impl Default for Crowd {
-    fn default() -> Self {
-        Self::new(Limits::default())
-    }
 }
 
 /// One connection's place, free again when it is dropped.
@@ -93,11 +67,11 @@ pub(crate) struct Place {
 }
 
 impl Crowd {
-    /// An empty crowd.
-    pub fn new(limits: Limits) -> Self {
+    /// Room for so many concurrent connections.
+    pub fn new(limit: usize) -> Self {
         Self(Arc::new(Inner {
-            limits,
-            places: Arc::new(Semaphore::new(limits.connections)),
+            limit,
+            places: Arc::new(Semaphore::new(limit)),
             sources: Mutex::default(),
             bytes: Arc::new(Semaphore::new(ALL_BYTES / UNIT)),
             refusals: Arc::new(Semaphore::new(REFUSALS)),
@@ -106,11 +80,7 @@ impl Crowd {
 
     /// The number of open connections.
     pub fn open(&self) -> usize {
-        self.0.limits.connections - self.0.places.available_permits()
-    }
-
-    pub(crate) fn limits(&self) -> Limits {
-        self.0.limits
+        self.0.limit - self.0.places.available_permits()
     }
 
     /// A permit to send a peer the reason of its refusal.
@@ -120,7 +90,7 @@ impl Crowd {
 
     /// Gives a connection a place.
     pub(crate) fn enter(&self, source: Option<Source>) -> Result<Place, Status> {
-        let places = self.0.limits.connections;
+        let places = self.0.limit;
         let Ok(place) = Arc::clone(&self.0.places).try_acquire_owned() else {
             tracing::warn!(limit = places, "connection refused: too many are open");
             return Err(Status::too_many(format!(
@@ -158,7 +128,7 @@ impl Place {
     /// A place in a crowd of one.
     #[cfg(test)]
     pub(crate) fn uncounted() -> Self {
-        Crowd::default().enter(None).expect("a place")
+        Crowd::new(1).enter(None).expect("a place")
     }
 
     /// Whether the connection has a share of the byte budget.

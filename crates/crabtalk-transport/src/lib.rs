@@ -19,7 +19,7 @@ mod tests;
 
 pub use accept::{Accept, serve};
 pub use client::Connection;
-pub use crowd::{Crowd, Limits, Source};
+pub use crowd::{Crowd, Source};
 pub use tcp::{TcpConnection, TcpError, TcpListener, connect_tcp};
 pub use tls::{
     Certificate, CertificateError, Fingerprint, OwnCertificate, TlsConnection, TlsListener,

@@ -24,7 +24,6 @@ const KEEPALIVE_EVERY: Duration = Duration::from_secs(15);
 const KEEPALIVE_TRIES: u32 = 4;
 
 /// Time for the acknowledgement of sent data. The system's default is a quarter of an hour.
-#[cfg(target_os = "linux")]
 const RECEIPT_WITHIN: Duration = Duration::from_secs(120);
 
 /// Timeout of a connection attempt: over a slow network it needs a second or two.
@@ -139,7 +138,6 @@ pub(crate) fn prepare(stream: &TcpStream) -> io::Result<()> {
         .with_interval(KEEPALIVE_EVERY)
         .with_retries(KEEPALIVE_TRIES);
     socket.set_tcp_keepalive(&keepalive)?;
-    #[cfg(target_os = "linux")]
     socket.set_tcp_user_timeout(Some(RECEIPT_WITHIN))?;
     Ok(())
 }

@@ -14,22 +14,18 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixSocket, UnixStream};
 
 /// Longest socket path in bytes: `sun_path` less its terminating zero.
-const MAX_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
+const MAX_PATH: usize = 107;
 
 /// Random characters of the temporary name of a new socket. Few, so
 /// that `.abcd` is not longer than `daemon.sock`.
 const TEMPORARY_CHARS: usize = 4;
 
-/// Time that a client waits for a place in a full accept queue.
-const CONNECT_WITHIN: Duration = Duration::from_secs(5);
-
-/// Connections in the accept queue, which bounds the delay that a flood causes: a few milliseconds.
-const BACKLOG: u32 = 256;
+/// Connections in the accept queue: as many as there are places by default.
+const BACKLOG: u32 = 4096;
 
 /// A failure to listen or to connect.
 #[derive(Debug, thiserror::Error)]
@@ -72,10 +68,9 @@ pub enum Error {
 pub struct Peer {
     /// User id.
     pub uid: u32,
-    /// Process id, if the system reports it.
+    /// Process id, if the kernel reports it.
     pub pid: Option<i32>,
-    /// A pidfd of that process, since its number may be reused;
-    /// `None` on Linux before 6.5 and other systems.
+    /// A pidfd of that process, since its number may be reused; `None` on Linux before 6.5.
     pub handle: io::Result<Option<OwnedFd>>,
 }
 
@@ -104,7 +99,6 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
 }
 
 /// A pidfd of the peer.
-#[cfg(target_os = "linux")]
 fn handle_of(stream: &UnixStream) -> io::Result<Option<OwnedFd>> {
     use nix::errno::Errno;
     use nix::sys::socket::{getsockopt, sockopt::PeerPidfd};
@@ -113,11 +107,6 @@ fn handle_of(stream: &UnixStream) -> io::Result<Option<OwnedFd>> {
         Err(Errno::ENOPROTOOPT) => Ok(None),
         Err(error) => Err(error.into()),
     }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn handle_of(_: &UnixStream) -> io::Result<Option<OwnedFd>> {
-    Ok(None)
 }
 
 /// Whether the peer closed without sending a byte, as programs do that check whether a daemon listens.
@@ -181,17 +170,7 @@ pub async fn listener(path: &Path) -> Option<i32> {
 
 async fn open(path: &Path) -> Result<UnixStream, Error> {
     check_length(path)?;
-    let connected = match UnixStream::connect(path).await {
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-            let path = path.to_owned();
-            let waited = tokio::task::spawn_blocking(move || wait_in_line(&path)).await;
-            waited
-                .unwrap_or_else(|gone| Err(io::Error::other(gone)))
-                .and_then(UnixStream::from_std)
-        }
-        connected => connected,
-    };
-    match connected {
+    match UnixStream::connect(path).await {
         Ok(stream) => Ok(stream),
         Err(error) if is_unanswered(&error) => Err(Error::NotListening(path.to_owned())),
         Err(source) => Err(Error::Connect {
@@ -199,21 +178,6 @@ async fn open(path: &Path) -> Result<UnixStream, Error> {
             source,
         }),
     }
-}
-
-/// Connects to a daemon whose accept queue is full. A blocking connect waits in line, whereas retries would
-/// lose against other clients.
-fn wait_in_line(path: &Path) -> io::Result<std::os::unix::net::UnixStream> {
-    use rustix::net::sockopt::{Timeout, set_socket_timeout};
-    use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, connect, socket};
-    let socket = socket(AddressFamily::UNIX, SocketType::STREAM, None)?;
-    rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
-    set_socket_timeout(&socket, Timeout::Send, Some(CONNECT_WITHIN))?;
-    connect(&socket, &SocketAddrUnix::new(path)?)?;
-    let stream = std::os::unix::net::UnixStream::from(socket);
-    stream.set_write_timeout(None)?;
-    stream.set_nonblocking(true)?;
-    Ok(stream)
 }
 
 fn check_length(path: &Path) -> Result<(), Error> {

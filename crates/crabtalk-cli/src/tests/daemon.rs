@@ -103,7 +103,7 @@ async fn listen(home: &Path, script: &Script) -> JoinSet<()> {
     let mut server = JoinSet::new();
     server.spawn(serve(
         listener,
-        Crowd::default(),
+        Crowd::new(64),
         move |_| Ok::<_, Status>(session.clone()),
         CancellationToken::new(),
     ));

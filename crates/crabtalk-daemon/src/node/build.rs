@@ -36,7 +36,7 @@ use crabtalk_skills::{Library, TrustFile};
 use crabtalk_store::fs::OsFiles;
 use crabtalk_store::{FileStore, Indexes, Records};
 use crabtalk_tools::{FileWork, OsTools, OsToolsConfig};
-use crabtalk_transport::{Crowd, Limits};
+use crabtalk_transport::Crowd;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -62,7 +62,7 @@ impl Node {
             mut report,
         } = composed;
         let models = Models::new(models, detection(&config)).map_err(anyhow::Error::msg)?;
-        let crowd = crowd(&config);
+        let crowd = Crowd::new(config.limits.connections as usize);
         let settings = Settings::new(config);
         let files = FileWork::default();
         let ground = Ground::new(home, settings, open_files, &files);
@@ -270,14 +270,6 @@ fn tools_on_offer(with: &Context, system: Arc<dyn ToolProvider>) -> Vec<Arc<dyn 
         Arc::new(ScheduleTool::new(with.cron.clone(), settings())),
         Arc::new(with.mcps.servers.clone()),
     ]
-}
-
-/// The limits of connections.
-fn crowd(config: &Config) -> Crowd {
-    Crowd::new(Limits {
-        connections: config.limits.connections as usize,
-        ..Limits::default()
-    })
 }
 
 /// All processes below this one, including those whose guardian was killed.

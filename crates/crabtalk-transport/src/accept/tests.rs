@@ -1,5 +1,4 @@
 use super::*;
-use crate::Limits;
 use crate::tests::*;
 use crabtalk_proto::{Ping, ReloadMsg, SubscribeEvents};
 use tokio::io::DuplexStream;
@@ -12,19 +11,12 @@ struct Fixture {
 }
 
 impl Fixture {
-    fn new(limits: Limits) -> Self {
-        Self::with(limits, |()| Ok(Scripted::new().1))
+    fn new() -> Self {
+        Self::among(Crowd::new(64))
     }
 
     fn among(crowd: Crowd) -> Self {
         Self::of(crowd, |()| Ok(Scripted::new().1))
-    }
-
-    fn with(
-        limits: Limits,
-        session: impl Fn(()) -> Result<Scripted, Status> + Send + 'static,
-    ) -> Self {
-        Self::of(Crowd::new(limits), session)
     }
 
     fn of(crowd: Crowd, session: impl Fn(()) -> Result<Scripted, Status> + Send + 'static) -> Self {
@@ -68,7 +60,7 @@ impl Fixture {
 
 #[tokio::test]
 async fn connections_are_served_side_by_side() {
-    let fixture = Fixture::new(Limits::default());
+    let fixture = Fixture::new();
     let mut silent = fixture.connect().await;
     write(&mut silent, &frames([SubscribeEvents::default().into()])).await;
     assert_eq!(fixture.ping().await.1, "pong");
@@ -77,10 +69,7 @@ async fn connections_are_served_side_by_side() {
 
 #[tokio::test]
 async fn connection_beyond_the_limit_gets_429() {
-    let fixture = Fixture::new(Limits {
-        connections: 2,
-        ..Limits::default()
-    });
+    let fixture = Fixture::among(Crowd::new(2));
     let (first, answer) = fixture.ping().await;
     assert_eq!(answer, "pong");
     let (_second, _) = fixture.ping().await;
@@ -98,7 +87,7 @@ async fn connection_beyond_the_limit_gets_429() {
 
 #[tokio::test]
 async fn refused_peer_gets_the_reason() {
-    let fixture = Fixture::with(Limits::default(), |()| Err(Status::forbidden("not you")));
+    let fixture = Fixture::of(Crowd::new(64), |()| Err(Status::forbidden("not you")));
     let mut client = fixture.connect().await;
     assert_eq!(next(&mut client).await, "403: not you");
     assert_eq!(next(&mut client).await, "closed");
@@ -106,7 +95,7 @@ async fn refused_peer_gets_the_reason() {
 
 #[tokio::test(start_paused = true)]
 async fn accept_errors_back_off() {
-    let fixture = Fixture::new(Limits::default());
+    let fixture = Fixture::new();
     let began = tokio::time::Instant::now();
     for _ in 0..5 {
         fixture
@@ -122,7 +111,7 @@ async fn accept_errors_back_off() {
 
 #[tokio::test]
 async fn panic_closes_only_its_connection() {
-    let fixture = Fixture::new(Limits::default());
+    let fixture = Fixture::new();
     let mut client = fixture.connect().await;
     write(&mut client, &frames([ReloadMsg {}.into()])).await;
     assert_eq!(next(&mut client).await, "closed");
@@ -131,11 +120,7 @@ async fn panic_closes_only_its_connection() {
 
 #[tokio::test(start_paused = true)]
 async fn shutdown_waits_for_replies_up_to_its_deadline() {
-    let drain = Duration::from_secs(3);
-    let mut fixture = Fixture::new(Limits {
-        drain,
-        ..Limits::default()
-    });
+    let mut fixture = Fixture::new();
     let (_idle, _) = fixture.ping().await;
     let mut hanging = fixture.connect().await;
     write(&mut hanging, &frames([Ping {}.into(), send("hang")])).await;
@@ -143,13 +128,13 @@ async fn shutdown_waits_for_replies_up_to_its_deadline() {
     let began = tokio::time::Instant::now();
     fixture.shutdown.cancel();
     fixture.stopped().await;
-    assert_eq!(began.elapsed().as_secs(), drain.as_secs());
+    assert_eq!(began.elapsed().as_secs(), DRAIN_TIME.as_secs());
     assert_eq!(next(&mut hanging).await, "closed");
 }
 
 #[tokio::test(start_paused = true)]
 async fn shutdown_of_idle_connections_takes_no_time() {
-    let mut fixture = Fixture::new(Limits::default());
+    let mut fixture = Fixture::new();
     let (mut idle, _) = fixture.ping().await;
     let began = tokio::time::Instant::now();
     fixture.shutdown.cancel();
@@ -161,10 +146,7 @@ async fn shutdown_of_idle_connections_takes_no_time() {
 /// Two listeners, as of a socket and of a port, with one crowd.
 #[tokio::test(start_paused = true)]
 async fn listeners_share_the_limit() {
-    let crowd = Crowd::new(Limits {
-        connections: 2,
-        ..Limits::default()
-    });
+    let crowd = Crowd::new(2);
     let one = Fixture::among(crowd.clone());
     let other = Fixture::among(crowd.clone());
     let (first, answer) = one.ping().await;

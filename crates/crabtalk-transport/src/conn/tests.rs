@@ -1,6 +1,5 @@
 mod frames;
 mod fuzz;
-mod idle;
 mod strangers;
 
 use super::*;
@@ -14,6 +13,7 @@ use tokio::io::{AsyncWriteExt, DuplexStream};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 /// A connection over a real socket pair, with its loop running.
 struct Fixture {

@@ -1,12 +1,5 @@
 use super::*;
 
-fn crowd(places: usize) -> Crowd {
-    Crowd::new(Limits {
-        connections: places,
-        ..Limits::default()
-    })
-}
-
 fn enter(crowd: &Crowd, process: i32) -> Place {
     let place = crowd.enter(Some(Source::Process(process)));
     place.expect("a place")
@@ -14,7 +7,7 @@ fn enter(crowd: &Crowd, process: i32) -> Place {
 
 #[test]
 fn one_source_leaves_places_to_others() {
-    let crowd = crowd(64);
+    let crowd = Crowd::new(64);
     let flood: Vec<Place> = (0..56).map(|_| enter(&crowd, 1)).collect();
     let refused = crowd.enter(Some(Source::Process(1))).expect_err("enough");
     assert_eq!(refused.code, 429);
@@ -27,12 +20,14 @@ fn one_source_leaves_places_to_others() {
 
 #[test]
 fn single_place_is_given_to_any_source() {
-    crowd(1).enter(Some(Source::Process(1))).expect("the place");
+    Crowd::new(1)
+        .enter(Some(Source::Process(1)))
+        .expect("the place");
 }
 
 #[test]
 fn incomplete_frames_share_a_budget() {
-    let crowd = crowd(64);
+    let crowd = Crowd::new(64);
     let frame = 16 * 1024 * 1024;
     let mut flood: Vec<Place> = (0..5).map(|_| enter(&crowd, 1)).collect();
     for place in &mut flood[..4] {

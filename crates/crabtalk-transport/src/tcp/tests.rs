@@ -22,7 +22,7 @@ async fn client_is_answered() {
     let shutdown = CancellationToken::new();
     let mut serving = JoinSet::new();
     let session = |_| Ok(Scripted::new().1);
-    serving.spawn(serve(listener, Crowd::default(), session, shutdown.clone()));
+    serving.spawn(serve(listener, Crowd::new(64), session, shutdown.clone()));
     let mut client = connect_tcp(&address.to_string()).await.unwrap();
     client.ping(Ping {}).await.unwrap();
     drop(client);

@@ -31,7 +31,7 @@ impl Fixture {
         let shutdown = CancellationToken::new();
         let mut serving = JoinSet::new();
         let session = |_| Ok(Scripted::new().1);
-        serving.spawn(serve(listener, Crowd::default(), session, shutdown.clone()));
+        serving.spawn(serve(listener, Crowd::new(64), session, shutdown.clone()));
         Self {
             address,
             fingerprint,

@@ -38,7 +38,7 @@ async fn socket_is_removed_with_its_listener() {
         Ok(Scripted::new().1)
     };
     let mut serving = JoinSet::new();
-    serving.spawn(serve(listener, Crowd::default(), session, shutdown.clone()));
+    serving.spawn(serve(listener, Crowd::new(64), session, shutdown.clone()));
 
     let mut client = connect(&path).await.expect("connects");
     client.ping(Ping {}).await.expect("pong");
@@ -83,7 +83,7 @@ async fn refused_peer_reads_the_reason() {
     let mut serving = JoinSet::new();
     serving.spawn(serve(
         listener,
-        Crowd::default(),
+        Crowd::new(64),
         session,
         CancellationToken::new(),
     ));
@@ -156,25 +156,6 @@ async fn later_socket_is_not_removed() {
     connect(&path).await.expect("the second still answers");
 }
 
-#[tokio::test]
-async fn client_waits_for_a_full_queue() {
-    let (_home, path) = home();
-    let mut listener = listen(&path).await.expect("listens");
-    let mut queued = Vec::new();
-    while let Ok(stream) = UnixStream::connect(&path).await {
-        queued.push(stream);
-    }
-    assert!(queued.len() >= BACKLOG as usize);
-    let (client, accepted) = tokio::join!(connect(&path), async {
-        for _ in 0..=queued.len() {
-            let _accepted = listener.accept().await.expect("accepts");
-        }
-    });
-    client.expect("its turn came");
-    let () = accepted;
-}
-
-#[cfg(target_os = "linux")]
 #[tokio::test]
 async fn peer_has_a_pidfd() {
     let (_home, path) = home();

@@ -49,13 +49,7 @@ async fn serve_as_another_version() {
     };
     let listener = crabtalk_transport::listen(socket.as_ref()).await.unwrap();
     let session = |_| Ok::<_, Status>(Other);
-    serve(
-        listener,
-        Crowd::default(),
-        session,
-        CancellationToken::new(),
-    )
-    .await;
+    serve(listener, Crowd::new(64), session, CancellationToken::new()).await;
 }
 
 #[tokio::test]
