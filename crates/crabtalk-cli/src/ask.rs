@@ -4,7 +4,7 @@ use crate::args::{Ask, Attach};
 use crate::context::Context;
 use crate::error::Error;
 use crate::follow::{Answers, Ended, Follow, OnInterrupt};
-use crate::shown::{OLDER, Shown};
+use crate::shown::Shown;
 use crate::stdin;
 use crabtalk_proto::{AttachMsg, StreamMsg};
 use std::path::PathBuf;
@@ -29,12 +29,6 @@ pub(crate) async fn ask(context: &mut Context, args: Ask) -> Result<(), Error> {
     }
     let shown = shown(&args.image)?;
     let client = context.client().await?;
-    if !shown.images.is_empty() {
-        let connection = context.connection().await?;
-        if !connection.welcome().is_some_and(|w| w.takes_images) {
-            return Err(Error::Failed(OLDER.to_owned()));
-        }
-    }
     let request = StreamMsg {
         agent: context.agent(),
         content,

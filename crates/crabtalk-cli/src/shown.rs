@@ -25,10 +25,6 @@ const MAGIC: &[(&[u8], &str)] = &[
     (b"RIFF", "image/webp"),
 ];
 
-/// Note for a daemon without image support.
-pub(crate) const OLDER: &str = "the daemon is older than this client and takes no images in \
-    messages; `crabtalk daemon restart` starts it anew";
-
 /// Images attached to a message.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Shown {

@@ -1,14 +1,13 @@
 //! Remedies for errors.
 
 use crate::error::Error;
-use crate::system;
 use crabtalk_proto::code;
 
 impl Error {
     /// The remedy, unless the message itself names it.
     pub fn advice(&self) -> Option<&'static str> {
         match self {
-            Self::NoDaemon(_) => Some(system::NO_DAEMON),
+            Self::NoDaemon(_) => Some("start one with `crabtalk daemon start`"),
             Self::Unsafe(_) => Some(
                 "ask its owner for the fingerprint (shown there by `crabtalk tokens`), then add it \
                  again with `crabtalk remote add`",

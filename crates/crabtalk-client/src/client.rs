@@ -58,7 +58,7 @@ impl Client {
     /// answers, [`Error::NotWelcome`] if the daemon refuses.
     pub async fn connect(&self) -> Result<Connection, Error> {
         let link = self.endpoint.open().await?;
-        Connection::greet(link, self.endpoint.token(), &self.name).await
+        Connection::greet(link, &self.endpoint, &self.name, false).await
     }
 
     /// Keeps a connection open, so that `crabtalk components` lists this program as connected, under the
@@ -68,8 +68,7 @@ impl Client {
         let mut pause = AWAY.0;
         loop {
             if let Ok(link) = self.endpoint.open().await {
-                let token = self.endpoint.token();
-                let greeted = Connection::introduce(link, token, &self.name, true).await;
+                let greeted = Connection::greet(link, &self.endpoint, &self.name, true).await;
                 if let Ok(mut connection) = greeted {
                     connection.closed().await;
                     pause = AWAY.0;
@@ -78,11 +77,6 @@ impl Client {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(AWAY.1);
         }
-    }
-
-    /// A connection without a handshake: the daemon sends it no messages beyond the oldest protocol.
-    pub async fn connect_without_hello(&self) -> Result<Connection, Error> {
-        Ok(Connection::silent(self.endpoint.open().await?))
     }
 
     /// Whether a daemon answers.

@@ -2,14 +2,11 @@
 
 use crate::error::Error;
 use crate::remote::{self, Remote};
-use crate::system::{self, LocalConnection};
 use crabtalk_proto::{
     Client as _, ClientError, ClientMessage, HelloMsg, PROTOCOL_VERSION, ServerMessage, WelcomeMsg,
-    code,
 };
-use crabtalk_transport::{TcpConnection, TlsConnection};
+use crabtalk_transport::{Connection as Link, Error as SocketError};
 use futures_core::Stream;
-use futures_util::StreamExt;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::time::Duration;
@@ -45,11 +42,19 @@ impl Endpoint {
     /// Opens a connection without a handshake. Fails with
     /// [`Error::NoDaemon`] if no daemon answers.
     pub(crate) async fn open(&self) -> Result<Link, Error> {
-        let socket = match self {
-            Self::Unix(socket) => socket,
-            Self::Remote(remote) => return open_remote(remote).await,
+        let remote = match self {
+            Self::Unix(socket) => {
+                let connected = crabtalk_transport::connect(socket).await;
+                return connected.map_err(|error| Error::NoDaemon(error.to_string()));
+            }
+            Self::Remote(remote) => remote,
         };
-        Ok(Link::Unix(system::connect(socket).await?))
+        let address = remote.address().host_port();
+        let connected = match remote.pin() {
+            Some(pin) => crabtalk_transport::connect_tls(&address, pin).await,
+            None => crabtalk_transport::connect_tcp(&address).await,
+        };
+        connected.map_err(remote::of)
     }
 
     /// Whether a daemon listens. An error means that starting one would not help.
@@ -57,7 +62,11 @@ impl Endpoint {
         let Self::Unix(socket) = self else {
             return self.open().await.map(|_| true);
         };
-        system::is_listening(socket).await
+        match crabtalk_transport::connect(socket).await {
+            Ok(_) => Ok(true),
+            Err(SocketError::NotListening(_)) => Ok(false),
+            Err(error) => Err(Error::NoDaemon(error.to_string())),
+        }
     }
 
     /// The daemon's process as the kernel reports it; `None` if it is unknown or on another machine.
@@ -65,7 +74,7 @@ impl Endpoint {
         let Self::Unix(socket) = self else {
             return None;
         };
-        system::peer_pid(socket).await
+        crabtalk_transport::listener(socket).await
     }
 
     /// Whether the daemon is on this machine and may be started.
@@ -82,39 +91,6 @@ impl Endpoint {
     }
 }
 
-async fn open_remote(remote: &Remote) -> Result<Link, Error> {
-    let address = remote.address().host_port();
-    match remote.pin() {
-        Some(pin) => {
-            let connected = crabtalk_transport::connect_tls(&address, pin).await;
-            Ok(Link::Tls(Box::new(connected.map_err(remote::of)?)))
-        }
-        None => {
-            let connected = crabtalk_transport::connect_tcp(&address).await;
-            Ok(Link::Tcp(connected.map_err(remote::of)?))
-        }
-    }
-}
-
-/// The connection of each kind of endpoint.
-#[derive(Debug)]
-pub(crate) enum Link {
-    Unix(LocalConnection),
-    Tcp(TcpConnection),
-    Tls(Box<TlsConnection>),
-}
-
-/// Does the same on any kind of connection.
-macro_rules! on_link {
-    ($link:expr, $connection:ident => $done:expr) => {
-        match $link {
-            Link::Unix($connection) => $done,
-            Link::Tcp($connection) => $done,
-            Link::Tls($connection) => $done,
-        }
-    };
-}
-
 /// A stream of answers that owns its connection.
 pub(crate) type Answers = Pin<Box<dyn Stream<Item = Result<ServerMessage, ClientError>> + Send>>;
 
@@ -124,110 +100,77 @@ pub(crate) type Answers = Pin<Box<dyn Stream<Item = Result<ServerMessage, Client
 #[derive(Debug)]
 pub struct Connection {
     link: Link,
-    welcome: Option<WelcomeMsg>,
+    welcome: WelcomeMsg,
 }
 
 impl Connection {
-    /// Introduces the client. A daemon before Hello is talked to without, so that it can be restarted.
-    pub(crate) async fn greet(link: Link, token: &str, name: &str) -> Result<Self, Error> {
-        Self::introduce(link, token, name, false).await
-    }
-
-    /// Like [`Self::greet`], for a component that keeps the connection.
-    pub(crate) async fn introduce(
+    /// Introduces the client; a `component` keeps the connection.
+    pub(crate) async fn greet(
         mut link: Link,
-        token: &str,
+        endpoint: &Endpoint,
         name: &str,
         component: bool,
     ) -> Result<Self, Error> {
         let hello = HelloMsg {
             protocol_version: PROTOCOL_VERSION,
-            token: token.to_owned(),
+            token: endpoint.token().to_owned(),
             client: name.to_owned(),
             component,
         };
-        let greeting = async {
-            on_link!(&mut link, connection => {
-                connection.hello(hello).await
-            })
-        };
-        let Ok(greeted) = tokio::time::timeout(WELCOME_WITHIN, greeting).await else {
-            return Err(Error::NoDaemon(format!(
+        match tokio::time::timeout(WELCOME_WITHIN, link.hello(hello)).await {
+            Ok(Ok(welcome)) => Ok(Self { link, welcome }),
+            Ok(Err(ClientError::Refused(status))) => Err(Error::NotWelcome(status)),
+            Ok(Err(error)) => {
+                let error = Error::from(error);
+                // A daemon that died during the handshake.
+                match endpoint.is_local() && matches!(error, Error::Broken(_)) {
+                    true => Err(error),
+                    false => Err(Error::NoDaemon(format!("the daemon does not answer: {error}"))),
+                }
+            }
+            Err(_) => Err(Error::NoDaemon(format!(
                 "the daemon does not answer within {} seconds; it may hang",
                 WELCOME_WITHIN.as_secs()
-            )));
-        };
-        let welcome = match greeted {
-            Ok(welcome) => Some(welcome),
-            Err(ClientError::Refused(status))
-                if matches!(status.code, code::BAD_REQUEST | code::NOT_IMPLEMENTED) =>
-            {
-                None
-            }
-            Err(ClientError::Refused(status)) => return Err(Error::NotWelcome(status)),
-            Err(error) => {
-                return Err(match (error.into(), &link) {
-                    // A daemon that died during the handshake.
-                    (error @ Error::Broken(_), Link::Unix(_)) => error,
-                    (error, _) => Error::NoDaemon(format!("the daemon does not answer: {error}")),
-                });
-            }
-        };
-        Ok(Self { link, welcome })
-    }
-
-    pub(crate) fn silent(link: Link) -> Self {
-        let welcome = None;
-        Self { link, welcome }
+            ))),
+        }
     }
 
     /// Resolves when the daemon closes the connection.
     pub(crate) async fn closed(&mut self) {
-        on_link!(&mut self.link, connection => connection.closed().await);
+        self.link.closed().await;
     }
 
-    /// The daemon's Welcome; `None` without a Hello.
-    pub fn welcome(&self) -> Option<&WelcomeMsg> {
-        self.welcome.as_ref()
+    /// The daemon's Welcome.
+    pub fn welcome(&self) -> &WelcomeMsg {
+        &self.welcome
     }
 
     /// A hint about a daemon of another version.
     pub fn difference(&self) -> Option<String> {
-        let own = crate::VERSION;
-        let difference = match &self.welcome {
-            None => format!("the daemon is older than {own}"),
-            Some(welcome) => match welcome.daemon_version.as_str() {
-                "" => return None,
-                daemon if daemon == own => return None,
-                daemon => format!("the daemon has version {daemon}, this client {own}"),
-            },
-        };
-        Some(format!("{difference}; run `crabtalk daemon restart`"))
+        let (own, daemon) = (crate::VERSION, self.welcome.daemon_version.as_str());
+        let is_same = daemon.is_empty() || daemon == own;
+        (!is_same).then(|| {
+            format!(
+                "the daemon has version {daemon}, this client {own}; run `crabtalk daemon restart`"
+            )
+        })
     }
 
     /// Sends the only request of the connection and returns its answers.
     pub(crate) fn into_answers(self, request: ClientMessage) -> Answers {
-        match self.link {
-            Link::Unix(connection) => Box::pin(connection.into_stream(request)),
-            Link::Tcp(connection) => Box::pin(connection.into_stream(request)),
-            Link::Tls(connection) => Box::pin(connection.into_stream(request)),
-        }
+        Box::pin(self.link.into_stream(request))
     }
 }
 
 impl crabtalk_proto::Client for Connection {
     async fn request(&mut self, message: ClientMessage) -> Result<ServerMessage, ClientError> {
-        on_link!(&mut self.link, connection => connection.request(message).await)
+        self.link.request(message).await
     }
 
     fn request_stream(
         &mut self,
         message: ClientMessage,
     ) -> impl Stream<Item = Result<ServerMessage, ClientError>> + Send {
-        match &mut self.link {
-            Link::Unix(connection) => connection.request_stream(message).boxed(),
-            Link::Tcp(connection) => connection.request_stream(message).boxed(),
-            Link::Tls(connection) => connection.request_stream(message).boxed(),
-        }
+        self.link.request_stream(message)
     }
 }

@@ -42,7 +42,6 @@ mod follow;
 mod remote;
 mod run;
 mod start;
-mod system;
 mod watch;
 
 #[cfg(test)]

@@ -5,10 +5,10 @@
 
 use crate::client::Client;
 use crate::error::Error;
-use crate::system;
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -135,9 +135,14 @@ impl Starter {
         Error::NotStarted(format!("cannot start {}: {error}", self.program.display()))
     }
 
-    /// The log, and the offset of this daemon's lines.
+    /// The log, which is private, and the offset of this daemon's lines.
     fn open_log(&self) -> io::Result<(File, u64)> {
-        let log = system::open_log(&self.log)?;
+        if let Some(folder) = self.log.parent() {
+            let mut private = DirBuilder::new();
+            private.recursive(true).mode(0o700).create(folder)?;
+        }
+        let mut open = OpenOptions::new();
+        let log = open.append(true).create(true).mode(0o600).open(&self.log)?;
         let begin = log.metadata().map_or(0, |metadata| metadata.len());
         Ok((log, begin))
     }

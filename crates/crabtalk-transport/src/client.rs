@@ -8,30 +8,35 @@ use bytes::BytesMut;
 use crabtalk_proto::codec::{self, FrameError};
 use crabtalk_proto::{Client, ClientError, ClientMessage, ServerMessage};
 use futures_core::Stream;
+use std::fmt;
 use std::future::poll_fn;
 use std::io;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
 /// A connection to the daemon over the two halves of any byte stream.
-#[derive(Debug)]
-pub struct Connection<R, W> {
-    reader: R,
-    writer: W,
+pub struct Connection {
+    reader: Box<dyn AsyncRead + Unpin + Send>,
+    writer: Box<dyn AsyncWrite + Unpin + Send>,
     input: BytesMut,
     /// A reply is incomplete.
     unfinished: bool,
 }
 
-impl<R, W> Connection<R, W>
-where
-    R: AsyncRead + Unpin + Send,
-    W: AsyncWrite + Unpin + Send,
-{
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Connection")
+    }
+}
+
+impl Connection {
     /// A connection over these halves.
-    pub fn new(reader: R, writer: W) -> Self {
+    pub fn new(
+        reader: impl AsyncRead + Unpin + Send + 'static,
+        writer: impl AsyncWrite + Unpin + Send + 'static,
+    ) -> Self {
         Self {
-            reader,
-            writer,
+            reader: Box::new(reader),
+            writer: Box::new(writer),
             input: BytesMut::new(),
             unfinished: false,
         }
@@ -84,11 +89,7 @@ enum Reply {
     Closed,
 }
 
-impl<R, W> Client for Connection<R, W>
-where
-    R: AsyncRead + Unpin + Send,
-    W: AsyncWrite + Unpin + Send,
-{
+impl Client for Connection {
     async fn request(&mut self, message: ClientMessage) -> Result<ServerMessage, ClientError> {
         self.transmit(&message).await?;
         let answer = self.receive().await?;
@@ -108,17 +109,13 @@ where
     }
 }
 
-impl<R, W> Connection<R, W>
-where
-    R: AsyncRead + Unpin + Send,
-    W: AsyncWrite + Unpin + Send,
-{
+impl Connection {
     /// As [`Client::request_stream`], for one who needs the connection for
     /// nothing else: it goes with the stream.
     pub fn into_stream(
         self,
         message: ClientMessage,
-    ) -> impl Stream<Item = Result<ServerMessage, ClientError>> + Send + use<R, W> {
+    ) -> impl Stream<Item = Result<ServerMessage, ClientError>> + Send + use<> {
         let state = (self, Reply::Unsent(Box::new(message)));
         futures_util::stream::unfold(state, async |(mut connection, reply)| {
             let (item, rest) = connection.next_of(reply).await?;

@@ -20,9 +20,9 @@ mod tests;
 pub use accept::{Accept, serve};
 pub use client::Connection;
 pub use crowd::{Crowd, Source};
-pub use tcp::{TcpConnection, TcpError, TcpListener, connect_tcp};
+pub use tcp::{TcpError, TcpListener, connect_tcp};
 pub use tls::{
-    Certificate, CertificateError, Fingerprint, OwnCertificate, TlsConnection, TlsListener,
-    connect_tls, fingerprint_of, make_certificate,
+    Certificate, CertificateError, Fingerprint, OwnCertificate, TlsListener, connect_tls,
+    fingerprint_of, make_certificate,
 };
-pub use unix::{Error, Peer, UnixConnection, UnixListener, connect, listen, listener};
+pub use unix::{Error, Peer, UnixListener, connect, listen, listener};

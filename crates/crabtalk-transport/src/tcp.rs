@@ -158,11 +158,8 @@ impl Accept for TcpListener {
     }
 }
 
-/// A client's connection over TCP, unencrypted.
-pub type TcpConnection = Connection<OwnedReadHalf, OwnedWriteHalf>;
-
-/// Connects to `HOST:PORT`.
-pub async fn connect_tcp(address: &str) -> Result<TcpConnection, TcpError> {
+/// Connects to `HOST:PORT`, unencrypted.
+pub async fn connect_tcp(address: &str) -> Result<Connection, TcpError> {
     let (read, write) = open(address).await?.into_split();
     Ok(Connection::new(read, write))
 }

@@ -6,7 +6,7 @@
 mod client;
 mod own;
 
-pub use client::{TlsConnection, connect_tls, fingerprint_of};
+pub use client::{connect_tls, fingerprint_of};
 pub use own::{OwnCertificate, make_certificate};
 
 use crate::accept::Accept;

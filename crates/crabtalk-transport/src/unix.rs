@@ -54,7 +54,7 @@ pub enum Error {
         source: io::Error,
     },
     /// This user may not use the socket, or the system is out of descriptors.
-    #[error("cannot connect to {}", path.display())]
+    #[error("cannot connect to {}: {source}", path.display())]
     Connect {
         /// The path of the socket.
         path: PathBuf,
@@ -116,9 +116,6 @@ fn has_closed(stream: &UnixStream) -> bool {
     matches!(recv(stream, &mut [0; 1], look), Ok((0, _)))
 }
 
-/// A client's connection over the Unix socket.
-pub type UnixConnection = Connection<OwnedReadHalf, OwnedWriteHalf>;
-
 /// Listens on `path`, whose folder must exist. A stale socket is replaced.
 ///
 /// The lock of the home keeps two daemons apart that start at the same moment (STORE-6).
@@ -158,7 +155,7 @@ fn cannot_listen(path: &Path) -> impl Fn(io::Error) -> Error + Copy {
 }
 
 /// Connects to the daemon that listens on `path`.
-pub async fn connect(path: &Path) -> Result<UnixConnection, Error> {
+pub async fn connect(path: &Path) -> Result<Connection, Error> {
     let (read, write) = open(path).await?.into_split();
     Ok(Connection::new(read, write))
 }

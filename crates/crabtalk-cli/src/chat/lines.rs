@@ -35,13 +35,11 @@ pub(super) async fn read(context: &mut Context, text: &str) -> Result<Message, E
     let agents = client.call(ListAgentsMsg {}).await;
     let agents = agents.map(|list| list.agents).unwrap_or_default();
     let agents: Vec<String> = agents.into_iter().map(|agent| agent.name).collect();
-    let connection = context.connection().await?;
-    let takes_images = connection.welcome().is_some_and(|w| w.takes_images);
     let cwd = match context.cwd()? {
         Some(cwd) => PathBuf::from(cwd),
         None => std::env::current_dir().map_err(|e| Error::io("find the current folder", &e))?,
     };
-    let mut message = message(text, &agents, &cwd, &[], takes_images);
+    let mut message = message(text, &agents, &cwd, &[]);
     let named = references(text, |name| is_known(name, &agents, &cwd));
     for reference in named.iter().filter(|reference| !reference.is_known) {
         let name = reference.name;

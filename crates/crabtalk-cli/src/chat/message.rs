@@ -30,14 +30,8 @@ pub(super) struct Message {
     pub(super) notes: Vec<String>,
 }
 
-/// Makes a message; `takes_images` is whether the daemon does.
-pub(super) fn message(
-    typed: &str,
-    agents: &[String],
-    cwd: &Path,
-    said: &[String],
-    takes_images: bool,
-) -> Message {
+/// Makes a message.
+pub(super) fn message(typed: &str, agents: &[String], cwd: &Path, said: &[String]) -> Message {
     let mut message = Message::default();
     let mut text = typed.trim();
     if let Some(rest) = text.strip_prefix('@') {
@@ -60,18 +54,6 @@ pub(super) fn message(
         }
         taken.push(path);
         let whole = cwd.join(path);
-        if is_image(&whole) && !takes_images {
-            // The agent can read the path.
-            message
-                .content
-                .push_str(&format!("\n\n<image path=\"{}\"/>", whole.display()));
-            let note = format!(
-                "{path} is sent as a path for the agent's read tool: {}",
-                crate::shown::OLDER
-            );
-            message.notes.push(note);
-            continue;
-        }
         if is_image(&whole) {
             message.notes.push(match message.shown.add(&whole) {
                 Ok(note) => format!("attached {path} {note}"),
@@ -125,26 +107,25 @@ mod tests {
             &[],
             folder.path(),
             &[],
-            true,
         );
         assert_eq!(
             made.content,
             "look at @a.txt, and @none and a@b.c\n\n<file path=\"a.txt\">\none\ntwo\n</file>"
         );
         assert_eq!(made.notes, ["attached a.txt (2 lines)"]);
-        let made = message("@big", &[], folder.path(), &[], true);
+        let made = message("@big", &[], folder.path(), &[]);
         assert_eq!(made.content, "@big");
         assert!(made.notes[0].starts_with("big not attached: "), "{made:?}");
     }
 
     #[test]
-    fn named_image_is_attached_or_sent_as_path() {
+    fn named_images_are_attached() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["a.png", "a b.png"] {
             std::fs::write(folder.path().join(name), b"\x89PNG\r\n\x1a\n.").unwrap();
         }
         let typed = "what is in @a.png? And in @\"a b.png\"? And again @a.png.";
-        let made = message(typed, &[], folder.path(), &[], true);
+        let made = message(typed, &[], folder.path(), &[]);
         assert_eq!(made.content, typed);
         assert_eq!(made.shown.images.len(), 2);
         assert_eq!(
@@ -154,24 +135,12 @@ mod tests {
                 "attached a b.png [image/png, 9 bytes]"
             ]
         );
-        let made = message("what is in @a.png?", &[], folder.path(), &[], false);
-        let path = folder.path().join("a.png");
-        let want = format!("what is in @a.png?\n\n<image path=\"{}\"/>", path.display());
-        assert_eq!(made.content, want);
-        assert_eq!(made.shown, Shown::default());
-        assert!(made.notes[0].contains("daemon restart"), "{made:?}");
     }
 
     #[test]
     fn leading_agent_name_is_a_guest() {
         let agents = ["reviewer".to_owned()];
-        let made = message(
-            "@reviewer is this right?",
-            &agents,
-            Path::new("/"),
-            &[],
-            true,
-        );
+        let made = message("@reviewer is this right?", &agents, Path::new("/"), &[]);
         assert_eq!(made.guest.as_deref(), Some("reviewer"));
         assert_eq!(made.content, "is this right?");
         let made = message(
@@ -179,7 +148,6 @@ mod tests {
             &agents,
             Path::new("/"),
             &["I ran x".into()],
-            true,
         );
         assert_eq!(made.guest, None);
         assert_eq!(made.content, "I ran x\n\nask @reviewer");

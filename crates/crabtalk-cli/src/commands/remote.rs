@@ -7,6 +7,7 @@ use crate::remotes::{Known, Remotes, fingerprint};
 use crate::stdin;
 use crabtalk_client::{Address, Client, Fingerprint};
 use crabtalk_config::{is_name, read_limited};
+use crabtalk_proto::WelcomeMsg;
 use futures_util::StreamExt;
 use serde_json::json;
 use std::path::Path;
@@ -104,11 +105,11 @@ async fn add(context: &mut Context, given: Given, token_file: Option<&Path>) -> 
         concat!("crabtalk/", env!("CARGO_PKG_VERSION")),
     );
     let connection = client.connect().await?;
-    let welcome = connection.welcome();
-    let role = welcome.map(|w| w.role.clone()).unwrap_or_default();
-    let sender = welcome
-        .map(|w| w.default_sender.clone())
-        .unwrap_or_default();
+    let WelcomeMsg {
+        role,
+        default_sender: sender,
+        ..
+    } = connection.welcome().clone();
     let mut remotes = Remotes::load(&context.home)?;
     remotes.remote.insert(given.name.clone(), known);
     remotes.save(&context.home)?;

@@ -33,7 +33,7 @@ pub(crate) struct Script {
     pub(crate) history: Arc<Mutex<Vec<HistoryEntry>>>,
     pub(crate) skills: Arc<Mutex<Vec<SkillInfo>>>,
     /// Answer to hello; `None` for an old daemon.
-    pub(crate) welcome: Arc<Mutex<Option<WelcomeMsg>>>,
+    pub(crate) welcome: Arc<Mutex<WelcomeMsg>>,
 }
 
 impl Script {
@@ -48,7 +48,7 @@ impl Script {
             asks: Arc::default(),
             history: Arc::default(),
             skills: Arc::default(),
-            welcome: Arc::new(Mutex::new(Some(WelcomeMsg::default()))),
+            welcome: Arc::default(),
         }
     }
 
@@ -76,8 +76,7 @@ impl Server for Script {
     }
 
     async fn hello(&self, _: HelloMsg) -> Result<WelcomeMsg, Status> {
-        let welcome = self.welcome.lock().unwrap().clone();
-        welcome.ok_or_else(|| Status::new(501, "not built"))
+        Ok(self.welcome.lock().unwrap().clone())
     }
 
     fn stream(

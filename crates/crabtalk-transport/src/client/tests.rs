@@ -3,21 +3,18 @@ use crate::tests::*;
 use crabtalk_proto::{GetConfig, Ping, StreamEvent, StreamMsg};
 use futures_util::StreamExt;
 use tokio::net::UnixStream;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-type Unix = Connection<OwnedReadHalf, OwnedWriteHalf>;
-
-fn pair() -> (Unix, UnixStream) {
+fn pair() -> (Connection, UnixStream) {
     let (client, server) = UnixStream::pair().expect("a pair");
     let (read, write) = client.into_split();
     (Connection::new(read, write), server)
 }
 
 /// A client of a running connection.
-fn served() -> (Unix, mpsc::Sender<StreamEvent>, JoinSet<()>) {
+fn served() -> (Connection, mpsc::Sender<StreamEvent>, JoinSet<()>) {
     let (client, server) = pair();
     let (events, session) = Scripted::new();
     let mut running = JoinSet::new();

@@ -13,17 +13,12 @@ use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, Signa
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, OnceLock};
-use tokio::io::{ReadHalf, WriteHalf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// A client's connection over TLS.
-pub type TlsConnection =
-    Connection<ReadHalf<TlsStream<TcpStream>>, WriteHalf<TlsStream<TcpStream>>>;
-
 /// Connects to `HOST:PORT`, where the certificate with this fingerprint is.
-pub async fn connect_tls(address: &str, pin: Fingerprint) -> Result<TlsConnection, TcpError> {
+pub async fn connect_tls(address: &str, pin: Fingerprint) -> Result<Connection, TcpError> {
     let verifier = Arc::new(Pinned::new(Some(pin)));
     let stream = shake(address, &verifier).await?;
     let (read, write) = tokio::io::split(stream);

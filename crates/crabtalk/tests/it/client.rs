@@ -46,7 +46,7 @@ async fn daemon_starts_once_and_reports_startup_errors() {
     assert_eq!(stats.version, crabtalk_client::VERSION);
     let connection = client.connect().await.unwrap();
     assert_eq!(connection.difference(), None);
-    assert_eq!(connection.welcome().unwrap().default_sender, "user");
+    assert_eq!(connection.welcome().default_sender, "user");
     env.run(&["daemon", "stop"]).await.ok();
 
     env.config("model = 7\n");

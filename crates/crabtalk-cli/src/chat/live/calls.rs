@@ -95,8 +95,6 @@ pub(super) struct Learned {
     pub(super) models: Vec<ModelInfo>,
     /// The model that the agent uses.
     pub(super) model: String,
-    /// Whether the daemon cannot take images.
-    pub(super) is_older: bool,
 }
 
 /// Agent and sender of a conversation.
@@ -123,9 +121,7 @@ pub(super) async fn learn(client: Client, pair: Pair, cwd: Option<String>) -> Do
     let models = models.map(|list| list.models).unwrap_or_default();
     let skills = skills.map(|list| list.skills).unwrap_or_default();
     let agents = agents.map(|list| list.agents).unwrap_or_default();
-    let welcome = connection.welcome().cloned();
-    let is_older = !welcome.as_ref().is_some_and(|w| w.takes_images);
-    let default_sender = welcome.map(|welcome| welcome.default_sender);
+    let default_sender = connection.welcome().default_sender.clone();
     let offline = |model: &ModelInfo| model.name == "offline" || model.provider == "offline";
     let active = models.iter().find(|model| model.active);
     let agent = rights.map_or_else(|_| pair.agent.clone(), |rights| rights.agent);
@@ -147,11 +143,10 @@ pub(super) async fn learn(client: Client, pair: Pair, cwd: Option<String>) -> Do
         agent,
         model: model.unwrap_or_default(),
         sender: match pair.sender.as_str() {
-            "" => default_sender.unwrap_or_default(),
+            "" => default_sender,
             sender => sender.to_owned(),
         },
         models,
-        is_older,
     };
     Done::Learned(pair, Some(Box::new(learned)))
 }

@@ -61,13 +61,7 @@ impl Live<'_> {
             guest,
             shown,
             notes,
-        } = message(
-            text,
-            &self.learned.known.agents,
-            &self.cwd,
-            &said,
-            !self.learned.is_older,
-        );
+        } = message(text, &self.learned.known.agents, &self.cwd, &said);
         for note in notes {
             self.transcript.note(&note);
         }

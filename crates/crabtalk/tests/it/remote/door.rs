@@ -38,8 +38,8 @@ async fn token_talks_under_its_own_name() {
         let elsewhere = Elsewhere::with(config).await;
         let made = elsewhere.token(token("phone", "talk", &[])).await;
         let phone = client_at(&made.listen[0], &made);
-        let welcome = phone.connect().await.unwrap();
-        let welcome = welcome.welcome().unwrap();
+        let connection = phone.connect().await.unwrap();
+        let welcome = connection.welcome();
         assert_eq!(welcome.default_sender, "phone");
         assert_eq!(welcome.role, "talk");
         let mut run = phone.stream(say("hello"));

@@ -248,8 +248,8 @@ impl TestEnv {
     }
 
     /// A connection without Hello.
-    pub(crate) async fn connect_silently(&self) -> Connection {
-        self.client().connect_without_hello().await.unwrap()
+    pub(crate) async fn connect_silently(&self) -> crabtalk_transport::Connection {
+        crabtalk_transport::connect(&self.socket()).await.unwrap()
     }
 }
 
