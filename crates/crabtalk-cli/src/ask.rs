@@ -3,7 +3,7 @@
 use crate::args::{Ask, Attach};
 use crate::context::Context;
 use crate::error::Error;
-use crate::follow::{Answers, Ended, Follow, OnInterrupt};
+use crate::follow::{Answers, Follow, OnInterrupt};
 use crate::shown::Shown;
 use crate::stdin;
 use crabtalk_proto::{AttachMsg, StreamMsg};
@@ -30,15 +30,9 @@ pub(crate) async fn ask(context: &mut Context, args: Ask) -> Result<(), Error> {
     let shown = shown(&args.image)?;
     let client = context.client().await?;
     let request = StreamMsg {
-        agent: context.agent(),
-        content,
         images: shown.images,
-        sender: Some(context.sender()).filter(|sender| !sender.is_empty()),
-        cwd: context.cwd()?,
         guest: args.guest,
-        model: context.global.model.clone(),
-        mode: context.global.mode.map(|mode| mode.to_string()),
-        ..StreamMsg::default()
+        ..context.message(content)?
     };
     let follow = Follow {
         answers: if args.wait {
@@ -46,14 +40,10 @@ pub(crate) async fn ask(context: &mut Context, args: Ask) -> Result<(), Error> {
         } else {
             Answers::Person
         },
-        on_interrupt: OnInterrupt::Kill,
         ..context.follow()
     };
-    finish(
-        follow
-            .run(client.stream(request), &mut context.console)
-            .await?,
-    )
+    let ended = follow.run(client.stream(request), &mut context.console);
+    ended.await?.result()
 }
 
 /// Reads the images of a question; one bad image is an error.
@@ -82,17 +72,6 @@ pub(crate) async fn attach(context: &mut Context, args: Attach) -> Result<(), Er
         on_interrupt: OnInterrupt::Leave,
         ..context.follow()
     };
-    finish(
-        follow
-            .run(client.attach(request), &mut context.console)
-            .await?,
-    )
-}
-
-fn finish(ended: Ended) -> Result<(), Error> {
-    match ended {
-        Ended::Run(end) if end.code == 0 && end.error.is_empty() => Ok(()),
-        Ended::Run(_) | Ended::Waiting => Err(Error::RunFailed),
-        Ended::Interrupted => Err(Error::Interrupted),
-    }
+    let ended = follow.run(client.attach(request), &mut context.console);
+    ended.await?.result()
 }

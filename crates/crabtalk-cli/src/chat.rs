@@ -1,9 +1,7 @@
-//! `chat`: on a screen (`live`), or line by line without one.
+//! `chat`: on a screen (`live`), or line by line without one, as a loop of `ask`.
 //!
 //! Invariant: a failed turn ends the turn, never the chat.
 
-mod input;
-mod lines;
 mod live;
 mod message;
 mod mode;
@@ -13,57 +11,30 @@ mod references;
 use crate::args::Chat;
 use crate::context::Context;
 use crate::error::Error;
-use crate::follow::{Answers, Ended, Follow, Interrupts, OnInterrupt};
+use crate::follow::{Follow, Interrupts};
 use crate::history::show_entry;
 use crate::json;
 use crate::view::Style;
 use crabtalk_client::RunNews;
-use crabtalk_proto::stream_event::Event;
-use crabtalk_proto::{AttachMsg, Client, ClientError, GetHistoryMsg, KillMsg, StreamMsg, code};
+use crabtalk_proto::{
+    AttachMsg, Client, ClientError, GetHistoryMsg, ListAgentsMsg, StreamMsg, code,
+};
+use futures_core::Stream;
 use futures_util::{FutureExt, StreamExt};
-pub(crate) use input::{Input, Typed};
-use message::Message;
-use mode::RunMode;
+use message::{Message, message};
+use references::{is_known, references};
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::path::PathBuf;
+use std::pin::pin;
 
 /// Messages shown at the start.
 const SHOWN_AT_START: u32 = 10;
 
-const HELP: &str = "In a chat:
-  /history   show the last messages
-  /mode      show the mode; /mode NAME sets it
-  /kill      cancel the run
+const HELP: &str = "In a chat without a screen each line is a message:
   /help      show this
   /quit      leave (also Ctrl-D)
 On a terminal, @path attaches a file or an image, and @agent lets an agent answer once.
 Ctrl-C cancels the answer. Other /words are the agent's skills.";
-
-/// Meaning of an input line.
-#[derive(Debug, PartialEq, Eq)]
-enum Line<'a> {
-    Nothing,
-    Help,
-    Quit,
-    Kill,
-    History,
-    /// Show the mode of the next runs, or set it.
-    Mode(&'a str),
-    /// A message, also to a skill.
-    Say(&'a str),
-}
-
-fn meaning(line: &str) -> Line<'_> {
-    match line.trim() {
-        "" => Line::Nothing,
-        "/help" | "/?" => Line::Help,
-        "/quit" | "/exit" | "/q" => Line::Quit,
-        "/kill" => Line::Kill,
-        "/history" => Line::History,
-        text => match text.split_once(char::is_whitespace).unwrap_or((text, "")) {
-            ("/mode", name) => Line::Mode(name.trim()),
-            _ => Line::Say(text),
-        },
-    }
-}
 
 /// Runs the chat until the user leaves.
 pub(crate) async fn chat(context: &mut Context, args: Chat) -> Result<(), Error> {
@@ -73,13 +44,16 @@ pub(crate) async fn chat(context: &mut Context, args: Chat) -> Result<(), Error>
         return live::live(context, bell, live::Start::Here).await;
     }
     context.console.screen.without_colors();
-    let mut input = input::open();
-    talk(context, &mut *input, bell).await
+    let name = match context.agent() {
+        name if name.is_empty() => "crabtalk".to_owned(),
+        name => name,
+    };
+    talk(context, lines(&name), bell).await
 }
 
 /// Whether the chat has a terminal to itself.
 pub(crate) fn is_on_screen(context: &Context) -> bool {
-    !context.global.json && input::is_screen()
+    !context.global.json && !crabtalk_render::screen::is_plain()
 }
 
 /// Runs the chat on an archive, or on one that the user chooses.
@@ -90,34 +64,50 @@ pub(crate) async fn resume(context: &mut Context, archive: Option<u32>) -> Resul
     live::live(context, bell, start).await
 }
 
-async fn talk(context: &mut Context, input: &mut dyn Input, bell: bool) -> Result<(), Error> {
-    let mut mode = RunMode::new(context.global.mode);
-    begin(context, bell).await?;
+/// The lines of standard input, each behind a prompt on a terminal.
+fn lines(name: &str) -> impl Stream<Item = io::Result<String>> + Send + use<> {
+    let prompt = io::stdin().is_terminal().then(|| format!("{name}> "));
+    futures_util::stream::unfold(prompt, async |prompt| {
+        let shown = prompt.clone().unwrap_or_default();
+        // A blocking read in a thread keeps Ctrl-C working.
+        let read = tokio::task::spawn_blocking(move || {
+            let mut out = io::stderr();
+            out.write_all(shown.as_bytes())?;
+            out.flush()?;
+            let mut line = String::new();
+            let count = io::stdin().lock().read_line(&mut line)?;
+            Ok((count > 0).then_some(line))
+        });
+        let read = read.await.unwrap_or_else(|e| Err(io::Error::other(e)));
+        Some((read.transpose()?, prompt))
+    })
+}
+
+async fn talk(
+    context: &mut Context,
+    lines: impl Stream<Item = io::Result<String>> + Send,
+    bell: bool,
+) -> Result<(), Error> {
+    let shown = show_history(context).await;
+    survive(context, shown)?;
+    let followed = attach(context, bell).await;
+    survive(context, followed)?;
+    let mut lines = pin!(lines);
     loop {
-        let name = match context.agent() {
-            name if name.is_empty() => "crabtalk".to_owned(),
-            name => name,
-        };
-        let typed = tokio::select! {
+        let line = tokio::select! {
             biased;
-            typed = input.read(&name) => typed.map_err(|e| Error::io("read the input", &e))?,
+            line = lines.next() => line,
             Some(()) = context.console.interrupts.next() => return Err(Error::Interrupted),
         };
-        let line = match typed {
-            Typed::Line(line) => line,
-            Typed::End => return Ok(()),
+        let Some(line) = line else {
+            return Ok(());
         };
-        let done = match meaning(&line) {
-            Line::Nothing => Ok(()),
-            Line::Help => Ok(context.console.screen.note(HELP)?),
-            Line::Quit => return Ok(()),
-            Line::Kill => kill(context).await,
-            Line::History => show_history(context).await,
-            Line::Mode(name) => match mode.command(name) {
-                Ok(said) => Ok(context.console.screen.note(&format!("crabtalk: {said}"))?),
-                Err(why) => Err(Error::Usage(why)),
-            },
-            Line::Say(text) => say(context, text, bell, &mut mode).await,
+        let line = line.map_err(|e| Error::io("read the input", &e))?;
+        let done = match line.trim() {
+            "" => Ok(()),
+            "/help" | "/?" => context.note(HELP),
+            "/quit" | "/exit" | "/q" => return Ok(()),
+            text => say(context, text, bell).await,
         };
         survive(context, done)?;
     }
@@ -140,14 +130,6 @@ fn survive(context: &mut Context, done: Result<(), Error>) -> Result<(), Error> 
     }
 }
 
-/// Shows the last messages and follows the active run.
-async fn begin(context: &mut Context, bell: bool) -> Result<(), Error> {
-    let shown = show_history(context).await;
-    survive(context, shown)?;
-    let followed = attach(context, bell).await;
-    survive(context, followed)
-}
-
 async fn show_history(context: &mut Context) -> Result<(), Error> {
     let request = GetHistoryMsg {
         agent: context.agent(),
@@ -167,65 +149,55 @@ async fn show_history(context: &mut Context) -> Result<(), Error> {
                 .iter()
                 .try_for_each(|entry| show_entry(screen, entry))?)
         }
-        // The conversation is empty, or the daemon has no histories.
-        Err(ClientError::Refused(status))
-            if matches!(status.code, code::NOT_FOUND | code::NOT_IMPLEMENTED) =>
-        {
-            Ok(())
-        }
+        // The conversation is empty.
+        Err(ClientError::Refused(status)) if status.code == code::NOT_FOUND => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-async fn kill(context: &mut Context) -> Result<(), Error> {
-    let request = KillMsg {
-        agent: context.agent(),
-        sender: context.sender(),
+async fn say(context: &mut Context, text: &str, bell: bool) -> Result<(), Error> {
+    // The author of piped text may not mean files.
+    let message = match io::stdin().is_terminal() && text.contains('@') {
+        true => with_references(context, text).await?,
+        false => Message {
+            content: text.to_owned(),
+            ..Message::default()
+        },
     };
-    context.connection().await?.kill(request).await?;
-    Ok(context
-        .console
-        .screen
-        .note("crabtalk: the run was cancelled")?)
-}
-
-async fn say(
-    context: &mut Context,
-    text: &str,
-    bell: bool,
-    mode: &mut RunMode,
-) -> Result<(), Error> {
-    let Message {
-        content,
-        guest,
-        shown,
-        notes,
-    } = lines::read(context, text).await?;
-    for note in notes {
-        context.console.screen.note(&format!("crabtalk: {note}"))?;
+    for note in message.notes {
+        context.note(&format!("crabtalk: {note}"))?;
     }
     let client = context.client().await?;
     let request = StreamMsg {
-        agent: context.agent(),
-        content,
-        guest,
-        images: shown.images,
-        sender: Some(context.sender()).filter(|sender| !sender.is_empty()),
-        cwd: context.cwd()?,
-        model: context.global.model.clone(),
-        mode: mode.wire(),
-        ..StreamMsg::default()
+        guest: message.guest,
+        images: message.shown.images,
+        ..context.message(message.content)?
     };
-    let follow = how(context, context.follow(), bell);
+    let follow = how(context, bell);
     forget(&mut context.console.interrupts);
-    let run = client.stream(request).inspect(|news| {
-        if let Ok(RunNews::Event(event)) = news
-            && let Some(Event::Start(start)) = &event.event
-        {
-            mode.report(&start.mode);
+    let ended = follow.run(client.stream(request), &mut context.console);
+    ended.await?.result()
+}
+
+/// The message of a line with its files, images and guest.
+async fn with_references(context: &mut Context, text: &str) -> Result<Message, Error> {
+    // A refused list means no guests.
+    let agents = context.client().await?.call(ListAgentsMsg {}).await;
+    let agents = agents.map(|list| list.agents).unwrap_or_default();
+    let agents: Vec<String> = agents.into_iter().map(|agent| agent.name).collect();
+    let cwd = match context.cwd()? {
+        Some(cwd) => PathBuf::from(cwd),
+        None => std::env::current_dir().map_err(|e| Error::io("find the current folder", &e))?,
+    };
+    let mut message = message(text, &agents, &cwd, &[]);
+    for reference in references(text, |name| is_known(name, &agents, &cwd)) {
+        if !reference.is_known {
+            let name = reference.name;
+            let note = format!("@{name} matches no file or agent and is sent as text");
+            message.notes.push(note);
         }
-    });
-    finish(follow.run(run, &mut context.console).await?)
+    }
+    Ok(message)
 }
 
 /// Follows the active run, if any.
@@ -251,36 +223,26 @@ async fn attach(context: &mut Context, bell: bool) -> Result<(), Error> {
     }
     let note = "crabtalk: following the active run";
     context.console.screen.note(note)?;
-    let follow = how(context, context.follow(), bell);
+    let follow = how(context, bell);
     let events = futures_util::stream::iter([Ok(first)]).chain(run);
-    finish(follow.run(events, &mut context.console).await?)
+    let ended = follow.run(events, &mut context.console);
+    ended.await?.result()
 }
 
-fn how(context: &Context, follow: Follow, bell: bool) -> Follow {
+fn how(context: &Context, bell: bool) -> Follow {
     Follow {
-        style: if context.global.json {
-            Style::Json
-        } else {
-            Style::Chat
+        style: match context.global.json {
+            true => Style::Json,
+            false => Style::Chat,
         },
-        answers: Answers::Person,
-        on_interrupt: OnInterrupt::Kill,
         bell,
-        ..follow
+        ..context.follow()
     }
 }
 
 /// Drops Ctrl-C keys of the previous answer.
 fn forget(interrupts: &mut Interrupts) {
     while interrupts.next().now_or_never().flatten().is_some() {}
-}
-
-fn finish(ended: Ended) -> Result<(), Error> {
-    match ended {
-        Ended::Run(end) if end.code == 0 && end.error.is_empty() => Ok(()),
-        Ended::Run(_) | Ended::Waiting => Err(Error::RunFailed),
-        Ended::Interrupted => Err(Error::Interrupted),
-    }
 }
 
 #[cfg(test)]

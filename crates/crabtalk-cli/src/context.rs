@@ -16,7 +16,7 @@ use crate::view::Style;
 use crabtalk_client::{Client, Connection, Endpoint, Starter};
 use crabtalk_component::{self as component, Component, Definition};
 use crabtalk_config::Home;
-use crabtalk_proto::Request;
+use crabtalk_proto::{Request, StreamMsg};
 use jiff::Timestamp;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -252,6 +252,19 @@ impl Context {
             "crabtalk: started the daemon (log {})",
             starter.log().display()
         ))?)
+    }
+
+    /// A message with the options of the command line.
+    pub(crate) fn message(&self, content: String) -> Result<StreamMsg, Error> {
+        Ok(StreamMsg {
+            agent: self.agent(),
+            content,
+            sender: Some(self.sender()).filter(|sender| !sender.is_empty()),
+            cwd: self.cwd()?,
+            model: self.global.model.clone(),
+            mode: self.global.mode.map(|mode| mode.to_string()),
+            ..StreamMsg::default()
+        })
     }
 
     /// Options for following a run.

@@ -78,6 +78,17 @@ pub(crate) enum Ended {
     Waiting,
 }
 
+impl Ended {
+    /// The result of the command.
+    pub(crate) fn result(self) -> Result<(), Error> {
+        match self {
+            Self::Run(end) if end.code == 0 && end.error.is_empty() => Ok(()),
+            Self::Run(_) | Self::Waiting => Err(Error::RunFailed),
+            Self::Interrupted => Err(Error::Interrupted),
+        }
+    }
+}
+
 enum Next {
     News(Option<Result<RunNews, crabtalk_client::Error>>),
     Line(Option<String>),
