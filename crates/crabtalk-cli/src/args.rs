@@ -24,6 +24,7 @@ pub(crate) use models::{By, Models, Providers, Stats};
 pub(crate) use remote::{Audit, LATEST_ENTRIES, Remote, Tokens};
 pub(crate) use rights::{Agents, Approvals};
 
+use crate::completions::{Names, names};
 use crate::error::Error;
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::{Args, Parser, Subcommand};
@@ -50,13 +51,14 @@ pub(crate) struct Cli {
 #[command(next_help_heading = help::GLOBAL)]
 pub(crate) struct Global {
     /// Talk to this agent [default: the configured one].
-    #[arg(long, global = true, value_name = "NAME")]
+    #[arg(long, global = true, value_name = "NAME", add = names(Names::Agents))]
     pub(crate) agent: Option<String>,
     /// Speak as this sender [default: user; in a git repository user/FOLDER].
-    #[arg(long = "as", global = true, value_name = "SENDER")]
+    #[arg(long = "as", global = true, value_name = "SENDER", add = names(Names::Senders))]
     pub(crate) sender: Option<String>,
     /// Use the conversation of this project from any folder; '' uses no project.
     #[arg(long, global = true, value_name = "NAME", conflicts_with = "sender")]
+    #[arg(add = names(Names::Projects))]
     pub(crate) project: Option<String>,
     /// Use the conversation of this topic of the folder; `main` is the one without.
     #[arg(
@@ -64,11 +66,12 @@ pub(crate) struct Global {
         long,
         global = true,
         value_name = "NAME",
-        conflicts_with = "sender"
+        conflicts_with = "sender",
+        add = names(Names::Topics)
     )]
     pub(crate) topic: Option<String>,
     /// Use this model in place of the agent's own.
-    #[arg(long, global = true, value_name = "NAME")]
+    #[arg(long, global = true, value_name = "NAME", add = names(Names::Models))]
     pub(crate) model: Option<String>,
     /// How much runs may do without asking [default: by agent and folder].
     #[arg(long, global = true, value_enum, value_name = "MODE")]
@@ -278,7 +281,7 @@ pub(crate) struct Ask {
     #[arg(value_name = "TEXT")]
     pub(crate) text: Vec<String>,
     /// Let another agent answer once, in the same conversation.
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, value_name = "AGENT", add = names(Names::Agents))]
     pub(crate) guest: Option<String>,
     /// Attach an image (PNG, JPEG, GIF, WebP); repeatable.
     #[arg(long, value_name = "PATH")]

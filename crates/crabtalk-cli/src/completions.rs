@@ -1,34 +1,34 @@
-//! Shell completions: the scripts, and the names that they ask this program for.
+//! Shell completions by the engine of clap, with names of the daemon.
 //!
-//! Invariants: a request for names prints names or nothing, starts no daemon, and ends
-//! soon; without names the shell completes from the command line itself.
+//! Invariants: a completion starts no daemon and ends soon; without a daemon the shell
+//! completes commands and options.
 
-use crate::args::{Cli, Global};
+use crate::args::{Cli, Command, Global};
 use crate::context::Context;
+use crate::dispatch::{console, home, runtime};
 use crate::project::PERSON;
 use crate::topic;
-use clap::{Arg, Command, CommandFactory};
-use clap_complete::Shell;
+use clap::CommandFactory;
+use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
+use clap_complete::env::Shells;
+use clap_complete::{CompleteEnv, Shell};
 use crabtalk_client::Client;
 use crabtalk_proto::{ListAgentsMsg, ListConversationsMsg, ListModelsMsg};
 use std::ffi::OsString;
-use std::io::Write;
+use std::io;
 use std::time::Duration;
 
 const PROGRAM: &str = "crabtalk";
 
-/// First argument of a request for names; the words up to the cursor follow.
-pub(crate) const REQUEST: &str = "__complete";
+/// Variable by which a shell asks for completions.
+const VARIABLE: &str = "_CRABTALK_COMPLETE";
 
 /// Time for the daemon, so that a key press is not delayed.
 const ANSWER_WITHIN: Duration = Duration::from_millis(80);
 
-/// Options whose values are names of the daemon.
-const OPTIONS: [&str; 6] = ["agent", "guest", "model", "as", "project", "topic"];
-
 /// Kinds of names of the daemon.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Names {
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Names {
     Agents,
     Models,
     Senders,
@@ -36,104 +36,57 @@ enum Names {
     Topics,
 }
 
-/// The completion script of a shell.
-pub(crate) fn script(shell: Shell) -> String {
+/// Answers a shell that asks for completions; returns whether one did.
+pub(crate) fn answer(argv: &[OsString]) -> bool {
+    let here = std::env::current_dir().ok();
+    let complete = CompleteEnv::with_factory(Cli::command).var(VARIABLE);
+    // A shell shows no errors while it completes.
+    complete.try_complete(argv, here.as_deref()).unwrap_or(true)
+}
+
+/// The script by which a shell asks this program.
+pub(crate) fn script(shell: Shell) -> io::Result<String> {
+    let shells = Shells::builtins();
+    let shell = shells
+        .completer(&shell.to_string())
+        .ok_or_else(|| io::Error::other("no completions for this shell"))?;
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), PROGRAM, &mut script);
-    let script = String::from_utf8_lossy(&script).into_owned();
-    match shell {
-        Shell::Bash => script + BASH,
-        Shell::Zsh => with_names_in_zsh(&script),
-        Shell::Fish => script + FISH + &fish_options(),
-        Shell::Elvish | Shell::PowerShell | _ => script,
-    }
+    shell.write_registration(VARIABLE, PROGRAM, PROGRAM, PROGRAM, &mut script)?;
+    Ok(String::from_utf8_lossy(&script).into_owned())
 }
 
-const BASH: &str = r#"
-_crabtalk_names() {
-    local name
-    COMPREPLY=()
-    while IFS= read -r name; do
-        COMPREPLY+=("$name")
-    done < <("${COMP_WORDS[0]}" __complete "${COMP_WORDS[@]:0:COMP_CWORD+1}" 2>/dev/null)
-    [ "${#COMPREPLY[@]}" -gt 0 ] || _crabtalk "$@"
-}
-
-complete -F _crabtalk_names -o bashdefault -o default crabtalk
-"#;
-
-const ZSH: &str = r#"_crabtalk() {
-    local -a names
-    names=(${(f)"$("${words[1]}" __complete "${(@)words[1,CURRENT]}" 2>/dev/null)"})
-    if (( $#names )); then
-        compadd -a names
-    else
-        _crabtalk_words "$@"
-    fi
-}
-
-"#;
-
-const FISH: &str = r#"
-function __crabtalk_names
-    set -l words (commandline -opc) (commandline -ct)
-    $words[1] __complete $words 2>/dev/null
-end
-
-complete -c crabtalk -n 'count (__crabtalk_names) >/dev/null' -f -a '(__crabtalk_names)'
-"#;
-
-/// The zsh script, which completes names first, else calls the generated function.
-fn with_names_in_zsh(script: &str) -> String {
-    let script = script.replacen("\n_crabtalk() {", "\n_crabtalk_words() {", 1);
-    let end = script
-        .rfind("\nif [ \"$funcstack[1]\"")
-        .unwrap_or(script.len());
-    format!("{}\n{ZSH}{}", &script[..end], &script[end..])
-}
-
-fn fish_options() -> String {
-    let line = |option| {
-        let short = if option == "topic" { " -s t" } else { "" };
-        format!("complete -c crabtalk{short} -l {option} -x -a '(__crabtalk_names)'\n")
+/// Completes the value of an argument.
+pub(crate) fn names(names: Names) -> ArgValueCandidates {
+    let candidates = move || {
+        let found = ask(names).unwrap_or_default().into_iter();
+        found.map(CompletionCandidate::new).collect()
     };
-    OPTIONS.map(line).concat()
+    ArgValueCandidates::new(candidates)
 }
 
-/// Prints the names that complete the last word.
-pub(crate) async fn answer(context: &mut Context, words: &[OsString]) {
-    let words: Vec<String> = words
-        .iter()
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
-    let mut command = Cli::command();
-    command.build();
-    let Some(names) = names_at(&command, &words) else {
-        return;
-    };
-    // The sender of the folder; a broken list of projects gives none.
-    let _ = context.find_speaker(false);
-    let found = find(context, names);
-    let found = tokio::time::timeout(ANSWER_WITHIN, found).await;
-    let begun = words.last().map(String::as_str).unwrap_or_default();
-    let begun = begun.rsplit_once('=').map_or(begun, |(_, value)| value);
-    let mut found = found.ok().flatten().unwrap_or_default();
-    found.retain(|name| name.starts_with(begun) && !name.chars().any(char::is_control));
-    found.sort();
-    found.dedup();
-    let text: String = found.iter().map(|name| format!("{name}\n")).collect();
-    // A closed shell needs no names.
-    let _ = std::io::stdout().write_all(text.as_bytes());
-}
-
-/// The global options that decide which daemon is asked.
-pub(crate) fn options(words: &[OsString]) -> Global {
-    let home = words.windows(2).find(|pair| pair[0] == "--home");
-    Global {
-        home: home.map(|pair| pair[1].clone().into()),
+fn ask(names: Names) -> Option<Vec<String>> {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let named = words.windows(2).find(|pair| pair[0] == "--home");
+    let global = Global {
+        home: named.map(|pair| pair[1].clone().into()),
         no_start: true,
         ..Global::default()
-    }
+    };
+    let home = home(&global).ok()?;
+    let runtime = runtime().ok()?;
+    let found = runtime.block_on(async {
+        // No command, but one without questions.
+        let mut context = Context::new(home, global, console(Some(&Command::Kill)));
+        // The sender of the folder; a broken list of projects gives none.
+        let _ = context.find_speaker(false);
+        tokio::time::timeout(ANSWER_WITHIN, find(&context, names)).await
+    });
+    runtime.shutdown_background();
+    let mut found = found.ok()??;
+    found.retain(|name| !name.chars().any(char::is_control));
+    found.sort();
+    found.dedup();
+    Some(found)
 }
 
 async fn find(context: &Context, names: Names) -> Option<Vec<String>> {
@@ -183,99 +136,9 @@ fn topics(senders: &[String], own: &str) -> Vec<String> {
         .collect()
 }
 
-/// The kind of names that the last word takes.
-fn names_at(root: &Command, words: &[String]) -> Option<Names> {
-    let (mut command, mut path, mut place) = (root, Vec::new(), 0);
-    // Bash splits `--agent=a`.
-    let words: Vec<&str> = words
-        .iter()
-        .map(String::as_str)
-        .filter(|w| *w != "=")
-        .collect();
-    let (last, before) = words.get(1..)?.split_last()?;
-    let mut option: Option<&Arg> = None;
-    for word in before {
-        if option.take().is_some() {
-            continue;
-        }
-        if word.starts_with('-') {
-            option = option_of(command, word);
-            continue;
-        }
-        match command.find_subcommand(word).filter(|_| place == 0) {
-            Some(below) => {
-                command = below;
-                path.push(*word);
-            }
-            None => place += 1,
-        }
-    }
-    if let Some((name, _)) = last.split_once('=').filter(|_| last.starts_with("--")) {
-        option = option_of(command, name);
-    } else if last.starts_with('-') && option.is_none() {
-        return None;
-    }
-    let argument = match option {
-        Some(option) => option,
-        None => command.get_positionals().nth(place)?,
-    };
-    match (
-        path.first().copied().unwrap_or_default(),
-        argument.get_id().as_str(),
-    ) {
-        (_, "agent" | "guest") => Some(Names::Agents),
-        (_, "model") => Some(Names::Models),
-        (_, "sender") => Some(Names::Senders),
-        (_, "project") => Some(Names::Projects),
-        (_, "topic") => Some(Names::Topics),
-        ("agents", "name") if !path.contains(&"new") => Some(Names::Agents),
-        ("models", "name") => Some(Names::Models),
-        _ => None,
-    }
-}
-
-/// An option that takes a value.
-fn option_of<'a>(command: &'a Command, word: &str) -> Option<&'a Arg> {
-    let named = command.get_arguments().find(|arg| {
-        let long = word.strip_prefix("--");
-        let short = word.strip_prefix('-').and_then(|word| word.chars().next());
-        match long {
-            Some(long) => arg.get_long() == Some(long),
-            None => arg.get_short().is_some() && arg.get_short() == short && word.len() == 2,
-        }
-    });
-    named.filter(|arg| arg.get_action().takes_values())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn position_decides_the_names() {
-        let mut root = Cli::command();
-        root.build();
-        for (line, want) in [
-            ("crabtalk --agent ", Some(Names::Agents)),
-            ("crabtalk ask --guest re", Some(Names::Agents)),
-            ("crabtalk agents show ", Some(Names::Agents)),
-            ("crabtalk --json agents rm a", Some(Names::Agents)),
-            ("crabtalk agents new ", None),
-            ("crabtalk --model=so", Some(Names::Models)),
-            ("crabtalk --model = so", Some(Names::Models)),
-            ("crabtalk models use ", Some(Names::Models)),
-            ("crabtalk history --as ", Some(Names::Senders)),
-            ("crabtalk --project ", Some(Names::Projects)),
-            ("crabtalk -t ", Some(Names::Topics)),
-            ("crabtalk --agent crab mod", None),
-            ("crabtalk --ag", None),
-            ("crabtalk agents show a b", None),
-            ("crabtalk", None),
-        ] {
-            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-            assert_eq!(names_at(&root, &words), want, "{line}");
-        }
-    }
 
     #[test]
     fn senders_have_projects_and_topics() {
@@ -284,16 +147,5 @@ mod tests {
         assert_eq!(projects(&senders), ["shop", "shop"]);
         assert_eq!(topics(&senders, "user/shop"), ["main", "fix"]);
         assert_eq!(topics(&senders, ""), ["main", "trip"]);
-    }
-
-    #[test]
-    fn scripts_ask_for_names() {
-        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-            let script = script(shell);
-            assert_eq!(script.matches(REQUEST).count(), 1, "{shell}");
-        }
-        let zsh = script(Shell::Zsh);
-        assert_eq!(zsh.matches("\n_crabtalk_words() {").count(), 1);
-        assert_eq!(zsh.matches("\n_crabtalk() {").count(), 1);
     }
 }

@@ -44,9 +44,7 @@ pub struct Host {
 pub fn main(args: impl IntoIterator<Item = OsString>, host: &Host) -> ExitCode {
     crabtalk_render::screen::settle_colors();
     let argv: Vec<OsString> = args.into_iter().collect();
-    if argv.get(1).is_some_and(|word| word == completions::REQUEST) {
-        // A shell shows no errors while it completes.
-        let _ = complete(&argv[2..]);
+    if completions::answer(&argv) {
         return ExitCode::SUCCESS;
     }
     let cli = match Cli::read(&argv).map(|cli| resolve(cli, &argv)) {
@@ -200,7 +198,7 @@ fn without_home(options: &[OsString]) -> Vec<&OsString> {
     others.collect()
 }
 
-fn home(global: &Global) -> Result<Home, Error> {
+pub(crate) fn home(global: &Global) -> Result<Home, Error> {
     let user_home = std::env::var_os(system::USER_HOME).map(PathBuf::from);
     Ok(match &global.home {
         Some(home) => Home::at(home, user_home)?,
@@ -259,32 +257,19 @@ fn run(cli: Cli, host: &Host) -> Result<ExitCode, Error> {
     result.map(|()| ExitCode::SUCCESS)
 }
 
-fn runtime() -> Result<tokio::runtime::Runtime, Error> {
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Error> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|e| Error::io("begin", &e))
 }
 
-fn console(command: Option<&Command>) -> Console {
+pub(crate) fn console(command: Option<&Command>) -> Console {
     Console {
         screen: Screen::stdio(),
         terminal: terminal(command),
         interrupts: interrupts(),
     }
-}
-
-/// Prints names for a shell, which passes the words up to the cursor.
-fn complete(words: &[OsString]) -> Result<(), Error> {
-    let options = completions::options(words);
-    let home = home(&options)?;
-    let runtime = runtime()?;
-    // No command, but one that asks nobody.
-    let console = console(Some(&Command::Kill));
-    let mut context = Context::new(home, options, console);
-    runtime.block_on(completions::answer(&mut context, words));
-    runtime.shutdown_background();
-    Ok(())
 }
 
 /// Whether a command uses files and processes of this machine.

@@ -1,6 +1,7 @@
 //! Arguments of `models`, `providers` and `stats`.
 
 use super::Named;
+use crate::completions::{Names, names};
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -12,11 +13,13 @@ pub(crate) enum Models {
     /// Set the default model.
     Use {
         /// Name of the model (see `models`).
+        #[arg(add = names(Names::Models))]
         name: String,
     },
     /// Send a short request to a model.
     Test {
         /// Name of the model [default: the default model].
+        #[arg(add = names(Names::Models))]
         name: Option<String>,
     },
 }

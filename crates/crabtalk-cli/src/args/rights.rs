@@ -1,6 +1,6 @@
 //! Arguments of `agents` and `approvals`.
 
-use super::Named;
+use crate::completions::{Names, names};
 use clap::Subcommand;
 use clap::builder::NonEmptyStringValueParser;
 use std::path::PathBuf;
@@ -13,6 +13,7 @@ pub(crate) enum Agents {
     /// Show an agent and its effective permissions.
     Show {
         /// Name of the agent [default: the default agent].
+        #[arg(add = names(Names::Agents))]
         name: Option<String>,
     },
     /// Create an agent from a file, or in the editor.
@@ -27,14 +28,18 @@ pub(crate) enum Agents {
     /// Edit an agent in the editor, or replace its file.
     Edit {
         /// Name of the agent.
-        #[arg(value_parser = NonEmptyStringValueParser::new())]
+        #[arg(value_parser = NonEmptyStringValueParser::new(), add = names(Names::Agents))]
         name: String,
         /// File with frontmatter and prompt; `-` is standard input.
         #[arg(long, value_name = "FILE")]
         file: Option<PathBuf>,
     },
     /// Remove an agent; its conversations stay.
-    Rm(Named),
+    Rm {
+        /// Name of the agent.
+        #[arg(add = names(Names::Agents))]
+        name: String,
+    },
 }
 
 #[derive(Debug, Default, Subcommand)]

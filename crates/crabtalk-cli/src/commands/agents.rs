@@ -1,7 +1,7 @@
 //! `agents`: what they are and may do.
 
 use super::{Column, Context};
-use crate::args::{Agents, Named};
+use crate::args::Agents;
 use crate::editor::Written;
 use crate::error::Error;
 use crate::{json, table};
@@ -36,7 +36,7 @@ pub(super) async fn run(context: &mut Context, command: Agents) -> Result<(), Er
             let outcome = write(context, false, name, &written.text).await;
             written.settle(outcome)
         }
-        Agents::Rm(Named { name }) => {
+        Agents::Rm { name } => {
             let request = DeleteAgentMsg { name: name.clone() };
             context.call(request).await?;
             let said = format!("crabtalk: the agent {name} is removed");

@@ -12,7 +12,8 @@ use std::path::Path;
 const PROGRAM: &str = "crabtalk";
 
 pub(super) fn completions(context: &mut Context, args: &Completions) -> Result<(), Error> {
-    print(context, "script", &script(args.shell))
+    let script = script(args.shell).map_err(|e| Error::io("write the script", &e))?;
+    print(context, "script", &script)
 }
 
 pub(super) fn man(context: &mut Context, args: &Man) -> Result<(), Error> {
