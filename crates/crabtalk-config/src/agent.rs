@@ -10,7 +10,7 @@ pub use settings::{AgentSettings, CompactThreshold};
 
 use crate::error::{Diagnostic, Error, Warning};
 use crate::file::read_limited;
-use crate::tree::{self, Language, Position};
+use crate::tree::{self, Position};
 use crabtalk_files::Frontmatter;
 use std::path::Path;
 
@@ -51,6 +51,23 @@ impl AgentFile {
         Ok((file, warnings))
     }
 
+    /// The file with this frontmatter, as a protocol message has it, and a prompt.
+    pub fn of(frontmatter: &str, prompt: &str) -> Result<(Self, Vec<Warning>), Error> {
+        let file = Path::new("config");
+        let made = Self {
+            settings: AgentSettings::default(),
+            frontmatter: frontmatter.trim_matches('\n').to_owned(),
+            prompt: prompt.trim().to_owned(),
+        };
+        let (read, warnings) = Self::parse(&made.to_text(), file)?;
+        if read.frontmatter.trim_end() != made.frontmatter.trim_end() || read.prompt != made.prompt
+        {
+            let message = "a line `---` would end the frontmatter: remove it";
+            return Err(Error::Invalid(Diagnostic::of_whole(file, message)));
+        }
+        Ok((read, warnings))
+    }
+
     /// Reads an agent file from the disk; `None` if there is none.
     pub fn load(file: &Path) -> Result<Option<(Self, Vec<Warning>)>, Error> {
         match read_limited(file, MAX_AGENT_BYTES)? {
@@ -65,60 +82,6 @@ impl AgentFile {
         let newline = if frontmatter.is_empty() { "" } else { "\n" };
         format!("---\n{frontmatter}{newline}---\n{}\n", self.prompt.trim())
     }
-}
-
-/// An agent's settings in a protocol message.
-#[derive(Debug, Clone, PartialEq)]
-pub struct AgentText {
-    /// The settings of the text.
-    pub settings: AgentSettings,
-    /// The text as frontmatter: as given if it was YAML, else converted.
-    pub frontmatter: String,
-}
-
-impl AgentText {
-    /// Reads settings: JSON when the text begins with `{`, else TOML, else YAML.
-    pub fn parse_any(text: &str) -> Result<(Self, Vec<Warning>), Error> {
-        let file = Path::new("config");
-        check_size(text, file)?;
-        let (tree, language) = tree::from_any(text, file)?;
-        let (settings, warnings) = AgentSettings::read(&tree, file)?;
-        let frontmatter = match language {
-            // Kept with its comments, unless it has a `---` line that would end the frontmatter.
-            Language::Yaml if stands_as_frontmatter(text, &settings) => {
-                text.trim_matches('\n').to_owned()
-            }
-            Language::Yaml | Language::Json | Language::Toml => settings.to_yaml(),
-        };
-        Ok((
-            Self {
-                settings,
-                frontmatter,
-            },
-            warnings,
-        ))
-    }
-
-    /// The file with these settings and a prompt. Reading its text gives
-    /// the same settings.
-    pub fn with_prompt(self, prompt: &str) -> AgentFile {
-        AgentFile {
-            settings: self.settings,
-            frontmatter: self.frontmatter,
-            prompt: prompt.trim().to_owned(),
-        }
-    }
-}
-
-/// Whether a file with this text as frontmatter has the same settings.
-fn stands_as_frontmatter(text: &str, settings: &AgentSettings) -> bool {
-    let made = AgentFile {
-        settings: settings.clone(),
-        frontmatter: text.trim_matches('\n').to_owned(),
-        prompt: String::new(),
-    };
-    let read = AgentFile::parse(&made.to_text(), Path::new("config"));
-    read.is_ok_and(|(read, _)| read.settings == *settings && read.prompt.is_empty())
 }
 
 /// Refuses the remains of a file after a crash or on a full disk. Without its rules an

@@ -4,6 +4,7 @@
 //! changed since it was read is a conflict; an invalid result is not saved; a mask keeps the secret.
 
 use crate::config::Config;
+use crate::error::Diagnostic;
 use crate::file::{read_limited, write_atomic};
 use crate::secret::MASK;
 use crate::tree;
@@ -100,11 +101,16 @@ impl ConfigFile {
 }
 
 /// Reads a section of a protocol message, such as `SetProviderMsg.config`: JSON
-/// when it begins with `{`, else TOML, else YAML.
+/// when it begins with `{`, else TOML.
 pub fn parse_section(text: &str) -> Result<Json, Error> {
     let file = Path::new("config");
-    let (node, _) = tree::from_any(text, file)?;
-    Ok(tree::reader::read(&node, file)?.0)
+    if text.trim_start().starts_with('{') {
+        return serde_json::from_str(text).map_err(|e| {
+            let message = format!("not valid JSON: {e}");
+            Error::Invalid(Diagnostic::of_whole(file, message))
+        });
+    }
+    Ok(tree::reader::read(&tree::from_toml(text, file)?, file)?.0)
 }
 
 /// A configuration text with a single value at a path of keys.

@@ -24,7 +24,7 @@ mod edit;
 mod file;
 mod home;
 
-pub use agent::{AgentEntry, AgentFile, AgentSettings, AgentText, CompactThreshold, load_agents};
+pub use agent::{AgentEntry, AgentFile, AgentSettings, CompactThreshold, load_agents};
 pub use config::{
     Cli, Config, Cron, Keys, Limits, Mcp, McpGrant, McpOauth, McpTransport, McpTrust, Memory,
     MissingVariable, Model, Notify, Price, ProjectMode, Provider, ProviderKind, Resume, Runs,

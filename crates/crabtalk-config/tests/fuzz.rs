@@ -1,6 +1,6 @@
 //! Configuration and agent files with anything in them.
 
-use crabtalk_config::{AgentFile, AgentText, Config};
+use crabtalk_config::{AgentFile, Config};
 use std::path::Path;
 
 fn corpus(name: &str) -> String {
@@ -22,11 +22,9 @@ fn fuzz_agent_files() {
             );
         }
         // As in a message.
-        if let Ok((sent, _)) = AgentText::parse_any(&text) {
-            let (settings, file_text) = (sent.settings.clone(), sent.with_prompt("p").to_text());
-            if let Ok((written, _)) = AgentFile::parse(&file_text, file) {
-                assert_eq!(written.settings, settings);
-            }
+        if let Ok((sent, _)) = AgentFile::of(&text, "p") {
+            let (written, _) = AgentFile::parse(&sent.to_text(), file).expect("it was read");
+            assert_eq!(written.settings, sent.settings);
         }
     });
 }

@@ -4,7 +4,7 @@
 //! be parsed is never written.
 
 use crate::error::Error;
-use crabtalk_config::{AgentFile, AgentText, check_name, load_agents, write_atomic};
+use crabtalk_config::{AgentFile, check_name, load_agents, write_atomic};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use tokio::sync::Mutex;
@@ -58,8 +58,6 @@ impl AgentFiles {
         let _changing = self.changing.lock().await;
         blocking(self.folder.clone(), move |folder| {
             check_name(&name).map_err(Error::Invalid)?;
-            let (text, _) =
-                AgentText::parse_any(&config).map_err(|e| Error::Invalid(e.with_causes()))?;
             let path = folder.join(format!("{name}.md"));
             match (change, taken(folder, &name)?) {
                 (Change::Create, Some(twin)) => {
@@ -83,9 +81,9 @@ impl AgentFiles {
                 }
                 Change::Create | Change::Update { .. } => prompt,
             };
-            let text = text.with_prompt(&prompt).to_text();
-            AgentFile::parse(&text, &path).map_err(|e| Error::Invalid(e.with_causes()))?;
-            write_atomic(&path, &text).map_err(|e| Error::Failed(e.with_causes()))
+            let file = AgentFile::of(&config, &prompt);
+            let (file, _) = file.map_err(|e| Error::Invalid(e.with_causes()))?;
+            write_atomic(&path, &file.to_text()).map_err(|e| Error::Failed(e.with_causes()))
         })
         .await
     }

@@ -35,8 +35,8 @@ pub(crate) enum Providers {
     Set {
         /// Name of the provider.
         name: String,
-        /// File with kind, api_key, models and so on as TOML, JSON or YAML; `-` is
-        /// standard input. Masked secrets stay unchanged.
+        /// File with kind, api_key, models and so on as TOML or JSON; `-` is standard
+        /// input. Masked secrets stay unchanged.
         #[arg(long, value_name = "FILE", default_value = "-")]
         file: PathBuf,
     },

@@ -6,64 +6,53 @@ use crate::tree::reader::read;
 use crate::values::{list, nonempty, positive};
 use crabtalk_domain::{Budget, Mode, Permission, PermissionRule};
 use serde::de::{self, MapAccess, Visitor};
-use serde::ser::SerializeMap;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::path::Path;
 
 /// An agent's settings. Missing keys are absent or empty here, and
 /// the daemon's defaults apply.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default)]
 pub struct AgentSettings {
     /// One line for people and for delegating agents.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Model name; absent means the node's active model.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "nonempty")]
+    #[serde(deserialize_with = "nonempty")]
     pub model: Option<String>,
     /// Models to try when that one fails, in order.
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "list")]
+    #[serde(deserialize_with = "list")]
     pub fallback: Vec<String>,
     /// Whether to ask the model for reasoning.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking: Option<bool>,
     /// Steps after which a run ends with 508.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "positive")]
+    #[serde(deserialize_with = "positive")]
     pub max_iterations: Option<u32>,
     /// When the history is compacted.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub compact_threshold: Option<CompactThreshold>,
     /// Replaces the built-in compaction prompt.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub compact_prompt: Option<String>,
     /// Tools in scope (GATE-1).
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "list")]
+    #[serde(deserialize_with = "list")]
     pub tools: Vec<String>,
     /// Skills in scope.
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "list")]
+    #[serde(deserialize_with = "list")]
     pub skills: Vec<String>,
     /// MCP servers in scope.
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "list")]
+    #[serde(deserialize_with = "list")]
     pub mcps: Vec<String>,
     /// Agents it may delegate to.
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "list")]
+    #[serde(deserialize_with = "list")]
     pub members: Vec<String>,
     /// Rules of the gate, in the file's order (GATE-2).
-    #[serde(
-        skip_serializing_if = "Vec::is_empty",
-        serialize_with = "write_rules",
-        deserialize_with = "read_rules"
-    )]
+    #[serde(deserialize_with = "read_rules")]
     pub permissions: Vec<PermissionRule>,
     /// The mode of its runs; absent for the node's.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
     /// Where its conversations work, as written; `~` is the user's home.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "nonempty")]
+    #[serde(deserialize_with = "nonempty")]
     pub cwd: Option<String>,
     /// Its daily budget.
-    #[serde(skip_serializing_if = "is_unlimited")]
     pub budget: Budget,
 }
 
@@ -74,15 +63,6 @@ pub enum CompactThreshold {
     Off,
     /// Above so many estimated tokens.
     Tokens(u64),
-}
-
-impl Serialize for CompactThreshold {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Off => serializer.serialize_str("none"),
-            Self::Tokens(tokens) => serializer.serialize_u64(*tokens),
-        }
-    }
 }
 
 impl<'de> Deserialize<'de> for CompactThreshold {
@@ -115,10 +95,6 @@ impl<'de> Deserialize<'de> for CompactThreshold {
     }
 }
 
-fn is_unlimited(budget: &Budget) -> bool {
-    *budget == Budget::default()
-}
-
 impl AgentSettings {
     pub(super) fn read(tree: &Node, file: &Path) -> Result<(Self, Vec<Warning>), Error> {
         let (settings, mut warnings) = read::<Self>(tree, file)?;
@@ -137,14 +113,6 @@ impl AgentSettings {
         }
         warnings.sort_by_key(|w| (w.line, w.column));
         Ok((settings, warnings))
-    }
-
-    /// The settings as YAML, without absent ones.
-    pub fn to_yaml(&self) -> String {
-        if *self == Self::default() {
-            return String::new();
-        }
-        crabtalk_files::yaml::write(self)
     }
 }
 
@@ -201,14 +169,4 @@ fn split_rule(rule: &str) -> Option<(&str, Option<&str>)> {
     };
     let is_tool = !tool.is_empty() && !tool.contains(|c: char| c.is_whitespace() || c == ')');
     is_tool.then_some((tool, pattern))
-}
-
-/// Rules as the map that the file has.
-fn write_rules<S: Serializer>(rules: &[PermissionRule], serializer: S) -> Result<S::Ok, S::Error> {
-    let mut map = serializer.serialize_map(Some(rules.len()))?;
-    for rule in rules {
-        let key = rule_name(rule);
-        map.serialize_entry(&key, &rule.permission)?;
-    }
-    map.end()
 }

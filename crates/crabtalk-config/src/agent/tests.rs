@@ -67,10 +67,7 @@ fn every_setting_is_read() {
 fn written_text_reads_the_same() {
     let (file, _) = parse(WHOLE).unwrap();
     assert_eq!(parse(&file.to_text()).unwrap().0, file);
-    let yaml = file.settings.to_yaml();
-    let (text, _) = AgentText::parse_any(&yaml).unwrap();
-    assert_eq!(text.settings, file.settings, "{yaml}");
-    let empty = AgentText::parse_any("").unwrap().0.with_prompt("hi");
+    let (empty, _) = AgentFile::of("", "hi").unwrap();
     assert_eq!(empty.to_text(), "---\n---\nhi\n");
     assert_eq!(parse(&empty.to_text()).unwrap().0, empty);
 }
@@ -103,28 +100,21 @@ fn empty_file_and_nul_bytes_are_refused() {
 }
 
 #[test]
-fn settings_are_read_in_three_languages() {
+fn sent_frontmatter_may_be_json_and_is_kept() {
     for text in [
         r#"{"model": "m", "permissions": {"bash(ls *)": "allow"}, "compact_threshold": 5}"#,
-        "model = 'm'\ncompact_threshold = 5\n[permissions]\n\"bash(ls *)\" = 'allow'\n",
-        "model: m\ncompact_threshold: 5\npermissions:\n  bash(ls *): allow\n",
+        "model: m # why\ncompact_threshold: 5\npermissions:\n  bash(ls *): allow\n",
     ] {
-        let (given, warnings) = AgentText::parse_any(text).unwrap();
+        let (file, warnings) = AgentFile::of(text, "hi").unwrap();
         assert_eq!(warnings, []);
-        let file = given.with_prompt("hi");
+        let settings = &file.settings;
         assert_eq!(
-            file.settings.compact_threshold,
+            settings.compact_threshold,
             Some(CompactThreshold::Tokens(5))
         );
-        assert_eq!(
-            file.settings.permissions[0].pattern.as_deref(),
-            Some("ls *")
-        );
-        assert_eq!(
-            parse(&file.to_text()).unwrap().0.settings,
-            file.settings,
-            "{text}"
-        );
+        assert_eq!(settings.permissions[0].pattern.as_deref(), Some("ls *"));
+        assert_eq!(file.frontmatter.trim(), text.trim());
+        assert_eq!(parse(&file.to_text()).unwrap().0, file, "{text}");
     }
 }
 
@@ -184,10 +174,10 @@ fn wrong_values_name_position_key_and_remedy() {
         "rev.md:1:1: the frontmatter has 70003 bytes, the limit is 65536",
     );
     assert_eq!(
-        AgentText::parse_any(r#"{"thinking": 1}"#)
+        AgentFile::of(r#"{"thinking": 1}"#, "")
             .unwrap_err()
             .to_string(),
-        "config: thinking: expected a boolean (true or false), found a whole number"
+        "config:2:14: thinking: expected a boolean (true or false), found a whole number"
     );
 }
 
@@ -243,22 +233,15 @@ fn broken_file_breaks_only_its_own_agent() {
 }
 
 #[test]
-fn document_markers_in_sent_settings_are_kept_out() {
+fn end_of_frontmatter_within_it_is_refused() {
     for sent in [
         "---\ntools: [read]\npermissions: { bash: deny }\n",
-        "---\r\ntools: [read]\r\npermissions: { bash: deny }\r\n",
-        "tools: [read]\npermissions: { bash: deny }\n...\n",
+        "tools: [read]\r\n---\r\npermissions: { bash: deny }\r\n",
     ] {
-        let Ok((text, _)) = AgentText::parse_any(sent) else {
-            panic!("{sent:?} is read");
-        };
-        let settings = text.settings.clone();
-        assert_eq!(settings.tools, ["read"], "{sent:?}");
-        let written = text.with_prompt("You are Ada.").to_text();
-        let (file, _) = AgentFile::parse(&written, Path::new("ada.md")).expect("valid");
-        assert_eq!(
-            (file.settings, file.prompt.as_str()),
-            (settings, "You are Ada.")
+        let error = AgentFile::of(sent, "You are Ada.").unwrap_err().to_string();
+        assert!(
+            error.contains("would end the frontmatter"),
+            "{sent:?}: {error}"
         );
     }
 }
