@@ -37,6 +37,7 @@ use crate::error::Error;
 use crate::prompt::Answer;
 use crate::{ask, chat};
 use crabtalk_proto::{ResourceKind, SetEnabledMsg};
+use serde_json::json;
 use std::path::Path;
 
 /// An absolute UTF-8 path for the daemon.
@@ -55,20 +56,22 @@ fn utf8_folder(folder: &Path) -> Result<String, Error> {
     })
 }
 
-/// Enables or disables a resource; returns `on` or `off`.
+/// Enables or disables a resource; `key` names it in JSON.
 async fn switch(
     context: &mut Context,
     kind: ResourceKind,
-    name: &str,
+    key: &str,
+    name: String,
     enabled: bool,
-) -> Result<&'static str, Error> {
+) -> Result<(), Error> {
     let request = SetEnabledMsg {
         kind: kind.into(),
-        name: name.to_owned(),
+        name: name.clone(),
         enabled,
     };
     context.call(request).await?;
-    Ok(if enabled { "on" } else { "off" })
+    let said = format!("crabtalk: {name} is {}", if enabled { "on" } else { "off" });
+    context.done(json!({key: name, "enabled": enabled}), &said)
 }
 
 /// Whether a command uses no conversation, so that a broken project list does not block

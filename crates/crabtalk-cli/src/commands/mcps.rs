@@ -3,7 +3,7 @@
 mod import;
 mod login;
 
-use super::{Column, Context};
+use super::{Column, Context, switch};
 use crate::args::{Mcps, Named};
 use crate::error::Error;
 use crate::json;
@@ -63,8 +63,12 @@ pub(super) async fn run(context: &mut Context, command: Mcps) -> Result<(), Erro
             );
             context.done(json!({"logged_out": name}), &said)
         }
-        Mcps::Enable(Named { name }) => switch(context, name, true).await,
-        Mcps::Disable(Named { name }) => switch(context, name, false).await,
+        Mcps::Enable(Named { name }) => {
+            switch(context, ResourceKind::Mcp, "name", name, true).await
+        }
+        Mcps::Disable(Named { name }) => {
+            switch(context, ResourceKind::Mcp, "name", name, false).await
+        }
         Mcps::Import { file, yes } => import::run(context, file.as_deref(), yes).await,
     }
 }
@@ -146,10 +150,4 @@ async fn test(context: &mut Context, name: String) -> Result<(), Error> {
         why.push_str(&format!("\nit wrote: {}", tested.stderr));
     }
     Err(Error::Failed(why))
-}
-
-async fn switch(context: &mut Context, name: String, enabled: bool) -> Result<(), Error> {
-    let state = super::switch(context, ResourceKind::Mcp, &name, enabled).await?;
-    let said = format!("crabtalk: {name} is {state}");
-    context.done(json!({"name": name, "enabled": enabled}), &said)
 }

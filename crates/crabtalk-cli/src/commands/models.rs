@@ -1,6 +1,6 @@
 //! `models` and `providers`: who can answer, and who does.
 
-use super::{Column, Context};
+use super::{Column, Context, switch};
 use crate::args::{Models, Named, Providers};
 use crate::error::Error;
 use crate::{json, stdin};
@@ -93,8 +93,12 @@ pub(super) async fn providers(context: &mut Context, command: Providers) -> Resu
             let said = format!("crabtalk: removed provider {name}");
             context.done(json!({"removed": name}), &said)
         }
-        Providers::Enable(Named { name }) => switch(context, name, true).await,
-        Providers::Disable(Named { name }) => switch(context, name, false).await,
+        Providers::Enable(Named { name }) => {
+            switch(context, ResourceKind::Provider, "provider", name, true).await
+        }
+        Providers::Disable(Named { name }) => {
+            switch(context, ResourceKind::Provider, "provider", name, false).await
+        }
     }
 }
 
@@ -160,10 +164,4 @@ async fn show_provider(context: &mut Context, name: &str) -> Result<(), Error> {
         return Ok(screen.json(&json::provider(provider, value))?);
     }
     Ok(screen.line(&serde_json::to_string_pretty(&value).unwrap_or_default())?)
-}
-
-async fn switch(context: &mut Context, name: String, enabled: bool) -> Result<(), Error> {
-    let how = super::switch(context, ResourceKind::Provider, &name, enabled).await?;
-    let said = format!("crabtalk: provider {name} is {how}");
-    context.done(json!({"provider": name, "enabled": enabled}), &said)
 }

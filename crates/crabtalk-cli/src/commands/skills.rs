@@ -1,6 +1,6 @@
 //! `skills`: what the daemon offers to agents, and the folders of authors.
 
-use super::Context;
+use super::{Context, switch};
 use crate::args::{Named, Skills};
 use crate::error::Error;
 use crate::text::counted;
@@ -13,17 +13,15 @@ pub(super) async fn run(context: &mut Context, command: Skills) -> Result<(), Er
     match command {
         Skills::List => list(context).await,
         Skills::Show(Named { name }) => show(context, &name).await,
-        Skills::Enable(Named { name }) => switch(context, name, true).await,
-        Skills::Disable(Named { name }) => switch(context, name, false).await,
+        Skills::Enable(Named { name }) => {
+            switch(context, ResourceKind::Skill, "skill", name, true).await
+        }
+        Skills::Disable(Named { name }) => {
+            switch(context, ResourceKind::Skill, "skill", name, false).await
+        }
         Skills::Check { folder } => check(context, &folder),
         Skills::Import { folder, replace } => import(context, &folder, replace),
     }
-}
-
-async fn switch(context: &mut Context, name: String, enabled: bool) -> Result<(), Error> {
-    let how = super::switch(context, ResourceKind::Skill, &name, enabled).await?;
-    let said = format!("crabtalk: skill {name} is {how}");
-    context.done(json!({"skill": name, "enabled": enabled}), &said)
 }
 
 /// Converts an error of the skills crate.
