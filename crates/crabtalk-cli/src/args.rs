@@ -15,7 +15,7 @@ mod rights;
 pub(crate) use bus::{Publish, Subscriptions};
 pub(crate) use config::{Completions, Config, Init, Man};
 pub(crate) use conversations::{Conversations, Export, ExportFormat, Shelf, Top};
-pub(crate) use cron::{Cron, CronAdd, CronEdit};
+pub(crate) use cron::{Cron, CronAdd, CronEdit, CronOptions};
 pub(crate) use help::{text as help, usage};
 pub(crate) use knowledge::{Archives, Memory, Search, Skills, Trust};
 pub(crate) use mcps::Mcps;

@@ -64,33 +64,24 @@ pub(crate) enum Cron {
     },
 }
 
+// Options of `add` and `edit`.
 #[derive(Debug, Args)]
-pub(crate) struct CronAdd {
-    /// Schedule (five fields or an @name) unless --in or --at is given; then a skill,
-    /// a prompt, or both.
-    #[arg(value_name = "TEXT")]
-    pub(crate) text: Vec<String>,
+pub(crate) struct CronOptions {
     /// Run once after this time: 20m, 1h30m, 2 days.
     #[arg(long = "in", value_name = "TIME", conflicts_with = "at")]
     pub(crate) after: Option<String>,
     /// Run once at this time: 17:30, or `2026-12-24 17:30`.
     #[arg(long, value_name = "TIME")]
     pub(crate) at: Option<String>,
-    /// Time zone, such as Europe/Berlin [default: the daemon's].
+    /// Time zone, such as Europe/Berlin; `none` for the daemon's.
     #[arg(long, value_name = "ZONE")]
     pub(crate) zone: Option<String>,
-    /// The skill, if not the first word of the text.
+    /// The skill, if not the first word of the text; `none` for none.
     #[arg(long, value_name = "NAME")]
     pub(crate) skill: Option<String>,
-    /// Sender of the conversation [default: cron].
-    #[arg(long, value_name = "SENDER")]
-    pub(crate) sender: Option<String>,
-    /// Quiet hours, such as 23:00-07:00.
+    /// Quiet hours, such as 23:00-07:00; `none` for none.
     #[arg(long, value_name = "FROM-TO")]
     pub(crate) quiet: Option<String>,
-    /// Remove the entry after its first run.
-    #[arg(long)]
-    pub(crate) once: bool,
     /// Missed times: skip, or run once for all of them.
     #[arg(long, value_name = "RULE", value_parser = ["skip", "once"])]
     pub(crate) missed: Option<String>,
@@ -100,6 +91,22 @@ pub(crate) struct CronAdd {
     /// Events to notify about.
     #[arg(long, value_name = "WHAT", value_parser = ["failures", "results", "nothing"])]
     pub(crate) notify: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CronAdd {
+    /// Schedule (five fields or an @name) unless --in or --at is given; then a skill,
+    /// a prompt, or both.
+    #[arg(value_name = "TEXT")]
+    pub(crate) text: Vec<String>,
+    #[command(flatten)]
+    pub(crate) options: CronOptions,
+    /// Sender of the conversation [default: cron].
+    #[arg(long, value_name = "SENDER")]
+    pub(crate) sender: Option<String>,
+    /// Remove the entry after its first run.
+    #[arg(long)]
+    pub(crate) once: bool,
     /// Create the entry paused.
     #[arg(long)]
     pub(crate) paused: bool,
@@ -115,34 +122,12 @@ pub(crate) struct CronEdit {
     /// Five fields or an @name.
     #[arg(long, value_name = "SCHEDULE", conflicts_with_all = ["at", "after"])]
     pub(crate) schedule: Option<String>,
-    /// Run once after this time: 20m, 1h30m, 2 days.
-    #[arg(long = "in", value_name = "TIME", conflicts_with = "at")]
-    pub(crate) after: Option<String>,
-    /// Run once at this time: 17:30, or `2026-12-24 17:30`.
-    #[arg(long, value_name = "TIME")]
-    pub(crate) at: Option<String>,
-    /// Time zone; `none` for the daemon's.
-    #[arg(long, value_name = "ZONE")]
-    pub(crate) zone: Option<String>,
-    /// The skill; `none` removes it.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) skill: Option<String>,
+    #[command(flatten)]
+    pub(crate) options: CronOptions,
     /// Arguments of the skill; `none` removes them.
     #[arg(long, value_name = "TEXT")]
     pub(crate) args: Option<String>,
-    /// Quiet hours, such as 23:00-07:00; `none` removes them.
-    #[arg(long, value_name = "FROM-TO")]
-    pub(crate) quiet: Option<String>,
     /// Whether the entry is removed after its next run.
     #[arg(long, value_name = "BOOL")]
     pub(crate) once: Option<bool>,
-    /// Missed times: skip, or run once for all of them.
-    #[arg(long, value_name = "RULE", value_parser = ["skip", "once"])]
-    pub(crate) missed: Option<String>,
-    /// Questions of its runs: refuse, or inbox.
-    #[arg(long, value_name = "RULE", value_parser = ["refuse", "inbox"])]
-    pub(crate) asks: Option<String>,
-    /// Events to notify about.
-    #[arg(long, value_name = "WHAT", value_parser = ["failures", "results", "nothing"])]
-    pub(crate) notify: Option<String>,
 }

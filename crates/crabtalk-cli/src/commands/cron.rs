@@ -264,7 +264,7 @@ async fn test(
     quiet: Option<String>,
     count: u32,
 ) -> Result<(), Error> {
-    let (quiet_start, quiet_end) = window(quiet)?;
+    let (quiet_start, quiet_end) = window(quiet.as_deref().unwrap_or("none"))?;
     let request = TestCronMsg {
         schedule,
         zone: zone.unwrap_or_default(),

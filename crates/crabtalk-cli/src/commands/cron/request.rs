@@ -1,20 +1,51 @@
 //! `cron add` and `cron edit`: requests from the words and options of the command line.
 
 use super::Context;
-use crate::args::{CronAdd, CronEdit};
+use crate::args::{CronAdd, CronEdit, CronOptions};
 use crate::error::Error;
 use crate::json;
 use crate::text::summary;
 use crabtalk_proto::{CreateCronMsg, CronInfo, SetCronMsg};
 
-/// Splits `23:00-07:00` into start and end.
-pub(super) fn window(quiet: Option<String>) -> Result<(String, String), Error> {
-    let Some(quiet) = quiet else {
+/// Splits `23:00-07:00` into start and end; both are empty for `none`.
+pub(super) fn window(quiet: &str) -> Result<(String, String), Error> {
+    if quiet == "none" {
         return Ok(Default::default());
-    };
+    }
     let ends = quiet.split_once('-');
     let ends = ends.map(|(from, to)| (from.trim().to_owned(), to.trim().to_owned()));
     ends.ok_or_else(|| Error::Usage(format!("--quiet {quiet}: write it as 23:00-07:00")))
+}
+
+/// The fields of a request that the common options set; `SetCronMsg` has them all.
+fn fields(context: &Context, options: CronOptions) -> Result<SetCronMsg, Error> {
+    let quiet = options.quiet.as_deref().map(window).transpose()?;
+    let (quiet_start, quiet_end) = quiet.unzip();
+    // Later runs do not use the shell's current folder.
+    let cwd = match context.global.cwd {
+        Some(_) => context.cwd()?,
+        None => None,
+    };
+    Ok(SetCronMsg {
+        at: options
+            .after
+            .map(|after| format!("in {after}"))
+            .or(options.at),
+        zone: none(options.zone),
+        skill: none(options.skill),
+        cwd,
+        quiet_start,
+        quiet_end,
+        missed: options.missed,
+        asks: options.asks,
+        notify: options.notify,
+        ..SetCronMsg::default()
+    })
+}
+
+/// `none` is the empty text.
+fn none(text: Option<String>) -> Option<String> {
+    text.map(|text| if text == "none" { String::new() } else { text })
 }
 
 /// Schedule, skill and prompt of a new entry.
@@ -82,14 +113,8 @@ fn task(mut words: Vec<String>, timed: bool, skill: Option<String>) -> Result<Ta
 }
 
 pub(super) async fn add(context: &mut Context, add: CronAdd) -> Result<(), Error> {
-    let at = add.after.map(|after| format!("in {after}")).or(add.at);
-    let task = task(add.text, at.is_some(), add.skill)?;
-    let (quiet_start, quiet_end) = window(add.quiet)?;
-    // Later runs do not use the shell's current folder.
-    let cwd = match context.global.cwd {
-        Some(_) => context.cwd()?,
-        None => None,
-    };
+    let fields = fields(context, add.options)?;
+    let task = task(add.text, fields.at.is_some(), fields.skill)?;
     let request = CreateCronMsg {
         schedule: task.schedule,
         skill: task.skill,
@@ -97,25 +122,20 @@ pub(super) async fn add(context: &mut Context, add: CronAdd) -> Result<(), Error
         agent: context.agent(),
         sender: add.sender.unwrap_or_default(),
         by: context.global.sender.clone(),
-        at,
-        zone: add.zone,
-        cwd,
-        quiet_start: Some(quiet_start),
-        quiet_end: Some(quiet_end),
+        at: fields.at,
+        zone: fields.zone,
+        cwd: fields.cwd,
+        quiet_start: fields.quiet_start,
+        quiet_end: fields.quiet_end,
         once: add.once,
-        missed: add.missed,
-        asks: add.asks,
-        notify: add.notify,
+        missed: fields.missed,
+        asks: fields.asks,
+        notify: fields.notify,
         paused: Some(add.paused),
         args: None,
     };
     let info = context.call(request).await?;
-    let said = format!(
-        "crabtalk: entry {}: next run {}",
-        info.id, info.next_in_words
-    );
-    context.done(json::of(&info), &said)?;
-    warn_of_rights(context, &info)?;
+    saved(context, &info)?;
     if info.would_fail.is_empty() {
         return Ok(());
     }
@@ -126,8 +146,13 @@ pub(super) async fn add(context: &mut Context, add: CronAdd) -> Result<(), Error
     ))
 }
 
-/// Warns that the agent's unattended runs have no permissions.
-fn warn_of_rights(context: &mut Context, info: &CronInfo) -> Result<(), Error> {
+/// Reports an entry that was saved. Warns if its unattended runs have no permissions.
+fn saved(context: &mut Context, info: &CronInfo) -> Result<(), Error> {
+    let said = format!(
+        "crabtalk: entry {}: next run {}",
+        info.id, info.next_in_words
+    );
+    context.done(json::of(info), &said)?;
     if info.unattended.is_empty() {
         return Ok(());
     }
@@ -141,52 +166,26 @@ fn warn_of_rights(context: &mut Context, info: &CronInfo) -> Result<(), Error> {
 }
 
 pub(super) async fn edit(context: &mut Context, edit: CronEdit) -> Result<(), Error> {
-    let none =
-        |text: Option<String>| text.map(|text| if text == "none" { String::new() } else { text });
-    let quiet = match none(edit.quiet) {
-        Some(quiet) if quiet.is_empty() => Some(Default::default()),
-        Some(quiet) => Some(window(Some(quiet))?),
-        None => None,
-    };
-    let (quiet_start, quiet_end) = quiet.unzip();
-    let cwd = match context.global.cwd {
-        Some(_) => context.cwd()?,
-        None => None,
-    };
     let request = SetCronMsg {
-        id: edit.id,
-        paused: None,
         schedule: edit.schedule,
-        at: edit.after.map(|after| format!("in {after}")).or(edit.at),
-        skill: none(edit.skill),
         args: none(edit.args),
         content: (!edit.text.is_empty()).then(|| edit.text.join(" ")),
-        cwd,
-        zone: none(edit.zone),
-        quiet_start,
-        quiet_end,
         once: edit.once,
-        missed: edit.missed,
-        asks: edit.asks,
-        notify: edit.notify,
+        ..fields(context, edit.options)?
     };
-    let empty = SetCronMsg {
-        id: edit.id,
-        ..SetCronMsg::default()
-    };
-    if request == empty {
+    if request == SetCronMsg::default() {
         return Err(Error::Usage(format!(
             "nothing to change: see `crabtalk cron edit {} --help`",
             edit.id
         )));
     }
-    let info = context.call(request).await?;
-    let said = format!(
-        "crabtalk: entry {}: next run {}",
-        info.id, info.next_in_words
-    );
-    context.done(json::of(&info), &said)?;
-    warn_of_rights(context, &info)
+    let info = context
+        .call(SetCronMsg {
+            id: edit.id,
+            ..request
+        })
+        .await?;
+    saved(context, &info)
 }
 
 #[cfg(test)]
@@ -250,9 +249,9 @@ mod tests {
 
     #[test]
     fn quiet_hours_are_two_times() {
-        let both = window(Some("23:00 - 07:00".into())).unwrap();
+        let both = window("23:00 - 07:00").unwrap();
         assert_eq!(both, ("23:00".to_owned(), "07:00".to_owned()));
-        assert!(window(Some("23:00".into())).is_err());
-        assert_eq!(window(None).unwrap(), Default::default());
+        assert!(window("23:00").is_err());
+        assert_eq!(window("none").unwrap(), Default::default());
     }
 }
