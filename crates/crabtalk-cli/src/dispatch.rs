@@ -18,6 +18,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// Options of `daemon run`.
 #[derive(Debug, Clone)]
@@ -320,9 +321,9 @@ fn interrupts() -> Interrupts {
     Box::pin(futures_util::stream::unfold(None, async |signals| {
         let mut signals = match signals {
             Some(signals) => signals,
-            None => system::Interrupted::listen().ok()?,
+            None => signal(SignalKind::interrupt()).ok()?,
         };
-        signals.next().await?;
+        signals.recv().await?;
         Some(((), Some(signals)))
     }))
 }

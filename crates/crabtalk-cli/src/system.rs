@@ -67,34 +67,9 @@ pub(crate) fn columns() -> Option<u16> {
     Some(size.ws_col).filter(|columns| *columns > 0)
 }
 
-/// Ctrl-C, from the first call of `next`.
-#[derive(Debug)]
-pub(crate) struct Interrupted(Signal);
-
-impl Interrupted {
-    pub(crate) fn listen() -> io::Result<Self> {
-        signal(SignalKind::interrupt()).map(Self)
-    }
-
-    /// The next signal; `None` if there is none.
-    pub(crate) async fn next(&mut self) -> Option<()> {
-        self.0.recv().await
-    }
-}
-
-/// SIGCONT, from the first call of `next`.
-#[derive(Debug)]
-pub(crate) struct Continued(Signal);
-
-impl Continued {
-    pub(crate) fn listen() -> io::Result<Self> {
-        signal(SignalKind::from_raw(rustix::process::Signal::CONT.as_raw())).map(Self)
-    }
-
-    /// The next signal; `None` if there is none.
-    pub(crate) async fn next(&mut self) -> Option<()> {
-        self.0.recv().await
-    }
+/// SIGCONT.
+pub(crate) fn continued() -> io::Result<Signal> {
+    signal(SignalKind::from_raw(rustix::process::Signal::CONT.as_raw()))
 }
 
 /// Signals that end a program at a terminal.

@@ -67,7 +67,7 @@ use crate::chat::mode::RunMode;
 use crate::chat::model::RunModel;
 use crate::context::Context;
 use crate::error::Error;
-use crate::system::{Continued, Ending};
+use crate::system::{self, Ending};
 use crate::text::summary;
 use ask::Asking;
 use attention::Attention;
@@ -290,7 +290,7 @@ impl<'a> Live<'a> {
     async fn run(&mut self) -> Result<(), Error> {
         let told = |e: io::Error| Error::io("listen for signals", &e);
         let mut ended = Ending::listen().map_err(told)?;
-        let mut continued = Continued::listen().map_err(told)?;
+        let mut continued = system::continued().map_err(told)?;
         let mut watch = self.watch();
         self.read_branch();
         self.learn();
@@ -303,7 +303,7 @@ impl<'a> Live<'a> {
             let go = tokio::select! {
                 biased;
                 () = ended.next() => Go::Leave,
-                Some(()) = continued.next() => {
+                Some(()) = continued.recv() => {
                     self.resume()?;
                     Go::On
                 }
