@@ -43,8 +43,6 @@ pub(crate) struct Place {
     pub(crate) topic: String,
     /// The state of its run, in the list of topics.
     pub(crate) state: &'static str,
-    /// First and last messages, for the search.
-    pub(crate) near_the_ends: String,
 }
 
 impl Place {
@@ -59,7 +57,6 @@ impl Place {
             &self.folder,
             &self.first,
             &self.last,
-            &self.near_the_ends,
         ];
         let all = all.map(|text| text.to_lowercase()).join("\n");
         search
@@ -161,17 +158,13 @@ fn is_own(sender: &str, own: &str) -> bool {
 }
 
 fn of(info: &ConversationInfo) -> Place {
-    let used = match info.used_at.as_str() {
-        "" => info.date.clone(),
-        used => used.to_owned(),
-    };
     Place {
         agent: info.agent.clone(),
         sender: info.sender.clone(),
         archive: None,
         title: info.title.clone(),
         folder: info.cwd.clone(),
-        at: used,
+        at: info.used_at.clone(),
         messages: info.message_count,
         ..Place::default()
     }
@@ -200,11 +193,6 @@ async fn look_into(client: &Client, info: ConversationInfo) -> Vec<Place> {
     let (first, last) = (entries(first), entries(last));
     place.first = words(first.iter());
     place.last = words(last.iter().rev());
-    let near = first
-        .iter()
-        .chain(&last)
-        .map(|entry| summary(&entry.content));
-    place.near_the_ends = near.collect::<Vec<_>>().join("\n");
     let archives = archives.map(|list| list.archives).unwrap_or_default();
     let archives = archives
         .into_iter()

@@ -70,7 +70,7 @@ pub(super) async fn list(context: &mut Context, limit: u32) -> Result<(), Error>
             info.agent.clone(),
             info.sender.clone(),
             info.message_count.to_string(),
-            context.when(last_use(info)),
+            context.when(&info.used_at),
         ];
         row.extend(has_figures.then(|| full(active)));
         row.extend([state.to_owned(), info.title.clone()]);
@@ -89,14 +89,6 @@ pub(super) async fn list(context: &mut Context, limit: u32) -> Result<(), Error>
         context.note(failure)?;
     }
     Ok(())
-}
-
-/// When a conversation was used last; an older daemon says when it began.
-fn last_use(info: &ConversationInfo) -> &str {
-    match info.used_at.as_str() {
-        "" => &info.date,
-        used => used,
-    }
 }
 
 /// What failed last in a conversation, in a line.

@@ -3,22 +3,15 @@
 use super::Context;
 use crate::args::Daemon;
 use crate::error::Error;
-use crate::screen::Screen;
 use crate::text::duration;
 use crate::{json, table};
 use crabtalk_client as client;
 use crabtalk_component::Plan;
-use crabtalk_proto::{
-    Client, ClientError, GetStats, ReloadConfigMsg, ReloadMsg, ReloadReport, code,
-};
+use crabtalk_proto::{Client, GetStats, ReloadConfigMsg, ReloadReport};
 use serde_json::json;
-use std::collections::VecDeque;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
-use std::time::Duration;
-
-/// Interval between reads of a log.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+use std::process::Stdio;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::Command;
 
 pub(super) async fn run(context: &mut Context, command: Daemon) -> Result<(), Error> {
     match command {
@@ -170,10 +163,6 @@ async fn status(context: &mut Context) -> Result<(), Error> {
         }
     }
     screen.line(&table::pairs(&rows))?;
-    if stats.services.is_empty() {
-        // A daemon of before they were told.
-        return Ok(());
-    }
     let services = stats.services.iter();
     let services = services.map(|service| {
         vec![
@@ -190,18 +179,7 @@ async fn status(context: &mut Context) -> Result<(), Error> {
 }
 
 async fn reload(context: &mut Context) -> Result<(), Error> {
-    let mut connection = context.known_client().connect().await?;
-    let report = match connection.reload_config(ReloadConfigMsg {}).await {
-        Ok(report) => report,
-        // A daemon that tells nothing.
-        Err(ClientError::Refused(status))
-            if matches!(status.code, code::BAD_REQUEST | code::NOT_IMPLEMENTED) =>
-        {
-            connection.reload(ReloadMsg {}).await?;
-            ReloadReport::default()
-        }
-        Err(error) => return Err(error.into()),
-    };
+    let report = context.known_client().call(ReloadConfigMsg {}).await?;
     let ReloadReport {
         warnings,
         errors,
@@ -230,58 +208,36 @@ async fn reload(context: &mut Context) -> Result<(), Error> {
             "parts were not reloaded; fix them and reload again".to_owned(),
         ));
     }
-    let said = "crabtalk: configuration reloaded; active runs keep the old one";
-    if context.global.json {
-        return Ok(());
+    match context.global.json {
+        true => Ok(()),
+        false => context.note("crabtalk: configuration reloaded; active runs keep the old one"),
     }
-    context.note(said)
 }
 
 async fn logs(context: &mut Context, lines: usize, follow: bool) -> Result<(), Error> {
     let path = context.home.log_file();
     let failed = |e: std::io::Error| Error::io(format_args!("read {}", path.display()), &e);
-    let mut reader = BufReader::new(File::open(&path).map_err(failed)?);
-    let mut last = VecDeque::new();
-    let mut line = Vec::new();
-    while reader.read_until(b'\n', &mut line).map_err(failed)? > 0 {
-        if last.len() == lines {
-            last.pop_front();
-        }
-        if lines > 0 {
-            last.push_back(std::mem::take(&mut line));
-        }
-        line.clear();
-    }
-    let as_json = context.global.json;
+    path.metadata().map_err(failed)?;
+    let mut tail = Command::new("tail")
+        .args(["-n", &lines.to_string()])
+        .args(follow.then_some("-F"))
+        .arg("--")
+        .arg(&path)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(failed)?;
+    let out = tail.stdout.take().expect("it is a pipe");
+    let mut lines = BufReader::new(out).split(b'\n');
     let screen = &mut context.console.screen;
-    for line in last {
-        show_log(screen, &line, as_json)?;
-    }
-    if !follow {
-        return Ok(screen.end_line()?);
-    }
-    let mut at = reader.stream_position().map_err(failed)?;
-    loop {
-        // Ctrl-C ends the process.
-        tokio::time::sleep(LOOK_EVERY).await;
-        let mut file = File::open(&path).map_err(failed)?;
-        if file.metadata().map_err(failed)?.len() < at {
-            at = 0;
+    // Ctrl-C ends the process.
+    while let Some(line) = lines.next_segment().await.map_err(failed)? {
+        let line = String::from_utf8_lossy(&line);
+        match context.global.json {
+            true => screen.json(&json!({"line": line}))?,
+            false => screen.line(&line)?,
         }
-        file.seek(SeekFrom::Start(at)).map_err(failed)?;
-        let mut text = Vec::new();
-        at += file.read_to_end(&mut text).map_err(failed)? as u64;
-        show_log(screen, &text, as_json)?;
     }
-}
-
-/// Prints a part of the log, with `--json` an object for each line.
-fn show_log(screen: &mut Screen, text: &[u8], as_json: bool) -> Result<(), Error> {
-    let text = String::from_utf8_lossy(text);
-    if !as_json {
-        return Ok(screen.answer(&text)?);
-    }
-    Ok(text
-        .lines()
-        .try_for_each(|line| screen.json(&json!({"line": line})))?)
+    Ok(())
 }

@@ -45,7 +45,7 @@ pub(super) async fn tell_left_out(context: &mut Context, trash: bool) -> Result<
         return Ok(());
     }
     let lines = false;
-    // An older daemon does not know; the list is told all the same.
+    // A failed check does not block the list.
     let Ok(list) = context.call(CheckConversationsMsg { trash, lines }).await else {
         return Ok(());
     };

@@ -157,8 +157,7 @@ impl Following<'_> {
             agent: self.how.agent.clone(),
             sender: self.how.sender.clone(),
             content: content.to_owned(),
-            // Old daemons have no ids of asks.
-            ask_id: Some(ask_id.to_owned()).filter(|id| !id.is_empty()),
+            ask_id: Some(ask_id.to_owned()),
         };
         self.how.client.reply(reply).await
     }

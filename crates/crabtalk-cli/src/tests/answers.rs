@@ -12,7 +12,7 @@ pub(super) fn conversation() -> ConversationInfo {
         sender: "user".into(),
         title: "a\x1b[1m title".into(),
         message_count: 2,
-        date: "2026-11-21".into(),
+        used_at: "2026-11-21".into(),
         ..ConversationInfo::default()
     }
 }

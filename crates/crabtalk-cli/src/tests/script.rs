@@ -8,9 +8,9 @@ use crabtalk_proto::{
     ImportedMemory, KillMsg, ListActiveConversationsMsg, ListArchivesMsg, ListAsksMsg,
     ListConversationsMsg, ListCronRunsMsg, ListCronsMsg, ListMemoryMsg, ListModelsMsg,
     ListProvidersMsg, ListSkillsMsg, MemoryEntry, MemoryImport, MemoryList, ModelList, PendingAsk,
-    ProviderList, ReloadConfigMsg, ReloadMsg, ReloadReport, RememberMsg, ReplyToAsk, Role,
-    SearchMsg, SearchResults, Server, SetActiveModelMsg, SetCronMsg, SetEnabledMsg, SetProviderMsg,
-    SkillInfo, SkillList, Status, StreamEvent, StreamMsg, WelcomeMsg,
+    ProviderList, ReloadConfigMsg, ReloadReport, RememberMsg, ReplyToAsk, Role, SearchMsg,
+    SearchResults, Server, SetActiveModelMsg, SetCronMsg, SetEnabledMsg, SetProviderMsg, SkillInfo,
+    SkillList, Status, StreamEvent, StreamMsg, WelcomeMsg,
 };
 use futures_core::Stream;
 use futures_util::StreamExt;
@@ -24,15 +24,13 @@ use tokio::sync::mpsc;
 pub(crate) struct Script {
     events: Arc<Mutex<Option<mpsc::Receiver<StreamEvent>>>>,
     told: mpsc::Sender<String>,
-    /// Result of a reload; `None` for an old daemon.
-    pub(crate) report: Arc<Mutex<Option<ReloadReport>>>,
+    pub(crate) report: Arc<Mutex<ReloadReport>>,
     /// Whether there is something to attach to.
     pub(crate) runs: Arc<AtomicBool>,
     pub(crate) replies: Arc<Mutex<VecDeque<Result<(), Status>>>>,
     pub(crate) asks: Arc<Mutex<Vec<PendingAsk>>>,
     pub(crate) history: Arc<Mutex<Vec<HistoryEntry>>>,
     pub(crate) skills: Arc<Mutex<Vec<SkillInfo>>>,
-    /// Answer to hello; `None` for an old daemon.
     pub(crate) welcome: Arc<Mutex<WelcomeMsg>>,
 }
 
@@ -113,14 +111,8 @@ impl Server for Script {
         self.replies.lock().unwrap().pop_front().unwrap_or(Ok(()))
     }
 
-    async fn reload(&self, _: ReloadMsg) -> Result<(), Status> {
-        self.told("reload".into()).await;
-        self.replies.lock().unwrap().pop_front().unwrap_or(Ok(()))
-    }
-
     async fn reload_config(&self, _: ReloadConfigMsg) -> Result<ReloadReport, Status> {
-        let report = self.report.lock().unwrap().clone();
-        report.ok_or_else(|| Status::new(501, "not built"))
+        Ok(self.report.lock().unwrap().clone())
     }
 
     async fn kill(&self, request: KillMsg) -> Result<(), Status> {
