@@ -125,7 +125,9 @@ impl Connection {
                 // A daemon that died during the handshake.
                 match endpoint.is_local() && matches!(error, Error::Broken(_)) {
                     true => Err(error),
-                    false => Err(Error::NoDaemon(format!("the daemon does not answer: {error}"))),
+                    false => Err(Error::NoDaemon(format!(
+                        "the daemon does not answer: {error}"
+                    ))),
                 }
             }
             Err(_) => Err(Error::NoDaemon(format!(

@@ -112,7 +112,6 @@ impl Starter {
         };
         let mut child = self.spawn(log).map_err(|error| self.not_spawned(&error))?;
         let Err(what) = wait(client, &mut child).await else {
-            give_way(client, &mut child).await;
             return Ok(());
         };
         let mut message = format!("the daemon {what}");
@@ -168,17 +167,6 @@ fn has_no_room(error: &io::Error) -> bool {
             | io::ErrorKind::StorageFull
             | io::ErrorKind::QuotaExceeded
     )
-}
-
-/// Ends our own daemon if a rival answers: it would
-/// replace the rival when that one is stopped.
-async fn give_way(client: &Client, child: &mut Child) {
-    let answers = client.endpoint().daemon_pid().await;
-    let is_rival = answers.is_some_and(|pid| u32::try_from(pid).is_ok_and(|pid| pid != child.id()));
-    if is_rival {
-        let _ = child.kill();
-        let _ = child.wait();
-    }
 }
 
 /// Waits until the daemon answers; the error completes "the daemon ...".

@@ -17,16 +17,6 @@ async fn daemon_that_answers_is_ready() {
 }
 
 #[tokio::test]
-async fn late_daemon_does_not_replace_a_rival() {
-    let fake = Fake::start().await;
-    let mut late = child("exec sleep 600");
-    assert_eq!(wait(&fake.client(), &mut late).await, Ok(()));
-    give_way(&fake.client(), &mut late).await;
-    let ended = late.try_wait().unwrap();
-    assert!(ended.is_some_and(|status| !status.success()), "{ended:?}");
-}
-
-#[tokio::test]
 async fn ended_daemon_is_not_awaited() {
     let folder = tempfile::tempdir().unwrap();
     let client = Client::new(Endpoint::of_home(folder.path()), "test");
