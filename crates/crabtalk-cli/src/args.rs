@@ -86,7 +86,7 @@ pub(crate) struct Global {
     /// Use this home folder [default: $CRABTALK_HOME, else ~/.crabtalk].
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) home: Option<PathBuf>,
-    /// Use a remote daemon: a name from `crabtalk remote`, or tcp://HOST:PORT.
+    /// Use a remote daemon by its name (see `crabtalk remote`).
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) connect: Option<String>,
     /// Fail instead of starting the daemon.

@@ -5,16 +5,13 @@
 
 use crate::error::Error;
 use crabtalk_client::{Address, Endpoint, Fingerprint, Remote};
-use crabtalk_config::{Home, is_name, read_limited, write_atomic};
+use crabtalk_config::{Home, read_limited, write_atomic};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Maximum file size.
 const MAX_BYTES: u64 = 1024 * 1024;
-
-/// Variable with the token of an unknown remote.
-const TOKEN_VARIABLE: &str = "CRABTALK_TOKEN";
 
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Known {
@@ -76,45 +73,21 @@ pub(crate) fn fingerprint(text: &str) -> Result<Fingerprint, Error> {
     })
 }
 
-/// Resolves `--connect`: a name, or `tcp://HOST:PORT` with `#FINGERPRINT` if unknown.
-pub(crate) fn endpoint(home: &Home, connect: &str) -> Result<Endpoint, Error> {
+/// The remote daemon of `--connect NAME`.
+pub(crate) fn endpoint(home: &Home, name: &str) -> Result<Endpoint, Error> {
     let remotes = Remotes::load(home)?;
-    if let Some(known) = remotes.remote.get(connect) {
-        return known.endpoint();
-    }
-    if is_name(connect) && !connect.contains('.') {
+    let known = remotes.remote.get(name).ok_or_else(|| {
         let names: Vec<&str> = remotes.remote.keys().map(String::as_str).collect();
-        return Err(Error::Usage(format!(
-            "unknown remote {connect:?}; there are: {}. Add one with `crabtalk remote add {connect} \
+        Error::Usage(format!(
+            "--connect {name}: unknown remote; there are: {}. Add one with `crabtalk remote add NAME \
              tcp://HOST:PORT`",
             match names.as_slice() {
                 [] => "none".to_owned(),
                 names => names.join(", "),
             }
-        )));
-    }
-    let (address, pin) = match connect.split_once('#') {
-        Some((address, pin)) => (address, Some(fingerprint(pin)?)),
-        None => (connect, None),
-    };
-    let address = Address::parse(address).map_err(Error::Usage)?;
-    let same = |known: &&Known| Address::parse(&known.address).is_ok_and(|a| a == address);
-    if pin.is_none()
-        && let Some(known) = remotes.remote.values().find(same)
-    {
-        return known.endpoint();
-    }
-    let token = std::env::var(TOKEN_VARIABLE).unwrap_or_default();
-    match pin {
-        Some(pin) => Ok(Remote::pinned(address, token, pin).into()),
-        None => match Remote::plain(address, token) {
-            Ok(remote) => Ok(remote.into()),
-            Err(error) => Err(Error::Usage(format!(
-                "--connect {connect}: {error}; add it with `crabtalk remote add NAME {connect}`, which \
-                 pins its certificate"
-            ))),
-        },
-    }
+        ))
+    })?;
+    known.endpoint()
 }
 
 #[cfg(test)]
@@ -137,31 +110,25 @@ mod tests {
     }
 
     #[test]
-    fn remote_is_found_by_name_and_address_in_a_private_file() {
+    fn remote_is_found_by_name_in_a_private_file() {
         let (_folder, home) = home();
         let pin = format!("SHA256:{}", "ab".repeat(32));
         let mut remotes = Remotes::default();
         let far = known("tcp://10.0.0.1:6688", Some(pin.clone()));
         remotes.remote.insert("far".into(), far);
         remotes.save(&home).unwrap();
-        let by_name = endpoint(&home, "far").unwrap();
-        assert_eq!(endpoint(&home, "tcp://10.0.0.1").unwrap(), by_name);
-        assert!(!by_name.is_local());
+        assert!(!endpoint(&home, "far").unwrap().is_local());
+        let error = endpoint(&home, "near").unwrap_err().to_string();
+        assert!(error.contains("unknown remote; there are: far."), "{error}");
         let mode = file(&home).metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
 
     #[test]
-    fn unknown_address_needs_a_fingerprint_or_loopback() {
-        let (_folder, home) = home();
-        let pin = "ab".repeat(32);
-        assert!(endpoint(&home, &format!("tcp://10.0.0.1#{pin}")).is_ok());
-        assert!(endpoint(&home, "tcp://127.0.0.1:1").is_ok());
-        let error = endpoint(&home, "tcp://10.0.0.1").unwrap_err().to_string();
-        assert!(error.contains("remote add"), "{error}");
-        let error = endpoint(&home, "nope").unwrap_err().to_string();
-        assert!(error.starts_with("unknown remote \"nope\"; there are: none."));
-        assert!(endpoint(&home, "tcp://127.0.0.1#short").is_err());
+    fn address_without_a_certificate_is_of_this_machine() {
+        known("tcp://127.0.0.1:1", None).endpoint().unwrap();
+        let error = known("tcp://10.0.0.1", None).endpoint().unwrap_err();
+        assert!(error.to_string().contains("not pinned"), "{error}");
     }
 
     #[test]
