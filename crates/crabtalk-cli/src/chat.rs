@@ -14,7 +14,6 @@ use crate::error::Error;
 use crate::follow::{Follow, Interrupts};
 use crate::history::show_entry;
 use crate::json;
-use crate::view::Style;
 use crabtalk_client::RunNews;
 use crabtalk_proto::{
     AttachMsg, Client, ClientError, GetHistoryMsg, ListAgentsMsg, StreamMsg, code,
@@ -43,7 +42,6 @@ pub(crate) async fn chat(context: &mut Context, args: Chat) -> Result<(), Error>
     if is_on_screen(context) {
         return live::live(context, bell, live::Start::Here).await;
     }
-    context.console.screen.without_colors();
     let name = match context.agent() {
         name if name.is_empty() => "crabtalk".to_owned(),
         name => name,
@@ -173,7 +171,10 @@ async fn say(context: &mut Context, text: &str, bell: bool) -> Result<(), Error>
         images: message.shown.images,
         ..context.message(message.content)?
     };
-    let follow = how(context, bell);
+    let follow = Follow {
+        bell,
+        ..context.follow()
+    };
     forget(&mut context.console.interrupts);
     let ended = follow.run(client.stream(request), &mut context.console);
     ended.await?.result()
@@ -223,21 +224,13 @@ async fn attach(context: &mut Context, bell: bool) -> Result<(), Error> {
     }
     let note = "crabtalk: following the active run";
     context.console.screen.note(note)?;
-    let follow = how(context, bell);
+    let follow = Follow {
+        bell,
+        ..context.follow()
+    };
     let events = futures_util::stream::iter([Ok(first)]).chain(run);
     let ended = follow.run(events, &mut context.console);
     ended.await?.result()
-}
-
-fn how(context: &Context, bell: bool) -> Follow {
-    Follow {
-        style: match context.global.json {
-            true => Style::Json,
-            false => Style::Chat,
-        },
-        bell,
-        ..context.follow()
-    }
 }
 
 /// Drops Ctrl-C keys of the previous answer.

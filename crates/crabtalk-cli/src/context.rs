@@ -12,7 +12,6 @@ use crate::system;
 use crate::table;
 use crate::text;
 use crate::topic;
-use crate::view::Style;
 use crabtalk_client::{Client, Connection, Endpoint, Starter};
 use crabtalk_component::{self as component, Component, Definition};
 use crabtalk_config::Home;
@@ -273,11 +272,7 @@ impl Context {
             client: self.client.clone(),
             agent: self.agent(),
             sender: self.sender(),
-            style: if self.global.json {
-                Style::Json
-            } else {
-                Style::Answer
-            },
+            json: self.global.json,
             answers: Answers::Person,
             on_interrupt: OnInterrupt::Kill,
             bell: false,

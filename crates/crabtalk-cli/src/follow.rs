@@ -13,7 +13,7 @@ use crate::prompt::Prompt;
 use crate::screen::Screen;
 use crate::terminal::Terminal;
 use crate::text::duration;
-use crate::view::{Style, View};
+use crate::view::View;
 use cancel::Cancelling;
 use crabtalk_client::{Client, RunNews};
 use crabtalk_proto::{KillMsg, StreamEnd, StreamEvent, stream_event};
@@ -63,7 +63,7 @@ pub(crate) struct Follow {
     /// The options; empty for the defaults.
     pub(crate) agent: String,
     pub(crate) sender: String,
-    pub(crate) style: Style,
+    pub(crate) json: bool,
     pub(crate) answers: Answers,
     pub(crate) on_interrupt: OnInterrupt,
     pub(crate) bell: bool,
@@ -135,7 +135,7 @@ impl Follow {
             Answers::Others => None,
         };
         let mut following = Following {
-            view: View::new(self.style),
+            view: View::new(self.json),
             how: self,
             screen,
             terminal,
@@ -222,7 +222,7 @@ impl Following<'_> {
                 self.show_prompt();
             }
             RunNews::Missing { behind } => {
-                if self.how.style == Style::Json {
+                if self.how.json {
                     let said = serde_json::json!({"type": "missing", "behind": behind});
                     self.screen.json(&said)?;
                 }
@@ -237,7 +237,7 @@ impl Following<'_> {
         use stream_event::Event;
         match &event.event {
             Some(Event::AskUser(ask)) => {
-                if self.how.style == Style::Json {
+                if self.how.json {
                     self.view.event(self.screen, &event)?;
                 }
                 self.ask((**ask).clone()).await?;
@@ -254,7 +254,7 @@ impl Following<'_> {
                 return Ok(None);
             }
             Some(Event::Waiting(waiting)) if self.is_alone() => {
-                if self.how.style == Style::Json {
+                if self.how.json {
                     self.view.event(self.screen, &event)?;
                 }
                 self.screen.problem(&format!(

@@ -51,11 +51,6 @@ impl Screen {
         }
     }
 
-    /// Disables colours.
-    pub(crate) fn without_colors(&mut self) {
-        self.colors = false;
-    }
-
     /// Whether standard output is a terminal.
     pub(crate) fn is_terminal(&self) -> bool {
         self.out_is_terminal

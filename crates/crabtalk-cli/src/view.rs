@@ -7,27 +7,16 @@ use crate::text::{call_summary, duration, image_note, money, summary};
 use crate::todo::{self, Todo};
 use crabtalk_proto::{
     AskOutcome, AskSettledEvent, QueuedEvent, StreamEnd, StreamEvent, ToolCallInfo,
-    ToolProgressEvent, ToolResultEvent, code, stream_event,
+    ToolResultEvent, code, stream_event,
 };
 use std::collections::HashMap;
 use std::io;
 
-/// Style of the output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Style {
-    /// The answer, and short lines about tools.
-    Answer,
-    /// Like `Answer`, with reasoning.
-    Chat,
-    Json,
-}
-
 pub(crate) struct View {
-    style: Style,
+    /// Whether events are printed as JSON.
+    json: bool,
     /// Tool names by call id.
     calls: HashMap<String, String>,
-    /// Unfinished line of reasoning.
-    thinking: String,
     /// The last todo list.
     todo: Todo,
     /// Text of the last step, for JSON.
@@ -37,11 +26,10 @@ pub(crate) struct View {
 }
 
 impl View {
-    pub(crate) fn new(style: Style) -> Self {
+    pub(crate) fn new(json: bool) -> Self {
         Self {
-            style,
+            json,
             calls: HashMap::new(),
-            thinking: String::new(),
             todo: Todo::default(),
             answer: String::new(),
             waited: false,
@@ -49,7 +37,7 @@ impl View {
     }
 
     pub(crate) fn event(&mut self, screen: &mut Screen, event: &StreamEvent) -> io::Result<()> {
-        if self.style == Style::Json {
+        if self.json {
             return screen.json(&self.for_script(event));
         }
         match &event.event {
@@ -93,12 +81,10 @@ impl View {
                 screen.note(&format!("{} answers with {}", e.agent, e.model))
             }
             Event::Chunk(e) => screen.answer(&e.content),
-            Event::Thinking(e) => self.think(screen, &e.content),
             Event::ToolStart(e) => e.calls.iter().try_for_each(|call| self.call(screen, call)),
             Event::ToolResult(e) => self.result(screen, e),
             Event::End(e) => end(screen, e),
             Event::TextEnd(_) => screen.end_line(),
-            Event::ThinkingEnd(_) => self.end_thinking(screen),
             Event::UserSteered(e) => screen.note(&format!("steered: {}", summary(&e.content))),
             Event::UserMessage(e) => {
                 screen.note(&format!("{}: {}", origin(&e.origin), summary(&e.content)))
@@ -118,32 +104,14 @@ impl View {
             )),
             Event::AskSettled(e) => screen.note(&format!("crabtalk: {}", settled(e))),
             Event::Notice(e) => screen.note(&format!("crabtalk: {}", e.text)),
-            Event::ToolProgress(e) => self.progress(screen, e),
             Event::AskUser(_)
+            | Event::ToolProgress(_)
             | Event::ToolsComplete(_)
             | Event::TextStart(_)
-            | Event::ThinkingStart(_) => Ok(()),
+            | Event::ThinkingStart(_)
+            | Event::Thinking(_)
+            | Event::ThinkingEnd(_) => Ok(()),
         }
-    }
-
-    fn think(&mut self, screen: &mut Screen, text: &str) -> io::Result<()> {
-        if self.style != Style::Chat {
-            return Ok(());
-        }
-        self.thinking.push_str(text);
-        while let Some(end) = self.thinking.find('\n') {
-            let line: String = self.thinking.drain(..=end).collect();
-            screen.note(&format!("  {}", line.trim_end()))?;
-        }
-        Ok(())
-    }
-
-    fn end_thinking(&mut self, screen: &mut Screen) -> io::Result<()> {
-        let rest = std::mem::take(&mut self.thinking);
-        if rest.trim().is_empty() {
-            return Ok(());
-        }
-        screen.note(&format!("  {}", rest.trim_end()))
     }
 
     fn call(&mut self, screen: &mut Screen, call: &ToolCallInfo) -> io::Result<()> {
@@ -160,24 +128,6 @@ impl View {
             call.name,
             call_summary(&call.arguments)
         ))
-    }
-
-    fn progress(&self, screen: &mut Screen, event: &ToolProgressEvent) -> io::Result<()> {
-        if self.style != Style::Chat {
-            return Ok(());
-        }
-        let name = self.calls.get(&event.call_id);
-        let name = name.map_or("tool", String::as_str);
-        // The output of a command comes with its result.
-        if name == "bash" {
-            return Ok(());
-        }
-        let far = match event.total {
-            Some(total) => format!("{} of {total}", event.progress),
-            None => event.progress.to_string(),
-        };
-        let said = format!("  {name}: {far} {}", summary(&event.message));
-        screen.note(said.trim_end())
     }
 
     fn result(&mut self, screen: &mut Screen, result: &ToolResultEvent) -> io::Result<()> {

@@ -6,7 +6,7 @@
 use super::{Answers, Following, SETTLE, advice};
 use crate::error::Error;
 use crate::prompt::{self, NOBODY, Prompt, Step};
-use crate::view::{self, Style};
+use crate::view;
 use crabtalk_client::Replied;
 use crabtalk_proto::{AskSettledEvent, AskUserEvent, ReplyToAsk, StreamEvent};
 use tokio::time::Instant;
@@ -19,11 +19,11 @@ impl Following<'_> {
         settled: &AskSettledEvent,
     ) -> Result<(), Error> {
         let is_news = !self.done.remove(&settled.ask_id);
-        if self.how.style == Style::Json {
+        if self.how.json {
             self.view.event(self.screen, event)?;
         }
         let Some(at) = self.asks.iter().position(|p| p.id() == settled.ask_id) else {
-            if is_news && self.how.style != Style::Json {
+            if is_news && !self.how.json {
                 self.view.event(self.screen, event)?;
             }
             return Ok(());

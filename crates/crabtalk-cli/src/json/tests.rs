@@ -1,6 +1,6 @@
 use super::*;
 use crate::screen::Screen;
-use crate::view::{Style, View};
+use crate::view::View;
 use crabtalk_proto::stream_event::Event;
 use crabtalk_proto::*;
 use crabtalk_testkit::Buffer;
@@ -169,7 +169,7 @@ fn ending() -> Vec<Event> {
 /// One of each event of a run, in the order in which they may come.
 fn events() -> Vec<String> {
     let events = [beginning(), calling(), ending()].concat();
-    let (out, mut view) = (Buffer::default(), View::new(Style::Json));
+    let (out, mut view) = (Buffer::default(), View::new(true));
     let mut screen = Screen::test(out.clone(), Buffer::default(), false);
     // Events before Start have no number.
     for (event, seq) in events.into_iter().zip(0..) {
