@@ -15,7 +15,7 @@ use crabtalk_proto::{
     SetConfigMsg, TestModelMsg,
 };
 use futures_util::StreamExt;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// The kinds that [provider.NAME] takes, and whether they need a key.
 const KINDS: [(&str, bool); 7] = [
@@ -30,22 +30,6 @@ const KINDS: [(&str, bool); 7] = [
 
 /// Models of one provider that a person is shown.
 const SHOWN_MODELS: usize = 12;
-
-/// Commented options appended to a new file.
-const MORE: &str = "
-# More settings; see the guide for all of them.
-#
-# default_agent = \"crab\"            # the agent when none is named
-#
-# [limits]
-# tokens_per_day = 2000000          # limit of all agents together
-#
-# [runs]
-# mode = \"ask\"                      # how much runs may do without asking: read-only, ask, auto
-#
-# [memory]
-# enabled = true                    # agents remember facts between conversations
-";
 
 /// The chosen configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -89,7 +73,7 @@ pub(super) async fn run(context: &mut Context, args: Init) -> Result<(), Error> 
         None => from_options(&args, context.global.model.as_deref(), &found.providers)?,
         Some(mut asker) => asker.choose(&found.providers).await?,
     };
-    write(context, &choice, text).await?;
+    write(context, &choice).await?;
     let models = connection.list_models(ListModelsMsg {}).await?;
     let is_known = models.models.iter().any(|model| model.name == choice.model);
     let model = if is_known { choice.model.as_str() } else { "" };
@@ -248,77 +232,40 @@ fn of_found(found: &FoundProvider) -> Choice {
     }
 }
 
-/// A text as TOML has it.
-fn quoted(text: &str) -> String {
-    toml::Value::String(text.to_owned()).to_string()
-}
-
 impl Choice {
-    /// The lines below `[provider.NAME]`.
-    fn table(&self) -> String {
-        let mut lines = format!("kind = {}\n", quoted(&self.kind));
+    /// The table `[provider.NAME]`.
+    fn table(&self) -> Value {
+        let mut table = json!({"kind": self.kind});
         if !self.base_url.is_empty() {
-            lines.push_str(&format!("base_url = {}\n", quoted(&self.base_url)));
+            table["base_url"] = self.base_url.as_str().into();
         }
         match &self.key {
             Key::None => {}
-            Key::Variable(name) => lines.push_str(&format!(
-                "api_key = {}  # of the daemon's environment\n",
-                quoted(&format!("${{{name}}}"))
-            )),
-            Key::File(path) => lines.push_str(&format!("api_key_file = {}\n", quoted(path))),
-            Key::Typed(key) => {
-                let key = key.replace('$', "$$");
-                lines.push_str(&format!("api_key = {}\n", quoted(&key)));
-            }
+            Key::Variable(name) => table["api_key"] = format!("${{{name}}}").into(),
+            Key::File(path) => table["api_key_file"] = path.as_str().into(),
+            // The daemon takes `$${` for `${`.
+            Key::Typed(key) => table["api_key"] = key.replace("${", "$${").into(),
         }
         if !self.models.is_empty() {
-            let models: Vec<String> = self.models.iter().map(|model| quoted(model)).collect();
-            lines.push_str(&format!("models = [{}]\n", models.join(", ")));
+            table["models"] = json!(self.models);
         }
-        lines
-    }
-
-    fn file(&self) -> String {
-        let model = match self.model.is_empty() {
-            true => String::new(),
-            false => format!("# The default model.\nmodel = {}\n\n", quoted(&self.model)),
-        };
-        format!(
-            "# The configuration of CrabTalk. Changes apply at once;\n\
-             # `crabtalk config edit` checks it first, `crabtalk doctor` finds problems.\n\n\
-             {model}[provider.{}]\n{}{MORE}",
-            self.name,
-            self.table()
-        )
+        table
     }
 }
 
-async fn write(context: &mut Context, choice: &Choice, text: String) -> Result<(), Error> {
+async fn write(context: &mut Context, choice: &Choice) -> Result<(), Error> {
     let mut connection = context.connection().await?;
-    if text.trim().is_empty() {
+    let mut set = vec![(format!("provider.{}", choice.name), choice.table())];
+    if !choice.model.is_empty() {
+        set.push(("model".to_owned(), choice.model.clone().into()));
+    }
+    for (key, value) in set {
         let request = SetConfigMsg {
-            text: choice.file(),
-            base: text,
+            key,
+            value: Some(value.to_string()),
             ..SetConfigMsg::default()
         };
         connection.set_config(request).await?;
-    } else {
-        let table: toml::Table = toml::from_str(&choice.table())
-            .map_err(|e| Error::Failed(format!("cannot write the configuration: {e}")))?;
-        let table = serde_json::to_value(table).unwrap_or_default();
-        let mut set = vec![(format!("provider.{}", choice.name), table)];
-        if !choice.model.is_empty() {
-            set.push(("model".to_owned(), choice.model.clone().into()));
-        }
-        for (key, value) in set {
-            let request = SetConfigMsg {
-                key,
-                value: Some(value.to_string()),
-                ..SetConfigMsg::default()
-            };
-            connection.set_config(request).await?;
-        }
     }
     let path = context.home.config_file();
     context.note(&format!("crabtalk: wrote {}", path.display()))
