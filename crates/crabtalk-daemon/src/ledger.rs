@@ -9,7 +9,7 @@ mod today;
 
 use crate::settings::Settings;
 use crabtalk_domain::model::{Error, ErrorKind};
-use crabtalk_domain::records::{self, COST_DAYS, CostOf, CostReport, CostRow, Costs};
+use crabtalk_domain::records::{self, COST_DAYS, CostOf, CostReport, CostRow, Costs, ReservedCost};
 use crabtalk_domain::{
     AgentConfig, BoxFuture, Budget, CallTotal, Clock, Cost, Ledger, Reservation, RunEnded, RunEnds,
     Spent, Usage, stamp,
@@ -35,6 +35,8 @@ pub(crate) struct DayLedger {
     /// The time zone of midnight, found at the first use.
     zone: LazyLock<TimeZone, Box<dyn FnOnce() -> TimeZone + Send>>,
     price: Box<Price>,
+    /// Distinguishes the reservations of this daemon from those of former ones.
+    life: i64,
     today: Mutex<Today>,
     /// The latest write, for [`Self::finish`].
     last_write: Mutex<Option<Write>>,
@@ -63,6 +65,7 @@ impl DayLedger {
         Self {
             costs,
             settings,
+            life: clock.now().as_microsecond(),
             clock,
             zone: LazyLock::new(Box::new(zone)),
             price: Box::new(price),
@@ -104,7 +107,7 @@ impl DayLedger {
         let today = now.date();
         let back = i64::from(days.clamp(1, COST_DAYS)) - 1;
         let from = today.checked_sub(back.days()).unwrap_or(today);
-        let read = self.costs.report(from, today, MAX_ROWS).await;
+        let read = self.costs.report(from, today, self.life, MAX_ROWS).await;
         let mut costs = read.unwrap_or_else(|error| {
             tracing::error!(%error, "costs cannot be read");
             CostReport::default()
@@ -145,7 +148,7 @@ impl DayLedger {
                 // The read covers all rows up to now; later ones are added to the sums.
                 let mut today = self.today();
                 today.forget(day);
-                self.costs.of_day(day)
+                self.costs.of_day(day, self.life)
             };
             let read = read.await.map_err(|error| error.to_string())?;
             let mut today = self.today();
@@ -182,7 +185,18 @@ impl DayLedger {
             );
             return Err(Error::new(ErrorKind::Budget, message));
         }
-        Ok(today.reserve(agent.name.as_str(), wanted))
+        let name = agent.name.as_str();
+        let reserved = today.reserve(name, wanted);
+        let row = CostRow {
+            of: CostOf::Reservation(self.reserved(reserved)),
+            speaker: name.to_owned(),
+            agent: name.to_owned(),
+            total: wanted,
+            ..row(&now)
+        };
+        // The call does not wait for the disk.
+        self.write_later(self.costs.add(row, None));
+        Ok(reserved)
     }
 
     /// The message about the budget that a call would exceed.
@@ -205,6 +219,13 @@ impl DayLedger {
         Some(format!(
             "all agents together have used or reserved {used} today, and the node's budget (limits.{key}) is {limit}"
         ))
+    }
+
+    fn reserved(&self, reservation: Reservation) -> ReservedCost {
+        ReservedCost {
+            life: self.life,
+            number: reservation.0,
+        }
     }
 }
 
@@ -237,14 +258,18 @@ impl Ledger for DayLedger {
             ..row(&now)
         };
         let mut today = self.today();
-        today.settle(reservation);
+        let settles = today
+            .settle(reservation)
+            .then(|| self.reserved(reservation));
         today.add(row.day, &row.speaker, &total);
-        self.write_later(self.costs.add(row));
+        self.write_later(self.costs.add(row, settles));
         cost
     }
 
     fn release(&self, _: &AgentConfig, reservation: Reservation) {
-        self.today().settle(reservation);
+        if self.today().settle(reservation) {
+            self.write_later(self.costs.release(self.reserved(reservation)));
+        }
     }
 }
 
@@ -263,7 +288,7 @@ impl RunEnds for DayLedger {
             ..row(&self.now())
         };
         // The run's calls were added before it.
-        let written = self.costs.add(row);
+        let written = self.costs.add(row, None);
         Box::pin(async { report_failure(written.await) })
     }
 }

@@ -14,7 +14,7 @@ mod passages;
 
 pub use audit::{AuditCheck, AuditEntry, AuditLog, AuditPage};
 pub use changes::ChangeJournal;
-pub use costs::{COST_DAYS, CostOf, CostReport, CostRow, Costs};
+pub use costs::{COST_DAYS, CostOf, CostReport, CostRow, Costs, ReservedCost};
 pub use crons::{CronBooks, CronBooksChange, CronBooksContent, CronFact, CronRow};
 pub use events::{Event, Events};
 pub use passages::{Candidate, Candidates, IndexedArchive, Passage, PassageQuery, Passages};

@@ -306,3 +306,18 @@ async fn calls_under_way_count_against_the_budget() {
     rig.ledger.release(&crab, first);
     assert_eq!(rig.told(0).await[0], "2026-11-21: 0 0");
 }
+
+#[tokio::test]
+async fn unsettled_reservations_of_a_former_life_count_in_full() {
+    let rig = rig("");
+    let crab = agent("crab", Some(25));
+    let settled = rig.reserve(&crab).await.unwrap();
+    rig.ledger.release(&crab, settled);
+    for _ in 0..2 {
+        rig.reserve(&crab).await.unwrap();
+    }
+    let rig = rig.again().await;
+    assert_eq!(rig.told(0).await[0], "2026-11-21: 20 0");
+    rig.reserve(&crab).await.unwrap();
+    assert!(rig.reserve(&crab).await.is_err());
+}

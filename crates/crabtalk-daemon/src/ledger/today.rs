@@ -54,9 +54,9 @@ impl Today {
         Reservation(self.last_number)
     }
 
-    /// Removes a reservation.
-    pub(super) fn settle(&mut self, reservation: Reservation) {
-        self.reserved.remove(&reservation.0);
+    /// Removes a reservation. Returns whether it existed.
+    pub(super) fn settle(&mut self, reservation: Reservation) -> bool {
+        self.reserved.remove(&reservation.0).is_some()
     }
 
     /// The use by an agent or by all agents, including the calls under way and one more.

@@ -118,7 +118,7 @@ fn spending(report: CostReport, catalog: &Catalog) -> Vec<Spending> {
         at: run.at,
         code: match run.of {
             CostOf::Run(code) => code,
-            CostOf::Call => 0,
+            CostOf::Call | CostOf::Reservation(_) => 0,
         },
         ..row("run", &run.total)
     });

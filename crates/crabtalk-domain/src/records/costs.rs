@@ -14,8 +14,19 @@ pub enum CostOf {
     /// A call that was made.
     #[default]
     Call,
+    /// A call under way, with its estimate. Counts once its life is over.
+    Reservation(ReservedCost),
     /// A run that ended with a code, whose calls other rows count.
     Run(u32),
+}
+
+/// Identifies a reservation by the life of the daemon that made it and a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReservedCost {
+    /// When the daemon began, in microseconds.
+    pub life: i64,
+    /// The number of the reservation.
+    pub number: u64,
 }
 
 /// One row of the ledger.
@@ -61,17 +72,31 @@ pub struct CostReport {
 /// Keeps the cost of model calls. Operations take effect in the order in which they
 /// are called, also where a future is dropped.
 pub trait Costs: Send + Sync {
-    /// Adds a row.
-    fn add(&self, row: CostRow) -> BoxFuture<'static, Result<(), Error>>;
+    /// Adds a row, in place of a reservation if one is named.
+    fn add(
+        &self,
+        row: CostRow,
+        settles: Option<ReservedCost>,
+    ) -> BoxFuture<'static, Result<(), Error>>;
 
-    /// Sums of a day by agent. Removes the oldest days beyond [`COST_DAYS`].
-    fn of_day(&self, day: Date) -> BoxFuture<'static, Result<Vec<(String, CallTotal)>, Error>>;
+    /// Removes the reservation of a call that was not made.
+    fn release(&self, reserved: ReservedCost) -> BoxFuture<'static, Result<(), Error>>;
 
-    /// Sums from one day to another, with at most `limit` rows of each kind but days.
+    /// Sums of a day by agent, without the reservations of this life. Removes the
+    /// oldest days beyond [`COST_DAYS`].
+    fn of_day(
+        &self,
+        day: Date,
+        life: i64,
+    ) -> BoxFuture<'static, Result<Vec<(String, CallTotal)>, Error>>;
+
+    /// Sums from one day to another, likewise, with at most `limit` rows of each kind
+    /// but days.
     fn report(
         &self,
         from: Date,
         to: Date,
+        life: i64,
         limit: u32,
     ) -> BoxFuture<'static, Result<CostReport, Error>>;
 }

@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::finding::{Finding, Level};
 use crate::scan::scan;
-use crate::skill::{self, Skill, SkillSource, SkillSummary, folder_name, manifest, read};
+use crate::skill::{self, Skill, SkillSource, SkillSummary, folder_name, read};
 use std::path::{Path, PathBuf};
 
 /// Where a project keeps its skills, below the cwd of a run.

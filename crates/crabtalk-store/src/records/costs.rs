@@ -1,7 +1,9 @@
 //! Costs of model calls, one row per call.
 
 use super::Records;
-use crabtalk_domain::records::{COST_DAYS, CostOf, CostReport, CostRow, Costs, Error};
+use crabtalk_domain::records::{
+    COST_DAYS, CostOf, CostReport, CostRow, Costs, Error, ReservedCost,
+};
 use crabtalk_domain::{BoxFuture, CallTotal, Cost, Usage};
 use jiff::civil::Date;
 use rusqlite::types::Type;
@@ -11,15 +13,33 @@ use rusqlite::{Connection, Row, ToSql, params};
 const SUMS: &str = "sum(calls), sum(prompt_tokens), sum(completion_tokens), sum(cache_hit_tokens), \
                     sum(money), sum(unpriced_tokens)";
 
-/// Rows that count: calls, not the runs that made them.
-const COUNTED: &str = "code IS NULL";
+/// Rows that count: calls, and reservations of former lives.
+const COUNTED: &str = "code IS NULL AND (life IS NULL OR life <> :life)";
 
 impl Costs for Records {
-    fn add(&self, row: CostRow) -> BoxFuture<'static, Result<(), Error>> {
-        Box::pin(self.0.write(move |c| insert(c, &row)))
+    fn add(
+        &self,
+        row: CostRow,
+        settles: Option<ReservedCost>,
+    ) -> BoxFuture<'static, Result<(), Error>> {
+        let work = move |c: &Connection| {
+            if let Some(settled) = settles {
+                release(c, settled)?;
+            }
+            insert(c, &row)
+        };
+        Box::pin(self.0.write(work))
     }
 
-    fn of_day(&self, day: Date) -> BoxFuture<'static, Result<Vec<(String, CallTotal)>, Error>> {
+    fn release(&self, reserved: ReservedCost) -> BoxFuture<'static, Result<(), Error>> {
+        Box::pin(self.0.write(move |c| release(c, reserved)))
+    }
+
+    fn of_day(
+        &self,
+        day: Date,
+        life: i64,
+    ) -> BoxFuture<'static, Result<Vec<(String, CallTotal)>, Error>> {
         // By the writer, behind everything that was added before.
         Box::pin(self.0.write(move |c| {
             c.execute(
@@ -30,7 +50,8 @@ impl Costs for Records {
             let mut rows = c.prepare_cached(&format!(
                 "SELECT speaker, {SUMS} FROM cost WHERE day = :day AND {COUNTED} GROUP BY speaker"
             ))?;
-            rows.query_map([day.to_string()], |row| Ok((row.get(0)?, total(row, 1)?)))?
+            let of = params![day.to_string(), life];
+            rows.query_map(of, |row| Ok((row.get(0)?, total(row, 1)?)))?
                 .collect()
         }))
     }
@@ -39,13 +60,19 @@ impl Costs for Records {
         &self,
         from: Date,
         to: Date,
+        life: i64,
         limit: u32,
     ) -> BoxFuture<'static, Result<CostReport, Error>> {
         let (from, to) = (from.to_string(), to.to_string());
         Box::pin(self.0.read(move |c| {
-            let of: [(&str, &dyn ToSql); 3] = [(":from", &from), (":to", &to), (":limit", &limit)];
+            let of: [(&str, &dyn ToSql); 4] = [
+                (":from", &from),
+                (":to", &to),
+                (":life", &life),
+                (":limit", &limit),
+            ];
             Ok(CostReport {
-                days: sums(c, "day", "day DESC", &of[..2], |row| {
+                days: sums(c, "day", "day DESC", &of[..3], |row| {
                     Ok((date(row, 0)?, total(row, 1)?))
                 })?,
                 agents: costliest(c, "speaker", &of, |row| Ok((row.get(0)?, total(row, 1)?)))?,
@@ -57,21 +84,31 @@ impl Costs for Records {
     }
 }
 
+fn release(c: &Connection, reserved: ReservedCost) -> rusqlite::Result<()> {
+    let mut row = c.prepare_cached("DELETE FROM cost WHERE life = ?1 AND number = ?2")?;
+    row.execute([reserved.life, signed(reserved.number)])?;
+    Ok(())
+}
+
 fn insert(c: &Connection, row: &CostRow) -> rusqlite::Result<()> {
-    let code = match row.of {
-        CostOf::Call => None,
-        CostOf::Run(code) => Some(code),
+    let (code, reserved) = match row.of {
+        CostOf::Call => (None, None),
+        CostOf::Run(code) => (Some(code), None),
+        CostOf::Reservation(reserved) => (None, Some(reserved)),
     };
     let CallTotal { calls, usage, cost } = &row.total;
     let mut statement = c.prepare_cached(
-        "INSERT INTO cost (day, at, code, speaker, agent, sender, provider, model, run, calls,
-             prompt_tokens, completion_tokens, cache_hit_tokens, money, unpriced_tokens)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+        "INSERT INTO cost (day, at, code, life, number, speaker, agent, sender, provider, model,
+             run, calls, prompt_tokens, completion_tokens, cache_hit_tokens, money,
+             unpriced_tokens)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
     )?;
     statement.execute(params![
         row.day.to_string(),
         row.at,
         code,
+        reserved.map(|reserved| reserved.life),
+        reserved.map(|reserved| signed(reserved.number)),
         row.speaker,
         row.agent,
         row.sender,

@@ -17,8 +17,8 @@ fn call(day: Date) -> CostRow {
     }
 }
 
-async fn tokens(records: &Records, day: Date) -> Vec<u64> {
-    let rows = records.of_day(day).await.expect("read");
+async fn tokens(records: &Records, day: Date, life: i64) -> Vec<u64> {
+    let rows = records.of_day(day, life).await.expect("read");
     rows.iter()
         .map(|(_, total)| total.usage.total_tokens())
         .collect()
@@ -31,11 +31,27 @@ async fn latest_days_with_calls_are_kept() {
     let first: Date = "2024-01-01".parse().expect("a date");
     for days in 0..450_i64 {
         let day = first.checked_add(days.days()).expect("a date");
-        drop(records.add(call(day)));
+        drop(records.add(call(day), None));
     }
-    assert_eq!(tokens(&records, first).await, [0_u64; 0]);
+    assert_eq!(tokens(&records, first, 1).await, [0_u64; 0]);
     let to = first.checked_add(1000.days()).expect("a date");
-    let report = records.report(first, to, 100).await.expect("read");
+    let report = records.report(first, to, 1, 100).await.expect("read");
     assert_eq!(report.days.len(), 400);
     assert_eq!(report.days[399].0.to_string(), "2024-02-20");
+}
+
+#[tokio::test]
+async fn reservation_counts_only_after_its_life() {
+    let home = tempfile::tempdir().expect("a folder");
+    let records = Records::in_state(home.path());
+    let day: Date = "2026-11-21".parse().expect("a date");
+    let reserved = |number| ReservedCost { life: 1, number };
+    for number in 1..=3 {
+        let of = CostOf::Reservation(reserved(number));
+        drop(records.add(CostRow { of, ..call(day) }, None));
+    }
+    drop(records.release(reserved(1)));
+    drop(records.add(call(day), Some(reserved(2))));
+    assert_eq!(tokens(&records, day, 1).await, [10]);
+    assert_eq!(tokens(&records, day, 2).await, [20]);
 }

@@ -71,7 +71,11 @@ impl Day {
     fn told(&self) -> String {
         let mut told = String::new();
         let state = self.places.state();
-        crabtalk_nexus::journal::entries(&state, |entry| told += &format!("{entry:?}\n")).unwrap();
+        let all = |entry| {
+            told += &format!("{entry:?}\n");
+            true
+        };
+        crabtalk_nexus::journal::entries(&state, all).unwrap();
         let sessions = self.env.root().join("pi/.pi/agent/sessions");
         let folders = std::fs::read_dir(sessions).into_iter().flatten().flatten();
         for folder in folders {
