@@ -20,6 +20,7 @@ mod delegates;
 mod disk;
 mod edit;
 mod error;
+mod import;
 mod ledger;
 mod leftovers;
 mod logging;

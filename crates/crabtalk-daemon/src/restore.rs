@@ -4,6 +4,7 @@
 //! one; tokens and approvals that were revoked since the backup stay revoked; missed
 //! events and due times fire nothing.
 
+use crate::import;
 use anyhow::{Context, bail, ensure};
 use crabtalk_config::{Home, read_limited, write_atomic};
 use crabtalk_gate::approvals;
@@ -72,6 +73,7 @@ pub fn restore(home: &Home, file: &Path) -> anyhow::Result<String> {
 /// Drops events that waited at the time of the backup, and skips due times since then.
 async fn skip_missed(home: &Home) -> anyhow::Result<()> {
     let (now, records) = (Timestamp::now(), Records::in_state(&home.state_dir()));
+    import::old_files(home, &records).await;
     records.drop_events().await?;
     let (mut books, mut loaded) = Books::open(Arc::new(records), now).await?;
     let skipped = loaded.accounts.iter_mut().map(|(id, account)| {
@@ -188,6 +190,8 @@ mod tests {
         let home = Home::at(folder.path(), None).expect("a home");
         let state = home.state_dir();
         std::fs::create_dir_all(&state).expect("made");
+        let waits = r#"{"event":{"id":1,"source":"ci","payload":"","depth":1,"fires":[1]}}"#;
+        std::fs::write(state.join("events.jsonl"), waits).expect("written");
         let records = Arc::new(Records::in_state(&state));
         records.publish(Event::default(), 1).await.expect("written");
         let before: Timestamp = "2026-01-01T00:00:00Z".parse().expect("an instant");

@@ -6,7 +6,7 @@ use crate::node::Node;
 use crate::node::start_services;
 use crate::services::Service;
 use crate::session::{Session, remote_clients};
-use crate::{approvals, leftovers, logging};
+use crate::{approvals, import, leftovers, logging};
 use anyhow::Context;
 use crabtalk_config::Home;
 use crabtalk_gate::Approval;
@@ -120,6 +120,7 @@ async fn serve_home(
     let peers = Peers::new();
     let listener = listen(&home.socket()).await?;
     let loaded = load(&home, &records).await?;
+    import::old_files(&home, &records).await;
     let node = Arc::new(Node::new(home, open_files, loaded, &records, audit)?);
     let services = &node.services;
     let serve = remote_clients(&node);

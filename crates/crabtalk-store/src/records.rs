@@ -11,6 +11,7 @@ mod events;
 
 use crate::db::{Contents, Database, Definition};
 use crabtalk_domain::records::Error;
+use rusqlite::Connection;
 use std::path::Path;
 
 /// The statements that lead from each format to the next. A format that was in use is
@@ -89,4 +90,11 @@ impl Records {
         found.retain(|line| line != "ok");
         Ok(found)
     }
+}
+
+/// Marks a file of a former version as imported, in the transaction that adds its
+/// content. Returns `false` if it was imported before.
+fn begin_import(c: &Connection, name: &str) -> rusqlite::Result<bool> {
+    let mut row = c.prepare_cached("INSERT OR IGNORE INTO imported VALUES (?1)")?;
+    Ok(row.execute([name])? == 1)
 }

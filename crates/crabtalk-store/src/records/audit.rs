@@ -2,7 +2,7 @@
 //!
 //! Invariant: an entry and the head that names it are written in one transaction.
 
-use super::Records;
+use super::{Records, begin_import};
 use crabtalk_domain::BoxFuture;
 use crabtalk_domain::records::{AuditCheck, AuditEntry, AuditLog, AuditPage, Error};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -95,6 +95,38 @@ impl AuditLog for Records {
             )?;
             let head = Head::of_chain(last.unwrap_or_default() + 1);
             append(c, head, first).map(drop)
+        }))
+    }
+}
+
+impl Records {
+    /// Imports the entries of the audit's former files, as numbers and texts, and the
+    /// number and hash of the last one. New entries continue that chain unless another
+    /// one exists. Returns `false` and changes nothing after the first import.
+    pub fn import_audit(
+        &self,
+        lines: Vec<(i64, String)>,
+        last: Option<(i64, String)>,
+    ) -> BoxFuture<'static, Result<bool, Error>> {
+        Box::pin(self.0.write(move |c| {
+            if !begin_import(c, "audit")? {
+                return Ok(false);
+            }
+            let mut row = c.prepare("INSERT OR IGNORE INTO audit VALUES (0, ?1, ?2)")?;
+            for line in &lines {
+                row.execute(params![line.0, line.1])?;
+            }
+            let last = last.or_else(|| {
+                let (n, text) = lines.last()?;
+                Some((*n, hash(text)))
+            });
+            if let Some((n, hash)) = last {
+                c.execute(
+                    "INSERT OR IGNORE INTO audit_head VALUES (1, 0, ?1, ?2)",
+                    params![n, hash],
+                )?;
+            }
+            Ok(true)
         }))
     }
 }

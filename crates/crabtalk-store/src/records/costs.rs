@@ -1,6 +1,6 @@
 //! Costs of model calls, one row per call.
 
-use super::Records;
+use super::{Records, begin_import};
 use crabtalk_domain::records::{
     COST_DAYS, CostOf, CostReport, CostRow, Costs, Error, ReservedCost,
 };
@@ -80,6 +80,26 @@ impl Costs for Records {
                 conversations: costliest(c, "agent, sender", &of, pair)?,
                 runs: runs(c, &from, &to, limit)?,
             })
+        }))
+    }
+}
+
+impl Records {
+    /// Imports the rows of a day from its former file. Returns `false` and changes
+    /// nothing after the first import.
+    pub fn import_costs(
+        &self,
+        day: Date,
+        rows: Vec<CostRow>,
+    ) -> BoxFuture<'static, Result<bool, Error>> {
+        Box::pin(self.0.write(move |c| {
+            let is_first = begin_import(c, &format!("ledger/{day}"))?;
+            if is_first {
+                for row in &rows {
+                    insert(c, row)?;
+                }
+            }
+            Ok(is_first)
         }))
     }
 }

@@ -1,7 +1,7 @@
 //! The books of cron.
 
-use super::Records;
 use super::events::reach;
+use super::{Records, begin_import};
 use crabtalk_domain::BoxFuture;
 use crabtalk_domain::records::{
     CronBooks, CronBooksChange, CronBooksContent, CronFact, CronRow, Error,
@@ -57,6 +57,27 @@ impl CronBooks for Records {
                 })
             })?
             .collect()
+        }))
+    }
+}
+
+impl Records {
+    /// Imports the former books, and the highest numbers that their entries and runs
+    /// had. Returns `false` and changes nothing after the first import.
+    pub fn import_crons(
+        &self,
+        books: CronBooksChange,
+        last_entry: u64,
+        last_run: u64,
+    ) -> BoxFuture<'static, Result<bool, Error>> {
+        Box::pin(self.0.write(move |c| {
+            if !begin_import(c, "cron")? {
+                return Ok(false);
+            }
+            apply(c, &books)?;
+            reach(c, ENTRY, last_entry.cast_signed())?;
+            reach(c, RUN, last_run.cast_signed())?;
+            Ok(true)
         }))
     }
 }

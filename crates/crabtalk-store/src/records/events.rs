@@ -1,6 +1,6 @@
 //! Events that wait, and the numbers that were given.
 
-use super::Records;
+use super::{Records, begin_import};
 use crabtalk_domain::BoxFuture;
 use crabtalk_domain::records::{Error, Event, Events};
 use rusqlite::types::Type;
@@ -39,6 +39,28 @@ impl Events for Records {
 }
 
 impl Records {
+    /// Imports the waiting events of their former file, and the numbers that come next.
+    /// Returns `false` and changes nothing after the first import.
+    pub fn import_events(
+        &self,
+        events: Vec<Event>,
+        next_event: u64,
+        next_subscription: u64,
+    ) -> BoxFuture<'static, Result<bool, Error>> {
+        Box::pin(self.0.write(move |c| {
+            if !begin_import(c, "events")? {
+                return Ok(false);
+            }
+            for event in &events {
+                insert(c, event)?;
+            }
+            reach(c, EVENT, next_event.saturating_sub(1).cast_signed())?;
+            let last = next_subscription.saturating_sub(1);
+            reach(c, SUBSCRIPTION, last.cast_signed())?;
+            Ok(true)
+        }))
+    }
+
     /// Removes all events that wait.
     ///
     /// # Errors
@@ -145,5 +167,26 @@ mod tests {
         records.drop_events().await.unwrap();
         assert_eq!(records.waiting().await.unwrap(), []);
         assert_eq!(records.publish(event("e"), 1).await.unwrap(), 101);
+    }
+
+    #[tokio::test]
+    async fn import_twice_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let records = Records::in_state(folder.path());
+        for is_first in [true, false] {
+            let events = vec![Event {
+                id: 3,
+                ..event("a")
+            }];
+            let imported = records.import_events(events, 5, 9).await.unwrap();
+            assert_eq!(imported, is_first);
+            assert_eq!(
+                records.waiting().await.unwrap().len(),
+                usize::from(is_first)
+            );
+            records.done(3).await.unwrap();
+        }
+        assert_eq!(records.publish(event("b"), 1).await.unwrap(), 5);
+        assert_eq!(records.next_subscription(1).await.unwrap(), 9);
     }
 }

@@ -67,7 +67,7 @@ impl Shared {
         let Some(window) = self.tmux.window_of(&self.spec.name).await? else {
             // The server may have been ended with everything in it.
             self.tmux.open_session(&self.at).await?;
-            return Ok(self.tmux.open_window(&self.at, &self.spec.name).await?);
+            return self.tmux.open_window(&self.at, &self.spec.name).await;
         };
         let over = |life: &mut Life| life.is_over = true;
         self.session().life.as_mut().map(over);

@@ -104,6 +104,27 @@ async fn cut_chain_refuses_entries_until_new_chain() {
 }
 
 #[tokio::test]
+async fn imported_chain_goes_on_and_is_imported_once() {
+    let (_old_home, old) = written(3).await;
+    let lines = old.latest(None, 10).await.expect("read").lines;
+    let lines: Vec<(i64, String)> = (1..).zip(lines).collect();
+    let home = tempfile::tempdir().expect("a folder");
+    let records = Records::in_state(home.path());
+    let import = || records.import_audit(lines.clone(), None);
+    assert_eq!(import().await, Ok(true));
+    assert_eq!(records.append(entry("next")).await.expect("written"), 4);
+    assert_eq!(import().await, Ok(false));
+    assert_eq!(records.verify().await.expect("read"), fits(4));
+
+    // A record that was cut stays one.
+    let home = tempfile::tempdir().expect("a folder");
+    let records = Records::in_state(home.path());
+    let cut = records.import_audit(lines[..2].to_vec(), Some((3, hash(&lines[2].1))));
+    cut.await.expect("imported");
+    assert!(records.verify().await.expect("read").problem.is_some());
+}
+
+#[tokio::test]
 async fn long_text_is_cut() {
     let (_home, records) = written(0).await;
     let long = entry("long").with("text", "x".repeat(1_000_000));

@@ -55,3 +55,15 @@ async fn reservation_counts_only_after_its_life() {
     assert_eq!(tokens(&records, day, 1).await, [10]);
     assert_eq!(tokens(&records, day, 2).await, [20]);
 }
+
+#[tokio::test]
+async fn day_is_imported_once() {
+    let home = tempfile::tempdir().expect("a folder");
+    let records = Records::in_state(home.path());
+    let day: Date = "2026-11-21".parse().expect("a date");
+    for is_first in [true, false] {
+        let rows = vec![call(day), call(day)];
+        assert_eq!(records.import_costs(day, rows).await, Ok(is_first));
+    }
+    assert_eq!(tokens(&records, day, 1).await, [20]);
+}
