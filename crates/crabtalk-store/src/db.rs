@@ -1,18 +1,22 @@
 //! A SQLite database with one writer thread and one reader thread.
 //!
 //! Invariants: no caller's thread waits for the disk; a write is answered after
-//! its commit; after an error the connection is closed, so that nothing is
-//! acknowledged on it. Threads and connections begin with the first operation.
+//! its commit, and writes that are queued together share one commit; after a
+//! failed commit the connection is closed, so that nothing is acknowledged on
+//! it. Threads and connections begin with the first operation.
 
 mod connection;
 
 use connection::{Connected, open};
 use crabtalk_domain::records::Error;
-use rusqlite::{Connection, Transaction, TransactionBehavior};
+use rusqlite::Connection;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
+
+/// Most writes of one commit.
+const MAX_BATCH: usize = 256;
 
 /// Durability guarantee of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,11 +56,11 @@ impl Definition {
     }
 }
 
-const WRITER: &str = "db-write";
-const READER: &str = "db-read";
+/// The name of a thread and its loop.
+type Thread = (&'static str, fn(&Definition, &Receiver<Box<dyn Job>>));
 
-/// One operation on its way through a thread.
-type Job = Box<dyn FnOnce(&Definition, &mut Connected) + Send>;
+const WRITER: Thread = ("db-write", write_all);
+const READER: Thread = ("db-read", read_all);
 
 /// A handle to a database. Cheap to clone.
 #[derive(Clone)]
@@ -64,8 +68,45 @@ pub(crate) struct Database(Arc<Inner>);
 
 struct Inner {
     definition: Definition,
-    writer: Mutex<Option<Sender<Job>>>,
-    reader: Mutex<Option<Sender<Job>>>,
+    writer: Mutex<Option<Sender<Box<dyn Job>>>>,
+    reader: Mutex<Option<Sender<Box<dyn Job>>>>,
+}
+
+/// One operation on its way through a thread.
+trait Job: Send {
+    fn run(&mut self, connection: &Connection) -> rusqlite::Result<()>;
+    fn answer(self: Box<Self>, outcome: Result<(), Error>);
+}
+
+struct Typed<T, F> {
+    work: Option<F>,
+    result: Option<T>,
+    tell: oneshot::Sender<Result<T, Error>>,
+}
+
+impl<T, F> Job for Typed<T, F>
+where
+    T: Send,
+    F: FnOnce(&Connection) -> rusqlite::Result<T> + Send,
+{
+    fn run(&mut self, connection: &Connection) -> rusqlite::Result<()> {
+        if let Some(work) = self.work.take() {
+            self.result = Some(work(connection)?);
+        }
+        Ok(())
+    }
+
+    fn answer(self: Box<Self>, outcome: Result<(), Error>) {
+        let Self { result, tell, .. } = *self;
+        let outcome = outcome.and_then(|()| {
+            result.ok_or_else(|| Error::Failed {
+                store: String::new(),
+                reason: "the operation did not run".to_owned(),
+            })
+        });
+        // A caller that stopped waiting needs no answer.
+        drop(tell.send(outcome));
+    }
 }
 
 impl Database {
@@ -82,7 +123,8 @@ impl Database {
         &self.0.definition.path
     }
 
-    /// Runs `work` in a transaction, and answers after its commit.
+    /// Runs `work` in a transaction, and answers after its commit. It may run
+    /// together with others; an error of `work` undoes its own changes alone.
     pub(crate) fn write<T, F>(
         &self,
         work: F,
@@ -91,7 +133,9 @@ impl Database {
         T: Send + 'static,
         F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     {
-        wait(self.send_write(work), self.closed())
+        let definition = &self.0.definition;
+        let answer = send(&self.0.writer, definition, WRITER, work);
+        wait(answer, self.closed())
     }
 
     /// Runs `work` on the reader's connection, which sees committed data.
@@ -103,7 +147,8 @@ impl Database {
         T: Send + 'static,
         F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     {
-        wait(self.send_read(work), self.closed())
+        let answer = self.send_read(work);
+        wait(answer, self.closed())
     }
 
     /// As [`Self::write`], for a thread that may wait.
@@ -112,7 +157,9 @@ impl Database {
         T: Send + 'static,
         F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     {
-        self.wait_now(self.send_write(work))
+        let definition = &self.0.definition;
+        let answer = send(&self.0.writer, definition, WRITER, work);
+        self.wait_now(answer)
     }
 
     /// As [`Self::read`], for a thread that may wait.
@@ -130,8 +177,9 @@ impl Database {
         T: Send + 'static,
         F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     {
+        let definition = &self.0.definition;
         // What cannot be written is found by a later look.
-        drop(self.send_write(work));
+        drop(send(&self.0.writer, definition, WRITER, work));
     }
 
     /// Runs `work` outside of a transaction, in the caller's thread, on a connection of its
@@ -142,20 +190,6 @@ impl Database {
     ) -> Result<T, Error> {
         let definition = &self.0.definition;
         work(&open(definition)?).map_err(|e| connection::failed(&definition.path, &e))
-    }
-
-    fn send_write<T, F>(&self, work: F) -> Option<oneshot::Receiver<Result<T, Error>>>
-    where
-        T: Send + 'static,
-        F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
-    {
-        let work = |connection: &Connection| {
-            let immediate = TransactionBehavior::Immediate;
-            let transaction = Transaction::new_unchecked(connection, immediate)?;
-            let done = work(connection)?;
-            transaction.commit().map(|()| done)
-        };
-        send(&self.0.writer, &self.0.definition, WRITER, work)
     }
 
     fn send_read<T, F>(&self, work: F) -> Option<oneshot::Receiver<Result<T, Error>>>
@@ -195,9 +229,9 @@ async fn wait<T>(
 
 /// Hands an operation to a thread, which is started if there is none.
 fn send<T, F>(
-    to: &Mutex<Option<Sender<Job>>>,
+    to: &Mutex<Option<Sender<Box<dyn Job>>>>,
     definition: &Definition,
-    name: &str,
+    (name, serve): Thread,
     work: F,
 ) -> Option<oneshot::Receiver<Result<T, Error>>>
 where
@@ -205,9 +239,10 @@ where
     F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
 {
     let (tell, answer) = oneshot::channel();
-    let job: Job = Box::new(|definition, connected| {
-        // A caller that stopped waiting needs no answer.
-        drop(tell.send(perform(definition, connected, work)));
+    let job: Box<dyn Job> = Box::new(Typed {
+        work: Some(work),
+        result: None,
+        tell,
     });
     let mut sender = to.lock().unwrap_or_else(PoisonError::into_inner);
     let job = match &*sender {
@@ -217,46 +252,97 @@ where
         },
         None => job,
     };
-    let (jobs, queue) = channel::<Job>();
+    let (jobs, queue) = channel();
     let definition = definition.clone();
     // Ends when the last handle is dropped and the queue is empty.
     std::thread::Builder::new()
         .name(name.to_owned())
-        .spawn(move || {
-            let mut connected = None;
-            queue
-                .into_iter()
-                .for_each(|job| job(&definition, &mut connected));
-        })
+        .spawn(move || serve(&definition, &queue))
         .ok()?;
     jobs.send(job).ok()?;
     *sender = Some(jobs);
     Some(answer)
 }
 
-/// Runs an operation. After an error the state of the connection is unknown: it is closed,
-/// and a damaged index is deleted.
-fn perform<T>(
-    definition: &Definition,
-    connected: &mut Connected,
-    work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-) -> Result<T, Error> {
-    let connection = match connected.take() {
-        Some(connection) => connection,
-        None => open(definition)?,
-    };
-    match work(&connection) {
-        Ok(done) => {
-            *connected = Some(connection);
-            Ok(done)
+fn read_all(definition: &Definition, queue: &Receiver<Box<dyn Job>>) {
+    let mut connected = None;
+    while let Ok(mut job) = queue.recv() {
+        let done = match ready(definition, &mut connected) {
+            Ok(connection) => job
+                .run(connection)
+                .map_err(|e| connection::failed(&definition.path, &e)),
+            Err(error) => Err(error),
+        };
+        connection::drop_if_broken(definition, &mut connected, &done);
+        job.answer(done);
+    }
+}
+
+fn write_all(definition: &Definition, queue: &Receiver<Box<dyn Job>>) {
+    let mut connected = None;
+    while let Ok(first) = queue.recv() {
+        let mut batch = vec![first];
+        while batch.len() < MAX_BATCH
+            && let Ok(next) = queue.try_recv()
+        {
+            batch.push(next);
         }
-        Err(error) => {
-            drop(connection);
-            let error = connection::failed(&definition.path, &error);
-            connection::discard_if_damaged(definition, &error);
-            Err(error)
+        let outcomes = match ready(definition, &mut connected) {
+            Ok(connection) => commit(definition, connection, &mut batch),
+            Err(error) => Err(error),
+        };
+        match outcomes {
+            Ok(outcomes) => {
+                for (job, outcome) in batch.into_iter().zip(outcomes) {
+                    job.answer(outcome);
+                }
+            }
+            Err(error) => {
+                // The state of the connection is unknown: reconnect.
+                connected = None;
+                connection::drop_if_broken(definition, &mut connected, &Err(error.clone()));
+                for job in batch {
+                    job.answer(Err(error.clone()));
+                }
+            }
         }
     }
+}
+
+/// Runs a batch in one transaction. The outer error is that of all.
+fn commit(
+    definition: &Definition,
+    connection: &Connection,
+    batch: &mut [Box<dyn Job>],
+) -> Result<Vec<Result<(), Error>>, Error> {
+    let failed = |e: rusqlite::Error| connection::failed(&definition.path, &e);
+    let mut outcomes = Vec::with_capacity(batch.len());
+    connection
+        .execute_batch("BEGIN IMMEDIATE")
+        .map_err(failed)?;
+    for job in batch {
+        connection.execute_batch("SAVEPOINT job").map_err(failed)?;
+        let outcome = job.run(connection).map_err(failed);
+        if outcome.is_err() {
+            let undo = connection.execute_batch("ROLLBACK TO job");
+            // A full disk ends the whole transaction, and with it the others.
+            undo.map_err(|_| outcome.clone().expect_err("it failed"))?;
+        }
+        connection.execute_batch("RELEASE job").map_err(failed)?;
+        outcomes.push(outcome);
+    }
+    connection.execute_batch("COMMIT").map_err(failed)?;
+    Ok(outcomes)
+}
+
+fn ready<'a>(
+    definition: &Definition,
+    connected: &'a mut Connected,
+) -> Result<&'a Connection, Error> {
+    if connected.is_none() {
+        *connected = Some(open(definition)?);
+    }
+    Ok(connected.as_ref().expect("opened above"))
 }
 
 #[cfg(test)]

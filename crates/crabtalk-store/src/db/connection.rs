@@ -191,13 +191,18 @@ pub(super) fn is_on_network(path: &Path) -> bool {
     kind.is_some_and(|kind| NETWORK.contains(&kind))
 }
 
-/// Deletes an index that reported damage.
-pub(super) fn discard_if_damaged(definition: &Definition, error: &Error) {
-    if let Error::Damaged { reason, .. } = error
-        && definition.contents == Contents::Derived
-    {
-        tracing::warn!(file = %definition.path.display(), %reason, "an index is made again");
-        discard(&definition.path);
+/// Closes a connection that reported damage; an index is deleted with it.
+pub(super) fn drop_if_broken(
+    definition: &Definition,
+    connected: &mut Connected,
+    done: &Result<(), Error>,
+) {
+    if let Err(Error::Damaged { reason, .. }) = done {
+        *connected = None;
+        if definition.contents == Contents::Derived {
+            tracing::warn!(file = %definition.path.display(), %reason, "an index is made again");
+            discard(&definition.path);
+        }
     }
 }
 
