@@ -2,14 +2,15 @@
 //!
 //! Invariants: the first skill of a name wins, in the order of folders and
 //! ignoring case; a project's skills come last, so that a checkout never replaces installed skills, and are used only
-//! if an owner trusted the folder. Every call reads the folders.
+//! if an owner trusted the folder. A returned skill was read from disk by that call. The cache only saves parsing: the
+//! folders are walked every time.
 
 mod catalog;
 
 use crate::finding::Finding;
 use crate::skill::{Skill, SkillSource, SkillSummary};
 use crate::{Error, TrustFile, block, name};
-use catalog::Catalog;
+use catalog::{Cache, Catalog};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -59,6 +60,7 @@ pub struct Slash {
 #[derive(Debug)]
 pub struct Library {
     folders: RwLock<Arc<[Folder]>>,
+    cache: Cache,
     trust: Option<TrustFile>,
 }
 
@@ -67,6 +69,7 @@ impl Library {
     pub fn new(folders: Vec<Folder>) -> Self {
         Self {
             folders: RwLock::new(folders.into()),
+            cache: Cache::default(),
             trust: None,
         }
     }
@@ -167,7 +170,7 @@ impl Library {
         for folder in self.folders().iter() {
             match folder.path.canonicalize() {
                 Ok(root) if roots.insert(root.clone()) => {
-                    catalog.add(&root, folder.source);
+                    catalog.add(&root, folder.source, &self.cache);
                 }
                 Ok(_) => {}
                 Err(e) => catalog.unreachable(&folder.path, &e),
@@ -178,7 +181,7 @@ impl Library {
             && let Some(root) = catalog.project_root(cwd)
             && roots.insert(root.clone())
         {
-            catalog.add(&root, SkillSource::Project);
+            catalog.add(&root, SkillSource::Project, &self.cache);
             project = Some(cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned()));
         }
         (catalog, project)

@@ -1,10 +1,11 @@
-//! Files opened step by step.
+//! Files opened step by step, and the kernel's stamps of them.
 
 use rustix::fs::{Mode, OFlags, open, openat};
 use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path};
+use std::time::{Duration, SystemTime};
 
 /// Opens a canonical path below a canonical folder step by step, following no
 /// link; without blocking, should it be a pipe.
@@ -54,4 +55,25 @@ pub(crate) fn create_private(path: &Path) -> io::Result<File> {
 pub(crate) fn copy_mode(of: &Metadata, to: &File) -> io::Result<()> {
     let executable = of.permissions().mode() & 0o100;
     to.set_permissions(Permissions::from_mode(0o600 | executable))
+}
+
+/// Device, inode and size.
+pub(crate) fn place(metadata: &Metadata) -> [u64; 3] {
+    [metadata.dev(), metadata.ino(), metadata.size()]
+}
+
+/// Times of modification and change.
+pub(crate) fn times(metadata: &Metadata) -> [i64; 4] {
+    [
+        metadata.mtime(),
+        metadata.mtime_nsec(),
+        metadata.ctime(),
+        metadata.ctime_nsec(),
+    ]
+}
+
+/// The time of change, to the second, since tools can set the time of modification.
+pub(crate) fn changed(metadata: &Metadata) -> Option<SystemTime> {
+    let changed = Duration::from_secs(u64::try_from(metadata.ctime()).ok()?);
+    SystemTime::UNIX_EPOCH.checked_add(changed)
 }

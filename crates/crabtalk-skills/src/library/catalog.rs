@@ -1,13 +1,93 @@
-//! The skills on disk, before scope.
+//! The skills on disk, before scope, and the cache of parsed files.
 
 use crate::Error;
 use crate::finding::{Finding, Level};
 use crate::scan::scan;
-use crate::skill::{self, Skill, SkillSource, SkillSummary, folder_name, read};
+use crate::skill::{self, Skill, SkillSource, SkillSummary, folder_name, manifest, read};
+use crate::system;
+use std::collections::HashMap;
+use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
 
 /// Where a project keeps its skills, below the cwd of a run.
 const PROJECT_SKILLS: &str = ".crabtalk/skills";
+
+/// Roots kept in the cache; projects come and go.
+pub(super) const MAX_CACHED_ROOTS: usize = 64;
+
+/// A file changed more recently than this may change again without its times
+/// showing it: the coarsest file systems count in two seconds, and one more
+/// goes to the comparison in whole seconds.
+pub(super) const SETTLED: Duration = Duration::from_secs(3);
+
+/// Parsed skills by root.
+#[derive(Debug)]
+pub(super) struct Cache {
+    pub(super) roots: Mutex<HashMap<PathBuf, Arc<Parsed>>>,
+    /// How old a change has to be.
+    pub(super) settled: Duration,
+}
+
+impl Default for Cache {
+    fn default() -> Self {
+        Self {
+            roots: Mutex::default(),
+            settled: SETTLED,
+        }
+    }
+}
+
+impl Cache {
+    fn below(&self, root: &Path) -> Arc<Parsed> {
+        self.lock().get(root).cloned().unwrap_or_default()
+    }
+
+    fn keep(&self, root: &Path, parsed: Parsed) {
+        let mut roots = self.lock();
+        if roots.len() >= MAX_CACHED_ROOTS {
+            roots.clear();
+        }
+        roots.insert(root.to_owned(), Arc::new(parsed));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<PathBuf, Arc<Parsed>>> {
+        // A cache is right or absent, so a panic elsewhere spoils nothing.
+        self.roots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The skills below one root, by folder.
+pub(super) type Parsed = HashMap<PathBuf, Cached>;
+
+#[derive(Debug, Clone)]
+pub(super) struct Cached {
+    stamp: Stamp,
+    pub(super) skill: Result<SkillSummary, ()>,
+    findings: Vec<Finding>,
+}
+
+/// What changes when a file does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Stamp {
+    file: [u64; 3],
+    changed: [i64; 4],
+}
+
+impl Stamp {
+    /// `None` while the file is too young to tell by it.
+    fn of(file: &Path, settled: Duration) -> Option<Self> {
+        let metadata = fs::metadata(file).ok()?;
+        let age = SystemTime::now()
+            .duration_since(system::changed(&metadata)?)
+            .ok()?;
+        (age >= settled).then(|| Self {
+            file: system::place(&metadata),
+            changed: system::times(&metadata),
+        })
+    }
+}
 
 /// Everything found, before scope.
 #[derive(Default)]
@@ -22,9 +102,11 @@ pub(super) struct Catalog {
 
 impl Catalog {
     /// Adds the skills below a canonical root.
-    pub(super) fn add(&mut self, root: &Path, source: SkillSource) {
+    pub(super) fn add(&mut self, root: &Path, source: SkillSource, cache: &Cache) {
         let scan = scan(root);
         self.warnings.extend(scan.findings);
+        let before = cache.below(root);
+        let mut parsed = Parsed::with_capacity(scan.folders.len());
         for folder in scan.folders {
             if folder == root {
                 self.warnings.push(Finding::refused(
@@ -34,8 +116,27 @@ impl Catalog {
                 ));
                 continue;
             }
-            self.take(&folder, source);
+            // Taken before reading, so that a change in between is seen.
+            let file = manifest(&folder).map(|name| folder.join(name));
+            let stamp = file.and_then(|file| Stamp::of(&file, cache.settled));
+            let kept = before
+                .get(&folder)
+                .filter(|kept| stamp.as_ref() == Some(&kept.stamp));
+            let (skill, findings) = match kept {
+                Some(kept) => (kept.skill.clone(), kept.findings.clone()),
+                None => parse(&folder, source),
+            };
+            if let Some(stamp) = stamp {
+                let cached = Cached {
+                    stamp,
+                    skill: skill.clone(),
+                    findings: findings.clone(),
+                };
+                parsed.insert(folder.clone(), cached);
+            }
+            self.take(&folder, skill, findings);
         }
+        cache.keep(root, parsed);
     }
 
     /// The project's folder of skills, if it lies within the project.
@@ -118,17 +219,13 @@ impl Catalog {
         }
     }
 
-    fn take(&mut self, folder: &Path, source: SkillSource) {
-        let (skill, mut findings) = match read(folder, source) {
-            Ok(read) => (read.summary, read.findings),
-            Err(findings) => {
-                self.warnings.extend(findings.iter().cloned());
-                self.refused
-                    .push((folder_name(folder).to_owned(), findings));
-                return;
-            }
+    fn take(&mut self, folder: &Path, skill: Result<SkillSummary, ()>, findings: Vec<Finding>) {
+        let Ok(skill) = skill else {
+            self.warnings.extend(findings.iter().cloned());
+            self.refused
+                .push((folder_name(folder).to_owned(), findings));
+            return;
         };
-        findings.retain(|finding| finding.level != Level::Advice);
         let first = self
             .skills
             .iter()
@@ -152,5 +249,17 @@ impl Catalog {
             self.warnings
                 .push(Finding::refused(path, what, "make it readable"));
         }
+    }
+}
+
+/// The cached part of a skill.
+fn parse(folder: &Path, source: SkillSource) -> (Result<SkillSummary, ()>, Vec<Finding>) {
+    match read(folder, source) {
+        Ok(read) => {
+            let mut findings = read.findings;
+            findings.retain(|finding| finding.level != Level::Advice);
+            (Ok(read.summary), findings)
+        }
+        Err(findings) => (Err(()), findings),
     }
 }

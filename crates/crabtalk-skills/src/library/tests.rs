@@ -1,7 +1,10 @@
+use super::catalog::{MAX_CACHED_ROOTS, SETTLED};
 use super::*;
 use crate::skill::folder_name;
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::sync::Arc;
+use std::time::Duration;
 
 struct Disk {
     _temp: tempfile::TempDir,
@@ -122,6 +125,22 @@ fn exact_names_ignore_case_and_are_read_fresh() {
 }
 
 #[test]
+fn list_reflects_every_edit() {
+    let disk = disk(&[("home/a", "one"), ("home/b", "two")]);
+    for settled in [Duration::ZERO, SETTLED] {
+        let mut library = disk.library();
+        library.cache.settled = settled;
+        library.list(None, &all);
+        // Another size, so that even an unsettled stamp shows it.
+        let text = format!("changed {settled:?}");
+        disk.write("home/a", &text, "x");
+        let listing = library.list(None, &all);
+        assert_eq!(listing.skills[0].description, text);
+        assert_eq!(names(&listing.skills), ["a", "b"]);
+    }
+}
+
+#[test]
 fn change_within_the_same_instant_is_seen() {
     let disk = disk(&[("home/a", "one")]);
     let library = disk.library();
@@ -129,6 +148,24 @@ fn change_within_the_same_instant_is_seen() {
         disk.write("home/a", description, "x");
         assert_eq!(library.list(None, &all).skills[0].description, description);
     }
+}
+
+#[test]
+fn unchanged_files_are_not_parsed_again() {
+    let disk = disk(&[("home/a", "one")]);
+    let mut library = disk.library();
+    library.cache.settled = Duration::ZERO;
+    library.list(None, &all);
+    for parsed in library.cache.roots.lock().unwrap().values_mut() {
+        for cached in Arc::make_mut(parsed).values_mut() {
+            cached.skill.as_mut().unwrap().description = "from the cache".into();
+        }
+    }
+    assert_eq!(
+        library.list(None, &all).skills[0].description,
+        "from the cache"
+    );
+    assert_eq!(load(&library, "a").summary.description, "one");
 }
 
 #[test]
@@ -310,4 +347,21 @@ fn configured_project_folder_counts_once() {
     assert_eq!(listing.skills.len(), 1);
     assert_eq!(listing.skills[0].source, SkillSource::Home);
     assert_eq!(listing.warnings, []);
+}
+
+#[test]
+fn cache_is_bounded() {
+    let disk = disk(&[]);
+    let library = disk.library();
+    for n in 0..2 * MAX_CACHED_ROOTS {
+        disk.write(&format!("{n}/.crabtalk/skills/a"), "x", "x");
+        assert_eq!(
+            library
+                .list(Some(&disk.root.join(n.to_string())), &all)
+                .skills
+                .len(),
+            1
+        );
+    }
+    assert!(library.cache.roots.lock().unwrap().len() <= MAX_CACHED_ROOTS);
 }
