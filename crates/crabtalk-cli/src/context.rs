@@ -13,7 +13,7 @@ use crate::table;
 use crate::text;
 use crate::topic;
 use crabtalk_client::{Client, Connection, Endpoint, Starter};
-use crabtalk_component::{self as component, Component, Definition};
+use crabtalk_component::{self as component, Component, Definition, Manager};
 use crabtalk_config::Home;
 use crabtalk_proto::{Request, StreamMsg};
 use jiff::Timestamp;
@@ -218,7 +218,7 @@ impl Context {
 
     /// Starts the installed service of this home; returns whether the daemon then runs.
     async fn start_service(&mut self) -> Result<bool, Error> {
-        let resumed = match self.service()?.resume() {
+        let resumed = match Manager::of_this_system().resume(&self.service()?) {
             Ok(Some(plan)) => plan.carry_out(&mut std::io::sink()),
             Ok(None) => return Ok(false),
             Err(error) => Err(error),

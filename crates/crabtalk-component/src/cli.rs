@@ -1,6 +1,6 @@
 //! The commands of every component.
 
-use crate::{Home, Plan, Service, stop_signal};
+use crate::{Home, Manager, Plan, Service, stop_signal};
 use anyhow::Context;
 use clap::{Args, ColorChoice, Command, FromArgMatches, Subcommand};
 use std::io::Write;
@@ -71,21 +71,23 @@ pub fn run_action<S: Service>(service: S, action: Action) -> ExitCode {
 
 fn act<S: Service>(service: S, action: Action, home: Home) -> anyhow::Result<ExitCode> {
     let component = service.component().clone();
+    let manager = Manager::of_this_system();
     match action {
         Action::Serve => {
             serve(service, home)?;
             Ok(ExitCode::SUCCESS)
         }
-        Action::Start(DryRun { dry_run }) => start(&definition(&service, &home)?, dry_run),
+        Action::Start(DryRun { dry_run }) => start(manager, &definition(&service, &home)?, dry_run),
         Action::Stop(DryRun { dry_run }) => {
-            carry_out(&definition(&service, &home)?.stop()?, dry_run)
+            let definition = definition(&service, &home)?;
+            carry_out(&manager.stop(&definition)?, dry_run)
         }
         Action::Restart(DryRun { dry_run }) => {
             let definition = definition(&service, &home)?;
-            carry_out(&definition.stop()?, dry_run)?;
-            start(&definition, dry_run)
+            carry_out(&manager.stop(&definition)?, dry_run)?;
+            start(manager, &definition, dry_run)
         }
-        Action::Status => crate::service::status(&component, &home),
+        Action::Status => crate::service::status(manager, &component, &home),
         Action::Logs { follow, lines } => {
             crate::service::logs(&home.log(component.name()), lines, follow)
         }
@@ -102,12 +104,16 @@ fn definition(service: &impl Service, home: &Home) -> anyhow::Result<crate::Defi
 }
 
 /// Starts the service, in the place of an older one, and says whether it came up.
-fn start(definition: &crate::Definition, dry_run: bool) -> anyhow::Result<ExitCode> {
-    let done = carry_out(&definition.start()?, dry_run)?;
+fn start(
+    manager: Manager,
+    definition: &crate::Definition,
+    dry_run: bool,
+) -> anyhow::Result<ExitCode> {
+    let done = carry_out(&manager.start(definition)?, dry_run)?;
     if dry_run {
         return Ok(done);
     }
-    crate::service::came_up(&definition.component, &definition.home)
+    crate::service::came_up(manager, &definition.component, &definition.home)
 }
 
 fn carry_out(plan: &Plan, dry_run: bool) -> anyhow::Result<ExitCode> {

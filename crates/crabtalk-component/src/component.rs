@@ -59,9 +59,10 @@ impl Component {
         &self.description
     }
 
-    /// `ai.crabtalk.search.service`: the name of its systemd unit.
-    pub(crate) fn unit(&self) -> String {
-        format!("ai.crabtalk.{}.service", self.name)
+    /// `ai.crabtalk.search`: the name for the system's service manager.
+    #[must_use]
+    pub fn label(&self) -> String {
+        format!("ai.crabtalk.{}", self.name)
     }
 }
 
@@ -85,7 +86,7 @@ mod tests {
     #[test]
     fn the_label_follows_from_the_name() {
         let search = Component::new("search", "Finds\nthings");
-        assert_eq!(search.unit(), "ai.crabtalk.search.service");
+        assert_eq!(search.label(), "ai.crabtalk.search");
         assert_eq!(search.description(), "Findsthings");
     }
 }

@@ -1,7 +1,6 @@
 //! The home of a component's files: `$CRABTALK_HOME`, else `~/.crabtalk`.
 
 use anyhow::Context;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// The home that a component shares with the daemon.
@@ -54,13 +53,9 @@ impl Home {
 
     /// Makes a private folder of the home.
     pub fn make(&self, folder: &Path) -> anyhow::Result<()> {
-        make_private(folder)
+        let mut builder = std::fs::DirBuilder::new();
+        crate::system::private(builder.recursive(true))
+            .create(folder)
+            .with_context(|| format!("cannot make {}", folder.display()))
     }
-}
-
-/// Makes a folder and those above it, for their owner alone.
-pub(crate) fn make_private(folder: &Path) -> anyhow::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    let made = builder.recursive(true).mode(0o700).create(folder);
-    made.with_context(|| format!("cannot make {}", folder.display()))
 }

@@ -47,6 +47,7 @@ mod public;
 mod seen;
 mod serve;
 mod service;
+mod system;
 
 pub use cli::{Action, DryRun, run, run_action};
 pub use component::{Component, InvalidName};
@@ -57,6 +58,6 @@ pub use port::{Announced, InvalidPort, MAX_PORT_FILE_BYTES, PortFile};
 pub use public::serve_http;
 pub use seen::Seen;
 pub use serve::{McpService, Service, run_mcp, stop_signal};
-pub use service::{Definition, Plan};
+pub use service::{Definition, Manager, Plan};
 
 pub use {axum, rmcp};

@@ -1,13 +1,12 @@
 //! Serving a component until it is stopped.
 
-use crate::{Component, Home, Listener, PortFile};
+use crate::{Component, Home, Listener, PortFile, system};
 use anyhow::Context;
 use std::ffi::OsString;
 use std::future::Future;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 /// How long requests may go on after a stop; service managers wait longer before they
@@ -78,15 +77,11 @@ pub async fn run_mcp<S: McpService>(
     }
 }
 
-/// Resolves when the system asks the process to end, by SIGTERM or Ctrl-C.
+/// Resolves when the system asks the process to end: SIGTERM where there is one,
+/// or Ctrl-C.
 ///
 /// # Errors
 /// If signal handlers cannot be installed.
 pub async fn stop_signal() -> anyhow::Result<()> {
-    let mut terminate = signal(SignalKind::terminate()).context("cannot watch for SIGTERM")?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        pressed = tokio::signal::ctrl_c() => pressed.context("cannot watch for SIGINT")?,
-    }
-    Ok(())
+    system::stop_signal().await
 }

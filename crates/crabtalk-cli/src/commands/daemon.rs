@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::text::duration;
 use crate::{json, table};
 use crabtalk_client as client;
-use crabtalk_component::Plan;
+use crabtalk_component::{Manager, Plan};
 use crabtalk_proto::{Client, GetStats, ReloadConfigMsg, ReloadReport};
 use serde_json::json;
 use std::process::Stdio;
@@ -78,7 +78,9 @@ fn failed(error: anyhow::Error) -> Error {
 }
 
 async fn install(context: &mut Context, dry_run: bool) -> Result<(), Error> {
-    let plan = context.service()?.start().map_err(failed)?;
+    let plan = Manager::of_this_system()
+        .start(&context.service()?)
+        .map_err(failed)?;
     if dry_run {
         return show_plan(context, &plan);
     }
@@ -93,7 +95,9 @@ async fn install(context: &mut Context, dry_run: bool) -> Result<(), Error> {
 }
 
 async fn uninstall(context: &mut Context, dry_run: bool) -> Result<(), Error> {
-    let plan = context.service()?.stop().map_err(failed)?;
+    let plan = Manager::of_this_system()
+        .stop(&context.service()?)
+        .map_err(failed)?;
     if dry_run {
         return show_plan(context, &plan);
     }

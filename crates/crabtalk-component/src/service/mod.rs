@@ -1,16 +1,21 @@
-//! A component as a service of the user's systemd. Paths in definitions may hold spaces,
-//! `%` and quotes.
+//! A component as a service of the system.
+//!
+//! Three managers are supported: systemd's for a user on Linux, launchd on macOS, the
+//! task scheduler on Windows. Paths in definitions may hold spaces, `%` and quotes.
 //!
 //! Invariant: a plan is executed exactly as shown, in order.
 
+mod launchd;
 mod plan;
+mod schtasks;
 mod state;
 mod systemd;
+mod xml;
 
 pub use plan::Plan;
 pub(crate) use state::{came_up, logs, status};
 
-use crate::{Component, Home, PortFile};
+use crate::{Component, Home, PortFile, system};
 use anyhow::{Context, ensure};
 use plan::{Step, words};
 use std::ffi::OsString;
@@ -76,57 +81,160 @@ impl Definition {
     fn log(&self) -> String {
         self.home.log(self.component.name()).display().to_string()
     }
+}
 
-    /// The path of the unit.
-    fn file(&self) -> anyhow::Result<PathBuf> {
-        let config = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
-        let folder = match config.filter(|path| path.is_absolute()) {
-            Some(config) => config,
-            None => std::env::home_dir()
-                .context("cannot tell where the person's home is")?
-                .join(".config"),
-        };
-        Ok(folder.join("systemd/user").join(self.component.unit()))
+/// A service manager.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manager {
+    /// systemd, the instance of the user.
+    Systemd,
+    /// launchd, agents of the user.
+    Launchd,
+    /// The task scheduler.
+    Schtasks,
+}
+
+impl Manager {
+    /// The manager of this system.
+    #[must_use]
+    pub fn of_this_system() -> Self {
+        if cfg!(target_os = "macos") {
+            Self::Launchd
+        } else if cfg!(windows) {
+            Self::Schtasks
+        } else {
+            Self::Systemd
+        }
     }
 
-    /// Installs the service and starts it, replacing an older definition.
-    pub fn start(&self) -> anyhow::Result<Plan> {
-        let unit = self.component.unit();
-        Ok(Plan(vec![
+    /// The path and contents of the definition's file.
+    pub(crate) fn file(self, definition: &Definition) -> anyhow::Result<(PathBuf, Vec<u8>)> {
+        let label = definition.component.label();
+        let person = std::env::home_dir().context("cannot tell where the person's home is")?;
+        Ok(match self {
+            Self::Systemd => {
+                let config = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
+                let config = config.filter(|path| path.is_absolute());
+                let folder = config.unwrap_or_else(|| person.join(".config"));
+                let path = folder.join("systemd/user").join(format!("{label}.service"));
+                (path, systemd::unit(definition).into_bytes())
+            }
+            Self::Launchd => {
+                let path = person
+                    .join("Library/LaunchAgents")
+                    .join(format!("{label}.plist"));
+                (path, launchd::plist(definition).into_bytes())
+            }
+            Self::Schtasks => {
+                let path = definition
+                    .home
+                    .state("services")
+                    .join(format!("{label}.xml"));
+                (path, schtasks::task(definition))
+            }
+        })
+    }
+
+    /// Installs a service and starts it, replacing an older definition.
+    pub fn start(self, definition: &Definition) -> anyhow::Result<Plan> {
+        let (path, contents) = self.file(definition)?;
+        let shown = path.display().to_string();
+        let label = definition.component.label();
+        let unit = format!("{label}.service");
+        let mut steps = vec![
             // The manager opens the log before the program runs.
-            Step::Folder(self.home.path().join("logs")),
-            Step::Write(self.file()?, systemd::unit(self)),
-            Step::Run(systemctl(&["daemon-reload"])),
-            Step::Run(systemctl(&["enable", &unit])),
-            // Replaces a running service of an older definition or program.
-            Step::Run(systemctl(&["restart", &unit])),
-        ]))
+            Step::Folder(definition.home.path().join("logs")),
+            Step::Write(path, contents),
+        ];
+        match self {
+            Self::Systemd => {
+                steps.push(Step::Run(words(&["systemctl", "--user", "daemon-reload"])));
+                steps.push(Step::Run(words(&["systemctl", "--user", "enable", &unit])));
+                // Replaces a running service of an older definition or program.
+                steps.push(Step::Run(words(&["systemctl", "--user", "restart", &unit])));
+            }
+            Self::Launchd => {
+                let domain = domain();
+                steps.push(Step::Try(words(&[
+                    "launchctl",
+                    "bootout",
+                    &format!("{domain}/{label}"),
+                ])));
+                steps.push(Step::Run(words(&[
+                    "launchctl",
+                    "bootstrap",
+                    &domain,
+                    &shown,
+                ])));
+            }
+            Self::Schtasks => {
+                let create = ["schtasks", "/Create", "/F", "/TN", &label, "/XML", &shown];
+                steps.push(Step::Run(words(&create)));
+                steps.push(Step::Try(words(&["schtasks", "/End", "/TN", &label])));
+                steps.push(Step::Run(words(&["schtasks", "/Run", "/TN", &label])));
+            }
+        }
+        Ok(Plan(steps))
     }
 
     /// Starts a service that is installed for this home; `None` if it is not installed.
-    pub fn resume(&self) -> anyhow::Result<Option<Plan>> {
-        let home = self.home.path().display().to_string();
-        let mark = systemd::variable("CRABTALK_HOME", &home);
-        let installed = std::fs::read_to_string(self.file()?);
+    pub fn resume(self, definition: &Definition) -> anyhow::Result<Option<Plan>> {
+        let (path, _) = self.file(definition)?;
+        let label = definition.component.label();
+        let home = definition.home.path().display().to_string();
+        let (mark, command) = match self {
+            Self::Systemd => (
+                systemd::variable("CRABTALK_HOME", &home),
+                words(&["systemctl", "--user", "start", &format!("{label}.service")]),
+            ),
+            Self::Launchd => (
+                xml::escaped(&home),
+                words(&["launchctl", "kickstart", &format!("{}/{label}", domain())]),
+            ),
+            Self::Schtasks => return Ok(None),
+        };
+        let installed = std::fs::read_to_string(path);
         let is_of_home = installed.is_ok_and(|text| text.contains(&mark));
-        let start = Step::Run(systemctl(&["start", &self.component.unit()]));
-        Ok(is_of_home.then(|| Plan(vec![start])))
+        Ok(is_of_home.then(|| Plan(vec![Step::Run(command)])))
     }
 
-    /// Stops the service and removes it, with its port file.
-    pub fn stop(&self) -> anyhow::Result<Plan> {
-        Ok(Plan(vec![
-            Step::Try(systemctl(&["disable", "--now", &self.component.unit()])),
-            Step::Remove(self.file()?),
-            Step::Try(systemctl(&["daemon-reload"])),
-            Step::Remove(PortFile::path(&self.home, &self.component)),
-        ]))
+    /// Stops a service and removes it, with its port file.
+    pub fn stop(self, definition: &Definition) -> anyhow::Result<Plan> {
+        let (path, _) = self.file(definition)?;
+        let label = definition.component.label();
+        let unit = format!("{label}.service");
+        let mut steps = match self {
+            Self::Systemd => {
+                vec![Step::Try(words(&[
+                    "systemctl",
+                    "--user",
+                    "disable",
+                    "--now",
+                    &unit,
+                ]))]
+            }
+            Self::Launchd => {
+                let service = format!("{}/{label}", domain());
+                vec![Step::Try(words(&["launchctl", "bootout", &service]))]
+            }
+            Self::Schtasks => vec![
+                Step::Try(words(&["schtasks", "/End", "/TN", &label])),
+                Step::Try(words(&["schtasks", "/Delete", "/F", "/TN", &label])),
+            ],
+        };
+        steps.push(Step::Remove(path));
+        if self == Self::Systemd {
+            steps.push(Step::Try(words(&["systemctl", "--user", "daemon-reload"])));
+        }
+        let port = PortFile::path(&definition.home, &definition.component);
+        steps.push(Step::Remove(port));
+        Ok(Plan(steps))
     }
 }
 
-/// A command for the user's systemd.
-fn systemctl(arguments: &[&str]) -> Vec<String> {
-    words(&[&["systemctl", "--user"], arguments].concat())
+/// launchd's domain of the user who is logged in.
+fn domain() -> String {
+    format!("gui/{}", system::user_id())
 }
 
 #[cfg(test)]

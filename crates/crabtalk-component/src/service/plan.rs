@@ -1,6 +1,5 @@
 //! The steps that install or remove a service.
 
-use crate::home::make_private;
 use anyhow::{Context, bail};
 use std::fmt;
 use std::io::{ErrorKind, Write};
@@ -15,7 +14,7 @@ pub struct Plan(pub(super) Vec<Step>);
 pub(super) enum Step {
     /// Makes a private folder.
     Folder(PathBuf),
-    Write(PathBuf, String),
+    Write(PathBuf, Vec<u8>),
     /// Removes a file, if it exists.
     Remove(PathBuf),
     /// Runs a command, which has to succeed.
@@ -35,7 +34,7 @@ impl fmt::Display for Plan {
                 Step::Folder(path) => writeln!(f, "# make the folder {}", path.display())?,
                 Step::Write(path, contents) => {
                     writeln!(f, "# write {}", path.display())?;
-                    writeln!(f, "{}", contents.trim_end())?;
+                    writeln!(f, "{}", shown(contents).trim_end())?;
                 }
                 Step::Remove(path) => writeln!(f, "# remove {}", path.display())?,
                 Step::Run(command) | Step::Try(command) => {
@@ -47,12 +46,29 @@ impl fmt::Display for Plan {
     }
 }
 
+/// The text of a file in UTF-8, or in UTF-16 with a byte order mark.
+fn shown(contents: &[u8]) -> String {
+    match contents.strip_prefix(&[0xff, 0xfe]) {
+        Some(wide) => {
+            let units = wide
+                .as_chunks()
+                .0
+                .iter()
+                .map(|pair| u16::from_le_bytes(*pair));
+            char::decode_utf16(units)
+                .map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
+                .collect()
+        }
+        None => String::from_utf8_lossy(contents).into_owned(),
+    }
+}
+
 impl Plan {
     /// Carries out the steps and prints them, up to the first that fails.
     pub fn carry_out(&self, out: &mut dyn Write) -> anyhow::Result<()> {
         for step in &self.0 {
             match step {
-                Step::Folder(path) => make_private(path)?,
+                Step::Folder(path) => make(path)?,
                 Step::Write(path, contents) => {
                     write_whole(path, contents)?;
                     writeln!(out, "wrote {}", path.display())?;
@@ -76,15 +92,21 @@ impl Plan {
     }
 }
 
-fn write_whole(path: &Path, contents: &str) -> anyhow::Result<()> {
+fn make(folder: &Path) -> anyhow::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    let made = crate::system::private(builder.recursive(true)).create(folder);
+    made.with_context(|| format!("cannot make {}", folder.display()))
+}
+
+fn write_whole(path: &Path, contents: &[u8]) -> anyhow::Result<()> {
     let folder = path.parent().context("a file lies in a folder")?;
-    make_private(folder)?;
+    make(folder)?;
     let context = || format!("cannot write {}", path.display());
     let mut file = tempfile::Builder::new()
         .prefix(".tmp")
         .tempfile_in(folder)
         .with_context(context)?;
-    file.write_all(contents.as_bytes()).with_context(context)?;
+    file.write_all(contents).with_context(context)?;
     file.persist(path).with_context(context)?;
     Ok(())
 }

@@ -1,8 +1,10 @@
 //! The state of a component's service, and its log.
 
+use super::Manager;
 use crate::{Component, Home, PortFile};
-use anyhow::Context;
-use std::io::Write;
+use anyhow::{Context, bail};
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -10,6 +12,9 @@ use std::time::{Duration, Instant};
 
 /// Timeout of a connection to the port.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
+
+/// How much of the end of a log is read.
+const MAX_LOG_BYTES: u64 = 4 * 1024 * 1024;
 
 /// How long a started service may take to answer on its port.
 const UP_WITHIN: Duration = Duration::from_secs(5);
@@ -22,15 +27,28 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// The state of a service.
 struct Found {
-    /// Whether it runs, according to systemd.
+    /// Whether it runs, according to the manager.
     runs: bool,
     /// The announced port, and whether it answers.
     port: Option<(u16, bool)>,
 }
 
-fn look(component: &Component, home: &Home) -> Found {
-    let asked = Command::new("systemctl")
-        .args(["--user", "is-active", "--quiet", &component.unit()])
+fn unit(manager: Manager, component: &Component) -> String {
+    match manager {
+        Manager::Systemd => format!("{}.service", component.label()),
+        Manager::Launchd | Manager::Schtasks => component.label(),
+    }
+}
+
+fn look(manager: Manager, component: &Component, home: &Home) -> Found {
+    let ask: &[&str] = match manager {
+        Manager::Systemd => &["systemctl", "--user", "is-active", "--quiet"],
+        Manager::Launchd => &["launchctl", "list"],
+        Manager::Schtasks => &["schtasks", "/Query", "/TN"],
+    };
+    let asked = Command::new(ask[0])
+        .args(&ask[1..])
+        .arg(unit(manager, component))
         .output();
     let port = std::fs::read(PortFile::path(home, component));
     let port = port.ok().and_then(|bytes| PortFile::parse(&bytes).ok());
@@ -45,33 +63,42 @@ fn look(component: &Component, home: &Home) -> Found {
 }
 
 /// Waits until a started service answers on its port, and prints its status.
-pub(crate) fn came_up(component: &Component, home: &Home) -> anyhow::Result<ExitCode> {
+pub(crate) fn came_up(
+    manager: Manager,
+    component: &Component,
+    home: &Home,
+) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
     loop {
-        let found = look(component, home);
+        let found = look(manager, component, home);
         let is_up = found.runs && found.port.is_some_and(|(_, answers)| answers);
         let within = match found.port {
             Some(_) => UP_WITHIN,
             None => ANNOUNCED_WITHIN,
         };
         if is_up || began.elapsed() >= within {
-            return told(component, &found);
+            return told(manager, component, &found);
         }
         std::thread::sleep(LOOK_EVERY);
     }
 }
 
 /// Prints whether a service is installed and runs, and where it listens. Ends
-/// with code 0 if it runs, else with 3, as `systemctl` does.
-pub(crate) fn status(component: &Component, home: &Home) -> anyhow::Result<ExitCode> {
-    told(component, &look(component, home))
+/// with code 0 if it runs, else with 3, as service managers do.
+pub(crate) fn status(
+    manager: Manager,
+    component: &Component,
+    home: &Home,
+) -> anyhow::Result<ExitCode> {
+    told(manager, component, &look(manager, component, home))
 }
 
-fn told(component: &Component, found: &Found) -> anyhow::Result<ExitCode> {
+fn told(manager: Manager, component: &Component, found: &Found) -> anyhow::Result<ExitCode> {
     let mut out = std::io::stdout();
     let name = component.name();
     let service = if found.runs { "runs" } else { "is not running" };
-    writeln!(out, "{name}: the service {} {service}", component.unit())?;
+    let unit = unit(manager, component);
+    writeln!(out, "{name}: the service {unit} {service}")?;
     let answers = match found.port {
         Some((port, true)) => {
             writeln!(out, "it listens on 127.0.0.1:{port}")?;
@@ -95,14 +122,33 @@ fn told(component: &Component, found: &Found) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(if found.runs || answers { 0 } else { 3 }))
 }
 
-/// Prints the end of a log, and with `follow` what is added to it.
+/// Prints the end of a log.
 pub(crate) fn logs(log: &Path, lines: u32, follow: bool) -> anyhow::Result<ExitCode> {
-    let status = Command::new("tail")
-        .args(["-n", &lines.to_string()])
-        .args(follow.then_some("-F"))
-        .arg("--")
-        .arg(log)
-        .status()
-        .context("cannot run `tail`")?;
-    Ok(ExitCode::from(u8::from(!status.success())))
+    if follow && cfg!(unix) {
+        let status = Command::new("tail")
+            .args(["-n", &lines.to_string(), "-F", "--"])
+            .arg(log)
+            .status()
+            .context("cannot run `tail`")?;
+        return Ok(ExitCode::from(u8::from(!status.success())));
+    }
+    if follow {
+        bail!("following a log needs `tail`, which this system lacks");
+    }
+    let mut file = std::fs::File::open(log)
+        .with_context(|| format!("cannot open the log {}", log.display()))?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(MAX_LOG_BYTES)))?;
+    let (mut last, most) = (VecDeque::new(), lines as usize);
+    for line in BufReader::new(file.take(MAX_LOG_BYTES)).split(b'\n') {
+        last.push_back(line?);
+        if last.len() > most {
+            last.pop_front();
+        }
+    }
+    let mut out = std::io::stdout();
+    for line in last {
+        writeln!(out, "{}", String::from_utf8_lossy(&line))?;
+    }
+    Ok(ExitCode::SUCCESS)
 }

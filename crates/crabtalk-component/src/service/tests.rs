@@ -38,12 +38,18 @@ fn a_unit_is_escaped() {
 
 #[test]
 fn daemon_notifies_systemd_and_writes_its_own_log() {
+    let log = odd().log();
+    for manager in [Manager::Systemd, Manager::Launchd, Manager::Schtasks] {
+        let names_log = |definition| manager.start(&definition).unwrap().to_string();
+        let name = log.rsplit('/').next().unwrap();
+        assert!(names_log(odd()).contains(name), "{manager:?}");
+        assert!(!names_log(odd().of_daemon()).contains(name), "{manager:?}");
+    }
     let unit = systemd::unit(&odd().of_daemon());
     assert!(
         unit.contains("\nType=notify\nNotifyAccess=main\nExecStart="),
         "{unit}"
     );
-    assert!(!unit.contains("append:"), "{unit}");
     assert!(!systemd::unit(&odd()).contains("Type="));
     let mut with_path = odd();
     with_path.path = Some("/a b:/c%/\"d\"".to_owned());
@@ -51,6 +57,62 @@ fn daemon_notifies_systemd_and_writes_its_own_log() {
     assert!(
         unit.contains("\nEnvironment=\"PATH=/a b:/c%%/\\\"d\\\"\"\n"),
         "{unit}"
+    );
+}
+
+/// The texts of a property list's dictionary by their keys.
+fn after_key<'a>(list: &'a roxmltree::Document<'_>, key: &str) -> roxmltree::Node<'a, 'a> {
+    let found = list
+        .descendants()
+        .find(|node| node.has_tag_name("key") && node.text() == Some(key));
+    let found = found.unwrap_or_else(|| panic!("no {key}"));
+    found.next_sibling_element().expect("a value")
+}
+
+#[test]
+fn a_property_list_reads_back() {
+    let (definition, text) = (odd(), launchd::plist(&odd()));
+    let options = roxmltree::ParsingOptions {
+        allow_dtd: true,
+        ..Default::default()
+    };
+    let list = roxmltree::Document::parse_with_options(&text, options).expect("XML");
+    assert_eq!(after_key(&list, "Label").text(), Some("ai.crabtalk.search"));
+    let words: Vec<_> = after_key(&list, "ProgramArguments")
+        .children()
+        .filter(roxmltree::Node::is_element)
+        .map(|node| node.text().unwrap_or_default())
+        .collect();
+    assert_eq!(words, definition.command);
+    assert_eq!(
+        after_key(&list, "CRABTALK_HOME").text(),
+        Some("/home/a b/50%/<crab>")
+    );
+    assert!(after_key(&list, "RunAtLoad").has_tag_name("true"));
+}
+
+#[test]
+fn a_task_reads_back() {
+    let definition = odd();
+    let bytes = schtasks::task(&definition);
+    assert_eq!(&bytes[..2], [0xff, 0xfe]);
+    let text = schtasks::text(&definition);
+    let task = roxmltree::Document::parse(&text).expect("XML");
+    let of = |name: &str| {
+        let found = task
+            .descendants()
+            .find(|node| node.tag_name().name() == name);
+        found
+            .and_then(|node| node.text())
+            .unwrap_or_default()
+            .to_owned()
+    };
+    assert_eq!(of("Command"), "cmd.exe");
+    assert!(of("Arguments").contains("set \"CRABTALK_HOME=/home/a b/50%/<crab>\""));
+    assert!(of("Arguments").contains("\"/opt/my apps/100%/\\\"x\\\"/$HOME\\<&'>é\" serve \"a b\""));
+    assert_eq!(
+        of("Description"),
+        "CrabTalk search: Finds 100% of <things> & \"more\""
     );
 }
 
@@ -76,14 +138,16 @@ fn invalid_commands_are_refused() {
 
 #[test]
 fn a_plan_shows_what_it_would_do() {
-    let shown = odd().start().expect("a plan").to_string();
-    assert!(shown.contains("ai.crabtalk.search.service"), "{shown}");
-    assert!(shown.contains("# write "), "{shown}");
-    let stopped = odd().stop().expect("a plan").to_string();
-    assert!(
-        stopped.contains("# remove ") && stopped.contains("search.port"),
-        "{stopped}"
-    );
+    for manager in [Manager::Systemd, Manager::Launchd, Manager::Schtasks] {
+        let shown = manager.start(&odd()).expect("a plan").to_string();
+        assert!(shown.contains("ai.crabtalk.search"), "{shown}");
+        assert!(shown.contains("# write "), "{shown}");
+        let stopped = manager.stop(&odd()).expect("a plan").to_string();
+        assert!(
+            stopped.contains("# remove ") && stopped.contains("search.port"),
+            "{stopped}"
+        );
+    }
 }
 
 #[test]
@@ -91,10 +155,10 @@ fn plan_stops_at_the_first_failure() {
     let folder = tempfile::tempdir().expect("a folder");
     let (first, second) = (folder.path().join("a/b"), folder.path().join("c"));
     let plan = Plan(vec![
-        Step::Write(first.clone(), "x".to_owned()),
+        Step::Write(first.clone(), b"x".to_vec()),
         Step::Try(words(&["surely-no-such-program"])),
         Step::Run(words(&["surely-no-such-program"])),
-        Step::Write(second.clone(), "y".to_owned()),
+        Step::Write(second.clone(), b"y".to_vec()),
     ]);
     let error = plan
         .carry_out(&mut Vec::new())
@@ -106,6 +170,7 @@ fn plan_stops_at_the_first_failure() {
 }
 
 /// systemd's own program reads the unit.
+#[cfg(target_os = "linux")]
 #[test]
 fn systemd_understands_the_unit() {
     use std::os::unix::fs::PermissionsExt;

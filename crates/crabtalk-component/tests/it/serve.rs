@@ -35,6 +35,7 @@ fn component_announces_its_port_and_removes_it() {
 }
 
 /// A process with the mark that guardians put on agents' commands.
+#[cfg(target_os = "linux")]
 #[test]
 fn agents_commands_are_refused() {
     let home = tempfile::tempdir().expect("a folder");
