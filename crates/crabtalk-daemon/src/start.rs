@@ -32,6 +32,11 @@ const BLOCKING_KEEP_ALIVE: Duration = Duration::MAX;
 /// From the signal to the end, at most: the promise is 5 seconds.
 const SHUTDOWN_DEADLINE: Duration = Duration::from_millis(4500);
 
+/// The fewest open files with which a daemon starts: it needs about fifteen, three more for
+/// each client, one for each open conversation, six for a starting command and one for
+/// each model call.
+const OPEN_FILES: u64 = 64;
+
 /// How the daemon is started.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -48,6 +53,7 @@ pub fn run(
         log_to_stderr,
     }: Options,
 ) -> anyhow::Result<()> {
+    check_open_files()?;
     // Commands of agents must not read keys out of this process, nor a crash
     // write them into a file. The environment may hold some from the start.
     crabtalk_guardian::conceal().context("cannot close this process to others")?;
@@ -72,6 +78,18 @@ pub fn run(
     served
 }
 
+fn check_open_files() -> anyhow::Result<()> {
+    match getrlimit(Resource::Nofile).maximum {
+        Some(most) if most < OPEN_FILES => anyhow::bail!(
+            "the daemon needs {OPEN_FILES} open files at once, and may have {most} here: raise the \
+             limit with `ulimit -n 1024` before it is started; where that is forbidden, an \
+             administrator does (`LimitNOFILE=1024` in a unit of systemd, `nofile` in \
+             /etc/security/limits.conf)"
+        ),
+        _ => Ok(()),
+    }
+}
+
 /// Raises the limit of open files to the hard limit. Returns the former limit, which
 /// commands get: some close every number below it, and `select` cannot wait for high
 /// ones.
@@ -85,6 +103,15 @@ fn raise_open_files() -> Option<u64> {
         tracing::warn!(%error, "the limit of open files cannot be raised");
     }
     limit.current
+}
+
+/// Turns SIGXFSZ into an error of the write that exceeds the limit of a file's size,
+/// which would end the daemon. Commands get the signal's usual effect when they start.
+fn survive_file_limit() -> anyhow::Result<()> {
+    let signal_number = rustix::process::Signal::XFSZ.as_raw();
+    // The handler stays when this is dropped.
+    let handled = signal(SignalKind::from_raw(signal_number));
+    handled.map(drop).context("cannot watch for signals")
 }
 
 /// The files that a daemon needs before it serves.
@@ -117,6 +144,7 @@ async fn serve_home(
     records: Records,
     audit: Audit,
 ) -> anyhow::Result<()> {
+    survive_file_limit()?;
     let peers = Peers::new();
     let listener = listen(&home.socket()).await?;
     let loaded = load(&home, &records).await?;

@@ -133,7 +133,7 @@ async fn reload_reports_start_errors_and_retained_settings() {
 }
 
 /// Every file that a daemon, a run or a client reads.
-const READ: [&str; 16] = [
+const READ: [&str; 17] = [
     "config/agents/other.md",
     "config/approvals.toml",
     "config/crons.toml",
@@ -144,6 +144,7 @@ const READ: [&str; 16] = [
     "config/skills/greet/SKILL.md",
     "state/trust.toml",
     "state/delegates",
+    "state/events.jsonl",
     "state/mcp.json",
     "state/projects.toml",
     "state/remotes.toml",

@@ -114,3 +114,29 @@ async fn exhausted_descriptors_end_no_connection() {
     let answer = within("the newcomer's answer", waiting.ping(Ping {})).await;
     answer.unwrap();
 }
+
+#[tokio::test]
+async fn too_few_descriptors_are_refused_with_advice() {
+    let env = TestEnv::new();
+    let with = async |most: u32, words: &str| {
+        let script = format!("ulimit -n {most} && exec \"$CRABTALK\" {words}");
+        env.shell(&script).await
+    };
+    for most in [8, 16, 63] {
+        let said = with(most, "daemon run").await.fails(1);
+        let want = format!("needs 64 open files at once, and may have {most} here");
+        assert!(
+            said.contains(&want) && said.contains("ulimit -n 1024"),
+            "{said}"
+        );
+    }
+    // A client that starts the daemon reports the same.
+    let said = with(32, "ask hello").await.fails(3);
+    assert!(said.contains("needs 64 open files"), "{said}");
+    // The named limit is enough.
+    env.agent("crab", "permissions: { bash: allow }");
+    with(64, "daemon start").await.ok();
+    let asked = r#"ask '/tool bash {"command": "echo served"}'"#;
+    assert!(with(24, asked).await.ok().contains("served"));
+    env.run(&["daemon", "stop"]).await.ok();
+}
