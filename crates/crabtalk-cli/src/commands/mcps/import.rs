@@ -1,16 +1,17 @@
 //! `mcps import`: imports MCP servers from the configuration of other programs.
 //!
 //! Invariants: existing servers are not replaced; nothing is imported without consent;
-//! every server is reported; values of variables and headers are not shown.
+//! every server is reported; possible credentials are not shown.
 
 mod files;
+mod shown;
 
 use super::{Context, set};
 use crate::commands::asks::confirmed;
 use crate::error::Error;
 use crabtalk_proto::ListMcpsMsg;
 use files::{Candidate, Fate, Taken};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
@@ -96,7 +97,7 @@ async fn agreed(
     let offered = candidates.iter().filter_map(|one| match &one.fate {
         Fate::Take(taken) => {
             let (name, file) = (&one.name, one.file.display());
-            let shown = shown(&taken.table);
+            let shown = shown::table(&taken.table);
             Some(format!("{name}: {shown}\n  from {file}\n"))
         }
         Fate::Leave(_) => None,
@@ -107,22 +108,6 @@ async fn agreed(
     };
     let offered: String = offered.collect();
     confirmed(&mut **terminal, &offered, &question).await
-}
-
-/// A server in one line: its program and arguments or its address, and the names of
-/// its variables or headers.
-fn shown(table: &Value) -> String {
-    let words = [&table["command"], &table["url"]].into_iter();
-    let words = words.chain(table["args"].as_array().into_iter().flatten());
-    let words: Vec<&str> = words.filter_map(Value::as_str).collect();
-    let mut shown = words.join(" ");
-    for key in ["env", "headers"] {
-        if let Some(map) = table[key].as_object() {
-            let names: Vec<&str> = map.keys().map(String::as_str).collect();
-            shown.push_str(&format!(", with {key} {}", names.join(", ")));
-        }
-    }
-    shown
 }
 
 /// Skips servers whose name exists, and later ones of the same name.
