@@ -75,3 +75,15 @@ impl ChangeJournal for MemoryChanges {
         done(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::records;
+
+    #[tokio::test]
+    async fn journal_in_memory_fulfils_the_contract() {
+        let journal = MemoryChanges::default();
+        records::changes(|| &journal).await;
+    }
+}

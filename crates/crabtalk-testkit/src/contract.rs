@@ -1,10 +1,12 @@
-//! The contract of the storage port, as cases that every store has to pass.
+//! The contracts of the storage port and of the ports for records.
 //!
+//! For storage they are cases that every store has to pass.
 //! The cases are data, in `contract/*.txt`. A case begins with `case NAME`; each of
 //! its lines is `COMMAND` or `COMMAND = RESULT`, and a command without a result has to
 //! return none. The module `script` has the commands.
 
 mod record;
+pub mod records;
 mod script;
 
 use crabtalk_domain::storage::Storage;

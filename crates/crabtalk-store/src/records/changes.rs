@@ -89,35 +89,3 @@ impl ChangeJournal for Records {
         }))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn entries_are_kept_by_run_until_removed() {
-        let folder = tempfile::tempdir().unwrap();
-        let records = Records::in_state(folder.path());
-        let key = |sender| ConversationKey::new("crab", sender).unwrap();
-        let (own, other) = (key("me"), key("you"));
-        let add = |key, run, entry: &str| {
-            let entries = vec![entry.to_owned(), format!("{entry}!")];
-            records.append(key, run, entries)
-        };
-        add(&own, 2, "a").await.unwrap();
-        add(&own, 10, "b").await.unwrap();
-        add(&other, 2, "c").await.unwrap();
-        add(&own, 2, "d").await.unwrap();
-        assert_eq!(
-            records.entries(&own, 2).await.unwrap(),
-            ["a", "a!", "d", "d!"]
-        );
-        assert_eq!(records.runs(&own).await.unwrap(), [10, 2]);
-        let by_age = [(own.clone(), 10), (other.clone(), 2), (own.clone(), 2)];
-        assert_eq!(records.by_age().await.unwrap(), by_age);
-        records.remove(&own, Some(2)).await.unwrap();
-        assert_eq!(records.runs(&own).await.unwrap(), [10]);
-        records.remove(&own, None).await.unwrap();
-        assert_eq!(records.by_age().await.unwrap(), [(other, 2)]);
-    }
-}

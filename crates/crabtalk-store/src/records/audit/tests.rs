@@ -36,19 +36,6 @@ fn fits(entries: u64) -> AuditCheck {
 }
 
 #[tokio::test]
-async fn chain_goes_on_after_reopening() {
-    let (home, records) = written(3).await;
-    assert_eq!(records.verify().await.expect("read"), fits(3));
-    let again = Records::in_state(home.path());
-    assert_eq!(again.append(entry("more")).await.expect("written"), 4);
-    assert_eq!(again.verify().await.expect("read"), fits(4));
-    let page = again.latest(None, 2).await.expect("read");
-    assert!(page.more && page.lines[1].contains("more"), "{page:?}");
-    let page = again.latest(Some(3), 10).await.expect("read");
-    assert_eq!((page.lines.len(), page.more), (2, false));
-}
-
-#[tokio::test]
 async fn check_names_the_first_entry_that_does_not_fit() {
     for (change, problem) in [
         (

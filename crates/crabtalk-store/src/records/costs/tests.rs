@@ -41,22 +41,6 @@ async fn latest_days_with_calls_are_kept() {
 }
 
 #[tokio::test]
-async fn reservation_counts_only_after_its_life() {
-    let home = tempfile::tempdir().expect("a folder");
-    let records = Records::in_state(home.path());
-    let day: Date = "2026-11-21".parse().expect("a date");
-    let reserved = |number| ReservedCost { life: 1, number };
-    for number in 1..=3 {
-        let of = CostOf::Reservation(reserved(number));
-        drop(records.add(CostRow { of, ..call(day) }, None));
-    }
-    drop(records.release(reserved(1)));
-    drop(records.add(call(day), Some(reserved(2))));
-    assert_eq!(tokens(&records, day, 1).await, [10]);
-    assert_eq!(tokens(&records, day, 2).await, [20]);
-}
-
-#[tokio::test]
 async fn day_is_imported_once() {
     let home = tempfile::tempdir().expect("a folder");
     let records = Records::in_state(home.path());

@@ -112,12 +112,11 @@ async fn provider_change_keeps_comments_and_secrets() {
     assert!(text.contains("api_key = \"sk-of-a\""), "{text}");
     assert_eq!(models(&env).await, ["one active", "two on"]);
 
-    // TOML and YAML, and the command line.
+    // TOML, and the command line.
     let toml = "kind = \"offline\"\nmodels = [\"play\"]";
     set(&env, "toml", toml).await.unwrap();
-    set(&env, "yaml", "kind: offline\nmodels: [toy]")
-        .await
-        .unwrap();
+    let more = "kind = \"offline\"\nmodels = [\"toy\"]";
+    set(&env, "more", more).await.unwrap();
     env.run(&["models", "use", "play"]).await.ok();
     assert!(
         file(&env).contains("model = \"play\" # the good one\n"),
@@ -130,7 +129,7 @@ async fn provider_change_keeps_comments_and_secrets() {
         env.run(&["models"])
             .await
             .ok()
-            .contains("toy    toy   yaml")
+            .contains("toy    toy   more")
     );
     env.run(&["providers", "disable", "toml"]).await.ok();
     assert_eq!(

@@ -143,7 +143,7 @@ impl Day {
         chat.shows(OVER, 7).await;
         chat.types("/resume tests");
         chat.shows("resume: tests", 1).await;
-        chat.shows("archive", 1).await;
+        chat.shows(", archive 1", 1).await;
         chat.key("Enter");
         chat.shows("Resumed: ", 1).await;
         chat.types("and now");
