@@ -43,6 +43,8 @@ pub(crate) struct Place {
     pub(crate) topic: String,
     /// The state of its run, in the list of topics.
     pub(crate) state: &'static str,
+    /// Messages near both ends, for the search.
+    near_the_ends: String,
 }
 
 impl Place {
@@ -57,6 +59,7 @@ impl Place {
             &self.folder,
             &self.first,
             &self.last,
+            &self.near_the_ends,
         ];
         let all = all.map(|text| text.to_lowercase()).join("\n");
         search
@@ -193,6 +196,9 @@ async fn look_into(client: &Client, info: ConversationInfo) -> Vec<Place> {
     let (first, last) = (entries(first), entries(last));
     place.first = words(first.iter());
     place.last = words(last.iter().rev());
+    let near = first.iter().chain(&last);
+    let near = near.map(|entry| summary(&entry.content));
+    place.near_the_ends = near.collect::<Vec<_>>().join("\n");
     let archives = archives.map(|list| list.archives).unwrap_or_default();
     let archives = archives
         .into_iter()
