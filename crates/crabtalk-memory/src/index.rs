@@ -5,14 +5,12 @@
 //! so that a neighbour has the next id. The index keeps no text, and nothing is
 //! removed from it: a changed source makes a new index.
 
-mod asked;
 mod query;
 mod score;
 mod search;
 
-pub(crate) use asked::{Features, Level};
 pub(crate) use query::Query;
-pub(crate) use search::{Shard, Whole, search};
+pub(crate) use search::{Level, Shard, Whole, search};
 
 #[cfg(test)]
 pub(crate) use search::Found;

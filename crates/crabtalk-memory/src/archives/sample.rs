@@ -1,6 +1,6 @@
 //! Candidates of archives as an index in memory, for the ranking.
 
-use crate::index::{Analysed, DocId, Document, Features, Index, Level, Shard, Whole};
+use crate::index::{Analysed, DocId, Document, Index, Level, Shard, Whole};
 use crabtalk_domain::records::{Candidate, Candidates};
 
 /// The candidates of a search. Documents have their places in `candidates`.
@@ -51,7 +51,7 @@ impl Sample {
         Shard {
             index: &self.index,
             level: Level::Document,
-            features: Features::ALL,
+            said: true,
             keep: &|_| true,
             whole: Some(&self.whole),
         }

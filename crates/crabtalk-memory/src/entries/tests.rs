@@ -1,7 +1,7 @@
 //! The folder as people and crashes leave it.
 
 use super::*;
-use crate::index::{Features, Level, Query, Shard, search};
+use crate::index::{Level, Query, Shard, search};
 use std::fs;
 
 struct Folder {
@@ -29,15 +29,11 @@ impl Folder {
 
     fn find(&mut self, query: &str) -> Vec<String> {
         self.entries.refresh();
-        let features = Features {
-            speakers: false,
-            dates: false,
-        };
         let index = self.entries.index();
         let shard = Shard {
             index,
             level: Level::Session,
-            features,
+            said: false,
             keep: &|_| true,
             whole: None,
         };

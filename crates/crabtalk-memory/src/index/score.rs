@@ -1,7 +1,7 @@
 //! Scores documents by the recipe that measured best (MEM-3), whose weights
 //! stand below as constants.
 
-use super::asked::{Level, Weighted};
+use super::search::{Level, Weighted};
 use super::{
     COUNT_BITS, DocId, Index, MAX_COUNT, NO_DAY, NO_SPEAKER, QUESTION, Query, Shard, TIME,
     pair_hash, term_hash,
@@ -107,7 +107,7 @@ impl<'a> Scoring<'a> {
             touched: Vec::new(),
             candidates: Vec::new(),
         };
-        if shard.features.speakers {
+        if shard.said {
             scoring.find_speakers();
         }
         scoring
@@ -140,7 +140,7 @@ impl<'a> Scoring<'a> {
             let share = if self.named[term.at] { NAME } else { 1.0 };
             self.add_term(index.list(term.term), share * term.idf);
         }
-        if self.candidates.is_empty() && self.query.date.is_some() && self.shard.features.dates {
+        if self.candidates.is_empty() && self.query.date.is_some() && self.shard.said {
             // Nothing but a date was asked for.
             self.candidates = (0..index.rows.len() as u32).collect();
         }
@@ -278,7 +278,7 @@ impl<'a> Scoring<'a> {
         {
             bonus += SPEAKER;
         }
-        if self.shard.features.dates {
+        if self.shard.said {
             if self.query.when && index.rows[at].flags & TIME != 0 {
                 bonus += WHEN;
             }

@@ -1,7 +1,6 @@
 //! Searches several indexes as if they were one: how rare a term is counts
 //! over all of them.
 
-use super::asked::{Features, Level, Weighted};
 use super::score::{Scoring, share};
 use super::{DocId, Index, Query};
 use std::collections::{HashMap, HashSet};
@@ -15,14 +14,33 @@ const ASKED_TERMS: usize = 8;
 /// three entries every word is common, and yet one may be what was asked for.
 const ASKED_OF: f32 = 1_000.0;
 
+/// The unit of ranking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Level {
+    Document,
+    /// Sessions, each by the best of its documents.
+    Session,
+}
+
+/// A term with its weight over everything that is searched.
+pub(super) struct Weighted<'q> {
+    pub(super) term: &'q str,
+    /// Place of its first occurrence in the query.
+    pub(super) at: usize,
+    pub(super) idf: f32,
+    /// Its part in what was asked.
+    pub(super) weight: f32,
+}
+
 /// One index of a search.
 pub(crate) struct Shard<'a> {
     /// Where to look.
     pub index: &'a Index,
     /// What to rank there.
     pub level: Level,
-    /// Which parts of the recipe apply.
-    pub features: Features,
+    /// Whether it is what people and agents said: names of speakers and dates in the
+    /// query become a bonus.
+    pub said: bool,
     /// Which documents may be found.
     pub keep: &'a dyn Fn(DocId) -> bool,
     /// If the index holds only candidates: the size of all they were chosen from.

@@ -2,11 +2,6 @@
 
 use super::*;
 
-const ALL: Features = Features {
-    speakers: true,
-    dates: true,
-};
-
 /// Turns as `speaker: text`, an empty line begins the next conversation.
 fn index(turns: &str) -> Index {
     let mut index = Index::new();
@@ -30,7 +25,7 @@ fn find(index: &Index, query: &str, k: usize) -> Vec<DocId> {
     let shard = Shard {
         index,
         level: Level::Document,
-        features: ALL,
+        said: true,
         keep: &|_| true,
         whole: None,
     };
@@ -44,7 +39,7 @@ fn sessions(index: &Index, query: &str) -> Vec<Found> {
     let shard = Shard {
         index,
         level: Level::Session,
-        features: ALL,
+        said: true,
         keep: &|_| true,
         whole: None,
     };
@@ -128,7 +123,7 @@ fn several_indexes_rank_as_one() {
     let shard = |index| Shard {
         index,
         level: Level::Document,
-        features: ALL,
+        said: true,
         keep: &|_| true,
         whole: None,
     };
@@ -168,7 +163,7 @@ fn what_may_not_be_kept_leaves_room_for_others() {
     let shard = Shard {
         index: &index,
         level: Level::Session,
-        features: ALL,
+        said: true,
         keep: &|doc| doc == 0,
         whole: None,
     };
@@ -182,7 +177,7 @@ fn coverage_tells_how_much_was_answered() {
         let shard = Shard {
             index: &index,
             level: Level::Document,
-            features: ALL,
+            said: true,
             keep: &|_| true,
             whole: None,
         };

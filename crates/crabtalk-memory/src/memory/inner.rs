@@ -5,7 +5,7 @@ use super::page::Page;
 use super::{FoundIn, Hit, NewEntry, Parts};
 use crate::archives::{self, Sample};
 use crate::entries::{Entries, Entry, Slot};
-use crate::index::{DocId, Features, Level, Query, Shard, search};
+use crate::index::{DocId, Level, Query, Shard, search};
 use crate::view::of_owner;
 use crate::{Error, Viewer, render};
 use std::collections::HashSet;
@@ -166,10 +166,7 @@ fn entries_shard<'a>(entries: &'a Entries, keep: &'a dyn Fn(DocId) -> bool) -> S
     Shard {
         index: entries.index(),
         level: Level::Session,
-        features: Features {
-            speakers: false,
-            dates: false,
-        },
+        said: false,
         keep,
         whole: None,
     }

@@ -5,7 +5,7 @@
 pub(crate) mod generated;
 pub(crate) mod stored;
 
-use crate::index::{Analysed, DocId, Document, Features, Index, Level, Query, Shard, search};
+use crate::index::{Analysed, DocId, Document, Index, Level, Query, Shard, search};
 use std::collections::HashSet;
 use std::fmt;
 
@@ -119,12 +119,12 @@ fn ask(conversation: &Conversation, question: &Question, ranker: &impl Ranker, s
 /// The ranking of this crate.
 pub(crate) struct Recipe {
     index: Index,
-    features: Features,
+    said: bool,
 }
 
 impl Recipe {
     /// Indexes a conversation.
-    pub(crate) fn new(conversation: &Conversation, features: Features) -> Self {
+    pub(crate) fn new(conversation: &Conversation, said: bool) -> Self {
         let mut index = Index::new();
         for turn in &conversation.turns {
             let document = Document {
@@ -137,14 +137,14 @@ impl Recipe {
                 .append(&document, &Analysed::of(&turn.text))
                 .expect("a corpus fits an index");
         }
-        Self { index, features }
+        Self { index, said }
     }
 
     fn find(&self, question: &str, level: Level, k: usize) -> Vec<DocId> {
         let shard = Shard {
             index: &self.index,
             level,
-            features: self.features,
+            said: self.said,
             keep: &|_| true,
             whole: None,
         };

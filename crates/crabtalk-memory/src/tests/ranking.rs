@@ -2,15 +2,11 @@
 
 use super::measure::stored::Stored;
 use super::measure::{Recipe, Scores, generated, measure};
-use crate::index::Features;
 
 const SEED: u64 = 2026;
 
-fn recipe(speakers: bool, dates: bool) -> Scores {
-    let features = Features { speakers, dates };
-    measure(&generated::conversations(SEED), |c| {
-        Recipe::new(c, features)
-    })
+fn recipe(said: bool) -> Scores {
+    measure(&generated::conversations(SEED), |c| Recipe::new(c, said))
 }
 
 fn at_least(what: &str, got: [f64; 3], want: [f64; 3]) {
@@ -20,13 +16,13 @@ fn at_least(what: &str, got: [f64; 3], want: [f64; 3]) {
 
 #[test]
 fn recall_ranks_as_well_as_it_did() {
-    let scores = recipe(true, true);
+    let scores = recipe(true);
     println!("recipe          {scores}");
     assert_eq!(scores.questions, 360);
     at_least("turn", scores.turn, [0.72, 0.95, 0.98]);
     at_least("window", scores.window, [0.72, 0.95, 0.98]);
     at_least("archive", scores.archive, [0.73, 0.97, 0.99]);
-    let bare = recipe(false, false);
+    let bare = recipe(false);
     println!("no names, dates {bare}");
     at_least(
         "turn without names and dates",
