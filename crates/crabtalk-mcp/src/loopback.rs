@@ -5,11 +5,9 @@
 
 use crate::http::{Http, HttpError, HttpRequest, HttpResponse, chain};
 use crate::owner::{self, Listener};
-use bytes::Bytes;
 use crabtalk_domain::BoxFuture;
-use futures_util::stream;
+use futures_util::TryStreamExt;
 use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use std::net::Ipv4Addr;
@@ -47,7 +45,7 @@ impl Http for Loopback {
             Ok(HttpResponse {
                 status: parts.status,
                 headers: parts.headers,
-                body: Box::pin(pieces(incoming)),
+                body: Box::pin(incoming.into_data_stream().map_err(broken)),
             })
         })
     }
@@ -70,19 +68,4 @@ pub(crate) async fn connect(port: u16) -> Result<TcpStream, HttpError> {
             )))
         }
     }
-}
-
-fn pieces(incoming: Incoming) -> impl futures_core::Stream<Item = Result<Bytes, HttpError>> + Send {
-    stream::unfold(incoming, |mut incoming| async move {
-        loop {
-            match incoming.frame().await? {
-                Err(error) => return Some((Err(HttpError::Broken(chain(&error))), incoming)),
-                Ok(frame) => match frame.into_data() {
-                    Ok(bytes) => return Some((Ok(bytes), incoming)),
-                    // Trailers are ignored.
-                    Err(_) => continue,
-                },
-            }
-        }
-    })
 }
