@@ -1,14 +1,13 @@
 //! Requests to other servers than models, with the same proxies, certificates and timeouts.
 
 use crate::Proxies;
-use crate::http::{Body, Client, Failure, Tls};
+use crate::http::{Client, Failure, Tls};
 use bytes::Bytes;
-use futures_core::Stream;
+use crabtalk_domain::BoxStream;
+use futures_util::stream;
 use http::{Request, Response};
 use http_body_util::Full;
-use std::pin::Pin;
 use std::sync::OnceLock;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 /// Timeout of the beginning of an answer.
@@ -24,6 +23,9 @@ pub enum WebError {
     #[error("{0}")]
     Broken(String),
 }
+
+/// The rest of an answer. Dropping it closes the connection.
+pub type WebBody = BoxStream<'static, Result<Bytes, String>>;
 
 /// Makes calls. Nothing is set up before the first one.
 #[derive(Default)]
@@ -47,20 +49,11 @@ impl Web {
                 WebError::Broken(failure.to_string())
             }
         })?;
-        let mut response = Response::new(WebBody(answer.body));
+        let mut body = answer.body;
+        let body = stream::poll_fn(move |cx| body.poll_data(cx));
+        let mut response = Response::new(Box::pin(body) as WebBody);
         *response.status_mut() = answer.status;
         *response.headers_mut() = answer.headers;
         Ok(response)
-    }
-}
-
-/// The rest of an answer. Dropping it closes the connection.
-pub struct WebBody(Body);
-
-impl Stream for WebBody {
-    type Item = Result<Bytes, String>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.0.poll_data(cx)
     }
 }

@@ -14,9 +14,10 @@ pub(crate) use tls::Tls;
 
 use bytes::Bytes;
 use connect::Connector;
+use futures_core::Stream;
 use http::{Extensions, HeaderMap, Method, Request, StatusCode, Uri};
-use http_body_util::Full;
-use hyper::body::{Body as _, Incoming};
+use http_body_util::{BodyDataStream, BodyExt, Full};
+use hyper::body::Incoming;
 use hyper::rt::Executor as _;
 use hyper_util::client::legacy;
 use hyper_util::rt::TokioTimer;
@@ -143,7 +144,7 @@ impl Client {
             status: parts.status,
             headers: parts.headers,
             body: Body {
-                incoming,
+                incoming: incoming.into_data_stream(),
                 tasks: Arc::clone(&self.tasks),
             },
         })
@@ -185,7 +186,7 @@ fn failure(error: &legacy::Error) -> Failure {
 
 /// The rest of an answer. Dropping it closes the connection.
 pub(crate) struct Body {
-    incoming: Incoming,
+    incoming: BodyDataStream<Incoming>,
     tasks: Arc<Tasks>,
 }
 
@@ -195,18 +196,8 @@ impl Body {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, String>>> {
-        loop {
-            return match Pin::new(&mut self.incoming).poll_frame(cx) {
-                Poll::Pending => Poll::Pending,
-                Poll::Ready(None) => Poll::Ready(None),
-                Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(chain(&error)))),
-                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
-                    Ok(data) => Poll::Ready(Some(Ok(data))),
-                    // Trailers say nothing about an answer.
-                    Err(_) => continue,
-                },
-            };
-        }
+        let polled = Pin::new(&mut self.incoming).poll_next(cx);
+        polled.map(|item| item.map(|data| data.map_err(|error| chain(&error))))
     }
 
     /// Reads how it begins, `limit` bytes at most. What follows is not waited

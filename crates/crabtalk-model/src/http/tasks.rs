@@ -1,7 +1,8 @@
 //! Owns the tasks behind connections.
 //! Invariant: they end with their owner, which a client and its answers share.
 
-use http_body_util::BodyExt;
+use futures_util::StreamExt;
+use http_body_util::BodyDataStream;
 use hyper::body::Incoming;
 use hyper::rt::Executor;
 use std::time::Duration;
@@ -31,9 +32,9 @@ impl Tasks {
     }
 
     /// Reads what follows an answer, so that its connection can be used again.
-    pub(super) fn finish(&self, mut rest: Incoming) {
+    pub(super) fn finish(&self, mut rest: BodyDataStream<Incoming>) {
         self.executor.execute(async move {
-            let end = async { while let Some(Ok(_)) = rest.frame().await {} };
+            let end = async { while let Some(Ok(_)) = rest.next().await {} };
             // One that does not end is closed with what is read of it.
             let _ = timeout(MAX_REST_TIME, end).await;
         });
