@@ -154,22 +154,20 @@ impl Shell {
             sandbox: order.sandbox,
             open_files: self.open_files,
         };
+        let guardian = self.guardian.clone();
+        let (cwd, around) = (order.cwd, order.around);
         let work = supervise::Work {
-            guardian: self.guardian.clone(),
-            command,
-            cwd: order.cwd,
             confined,
             timeout: order.timeout,
             capture: Capture::new(self.output_cap, shelf).heard_by(order.said),
             cancel,
         };
-        let around = order.around;
         self.tasks.spawn(async move {
             let seen = match around {
                 Some(around) => around.before().await,
                 None => None,
             };
-            let output = work.run().await;
+            let output = work.run(&guardian, command, cwd).await;
             if let Some(seen) = seen {
                 // Also of a command that was cancelled.
                 seen.after().await;

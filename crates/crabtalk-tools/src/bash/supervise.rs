@@ -43,11 +43,8 @@ enum Told {
     Cancelled,
 }
 
+/// The limits and the output of a command.
 pub(super) struct Work {
-    pub(super) guardian: Guardian,
-    pub(super) command: Command,
-    /// Held open: the command's folder is named by it.
-    pub(super) cwd: Workplace,
     /// Whether it runs in the sandbox.
     pub(super) confined: bool,
     pub(super) timeout: Duration,
@@ -56,32 +53,23 @@ pub(super) struct Work {
 }
 
 impl Work {
-    pub(super) async fn run(self) -> ToolOutput {
-        let mut child = match self.guardian.spawn(self.command, Streams::Merged) {
+    /// Runs a command. `cwd` is held open until it starts, since its folder is named by
+    /// it.
+    pub(super) async fn run(
+        mut self,
+        guardian: &Guardian,
+        command: Command,
+        cwd: Workplace,
+    ) -> ToolOutput {
+        let mut child = match guardian.spawn(command, Streams::Merged) {
             Ok(child) => child,
             Err(e) => return ToolOutput::error(e.to_string()),
         };
-        drop(self.cwd);
-        let mut attendance = Attendance {
-            confined: self.confined,
-            timeout: self.timeout,
-            capture: self.capture,
-            cancel: self.cancel,
-        };
-        let (told, end) = attendance.attend(&mut child).await;
-        attendance.tell(told, end).await
+        drop(cwd);
+        let (told, end) = self.attend(&mut child).await;
+        self.tell(told, end).await
     }
-}
 
-/// The limits and the output of a running command.
-struct Attendance {
-    confined: bool,
-    timeout: Duration,
-    capture: Capture,
-    cancel: CancellationToken,
-}
-
-impl Attendance {
     /// Until the command and all that it started have ended.
     async fn attend(&mut self, child: &mut Child) -> (Told, ExitStatus) {
         let mut output = child.stdout.take();
