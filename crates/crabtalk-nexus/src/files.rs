@@ -47,11 +47,6 @@ impl Files {
         }
     }
 
-    /// Remembers where the team's repository is: a commit goes into no other.
-    pub fn remember_repository(&self) {
-        self.git.remember();
-    }
-
     /// Where the team works.
     pub fn root(&self) -> &Path {
         &self.root

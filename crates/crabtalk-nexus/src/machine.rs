@@ -11,7 +11,7 @@ mod life;
 mod watch;
 
 use crate::agent::{Agent, State, Step};
-use crate::backend::{Prompt, Reply};
+use crate::backend::{Failure, Prompt, Reply};
 use crate::clock::Ms;
 use serde::{Deserialize, Serialize};
 
@@ -116,12 +116,8 @@ pub enum Trigger {
     Cancel,
     /// NEXUS was started again: what was known is from before.
     Recover,
-    /// It could not be started.
-    LaunchFailed(String),
-    /// A requirement is missing.
-    Impossible(String),
-    /// Its daemon does not answer, and may come back.
-    Unreachable(String),
+    /// It could not be started, or is not reached.
+    Failed(Failure),
     /// It takes messages.
     Ready {
         session: String,
@@ -252,9 +248,9 @@ impl Turning<'_> {
             Trigger::Reply(id, reply) => self.reply(agent, id.as_deref(), reply),
             Trigger::Cancel => self.cancel(agent),
             Trigger::Recover => self.recover(agent),
-            Trigger::LaunchFailed(why) => self.launch_failed(agent, &why),
-            Trigger::Impossible(why) => self.impossible(agent, &why),
-            Trigger::Unreachable(why) => self.unreachable(agent, &why),
+            Trigger::Failed(Failure::Missing(why)) => self.impossible(agent, &why),
+            Trigger::Failed(Failure::Unreachable(why)) => self.unreachable(agent, &why),
+            Trigger::Failed(failure) => self.launch_failed(agent, &failure.to_string()),
             Trigger::Ready { session, busy } => self.ready(agent, session, busy),
             Trigger::Session(session) => {
                 agent.session = Some(session);

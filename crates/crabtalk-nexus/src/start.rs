@@ -113,8 +113,6 @@ async fn serve(
     })?;
     let (tell, commands) = mpsc::channel(COMMANDS);
     let changes = supervisor.changes();
-    // Before an agent may put another in its place.
-    supervisor.remember_repository();
     ready();
     tokio::select! {
         result = supervisor.run(commands, stop) => Ok(result?),

@@ -117,12 +117,6 @@ impl Supervisor {
         }
     }
 
-    /// Remembers where the team's repository is: a checkpoint goes into no other. Without
-    /// it, the first that a checkpoint finds is remembered.
-    pub fn remember_repository(&self) {
-        self.files.remember_repository();
-    }
-
     /// Sets the listener of entries.
     #[must_use]
     pub fn heard_by(mut self, listener: Listener) -> Self {

@@ -4,7 +4,6 @@
 //! tmux        one server: windows, screens, keys
 //! kind        the properties of each kind of agent, as data
 //! transcript  transcripts of agents, read as they grow
-//! hook        the output of hooks, read as it grows
 //! processes   ends all processes of an agent
 //! terminals   all agents of a server
 //! agent       one agent: calls in, events out
@@ -20,7 +19,6 @@
 //! come as values; no environment is read.
 
 mod agent;
-mod hook;
 mod kind;
 mod processes;
 mod terminals;

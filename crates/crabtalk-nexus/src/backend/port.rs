@@ -85,7 +85,7 @@ pub trait Backend: Send + Sync {
     /// [`crate::backend::What::TurnEnded`] follows then.
     fn cancel(&self) -> Call<'_, bool>;
 
-    /// Ends the agent: politely, then hard, with everything below it. It answers
+    /// Ends the agent: by SIGTERM, then SIGKILL, with everything below it. It answers
     /// when nothing of it is left, and no [`crate::backend::What::Died`] follows. For a
     /// conversation of the daemon: its run ends, the conversation stays.
     fn stop(&self) -> Call<'_, ()>;

@@ -76,12 +76,6 @@ impl Git {
         self
     }
 
-    /// Remembers where the repository is, if there is one.
-    pub(super) fn remember(&self) {
-        // Without one, the first that a commit finds is remembered.
-        let _ = self.has([]);
-    }
-
     /// Makes the repository.
     pub(super) fn init(&self) -> Result<(), String> {
         self.said(&["init", "--quiet"]).map(drop)

@@ -257,10 +257,6 @@ impl Turning<'_> {
         agent.flight = None;
         match (agent.state, agent.step) {
             (State::Offline | State::Failed, _) => Vec::new(),
-            (_, Step::Launching | Step::Backoff) => {
-                agent.go(State::Initialization, agent.step, agent.deadline);
-                Vec::new()
-            }
             (_, Step::Bootstrapping) if ending.identity => self.proved(agent),
             (_, Step::Bootstrapping) => {
                 self.not_proved(agent, "its answer does not confirm its identity")
@@ -269,20 +265,19 @@ impl Turning<'_> {
                 agent.go(State::PreCompression, Step::Verifying, agent.deadline);
                 vec![Act::Verify]
             }
-            (_, Step::Noticed) => {
-                agent.go(State::PreCompression, Step::Noticed, agent.deadline);
-                Vec::new()
-            }
-            (_, Step::Verifying) => {
-                agent.go(State::PreCompression, Step::Verifying, agent.deadline);
-                Vec::new()
-            }
             (_, Step::Awaiting) => {
                 agent.go(State::AwaitAdmin, Step::Awaiting, agent.deadline);
                 self.compress_if_approved(agent)
             }
-            (_, Step::Compressing) => {
-                agent.go(State::AwaitAdmin, Step::Compressing, agent.deadline);
+            (
+                _,
+                Step::Launching
+                | Step::Backoff
+                | Step::Noticed
+                | Step::Verifying
+                | Step::Compressing,
+            ) => {
+                agent.go(agent.working(), agent.step, agent.deadline);
                 Vec::new()
             }
             (_, Step::Plain | Step::Stopping) => {

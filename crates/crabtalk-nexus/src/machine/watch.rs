@@ -245,9 +245,9 @@ impl Turning<'_> {
                     Vec::new()
                 }
             }
-            (State::Idle, _) => Vec::new(),
             (
                 State::Offline
+                | State::Idle
                 | State::Initialization
                 | State::Approval
                 | State::PreCompression

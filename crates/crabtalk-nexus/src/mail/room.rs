@@ -19,24 +19,16 @@ const OWN_LETTERS: usize = 200;
 /// Their bytes.
 const OWN_BYTES: usize = 1024 * 1024;
 
-/// Whose letter wants room.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whose {
-    /// One of the team's, or ADMIN's.
-    Theirs,
-    /// NEXUS's.
-    Own,
-}
-
 impl Mailbox {
-    /// Whether the mailbox has room for another letter of so many bytes.
-    pub fn has_room(&self, to: &Name, bytes: usize, whose: Whose) -> bool {
+    /// Whether the mailbox has room for another letter of so many bytes, one of NEXUS's own
+    /// or not.
+    pub fn has_room(&self, to: &Name, bytes: usize, is_own: bool) -> bool {
         let theirs = self.letters.values().filter(|letter| letter.mail.to == *to);
         let sum = |(count, bytes), letter: &Letter| (count + 1, bytes + letter.mail.body.len());
         let (letters, bytes) = theirs.fold((0, bytes), sum);
-        let (more_letters, more_bytes) = match whose {
-            Whose::Theirs => (0, 0),
-            Whose::Own => (OWN_LETTERS, OWN_BYTES),
+        let (more_letters, more_bytes) = match is_own {
+            false => (0, 0),
+            true => (OWN_LETTERS, OWN_BYTES),
         };
         letters < MAX_LETTERS + more_letters && bytes <= MAX_BYTES + more_bytes
     }

@@ -260,8 +260,6 @@ pub struct Commands {
     pub compress: Compress,
     /// A line that the screen shows when the history was put away.
     pub cleared: Option<Pattern>,
-    /// Leaves.
-    pub leave: Option<String>,
     /// Keys that end the turn in flight.
     pub cancel: Vec<String>,
 }

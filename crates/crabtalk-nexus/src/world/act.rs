@@ -6,7 +6,7 @@ use crate::backend::{Evidence, Launch, Prompt, Reply, Submission};
 use crate::config::Compress;
 use crate::grammar::Priority;
 use crate::machine::{Act, Trigger};
-use crate::mail::{Fate, Kind, Mail, Whose};
+use crate::mail::{Fate, Kind, Mail};
 use crate::name::{Name, Topic};
 use crate::texts;
 
@@ -232,7 +232,7 @@ impl World {
             priority,
             ..Mail::own(&Name::admin(), topic, Kind::Status, body, self.now)
         };
-        if !self.mail.has_room(&mail.to, mail.body.len(), Whose::Own) {
+        if !self.mail.has_room(&mail.to, mail.body.len(), true) {
             return self.leave_to_the_log();
         }
         let id = self.mail.post(mail);
@@ -241,8 +241,7 @@ impl World {
 
     /// Tells ADMIN what NEXUS gives up, and writes that down.
     pub(super) fn tell_of(&mut self, about: &Name, text: String) {
-        let did = self.tell_admin(about, Topic::own("NEXUS"), Priority::Normal, text);
-        self.note(Some(about), did, None);
+        self.warn(about, "NEXUS", Priority::Normal, text);
     }
 
     /// Tells ADMIN, and writes down what and that it was told.

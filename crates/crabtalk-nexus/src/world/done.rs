@@ -83,17 +83,8 @@ impl World {
 
     fn launched(&mut self, name: &Name, result: Result<(), Failure>, cause: Option<u64>) {
         let Err(failure) = result else { return };
-        let why = failure.to_string();
-        let (trigger, why) = match failure {
-            Failure::Missing(why) => (Trigger::Impossible(why.clone()), why),
-            Failure::Unreachable(why) => (Trigger::Unreachable(why.clone()), why),
-            Failure::NotRunning(_)
-            | Failure::NotNow(_)
-            | Failure::Timeout(_)
-            | Failure::Failed(_) => (Trigger::LaunchFailed(why.clone()), why),
-        };
-        let said = format!("it cannot be started: {why}");
-        self.trigger(name, trigger, &said, None, cause);
+        let why = format!("it cannot be started: {failure}");
+        self.trigger(name, Trigger::Failed(failure), &why, None, cause);
     }
 
     /// Submits a letter, now that it is known where the transcript ended before.
@@ -190,7 +181,8 @@ impl World {
             return;
         }
         if let Failure::Unreachable(why) = failure {
-            self.trigger(name, Trigger::Unreachable(why.clone()), why, None, cause);
+            let trigger = Trigger::Failed(failure.clone());
+            self.trigger(name, trigger, why, None, cause);
             return;
         }
         if matches!(failure, Failure::NotRunning(_)) {

@@ -8,7 +8,7 @@ use crate::agent::Step;
 use crate::backend::Turn;
 use crate::grammar::{self, MAX_BODY, Message, Priority};
 use crate::machine::Trigger;
-use crate::mail::{Kind, Mail, Whose};
+use crate::mail::{Kind, Mail};
 use crate::name::{Name, Topic};
 use crate::rates::{MAX_DEPTH, PER_MINUTE};
 use crate::texts;
@@ -212,7 +212,7 @@ impl World {
         }
         let cut = if depth > MAX_DEPTH {
             Some(format!("more than {MAX_DEPTH} messages led to one another"))
-        } else if !self.mail.has_room(to, message.body.len(), Whose::Theirs) {
+        } else if !self.mail.has_room(to, message.body.len(), false) {
             Some("whose mailbox is full".into())
         } else if !self.rates.allows(name, to, self.now) {
             Some(format!(
@@ -234,7 +234,7 @@ impl World {
         let text = format!("a message to {to} is not delivered, {why}: {message}");
         if !self
             .mail
-            .has_room(&Name::admin(), text.len(), Whose::Theirs)
+            .has_room(&Name::admin(), text.len(), false)
         {
             let did = self.leave_to_the_log();
             self.note(Some(name), format!("{text}; {did}"), None);
@@ -244,7 +244,7 @@ impl World {
     }
 
     fn post(&mut self, name: &Name, to: &Name, message: &Message, depth: u32, remark: &str) {
-        if !self.mail.has_room(to, message.body.len(), Whose::Theirs) {
+        if !self.mail.has_room(to, message.body.len(), false) {
             let did = self.leave_to_the_log();
             self.note(Some(name), format!("{remark}{did}: {message}"), None);
             return;

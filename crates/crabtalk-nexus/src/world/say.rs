@@ -6,7 +6,7 @@ use crate::agent::{Standing, State, Step};
 use crate::backend::{Prompt, Reply};
 use crate::grammar::{self, MAX_BODY, Priority};
 use crate::machine::Trigger;
-use crate::mail::{Fate, Kind, Mail, Whose};
+use crate::mail::{Fate, Kind, Mail};
 use crate::name::Name;
 use crate::texts;
 
@@ -203,7 +203,7 @@ impl World {
         let message = self.admins(text)?;
         for to in &message.header.to {
             self.known(to)?;
-            if !self.mail.has_room(to, message.body.len(), Whose::Theirs) {
+            if !self.mail.has_room(to, message.body.len(), false) {
                 return Err(format!("the mailbox of {to} is full"));
             }
         }

@@ -70,6 +70,5 @@ files = "{home}/sessions/*.jsonl"
 compact = "/compact"
 clear = "/new"
 cleared = 'New session started'
-leave = "/quit"
 cancel = ["<Escape>"]
 "#;

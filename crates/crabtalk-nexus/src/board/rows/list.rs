@@ -72,24 +72,6 @@ fn style_of(state: State) -> Style {
     }
 }
 
-fn state_text(state: State, width: usize) -> String {
-    let long = state.to_string();
-    if long.len() <= width {
-        return long;
-    }
-    match state {
-        State::Initialization => "INIT".into(),
-        State::PreCompression => "PRE-COMP".into(),
-        State::AwaitAdmin => "AWAIT".into(),
-        State::Offline
-        | State::Idle
-        | State::Active
-        | State::Approval
-        | State::Stuck
-        | State::Failed => long,
-    }
-}
-
 pub(super) fn list(desk: &Desk, width: usize, room: usize, now: Instant, rows: &mut Vec<Line>) {
     let names = desk.agents.iter().map(|agent| agent.name.as_str().len());
     let columns = Columns::of(width, names.max().unwrap_or(0).max(5));
@@ -163,7 +145,7 @@ fn row(
         }
     };
     put(agent.name.as_str(), columns.name, name_style);
-    let state = state_text(agent.state, columns.state);
+    let state = agent.state.to_string();
     put(&state, columns.state, style_of(agent.state));
     let since = age(for_ms(agent, later));
     put(&right(&since, columns.since), columns.since, theme::DIM);

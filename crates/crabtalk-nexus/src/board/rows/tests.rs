@@ -130,7 +130,7 @@ fn each_agent_has_a_row() {
     );
     let narrow = text(&draw(&mut desk, (40, 24), Instant::now()));
     assert!(
-        narrow.contains("PRE-COMP") && narrow.contains("6%"),
+        narrow.contains("PRE-COM") && narrow.contains("6%"),
         "{narrow}"
     );
 }

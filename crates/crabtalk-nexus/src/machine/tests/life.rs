@@ -67,7 +67,7 @@ fn restarted_nexus_adopts_its_agents() {
     driven.is(State::Idle);
     let mut driven = Driven::active();
     driven.on(Trigger::Recover);
-    let acts = driven.on(Trigger::LaunchFailed("gone".into()));
+    let acts = driven.on(Trigger::Failed(Failure::NotRunning("gone".into())));
     assert_eq!(acts, [Act::Requeue(1)]);
     assert_eq!(
         driven.after(0),
@@ -94,7 +94,7 @@ fn recovered_agent_continues_with_its_step() {
 
 #[test]
 fn agents_recover_when_the_daemon_is_back() {
-    let away = || Trigger::Unreachable("no daemon".into());
+    let away = || Trigger::Failed(Failure::Unreachable("no daemon".into()));
     for mut driven in [Driven::idle(), Driven::active(), Driven::awaiting()] {
         driven.on(away());
         assert!(driven.told());

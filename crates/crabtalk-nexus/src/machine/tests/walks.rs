@@ -48,9 +48,9 @@ fn any_trigger() -> impl Strategy<Value = Trigger> {
         (prop::option::of(id()), reply()).prop_map(|(id, reply)| Trigger::Reply(id, reply)),
         Just(Trigger::Cancel),
         Just(Trigger::Recover),
-        text().prop_map(Trigger::LaunchFailed),
-        text().prop_map(Trigger::Impossible),
-        text().prop_map(Trigger::Unreachable),
+        text().prop_map(|why| Trigger::Failed(Failure::Failed(why))),
+        text().prop_map(|why| Trigger::Failed(Failure::Missing(why))),
+        text().prop_map(|why| Trigger::Failed(Failure::Unreachable(why))),
         any::<bool>().prop_map(|busy| Trigger::Ready {
             session: "s".into(),
             busy

@@ -9,12 +9,6 @@ use crate::terminal::tmux::keys::Stroke;
 use crate::terminal::tmux::windows::Window;
 use std::time::{Duration, Instant};
 
-/// How long a turn may take to end.
-const TURN_ENDS: Duration = Duration::from_secs(8);
-
-/// How long an agent may take to leave when it is told to.
-const LEAVES: Duration = Duration::from_secs(2);
-
 /// How long a history may take to be put away or summed up; the port allows half a
 /// minute.
 const COMPRESSED: Duration = Duration::from_secs(27);
@@ -49,15 +43,7 @@ impl Terminal {
         self.press(&window.pane, &strokes, &|_| true).await?;
         self.shared.session().cut_short = Some(Instant::now());
         self.shared.wake.notify_one();
-        let deadline = Instant::now() + TURN_ENDS;
-        while Instant::now() < deadline {
-            self.shared.catch_up();
-            if !self.shared.session().turns.is_busy {
-                return Ok(true);
-            }
-            tokio::time::sleep(PAUSE).await;
-        }
-        Err(Failure::Timeout("the turn goes on".into()))
+        Ok(true)
     }
 
     pub(crate) async fn compressed(&self, how: Compress) -> Result<Compressed, Failure> {
@@ -134,24 +120,17 @@ impl Terminal {
 
     pub(super) async fn stopped(&self) -> Result<(), Failure> {
         let shared = &self.shared;
-        let is_idle = {
+        {
             let mut session = shared.session();
-            let is_idle = !session.turns.is_busy && session.live.is_none();
             if let Some(life) = &mut session.life {
                 life.is_over = true;
             }
             session.pending.clear();
             session.live = None;
-            is_idle
-        };
+        }
         let Some(window) = shared.tmux.window_of(&shared.spec.name).await? else {
             return Ok(());
         };
-        let leave = &shared.spec.kind.commands.leave;
-        if let Some(leave) = leave.as_ref().filter(|_| is_idle && !window.is_dead) {
-            // Politely; one that does not listen is ended below.
-            let _ = tokio::time::timeout(LEAVES, self.leaves(&window, leave)).await;
-        }
         let left = processes::end(&window.life).await;
         shared.tmux.close_window(&window.window).await?;
         if left > 0 {
@@ -166,17 +145,5 @@ impl Terminal {
         drop(session);
         shared.wake.notify_one();
         Ok(())
-    }
-
-    async fn leaves(&self, window: &Window, leave: &str) {
-        if self.command(window, leave).await.is_err() {
-            return;
-        }
-        while let Ok(Some(look)) = self.shared.tmux.look(&window.pane).await {
-            if look.is_dead {
-                return;
-            }
-            tokio::time::sleep(PAUSE).await;
-        }
     }
 }

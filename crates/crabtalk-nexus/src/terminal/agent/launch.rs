@@ -6,12 +6,14 @@ use super::session::Life;
 use super::{Shared, Terminal, slug};
 use crate::backend::{Failure, Launch};
 use crate::terminal::cannot_write;
-use crate::terminal::hook::HOOKS;
 use crate::terminal::processes::{self, MARK};
 use crate::terminal::tmux::windows::Window;
 use crate::terminal::tmux::windows::{Program, real};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
+
+/// Names the file of hooks in the agent's environment: a hook appends one object in a line.
+const HOOKS: &str = "CRABTALK_HOOKS";
 
 /// Ends the name of a life in the sandbox; others end in a number.
 const SANDBOXED: &str = ".sandboxed";

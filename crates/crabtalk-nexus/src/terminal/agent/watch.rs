@@ -28,9 +28,6 @@ const IDLE_PAUSE: Duration = Duration::from_secs(1);
 const LOOK_PAUSE: Duration = Duration::from_millis(400);
 const LOOK_SELDOM: Duration = Duration::from_secs(5);
 
-/// Between two events that say only that it works.
-const PROGRESS_PAUSE: Duration = Duration::from_secs(1);
-
 /// How long a supervisor has to ask what became of the message that was with an
 /// agent that it found again.
 const ASKED: Duration = Duration::from_secs(10);
@@ -44,7 +41,6 @@ struct Watcher {
     /// A prompt was missing in the last look.
     is_missing: bool,
     ready_since: Option<Instant>,
-    progressed: Option<Instant>,
     last_screen: Option<(Look, Instant)>,
     life: String,
 }
@@ -63,7 +59,6 @@ pub(super) async fn watch(
         next_look: Instant::now(),
         is_missing: false,
         ready_since: None,
-        progressed: None,
         last_screen: None,
         life: String::new(),
     };
@@ -215,15 +210,6 @@ impl Watcher {
             let Some(event) = self.shared.session().found.pop_front() else {
                 return !self.events.is_closed();
             };
-            if let What::Progress = event.what {
-                let soon = self
-                    .progressed
-                    .is_some_and(|at| at.elapsed() < PROGRESS_PAUSE);
-                if !soon && self.events.try_send(event).is_ok() {
-                    self.progressed = Some(Instant::now());
-                }
-                continue;
-            }
             if self.events.send(event).await.is_err() {
                 return false;
             }

@@ -153,7 +153,7 @@ fn kinds_can_be_changed_and_added() {
     let kinds = Kinds::new(&changes.parse().unwrap()).unwrap();
     let codex = kinds.get("codex").unwrap();
     assert_eq!(codex.commands.compact.as_deref(), Some("/summarise"));
-    assert_eq!(codex.commands.leave.as_deref(), Some("/quit"));
+    assert_eq!(codex.commands.clear.as_deref(), Some("/clear"));
     let mine = kinds.get("mine").unwrap();
     assert_eq!((mine.command.len(), mine.prompts.len()), (1, 2));
     assert!(kinds.get("other").unwrap().transcript.is_none());

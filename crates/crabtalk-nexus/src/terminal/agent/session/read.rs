@@ -2,10 +2,10 @@
 
 use super::{Session, is_said};
 use crate::backend::{Event, Evidence, Source, Turn, What};
-use crate::terminal::hook::{Hook, Said};
 use crate::terminal::tmux::text::{cut, squeezed};
 use crate::terminal::transcript::turns::Step;
 use crate::terminal::transcript::{Reader, Record};
+use serde_json::Value;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -22,22 +22,22 @@ impl Session {
         };
         let (lines, _) = tail.step();
         self.hooks = Some(tail);
-        let hooks: Vec<Hook> = lines
-            .iter()
-            .filter_map(|line| self.names.read(line))
-            .collect();
-        for hook in hooks {
+        for line in &lines {
+            let Ok(hook) = serde_json::from_slice::<Value>(line) else {
+                continue;
+            };
+            let path = hook["transcript_path"].as_str().map(Path::new);
             if self.tail.is_none()
-                && let Some(path) = hook.transcript.as_deref().map(Path::new)
-                && !self.is_anothers(path)
-                && path.exists()
+                && let Some(path) = path.filter(|path| path.exists() && !self.is_anothers(path))
             {
                 self.follow(path);
             }
-            match hook.said {
-                Said::Ended => self.ended = Some((hook.name, Instant::now())),
-                Said::Began => self.ended = None,
-                Said::Other => {}
+            let name = hook["hook_event_name"].as_str().unwrap_or_default();
+            let is_one_of = |names: &[String]| names.iter().any(|known| known == name);
+            if is_one_of(&self.names.ended) {
+                self.ended = Some((name.to_owned(), Instant::now()));
+            } else if is_one_of(&self.names.began) {
+                self.ended = None;
             }
         }
         !lines.is_empty()
