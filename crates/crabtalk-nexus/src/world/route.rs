@@ -232,10 +232,7 @@ impl World {
     /// room: what NEXUS itself has to say comes through.
     fn cut(&mut self, name: &Name, to: &Name, message: &Message, why: &str) {
         let text = format!("a message to {to} is not delivered, {why}: {message}");
-        if !self
-            .mail
-            .has_room(&Name::admin(), text.len(), false)
-        {
+        if !self.mail.has_room(&Name::admin(), text.len(), false) {
             let did = self.leave_to_the_log();
             self.note(Some(name), format!("{text}; {did}"), None);
             return;
