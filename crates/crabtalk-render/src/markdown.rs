@@ -11,7 +11,7 @@ use crate::blocks::{Writer, options};
 use crate::clean::clean;
 use crate::code::Code;
 use crate::line::Line;
-use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
+use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag};
 use std::borrow::Cow;
 
 /// Bytes after which a line counts as ended: no line that a person reads is as
@@ -41,9 +41,6 @@ pub struct Markdown {
     gap: bool,
     /// Of an ordered list that goes on: the number of the pending item.
     goes_on: Option<u64>,
-    /// Bytes that were parsed so far.
-    #[cfg(test)]
-    parsed: usize,
 }
 
 /// A fenced code block that is open.
@@ -83,8 +80,6 @@ impl Markdown {
             fence: None,
             gap: false,
             goes_on: None,
-            #[cfg(test)]
-            parsed: 0,
         }
     }
 
@@ -183,20 +178,8 @@ impl Markdown {
         }
     }
 
-    /// Counts what is parsed, for the test that it stays small.
-    #[cfg_attr(not(test), expect(clippy::unused_self, reason = "a test counts"))]
-    fn count(&mut self, bytes: usize) {
-        #[cfg(test)]
-        {
-            self.parsed += bytes;
-        }
-        #[cfg(not(test))]
-        let _ = bytes;
-    }
-
     /// Says what the line that begins at `begins` made final.
     fn settle(&mut self, begins: usize, blank: bool, lines: &mut Vec<Line>) {
-        self.count(self.pending.len());
         let blocks = top_level(&self.pending);
         let Some(last) = blocks.last() else {
             return;
@@ -247,7 +230,6 @@ impl Markdown {
     fn emit(&mut self, until: usize, within: bool, lines: &mut Vec<Line>) {
         let rest = self.pending.split_off(until);
         let source = std::mem::replace(&mut self.pending, rest);
-        self.count(source.len());
         let written = Writer::new(&source, self.width, self.gap, self.goes_on).write();
         lines.extend(written.lines);
         // Within a list an empty line stands where the source has one.
@@ -328,7 +310,7 @@ fn top_level(source: &str) -> Vec<Block> {
                 match (depth, &tag) {
                     (0, _) => blocks.push(Block {
                         start,
-                        kind: kind(&tag, &source[range]),
+                        kind: kind(&tag),
                     }),
                     (1, Tag::Item) => {
                         if let Some(Kind::List(_, items)) = blocks.last_mut().map(|b| &mut b.kind) {
@@ -339,7 +321,6 @@ fn top_level(source: &str) -> Vec<Block> {
                 }
                 depth += 1;
             }
-            Event::End(TagEnd::MetadataBlock(_)) => depth -= 1,
             Event::End(_) => depth -= 1,
             Event::Rule if depth == 0 => blocks.push(Block {
                 start,
@@ -355,10 +336,9 @@ fn top_level(source: &str) -> Vec<Block> {
     clippy::wildcard_enum_match_arm,
     reason = "what is not named ends with the next block"
 )]
-fn kind(tag: &Tag<'_>, source: &str) -> Kind {
+fn kind(tag: &Tag<'_>) -> Kind {
     match tag {
-        Tag::Heading { .. } if source.trim_start().starts_with('#') => Kind::Line,
-        // An underlined heading: its last line is there.
+        // The last line of an underlined heading is there.
         Tag::Heading { .. } => Kind::Line,
         Tag::Paragraph | Tag::Table(_) | Tag::BlockQuote(_) => Kind::Text,
         Tag::CodeBlock(CodeBlockKind::Fenced(language)) => Kind::Fenced(language.to_string()),

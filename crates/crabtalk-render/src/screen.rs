@@ -18,7 +18,7 @@ mod ground;
 mod raw;
 
 pub use canvas::{Canvas, Drawing};
-pub use composer::{Composer, PROMPT, Typed};
+pub use composer::{Composer, PROMPT};
 pub use raw::{
     AlternateScreen, Heard, Raw, ground, is_plain, settle_colors, size, styles, terminal_size,
     title,

@@ -36,15 +36,6 @@ pub const PROMPT: &str = "\u{203a} ";
 /// The prompt in vi's command mode.
 const NORMAL_PROMPT: &str = "\u{2039} ";
 
-/// Result of a key.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Typed {
-    /// The text or the cursor may have changed.
-    Edited,
-    /// Not handled.
-    Unknown,
-}
-
 /// The editor's state.
 #[derive(Debug, Default)]
 pub struct Composer {
@@ -171,10 +162,11 @@ impl Composer {
         self.pastes.push((label, text));
     }
 
-    /// Handles a key.
-    pub fn key(&mut self, key: KeyEvent) -> Typed {
+    /// Handles a key; returns whether it has a meaning, so that the text or the cursor may
+    /// have changed.
+    pub fn key(&mut self, key: KeyEvent) -> bool {
         if self.search.is_some() && self.search_key(key) {
-            return Typed::Edited;
+            return true;
         }
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let alt = key.modifiers.contains(KeyModifiers::ALT);
@@ -199,7 +191,7 @@ impl Composer {
             code => self.named(code, control || alt),
         };
         if !known {
-            return Typed::Unknown;
+            return false;
         }
         if !std::mem::take(&mut self.walked) && self.text() != before.0 {
             self.recalled = None;
@@ -208,7 +200,7 @@ impl Composer {
                 self.keep(before);
             }
         }
-        Typed::Edited
+        true
     }
 
     fn control(&mut self, c: char) -> bool {

@@ -12,7 +12,7 @@ use super::{Go, Live, calls};
 use crate::error::Error;
 use crate::system;
 use crabtalk_proto::ReplyToAsk;
-use crabtalk_render::screen::{Drawing, Typed};
+use crabtalk_render::screen::Drawing;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -136,7 +136,7 @@ impl Live<'_> {
                 }
             }
             _ => {
-                if self.composer.key(key) == Typed::Edited {
+                if self.composer.key(key) {
                     self.complete();
                     self.announce();
                 }

@@ -17,7 +17,7 @@ fn typed(composer: &mut Composer, keys: &str) {
             '\u{8}' => key(KeyCode::Backspace, KeyModifiers::NONE),
             c => key(KeyCode::Char(c), KeyModifiers::NONE),
         };
-        assert_eq!(composer.key(event), Typed::Edited);
+        assert!(composer.key(event));
     }
 }
 
