@@ -4,11 +4,14 @@
 //! outside the home by accident.
 
 use crate::Error;
-use crate::system;
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, DirBuilder, Permissions};
 use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+/// Folders are for their owner alone (OPS-5).
+const FOLDER_MODE: u32 = 0o700;
 
 /// A lookup of environment variables.
 pub type Env<'a> = dyn Fn(&str) -> Option<OsString> + 'a;
@@ -29,7 +32,7 @@ impl Home {
                 .filter(|value| !value.is_empty())
                 .map(PathBuf::from)
         };
-        let user_home = set(system::USER_HOME);
+        let user_home = set("HOME");
         let root = set("CRABTALK_HOME")
             .or_else(|| user_home.as_ref().map(|home| home.join(".crabtalk")))
             .ok_or(Error::NoHome)?;
@@ -62,13 +65,13 @@ impl Home {
             self.logs_dir(),
         ];
         for folder in &folders {
-            match system::create_private(folder) {
+            match create_private(folder) {
                 Err(e) if is_unwritable(&e) && self.root.is_dir() => {}
                 created => created.map_err(|e| Error::io("create the folder", folder, e))?,
             }
         }
         for folder in [self.skills_dir(), self.memory_dir()] {
-            match system::create_private(&folder) {
+            match create_private(&folder) {
                 Err(e) if e.kind() == ErrorKind::AlreadyExists || is_unwritable(&e) => {}
                 created => created.map_err(|e| Error::io("create the folder", &folder, e))?,
             }
@@ -80,8 +83,8 @@ impl Home {
                 true => fs::metadata(folder),
                 false => fs::symlink_metadata(folder),
             };
-            if found.is_ok_and(|found| found.is_dir() && system::is_open_to_others(&found)) {
-                match system::make_private(folder) {
+            if found.is_ok_and(|found| found.is_dir() && found.permissions().mode() & 0o077 != 0) {
+                match fs::set_permissions(folder, Permissions::from_mode(FOLDER_MODE)) {
                     Err(e) if is_unwritable(&e) => {}
                     made => made.map_err(|e| Error::io("make private", folder, e))?,
                 }
@@ -189,6 +192,12 @@ impl Home {
     pub fn socket(&self) -> PathBuf {
         self.root.join("daemon.sock")
     }
+}
+
+/// Creates a folder and those above it, for their owner alone.
+fn create_private(folder: &Path) -> std::io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true).mode(FOLDER_MODE).create(folder)
 }
 
 /// Whether a disk is full or read-only.

@@ -14,7 +14,6 @@
 mod error;
 mod name;
 mod secret;
-mod system;
 mod tree;
 mod values;
 
