@@ -79,11 +79,6 @@ impl Client {
         }
     }
 
-    /// Whether a daemon answers.
-    pub async fn answers(&self) -> bool {
-        self.connect().await.is_ok()
-    }
-
     /// Performs one operation on a new connection. The request type selects the operation:
     /// `client.call(GetStats::default())`.
     pub async fn call<R: Request>(&self, request: R) -> Result<R::Response, Error> {

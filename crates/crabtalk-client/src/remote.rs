@@ -6,7 +6,7 @@
 use crate::error::Error;
 use crabtalk_transport::{Fingerprint, TcpError};
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 /// The port of an address that names none.
 const PORT: u16 = 6688;
@@ -32,37 +32,25 @@ impl Address {
                 "{text:?} is not an address of a daemon: use {SCHEME}HOST:PORT, as in {SCHEME}192.168.1.7:{PORT}"
             )
         };
-        let rest = match text.split_once("://") {
-            Some(("tcp", rest)) => rest,
-            Some(_) => return Err(bad()),
-            None => text,
-        };
+        let rest = text.strip_prefix(SCHEME).unwrap_or(text);
         let rest = rest.strip_suffix('/').unwrap_or(rest);
         // IPv6 addresses are in brackets.
-        let (host, port) = match rest.strip_prefix('[') {
-            Some(inner) => {
-                let (host, port) = inner.split_once(']').ok_or_else(bad)?;
-                let is_ip = host.parse::<IpAddr>().is_ok_and(|ip| ip.is_ipv6());
-                if !is_ip {
-                    return Err(bad());
-                }
-                (
-                    host,
-                    port.strip_prefix(':').or(port.is_empty().then_some("")),
-                )
-            }
-            None => match rest.split_once(':') {
-                Some((host, port)) => (host, Some(port)),
-                None => (rest, Some("")),
-            },
+        let inner = rest.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+        let (host, port) = match (inner, rest.split_once(':')) {
+            (Some((host, port)), _) if host.parse::<Ipv6Addr>().is_ok() => (
+                host,
+                port.strip_prefix(':').or(port.is_empty().then_some("")),
+            ),
+            (Some(_), _) => return Err(bad()),
+            (None, Some((host, port))) => (host, Some(port)),
+            (None, None) => (rest, Some("")),
         };
         let port = match port.ok_or_else(bad)? {
             "" => PORT,
             port => port.parse().map_err(|_| bad())?,
         };
-        let is_host =
-            |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '%');
-        if host.is_empty() || !host.chars().all(is_host) {
+        let is_host = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+        if inner.is_none() && (host.is_empty() || !host.chars().all(is_host)) {
             return Err(bad());
         }
         Ok(Self {

@@ -175,7 +175,7 @@ async fn wait(client: &Client, child: &mut Child) -> Result<(), String> {
     let mut pause = FIRST_PAUSE;
     let mut ended = None;
     loop {
-        if client.answers().await {
+        if client.connect().await.is_ok() {
             return Ok(());
         }
         if ended.is_none()
