@@ -16,6 +16,7 @@ use clap::CommandFactory;
 use crabtalk_config::{Home, is_name, nearest};
 use std::ffi::OsString;
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
@@ -124,7 +125,7 @@ fn resolve(cli: Cli, argv: &[OsString]) -> Result<Cli, Error> {
         return Err(Error::Usage(not_installed(&first)));
     }
     if !is_question(words) {
-        return Err(unknown_command(&first, words.len() > 1));
+        return Err(unknown_command(&first));
     }
     // Parses again as `ask`, which allows options after the question.
     let at = argv.len() - words.len();
@@ -163,18 +164,15 @@ fn nearest_command(word: &str) -> Option<String> {
     nearest(word, names.iter().map(String::as_str)).map(str::to_owned)
 }
 
-fn unknown_command(word: &str, more: bool) -> Error {
+fn unknown_command(word: &str) -> Error {
     let hint = match nearest_command(word) {
-        Some(command) => format!("; did you mean `{command}`?"),
-        None => "; see `crabtalk --help`".to_owned(),
-    };
-    let quotes = match (more, hint.ends_with('?')) {
-        (true, true) => " A question goes in quotes.",
-        (true, false) => "; a question goes in quotes",
-        (false, _) => "",
+        Some(command) => format!("did you mean `{command}`?"),
+        None => "see `crabtalk --help`.".to_owned(),
     };
     let word = summary(word);
-    Error::Usage(format!("unknown command `{word}`{hint}{quotes}"))
+    Error::Usage(format!(
+        "unknown command `{word}`; {hint} A question goes in quotes."
+    ))
 }
 
 /// Replaces this process; returns only on failure.
@@ -185,7 +183,7 @@ fn exec(program: &Path, before: &[OsString], behind: &[OsString], global: &Globa
         let home = std::path::absolute(home).unwrap_or_else(|_| home.clone());
         command.env("CRABTALK_HOME", home);
     }
-    let error = system::become_program(&mut command);
+    let error = command.exec();
     Error::io(format_args!("run {}", program.display()), &error)
 }
 
@@ -368,31 +366,15 @@ mod tests {
     #[test]
     fn unknown_command_is_a_usage_error_with_a_hint() {
         for (words, want) in [
-            (
-                &["histroy"][..],
-                "unknown command `histroy`; did you mean `history`?",
-            ),
-            (
-                &["frobnicate"][..],
-                "unknown command `frobnicate`; see `crabtalk --help`",
-            ),
-            (
-                &["histroy", "crab"][..],
-                "unknown command `histroy`; did you mean `history`? A question goes in quotes.",
-            ),
-            (
-                &["summarize", "this", "file"][..],
-                "unknown command `summarize`; see `crabtalk --help`; a question goes in quotes",
-            ),
-            (
-                &["two words", "and more"][..],
-                "unknown command `two words`; see `crabtalk --help`; a question goes in quotes",
-            ),
-            (
-                &["frobnicate", "-n", "1"][..],
-                "unknown command `frobnicate`; see `crabtalk --help`; a question goes in quotes",
-            ),
+            (&["histroy", "crab"][..], "did you mean `history`?"),
+            (&["summarize", "this", "file"], "see `crabtalk --help`."),
+            (&["two words", "and more"], "see `crabtalk --help`."),
+            (&["frobnicate", "-n", "1"], "see `crabtalk --help`."),
         ] {
+            let want = format!(
+                "unknown command `{}`; {want} A question goes in quotes.",
+                words[0]
+            );
             match resolved(words) {
                 Err(Error::Usage(message)) => assert_eq!(message, want),
                 other => panic!("{words:?}: {other:?}"),

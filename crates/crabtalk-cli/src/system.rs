@@ -3,7 +3,7 @@
 mod process;
 mod terminal;
 
-pub(crate) use process::{become_program, is_alive, is_program, leave_session, suspend, terminate};
+pub(crate) use process::{end, is_program, leave_session, suspend};
 pub(crate) use terminal::ControllingTerminal;
 
 use rustix::fs::{FileType, FlockOperation, StatVfsMountFlags, flock};

@@ -10,13 +10,9 @@ use crate::text::{counted, summary};
 use crabtalk_proto::{ActiveConversationInfo, ListActiveConversationsMsg};
 use futures_util::StreamExt;
 use std::time::Duration;
-use tokio::time::Instant;
 
 /// Timeout of a stop; the daemon promises five seconds.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Interval between checks of a process.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Interval between checks for active runs.
 const LOOK_FOR_RUNS_EVERY: Duration = Duration::from_millis(300);
@@ -77,20 +73,13 @@ impl Context {
             return Ok(None);
         };
         // The kernel reports the peer of the socket.
-        system::terminate(pid)
-            .map_err(|e| Error::io(format_args!("end the daemon (pid {pid})"), &e))?;
-        let deadline = Instant::now() + STOP_TIMEOUT;
-        // The kernel may close the socket after the process has ended.
-        let endpoint = self.client.endpoint();
-        while system::is_alive(pid) || endpoint.daemon_pid().await == Some(pid) {
-            if Instant::now() >= deadline {
-                return Err(Error::Failed(format!(
-                    "the daemon (pid {pid}) does not stop; `kill -9 {pid}` ends it without losing saved messages"
-                )));
-            }
-            tokio::time::sleep(LOOK_EVERY).await;
+        match tokio::time::timeout(STOP_TIMEOUT, system::end(pid)).await {
+            Ok(Ok(())) => Ok(Some(pid)),
+            Ok(Err(e)) => Err(Error::io(format_args!("end the daemon (pid {pid})"), &e)),
+            Err(_) => Err(Error::Failed(format!(
+                "the daemon (pid {pid}) does not stop; `kill -9 {pid}` ends it without losing saved messages"
+            ))),
         }
-        Ok(Some(pid))
     }
 
     /// Conversations with active or queued runs.

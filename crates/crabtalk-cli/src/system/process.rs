@@ -1,19 +1,15 @@
-//! Replacing this process, and stopping the daemon's.
+//! Sessions, jobs, and the end of the daemon's process.
 
-use rustix::process::{Pid, Signal};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use std::fs::File;
 use std::io;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
+use tokio::net::unix::pipe::Receiver;
 
 /// Whether this is a program that may be run.
 pub(crate) fn is_program(path: &Path) -> bool {
     path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
-}
-
-/// Becomes another program; answers only if that fails.
-pub(crate) fn become_program(command: &mut Command) -> io::Error {
-    command.exec()
 }
 
 /// Starts a new session, so that closing the terminal or Ctrl-C does not end the
@@ -29,59 +25,36 @@ pub(crate) fn suspend() -> io::Result<()> {
     Ok(rustix::process::kill_current_process_group(Signal::TSTP)?)
 }
 
-/// Sends SIGTERM; a finished process is not an error.
-pub(crate) fn terminate(pid: i32) -> io::Result<()> {
-    match rustix::process::kill_process(process(pid)?, Signal::TERM) {
-        Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
-}
-
-fn process(pid: i32) -> io::Result<Pid> {
-    Pid::from_raw(pid).ok_or_else(|| io::Error::other("not a process"))
-}
-
-/// Whether a process still does something. One that has ended, and whose
-/// parent has not yet asked for it, does not.
-pub(crate) fn is_alive(pid: i32) -> bool {
-    let Ok(process) = process(pid) else {
-        return false;
+/// Ends a process by SIGTERM and waits for its end.
+pub(crate) async fn end(pid: i32) -> io::Result<()> {
+    let pid = Pid::from_raw(pid).ok_or_else(|| io::Error::other("not a process"))?;
+    let process = match pidfd_open(pid, PidfdFlags::NONBLOCK) {
+        Err(Errno::SRCH) => return Ok(()),
+        opened => opened?,
     };
-    if rustix::process::test_kill_process(process).is_err() {
-        return false;
+    match pidfd_send_signal(&process, Signal::TERM) {
+        Ok(()) | Err(Errno::SRCH) => {}
+        Err(error) => return Err(error.into()),
     }
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero()));
-    // The state follows the name in parentheses, which may contain any character.
-    let state = stat
-        .as_deref()
-        .ok()
-        .and_then(|s| s.rsplit_once(") "))
-        .map(|(_, rest)| rest);
-    !state.is_some_and(|state| state.starts_with(['Z', 'X']))
+    // It is readable once all threads have ended; any descriptor that can be polled
+    // serves as a receiver.
+    let process = Receiver::from_file_unchecked(File::from(process))?;
+    process.readable().await
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn zombie_is_not_alive() {
-        let mut child = Command::new("sh")
-            .args(["-c", "read x"])
-            .stdin(std::process::Stdio::piped())
+    #[tokio::test]
+    async fn process_is_ended_even_if_nobody_waits_for_it() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("600")
             .spawn()
             .unwrap();
-        let pid = Pid::from_child(&child).as_raw_nonzero().get();
-        assert!(is_alive(pid));
-        drop(child.stdin.take());
-        // Waits for the end without taking the body.
-        rustix::process::waitid(
-            rustix::process::WaitId::Pid(Pid::from_child(&child)),
-            rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT,
-        )
-        .unwrap();
-        assert!(!is_alive(pid));
-        child.wait().unwrap();
-        assert!(!is_alive(pid));
+        let pid = child.id().cast_signed();
+        end(pid).await.unwrap();
+        assert!(!child.wait().unwrap().success());
+        end(pid).await.unwrap();
     }
 }
