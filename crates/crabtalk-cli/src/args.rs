@@ -14,7 +14,7 @@ mod rights;
 
 pub(crate) use bus::{Publish, Subscriptions};
 pub(crate) use config::{Completions, Config, Init, Man};
-pub(crate) use conversations::{Conversations, Export, ExportFormat, Shelf, Top};
+pub(crate) use conversations::{Conversations, Export, Shelf, Top};
 pub(crate) use cron::{Cron, CronAdd, CronEdit, CronOptions};
 pub(crate) use help::{text as help, usage};
 pub(crate) use knowledge::{Archives, Memory, Search, Skills, Trust};
@@ -123,7 +123,7 @@ pub(crate) enum Command {
     Conversations(Conversations),
     /// Show the messages of a conversation.
     History(History),
-    /// Write a conversation and its archives as Markdown or JSON.
+    /// Write a conversation and its archives as Markdown, or JSON with --json.
     Export(Export),
     /// List or show the parts of a conversation that were compacted.
     Archives(Sub<Archives>),

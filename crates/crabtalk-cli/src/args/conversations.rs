@@ -1,6 +1,6 @@
 //! Arguments of `conversations`, `export` and `top`.
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -50,19 +50,8 @@ pub(crate) enum Shelf {
     },
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ExportFormat {
-    /// Markdown for people.
-    Markdown,
-    /// One JSON object with all messages as in `history --json`.
-    Json,
-}
-
 #[derive(Debug, Args)]
 pub(crate) struct Export {
-    /// Format [default: markdown; json with --json].
-    #[arg(long, value_enum, value_name = "FORMAT")]
-    pub(crate) format: Option<ExportFormat>,
     /// Write to this file, which must not exist [default: standard output].
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,

@@ -2,7 +2,7 @@
 
 use super::Context;
 use super::conversations::last_messages;
-use crate::args::{Export, ExportFormat};
+use crate::args::Export;
 use crate::error::Error;
 use crate::history::{markdown, write_new};
 use crate::json;
@@ -11,23 +11,14 @@ use crabtalk_proto::{HistoryEntry, ListConversationsMsg};
 use serde_json::{Value, json};
 
 pub(super) async fn export(context: &mut Context, args: Export) -> Result<(), Error> {
-    let format = args.format.unwrap_or(match context.global.json {
-        true => ExportFormat::Json,
-        false => ExportFormat::Markdown,
-    });
     let ((agent, sender), entries) = last_messages(context, u32::MAX, None).await?;
     let about = about(context, agent, sender).await?;
-    let text = match format {
-        ExportFormat::Markdown => as_markdown(&about, &entries),
-        ExportFormat::Json => as_json(about, &entries),
+    let text = match context.global.json {
+        true => as_json(about, &entries),
+        false => as_markdown(&about, &entries),
     };
     let Some(file) = args.output else {
-        let screen = &mut context.console.screen;
-        let shown = match (format, context.global.json) {
-            (ExportFormat::Markdown, true) => screen.json(&json!({"markdown": text})),
-            (ExportFormat::Markdown, false) | (ExportFormat::Json, _) => screen.answer(&text),
-        };
-        return Ok(shown?);
+        return Ok(context.console.screen.answer(&text)?);
     };
     write_new(&file, &text).map_err(|e| Error::io(format_args!("write {}", file.display()), &e))?;
     let count = entries.len();

@@ -62,7 +62,6 @@ const LINES: &[&str] = &[
     "doctor --offline",
     "events",
     "export",
-    "export --format markdown",
     "history",
     "kill",
     "man",
