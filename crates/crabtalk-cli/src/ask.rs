@@ -12,12 +12,7 @@ use std::path::PathBuf;
 /// Asks one question and prints the answer.
 pub(crate) async fn ask(context: &mut Context, args: Ask) -> Result<(), Error> {
     let question = args.text.join(" ");
-    let input = std::io::stdin();
-    let piped = if !args.no_stdin && stdin::is_piped(&input) {
-        stdin::read(input.lock())?
-    } else {
-        String::new()
-    };
+    let piped = stdin::piped(args.no_stdin)?;
     if let Some(note) = stdin::note(&piped) {
         context.console.screen.note(&note)?;
     }

@@ -115,24 +115,19 @@ impl From<client::Error> for Error {
             client::Error::NoDaemon(message) | client::Error::NotStarted(message) => {
                 Self::NoDaemon(message)
             }
-            error @ client::Error::Unsafe(_) => Self::Failed(match error.advice() {
-                Some(advice) => format!("{error}\n{advice}"),
-                None => error.to_string(),
-            }),
             client::Error::NotWelcome(status) => Self::NoDaemon(status.message),
-            error @ (client::Error::Broken(_) | client::Error::Lost { .. }) => {
-                Self::Failed(format!(
-                    "{error}; an active run continues; see `crabtalk daemon status` and `crabtalk attach`"
-                ))
-            }
-            error @ client::Error::RunGone { .. } => {
-                Self::Failed(format!("{error}; `crabtalk history` shows the messages"))
-            }
             client::Error::Refused(status) => Self::Refused {
                 code: status.code,
                 message: status.message,
             },
-            error @ client::Error::Unexpected(_) => Self::Failed(error.to_string()),
+            error @ (client::Error::Unsafe(_)
+            | client::Error::Broken(_)
+            | client::Error::Lost { .. }
+            | client::Error::RunGone { .. }
+            | client::Error::Unexpected(_)) => Self::Failed(match error.advice() {
+                Some(advice) => format!("{error}; {advice}"),
+                None => error.to_string(),
+            }),
         }
     }
 }

@@ -37,6 +37,15 @@ pub(crate) fn read(input: impl Read) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
+/// What is piped in, unless it is not to be read.
+pub(crate) fn piped(no_stdin: bool) -> Result<String, Error> {
+    let input = std::io::stdin();
+    match !no_stdin && is_piped(&input) {
+        true => read(input.lock()),
+        false => Ok(String::new()),
+    }
+}
+
 /// A note about large input.
 pub(crate) fn note(piped: &str) -> Option<String> {
     (piped.len() > MUCH_BYTES).then(|| {

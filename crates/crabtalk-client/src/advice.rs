@@ -13,11 +13,11 @@ impl Error {
                  again with `crabtalk remote add`",
             ),
             Self::NotStarted(_) => Some("run `crabtalk daemon run` to see why"),
-            Self::Broken(_) => Some("a run in flight continues: attach to it, or see the history"),
+            Self::Broken(_) => Some("a run in flight continues; `crabtalk attach` follows it"),
             Self::Lost { .. } => {
-                Some("see `crabtalk daemon status`; a run that continued is in the history")
+                Some("see `crabtalk daemon status`; `crabtalk attach` follows a run that continues")
             }
-            Self::RunGone { .. } => Some("see the history"),
+            Self::RunGone { .. } => Some("`crabtalk history` shows the messages"),
             Self::Unexpected(_) => Some("update the older of daemon and client"),
             Self::Refused(status) | Self::NotWelcome(status) => of_code(status.code),
         }

@@ -89,12 +89,7 @@ async fn add(
 
 /// `publish`
 pub(super) async fn publish(context: &mut Context, args: Publish) -> Result<(), Error> {
-    let input = std::io::stdin();
-    let piped = if !args.no_stdin && stdin::is_piped(&input) {
-        stdin::read(input.lock())?
-    } else {
-        String::new()
-    };
+    let piped = stdin::piped(args.no_stdin)?;
     let request = PublishEventMsg {
         source: args.source.clone(),
         payload: stdin::append(&args.payload.join(" "), &piped),

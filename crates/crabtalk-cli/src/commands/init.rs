@@ -8,6 +8,7 @@ use super::Context;
 use crate::args::Init;
 use crate::error::Error;
 use crate::follow::Interrupts;
+use crate::json;
 use crate::terminal::Terminal;
 use crabtalk_config::nearest;
 use crabtalk_proto::{
@@ -98,13 +99,8 @@ async fn tried(context: &mut Context, model: &str) -> Result<(), Error> {
 
 /// Shows the result of the test request.
 pub(super) fn told(context: &mut Context, test: &ModelTest) -> Result<(), Error> {
-    let value = json!({
-        "ok": test.ok, "model": test.model, "provider": test.provider, "took_ms": test.took_ms,
-        "answer": test.answer, "error": test.error,
-        "input_tokens": test.input_tokens, "output_tokens": test.output_tokens,
-    });
     if context.global.json {
-        context.console.screen.json(&value)?;
+        context.console.screen.json(&json::of(test))?;
         return match test.ok {
             true => Ok(()),
             false => Err(Error::RunFailed),

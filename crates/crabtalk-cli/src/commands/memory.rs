@@ -44,12 +44,7 @@ pub(super) async fn run(context: &mut Context, command: Memory) -> Result<(), Er
 
 /// What an entry is to say: the words, and what is piped in.
 fn content(text: &str, no_stdin: bool) -> Result<String, Error> {
-    let input = std::io::stdin();
-    let piped = if !no_stdin && stdin::is_piped(&input) {
-        stdin::read(input.lock())?
-    } else {
-        String::new()
-    };
+    let piped = stdin::piped(no_stdin)?;
     let content = stdin::append(text, &piped);
     if content.trim().is_empty() {
         return Err(Error::Usage(
@@ -141,12 +136,7 @@ async fn import(context: &mut Context, folder: &Path) -> Result<(), Error> {
     let report = context.call(request).await?;
     let screen = &mut context.console.screen;
     if context.global.json {
-        let imported = report.imported.iter();
-        let imported = imported.map(|i| json!({"file": i.file, "name": i.name}));
-        let report = json!({
-            "imported": imported.collect::<Vec<_>>(), "skipped": report.skipped,
-        });
-        return Ok(screen.json(&report)?);
+        return Ok(screen.json(&json::of(&report))?);
     }
     for imported in &report.imported {
         screen.line(&format!("{} from {}", imported.name, imported.file))?;
