@@ -340,7 +340,7 @@ impl Context {
             .try_for_each(|item| self.line(&words(self, item)))
     }
 
-    /// Prints a table; `none` without rows.
+    /// Prints a table without its empty columns; `none` without rows.
     pub(crate) fn print_table(
         &mut self,
         header: &[&str],
@@ -349,18 +349,11 @@ impl Context {
     ) -> Result<(), Error> {
         let rows: Vec<_> = rows.into_iter().collect();
         if rows.is_empty() {
-            return Ok(self.console.screen.note(none)?);
+            return self.note(none);
         }
-        let width = self
-            .console
-            .screen
-            .is_terminal()
-            .then(system::columns)
-            .flatten();
-        Ok(self
-            .console
-            .screen
-            .line(&table::table(header, rows, width))?)
+        let screen = &mut self.console.screen;
+        let width = screen.is_terminal().then(system::columns).flatten();
+        Ok(screen.line(&table::table(header, rows, width))?)
     }
 
     /// An instant: its age on a terminal, else to the second.

@@ -3,27 +3,30 @@
 use crate::text::summary;
 use comfy_table::{ContentArrangement, Table, presets};
 
-/// Rows under a header; widths follow the terminal.
+/// Rows under a header, without columns that are empty in all of them; widths follow the
+/// terminal.
 pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>, width: Option<u16>) -> String {
+    let is_used = |column: &usize| rows.iter().any(|row| !row[*column].is_empty());
+    let used: Vec<usize> = (0..header.len()).filter(is_used).collect();
     let mut table = Table::new();
     table
         .load_style(presets::NOTHING)
         .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_header(header.iter().map(|title| title.to_uppercase()));
+        .set_header(used.iter().map(|column| header[*column].to_uppercase()));
     if let Some(width) = width {
         table.set_width(width);
     }
-    for row in rows {
-        table.add_row(row.iter().map(|cell| summary(cell)));
+    for row in &rows {
+        table.add_row(used.iter().map(|column| summary(&row[*column])));
     }
     trimmed(&table)
 }
 
-/// Names and values, one pair on a line.
+/// Names and values, one pair on a line, without empty values.
 pub(crate) fn pairs(rows: &[(&str, String)]) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
-    for (name, value) in rows {
+    for (name, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
         table.add_row([name.to_string(), summary(value)]);
     }
     trimmed(&table)

@@ -54,10 +54,6 @@ pub(super) async fn list(context: &mut Context, limit: u32) -> Result<(), Error>
     }
     let projects = Projects::read(&context.home)?;
     let found = by_project(found);
-    let has_projects = found
-        .iter()
-        .any(|i| projects.folder_of(&i.sender).is_some());
-    let has_figures = active.values().any(|a| a.context_used.is_some());
     let rows = found.iter().map(|info| {
         let active = state(&info.agent, &info.sender);
         let state = match active {
@@ -66,25 +62,23 @@ pub(super) async fn list(context: &mut Context, limit: u32) -> Result<(), Error>
             Some(_) | None if info.failed.is_some() => "failed",
             Some(_) | None => "",
         };
-        let mut row = vec![
+        vec![
             info.agent.clone(),
             info.sender.clone(),
             info.message_count.to_string(),
             context.when(&info.used_at),
-        ];
-        row.extend(has_figures.then(|| full(active)));
-        row.extend([state.to_owned(), info.title.clone()]);
-        row.extend(has_projects.then(|| folder(context, projects.folder_of(&info.sender))));
-        row
+            full(active),
+            state.to_owned(),
+            info.title.clone(),
+            folder(context, projects.folder_of(&info.sender)),
+        ]
     });
     let rows: Vec<_> = rows.collect();
     let failures: Vec<_> = found.iter().filter_map(failure).collect();
-    let mut header = vec!["agent", "sender", "messages", "used"];
-    header.extend(has_figures.then_some("context"));
-    header.extend(["state", "title"]);
-    header.extend(has_projects.then_some("folder"));
-    let none = "no conversations";
-    context.print_table(&header, rows, none)?;
+    let header = [
+        "agent", "sender", "messages", "used", "context", "state", "title", "folder",
+    ];
+    context.print_table(&header, rows, "no conversations")?;
     for failure in failures.iter().take(MAX_FAILURES) {
         context.note(failure)?;
     }

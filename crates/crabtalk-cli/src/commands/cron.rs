@@ -114,8 +114,7 @@ async fn show(context: &mut Context, id: u64) -> Result<(), Error> {
         ("cost", cost(cron.tokens, cron.money)),
         ("problem", cron.problem.clone()),
     ];
-    let rows = rows.into_iter().filter(|(_, text)| !text.is_empty());
-    context.line(&table::pairs(&rows.collect::<Vec<_>>()))?;
+    context.line(&table::pairs(&rows))?;
     if cron.fired + cron.skipped == 0 {
         return Ok(());
     }
@@ -141,7 +140,10 @@ async fn list(context: &mut Context) -> Result<(), Error> {
             let own = if cron.by_agent { " (its own)" } else { "" };
             format!("{}{own}", cron.agent)
         }),
-        ("sender", |cron| cron.sender.clone()),
+        ("sender", |cron| match cron.sender.as_str() {
+            "cron" => String::new(),
+            sender => sender.to_owned(),
+        }),
         ("quiet", quiet),
         ("folder", |cron| cron.cwd.clone()),
         ("last", last),
@@ -151,15 +153,6 @@ async fn list(context: &mut Context) -> Result<(), Error> {
         }),
         ("cost", |cron| cost(cron.tokens, cron.money)),
     ];
-    // Columns without information are omitted.
-    let informs = |(title, cell): &&Column<CronInfo>| {
-        !["sender", "quiet", "folder"].contains(title)
-            || listed
-                .crons
-                .iter()
-                .any(|cron| !["", "cron"].contains(&&*cell(cron)))
-    };
-    let columns: Vec<Column<CronInfo>> = columns.iter().filter(informs).copied().collect();
     for problem in &listed.problems {
         context.problem(&format!("crabtalk: not active: {}", visible(problem)))?;
     }
@@ -167,7 +160,7 @@ async fn list(context: &mut Context) -> Result<(), Error> {
         true => "no cron entries; `crabtalk cron add --help` shows how to add one",
         false => "no cron entries are active until this file is fixed",
     };
-    context.list(&listed.crons, &columns, none)?;
+    context.list(&listed.crons, columns, none)?;
     if context.global.json {
         return Ok(());
     }

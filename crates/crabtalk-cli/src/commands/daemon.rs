@@ -154,18 +154,15 @@ async fn status(context: &mut Context) -> Result<(), Error> {
         return Ok(screen.json(&value)?);
     }
     let pid = pid.map_or_else(|| "unknown".to_owned(), |pid| pid.to_string());
-    let mut rows = vec![
+    let rows = [
         ("running", format!("{}, pid {pid}", stats.version)),
         ("uptime", duration(stats.uptime_secs)),
         ("runs", stats.running.to_string()),
         ("home", context.home.root().display().to_string()),
         ("log", context.home.log_file().display().to_string()),
+        ("sandbox", stats.sandbox),
+        ("open", stats.sandbox_open),
     ];
-    for (name, said) in [("sandbox", stats.sandbox), ("open", stats.sandbox_open)] {
-        if !said.is_empty() {
-            rows.push((name, said));
-        }
-    }
     screen.line(&table::pairs(&rows))?;
     let services = stats.services.iter();
     let services = services.map(|service| {

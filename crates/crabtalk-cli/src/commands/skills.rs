@@ -105,7 +105,7 @@ async fn show(context: &mut Context, name: &str) -> Result<(), Error> {
         return Ok(screen.json(&skill_json(&skill, info.enabled, trusted))?);
     }
     let some = |text: &Option<String>| text.clone().unwrap_or_default();
-    let mut rows = vec![
+    let rows = [
         ("name", skill.summary.name.clone()),
         ("folder", skill.summary.folder.display().to_string()),
         ("license", some(&skill.license)),
@@ -114,7 +114,6 @@ async fn show(context: &mut Context, name: &str) -> Result<(), Error> {
         ("trusted", trusted.to_owned()),
         ("files", skill.files.paths.join(", ")),
     ];
-    rows.retain(|(_, value)| !value.is_empty());
     screen.line(&crate::table::pairs(&rows))?;
     screen.line("")?;
     screen.line(&skill.summary.description)?;

@@ -25,7 +25,8 @@ pub(super) async fn stats(context: &mut Context, args: Stats) -> Result<(), Erro
     Ok(())
 }
 
-fn rows(stats: &DaemonStats) -> Vec<(&'static str, String)> {
+/// The daemon's figures by name.
+pub(super) fn rows(stats: &DaemonStats) -> Vec<(&'static str, String)> {
     let of = |used: String, limit: Option<String>| match limit {
         Some(limit) => format!(
             "{used} of {limit}, resets {}",
@@ -64,7 +65,13 @@ fn rows(stats: &DaemonStats) -> Vec<(&'static str, String)> {
 }
 
 fn spent(context: &mut Context, stats: &DaemonStats, by: By, none: &str) -> Result<(), Error> {
-    let name: &[&str] = match by {
+    let (header, rows) = spending(stats, by);
+    context.print_table(&header, rows, none)
+}
+
+/// Spending in groups: the header and the rows of a table.
+pub(super) fn spending(stats: &DaemonStats, by: By) -> (Vec<&'static str>, Vec<Vec<String>>) {
+    let name: &[&'static str] = match by {
         By::Day => &["day"],
         By::Agent => &["agent"],
         By::Model => &["model", "provider"],
@@ -72,11 +79,9 @@ fn spent(context: &mut Context, stats: &DaemonStats, by: By, none: &str) -> Resu
         By::Run => &["at", "agent", "sender", "run", "code"],
     };
     let mut header = name.to_vec();
-    header.extend(["calls", "read", "cached", "written", "money", "unpriced"]);
-    let budgets = by == By::Agent && stats.spending.iter().any(has_budget);
-    if budgets {
-        header.push("budget");
-    }
+    header.extend([
+        "calls", "read", "cached", "written", "money", "unpriced", "budget",
+    ]);
     let rows = stats.spending.iter().filter(|row| row.by == by.as_str());
     let rows = rows.map(|row| {
         let mut cells: Vec<String> = name.iter().map(|name| named(row, name)).collect();
@@ -87,13 +92,12 @@ fn spent(context: &mut Context, stats: &DaemonStats, by: By, none: &str) -> Resu
             row.completion_tokens.to_string(),
             money(row.money),
             row.unpriced_tokens.to_string(),
+            budget(row),
         ]);
-        if budgets {
-            cells.push(budget(row));
-        }
         cells
     });
-    context.print_table(&header, rows, none)
+    let rows = rows.collect();
+    (header, rows)
 }
 
 fn named(row: &Spending, name: &str) -> String {
@@ -108,10 +112,6 @@ fn named(row: &Spending, name: &str) -> String {
         "sender" => row.sender.clone(),
         _ => row.run.to_string(),
     }
-}
-
-fn has_budget(row: &Spending) -> bool {
-    row.tokens_per_day.is_some() || row.money_per_day.is_some()
 }
 
 fn budget(row: &Spending) -> String {

@@ -21,8 +21,8 @@ async fn conversations_are_a_table_or_json() {
     let fake = Fake::start().await;
     assert_eq!(
         output(&fake, "conversations").await,
-        "AGENT  SENDER  MESSAGES  USED        STATE  TITLE\n\
-         crab   user    2         2026-11-21         a<U+001B>[1m title\n"
+        "AGENT  SENDER  MESSAGES  USED        TITLE\n\
+         crab   user    2         2026-11-21  a<U+001B>[1m title\n"
     );
     let json: serde_json::Value =
         serde_json::from_str(&output(&fake, "conversations --json").await).unwrap();

@@ -3,10 +3,10 @@
 //! Invariant: a terminal shows one page that is redrawn and removed at the end; without
 //! a terminal, each update is printed without escape sequences.
 
-use super::Context;
-use crate::args::Top;
+use super::{Context, stats};
+use crate::args::{By, Top};
 use crate::error::Error;
-use crate::text::{duration, money, summary};
+use crate::text::summary;
 use crate::{json, table};
 use crabtalk_proto::{ActiveConversationInfo, DaemonStats, GetStats, ListActiveConversationsMsg};
 use crabtalk_render::Line;
@@ -89,34 +89,16 @@ fn for_script(look: &Look) -> serde_json::Value {
     value
 }
 
-/// The daemon's figures.
+/// The daemon's figures in short.
 fn figures(look: &Look) -> Vec<String> {
-    let stats = &look.stats;
-    let of = |used: String, limit: Option<String>| match limit {
-        Some(limit) => format!("{used} of {limit}"),
-        None => used,
-    };
     let asks: usize = look.busy.iter().map(|info| info.asks.len()).sum();
     let queued: u32 = look.busy.iter().map(|info| info.queued).sum();
-    let tokens = of(
-        stats.tokens_today.to_string(),
-        stats.tokens_per_day.map(|limit| limit.to_string()),
-    );
-    let spent = of(
-        money(stats.money_today),
-        stats.money_per_day.map(|limit| format!("${limit}")),
-    );
-    vec![
-        format!("up {}", duration(stats.uptime_secs)),
-        format!("runs {}", stats.running),
-        format!("queued {queued}"),
-        format!("asks {asks}"),
-        format!("agents {}", stats.registered_agents),
-        format!("tokens today {tokens}"),
-        format!("money today {spent}"),
-        format!("memory {:.1} MB", stats.rss_bytes as f64 / 1e6),
-        format!("connections {}", stats.connections),
-    ]
+    let more = [("queued", queued.to_string()), ("asks", asks.to_string())];
+    let figures = stats::rows(&look.stats).into_iter().chain(more);
+    let figures = figures.filter(|(_, value)| !value.is_empty());
+    figures
+        .map(|(name, value)| format!("{name} {value}"))
+        .collect()
 }
 
 /// The row of a conversation.
@@ -143,9 +125,8 @@ fn run(info: &ActiveConversationInfo) -> Vec<String> {
 /// The rows of the page.
 fn page(look: &Look, columns: usize) -> Vec<String> {
     let width = u16::try_from(columns).unwrap_or(u16::MAX);
-    let mut rows = vec![format!("crabtalk {}", look.stats.version)];
     // Figures wrap at the width.
-    let mut row = String::new();
+    let (mut rows, mut row) = (Vec::new(), String::from("crabtalk"));
     for figure in figures(look) {
         if !row.is_empty() && row.len() + 2 + figure.len() > columns {
             rows.push(std::mem::take(&mut row));
@@ -164,21 +145,9 @@ fn page(look: &Look, columns: usize) -> Vec<String> {
         let text = table::table(&header, busy, Some(width));
         rows.extend(text.lines().map(str::to_owned));
     }
-    let agents = look.stats.spending.iter().filter(|row| row.by == "agent");
-    let agents: Vec<_> = agents
-        .map(|row| {
-            vec![
-                row.agent.clone(),
-                row.calls.to_string(),
-                row.prompt_tokens.to_string(),
-                row.completion_tokens.to_string(),
-                money(row.money),
-            ]
-        })
-        .collect();
+    let (header, agents) = stats::spending(&look.stats, By::Agent);
     if !agents.is_empty() {
         rows.push(String::new());
-        let header = ["agent today", "calls", "read", "written", "money"];
         let text = table::table(&header, agents, Some(width));
         rows.extend(text.lines().map(str::to_owned));
     }

@@ -51,7 +51,7 @@ async fn providers_are_a_table_and_one_is_shown_masked() {
     let fake = Fake::start().await;
     assert_eq!(
         output(&fake, "providers").await,
-        "PROVIDER  KIND    STATE   MODELS  ADDRESS\nmain      openai  active  a, b\n"
+        "PROVIDER  KIND    STATE   MODELS\nmain      openai  active  a, b\n"
     );
     assert_eq!(
         json(&output(&fake, "providers show main").await)["api_key"],
