@@ -44,7 +44,7 @@ pub(crate) struct Place {
     /// The state of its run, in the list of topics.
     pub(crate) state: &'static str,
     /// Messages near both ends, for the search.
-    near_the_ends: String,
+    pub(crate) near_the_ends: String,
 }
 
 impl Place {
