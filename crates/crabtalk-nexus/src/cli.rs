@@ -234,21 +234,15 @@ async fn run(places: &Places, lines: bool) -> Result<(), Failed> {
     start_daemon(places).await;
     let plain = lines || crabtalk_render::screen::is_plain();
     let mut aside = None;
-    let begin = || {
-        if plain {
-            tell(
-                "NEXUS runs; `crabtalk nexus status` shows the team, an interrupt ends NEXUS and \
-                 leaves the agents as they are",
-            );
-        }
-        aside = Aside::begin(places.state(), plain, left);
-    };
+    let begin = || aside = Aside::begin(places.state(), plain, left);
     let ran = start::run(places, Clock::system(), begin, stop).await;
     if let Some(aside) = aside {
         aside.end();
     }
     ran?;
-    tell("NEXUS ended; the agents go on");
+    if !plain {
+        tell("NEXUS ended; the agents go on");
+    }
     Ok(())
 }
 

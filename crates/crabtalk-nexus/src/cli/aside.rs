@@ -30,6 +30,10 @@ impl Aside {
             // A terminal that fails has no reader.
             match runtime {
                 Ok(runtime) if plain => {
+                    super::tell(
+                        "NEXUS runs; `crabtalk nexus status` shows the team, an interrupt ends \
+                         NEXUS and leaves the agents as they are",
+                    );
                     let _ = runtime.block_on(super::entries(&folder, &mut std::io::stderr()));
                 }
                 Ok(runtime) => {
