@@ -171,7 +171,7 @@ mod tests {
             );
         }
         let read = files.frontmatters().await.unwrap();
-        assert_eq!(read["rev"], "tools:\n- read\n");
+        assert_eq!(read["rev"], "{\"tools\": [\"read\"]}\n");
         assert_eq!(read.len(), 2);
         assert_eq!(code(files.remove("Rev".into()).await), 404);
         files.remove("rev".into()).await.unwrap();
