@@ -118,6 +118,7 @@ async fn chat_rewinds_with_file_changes_and_resumes() {
     terminal.shows("It is written.", 1).await;
     terminal.shows(OVER, 2).await;
     terminal.key("Escape");
+    terminal.shows("Esc again", 1).await;
     terminal.key("Escape");
     let screen = terminal.shows("rewind to:", 1).await;
     let screen = match screen.contains("\u{203a} ") && screen.contains("\u{b7} one") {
