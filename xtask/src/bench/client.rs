@@ -4,8 +4,8 @@ use super::direct::Timing;
 use anyhow::{bail, ensure};
 use bytes::BytesMut;
 use crabtalk_proto::{
-    ClientMessage, ListConversationsMsg, Ping, ServerMessage, StreamEvent, StreamMsg, codec,
-    server_message, stream_event,
+    ClientMessage, ListConversationsMsg, Ping, SearchConversationsMsg, ServerMessage, StreamEvent,
+    StreamMsg, codec, server_message, stream_event,
 };
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -68,6 +68,23 @@ impl Client {
                 Ok(begun.elapsed())
             }
             other => bail!("no list: {other:?}"),
+        }
+    }
+
+    /// How long a search of all conversations takes that finds so many messages.
+    pub(crate) fn search(&mut self, query: &str, found: u32) -> anyhow::Result<Duration> {
+        let begun = Instant::now();
+        self.send(SearchConversationsMsg {
+            query: query.into(),
+            limit: found,
+            ..SearchConversationsMsg::default()
+        })?;
+        match self.receive()?.msg {
+            Some(server_message::Msg::FoundMessageList(list)) => {
+                ensure!(list.messages.len() == found as usize, "too few are found");
+                Ok(begun.elapsed())
+            }
+            other => bail!("no messages: {other:?}"),
         }
     }
 

@@ -119,6 +119,12 @@ fn crowd(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
     };
     // They were never listed before.
     let (daemon, pong, listed, cpu) = life(0)?;
+    let mut client = daemon.client()?;
+    let mut search = || Ok::<_, anyhow::Error>(millis(client.search("quest", LISTED)?));
+    let first = search()?;
+    let again = (0..LISTS)
+        .map(|_| search())
+        .collect::<Result<Vec<_>, _>>()?;
     daemon.stop()?;
     measured("nothing", vec![(pong, listed, cpu)]);
     let (mut orderly, mut killed) = (Vec::new(), Vec::new());
@@ -132,6 +138,13 @@ fn crowd(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
     }
     measured("an orderly end", orderly);
     measured("a kill", killed);
+    let search = format!("{CROWD} conversations, {LISTED} messages with words that begin so");
+    rows.push(Row::beside(
+        format!("{search}, searched first"),
+        "ms",
+        [first],
+    ));
+    rows.push(Row::at_most("the same, searched again", "ms", 200.0, again));
     Ok(rows)
 }
 
