@@ -52,6 +52,13 @@ pub(crate) fn script(shell: Shell) -> io::Result<String> {
         .ok_or_else(|| io::Error::other("no completions for this shell"))?;
     let mut script = Vec::new();
     shell.write_registration(VARIABLE, PROGRAM, PROGRAM, PROGRAM, &mut script)?;
+    if shell.name() == "zsh" {
+        // A file in `fpath` is read at the first completion, which it has to answer.
+        script.extend_from_slice(
+            b"\nif [ \"$funcstack[1]\" = \"_crabtalk\" ]; then\n    \
+              _clap_dynamic_completer_crabtalk \"$@\"\nfi\n",
+        );
+    }
     Ok(String::from_utf8_lossy(&script).into_owned())
 }
 
