@@ -118,9 +118,10 @@ impl Day {
         chat.shows("queued: wrong no more", 1).await;
         self.picture("queue", "A queued message");
         self.model.release().await;
-        let screen = chat.shows("The corrected message arrived.", 1).await;
-        assert_eq!(screen.matches("\u{203a} wrong").count(), 1, "{screen}");
+        chat.shows("The corrected message arrived.", 1).await;
         chat.shows(OVER, 5).await;
+        let screen = chat.shows(IDLE, 1).await;
+        assert_eq!(screen.matches("\u{203a} wrong").count(), 1, "{screen}");
     }
 
     async fn rewinds_and_resumes(&self) {
