@@ -2,7 +2,7 @@
 //!
 //! Invariants: output waits while a prompt is shown; input typed before a question does
 //! not answer it; a finished step has no open question; replies and kills use
-//! connections of their own.
+//! separate connections.
 
 mod advice;
 mod asking;

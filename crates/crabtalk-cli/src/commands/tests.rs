@@ -254,7 +254,7 @@ async fn hanging_daemon_is_not_reported_as_missing() {
     tokio::time::pause();
     let begun = tokio::time::Instant::now();
     let Err(Error::NoDaemon(said)) = at.run().await else {
-        panic!("nobody answers");
+        panic!("no daemon answers");
     };
     assert!(begun.elapsed().as_secs() <= 60, "{:?}", begun.elapsed());
     let own = format!("pid {}", std::process::id());
