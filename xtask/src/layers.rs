@@ -11,11 +11,11 @@ use std::process::Command;
 /// Normal and build dependencies, without the prefix `crabtalk-`.
 const MAY_IMPORT: &str = "
     crabtalk: cli daemon guardian
-    cli: proto client config files render skills component
+    cli: proto client config files render component
     client: proto transport
     nexus: proto client files guardian render
     transport: proto
-    daemon: proto transport config domain files guardian runtime model store memory skills tools mcp gate triggers component
+    daemon: proto transport config domain files guardian runtime model store memory tools mcp gate triggers component
     triggers: domain files
     gate: domain
     runtime: domain gate
@@ -31,7 +31,6 @@ const MAY_IMPORT: &str = "
     guardian:
     render:
     config: domain files
-    skills: domain files
     component: guardian
     fetch: component
     search: component

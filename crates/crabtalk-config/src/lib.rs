@@ -1,11 +1,12 @@
-//! Typed configuration of CrabTalk: the home folder, `config.toml` and agent
-//! files, read with positions and edited with their comments kept.
+//! Everything that users write for CrabTalk: the home folder, `config.toml` and agent
+//! files, read with positions and edited with their comments kept, and skills.
 //!
 //! ```text
 //! home    the paths below $CRABTALK_HOME (OPS-5)
 //! config  the values of config.toml, defaults included
 //! agent   config/agents/NAME.md: frontmatter and prompt
 //! edit    changes to config.toml that keep comments and detect concurrent changes (OPS-4)
+//! skills  folders with a `SKILL.md`
 //! ```
 //!
 //! Invariants: callers pass the environment in; no secret appears in `Debug`, in an error
@@ -22,6 +23,8 @@ mod config;
 mod edit;
 mod file;
 mod home;
+
+pub mod skills;
 
 pub use agent::{AgentEntry, AgentFile, AgentSettings, CompactThreshold, load_agents};
 pub use config::{

@@ -4,12 +4,12 @@
 //! Invariant: every use of a skill checks the scope for the skill's own name.
 
 use crate::settings::Settings;
+use crabtalk_config::skills::{Error, Folder, Library, Lookup, Skill, SkillSummary, TrustFile};
 use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
 use crabtalk_domain::{
     AgentConfig, BoxFuture, ConversationKey, Permission, PermissionRule, Refusal, RunContext, tags,
 };
 use crabtalk_gate::scope;
-use crabtalk_skills::{Error, Folder, Library, Lookup, Skill, SkillSummary, TrustFile};
 use crabtalk_tools::FileWork;
 use serde_json::json;
 use std::collections::HashMap;
@@ -199,7 +199,8 @@ impl Skills {
         if listed.is_empty() && untrusted == 0 {
             return None;
         }
-        let mut text = crabtalk_skills::render_list(&listed[..listed.len().min(MAX_ADVERTISED)]);
+        let mut text =
+            crabtalk_config::skills::render_list(&listed[..listed.len().min(MAX_ADVERTISED)]);
         if listed.len() > MAX_ADVERTISED {
             text.push_str(&format!(
                 "\n({} more; search with the skill tool)",
@@ -249,7 +250,7 @@ impl Skills {
             let of = |skill: &Skill| trust.as_ref().map(|trust| trust.preapproved(skill));
             skills.iter().filter_map(of).flatten().collect::<Vec<_>>()
         });
-        let rule = |pattern: crabtalk_skills::ToolPattern| PermissionRule {
+        let rule = |pattern: crabtalk_config::skills::ToolPattern| PermissionRule {
             tool: pattern.tool,
             pattern: pattern.pattern,
             permission: Permission::Allow,
@@ -342,7 +343,7 @@ impl ToolProvider for SkillTool {
                     ToolOutput::error("no skill matches; call without a name to list them all")
                 }
                 Ok(Ok(Lookup::Matches(matches))) => {
-                    ToolOutput::ok(crabtalk_skills::render_list(&matches))
+                    ToolOutput::ok(crabtalk_config::skills::render_list(&matches))
                 }
                 Ok(Err(error)) => ToolOutput::error(error.to_string()),
                 Err(why) => ToolOutput::error(format!("the skills could not be read: {why}")),

@@ -4,8 +4,8 @@
 //! them.
 
 use crate::skills::Skills;
+use crabtalk_config::skills::SkillSummary;
 use crabtalk_memory::Project;
-use crabtalk_skills::SkillSummary;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ impl Surroundings {
 fn look(skills: &Skills, home: &Path, cwd: &Path) -> Look {
     let trust = skills.trust().load().unwrap_or_else(|error| {
         tracing::warn!(%error, "the trust file cannot be read; nothing is trusted");
-        crabtalk_skills::Trust::default()
+        crabtalk_config::skills::Trust::default()
     });
     let listing = skills.library().list(Some(cwd), &|_| true);
     Look {

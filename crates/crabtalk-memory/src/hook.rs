@@ -63,8 +63,10 @@ impl Memory {
             return Vec::new();
         }
         let viewer = self.viewer(run.key, run.origin);
-        let overview = self.overview_block(&viewer).await;
-        let recalled = self.recall_block(&viewer, run.has_archives, history).await;
+        let (overview, recalled) = tokio::join!(
+            self.overview_block(&viewer),
+            self.recall_block(&viewer, run.has_archives, history)
+        );
         overview
             .into_iter()
             .chain(recalled)

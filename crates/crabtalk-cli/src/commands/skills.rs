@@ -4,8 +4,8 @@ use super::{Context, switch};
 use crate::args::{Named, Skills};
 use crate::error::Error;
 use crate::text::counted;
+use crabtalk_config::skills::{Finding, ImportReport, Level, Skill, SkillSource};
 use crabtalk_proto::{ListSkillsMsg, ResourceKind, SkillInfo, SkillList, SkillTrust, SourceKind};
-use crabtalk_skills::{Finding, ImportReport, Level, Skill, SkillSource};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -25,7 +25,7 @@ pub(super) async fn run(context: &mut Context, command: Skills) -> Result<(), Er
 }
 
 /// Converts an error of the skills crate.
-pub(super) fn failed(error: crabtalk_skills::Error) -> Error {
+pub(super) fn failed(error: crabtalk_config::skills::Error) -> Error {
     Error::Failed(error.to_string())
 }
 
@@ -98,7 +98,8 @@ async fn show(context: &mut Context, name: &str) -> Result<(), Error> {
             "unknown skill {name}; see `crabtalk skills`"
         )));
     };
-    let skill = crabtalk_skills::load(Path::new(&info.source), source(info)).map_err(failed)?;
+    let skill =
+        crabtalk_config::skills::load(Path::new(&info.source), source(info)).map_err(failed)?;
     let trusted = trusted(info.trust());
     let screen = &mut context.console.screen;
     if context.global.json {
@@ -152,7 +153,7 @@ fn level(level: Level) -> &'static str {
 }
 
 fn check(context: &mut Context, folder: &Path) -> Result<(), Error> {
-    let report = crabtalk_skills::check(folder).map_err(failed)?;
+    let report = crabtalk_config::skills::check(folder).map_err(failed)?;
     let screen = &mut context.console.screen;
     for finding in &report.findings {
         if context.global.json {
@@ -179,7 +180,8 @@ fn check(context: &mut Context, folder: &Path) -> Result<(), Error> {
 
 fn import(context: &mut Context, folder: &Path, replace: bool) -> Result<(), Error> {
     let home = context.home.create()?;
-    let report = crabtalk_skills::import(folder, &home.skills_dir(), replace).map_err(failed)?;
+    let report =
+        crabtalk_config::skills::import(folder, &home.skills_dir(), replace).map_err(failed)?;
     let screen = &mut context.console.screen;
     if context.global.json {
         screen.json(&report_json(&report))?;

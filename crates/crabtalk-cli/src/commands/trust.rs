@@ -9,7 +9,7 @@ use super::skills::failed;
 use crate::args::Trust;
 use crate::error::Error;
 use crate::text::clean;
-use crabtalk_skills::{Offer, TrustFile, content_hash};
+use crabtalk_config::skills::{Offer, TrustFile, content_hash};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 

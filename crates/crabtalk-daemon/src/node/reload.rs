@@ -6,8 +6,8 @@ use crate::edit;
 use crate::error::Error;
 use crate::memory::memory;
 use crate::skills::Skills;
+use crabtalk_config::skills::{Folder, SkillSource};
 use crabtalk_config::{Config, ConfigFile, Home};
-use crabtalk_skills::{Folder, SkillSource};
 use std::sync::Arc;
 
 /// Most findings about skills in the report of a start or reload; `crabtalk skills` lists

@@ -2,10 +2,10 @@
 
 use super::Session;
 use crate::error::Error;
+use crabtalk_config::skills::{SkillSource, SkillSummary, Trust, content_hash};
 use crabtalk_domain::ConversationKey;
 use crabtalk_memory::{FoundIn, Hit};
 use crabtalk_proto::*;
-use crabtalk_skills::{SkillSource, SkillSummary, Trust, content_hash};
 use std::sync::Arc;
 
 /// Hits by default.

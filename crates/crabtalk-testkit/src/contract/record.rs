@@ -24,16 +24,7 @@ pub(super) fn parse(text: &str, at: &str, opened: &Opened) -> Record {
         "assistant" => message(Message::assistant(rest), at),
         "injected" => message(Message::injected(rest), at),
         "result" => message(Message::tool(rest, rest, false), at),
-        "calls" => {
-            let call = |id| ToolCall {
-                id,
-                name: "t".into(),
-                arguments: "{}".into(),
-            };
-            let mut calls = Message::assistant("");
-            calls.tool_calls = words().into_iter().map(call).collect();
-            message(calls, at)
-        }
+        "calls" => message(calls(words()), at),
         "compact" => {
             let (keep, summary) = rest.split_once(' ').unwrap_or((rest, ""));
             Record::Compact {
@@ -97,6 +88,17 @@ pub(super) fn parse(text: &str, at: &str, opened: &Opened) -> Record {
         "all" => Record::Meta(all(opened)),
         _ => panic!("{text:?} is not a record"),
     }
+}
+
+fn calls(ids: Vec<String>) -> Message {
+    let call = |id| ToolCall {
+        id,
+        name: "t".into(),
+        arguments: "{}".into(),
+    };
+    let mut calls = Message::assistant("");
+    calls.tool_calls = ids.into_iter().map(call).collect();
+    calls
 }
 
 fn message(message: Message, at: &str) -> Record {

@@ -1,8 +1,8 @@
 //! The strict check of skills for their authors: `skills check DIR`.
 
-use crate::finding::{Finding, Level};
-use crate::skill::{SkillSource, files_of, manifest, read};
-use crate::{Error, disk, scan};
+use crate::skills::finding::{Finding, Level};
+use crate::skills::skill::{SkillSource, files_of, manifest, read};
+use crate::skills::{Error, disk, scan};
 use std::path::{Path, PathBuf};
 
 /// The outcome of a check.

@@ -5,7 +5,7 @@
 
 mod field;
 
-use crate::finding::{Finding, Level, Trouble};
+use crate::skills::finding::{Finding, Level, Trouble};
 use crabtalk_files::Frontmatter;
 use crabtalk_files::tree::{Field, Value};
 use crabtalk_files::yaml::{self, Bounds};

@@ -1,9 +1,9 @@
 //! One skill: its folder, its `SKILL.md` and its files.
 
-use crate::disk;
-use crate::finding::{Finding, Level, Trouble};
-use crate::format::{self, Document, MAX_SKILL_BYTES};
-use crate::{Error, name};
+use crate::skills::disk;
+use crate::skills::finding::{Finding, Level, Trouble};
+use crate::skills::format::{self, Document, MAX_SKILL_BYTES};
+use crate::skills::{Error, name};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ pub struct Skill {
     /// Its metadata.
     pub metadata: BTreeMap<String, String>,
     /// Tools to pre-approve, as written; see
-    /// [`Trust::preapproved`](crate::Trust::preapproved).
+    /// [`Trust::preapproved`](crate::skills::Trust::preapproved).
     pub allowed_tools: Vec<String>,
     /// Its files.
     pub files: Files,

@@ -11,10 +11,10 @@ mod hash;
 pub use file::{Offer, Trust, TrustFile, TrustedFolder, TrustedSkill};
 pub use hash::content_hash;
 
-use crate::format;
-use crate::grants::grants;
-use crate::skill::{MANIFEST, Skill, SkillSource};
-use crate::tools::ToolPattern;
+use crate::skills::format;
+use crate::skills::grants::grants;
+use crate::skills::skill::{MANIFEST, Skill, SkillSource};
+use crate::skills::tools::ToolPattern;
 
 impl Trust {
     /// The tools that a skill pre-approves at this moment: none unless it lies

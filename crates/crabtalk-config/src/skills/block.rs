@@ -3,7 +3,7 @@
 //! Invariant: neither the skill's text nor a file's name nor
 //! an argument can end the block or begin another one.
 
-use crate::skill::{Skill, SkillSummary};
+use crate::skills::skill::{Skill, SkillSummary};
 use crabtalk_domain::tags::{attribute, escape};
 use std::fmt::Write;
 

@@ -1,10 +1,10 @@
 //! `state/trust.toml`, read and changed.
 
 use super::content_hash;
-use crate::Error;
-use crate::disk::canonical_folder;
-use crate::grants::{Grants, grants};
-use crate::system;
+use crate::skills::Error;
+use crate::skills::disk::canonical_folder;
+use crate::skills::grants::{Grants, grants};
+use crate::skills::system;
 use crabtalk_files::{Error as FileError, Existing};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -68,7 +68,7 @@ impl Offer {
     pub fn of(folder: &Path) -> Result<Self, Error> {
         let path = canonical_folder(folder)?;
         let before = content_hash(&path)?;
-        let skill = crate::load(&path, crate::SkillSource::Home)?;
+        let skill = crate::skills::load(&path, crate::skills::SkillSource::Home)?;
         let sha256 = content_hash(&path)?;
         if sha256 != before {
             let error = io::Error::other("it changes while it is checked");

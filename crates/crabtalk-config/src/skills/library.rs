@@ -7,9 +7,9 @@
 
 mod catalog;
 
-use crate::finding::Finding;
-use crate::skill::{Skill, SkillSource, SkillSummary};
-use crate::{Error, TrustFile, block, name};
+use crate::skills::finding::Finding;
+use crate::skills::skill::{Skill, SkillSource, SkillSummary};
+use crate::skills::{Error, TrustFile, block, name};
 use catalog::{Cache, Catalog};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};

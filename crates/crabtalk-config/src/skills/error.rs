@@ -1,6 +1,6 @@
 //! Errors.
 
-use crate::Finding;
+use crate::skills::Finding;
 use std::io;
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,6 @@
 //! Names of skills.
 
-use crate::finding::Trouble;
+use crate::skills::finding::Trouble;
 
 /// Longest name, in bytes (CONV-2) and in characters (agentskills.io).
 const MAX_NAME: usize = 64;

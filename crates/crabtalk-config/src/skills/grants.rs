@@ -4,7 +4,7 @@
 //! Invariants: a file in a command is a trusted one, by its absolute path, never one of the same name in the working
 //! folder; an ambiguous entry grants nothing.
 
-use crate::tools::{self, ToolPattern};
+use crate::skills::tools::{self, ToolPattern};
 use std::path::Path;
 
 /// Rules of one entry: a glob may name many files of a skill.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::skill::{Files, SkillSource};
+use crate::skills::skill::{Files, SkillSource};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 

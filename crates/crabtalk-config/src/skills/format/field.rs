@@ -1,8 +1,8 @@
 //! The fields of a frontmatter.
 
 use super::Document;
-use crate::finding::{Finding, Level, Trouble};
-use crate::{name, tools};
+use crate::skills::finding::{Finding, Level, Trouble};
+use crate::skills::{name, tools};
 use crabtalk_files::tree::{Field, Value};
 use std::path::Path;
 

@@ -1,9 +1,9 @@
 //! `SKILL.md` with anything in it.
 
-use crate::format::parse;
+use crate::skills::format::parse;
 use std::path::Path;
 
-const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/corpus/skills");
+const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/skills/corpus/skills");
 
 /// A text is a skill or a finding, and what is read of it is bounded by it.
 #[test]

@@ -4,9 +4,9 @@
 //! link, so that the checked file is the one that is read even when
 //! another process replaces it by a link.
 
-use crate::Error;
-use crate::finding::{Finding, Level, Trouble};
-use crate::system;
+use crate::skills::Error;
+use crate::skills::finding::{Finding, Level, Trouble};
+use crate::skills::system;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};

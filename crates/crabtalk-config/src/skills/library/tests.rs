@@ -1,6 +1,6 @@
 use super::catalog::{MAX_CACHED_ROOTS, SETTLED};
 use super::*;
-use crate::skill::folder_name;
+use crate::skills::skill::folder_name;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::sync::Arc;

@@ -3,11 +3,11 @@
 //! Invariants: a skill is copied whole or not at all, under a hidden name until
 //! it is complete; existing skills are replaced on request only; only regular files are copied, no links.
 
-use crate::disk::{self, MAX_FILE_BYTES};
-use crate::finding::Finding;
-use crate::scan::scan;
-use crate::skill::{SkillSource, folder_name, manifest};
-use crate::{Error, load, system};
+use crate::skills::disk::{self, MAX_FILE_BYTES};
+use crate::skills::finding::Finding;
+use crate::skills::scan::scan;
+use crate::skills::skill::{SkillSource, folder_name, manifest};
+use crate::skills::{Error, load, system};
 use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};

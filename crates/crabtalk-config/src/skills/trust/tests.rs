@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Error, load};
+use crate::skills::{Error, load};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};

@@ -1,10 +1,10 @@
 //! The skills on disk, before scope, and the cache of parsed files.
 
-use crate::Error;
-use crate::finding::{Finding, Level};
-use crate::scan::scan;
-use crate::skill::{self, Skill, SkillSource, SkillSummary, folder_name, manifest, read};
-use crate::system;
+use crate::skills::Error;
+use crate::skills::finding::{Finding, Level};
+use crate::skills::scan::scan;
+use crate::skills::skill::{self, Skill, SkillSource, SkillSummary, folder_name, manifest, read};
+use crate::skills::system;
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -3,9 +3,9 @@
 //! Invariant: links are not followed; depth, folders and entries are
 //! bounded.
 
-use crate::disk;
-use crate::finding::Finding;
-use crate::skill::manifest;
+use crate::skills::disk;
+use crate::skills::finding::Finding;
+use crate::skills::skill::manifest;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 

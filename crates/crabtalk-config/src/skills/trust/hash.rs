@@ -1,9 +1,9 @@
 //! The hash of a skill's content.
 
-use crate::Error;
-use crate::disk::{self, MAX_FILE_BYTES};
-use crate::finding::{Finding, Level};
-use crate::skill::{folder_name, manifest};
+use crate::skills::Error;
+use crate::skills::disk::{self, MAX_FILE_BYTES};
+use crate::skills::finding::{Finding, Level};
+use crate::skills::skill::{folder_name, manifest};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use std::path::Path;
