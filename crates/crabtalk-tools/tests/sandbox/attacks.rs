@@ -38,12 +38,12 @@ fn not_reached(_: &Bait, output: &str) -> bool {
 
 pub(crate) const ATTACKS: &[Attack] = &[
     Attack {
-        wall: "files outside are not read",
+        wall: "read files outside",
         command: |bait| format!("cat {}/closed/file; echo tried", bait.world.root.display()),
         held: |bait, output| not_reached(bait, output) && output.ends_with("tried\n"),
     },
     Attack {
-        wall: "files outside are not written, those opened for reading included",
+        wall: "write files outside, including those opened for reading",
         command: |bait| {
             let root = bait.world.root.display();
             format!("echo x > {root}/readable/file; rm {root}/readable/file {root}/closed/file")
@@ -56,7 +56,7 @@ pub(crate) const ATTACKS: &[Attack] = &[
         },
     },
     Attack {
-        wall: "modes, times and attributes of files outside stay",
+        wall: "change modes, times or attributes of files outside",
         command: |bait| {
             let root = bait.world.root.display();
             let each = ["closed", "readable"].map(|folder| {
@@ -79,7 +79,7 @@ pub(crate) const ATTACKS: &[Attack] = &[
         },
     },
     Attack {
-        wall: "git's configuration and hooks in the folder stay",
+        wall: "change git's configuration or hooks in the folder",
         command: |_| {
             "echo evil > .git/config; echo evil > .git/hooks/x; mv .git/hooks .git/h; mv .git g; mkdir .git; echo evil > .git/commondir".into()
         },
@@ -91,7 +91,7 @@ pub(crate) const ATTACKS: &[Attack] = &[
         },
     },
     Attack {
-        wall: "no network",
+        wall: "reach the network",
         command: |bait| {
             let port = bait.tcp.local_addr().unwrap().port();
             format!("(: < /dev/tcp/127.0.0.1/{port}) && echo {REACHED}")
@@ -99,32 +99,32 @@ pub(crate) const ATTACKS: &[Attack] = &[
         held: |bait, output| not_reached(bait, output) && bait.tcp.accept().is_err(),
     },
     Attack {
-        wall: "no service on a Unix socket outside",
+        wall: "reach a service on a Unix socket outside",
         command: |bait| connect(&format!("{}/closed/socket", bait.world.root.display())),
         held: |bait, output| not_reached(bait, output) && bait.listeners[0].accept().is_err(),
     },
     Attack {
-        wall: "no service on an abstract Unix socket",
+        wall: "reach a service on an abstract Unix socket",
         command: |bait| connect(&format!("\\0{}", bait.abstract_name)),
         held: |bait, output| not_reached(bait, output) && bait.listeners[2].accept().is_err(),
     },
     Attack {
-        wall: "no service on a Unix socket inside an opened folder",
+        wall: "reach a service on a Unix socket inside an opened folder",
         command: |bait| connect(&format!("{}/socket", bait.world.cwd.display())),
         held: |bait, output| not_reached(bait, output) && bait.listeners[1].accept().is_err(),
     },
     Attack {
-        wall: "other processes are not seen",
+        wall: "list other processes",
         command: |bait| format!("cat /proc/{}/cmdline && echo {REACHED}", bait.victim()),
         held: not_reached,
     },
     Attack {
-        wall: "other processes are not signalled",
+        wall: "signal other processes",
         command: |bait| format!("kill -0 {} && echo {REACHED}", bait.victim()),
         held: not_reached,
     },
     Attack {
-        wall: "other processes are not traced",
+        wall: "trace other processes",
         command: |bait| {
             let (call, victim) = (libc::SYS_ptrace, bait.victim());
             script(&format!("syscall({call}, 0x4206, {victim}, 0, 0) == 0"))
@@ -132,7 +132,7 @@ pub(crate) const ATTACKS: &[Attack] = &[
         held: not_reached,
     },
     Attack {
-        wall: "limits and priorities of other processes stay",
+        wall: "change limits or priorities of other processes",
         command: |bait| {
             let (call, victim) = (libc::SYS_prlimit64, bait.victim());
             script(&format!(
@@ -147,12 +147,12 @@ pub(crate) const ATTACKS: &[Attack] = &[
         },
     },
     Attack {
-        wall: "no keys of the person",
+        wall: "read the user's kernel keyrings",
         command: |_| script(&format!("syscall({}, 0, -4, 1) > 0", libc::SYS_keyctl)),
         held: not_reached,
     },
     Attack {
-        wall: "no System V shared memory",
+        wall: "read System V shared memory",
         command: |bait| {
             let id = &bait.memory;
             script(&format!("shmread({id}, $b, 0, 6) && $b eq \"secret\""))
@@ -160,12 +160,12 @@ pub(crate) const ATTACKS: &[Attack] = &[
         held: not_reached,
     },
     Attack {
-        wall: "no POSIX shared memory",
+        wall: "read POSIX shared memory",
         command: |bait| format!("cat {}", bait.shared.display()),
         held: not_reached,
     },
     Attack {
-        wall: "no io_uring",
+        wall: "use io_uring",
         command: |_| {
             format!(
                 "perl -e '$! = 0; syscall({}, 1, 0); print $!+0'",
@@ -176,7 +176,7 @@ pub(crate) const ATTACKS: &[Attack] = &[
         held: |_, output| output == "13",
     },
     Attack {
-        wall: "no namespaces of users inside",
+        wall: "create a user namespace",
         command: |_| {
             let flags = libc::CLONE_NEWUSER;
             script(&format!("syscall({}, {flags}) == 0", libc::SYS_unshare))
@@ -184,7 +184,7 @@ pub(crate) const ATTACKS: &[Attack] = &[
         held: not_reached,
     },
     Attack {
-        wall: "nothing is typed into terminals",
+        wall: "type into a terminal",
         command: |_| {
             "perl -e '$! = 0; $c = \"x\"; ioctl(STDIN, 0x5412, $c); print $!+0'".to_owned()
         },
@@ -192,7 +192,7 @@ pub(crate) const ATTACKS: &[Attack] = &[
         held: |_, output| output == "1",
     },
     Attack {
-        wall: "commands end even if daemon and guardian are killed at once",
+        wall: "continue after daemon and guardian are killed at the same time",
         command: |_| "echo > alive; exec 9> held; setsid sleep 1000 & wait".to_owned(),
         held: |_, _| unreachable!("tried by hand"),
     },
@@ -206,7 +206,7 @@ async fn holds(machine: &Machine, attack: &Attack) -> bool {
         "{}: {walls:?}",
         machine.title
     );
-    if attack.wall.starts_with("commands end") {
+    if attack.wall.starts_with("continue after") {
         return ends_with_its_guardian(&bait, &(attack.command)(&bait)).await;
     }
     let output = bait.run(&(attack.command)(&bait)).await;

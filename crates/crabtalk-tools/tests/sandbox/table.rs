@@ -1,4 +1,4 @@
-//! `docs/guide/sandbox-table.md`, written from what came of the attacks.
+//! `docs/guide/sandbox-table.md`, generated from the results of the attacks.
 
 use crate::attacks::ATTACKS;
 use std::fs;
@@ -6,22 +6,23 @@ use std::fs;
 pub(crate) fn page(table: &[(&str, Vec<bool>)]) -> String {
     let titles: Vec<&str> = table.iter().map(|(title, _)| *title).collect();
     let mut page = format!(
-        "# Walls of the sandbox\n\n\
-         What [the sandbox](security.md#the-sandbox) holds, by what a kernel has. A test writes this page: it tries \
-         each of these from inside, on every machine that it can play. *open* means that it got through.\n\n\
-         | | {} |\n|---|{}\n",
+        "# Restrictions of the sandbox\n\n\
+         Operations that [the sandbox](security.md#the-sandbox) blocks, by the features of the kernel. A test tries \
+         each operation with a command in the sandbox and generates this page; **open** means that the operation \
+         succeeds.\n\n\
+         | operation | {} |\n|---|{}\n",
         titles.join(" | "),
         "---|".repeat(titles.len())
     );
     for (row, attack) in ATTACKS.iter().enumerate() {
         let cells: Vec<&str> = table
             .iter()
-            .map(|(_, cells)| if cells[row] { "holds" } else { "**open**" })
+            .map(|(_, cells)| if cells[row] { "blocked" } else { "**open**" })
             .collect();
         page.push_str(&format!("| {} | {} |\n", attack.wall, cells.join(" | ")));
     }
     page.push_str(
-        "\nLandlock 9 of later kernels also closes Unix sockets that other processes put into an opened folder.\n",
+        "\nLandlock 9 of later kernels also blocks Unix sockets of other processes inside opened folders.\n",
     );
     page
 }
