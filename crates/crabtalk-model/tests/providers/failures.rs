@@ -28,7 +28,7 @@ pub(crate) const CASES: [Case; 19] = [
         Box::pin(cut_early(d))
     }),
     Case::new(
-        "connection lost during the answer: 502, no text twice",
+        "connection lost during the answer: 502, no repeated text",
         |d| Box::pin(cut(d)),
     ),
     Case::timed("stalled during the answer: 504 after 120 s", |d| {

@@ -9,7 +9,7 @@ use crabtalk_testkit::scripted::{FinishReason, Format, Part};
 use std::sync::Arc;
 
 pub(crate) const CASES: [Case; 9] = [
-    Case::new("URL and key have the right place", |d| Box::pin(address(d))),
+    Case::new("URL and key are correctly placed", |d| Box::pin(address(d))),
     Case::new("results belong to their calls", |d| Box::pin(results(d))),
     Case::new("thinking is sent in the next turn", |d| Box::pin(proof(d))),
     Case::new("another provider's thinking is omitted", |d| {

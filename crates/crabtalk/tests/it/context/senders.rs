@@ -20,12 +20,12 @@ const END: &str = "<!-- end -->\n";
 
 /// A word that occurs in one place alone, and the table's name for that place.
 const ENTRIES: [(&str, &str); 6] = [
-    ("axolotl", "an entry that the owner caused"),
+    ("axolotl", "an entry of the owner"),
     ("capybara", "the same, with `shared: true`"),
-    ("narwhal", "an entry that a person wrote as a file"),
+    ("narwhal", "a file that you wrote, without `sender`"),
     ("okapi", "the same, with `shared: true`"),
-    ("pangolin", "an entry that ann caused"),
-    ("wombat", "an entry that bob caused"),
+    ("pangolin", "an entry of ann"),
+    ("wombat", "an entry of bob"),
 ];
 
 fn entry(sender: &str, word: &str, shared: Option<bool>) -> RememberMsg {
@@ -113,7 +113,7 @@ async fn rows(env: &TestEnv, model: &ModelServer) -> Vec<(String, [bool; 3])> {
     };
     env.connect().await.compact(compact).await.unwrap();
     rows.push((
-        "what ann said, archived".to_owned(),
+        "archived messages of ann".to_owned(),
         found(env, "tapir").await,
     ));
     let config = fs::read_to_string(env.home.join("config/config.toml")).unwrap();
@@ -125,7 +125,7 @@ async fn rows(env: &TestEnv, model: &ModelServer) -> Vec<(String, [bool; 3])> {
 }
 
 fn table(rows: &[(String, [bool; 3])]) -> String {
-    let mut table = "| what | user, an owner | ann | bob |\n|---|---|---|---|\n".to_owned();
+    let mut table = "| item | user, an owner | ann | bob |\n|---|---|---|---|\n".to_owned();
     for (what, seen) in rows {
         let cell = |seen: &bool| if *seen { "sees it" } else { "" };
         let cells: Vec<&str> = seen.iter().map(cell).collect();
