@@ -14,13 +14,13 @@ macro_rules! operations {
                 ping: Ping(Ping) -> (), Stranger;
                 /// Runs an agent and answers with the whole text.
                 send: Send(SendMsg) -> SendResponse, Talk;
-                /// Announces a message, to connect to the provider early (MODEL-8).
+                /// Announces a message, so that the daemon connects to the provider early (MODEL-8).
                 expect_message: ExpectMessage(ExpectMessageMsg) -> (), Talk;
-                /// Cancels the run in flight (CONV-5).
+                /// Cancels the current run (CONV-5).
                 kill: Kill(KillMsg) -> (), Talk;
-                /// Puts a user message into the run in flight (RUN-8).
+                /// Adds a user message to the current run (RUN-8).
                 steer_session: SteerSession(SteerSessionMsg) -> (), Talk;
-                /// Takes a queued message back before its run begins (CONV-3).
+                /// Removes a queued message before its run begins (CONV-3).
                 withdraw: Withdraw(WithdrawMsg) -> (), Talk;
                 /// Compacts a conversation and answers with the summary (RUN-5).
                 compact: Compact(CompactMsg) -> CompactResponse, Talk;
@@ -78,7 +78,7 @@ macro_rules! operations {
                 remember: Remember(RememberMsg) -> (), Operate;
                 /// Deletes a memory entry.
                 forget: Forget(ForgetMsg) -> (), Operate;
-                /// Takes Markdown notes into memory.
+                /// Imports Markdown notes into memory.
                 import_memory: ImportMemory(ImportMemoryMsg) -> MemoryImport, Admin;
                 /// Lists agents.
                 list_agents: ListAgents(ListAgentsMsg) -> AgentList, Talk;
@@ -116,15 +116,15 @@ macro_rules! operations {
                 test_mcp: TestMcp(TestMcpMsg) -> McpTest, Admin;
                 /// Begins a login to a server.
                 login_mcp: LoginMcp(LoginMcpMsg) -> McpLogin, Admin;
-                /// Ends a login with the browser's final address.
+                /// Completes a login with the browser's final address.
                 finish_mcp_login: FinishMcpLogin(FinishMcpLoginMsg) -> (), Admin;
-                /// Forgets a login.
+                /// Deletes a stored login.
                 logout_mcp: LogoutMcp(LogoutMcpMsg) -> (), Admin;
                 /// Lists components and MCP servers (COMP-1).
                 list_components: ListComponents(ListComponentsMsg) -> ComponentList, Operate;
                 /// Lists skills.
                 list_skills: ListSkills(ListSkillsMsg) -> SkillList, Talk;
-                /// Switches a resource on or off.
+                /// Enables or disables a resource.
                 set_enabled: SetEnabled(SetEnabledMsg) -> (), Admin;
                 /// Creates a cron entry (CRON-1).
                 create_cron: CreateCron(CreateCronMsg) -> CronInfo, Operate;
@@ -134,13 +134,13 @@ macro_rules! operations {
                 list_crons: ListCrons(ListCronsMsg) -> CronList, Operate;
                 /// Runs a cron entry now.
                 run_cron: RunCron(RunCronMsg) -> CronRun, Operate;
-                /// Pauses a cron entry, or lets it go on.
+                /// Edits, pauses or resumes a cron entry.
                 set_cron: SetCron(SetCronMsg) -> CronInfo, Operate;
                 /// Lists the outcomes of due times.
                 list_cron_runs: ListCronRuns(ListCronRunsMsg) -> CronRunList, Operate;
                 /// Lists the next due times of an expression.
                 test_cron: TestCron(TestCronMsg) -> CronTimes, Operate;
-                /// Lets an event source start an agent (BUS-1).
+                /// Subscribes an agent to an event source (BUS-1).
                 subscribe_event: SubscribeEvent(SubscribeEventMsg) -> SubscriptionInfo, Operate;
                 /// Ends a subscription.
                 unsubscribe_event: UnsubscribeEvent(UnsubscribeEventMsg) -> (), Operate;
@@ -154,33 +154,33 @@ macro_rules! operations {
                 set_config: SetConfig(SetConfigMsg) -> (), Admin;
                 /// Reads the configuration files again.
                 reload: Reload(ReloadMsg) -> (), Admin;
-                /// Reads them again, and tells what there is to say (OPS-4).
+                /// Reads the configuration files again and returns warnings and errors (OPS-4).
                 reload_config: ReloadConfig(ReloadConfigMsg) -> ReloadReport, Admin;
                 /// Reads the daemon's figures.
                 get_stats: GetStats(GetStats) -> DaemonStats, Operate;
-                /// Makes a token and answers with it, this once (REMOTE-1).
+                /// Creates a token; only this answer contains it (REMOTE-1).
                 create_token: CreateToken(CreateTokenMsg) -> NewToken, Admin;
-                /// Lists tokens, and where the daemon listens.
+                /// Lists tokens and listening addresses.
                 list_tokens: ListTokens(ListTokensMsg) -> TokenList, Admin;
-                /// Removes a token, its connections and streams.
+                /// Removes a token and closes its connections.
                 remove_token: RemoveToken(RemoveTokenMsg) -> (), Admin;
-                /// Reads the audit, and checks it (REMOTE-2).
+                /// Reads the audit and verifies it (REMOTE-2).
                 list_audit: ListAudit(ListAuditMsg) -> AuditPage, Admin;
-                /// Begins a new chain of the audit where entries do not fit (REMOTE-2).
+                /// Begins a new chain of the audit after a broken one (REMOTE-2).
                 new_audit_chain: NewAuditChain(NewAuditChainMsg) -> (), Admin;
-                /// Lists what runs changed among files.
+                /// Lists files that runs changed.
                 list_changes: ListChanges(ListChangesMsg) -> ChangeList, Operate;
-                /// Puts back what a run changed among files.
+                /// Restores files that a run changed.
                 undo: Undo(UndoMsg) -> UndoReport, Admin;
                 /// A message of an extension.
                 extension: Extension(Bytes) -> Bytes, Admin;
             }
             many {
-                /// Runs an agent and streams what happens, up to End.
+                /// Runs an agent and streams its events, up to End.
                 stream: Stream(StreamMsg) -> StreamEvent, Talk;
-                /// Streams the run in flight, up to End (WIRE-7).
+                /// Streams the current run, up to End (WIRE-7).
                 attach: Attach(AttachMsg) -> StreamEvent, Talk;
-                /// Streams what happens in every run (WIRE-8).
+                /// Streams the events of all runs (WIRE-8).
                 subscribe_events: SubscribeEvents(SubscribeEvents) -> AgentEventMsg, Talk;
             }
         }

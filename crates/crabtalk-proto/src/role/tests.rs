@@ -9,9 +9,9 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/protocol/rol
 
 const HEAD: &str = "# Roles
 
-The operations that each role may use; each role includes the ones before it. A connection on the Unix socket has `admin`. A TCP
-connection has `stranger` until it shows a token, then the token's role. An operation above the role is 403, and the connection stays
-usable. A test generates this page from the list of operations.
+The operations that each role may use; each role includes the previous roles. A connection on the Unix socket has `admin`. A TCP
+connection has `stranger` until it sends a token, then the token's role. An operation above the role is answered with 403, and the connection
+stays usable. A test generates this page from the list of operations.
 
 | operation | | stranger | talk | operate | admin |
 |---|---|---|---|---|---|

@@ -6,10 +6,10 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/protocol/rea
 
 const HEAD: &str = "# Reach
 
-[Roles](roles.md) says which operations the role of a token allows. This page says which objects each operation names: the token has to reach
-them by its agents, senders and folders. An object beyond its reach is treated as absent: lists leave it out, and requests that name it fail as if it did not exist.
-A folder has to be below one of the token's folders. The last column is the operation's entry in the audit: `first` is written before the operation, which is refused
-without it; `if it can` is written if the disk takes it, since the operation only stops something. A test generates this page from the table that every request passes.
+[Roles](roles.md) lists the operations that a token's role allows. This page lists the objects that each operation names: the token must reach
+them by its agents, senders and folders. An object beyond its reach is treated as absent: lists omit it, and requests that name it fail as if it did not exist.
+A folder must be below one of the token's folders. The last column is the operation's entry in the audit: `first` is written before the operation, which is refused
+if the entry cannot be written; `if possible` never refuses the operation. A test generates this page from the table that every request passes.
 
 | operation | least role | names | audit |
 |---|---|---|---|
@@ -18,18 +18,20 @@ without it; `if it can` is written if the disk takes it, since the operation onl
 fn named(names: Names<'_>) -> &'static str {
     match names {
         Names::Nothing => "no object with an owner",
-        Names::Pair(..) => "a conversation: the token has to reach its agent and sender, else 404",
+        Names::Pair(..) => "a conversation: the token must reach its agent and sender, else 404",
         Names::Speaks(..) => {
-            "a conversation to speak in: the token has to reach agent and guest, else 404, and the sender, else 403"
+            "a conversation to speak in: the token must reach agent and guest, else 404, and the sender, else 403"
         }
-        Names::Agent(_) => "an agent: the token has to reach it, else 404",
+        Names::Agent(_) => "an agent: the token must reach it, else 404",
         Names::Answer => {
-            "objects of the answer, which is filtered, or of a number or file, else 404"
+            "objects in the answer, which is filtered, or one given by number or file, else 404"
         }
         Names::Event(_) => {
-            "an event: the token has to reach all agents and the sender `event:SOURCE`, else 403"
+            "an event: the token must reach all agents and the sender `event:SOURCE`, else 403"
         }
-        Names::Node => "the whole node: for tokens without agents and senders, else 403",
+        Names::Node => {
+            "the whole node: the token must not be restricted to agents or senders, else 403"
+        }
     }
 }
 
@@ -41,8 +43,8 @@ fn reach_page_equals_the_table() {
         let entry = match row(&request).1 {
             Recorded::No => "",
             Recorded::First(_) => "first",
-            Recorded::Anyway(_) => "if it can",
-            Recorded::Answer => "allowing first, denying if it can",
+            Recorded::Anyway(_) => "if possible",
+            Recorded::Answer => "allowing: first; denying: if possible",
         };
         let (name, role) = (operation.name, operation.role.name());
         writeln!(
