@@ -25,19 +25,27 @@ fn rule(ask: &AskUserEvent) -> Option<String> {
     let detail = ask.detail.as_str();
     let is_plain = |c: char| c.is_alphanumeric() || PLAIN.contains(c);
     let is_one = !detail.trim().is_empty() && detail.trim() == detail;
-    let judged = matches!(ask.tool.as_str(), "bash" | "read" | "edit" | "write");
-    let is_exact = judged && is_one && detail.chars().all(is_plain) && visible(detail) == detail;
-    is_exact.then(|| serde_json::Value::from(format!("{}({detail})", ask.tool)).to_string())
+    let name = match ask.tool.as_str() {
+        "bash" if ask.outside => "outside",
+        // Nothing is kept of a command that asks for hosts or folders.
+        "bash" if ask.always.is_none() => return None,
+        name @ ("bash" | "read" | "edit" | "write") => name,
+        _ => return None,
+    };
+    let is_exact = is_one && detail.chars().all(is_plain) && visible(detail) == detail;
+    is_exact.then(|| serde_json::Value::from(format!("{name}({detail})")).to_string())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crabtalk_proto::ApprovalInfo;
 
     fn ask(tool: &str, detail: &str) -> AskUserEvent {
         AskUserEvent {
             tool: tool.into(),
             detail: detail.into(),
+            always: Some(ApprovalInfo::default()),
             ..AskUserEvent::default()
         }
     }
@@ -58,5 +66,14 @@ mod tests {
             assert_eq!(rule(&ask("bash", detail)), None, "{detail:?}");
         }
         assert_eq!(rule(&ask("server__tool", "x")), None);
+    }
+
+    #[test]
+    fn commands_with_more_access_have_another_rule_or_none() {
+        let mut call = ask("bash", "ls");
+        call.always = None;
+        assert_eq!(rule(&call), None);
+        call.outside = true;
+        assert_eq!(rule(&call).unwrap(), "\"outside(ls)\"");
     }
 }
