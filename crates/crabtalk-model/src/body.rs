@@ -4,20 +4,32 @@
 
 use bytes::Bytes;
 use crabtalk_domain::{Message, Role, ToolCall};
-use serde::Serializer;
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use std::borrow::Cow;
 
-/// The body of a request: its other fields, then the messages under their name.
-pub(crate) fn json(fields: &Value, name: &str, messages: Vec<Value>) -> Bytes {
-    let fields = fields.as_object().into_iter().flatten();
-    let fields = fields.map(|(name, value)| (name.as_str(), value));
-    let messages = Value::Array(messages);
+/// The body of a request: its other fields, the tools, then the messages, each under
+/// their name. Tools are written as they are, since their schemas are long.
+pub(crate) fn json<T: Serialize>(
+    fields: &Value,
+    tools: Option<T>,
+    (name, messages): (&str, Vec<Value>),
+) -> Bytes {
     let mut json = Vec::new();
-    serde_json::Serializer::new(&mut json)
-        .collect_map(fields.chain([(name, &messages)]))
-        .expect("plain data always serializes");
+    let mut writer = serde_json::Serializer::new(&mut json);
+    let written = (|| {
+        let mut map = writer.serialize_map(None)?;
+        for (name, value) in fields.as_object().into_iter().flatten() {
+            map.serialize_entry(name, value)?;
+        }
+        if let Some(tools) = tools {
+            map.serialize_entry("tools", &tools)?;
+        }
+        map.serialize_entry(name, &messages)?;
+        map.end()
+    })();
+    written.expect("plain data always serializes");
     json.into()
 }
 

@@ -10,7 +10,9 @@ use crate::signature::Signature;
 use crate::turns::{Names, turns};
 use bytes::Bytes;
 use crabtalk_domain::model::{Request, ToolChoice};
+use crabtalk_domain::tool::Schema;
 use crabtalk_domain::{Image, Message, ToolCall};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 /// Written at most by a model that is not known.
@@ -27,8 +29,12 @@ const NAMES: Names = Names {
 fn mark(block: &mut Value) {
     // Thinking takes no mark.
     if block.get("thinking").is_none() && block.get("data").is_none() {
-        block["cache_control"] = json!({"type": "ephemeral"});
+        block["cache_control"] = marker();
     }
+}
+
+fn marker() -> Value {
+    json!({"type": "ephemeral"})
 }
 
 struct Format;
@@ -94,9 +100,6 @@ pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Byte
     if let Some(thinking) = claude::thinking(model_id, request, output) {
         fields["thinking"] = thinking;
     }
-    if !request.tools.is_empty() {
-        fields["tools"] = tools(request);
-    }
     if let Some(choice) = choice(request) {
         fields["tool_choice"] = choice;
     }
@@ -113,20 +116,31 @@ pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Byte
         |message, _| blocks::<Format>(message, request.has_guests, as_text),
         |blocks| blocks.last_mut().into_iter().for_each(mark),
     );
-    body::json(&fields, "messages", messages)
+    let tools = (!as_text).then(|| tools(request));
+    body::json(&fields, tools, ("messages", messages))
 }
 
-fn tools(request: &Request) -> Value {
-    let tools = request.tools.iter().map(|tool| {
-        json!({
-            "name": tool.name,
-            "description": tool.description.as_str(),
-            "input_schema": tool.parameters,
-        })
+#[derive(Serialize)]
+struct Tool<'a> {
+    name: &'a str,
+    description: &'a str,
+    input_schema: &'a Schema,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<Value>,
+}
+
+fn tools(request: &Request) -> Vec<Tool<'_>> {
+    let tools = request.tools.iter().map(|tool| Tool {
+        name: &tool.name,
+        description: &tool.description,
+        input_schema: &tool.parameters,
+        cache_control: None,
     });
-    let mut tools: Vec<Value> = tools.collect();
-    tools.last_mut().into_iter().for_each(mark);
-    tools.into()
+    let mut tools: Vec<Tool<'_>> = tools.collect();
+    if let Some(last) = tools.last_mut() {
+        last.cache_control = Some(marker());
+    }
+    tools
 }
 
 fn choice(request: &Request) -> Option<Value> {

@@ -153,7 +153,7 @@ pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Byte
         |message, _| blocks::<Format>(message, request.has_guests, !with_tools),
         |blocks| blocks.extend(point()),
     );
-    body::json(&fields, "messages", messages)
+    body::json(&fields, None::<()>, ("messages", messages))
 }
 
 fn tool_config(request: &Request, cache: Cache) -> Value {

@@ -10,7 +10,9 @@ use crate::signature::Signature;
 use crate::turns::{Names, turns};
 use bytes::Bytes;
 use crabtalk_domain::model::{Request, ToolChoice};
+use crabtalk_domain::tool::Schema;
 use crabtalk_domain::{Image, Message, Role, ToolCall};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 const NAMES: Names = Names {
@@ -34,9 +36,6 @@ pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Byte
     if request.thinking && thinks(model_id) {
         fields["generationConfig"] = json!({"thinkingConfig": {"includeThoughts": true}});
     }
-    if !request.tools.is_empty() {
-        fields["tools"] = json!([{"functionDeclarations": declarations(request)}]);
-    }
     if let Some(config) = calling_config(request) {
         fields["toolConfig"] = json!({"functionCallingConfig": config});
     }
@@ -53,19 +52,34 @@ pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Byte
     };
     // Caching needs no marks here, only the same bytes.
     let contents = turns(request, sight, &NAMES, parts, |_| {});
-    body::json(&fields, "contents", contents)
+    let tools = (!request.tools.is_empty()).then(|| [declarations(request)]);
+    body::json(&fields, tools, ("contents", contents))
 }
 
-fn declarations(request: &Request) -> Value {
-    let declarations = request.tools.iter().map(|tool| {
-        json!({
-            "name": tool.name,
-            "description": tool.description.as_str(),
-            // `parameters` would refuse most of what JSON schemas may say.
-            "parametersJsonSchema": tool.parameters,
-        })
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Declarations<'a> {
+    function_declarations: Vec<Declaration<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Declaration<'a> {
+    name: &'a str,
+    description: &'a str,
+    /// `parameters` would refuse most of what JSON schemas may say.
+    parameters_json_schema: &'a Schema,
+}
+
+fn declarations(request: &Request) -> Declarations<'_> {
+    let declarations = request.tools.iter().map(|tool| Declaration {
+        name: &tool.name,
+        description: &tool.description,
+        parameters_json_schema: &tool.parameters,
     });
-    declarations.collect()
+    Declarations {
+        function_declarations: declarations.collect(),
+    }
 }
 
 fn calling_config(request: &Request) -> Option<Value> {

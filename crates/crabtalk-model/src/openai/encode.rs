@@ -6,7 +6,9 @@ use crate::known;
 use crate::sight::Sight;
 use bytes::Bytes;
 use crabtalk_domain::model::{Request, ToolChoice};
+use crabtalk_domain::tool::{Schema, ToolSpec};
 use crabtalk_domain::{Image, Message, Role, ToolCall};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 /// Effort asked for when an agent's `thinking` is on: the middle of the scale.
@@ -24,21 +26,39 @@ pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Byte
     if request.thinking {
         fields["reasoning_effort"] = REASONING_EFFORT.into();
     }
-    if !request.tools.is_empty() {
-        let tools = request.tools.iter().map(|tool| {
-            json!({"type": "function", "function": {
-                "name": tool.name,
-                "description": tool.description.as_str(),
-                "parameters": tool.parameters,
-            }})
-        });
-        fields["tools"] = tools.collect();
-    }
     if let Some(choice) = choice(request) {
         fields["tool_choice"] = choice;
     }
+    let tools: Vec<Tool<'_>> = request.tools.iter().map(|tool| Tool::of(tool)).collect();
+    let tools = (!tools.is_empty()).then_some(tools);
     let messages = messages(request, sight, known::is_strict(model_id));
-    body::json(&fields, "messages", messages)
+    body::json(&fields, tools, ("messages", messages))
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    r#type: &'static str,
+    function: Function<'a>,
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Schema,
+}
+
+impl<'a> Tool<'a> {
+    fn of(tool: &'a ToolSpec) -> Self {
+        Self {
+            r#type: "function",
+            function: Function {
+                name: &tool.name,
+                description: &tool.description,
+                parameters: &tool.parameters,
+            },
+        }
+    }
 }
 
 fn choice(request: &Request) -> Option<Value> {
