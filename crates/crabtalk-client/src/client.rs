@@ -1,11 +1,11 @@
-//! The handle of a daemon: connect and call.
+//! The handle of a daemon: connects and calls operations.
 
 use crate::endpoint::{Connection, Endpoint};
 use crate::error::Error;
 use crabtalk_proto::{Client as _, ReplyToAsk, Request, code};
 use std::time::Duration;
 
-/// Time of the attempts to reconnect: a daemon that is replaced needs some seconds.
+/// Default time for reconnect attempts; replacing a daemon takes some seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// First and longest pause between two attempts of [`Client::stay`].
@@ -22,7 +22,7 @@ pub struct Client {
 /// The outcome of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replied {
-    /// It was accepted.
+    /// The answer was accepted.
     Taken,
     /// The ask was already settled.
     TooLate,
@@ -38,7 +38,7 @@ impl Client {
         }
     }
 
-    /// Sets the time of the attempts to reconnect.
+    /// Sets the time for reconnect attempts.
     #[must_use]
     pub fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
@@ -62,8 +62,8 @@ impl Client {
     }
 
     /// Keeps a connection open, so that `crabtalk components` lists this program as connected, under the
-    /// client's name without its version. For gateways without a port file. Reconnects for ever, and waits
-    /// for a daemon that is not running.
+    /// client's name without its version. For gateways without a port file. Never returns; waits for a
+    /// daemon that is not running.
     pub async fn stay(&self) -> std::convert::Infallible {
         let mut pause = AWAY.0;
         loop {

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// The socket's name in a home.
 const SOCKET: &str = "daemon.sock";
 
-/// Timeout of the Welcome, after which the daemon counts as hanging.
+/// Timeout of the Welcome; a daemon that exceeds it is treated as hung.
 const WELCOME_WITHIN: Duration = Duration::from_secs(30);
 
 /// The address of a daemon.
@@ -57,7 +57,7 @@ impl Endpoint {
         connected.map_err(remote::of)
     }
 
-    /// Whether a daemon listens. An error means that starting one would not help.
+    /// Whether a daemon listens. Returns an error if starting a daemon would not help.
     pub async fn is_listening(&self) -> Result<bool, Error> {
         let Self::Unix(socket) = self else {
             return self.open().await.map(|_| true);
@@ -94,9 +94,8 @@ impl Endpoint {
 /// A stream of answers that owns its connection.
 pub(crate) type Answers = Pin<Box<dyn Stream<Item = Result<ServerMessage, ClientError>> + Send>>;
 
-/// A connection after the handshake. It carries one request at a time
-/// (WIRE-4). [`crabtalk_proto::Client`] has a
-/// typed method for each operation.
+/// A connection after the handshake. It carries one request at a time (WIRE-4).
+/// [`crabtalk_proto::Client`] has a typed method for each operation.
 #[derive(Debug)]
 pub struct Connection {
     link: Link,
@@ -104,7 +103,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Introduces the client; a `component` keeps the connection.
+    /// Sends the Hello; a connection with `component` set is listed as a component.
     pub(crate) async fn greet(
         mut link: Link,
         endpoint: &Endpoint,
@@ -122,7 +121,7 @@ impl Connection {
             Ok(Err(ClientError::Refused(status))) => Err(Error::NotWelcome(status)),
             Ok(Err(error)) => {
                 let error = Error::from(error);
-                // A daemon that died during the handshake.
+                // The daemon died during the handshake.
                 match endpoint.is_local() && matches!(error, Error::Broken(_)) {
                     true => Err(error),
                     false => Err(Error::NoDaemon(format!(
@@ -147,7 +146,7 @@ impl Connection {
         &self.welcome
     }
 
-    /// A hint about a daemon of another version.
+    /// A hint if the daemon has another version.
     pub fn difference(&self) -> Option<String> {
         let (own, daemon) = (crate::VERSION, self.welcome.daemon_version.as_str());
         let is_same = daemon.is_empty() || daemon == own;

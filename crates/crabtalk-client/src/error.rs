@@ -8,13 +8,13 @@ pub enum Error {
     /// No daemon answers: start one, or name another address.
     #[error("{0}")]
     NoDaemon(String),
-    /// The daemon could not be started, or ended at once; the message has the end of its log.
+    /// The daemon could not be started or ended at once; the message includes the end of its log.
     #[error("{0}")]
     NotStarted(String),
     /// The certificate is not the pinned one, or the connection is not encrypted; no token was sent.
     #[error("{0}")]
     Unsafe(String),
-    /// The daemon refused the connection, as with a token that it does not know.
+    /// The daemon refused the connection, for example because of an unknown token.
     #[error("{}", .0.message)]
     NotWelcome(Status),
     /// The daemon refused the request; the status has its code and its reason.
@@ -26,12 +26,12 @@ pub enum Error {
     /// All attempts to reconnect failed; the run may continue without this client.
     #[error("the connection to the daemon is lost, and no attempt succeeded for {secs} s: {why}")]
     Lost {
-        /// The time of the attempts.
+        /// The time of the attempts in seconds.
         secs: u64,
         /// The error of the last attempt.
         why: String,
     },
-    /// The daemon no longer has the events of the run; see the history.
+    /// The daemon has no more events of the run; read the history instead.
     #[error("the daemon no longer has run {run}: {why}")]
     RunGone {
         /// The number of the run.
@@ -39,7 +39,7 @@ pub enum Error {
         /// The daemon's reason.
         why: String,
     },
-    /// The answer does not belong to the request: connect again.
+    /// The answer does not belong to the request: reconnect.
     #[error(transparent)]
     Unexpected(ClientError),
 }
@@ -59,7 +59,7 @@ impl Error {
         }
     }
 
-    /// Whether another attempt may succeed.
+    /// Whether the error is temporary, so that a retry may succeed.
     pub(crate) fn may_pass(&self) -> bool {
         match self {
             Self::NoDaemon(_) | Self::Broken(_) => true,

@@ -14,13 +14,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// First pause between two attempts, doubling up to [`LONGEST_PAUSE`]: most losses are over at once.
+/// First pause between two attempts, doubling up to [`LONGEST_PAUSE`]. Most outages are shorter.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 
 /// Longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// A stream of news over lost connections. Dropping it has no effect on the daemon.
+/// A stream of events that survives lost connections. Dropping it has no effect on the daemon.
 pub struct News<T>(Pin<Box<dyn Stream<Item = Result<T, Error>> + Send>>);
 
 impl<T> Stream for News<T> {
@@ -42,16 +42,16 @@ pub(crate) trait Follow: Send + 'static {
     type Message: TryFrom<ServerMessage, Error = ClientError> + Send;
     type News: Send;
 
-    /// The request for the answers behind the last one.
+    /// The request that continues after the last answer.
     fn request(&self) -> ClientMessage;
 
-    /// Appends the news of one answer; returns whether it was the last one.
+    /// Appends the news in an answer; returns whether it was the last answer.
     fn take(&mut self, message: Self::Message, news: &mut VecDeque<Self::News>) -> bool;
 
-    /// The connection is lost.
+    /// Records that the connection is lost.
     fn lost(&mut self, why: String) -> Self::News;
 
-    /// Another connection is open, and the request is sent.
+    /// Records that another connection is open and the request was sent.
     fn reconnected(&mut self) -> Option<Self::News> {
         None
     }
@@ -85,9 +85,9 @@ struct Following<F: Follow> {
     answers: Option<Answers>,
     /// Attempts since the connection was lost, until the next answer.
     retry: Option<Retry>,
-    /// Whether a loss was reported, and no connection since.
+    /// Whether a loss was reported and no connection opened since.
     is_lost: bool,
-    /// Whether there was an answer or a lost connection: from then on temporary refusals are retried.
+    /// Whether an answer arrived or the connection was lost: from then on temporary refusals are retried.
     begun: bool,
     ready: VecDeque<F::News>,
     over: bool,
@@ -146,7 +146,7 @@ impl<F: Follow> Following<F> {
         }
         (self.answers, self.begun) = (None, true);
         match &mut self.retry {
-            // Without an answer since the last loss the same attempts go on.
+            // Without an answer since the last loss, the attempts continue their backoff.
             Some(retry) => retry.after(error).await,
             None => {
                 self.retry = Some(Retry::new(self.client.patience()));
@@ -159,7 +159,7 @@ impl<F: Follow> Following<F> {
     }
 }
 
-/// Attempts since a connection was lost.
+/// The backoff since a connection was lost.
 struct Retry {
     lost_at: Instant,
     patience: Duration,
@@ -175,7 +175,7 @@ impl Retry {
         }
     }
 
-    /// Waits before the next attempt. Fails if the error is permanent or the patience is over.
+    /// Waits before the next attempt. Fails if the error is permanent or the time for attempts is over.
     async fn after(&mut self, error: Error) -> Result<(), Error> {
         if !error.may_pass() {
             return Err(error);

@@ -1,4 +1,4 @@
-//! A client of the daemon: find or start it, call it, follow runs and events
+//! A client of the daemon: finds or starts it, calls it, and follows runs and events
 //! over lost connections.
 //!
 //! ```no_run
@@ -32,7 +32,7 @@
 //! ```
 //!
 //! Invariants: dropping a future or a stream has no effect on the daemon: a run continues without its
-//! reader (CONV-4); no task is spawned; memory does not grow with the daemon's events.
+//! reader (CONV-4); this crate spawns no task; memory does not grow with the number of events.
 
 mod advice;
 mod client;
@@ -58,5 +58,5 @@ pub use run::{Run, RunNews, new_request_id};
 pub use start::Starter;
 pub use watch::{Watch, WatchNews};
 
-/// The version of this crate, which is that of the daemon it belongs to.
+/// The version of this crate, which equals the daemon's.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,14 +1,14 @@
 //! A daemon on another machine: its address, a token, and the pinned certificate.
 //!
-//! Invariants: a token is sent in clear over loopback only; beyond it only to the
-//! daemon with the pinned certificate; neither `Debug` nor an error shows it.
+//! Invariants: a token is sent unencrypted over loopback only, and otherwise only to the
+//! daemon with the pinned certificate; neither `Debug` nor an error shows the token.
 
 use crate::error::Error;
 use crabtalk_transport::{Fingerprint, TcpError};
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// The port of an address that names none.
+/// The default port.
 const PORT: u16 = 6688;
 
 /// The prefix of an address.
@@ -22,7 +22,7 @@ pub struct Address {
 }
 
 impl Address {
-    /// Reads `tcp://HOST[:PORT]`, also without what it begins with.
+    /// Parses `tcp://HOST[:PORT]`; the scheme may be missing.
     ///
     /// # Errors
     /// An invalid address.
@@ -59,11 +59,11 @@ impl Address {
         })
     }
 
-    /// Whether it is this machine, which needs no encryption.
+    /// Whether the address is on this machine and needs no encryption.
     pub fn is_loopback(&self) -> bool {
         match self.host.parse::<IpAddr>() {
             Ok(ip) => ip.to_canonical().is_loopback(),
-            // Other names depend on the resolver.
+            // Other names may resolve elsewhere.
             Err(_) => self.host.eq_ignore_ascii_case("localhost"),
         }
     }
@@ -113,7 +113,7 @@ impl Remote {
     /// A daemon without TLS.
     ///
     /// # Errors
-    /// An address beyond this machine, where the token would be sent in clear.
+    /// The address is on another machine: the token would be sent unencrypted.
     pub fn plain(address: Address, token: impl Into<String>) -> Result<Self, Error> {
         if !address.is_loopback() {
             return Err(Error::Unsafe(format!(
@@ -128,7 +128,7 @@ impl Remote {
         })
     }
 
-    /// Its address.
+    /// The address of the daemon.
     pub fn address(&self) -> &Address {
         &self.address
     }
@@ -146,7 +146,7 @@ impl Remote {
 /// `None` without TLS, which is allowed on this machine.
 ///
 /// # Errors
-/// A server that does not answer or is not a daemon.
+/// The server does not answer or is not a daemon.
 pub async fn fingerprint(address: &Address) -> Result<Option<Fingerprint>, Error> {
     match crabtalk_transport::fingerprint_of(&address.host_port()).await {
         Ok(fingerprint) => Ok(Some(fingerprint)),
@@ -155,7 +155,7 @@ pub async fn fingerprint(address: &Address) -> Result<Option<Fingerprint>, Error
     }
 }
 
-/// A failure of the transport.
+/// Converts an error of the transport.
 pub(crate) fn of(error: TcpError) -> Error {
     match error {
         error @ (TcpError::Taken(_) | TcpError::Listen { .. } | TcpError::Connect { .. }) => {

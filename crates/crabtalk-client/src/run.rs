@@ -2,7 +2,7 @@
 //!
 //! Invariants: each event is returned once, and a gap is reported as
 //! [`RunNews::Missing`]; events of other runs are not returned; the message that begins a run
-//! carries a request id, so sending it again does not run it twice (CONV-9).
+//! carries a request id, so a retry does not run it twice (CONV-9).
 
 use crate::client::Client;
 use crate::error::Error;
@@ -22,18 +22,18 @@ pub enum RunNews {
         /// The reason.
         why: String,
     },
-    /// Connected again.
+    /// The client is connected again.
     Back,
-    /// The events between `behind` and the next one are lost. Their texts are in the history.
+    /// Events after `behind` were lost. Their texts are in the history.
     Missing {
-        /// `seq` of the last returned event.
+        /// `seq` of the last event before the gap.
         behind: u64,
     },
 }
 
 impl Client {
     /// Runs an agent and follows the run to its end, over lost connections.
-    /// The message gets a `request_id` if it has none, so that it never runs
+    /// A message without a `request_id` gets one, so that a retry never runs it
     /// twice.
     pub fn stream(&self, request: StreamMsg) -> Run {
         follow(self.clone(), Following::new(Begin::stream(request)))
@@ -53,7 +53,7 @@ pub(crate) enum Begin {
 }
 
 impl Begin {
-    /// With a request id, so that it may be sent again.
+    /// Starts a run with a request id, so that the request may be sent again.
     pub(crate) fn stream(mut request: StreamMsg) -> Self {
         if request.request_id.as_deref().is_none_or(str::is_empty) {
             request.request_id = Some(new_request_id());
@@ -68,7 +68,7 @@ impl Begin {
         }
     }
 
-    /// Agent and sender of the run.
+    /// The agent and sender of the run.
     fn pair(&self) -> (String, String) {
         match self {
             Self::Stream(request) => (
@@ -94,21 +94,21 @@ pub fn new_request_id() -> String {
 /// does not end the run.
 pub type Run = News<RunNews>;
 
-/// The position in a run.
+/// The position of the reader in a run.
 #[derive(Debug, Default)]
 struct Place {
-    /// The run, from its Start on.
+    /// The run's number, once Start arrived.
     run: Option<u64>,
-    /// The last returned event.
+    /// `seq` of the last returned event.
     seen: u64,
-    /// The last event before the current text. A replay splits a text differently, so it is requested
-    /// from its beginning.
+    /// `seq` of the last event before the current text. A replay may split a text differently, so it is
+    /// requested from the text's beginning.
     anchor: u64,
-    /// Returned bytes of the current text.
+    /// Bytes of the current text that were returned.
     given: usize,
     /// Whether the current text is reasoning.
     thinking: bool,
-    /// Bytes of a replayed text that were returned before.
+    /// Bytes of a replayed text to skip, since they were returned before.
     skip: usize,
 }
 
@@ -118,10 +118,10 @@ impl Place {
         self.skip = self.given;
     }
 
-    /// Advances by an event and returns its new part.
+    /// Advances by an event and returns the part that is new.
     fn take(&mut self, mut event: StreamEvent) -> Option<StreamEvent> {
         if let Some(Event::Start(start)) = &event.event {
-            // Of the run that was attached to, or of the next one.
+            // Start of the attached run or of the next one.
             *self = Self {
                 run: Some(start.run).filter(|run| *run > 0),
                 ..Self::default()
@@ -192,12 +192,12 @@ impl Follow for Following {
     }
 
     fn take(&mut self, event: StreamEvent, news: &mut VecDeque<RunNews>) -> bool {
-        // The client knows its own message.
+        // Skip the client's own message.
         if self.begin.is_own() && matches!(event.event, Some(Event::UserMessage(_))) {
             return false;
         }
         let is_end = event.is_end();
-        // An End from the log has no number: the events before it are lost.
+        // An End read from the log has no number: the events before it are lost.
         let is_gap = is_end && event.seq == 0 && self.was_lost && self.place.run.is_some();
         if is_gap {
             let behind = self.place.seen;

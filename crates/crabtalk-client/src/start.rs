@@ -1,7 +1,7 @@
 //! Starts the daemon in the background and waits until it answers.
 //!
-//! Invariant: the daemon outlives its client: it has a separate session, no
-//! terminal, and its standard error in the log.
+//! Invariant: the daemon outlives its client. It has its own session, no
+//! terminal, and writes standard error to the log.
 
 use crate::client::Client;
 use crate::error::Error;
@@ -14,21 +14,21 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Timeout of a start. It takes milliseconds; a loaded machine may need seconds.
+/// Timeout of a start, which takes milliseconds on an idle machine and seconds on a loaded one.
 const READY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// First pause between two attempts to reach it, doubling up to
-/// [`LONGEST_PAUSE`]: short, because a person waits.
+/// First pause between two attempts to connect, doubling up to
+/// [`LONGEST_PAUSE`]. It is short because a person waits.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
-/// Timeout of a rival daemon that was started at the same moment.
+/// Time to wait for another daemon that was started at the same moment.
 const RIVAL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Lines of the log in the error of a failed start.
 const EXPLANATION_LINES: usize = 10;
 
-/// Bytes of the log's end that are read for them.
+/// Bytes read from the end of the log for them.
 const EXPLANATION_BYTES: u64 = 16 * 1024;
 
 /// How a daemon is started.
@@ -40,7 +40,7 @@ pub struct Starter {
 }
 
 impl Client {
-    /// Starts the daemon if none listens; returns whether it did.
+    /// Starts the daemon if none listens; returns whether it started one.
     ///
     /// # Errors
     /// [`Error::NotStarted`], and errors of the endpoint.
@@ -54,13 +54,13 @@ impl Client {
 }
 
 impl Starter {
-    /// Starts this program (`crabtalk`, as found on PATH, or a path) for this
+    /// A starter of this program (`crabtalk`, to be found on PATH, or a path) for this
     /// home.
     pub fn new(program: impl Into<PathBuf>, home: impl Into<PathBuf>) -> Self {
         let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
         let home = absolute(home.into());
         let program: PathBuf = program.into();
-        // A bare name is looked for on PATH.
+        // A bare name is resolved on PATH.
         let is_bare = program.components().count() == 1;
         Self {
             program: if is_bare { program } else { absolute(program) },
@@ -69,7 +69,7 @@ impl Starter {
         }
     }
 
-    /// The daemon's log.
+    /// The path of the daemon's log.
     pub fn log(&self) -> &Path {
         &self.log
     }
@@ -106,7 +106,7 @@ impl Starter {
             |error: &io::Error| format!("cannot open {}: {error}", self.log.display());
         let (log, begin) = match self.open_log() {
             Ok((log, begin)) => (Stdio::from(log), Ok(begin)),
-            // The daemon also starts on a full disk (STORE-5).
+            // The daemon can start on a full disk (STORE-5).
             Err(error) if has_no_room(&error) => (Stdio::null(), Err(cannot_open(&error))),
             Err(error) => return Err(Error::NotStarted(cannot_open(&error))),
         };
@@ -134,7 +134,7 @@ impl Starter {
         Error::NotStarted(format!("cannot start {}: {error}", self.program.display()))
     }
 
-    /// The log, which is private, and the offset of this daemon's lines.
+    /// Opens the private log; returns it with the offset at which this daemon's lines begin.
     fn open_log(&self) -> io::Result<(File, u64)> {
         if let Some(folder) = self.log.parent() {
             let mut private = DirBuilder::new();
@@ -169,7 +169,7 @@ fn has_no_room(error: &io::Error) -> bool {
     )
 }
 
-/// Waits until the daemon answers; the error completes "the daemon ...".
+/// Waits until the daemon answers; the error is the end of a sentence that begins with "the daemon".
 async fn wait(client: &Client, child: &mut Child) -> Result<(), String> {
     let mut deadline = Instant::now() + READY_TIMEOUT;
     let mut pause = FIRST_PAUSE;
@@ -181,7 +181,7 @@ async fn wait(client: &Client, child: &mut Child) -> Result<(), String> {
         if ended.is_none()
             && let Ok(Some(status)) = child.try_wait()
         {
-            // A rival may be about to answer.
+            // The other daemon may be about to answer.
             ended = Some(status);
             deadline = deadline.min(Instant::now() + RIVAL_TIMEOUT);
         }
@@ -196,8 +196,8 @@ async fn wait(client: &Client, child: &mut Child) -> Result<(), String> {
     }
 }
 
-/// The last lines of a log behind `begin`, with nothing in them that would
-/// drive a terminal.
+/// The last lines of a log after `begin`, without terminal control
+/// characters.
 fn last_lines(log: &Path, begin: u64) -> io::Result<String> {
     let mut file = File::open(log)?;
     let end = file.metadata()?.len();

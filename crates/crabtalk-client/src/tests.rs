@@ -15,11 +15,11 @@ use tokio::task::JoinSet;
 /// The answers of one connection, after its Welcome.
 pub(crate) struct Turn {
     pub(crate) says: Vec<ServerMessage>,
-    /// Whether the connection is closed then.
+    /// Whether the connection is closed after the answers.
     pub(crate) closes: bool,
 }
 
-/// Sends this and closes.
+/// Sends the messages and closes the connection.
 pub(crate) fn cut<M: Into<ServerMessage>>(says: impl IntoIterator<Item = M>) -> Turn {
     Turn {
         closes: true,
@@ -27,7 +27,7 @@ pub(crate) fn cut<M: Into<ServerMessage>>(says: impl IntoIterator<Item = M>) -> 
     }
 }
 
-/// Sends this and keeps the connection open.
+/// Sends the messages and keeps the connection open.
 pub(crate) fn stay<M: Into<ServerMessage>>(says: impl IntoIterator<Item = M>) -> Turn {
     Turn {
         says: says.into_iter().map(Into::into).collect(),
@@ -42,12 +42,12 @@ pub(crate) struct Fake {
 }
 
 impl Fake {
-    /// One that answers everything with a Pong.
+    /// A daemon that answers everything with a Pong.
     pub(crate) async fn start() -> Self {
         Self::turns([]).await
     }
 
-    /// One that answers each connection by the next turn.
+    /// A daemon that answers each connection with the next turn.
     pub(crate) async fn turns(turns: impl IntoIterator<Item = Turn>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(folder.path().join("daemon.sock")).unwrap();
@@ -75,7 +75,7 @@ impl Fake {
         Client::new(Endpoint::of_home(self.folder.path()), "test/1")
     }
 
-    /// The next request after the Hello.
+    /// The next request after a Hello.
     pub(crate) async fn heard(&mut self) -> Msg {
         self.requests.recv().await.unwrap()
     }

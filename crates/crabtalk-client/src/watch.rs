@@ -1,6 +1,6 @@
 //! The events of all runs, over lost connections (WIRE-8).
 //!
-//! Invariant: each event is returned once, and the number of lost events is reported.
+//! Invariant: each event is returned once, and lost events are counted.
 
 use crate::client::Client;
 use crate::follow::{Follow, News, follow};
@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 /// News of all runs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum WatchNews {
-    /// An event. Its `missed` is the number of events before it that were lost because the client read
+    /// An event. Its `missed` field counts the events before it that were lost because the client read
     /// too slowly.
     Event(Box<AgentEventMsg>),
     /// The connection is lost; the client tries to reconnect.
@@ -18,15 +18,15 @@ pub enum WatchNews {
         /// The reason.
         why: String,
     },
-    /// Connected again to the same daemon.
+    /// The client is connected again to the same daemon.
     Back {
         /// The number of lost events.
         missed: u64,
     },
-    /// Connected to a daemon that was started since. The number of lost events of the previous one is
-    /// unknown.
+    /// The client is connected to a daemon that started since. It is unknown how many events of the
+    /// previous daemon were lost.
     Restarted {
-        /// The number of lost events of this one.
+        /// The number of lost events of the new daemon.
         missed: u64,
     },
 }
@@ -40,13 +40,13 @@ impl Client {
     }
 }
 
-/// News of all runs, from [`Client::watch`]. It ends only with an error.
+/// News of all runs, from [`Client::watch`]. The stream ends only with an error.
 pub type Watch = News<WatchNews>;
 
 struct Watching {
-    /// The request, with the position to continue from.
+    /// The request, updated with the position to continue from.
     request: SubscribeEvents,
-    /// Whether the request had a position, so that the first answer reports a gap.
+    /// Whether the request has a position, so that the first answer reports a gap.
     known: bool,
 }
 

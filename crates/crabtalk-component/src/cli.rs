@@ -94,7 +94,7 @@ fn act<S: Service>(service: S, action: Action, home: Home) -> anyhow::Result<Exi
     }
 }
 
-/// The service is this program, told to serve.
+/// Defines a service that runs this program with `serve`.
 fn definition(service: &impl Service, home: &Home) -> anyhow::Result<crate::Definition> {
     let program = std::env::current_exe().context("cannot tell where this program lies")?;
     let mut command = vec![program.into_os_string()];
@@ -103,7 +103,7 @@ fn definition(service: &impl Service, home: &Home) -> anyhow::Result<crate::Defi
     crate::Definition::new(service.component().clone(), command, home.clone())
 }
 
-/// Starts the service, in the place of an older one, and says whether it came up.
+/// Installs and starts the service, replacing an older one, and reports its state.
 fn start(
     manager: Manager,
     definition: &crate::Definition,
@@ -131,7 +131,7 @@ fn serve<S: Service>(service: S, home: Home) -> anyhow::Result<()> {
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_ansi(false)
-        // Writing the error to a closed standard error would panic.
+        // Writing to a closed standard error would panic.
         .log_internal_errors(false)
         .init();
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -10,7 +10,7 @@ pub struct Component {
     description: String,
 }
 
-/// A name that cannot be a component's.
+/// An invalid name of a component.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` cannot be a component's name: it takes small letters, digits and dashes, begins with \
@@ -19,7 +19,7 @@ pub struct Component {
 pub struct InvalidName(pub String);
 
 impl Component {
-    /// A component with this name and this description in lists.
+    /// Creates a component; the description is shown in lists.
     ///
     /// # Panics
     /// If the name is invalid; it is a constant of the program.
@@ -47,19 +47,19 @@ impl Component {
         })
     }
 
-    /// `search`.
+    /// The name, such as `search`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// One line for people.
+    /// The description in one line.
     #[must_use]
     pub fn description(&self) -> &str {
         &self.description
     }
 
-    /// `ai.crabtalk.search`: the name for the system's service manager.
+    /// The name in the system's service manager, such as `ai.crabtalk.search`.
     #[must_use]
     pub fn label(&self) -> String {
         format!("ai.crabtalk.{}", self.name)

@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 pub struct Home(PathBuf);
 
 impl Home {
-    /// A home at this absolute path.
+    /// Creates a home at an absolute path.
     #[must_use]
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self(path.into())
     }
 
-    /// The home of the environment. Fails if neither `CRABTALK_HOME` nor a
-    /// home folder of the person is set.
+    /// Reads the home from the environment. Fails if neither `CRABTALK_HOME` nor the
+    /// user's home folder is set.
     pub fn of_environment() -> anyhow::Result<Self> {
         let given = std::env::var_os("CRABTALK_HOME").filter(|home| !home.is_empty());
         let path = match given {
@@ -27,7 +27,7 @@ impl Home {
         Ok(Self(path))
     }
 
-    /// The folder itself.
+    /// The path of the home.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0
@@ -51,7 +51,7 @@ impl Home {
         self.0.join("logs").join(format!("{name}.log"))
     }
 
-    /// Makes a private folder of the home.
+    /// Creates a private folder in the home.
     pub fn make(&self, folder: &Path) -> anyhow::Result<()> {
         let mut builder = std::fs::DirBuilder::new();
         crate::system::private(builder.recursive(true))

@@ -1,9 +1,9 @@
 //! A library for components of CrabTalk.
 //!
-//! A component is a separate program. It installs itself as a service of the system,
-//! writes its port to the home's `run/` folder, and offers tools there by the Model
-//! Context Protocol. The daemon finds it by that file, and neither is the other's
-//! parent: a crash of a component affects only its own tools (COMP-1).
+//! A component is a separate program. It installs itself as a service of the system, offers tools by
+//! the Model Context Protocol on a loopback port, and writes the port to the home's `run/` folder, where
+//! the daemon finds it. Neither process is the other's parent: a crash of a component affects only
+//! its own tools (COMP-1).
 //!
 //! ```no_run
 //! use crabtalk_component::{Component, Mcp, rmcp};
@@ -34,8 +34,8 @@
 //! ```
 //!
 //! Invariants: a port file is written atomically, after the listener is ready, and
-//! removed only by the process that wrote it; components with tools listen only on the
-//! loopback; listeners refuse the commands of agents.
+//! removed only by the process that wrote it; components with tools listen only on
+//! loopback; listeners refuse agents' commands.
 
 mod cli;
 mod component;

@@ -10,9 +10,9 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// Accepts connections, except from processes that an agent started.
 ///
-/// The daemon checks every call of an agent at its gate, which a command that connects
-/// here would bypass. Systems other than Linux do not tell which process connects; there
-/// all connections are accepted.
+/// The daemon checks every tool call of an agent at its gate; a command that connects
+/// here would bypass it. Only Linux tells which process connects; on other systems all
+/// connections are accepted.
 #[derive(Debug)]
 pub struct Listener {
     inner: TcpListener,
@@ -23,14 +23,14 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Also accepts other users and other machines, as a gateway does.
+    /// Accepts other users and other machines, as a gateway does.
     #[must_use]
     pub fn public(inner: TcpListener) -> Self {
         Self::new(inner, false)
     }
 
-    /// Refuses programs of other users of this machine too: a port of the loopback is
-    /// open to all of them, and a component acts with the rights of one.
+    /// Also refuses other users of this machine: a loopback port is open to all of them, and a
+    /// component acts with one user's rights.
     #[must_use]
     pub fn private(inner: TcpListener) -> Self {
         Self::new(inner, true)
@@ -50,7 +50,7 @@ impl Listener {
         Self { inner }
     }
 
-    /// Waits for the next connection that is not refused.
+    /// Waits for the next accepted connection.
     ///
     /// # Errors
     /// If the system cannot accept connections.

@@ -8,7 +8,7 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// Serves the servers that `make` makes, one for each session of a client.
+/// A service whose tools come from `rmcp` servers; `make` creates one for each client session.
 #[derive(Debug, Clone)]
 pub struct Mcp<F> {
     component: Component,
@@ -20,7 +20,7 @@ where
     F: Fn() -> S + Clone + Send + Sync + 'static,
     S: ServerHandler + Send + 'static,
 {
-    /// A component with these tools.
+    /// Creates a component with these tools.
     #[must_use]
     pub fn new(component: Component, make: F) -> Self {
         Self { component, make }
@@ -47,8 +47,8 @@ where
     S: ServerHandler + Send + 'static,
 {
     fn router(&self, stop: CancellationToken) -> axum::Router {
-        // Refuses pages in a browser, which send an origin. Host names of other machines
-        // are refused by default.
+        // Refuses pages in a browser, which send an origin. Foreign host names are refused by
+        // default.
         let config = StreamableHttpServerConfig::default()
             .with_cancellation_token(stop)
             .enforce_origin_validation();
@@ -61,8 +61,8 @@ where
     }
 }
 
-/// Removes an origin that is the component's own address, since it is not a foreign
-/// page. The library then checks that the address is this machine's.
+/// Removes an origin that is the component's own address, since its page is not foreign.
+/// The library then checks that the address is on this machine.
 async fn own_page(mut request: axum::extract::Request) -> axum::extract::Request {
     let own = request.headers().get(HOST).map(|host| {
         let origin = ["http://".as_bytes(), host.as_bytes()].concat();

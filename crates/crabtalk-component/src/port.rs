@@ -16,20 +16,20 @@ pub const MAX_PORT_FILE_BYTES: u64 = 256;
 pub struct PortFile {
     /// The port on 127.0.0.1.
     pub port: u16,
-    /// The id of the running instance; an older form lacks it.
+    /// The id of the running instance; older files lack it.
     pub instance: Option<String>,
 }
 
 /// Why a port file is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidPort {
-    /// It is too long.
+    /// The file is too long.
     #[error("it is longer than {MAX_PORT_FILE_BYTES} bytes")]
     TooLong,
     /// The first line is not a port.
     #[error("its first line is not a port between 1 and 65535")]
     NoPort,
-    /// The second line is not a plain word, or more lines follow.
+    /// The second line is not a plain identifier, or more lines follow.
     #[error("its second line is not an instance id of letters, digits and dashes")]
     NoInstance,
 }
@@ -110,7 +110,7 @@ impl Drop for Announced {
     }
 }
 
-/// Removes a port file, if it has these contents.
+/// Removes a port file if it has these contents.
 pub(crate) fn remove(path: &Path, says: Option<&PortFile>) {
     let theirs = read(path).is_some_and(|found| says.is_some_and(|says| found != *says));
     if theirs {
@@ -124,7 +124,7 @@ pub(crate) fn remove(path: &Path, says: Option<&PortFile>) {
 }
 
 fn read(path: &Path) -> Option<PortFile> {
-    // Opening a pipe would block.
+    // Opening a named pipe would block.
     if !std::fs::symlink_metadata(path).ok()?.is_file() {
         return None;
     }

@@ -12,14 +12,14 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Most connections at a time, so that silent clients do not take all file descriptors.
+/// Maximum number of connections, so that silent clients cannot take all file descriptors.
 const MAX_CONNECTIONS: usize = 64;
 
-/// How long a connection may last, from accept to the end of its response, so that a
-/// client that sends a byte a minute gives its place back.
+/// Maximum duration of a connection, from accept to the end of its response, so that a
+/// slow client frees its place.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long requests may go on after the component was asked to stop.
+/// Time for requests in flight after a stop.
 const GRACE: Duration = Duration::from_secs(3);
 
 /// Serves one request per connection until `stop`, with a limit on the number of

@@ -1,8 +1,8 @@
-//! The ids of requests that a gateway has passed on, kept over restarts.
+//! The ids of requests that a gateway has forwarded, persisted over restarts.
 //!
 //! Each line has an expiry time and an id. [`Seen::remember`] returns after the line is on
 //! disk. A gateway remembers a request after the daemon has accepted it and before it
-//! answers the sender: after a crash in between the sender tries again.
+//! answers the sender; after a crash in between, the sender retries.
 
 use anyhow::{Context, ensure};
 use std::collections::HashMap;
@@ -11,10 +11,10 @@ use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Most ids at a time: a week of five hundred an hour, in some ten megabytes.
+/// Maximum number of ids: a week at five hundred an hour, about ten megabytes.
 const MAX_SEEN: usize = 100_000;
 
-/// Ids with their expiry times, in seconds since 1970, and their file.
+/// Request ids with expiry times in seconds since 1970, and their file.
 #[derive(Debug)]
 pub struct Seen {
     path: PathBuf,
@@ -23,11 +23,11 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Reads the ids that have not expired at `now`. Makes the file if it is missing; its
-    /// folder has to exist.
+    /// Reads the ids that have not expired at `now`. Creates the file if it is missing, but
+    /// not its folder.
     ///
     /// # Errors
-    /// If it cannot be read or written.
+    /// The file cannot be read or written.
     pub fn open(path: &Path, now: u64) -> anyhow::Result<Self> {
         let text = match std::fs::read_to_string(path) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => String::new(),
@@ -55,7 +55,7 @@ impl Seen {
     /// Makes room for one more id by removing expired ones.
     ///
     /// # Errors
-    /// If too many have not expired, or the file cannot be rewritten.
+    /// Too many ids have not expired, or the file cannot be rewritten.
     pub fn make_room(&mut self, now: u64) -> anyhow::Result<()> {
         if self.known.len() >= MAX_SEEN {
             self.file = written(&self.path, &mut self.known, now)?;
@@ -67,11 +67,11 @@ impl Seen {
         Ok(())
     }
 
-    /// Remembers an id without white space until a time; it is on disk when this
-    /// returns.
+    /// Remembers an id until a time; returns once it is on
+    /// disk.
     ///
     /// # Errors
-    /// If it has white space or cannot be written.
+    /// The id has white space, or the file cannot be written.
     pub fn remember(&mut self, id: &str, until: u64) -> anyhow::Result<()> {
         ensure!(!id.contains(char::is_whitespace), "an id is one word");
         self.file.write_all(format!("{until} {id}\n").as_bytes())?;
@@ -108,7 +108,7 @@ mod tests {
         seen.remember("b/2", 300).expect("written");
         assert!(seen.remember("two words", 1).is_err());
         drop(seen);
-        // A crash cuts the last line off.
+        // A crash may cut off the last line.
         let mut file = std::fs::OpenOptions::new();
         let mut file = file.append(true).open(&path).expect("there");
         file.write_all(b"40").expect("written");

@@ -1,4 +1,4 @@
-//! Serving a component until it is stopped.
+//! Serves a component until it is stopped.
 
 use crate::{Component, Home, Listener, PortFile, system};
 use anyhow::Context;
@@ -9,14 +9,14 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-/// How long requests may go on after a stop; service managers wait longer before they
+/// Time for requests in flight after a stop; service managers wait longer before they
 /// kill.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// A program that runs as a service of the system. A gateway implements only this: it is
+/// A program that runs as a service of the system. A gateway implements only this trait: it is
 /// a client of the daemon and offers no tools.
 pub trait Service: Send + Sync + Sized + 'static {
-    /// Its identity.
+    /// The identity of the component.
     fn component(&self) -> &Component;
 
     /// Arguments before the command in the service's command line, for a program that
@@ -36,15 +36,15 @@ pub trait Service: Send + Sync + Sized + 'static {
 
 /// A service that offers tools to agents.
 pub trait McpService: Service {
-    /// The router with the endpoint `/mcp`, which speaks the Model Context Protocol's
-    /// streamable HTTP. It ends its streams when `stop` is cancelled.
+    /// The router with the endpoint `/mcp`, which serves the streamable HTTP transport of the
+    /// Model Context Protocol and ends its streams when `stop` is cancelled.
     fn router(&self, stop: CancellationToken) -> axum::Router;
 }
 
 /// Serves on a free port of 127.0.0.1 and announces it in the home, until `stop`.
 ///
 /// # Errors
-/// If no port is free, or the port file cannot be written.
+/// No port is free, or the port file cannot be written.
 pub async fn run_mcp<S: McpService>(
     service: S,
     home: Home,
@@ -66,7 +66,7 @@ pub async fn run_mcp<S: McpService>(
         served = &mut serving => return served.context("cannot serve"),
         () = stop.cancelled() => {}
     }
-    // No new client finds it while the last requests end.
+    // New clients must not find the component while the last requests end.
     drop(announced);
     match tokio::time::timeout(GRACE, serving).await {
         Ok(served) => served.context("cannot serve"),
@@ -77,11 +77,11 @@ pub async fn run_mcp<S: McpService>(
     }
 }
 
-/// Resolves when the system asks the process to end: SIGTERM where there is one,
+/// Resolves when the system asks the process to end: on SIGTERM, if the system has it,
 /// or Ctrl-C.
 ///
 /// # Errors
-/// If signal handlers cannot be installed.
+/// Signal handlers cannot be installed.
 pub async fn stop_signal() -> anyhow::Result<()> {
     system::stop_signal().await
 }

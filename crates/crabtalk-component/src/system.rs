@@ -1,4 +1,4 @@
-//! The user, private folders and signals.
+//! User id, private folders and signals.
 
 use anyhow::Context;
 use std::fs::DirBuilder;
@@ -10,7 +10,7 @@ pub(crate) fn private(builder: &mut DirBuilder) -> &mut DirBuilder {
     builder.mode(0o700)
 }
 
-/// The number of the user.
+/// The user id.
 pub(crate) fn user_id() -> u32 {
     let home = std::env::home_dir().and_then(|home| std::fs::metadata(home).ok());
     home.map_or(0, |meta| meta.uid())

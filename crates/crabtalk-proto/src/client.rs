@@ -1,7 +1,6 @@
-//! The client's side: two primitives of a transport, and a typed method per
-//! operation on top.
+//! The client's side: two transport primitives, and a typed method for each operation.
 //!
-//! Invariant: one request at a time (WIRE-4); the exclusive borrow says so.
+//! Invariant: the exclusive borrow allows one request at a time (WIRE-4).
 
 use crate::error::ClientError;
 use crate::message::*;
@@ -16,17 +15,17 @@ macro_rules! client_trait {
         one {$($(#[$one_doc:meta])* $one:ident: $one_variant:ident($one_request:ty) -> $one_response:ty, $one_role:ident;)*}
         many {$($(#[$many_doc:meta])* $many:ident: $many_variant:ident($many_request:ty) -> $many_item:ty, $many_role:ident;)*}
     ) => {
-        /// Asks a server. A connection implements the first two methods.
+        /// A client of the protocol. A connection implements the first two methods.
         pub trait Client: Send {
-            /// One message there, one back. An [`ErrorMsg`] is an answer here;
-            /// the typed methods make it [`ClientError::Refused`].
+            /// Sends a message and returns its answer. An [`ErrorMsg`] is returned as an answer;
+            /// the typed methods turn it into [`ClientError::Refused`].
             fn request(
                 &mut self,
                 message: ClientMessage,
             ) -> impl Future<Output = Result<ServerMessage, ClientError>> + Send;
 
-            /// One message there, then all answers, up to an error message,
-            /// an End, or the end of the connection.
+            /// Sends a message and returns all answers, up to an error message, an End, or the end of
+            /// the connection.
             fn request_stream(
                 &mut self,
                 message: ClientMessage,

@@ -16,7 +16,7 @@ pub const HEADER: usize = 4;
 /// A failure to read or write a message.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
-    /// The peer closed between frames or within a length: a clean end.
+    /// The peer closed the connection between frames, or within a length.
     #[error("the peer closed the connection")]
     Closed,
     /// The peer closed within a frame.
@@ -27,7 +27,7 @@ pub enum FrameError {
         /// The received bytes of the payload.
         got: usize,
     },
-    /// A frame above the limit; nothing after it can be read.
+    /// The frame is above the limit; nothing after it can be read.
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
     /// The payload is not a valid message. The connection remains usable.
@@ -57,8 +57,7 @@ fn check_length(declared: usize, limit: usize) -> Result<usize, TooLarge> {
     }
 }
 
-/// Appends a message as a frame; a message above the limit leaves `buffer` as
-/// it was.
+/// Appends a message as a frame. A message above the limit does not change `buffer`.
 pub fn encode<M: Message>(message: &M, buffer: &mut BytesMut) -> Result<(), TooLarge> {
     let length = check_length(message.encoded_len(), MAX_FRAME)?;
     buffer.reserve(HEADER + length);
@@ -88,7 +87,7 @@ pub fn decode<M: Message + Default>(buffer: &mut BytesMut) -> Result<Option<M>, 
     decode_within(buffer, MAX_FRAME)
 }
 
-/// The same for a peer that may not send more than `limit` bytes at once.
+/// [`decode`] with a limit of `limit` bytes per frame.
 pub fn decode_within<M: Message + Default>(
     buffer: &mut BytesMut,
     limit: usize,
@@ -99,7 +98,7 @@ pub fn decode_within<M: Message + Default>(
     }
 }
 
-/// The error for an end of the file behind the unread bytes `rest`.
+/// The error for an end of input after the unread bytes `rest`.
 pub fn end_of_file(rest: &[u8]) -> FrameError {
     match declared_length(rest) {
         None => FrameError::Closed,

@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 /// A request that is answered by one message.
 pub trait Request: Into<ClientMessage> + Send {
-    /// Its answer.
+    /// The answer.
     type Response: TryFrom<ServerMessage, Error = ClientError> + Send;
 }
 
@@ -45,7 +45,7 @@ macro_rules! wrap_requests {
 }
 operations!(wrap_requests);
 
-/// The message in a member of the envelope, some of which are boxed.
+/// Unwraps a member of the envelope; some are boxed.
 macro_rules! held {
     ($member:ident) => {
         $member
@@ -78,7 +78,7 @@ macro_rules! wrap_responses {
     )*};
 }
 
-// One call of it, with every member of the envelope: written by `build.rs`.
+// `build.rs` writes one call with every member of the envelope.
 include!(concat!(env!("OUT_DIR"), "/answers.rs"));
 
 /// An operation without a result is answered by a Pong.
@@ -120,8 +120,8 @@ impl From<stream_event::Event> for StreamEvent {
 }
 
 impl ServerMessage {
-    /// Whether nothing of the same reply follows: an error, or the End of a
-    /// run. Replies that are a single message are not recognised by this.
+    /// Whether this message ends its reply: an error, or the End of a run. Replies of a
+    /// single message are not recognised.
     pub fn ends_stream(&self) -> bool {
         match &self.msg {
             Some(server_message::Msg::Error(_)) => true,
@@ -132,7 +132,7 @@ impl ServerMessage {
 }
 
 impl StreamEvent {
-    /// Whether it is the End of its run.
+    /// Whether the message is the End of its run.
     pub fn is_end(&self) -> bool {
         matches!(self.event, Some(stream_event::Event::End(_)))
     }

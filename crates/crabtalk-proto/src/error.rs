@@ -1,9 +1,9 @@
-//! Why a request has no answer.
+//! Errors of requests.
 
 use crate::codec::FrameError;
 use crate::status::Status;
 
-/// Why a request has no answer.
+/// An error of a request.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The daemon refused; the status has its code and its reason.
@@ -12,11 +12,11 @@ pub enum ClientError {
     /// The connection failed, or ended before the answer did.
     #[error(transparent)]
     Connection(#[from] FrameError),
-    /// The daemon is of another version, or the reply belongs to another request: reconnect.
+    /// The answer has an unexpected type: the daemon has another version, or the connection is out of step; reconnect.
     #[error("the daemon's answer is not the {0} that belongs to the request")]
     Unexpected(&'static str),
-    /// An earlier reply was dropped before its end; what is left of it would
-    /// be taken for the answer.
+    /// An earlier reply on this connection was dropped before its end; its remaining
+    /// messages would be read as the answer.
     #[error("an earlier reply on this connection was not read to its end; open another connection")]
     Unfinished,
 }

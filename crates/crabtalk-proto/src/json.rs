@@ -1,10 +1,9 @@
 //! Messages as JSON, derived by `build.rs` with the names of the schema.
 //!
-//! Every message but the envelopes is an object of all its fields: an unset field has its default,
-//! or `null` where the schema says `optional`. Numbers are
-//! numbers, enums their names in lower case, bytes base64. An event of a run
-//! has its member's name as `type` and the member's fields beside it; an event
-//! of the daemon has its kind as `type`. Reading accepts missing and ignores unknown fields.
+//! Every message except the envelopes is an object with all its fields. An unset field has its default,
+//! or `null` if the schema says `optional`. Enums are lower-case names, bytes are base64.
+//! An event of a run has its member's name as `type` next to the member's fields; an event of the daemon
+//! has its kind as `type`. Readers accept missing fields and ignore unknown ones.
 
 use crate::StreamEvent;
 use crate::stream_event::Event;

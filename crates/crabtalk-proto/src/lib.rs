@@ -1,8 +1,8 @@
 //! The wire protocol of CrabTalk: messages, codec, limits, codes, and the
 //! [`Client`] and [`Server`] traits.
 //!
-//! The schema `proto/crabtalk.proto` is the protocol's document. Absent on
-//! purpose: sockets, the domain's vocabulary, what an operation means.
+//! The schema `proto/crabtalk.proto` documents the protocol. This crate has no sockets, no
+//! domain types, and does not define what an operation does.
 
 mod client;
 mod convert;

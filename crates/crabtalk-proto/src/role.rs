@@ -1,6 +1,6 @@
-//! The table of operations, and the least role of each (REMOTE-1).
+//! The table of operations with the least role of each (REMOTE-1).
 //!
-//! Invariants: every operation has a row, since dispatch is generated from the same list;
+//! Invariants: every operation has a row, because dispatch is generated from the same list;
 //! a role includes the lesser ones.
 
 use crate::message::client_message;
@@ -14,17 +14,17 @@ pub enum Role {
     Stranger,
     /// Talks to agents and reads conversations.
     Talk,
-    /// Looks after the daemon: statistics, memory, removals, cron and subscriptions.
+    /// Operates the daemon: statistics, memory, removals, cron and subscriptions.
     Operate,
     /// Changes the configuration.
     Admin,
 }
 
 impl Role {
-    /// All roles, from the least.
+    /// All roles in ascending order.
     pub const ALL: [Self; 4] = [Self::Stranger, Self::Talk, Self::Operate, Self::Admin];
 
-    /// The word that [`WelcomeMsg`](crate::WelcomeMsg) and the configuration use.
+    /// The name in [`WelcomeMsg`](crate::WelcomeMsg) and in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             Self::Stranger => "stranger",
@@ -34,7 +34,7 @@ impl Role {
         }
     }
 
-    /// Refuses what this role may not (403).
+    /// Returns 403 if this role is below `least`.
     pub(crate) fn check(self, operation: &str, least: Self) -> Result<(), Status> {
         if self >= least {
             return Ok(());
@@ -47,7 +47,7 @@ impl Role {
     }
 }
 
-/// A row of the table.
+/// A row of the table of operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Operation {
     /// Its name.
@@ -66,7 +66,7 @@ macro_rules! table {
         many {$($(#[doc = $many_doc:literal])* $many:ident: $many_variant:ident($many_request:ty) -> $many_item:ty, $many_role:ident;)*}
     ) => {
         impl Operation {
-            /// An empty request of the operation.
+            /// An empty request for the operation.
             pub fn empty(&self) -> client_message::Msg {
                 $(if self.name == stringify!($one) {
                     return client_message::Msg::$one_variant(Default::default());

@@ -1,6 +1,6 @@
 //! The server's side: one method per operation, and the dispatch to it.
 //!
-//! Invariant: every request is answered, if only by an error.
+//! Invariant: every request gets an answer, possibly an error.
 
 use crate::message::*;
 use crate::operation::operations;
@@ -19,9 +19,9 @@ macro_rules! server_trait {
         one {$($(#[$one_doc:meta])* $one:ident: $one_variant:ident($one_request:ty) -> $one_response:ty, $one_role:ident;)*}
         many {$($(#[$many_doc:meta])* $many:ident: $many_variant:ident($many_request:ty) -> $many_item:ty, $many_role:ident;)*}
     ) => {
-        /// Answers requests. An operation without an implementation is answered
-        /// with 501, one beyond the role with 403. The future or stream of a method
-        /// is dropped when the client closes.
+        /// Answers requests. An operation without an implementation is answered with 501, an
+        /// operation above the role with 403. The future or stream of a method is dropped when
+        /// the client closes.
         pub trait Server: Send + Sync + Sized + 'static {
             /// The daemon's version, for errors about unknown requests.
             fn version(&self) -> &str;
@@ -29,8 +29,8 @@ macro_rules! server_trait {
             /// The client's role.
             fn role(&self) -> Role;
 
-            /// Refuses a request that its role allows but that names objects out of the
-            /// client's reach.
+            /// Refuses a request that the role allows but that names objects outside the client's
+            /// reach.
             fn admit(&self, request: &client_message::Msg) -> Result<(), Status> {
                 let _ = request;
                 Ok(())

@@ -6,27 +6,27 @@ use crate::ErrorMsg;
 pub mod code {
     /// The request is invalid; the message names the remedy.
     pub const BAD_REQUEST: u32 = 400;
-    /// No token, or not a known one.
+    /// The token is missing or unknown.
     pub const UNAUTHORIZED: u32 = 401;
     /// A budget is spent.
     pub const BUDGET: u32 = 402;
-    /// Known, but not allowed.
+    /// The client is authenticated but not allowed to do this.
     pub const FORBIDDEN: u32 = 403;
-    /// No such agent, conversation, provider, cron, ask, run.
+    /// The agent, conversation, provider, cron entry, ask or run does not exist.
     pub const NOT_FOUND: u32 = 404;
-    /// It exists already, or changed since it was read.
+    /// The object exists already, or changed since it was read.
     pub const CONFLICT: u32 = 409;
-    /// Above a limit of size.
+    /// The request exceeds a size limit.
     pub const TOO_LARGE: u32 = 413;
-    /// Well-formed, but it cannot be performed.
+    /// The request is well-formed but cannot be performed.
     pub const UNPROCESSABLE: u32 = 422;
-    /// Above a limit of number; a later attempt may succeed.
+    /// A limit on a count was reached; a later attempt may succeed.
     pub const TOO_MANY: u32 = 429;
-    /// Cancelled.
+    /// The run or request was cancelled.
     pub const CANCELLED: u32 = 499;
-    /// A fault of the daemon.
+    /// The daemon failed.
     pub const INTERNAL: u32 = 500;
-    /// Not implemented, or nothing is registered for it.
+    /// The operation is not implemented, or nothing is registered for it.
     pub const NOT_IMPLEMENTED: u32 = 501;
     /// The model provider failed.
     pub const PROVIDER: u32 = 502;
@@ -42,7 +42,7 @@ pub mod code {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message} ({code})")]
 pub struct Status {
-    /// One of [`code`].
+    /// A code of the module [`code`].
     pub code: u32,
     /// The failure, its object and the remedy.
     pub message: String,
@@ -60,7 +60,7 @@ macro_rules! constructors {
 }
 
 impl Status {
-    /// Joins both.
+    /// Creates a status.
     pub fn new(code: u32, message: impl Into<String>) -> Self {
         Self {
             code,

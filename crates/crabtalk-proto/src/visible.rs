@@ -6,14 +6,14 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Escapes a text that a person judges: each character that a terminal does not show
+/// Escapes a text on which a person decides: each character that a terminal does not show
 /// as itself becomes its code, as in `<U+202E>`.
 pub fn visible(text: &str) -> Cow<'_, str> {
     escape(text, |c| is_hostile(c) || is_unseen(c))
 }
 
-/// Escapes a text that is read and not judged: joiners and marks of scripts and emoji
-/// and spaces of all widths stay. CRLF becomes a newline.
+/// Escapes a text for reading only: joiners and marks of scripts and emoji, and spaces of
+/// all widths, stay. CRLF becomes a newline.
 pub fn visible_prose(text: &str) -> Cow<'_, str> {
     if text.contains("\r\n") {
         let plain = text.replace("\r\n", "\n");
@@ -39,24 +39,23 @@ fn escape(text: &str, hides: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Drives a terminal, or changes the order in which a line is read.
+/// Whether a character controls the terminal or changes the reading order of a line.
 fn is_hostile(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
-        // Marks and embeddings of direction; separators of lines that are none.
+        // Direction marks and embeddings; line and paragraph separators.
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' => true,
-        // Isolates and deprecated controls of shaping.
+        // Isolates and deprecated shaping controls.
         '\u{2066}'..='\u{206f}' => true,
-        // Interlinear annotations and replaced objects; tags, which spell text that no font
-        // shows.
+        // Interlinear annotations, object replacement, and tags, which hide text.
         '\u{fff9}'..='\u{fffc}' | '\u{e0000}'..='\u{e007f}' => true,
-        // Controls of hieroglyphs, shorthand and musical notation.
+        // Format controls of hieroglyphs, shorthand and musical notation.
         '\u{13430}'..='\u{1343f}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' => true,
         c => c.is_control(),
     }
 }
 
-/// Takes no room, or looks like a space and is none.
+/// Whether a character has no width, or looks like a space but is not one.
 fn is_unseen(c: char) -> bool {
     match c {
         ' ' | '\n' | '\t' => false,
@@ -65,7 +64,7 @@ fn is_unseen(c: char) -> bool {
         '\u{180b}'..='\u{180f}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}' => true,
         // Zero-width spaces and joiners; invisible operators; byte order mark.
         '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2065}' | '\u{feff}' => true,
-        // Selectors of variants.
+        // Variation selectors.
         '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}' => true,
         c => c.is_whitespace(),
     }

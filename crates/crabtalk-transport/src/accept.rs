@@ -1,8 +1,8 @@
 //! The accept loop.
 //!
 //! Invariants: every connection is a task of one set, which is empty when
-//! [`serve`] returns; beyond the limit a connection is refused, not queued;
-//! no accept error makes the loop spin or end.
+//! [`serve`] returns; connections beyond the limit are refused, not queued;
+//! no accept error ends the loop or makes it spin.
 
 use crate::conn::{self, Ended, HANDSHAKE_TIME};
 use crate::crowd::{Crowd, Source};
@@ -17,39 +17,39 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-/// First pause after an accept error such as a full table of files, doubling
+/// First pause after an accept error, such as a full descriptor table. It doubles
 /// up to [`MAX_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 
 /// Longest pause between two accept attempts.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
-/// Timeout of a refusal. It fits into any fresh buffer.
+/// Timeout for sending a refusal. A refusal fits into any fresh buffer.
 const REFUSAL_TIME: Duration = Duration::from_secs(1);
 
-/// Time for replies in flight after the shutdown began, so that a daemon ends within the five
-/// seconds that it promises.
+/// Time for replies in flight after shutdown begins. The daemon promises to end within five
+/// seconds.
 const DRAIN_TIME: Duration = Duration::from_secs(3);
 
 /// A source of connections.
 pub trait Accept: Send {
-    /// Reading half of its connections.
+    /// Reading half of a connection.
     type Read: AsyncRead + Unpin + Send + 'static;
-    /// Writing half of its connections.
+    /// Writing half of a connection.
     type Write: AsyncWrite + Unpin + Send + 'static;
-    /// The known facts about a peer.
+    /// Identity of a peer.
     type Peer;
-    /// Completes a connection, as by a TLS handshake.
+    /// Completes a connection, for example by a TLS handshake.
     type Opening: Future<Output = io::Result<(Self::Read, Self::Write)>> + Send + 'static;
 
     /// Waits for the next connection. Must be safe to cancel.
     fn accept(&mut self) -> impl Future<Output = io::Result<(Self::Opening, Self::Peer)>> + Send;
 
-    /// The source by which a peer's connections are counted, if it is known.
+    /// The source to which a peer's connections are counted, if known.
     fn source(peer: &Self::Peer) -> Option<Source>;
 }
 
-/// Accepts connections until `shutdown`, then lets their replies drain and
+/// Accepts connections until `shutdown`, then drains their replies and
 /// returns when every connection is closed.
 ///
 /// Loops with clones of one `crowd` share its limits.
@@ -112,7 +112,7 @@ pub async fn serve<A, S>(
             }
         }
     }
-    // The socket file goes before replies drain, so that the next daemon may start.
+    // Removes the socket file before replies drain, so that the next daemon can start.
     drop(listener);
     drain(connections).await;
 }
@@ -124,14 +124,14 @@ async fn open<C>(opening: impl Future<Output = io::Result<C>>) -> Result<C, Ende
     }
 }
 
-/// Sends the reason and closes. A peer that does not take a short message
-/// is closed without.
+/// Sends the reason and closes the connection; gives up on the reason if the peer does not
+/// read it.
 async fn refuse<R, W: AsyncWrite + Unpin>(
     opening: impl Future<Output = io::Result<(R, W)>>,
     status: Status,
     _turn: OwnedSemaphorePermit,
 ) -> Result<(), Ended> {
-    // The reading half stays open, so that the peer can read the reason.
+    // An open reading half lets the peer read the reason.
     let (_read, mut write) = open(opening).await?;
     let mut frame = BytesMut::new();
     if codec::encode(&ServerMessage::from(status), &mut frame).is_ok() {

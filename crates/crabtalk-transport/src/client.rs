@@ -1,7 +1,7 @@
 //! A client's connection.
 //!
-//! Invariant: a reply that was not read to its end makes the connection
-//! unusable, so that its rest is not taken for the next answer.
+//! Invariant: a connection is unusable after a reply that was not read to its end, since
+//! the remaining messages would be read as the next answer.
 
 use crate::input::{Input, poll_input};
 use bytes::BytesMut;
@@ -18,7 +18,7 @@ pub struct Connection {
     reader: Box<dyn AsyncRead + Unpin + Send>,
     writer: Box<dyn AsyncWrite + Unpin + Send>,
     input: BytesMut,
-    /// A reply is incomplete.
+    /// Whether a reply was not read to its end.
     unfinished: bool,
 }
 
@@ -29,7 +29,7 @@ impl fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// A connection over these halves.
+    /// Creates a connection over the two halves of a stream.
     pub fn new(
         reader: impl AsyncRead + Unpin + Send + 'static,
         writer: impl AsyncWrite + Unpin + Send + 'static,
@@ -53,8 +53,8 @@ impl Connection {
             self.writer.write_all(&frame).await?;
             self.writer.flush().await
         };
-        // A daemon that refuses a connection says why and closes it; writing
-        // then fails, and the reason is to be read all the same.
+        // A daemon that refuses a connection sends the reason and closes; the write then fails,
+        // but the reason can still be read.
         match written.await {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 Err(FrameError::Io(error).into())
@@ -72,7 +72,7 @@ impl Connection {
             match input {
                 Ok(Input::Bytes) => {}
                 Ok(Input::End) => return Err(codec::end_of_file(&self.input).into()),
-                // A daemon that died with our request unread.
+                // The daemon died before it read the request.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
                     return Err(codec::end_of_file(&self.input).into());
                 }
@@ -82,7 +82,7 @@ impl Connection {
     }
 }
 
-/// Where a streamed reply stands.
+/// Progress of a streamed reply.
 enum Reply {
     Unsent(Box<ClientMessage>),
     Open,
@@ -110,8 +110,8 @@ impl Client for Connection {
 }
 
 impl Connection {
-    /// As [`Client::request_stream`], for one who needs the connection for
-    /// nothing else: it goes with the stream.
+    /// Like [`Client::request_stream`], but consumes the connection: it closes when the
+    /// stream is dropped.
     pub fn into_stream(
         self,
         message: ClientMessage,
@@ -123,13 +123,13 @@ impl Connection {
         })
     }
 
-    /// Resolves when the daemon closes the connection or sends an unexpected message. For a client without
-    /// requests.
+    /// Resolves when the daemon closes the connection or sends an unexpected message. For clients that
+    /// send no requests.
     pub async fn closed(&mut self) {
         let _ = self.receive().await;
     }
 
-    /// The next message of a reply, and its rest.
+    /// Returns the next message of a reply and the remaining state.
     async fn next_of(
         &mut self,
         reply: Reply,

@@ -1,8 +1,8 @@
 //! One connection: a request, its reply, the next request (WIRE-4).
 //!
-//! Invariants: a client that does not read is bounded by its buffers and delays no other
-//! connection; an idle connection holds hardly any buffer; incomplete frames count towards the shared
-//! byte budget; the end of the client's data counts as its leaving.
+//! Invariants: a client that does not read fills only its own buffers and delays no other
+//! connection; an idle connection has almost no buffer; incomplete frames count towards the shared
+//! byte budget; end of input from the client closes the connection.
 
 mod reply;
 
@@ -24,13 +24,13 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 /// Buffers larger than this are freed when a connection goes idle.
 const IDLE_BUFFER: usize = 1024;
 
-/// Longest frame of an unauthenticated client: a Hello with its token.
+/// Longest frame from an unauthenticated client: a Hello with its token.
 const HANDSHAKE_FRAME: usize = 4096;
 
-/// Time for the TLS handshake, and again for the Hello.
+/// Timeout of the TLS handshake, and of the Hello after it.
 pub(crate) const HANDSHAKE_TIME: Duration = Duration::from_secs(5);
 
-/// Timeout of the reason before a connection is closed. It fits into any fresh buffer.
+/// Timeout for sending the reason before a close. A reason fits into any fresh buffer.
 const REASON_TIME: Duration = Duration::from_secs(1);
 
 /// Why a connection ended before its client closed it.
@@ -71,10 +71,10 @@ enum Next {
 }
 
 /// Answers a connection's requests until its client closes it, or until
-/// `shutdown` and there is nothing left to answer.
+/// `shutdown` if no request is waiting.
 ///
-/// While the server's role is [`Role::Stranger`], the connection takes small frames
-/// only, and is closed after [`HANDSHAKE_TIME`].
+/// While the server's role is [`Role::Stranger`], the connection accepts only small frames
+/// and is closed after [`HANDSHAKE_TIME`].
 pub(crate) async fn run<S, R, W>(
     server: S,
     reader: R,
@@ -144,7 +144,7 @@ struct Connection<R, W> {
     writer: W,
     input: BytesMut,
     output: BytesMut,
-    /// The client sends no more.
+    /// The client closed its writing half.
     ended: bool,
     place: Place,
     /// The deadline for the Hello; `None` once the client is authenticated.
@@ -177,7 +177,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<R, W> {
         Ended::Cut(status)
     }
 
-    /// The client is authenticated until `ended`.
+    /// Marks the client as authenticated until `ended` resolves.
     fn authenticated(&mut self, ended: impl Future<Output = Status> + Send + 'static) {
         self.handshake = None;
         self.cut = Some(Box::pin(ended));
@@ -185,7 +185,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<R, W> {
 
     fn release_buffers(&mut self) {
         if self.place.holds_bytes() {
-            // The rest would keep the whole memory of the large frame.
+            // A slice would keep the memory of the whole large frame.
             self.input = BytesMut::from(&self.input[..]);
             let shrunk = self.place.hold(self.input.len());
             debug_assert!(shrunk.is_ok(), "less is never refused");
@@ -197,8 +197,8 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<R, W> {
         }
     }
 
-    /// Waits for the next request. Requests that arrived before the shutdown
-    /// are still answered.
+    /// Waits for the next request. Requests that arrived before the shutdown are still
+    /// answered.
     fn poll_next(
         &mut self,
         cancelled: Pin<&mut WaitForCancellationFuture<'_>>,
@@ -260,7 +260,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<R, W> {
     async fn send_reason(&mut self, reply: Reply) {
         (self.handshake, self.cut) = (None, None);
         if !self.output.is_empty() {
-            // The client stopped reading within another message.
+            // The client stopped reading in the middle of another message.
             return;
         }
         let _ = timeout(REASON_TIME, self.answer(reply)).await;

@@ -1,4 +1,4 @@
-//! Limits that all listeners share: connections, connections of one source, and memory of incomplete frames.
+//! Limits shared by all listeners: connections, connections per source, and memory of incomplete frames.
 //!
 //! Invariant: a [`Place`] returns its share when it is dropped.
 
@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The origin by which connections are counted.
+/// The source of a connection, by which connections are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Source {
     /// A process of this machine.
@@ -30,19 +30,19 @@ impl fmt::Display for Source {
 /// Concurrent refusals; further connections are closed without a reason.
 const REFUSALS: usize = 16;
 
-/// One source gets all places but one in eight. A relay with a connection per user still gets nearly all.
+/// One source may hold all places but one in eight, so a relay with a connection per user gets nearly all.
 const PLACES_PER_SPARE: usize = 8;
 
-/// Bytes of an incomplete frame that need no share of the budget.
+/// Bytes of an incomplete frame that do not count towards the budget.
 const FREE_BYTES: usize = 8 * 1024;
 
-/// Bytes of a permit of the budget.
+/// Bytes per permit of the budget.
 const UNIT: usize = 1024;
 
-/// Bytes of incomplete frames of all connections together: four of the largest.
+/// Budget for incomplete frames of all connections together: four frames of maximal size.
 const ALL_BYTES: usize = 64 * 1024 * 1024;
 
-/// The connections of all listeners that have clones of it.
+/// The connections of all listeners that share clones of this value.
 #[derive(Debug, Clone)]
 pub struct Crowd(Arc<Inner>);
 
@@ -67,7 +67,7 @@ pub(crate) struct Place {
 }
 
 impl Crowd {
-    /// Room for so many concurrent connections.
+    /// Creates a crowd with a limit of concurrent connections.
     pub fn new(limit: usize) -> Self {
         Self(Arc::new(Inner {
             limit,
@@ -83,12 +83,12 @@ impl Crowd {
         self.0.limit - self.0.places.available_permits()
     }
 
-    /// A permit to send a peer the reason of its refusal.
+    /// Returns a permit to send a peer the reason of its refusal.
     pub(crate) fn refusal(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.0.refusals).try_acquire_owned().ok()
     }
 
-    /// Gives a connection a place.
+    /// Reserves a place for a connection.
     pub(crate) fn enter(&self, source: Option<Source>) -> Result<Place, Status> {
         let places = self.0.limit;
         let Ok(place) = Arc::clone(&self.0.places).try_acquire_owned() else {
@@ -118,25 +118,25 @@ impl Crowd {
     }
 
     fn sources(&self) -> MutexGuard<'_, HashMap<Source, usize>> {
-        // Each change under this lock is a sum that cannot panic.
+        // No update under this lock can panic.
         let sources = self.0.sources.lock();
         sources.unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Place {
-    /// A place in a crowd of one.
+    /// A place that counts towards no limit.
     #[cfg(test)]
     pub(crate) fn uncounted() -> Self {
         Crowd::new(1).enter(None).expect("a place")
     }
 
-    /// Whether the connection has a share of the byte budget.
+    /// Whether the connection reserved a part of the byte budget.
     pub(crate) fn holds_bytes(&self) -> bool {
         self.bytes.is_some()
     }
 
-    /// Adapts the share of the byte budget to the received bytes of an incomplete frame.
+    /// Adjusts the reserved part of the byte budget to the received bytes of an incomplete frame.
     pub(crate) fn hold(&mut self, received: usize) -> Result<(), Status> {
         if received <= FREE_BYTES {
             self.bytes = None;

@@ -7,8 +7,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// Bytes read at a time. On the stack, so that a waiting connection holds
-/// no buffer.
+/// Bytes per read. The chunk is on the stack, so that a waiting connection has no
+/// buffer.
 const CHUNK: usize = 8 * 1024;
 
 /// The outcome of one read.

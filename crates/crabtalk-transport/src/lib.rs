@@ -1,9 +1,9 @@
 //! Connections between the daemon and its clients over Unix sockets, TCP and TLS.
 //!
-//! One accept loop ([`serve`]) and one connection loop, generic over the
-//! halves of a connection.
+//! The accept loop ([`serve`]) and the connection loop are generic over the halves of a
+//! connection.
 //!
-//! Invariant: a reply is pulled as fast as its client reads, without a queue (WIRE-9).
+//! Invariant: no queue lies between a reply and its client; the client's reading sets the pace (WIRE-9).
 
 mod accept;
 mod client;

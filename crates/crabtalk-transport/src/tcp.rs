@@ -13,20 +13,20 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
-/// Silence before the first keepalive probe: less than the five minutes after which many routers drop a
-/// connection.
+/// Idle time before the first keepalive probe. Many routers drop a connection after five
+/// minutes.
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(60);
 
-/// Time between two probes.
+/// Time between two keepalive probes.
 const KEEPALIVE_EVERY: Duration = Duration::from_secs(15);
 
 /// Unanswered probes after which the peer counts as gone, two minutes after its last packet.
 const KEEPALIVE_TRIES: u32 = 4;
 
-/// Time for the acknowledgement of sent data. The system's default is a quarter of an hour.
+/// Time for the peer to acknowledge sent data. The system's default is a quarter of an hour.
 const RECEIPT_WITHIN: Duration = Duration::from_secs(120);
 
-/// Timeout of a connection attempt: over a slow network it needs a second or two.
+/// Timeout of a connection attempt; a slow network needs a second or two.
 pub(crate) const CONNECT_WITHIN: Duration = Duration::from_secs(15);
 
 /// A failure to listen or to connect.
@@ -43,7 +43,7 @@ pub enum TcpError {
         /// The system's error.
         source: io::Error,
     },
-    /// No answer, or the name has no address: check both, and that the daemon runs.
+    /// The server does not answer, or its name has no address: check both, and that the daemon runs.
     #[error("cannot connect to {address}: {source}")]
     Connect {
         /// The given address.
@@ -67,9 +67,9 @@ pub enum TcpError {
     Changed {
         /// The given address.
         address: String,
-        /// The pinned one.
+        /// The pinned fingerprint.
         expected: crate::Fingerprint,
-        /// The server's.
+        /// The server's fingerprint.
         seen: crate::Fingerprint,
     },
 }
@@ -78,7 +78,7 @@ pub enum TcpError {
 #[derive(Debug)]
 pub struct TcpListener {
     listener: tokio::net::TcpListener,
-    /// The only addresses that may connect; empty is any.
+    /// The addresses that may connect; an empty list allows all.
     only: Vec<IpAddr>,
 }
 
@@ -95,12 +95,12 @@ impl TcpListener {
         }
     }
 
-    /// The address it listens on, with the port that the system chose for 0.
+    /// The address of the listener, with the port that the system chose for 0.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// The next connection. Safe to cancel.
+    /// Accepts the next connection. Safe to cancel.
     pub(crate) async fn next(&self) -> io::Result<(TcpStream, SocketAddr)> {
         loop {
             let (stream, peer) = self.listener.accept().await?;
@@ -118,7 +118,7 @@ impl TcpListener {
     }
 }
 
-/// The source of an address. An IPv6 /64 network counts as one, since one customer has all of its addresses.
+/// The source of an address. An IPv6 /64 network counts as one source, since one customer has all its addresses.
 pub(crate) fn source_of(peer: SocketAddr) -> Source {
     Source::Address(match peer.ip().to_canonical() {
         IpAddr::V6(ip) => {
@@ -164,7 +164,7 @@ pub async fn connect_tcp(address: &str) -> Result<Connection, TcpError> {
     Ok(Connection::new(read, write))
 }
 
-/// A connection without any data yet.
+/// Opens a TCP stream without sending data.
 pub(crate) async fn open(address: &str) -> Result<TcpStream, TcpError> {
     let failed = |source| TcpError::Connect {
         address: address.to_owned(),

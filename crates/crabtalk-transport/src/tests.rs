@@ -19,13 +19,13 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) const VERSION: &str = "9.9.9";
 
-/// A server whose `stream` relays what the test sends, and whose `send` never
+/// A server whose `stream` relays the test's events, and whose `send` never
 /// answers.
 #[derive(Clone)]
 pub(crate) struct Scripted {
     events: Arc<Mutex<Option<mpsc::Receiver<StreamEvent>>>>,
     pub(crate) pings: Arc<Mutex<u32>>,
-    /// Cuts its connections off.
+    /// Revokes the access of its connections.
     pub(crate) cut: CancellationToken,
 }
 
@@ -35,7 +35,7 @@ impl Scripted {
         Self::with_capacity(64)
     }
 
-    /// Holds that many events before the test has to wait.
+    /// Like [`Self::new`], with room for `capacity` events.
     pub(crate) fn with_capacity(capacity: usize) -> (mpsc::Sender<StreamEvent>, Self) {
         let (sender, receiver) = mpsc::channel(capacity);
         let events = Arc::new(Mutex::new(Some(receiver)));
@@ -86,7 +86,7 @@ impl Server for Scripted {
         panic!("a bug")
     }
 
-    /// An answer above the limit.
+    /// Answers with a message above the frame limit.
     async fn get_config(&self, _: GetConfig) -> Result<ConfigMsg, Status> {
         Ok(ConfigMsg {
             config: "x".repeat(codec::MAX_FRAME),
@@ -106,7 +106,7 @@ impl Server for Scripted {
         futures_util::stream::poll_fn(move |cx| events.poll_recv(cx).map(|event| event.map(Ok)))
     }
 
-    /// Never says anything, never ends.
+    /// A stream without events or end.
     fn subscribe_events(
         self: Arc<Self>,
         _: SubscribeEvents,
@@ -146,7 +146,7 @@ pub(crate) fn frames(messages: impl IntoIterator<Item = ClientMessage>) -> Bytes
     bytes
 }
 
-/// A message as the tests compare it: text, code and message, or the variant's name.
+/// Renders a message for comparison: text, code and message, or the variant's name.
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "a test names what it expects"
@@ -171,7 +171,7 @@ pub(crate) fn show(message: ServerMessage) -> String {
     }
 }
 
-/// Reads one answer and not a byte beyond it; `closed` at the end.
+/// Reads exactly one answer; `closed` at end of input.
 pub(crate) async fn next(reader: &mut (impl AsyncRead + Unpin)) -> String {
     match frame(reader)
         .await
@@ -192,7 +192,7 @@ async fn frame(reader: &mut (impl AsyncRead + Unpin)) -> io::Result<BytesMut> {
     Ok(frame)
 }
 
-/// Accepts what the test sends.
+/// Accepts connections that the test sends.
 pub(crate) struct InMemory(pub(crate) mpsc::Receiver<io::Result<DuplexStream>>);
 
 impl Accept for InMemory {
@@ -213,7 +213,6 @@ impl Accept for InMemory {
     }
 }
 
-/// Writes everything.
 pub(crate) async fn write(stream: &mut (impl tokio::io::AsyncWrite + Unpin), bytes: &[u8]) {
     stream.write_all(bytes).await.expect("the peer reads");
 }

@@ -31,11 +31,11 @@ use tokio_rustls::server::TlsStream;
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint([u8; 32]);
 
-/// The prefix of the digits.
+/// The prefix of the text form.
 const KIND: &str = "SHA256:";
 
 impl Fingerprint {
-    /// Of a certificate in DER.
+    /// Hashes a certificate in DER.
     pub(crate) fn of(certificate: &CertificateDer<'_>) -> Self {
         let digest = ::ring::digest::digest(&::ring::digest::SHA256, certificate);
         let mut bytes = [0; 32];
@@ -43,7 +43,7 @@ impl Fingerprint {
         Self(bytes)
     }
 
-    /// Reads the format of `Display`; colons between the digits are allowed.
+    /// Parses the format of `Display`; colons between the digits are allowed.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         let digits = match text.get(..KIND.len()) {
@@ -80,7 +80,7 @@ impl fmt::Debug for Fingerprint {
 /// Why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
-    /// A file of the configuration is not PEM: check the named file.
+    /// A configured file is not PEM: check the named file.
     #[error("the {what} is not PEM: {why}")]
     NotPem {
         /// `certificate` or `key`.
@@ -88,10 +88,10 @@ pub enum CertificateError {
         /// The parser's reason.
         why: String,
     },
-    /// Certificate and key do not belong together, or TLS 1.3 does not take their kind.
+    /// Certificate and key do not match, or TLS 1.3 does not support their kind.
     #[error("the certificate cannot be used: {0}")]
     Unusable(String),
-    /// The key or the certificate could not be made.
+    /// The key or the certificate could not be generated.
     #[error("cannot make a certificate: {0}")]
     NotMade(String),
 }
@@ -104,7 +104,7 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// From a chain and its key, both PEM.
+    /// Loads a PEM chain and its PEM key.
     pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, CertificateError> {
         let not_pem = |what, why: rustls::pki_types::pem::Error| CertificateError::NotPem {
             what,
@@ -152,12 +152,12 @@ impl fmt::Debug for Certificate {
     }
 }
 
-/// The one provider of cryptography of this program.
+/// The cryptography provider of this program.
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
-/// A TCP socket with encrypted connections.
+/// A TCP listener whose connections are encrypted.
 #[derive(Debug)]
 pub struct TlsListener {
     tcp: TcpListener,
@@ -165,12 +165,12 @@ pub struct TlsListener {
 }
 
 impl TlsListener {
-    /// Encrypts the connections of a listener.
+    /// Wraps a TCP listener.
     pub fn new(tcp: TcpListener, certificate: Certificate) -> Self {
         Self { tcp, certificate }
     }
 
-    /// The address it listens on.
+    /// The address of the listener.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.tcp.local_addr()
     }

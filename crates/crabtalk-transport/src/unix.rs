@@ -1,8 +1,8 @@
 //! The Unix socket (WIRE-2).
 //!
-//! Invariants: the socket's file appears with mode 0600 and already
-//! listening; a socket with a living listener is never replaced; only our
-//! own file is removed; only our own user (and root) gets a connection.
+//! Invariants: the socket file appears with mode 0600 and already listening; a socket with a
+//! live listener is never replaced; only our own file is removed; only our own user
+//! and root get a connection.
 
 use crate::accept::Accept;
 use crate::client::Connection;
@@ -17,35 +17,35 @@ use std::path::{Path, PathBuf};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixSocket, UnixStream};
 
-/// Longest socket path in bytes: `sun_path` less its terminating zero.
+/// Longest socket path in bytes: `sun_path` without its terminating zero.
 const MAX_PATH: usize = 107;
 
-/// Random characters of the temporary name of a new socket. Few, so
-/// that `.abcd` is not longer than `daemon.sock`.
+/// Random characters in the temporary name of a new socket, such as `.abcd`, which must not be
+/// longer than `daemon.sock`.
 const TEMPORARY_CHARS: usize = 4;
 
-/// Connections in the accept queue: as many as there are places by default.
+/// Length of the accept queue: the default connection limit.
 const BACKLOG: u32 = 4096;
 
 /// A failure to listen or to connect.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The operating system cannot name such a socket (STORE-6).
+    /// The path is too long for a socket address (STORE-6).
     #[error(
         "the socket path {} is too long: {} bytes, the limit is {MAX_PATH}; choose a shorter \
          CRABTALK_HOME", .0.display(), .0.as_os_str().len()
     )]
     PathTooLong(PathBuf),
-    /// A daemon answers on it.
+    /// A daemon answers on the socket.
     #[error("another daemon listens on {}; stop it first", .0.display())]
     InUse(PathBuf),
-    /// A file that is not a socket has the name. It is not removed.
+    /// The path is an existing file that is not a socket. It is not removed.
     #[error("{} exists and is not a socket; move it away", .0.display())]
     NotASocket(PathBuf),
     /// The socket is missing, or a dead daemon left it.
     #[error("no daemon listens on {}; start one with `crabtalk daemon run`", .0.display())]
     NotListening(PathBuf),
-    /// The system refuses the socket, as in a folder that may not be written.
+    /// The system refuses to create the socket, as in a read-only folder.
     #[error("cannot listen on {}", path.display())]
     Listen {
         /// The path of the socket.
@@ -70,7 +70,7 @@ pub struct Peer {
     pub uid: u32,
     /// Process id, if the kernel reports it.
     pub pid: Option<i32>,
-    /// A pidfd of that process, since its number may be reused; `None` on Linux before 6.5.
+    /// A pidfd of that process, since process ids are reused; `None` on Linux before 6.5.
     pub handle: io::Result<Option<OwnedFd>>,
 }
 
@@ -80,7 +80,7 @@ pub struct UnixListener {
     listener: tokio::net::UnixListener,
     own_uid: u32,
     path: PathBuf,
-    /// Device and inode of our socket, which another daemon's may have replaced.
+    /// Device and inode of our socket, to detect that another daemon replaced it.
     identity: (u64, u64),
 }
 
@@ -98,7 +98,7 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
     fs::symlink_metadata(path).map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
-/// A pidfd of the peer.
+/// Opens a pidfd of the peer.
 fn handle_of(stream: &UnixStream) -> io::Result<Option<OwnedFd>> {
     use nix::errno::Errno;
     use nix::sys::socket::{getsockopt, sockopt::PeerPidfd};
@@ -109,7 +109,7 @@ fn handle_of(stream: &UnixStream) -> io::Result<Option<OwnedFd>> {
     }
 }
 
-/// Whether the peer closed without sending a byte, as programs do that check whether a daemon listens.
+/// Whether the peer closed without sending a byte, as a check for a running daemon does.
 fn has_closed(stream: &UnixStream) -> bool {
     use rustix::net::{RecvFlags, recv};
     let look = RecvFlags::PEEK | RecvFlags::DONTWAIT;
@@ -118,7 +118,7 @@ fn has_closed(stream: &UnixStream) -> bool {
 
 /// Listens on `path`, whose folder must exist. A stale socket is replaced.
 ///
-/// The lock of the home keeps two daemons apart that start at the same moment (STORE-6).
+/// The lock of the home excludes two daemons that start at the same moment (STORE-6).
 pub async fn listen(path: &Path) -> Result<UnixListener, Error> {
     check_length(path)?;
     check_vacant(path).await?;
@@ -135,7 +135,7 @@ pub async fn listen(path: &Path) -> Result<UnixListener, Error> {
             socket.bind(temporary).map(|()| socket)
         });
     let (socket, temporary) = temporary.map_err(failed)?.into_parts();
-    // The rights are set before it listens, since the umask belongs to the whole process.
+    // Permissions are set before `listen`; a umask would apply to the whole process.
     fs::set_permissions(&temporary, fs::Permissions::from_mode(0o600)).map_err(failed)?;
     let listener = socket.listen(BACKLOG).map_err(failed)?;
     temporary.persist(path).map_err(|e| failed(e.error))?;
@@ -160,7 +160,7 @@ pub async fn connect(path: &Path) -> Result<Connection, Error> {
     Ok(Connection::new(read, write))
 }
 
-/// The process that listens on `path`, as the kernel reports it.
+/// The process that listens on `path`, as reported by the kernel.
 pub async fn listener(path: &Path) -> Option<i32> {
     open(path).await.ok()?.peer_cred().ok()?.pid()
 }
@@ -178,7 +178,7 @@ async fn open(path: &Path) -> Result<UnixStream, Error> {
 }
 
 fn check_length(path: &Path) -> Result<(), Error> {
-    // The system's own check refuses paths with a zero byte.
+    // The conversion also refuses paths with a zero byte.
     if path.as_os_str().len() > MAX_PATH || SocketAddr::from_pathname(path).is_err() {
         return Err(Error::PathTooLong(path.to_owned()));
     }
@@ -197,7 +197,7 @@ async fn check_vacant(path: &Path) -> Result<(), Error> {
     }
     match UnixStream::connect(path).await {
         Err(error) if is_unanswered(&error) => Ok(()),
-        // A full backlog is a listener too.
+        // A full backlog proves a listener.
         Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(failed(error)),
         Ok(_) | Err(_) => Err(Error::InUse(path.to_owned())),
     }
@@ -210,8 +210,8 @@ fn is_unanswered(error: &io::Error) -> bool {
     )
 }
 
-/// Mode 0600 keeps other users out; the credentials also refuse a user who got the
-/// descriptor another way. Root reads everything anyway.
+/// Mode 0600 excludes other users; the credentials also exclude a user who got the
+/// descriptor in another way. Root can read everything anyway.
 fn may_connect(uid: u32, own_uid: u32) -> bool {
     uid == own_uid || uid == 0
 }

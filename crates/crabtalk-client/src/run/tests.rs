@@ -48,7 +48,7 @@ fn user(seq: u64) -> StreamEvent {
     at(seq, Event::UserMessage(UserMessageEvent::default()))
 }
 
-/// One word for each item; texts unchanged.
+/// Describes each item in one token; texts are unchanged.
 async fn told(run: Run) -> String {
     let words: Vec<String> = run
         .map(|news| match news {
@@ -94,7 +94,7 @@ async fn text_is_resumed_wherever_it_was_cut() {
     let want = "start 3. 4:héllo 5:wörld 6. 7. 8:more 9. end";
     for cut_at in 1..whole.len() {
         let (before, after) = whole.split_at(cut_at);
-        // The daemon's replay from the requested event on, with merged texts.
+        // The daemon replays from the requested event, with merged texts.
         let anchor = before.iter().rev();
         let anchor = anchor.map(|event| match event.event {
             Some(Event::Chunk(_)) => None,

@@ -21,7 +21,7 @@ fn event(seq: u64) -> AgentEventMsg {
     }
 }
 
-/// The first `count` news, in words.
+/// Describes the first `count` news.
 async fn told(watch: &mut Watch, count: usize) -> String {
     let words = watch.take(count).map(|news| match news {
         Ok(WatchNews::Event(event)) => event.seq.to_string(),

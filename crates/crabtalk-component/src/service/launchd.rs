@@ -1,4 +1,4 @@
-//! A property list for launchd, as launchd.plist(5) has it.
+//! A property list for launchd; see launchd.plist(5).
 
 use super::Definition;
 use super::xml::escaped;

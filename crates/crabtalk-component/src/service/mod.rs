@@ -1,7 +1,7 @@
 //! A component as a service of the system.
 //!
-//! Three managers are supported: systemd's for a user on Linux, launchd on macOS, the
-//! task scheduler on Windows. Paths in definitions may hold spaces, `%` and quotes.
+//! Supported managers are the user's systemd on Linux, launchd on macOS, and the
+//! task scheduler on Windows. Paths in definitions may contain spaces, `%` and quotes.
 //!
 //! Invariant: a plan is executed exactly as shown, in order.
 
@@ -25,10 +25,10 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Definition {
     pub(crate) component: Component,
-    /// The program, by its absolute path, and its arguments.
+    /// The absolute path of the program, and its arguments.
     pub(crate) command: Vec<String>,
     pub(crate) home: Home,
-    /// The `PATH` of the program; a manager's own is short.
+    /// The `PATH` of the program; the default of a service manager is short.
     pub(crate) path: Option<String>,
     /// Whether the program notifies systemd when it is ready, and writes its own log.
     pub(crate) is_daemon: bool,
@@ -36,7 +36,7 @@ pub struct Definition {
 
 impl Definition {
     /// A service that runs this command. Fails for control characters, text that is not
-    /// UTF-8, and a program without an absolute path.
+    /// UTF-8, and a relative path of the program.
     pub fn new(component: Component, command: Vec<OsString>, home: Home) -> anyhow::Result<Self> {
         let text = |word: OsString| {
             let word = word.into_string().ok();
@@ -63,15 +63,15 @@ impl Definition {
         })
     }
 
-    /// A program that notifies systemd when it is ready and writes its own log: a manager
-    /// that appended to the same file would double its lines and break its rotation.
+    /// Marks a program that notifies systemd when it is ready and writes its own log: a manager
+    /// that appended to the same file would duplicate its lines and break its rotation.
     #[must_use]
     pub fn of_daemon(mut self) -> Self {
         self.is_daemon = true;
         self
     }
 
-    /// Its variables.
+    /// The environment variables of the service.
     fn environment(&self) -> Vec<(&'static str, String)> {
         let home = self.home.path().display().to_string();
         let path = self.path.clone().map(|path| ("PATH", path));
@@ -86,9 +86,9 @@ impl Definition {
 /// A service manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manager {
-    /// systemd, the instance of the user.
+    /// The user's instance of systemd.
     Systemd,
-    /// launchd, agents of the user.
+    /// launchd, with agents of the user.
     Launchd,
     /// The task scheduler.
     Schtasks,
@@ -107,7 +107,7 @@ impl Manager {
         }
     }
 
-    /// The path and contents of the definition's file.
+    /// The path and contents of the definition file.
     pub(crate) fn file(self, definition: &Definition) -> anyhow::Result<(PathBuf, Vec<u8>)> {
         let label = definition.component.label();
         let person = std::env::home_dir().context("cannot tell where the person's home is")?;
@@ -142,7 +142,7 @@ impl Manager {
         let label = definition.component.label();
         let unit = format!("{label}.service");
         let mut steps = vec![
-            // The manager opens the log before the program runs.
+            // The manager opens the log before the program creates its folder.
             Step::Folder(definition.home.path().join("logs")),
             Step::Write(path, contents),
         ];
@@ -150,7 +150,7 @@ impl Manager {
             Self::Systemd => {
                 steps.push(Step::Run(words(&["systemctl", "--user", "daemon-reload"])));
                 steps.push(Step::Run(words(&["systemctl", "--user", "enable", &unit])));
-                // Replaces a running service of an older definition or program.
+                // Replaces a running service with an older definition or program.
                 steps.push(Step::Run(words(&["systemctl", "--user", "restart", &unit])));
             }
             Self::Launchd => {
@@ -232,7 +232,7 @@ impl Manager {
     }
 }
 
-/// launchd's domain of the user who is logged in.
+/// launchd's domain of the logged-in user.
 fn domain() -> String {
     format!("gui/{}", system::user_id())
 }

@@ -6,20 +6,20 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Steps that can be shown before they are carried out.
+/// Steps that can be shown before they are executed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan(pub(super) Vec<Step>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Makes a private folder.
+    /// Creates a private folder.
     Folder(PathBuf),
     Write(PathBuf, Vec<u8>),
     /// Removes a file, if it exists.
     Remove(PathBuf),
-    /// Runs a command, which has to succeed.
+    /// Runs a command that must succeed.
     Run(Vec<String>),
-    /// Runs a command that may fail because there is nothing to do.
+    /// Runs a command that may fail, since there may be nothing to do.
     Try(Vec<String>),
 }
 
@@ -64,7 +64,7 @@ fn shown(contents: &[u8]) -> String {
 }
 
 impl Plan {
-    /// Carries out the steps and prints them, up to the first that fails.
+    /// Executes and prints the steps, up to the first that fails.
     pub fn carry_out(&self, out: &mut dyn Write) -> anyhow::Result<()> {
         for step in &self.0 {
             match step {

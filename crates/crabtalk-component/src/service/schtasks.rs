@@ -12,7 +12,7 @@ pub(super) fn task(definition: &Definition) -> Vec<u8> {
         .collect()
 }
 
-/// The same as text.
+/// The XML text of the task.
 pub(super) fn text(definition: &Definition) -> String {
     // The scheduler drops the output of a task, so a shell writes it to the log. Its line
     // is enclosed in one pair of quotes. `cmd /c` reads the line as typed input, in which

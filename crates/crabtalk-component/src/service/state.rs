@@ -13,13 +13,13 @@ use std::time::{Duration, Instant};
 /// Timeout of a connection to the port.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
 
-/// How much of the end of a log is read.
+/// Bytes read from the end of a log.
 const MAX_LOG_BYTES: u64 = 4 * 1024 * 1024;
 
-/// How long a started service may take to answer on its port.
+/// Time for a started service to answer on its port.
 const UP_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long it may take to announce a port; a gateway announces none.
+/// Time for a started service to announce a port; a gateway announces none.
 const ANNOUNCED_WITHIN: Duration = Duration::from_secs(1);
 
 /// Interval of the checks.
@@ -83,8 +83,8 @@ pub(crate) fn came_up(
     }
 }
 
-/// Prints whether a service is installed and runs, and where it listens. Ends
-/// with code 0 if it runs, else with 3, as service managers do.
+/// Prints whether a service is installed and runs, and its port. Exits
+/// with code 0 if it runs, else 3, like service managers.
 pub(crate) fn status(
     manager: Manager,
     component: &Component,

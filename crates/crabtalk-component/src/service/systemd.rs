@@ -1,4 +1,4 @@
-//! A unit for systemd, as systemd.service(5) and systemd.syntax(7) have it.
+//! A unit for systemd; see systemd.service(5) and systemd.syntax(7).
 
 use super::Definition;
 
@@ -42,8 +42,8 @@ pub(super) fn variable(name: &str, value: &str) -> String {
     quoted(&specifiers(&format!("{name}={value}")))
 }
 
-/// The command line. systemd does not accept quotes and other characters in the path of
-/// the program; a shell runs such a program.
+/// The command line. systemd does not accept quotes and some other characters in the path of
+/// the program; such a program is run by a shell.
 fn command(words: &[String]) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/-_.+@,= %".contains(c);
     let (program, rest) = words.split_first().expect("a definition has a program");
@@ -57,12 +57,12 @@ fn command(words: &[String]) -> String {
     line.join(" ")
 }
 
-/// Quotes an argument, in which `$` begins a variable.
+/// Quotes an argument and escapes `$`, which begins a variable.
 fn argument(word: &str) -> String {
     quoted(&specifiers(word).replace('$', "$$"))
 }
 
-/// `%` begins a specifier.
+/// Escapes `%`, which begins a specifier.
 fn specifiers(text: &str) -> String {
     text.replace('%', "%%")
 }

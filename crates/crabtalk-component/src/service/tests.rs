@@ -1,6 +1,6 @@
 use super::*;
 
-/// A definition with every special character.
+/// A definition with all special characters.
 fn odd() -> Definition {
     let command = ["/opt/my apps/100%/\"x\"/$HOME\\<&'>é", "serve", "a b"];
     Definition::new(
@@ -169,7 +169,7 @@ fn plan_stops_at_the_first_failure() {
     assert!(!second.exists());
 }
 
-/// systemd's own program reads the unit.
+/// systemd's own tool checks the unit.
 #[cfg(target_os = "linux")]
 #[test]
 fn systemd_understands_the_unit() {

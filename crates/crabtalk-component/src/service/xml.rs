@@ -1,7 +1,7 @@
-//! Text within XML.
+//! XML text.
 
-/// Escapes what means something in XML. Control characters are not in there: a
-/// definition holds none.
+/// Escapes the special characters of XML. Control characters need no escape, since a
+/// definition has none.
 pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")

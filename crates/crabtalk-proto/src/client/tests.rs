@@ -5,7 +5,7 @@ use crate::{ErrorMsg, code};
 use futures_util::FutureExt;
 use std::collections::VecDeque;
 
-/// Answers every request with what was put in.
+/// Answers requests with prepared messages.
 struct Canned(VecDeque<ServerMessage>);
 
 impl Canned {

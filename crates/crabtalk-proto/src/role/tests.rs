@@ -39,7 +39,7 @@ fn roles_page_is_current() {
     );
 }
 
-/// Knows nothing; what it may not is told before.
+/// Implements no operation; the role is checked first.
 struct Closed(Role);
 
 impl Server for Closed {
@@ -68,7 +68,7 @@ fn code(role: Role, request: impl Into<ClientMessage>) -> u32 {
 
 #[test]
 fn role_is_checked_before_the_request() {
-    // Allowed requests are not implemented here, which is 501.
+    // Allowed requests answer 501, because nothing is implemented.
     for role in Role::ALL {
         let needs = |least: Role| if role >= least { 501 } else { 403 };
         assert_eq!(code(role, Ping {}), needs(Role::Stranger));
@@ -90,8 +90,7 @@ fn refusal_names_both_roles() {
     assert!(refused.contains("has talk"), "{refused}");
 }
 
-/// What lets agents do more than they may, or shows secrets, is for those who
-/// configure; what changes nothing that others said is for those who talk.
+/// Requests that widen agents' permissions or show secrets need `admin`.
 #[test]
 fn configuration_changes_need_admin() {
     for operation in OPERATIONS {

@@ -55,7 +55,7 @@ fn answers(message: impl Into<ClientMessage>) -> Vec<server_message::Msg> {
         .collect()
 }
 
-/// A front that speaks another protocol keeps the reply, and nothing else.
+/// A gateway to another protocol may keep only the reply.
 #[test]
 fn reply_outlives_server_and_request() {
     struct Front {

@@ -81,7 +81,7 @@ async fn connection_beyond_the_limit_gets_429() {
     );
     assert_eq!(next(&mut third).await, "closed");
     drop(first);
-    // The place is free as soon as its task has ended.
+    // The place is free once the task has ended.
     while fixture.ping().await.1 != "pong" {}
 }
 
@@ -143,7 +143,7 @@ async fn shutdown_of_idle_connections_takes_no_time() {
     assert_eq!(next(&mut idle).await, "closed");
 }
 
-/// Two listeners, as of a socket and of a port, with one crowd.
+/// Two listeners share one crowd, like a socket and a port.
 #[tokio::test(start_paused = true)]
 async fn listeners_share_the_limit() {
     let crowd = Crowd::new(2);
@@ -159,7 +159,7 @@ async fn listeners_share_the_limit() {
         assert!(refused.starts_with("429"), "{refused}");
     }
     drop(first);
-    // Until the connection is seen to be closed.
+    // Wait until the loop notices the close.
     while crowd.open() == 2 {
         tokio::task::yield_now().await;
     }

@@ -13,7 +13,7 @@ fn pair() -> (Connection, UnixStream) {
     (Connection::new(read, write), server)
 }
 
-/// A client of a running connection.
+/// A client connected to a running server.
 fn served() -> (Connection, mpsc::Sender<StreamEvent>, JoinSet<()>) {
     let (client, server) = pair();
     let (events, session) = Scripted::new();
@@ -82,7 +82,7 @@ async fn dead_daemon_closes_the_connection() {
         "{error:?}"
     );
 
-    // With the request unread, the system reports a reset.
+    // The system reports a reset if the request was not read.
     let (mut client, server) = pair();
     let died = async {
         server.readable().await.expect("the request came");

@@ -1,8 +1,8 @@
-//! Sends a reply as fast as its client reads.
+//! Sends a reply at the pace of its client.
 //!
-//! Invariants: a reply is pulled by [`WRITE_BUFFER`] bytes at most, while at most
-//! [`READ_AHEAD`] bytes of the next request are read; a client that closes drops
-//! its reply at once.
+//! Invariants: at most [`WRITE_BUFFER`] bytes of a reply are buffered, and at most
+//! [`READ_AHEAD`] bytes of the next request are read ahead; the reply is dropped as soon
+//! as its client closes.
 
 use super::{Connection, Ended};
 use crate::input::{Input, poll_input};
@@ -41,7 +41,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<R, W> {
         progress: &mut Progress,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), Ended>> {
-        // First, so that a request is begun even if its client has already closed.
+        // Poll the reply first: the request begins even if its client has already closed.
         self.fill(reply, &mut progress.done, cx);
         if self.poll_late(cx).is_ready() {
             return Poll::Ready(Err(Ended::Late));
@@ -60,8 +60,8 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<R, W> {
                 }
                 return Pin::new(&mut self.writer).poll_flush(cx).map_err(ended_by);
             }
-            // The source of a reply yields one piece at a time. Letting it run
-            // once more before the write joins many pieces in one write.
+            // The reply's source yields one piece at a time. Polling it once more before the
+            // write joins many pieces.
             let full = self.output.len() >= WRITE_BUFFER;
             if !progress.yielded && !progress.done && !full {
                 progress.yielded = true;
@@ -82,7 +82,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<R, W> {
         }
     }
 
-    /// Encodes the ready part of a reply, as far as there is room.
+    /// Encodes the ready messages of a reply, up to the buffer's limit.
     fn fill(&mut self, reply: &mut Reply, done: &mut bool, cx: &mut Context<'_>) {
         while !*done && self.output.len() < WRITE_BUFFER {
             match Pin::new(&mut *reply).poll_next(cx) {
@@ -103,7 +103,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<R, W> {
         }
     }
 
-    /// Ready when the client has closed. Reads ahead, within bounds.
+    /// Ready when the client has closed. Reads ahead within [`READ_AHEAD`].
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             if self.ended {
@@ -111,7 +111,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<R, W> {
             }
             let crowded = self.place.hold(self.input.len()).is_err();
             if crowded || self.input.len() >= READ_AHEAD {
-                // A failing write reveals that the client has closed.
+                // A failing write will reveal that the client has closed.
                 return Poll::Pending;
             }
             match ready!(poll_input(&mut self.reader, &mut self.input, cx)) {
@@ -125,9 +125,9 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<R, W> {
 
 /// The progress of a reply.
 struct Progress {
-    /// Everything of it is in the buffer.
+    /// Whether the whole reply is encoded.
     done: bool,
-    /// The source has had its turn since the buffer was last empty.
+    /// Whether the source was polled again since the buffer was last empty.
     yielded: bool,
 }
 
@@ -140,8 +140,8 @@ fn ended_by(error: io::Error) -> Ended {
     }
 }
 
-/// The replacement of a message above the limit. A run that has started
-/// must still end with an End (WIRE-6).
+/// Replaces a message above the limit. A run that has started must still end with an
+/// End (WIRE-6).
 fn too_large(message: &ServerMessage, error: TooLarge) -> ServerMessage {
     let text = format!("the reply cannot be sent: {error}");
     match &message.msg {

@@ -115,7 +115,7 @@ async fn flood_during_a_stream_is_not_read() {
     let mut fixture = Fixture::new();
     fixture.ask(StreamMsg::default()).await;
     let flood = frames(std::iter::repeat_with(|| Ping {}.into()).take(500_000));
-    // Pairs of sockets hold a few hundred KiB; the rest must stay unwritten.
+    // Socket pairs buffer a few hundred KiB; the rest must stay unwritten.
     let written = tokio::select! {
         written = fixture.client.write_all(&flood) => written.map(|()| "all"),
         () = async {
@@ -150,7 +150,7 @@ async fn reply_is_not_pulled_beyond_the_buffer() {
     fixture.ask(StreamMsg::default()).await;
     let text = "x".repeat(32 * 1024);
     let mut taken = 0;
-    // Ends when the channel stays full: the connection pulls no more.
+    // Ends when the channel stays full, because the connection polls no more events.
     let stuck = async |events: &mpsc::Sender<StreamEvent>| {
         for _ in 0..10_000 {
             if events.capacity() > 0 {

@@ -1,7 +1,7 @@
 //! The client's side: a connection to the daemon with the pinned certificate.
 //!
-//! Invariant: only the pinned certificate is trusted, and only with a proof of its key; names and
-//! authorities do not count.
+//! Invariant: only the pinned certificate is trusted, and only with proof of its key; names and
+//! certificate authorities are ignored.
 
 use super::{Fingerprint, provider};
 use crate::client::Connection;
@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// Connects to `HOST:PORT`, where the certificate with this fingerprint is.
+/// Connects to `HOST:PORT`, whose certificate must have this fingerprint.
 pub async fn connect_tls(address: &str, pin: Fingerprint) -> Result<Connection, TcpError> {
     let verifier = Arc::new(Pinned::new(Some(pin)));
     let stream = shake(address, &verifier).await?;
@@ -25,7 +25,7 @@ pub async fn connect_tls(address: &str, pin: Fingerprint) -> Result<Connection, 
     Ok(Connection::new(read, write))
 }
 
-/// The fingerprint of the certificate at `HOST:PORT`, for a person to compare.
+/// Reads the fingerprint of the certificate at `HOST:PORT`, for a person to compare.
 pub async fn fingerprint_of(address: &str) -> Result<Fingerprint, TcpError> {
     let verifier = Arc::new(Pinned::new(None));
     shake(address, &verifier).await?;
@@ -48,7 +48,7 @@ async fn shake(address: &str, verifier: &Arc<Pinned>) -> Result<TlsStream<TcpStr
         .dangerous()
         .with_custom_certificate_verifier(Arc::clone(verifier) as Arc<dyn ServerCertVerifier>)
         .with_no_client_auth();
-    // The name would be visible on the network.
+    // SNI would show the name on the network.
     config.enable_sni = false;
     config.resumption = rustls::client::Resumption::disabled();
     // The verifier ignores the name.
@@ -67,7 +67,7 @@ async fn shake(address: &str, verifier: &Arc<Pinned>) -> Result<TlsStream<TcpStr
         })
 }
 
-/// Takes the certificate with one fingerprint; without one, any.
+/// Accepts the certificate with one fingerprint, or any certificate if there is none.
 #[derive(Debug)]
 struct Pinned {
     pin: Option<Fingerprint>,

@@ -3,7 +3,7 @@
 use super::CertificateError;
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
 
-/// The common name. Clients check the fingerprint only.
+/// The common name of the certificate. Clients check only the fingerprint.
 const NAME: &str = "CrabTalk daemon";
 
 /// A self-signed certificate and its key, both PEM.
@@ -21,7 +21,7 @@ impl std::fmt::Debug for OwnCertificate {
     }
 }
 
-/// Makes a key and a self-signed certificate. It does not expire: a client trusts it because it pinned it.
+/// Generates a key and a self-signed certificate without expiry: clients pin it.
 pub fn make_certificate() -> Result<OwnCertificate, CertificateError> {
     let failed = |e: rcgen::Error| CertificateError::NotMade(e.to_string());
     let key = KeyPair::generate().map_err(failed)?;

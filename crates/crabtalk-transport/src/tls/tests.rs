@@ -13,7 +13,7 @@ fn certificate() -> Certificate {
     Certificate::from_pem(own.certificate.as_bytes(), own.key.as_bytes()).unwrap()
 }
 
-/// A daemon's listener, and its tasks.
+/// A daemon's listener and its tasks.
 struct Fixture {
     address: String,
     fingerprint: Fingerprint,
@@ -86,7 +86,7 @@ async fn silent_and_plain_connections_delay_no_client() {
         .await
         .unwrap();
     client.ping(Ping {}).await.unwrap();
-    // An alert of TLS at most.
+    // The server sends a TLS alert at most.
     let mut said = Vec::new();
     let _ = plain.read_to_end(&mut said).await;
     assert!(said.len() < 16, "{said:?}");

@@ -13,7 +13,7 @@ fn home() -> (TempDir, PathBuf) {
     (home, path)
 }
 
-/// Every name in the folder.
+/// Lists the names in the folder.
 fn names(home: &TempDir) -> Vec<String> {
     let entries = fs::read_dir(home.path()).expect("readable");
     entries
@@ -61,7 +61,7 @@ async fn silently_closed_connections_are_skipped() {
     let (_home, path) = home();
     let mut listener = listen(&path).await.expect("listens");
     drop(std::os::unix::net::UnixStream::connect(&path).expect("connects"));
-    // One that asked and left is judged like any other.
+    // A peer that sent a byte and closed is checked like any other.
     let mut asked = std::os::unix::net::UnixStream::connect(&path).expect("connects");
     std::io::Write::write_all(&mut asked, b"a").expect("a word");
     drop(asked);
@@ -162,7 +162,7 @@ async fn peer_has_a_pidfd() {
     let mut listener = listen(&path).await.expect("listens");
     let _client = connect(&path).await.expect("connects");
     let (_, peer) = listener.accept().await.expect("accepts");
-    // `None` on a kernel that gives none.
+    // `None` on a kernel without peer pidfds.
     if let Some(handle) = peer.handle.expect("no lack of descriptors") {
         use std::os::fd::AsRawFd;
         let info = format!("/proc/self/fdinfo/{}", handle.as_raw_fd());

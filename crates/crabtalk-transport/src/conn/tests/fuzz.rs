@@ -1,4 +1,4 @@
-//! Random bytes of an unauthenticated client.
+//! Random bytes from an unauthenticated client.
 
 use super::strangers::{Guarded, LATE};
 use super::*;
@@ -6,15 +6,15 @@ use crabtalk_proto::client_message;
 
 const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/corpus/handshakes");
 
-/// Longest answer to one request of a stranger: as a peer that sends little may
-/// not have much sent.
+/// Longest answer to one request of an unauthenticated client: a peer that sends little
+/// must not receive much.
 const LONGEST_ANSWER: usize = 1024;
 
-/// How long a stranger is connected at most: its time, and that of a last word.
+/// Longest connection of an unauthenticated client: the handshake and the reason.
 const LONGEST: Duration = Duration::from_secs(6);
 
-/// Whether the bytes hold a Hello with the right token, in a frame that a
-/// stranger may send and behind nothing that ends a connection.
+/// Whether the bytes contain a Hello with the right token, in a frame of allowed size
+/// and after nothing that ends a connection.
 fn knows_the_token(bytes: &[u8]) -> bool {
     let mut buffer = BytesMut::from(bytes);
     loop {
@@ -32,7 +32,7 @@ fn knows_the_token(bytes: &[u8]) -> bool {
 async fn write(mut client: impl AsyncWrite + Unpin, bytes: &[u8], cut: usize, close: bool) {
     let (before, after) = bytes.split_at(cut.min(bytes.len()));
     for piece in [before, after] {
-        // It is closed before that, where something in it ends the connection.
+        // The write fails if an earlier piece ended the connection.
         let _ = client.write_all(piece).await;
         tokio::task::yield_now().await;
     }
@@ -43,7 +43,7 @@ async fn write(mut client: impl AsyncWrite + Unpin, bytes: &[u8], cut: usize, cl
     }
 }
 
-/// The answers, until the connection was closed.
+/// Collects the answers until the connection closes.
 async fn answers(mut client: tokio::io::ReadHalf<DuplexStream>) -> Vec<String> {
     let mut answers = Vec::new();
     loop {
@@ -55,8 +55,8 @@ async fn answers(mut client: tokio::io::ReadHalf<DuplexStream>) -> Vec<String> {
     }
 }
 
-/// The answers to the bytes, whether the token was accepted, and how long
-/// the connection was open.
+/// Returns the answers, whether the token was accepted, and how long the connection was
+/// open.
 fn outcome(bytes: &[u8], cut: usize, close: bool) -> (Vec<String>, bool, Duration) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -77,7 +77,7 @@ fn outcome(bytes: &[u8], cut: usize, close: bool) -> (Vec<String>, bool, Duratio
             tokio::select! {
                 biased;
                 answers = answers(client_read) => answers,
-                // It ends when all is sent, and the answers do not.
+                // Writing ends first; answers end with the connection.
                 () = async { writing.await; std::future::pending().await } => unreachable!(),
             }
         };
@@ -87,8 +87,8 @@ fn outcome(bytes: &[u8], cut: usize, close: bool) -> (Vec<String>, bool, Duratio
     })
 }
 
-/// Only the token authenticates, every answer is a small message, the network's cuts make no
-/// difference, and an unauthenticated client is closed in time.
+/// Only the token authenticates, every answer is small, splits of the input have no effect, and an
+/// unauthenticated client is closed in time.
 #[test]
 fn fuzz_handshake() {
     crabtalk_testkit::fuzz(CORPUS, |bytes| {

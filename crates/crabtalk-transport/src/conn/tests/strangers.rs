@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Needs one token.
+/// A server that requires a token.
 #[derive(Default)]
 pub(super) struct Guarded {
     pub(super) known: Arc<std::sync::atomic::AtomicBool>,
@@ -57,7 +57,7 @@ fn hello(token: &str) -> ClientMessage {
     .into()
 }
 
-/// A connection that needs a token.
+/// A connection to a server that requires a token.
 fn guarded() -> (DuplexStream, JoinSet<Result<(), Ended>>) {
     let (client, ours) = tokio::io::duplex(64 * 1024);
     let (read, write) = tokio::io::split(ours);
@@ -111,7 +111,7 @@ async fn unauthenticated_client_may_send_small_frames_only() {
         refused.starts_with("403: `send` needs the role talk"),
         "{refused}"
     );
-    // Refused by its length alone.
+    // The length alone is refused.
     write(&mut client, &4097_u32.to_be_bytes()).await;
     let refused = next(&mut client).await;
     assert_eq!(
