@@ -1,5 +1,5 @@
 //! The endpoint of a provider's requests (MODEL-2).
-//! Invariant: all addresses in a provider's documentation lead to the same endpoint.
+//! Invariant: every address that a provider documents leads to the same endpoint.
 
 use crate::bedrock;
 use crate::config::{Kind, without_secrets};
@@ -31,12 +31,12 @@ pub(crate) struct Endpoint {
     pub(crate) authority: String,
     /// The request target of the streaming call, or its part before the model.
     pub(crate) target: String,
-    /// Appended after the model; empty where the model is not part of the address.
+    /// The request target after the model; empty if the target does not contain the model.
     tail: String,
 }
 
 impl Endpoint {
-    /// The endpoint of a kind at an address, its own if none is given.
+    /// The endpoint of a kind at `base_url`, or at the kind's default address.
     pub(crate) fn new(kind: Kind, base_url: Option<&str>) -> Result<Self, Error> {
         let default = match kind {
             Kind::OpenAi => "https://api.openai.com/v1",
@@ -88,12 +88,12 @@ impl Endpoint {
         if self.tail.is_empty() {
             return self.target.clone();
         }
-        // Some names include the collection.
+        // Some names include the collection `models/`.
         let name = model_id.strip_prefix("models/").unwrap_or(model_id);
         format!("{}{}{}", self.target, bedrock::escape(name), self.tail)
     }
 
-    /// The whole address of a request target.
+    /// The absolute address of a request target.
     pub(crate) fn address(&self, target: &str) -> Uri {
         let scheme = if self.tls {
             Scheme::HTTPS
@@ -108,7 +108,7 @@ impl Endpoint {
             .expect("its parts were parsed, and names in the path are escaped")
     }
 
-    /// Whether it is on this machine.
+    /// Whether the endpoint is on this machine.
     pub(crate) fn is_loopback(&self) -> bool {
         let ip = self.host.parse::<std::net::IpAddr>();
         self.host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback())
@@ -129,7 +129,7 @@ impl Endpoint {
         }
     }
 
-    /// The endpoint as errors name it.
+    /// The endpoint as shown in errors.
     pub(crate) fn shown(&self) -> String {
         let scheme = if self.tls { "https" } else { "http" };
         let path = self.target.split('?').next().unwrap_or_default();
@@ -149,7 +149,7 @@ fn target(kind: Kind, given: Option<&PathAndQuery>) -> String {
             break;
         }
     }
-    // Ollama's own API is beside the compatible one.
+    // Ollama serves its native API next to the compatible one.
     if kind == Kind::Ollama {
         path = path.strip_suffix("/api").unwrap_or(path);
     }
@@ -169,7 +169,7 @@ fn target(kind: Kind, given: Option<&PathAndQuery>) -> String {
     }
 }
 
-/// Google's target before and after the model.
+/// Google's target, split at the model.
 fn google(given: Option<&PathAndQuery>) -> (String, String) {
     let path = given.map_or("", PathAndQuery::path);
     let path = path.split("/models").next().unwrap_or_default();
@@ -184,7 +184,7 @@ fn google(given: Option<&PathAndQuery>) -> (String, String) {
     (format!("{base}/models/"), tail)
 }
 
-/// Bedrock's target before and after the model.
+/// Bedrock's target, split at the model.
 fn bedrock(given: Option<&PathAndQuery>) -> (String, String) {
     let path = given.map_or("", PathAndQuery::path);
     let path = path.split("/model/").next().unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Messages and answers as lists of blocks, as in Anthropic's and Bedrock's formats.
-//! Invariants: an empty message has no blocks, since empty ones are refused;
-//! calls are numbered densely in the order they begin, though the provider
+//! Invariants: an empty message has no blocks, since providers refuse empty ones;
+//! calls are numbered densely in the order in which they begin, although the provider
 //! numbers them among all blocks.
 
 use crate::body::{call_in_words, result_in_words, says_something};
@@ -13,14 +13,14 @@ use serde_json::Value;
 /// How one of the formats writes the blocks of a message.
 pub(crate) trait Blocks {
     fn text(text: &str) -> Value;
-    /// `None` where the format has no proof of it.
+    /// A reasoning block; `None` if the signature is not valid for this format.
     fn thought(text: &str, signature: Signature<'_>) -> Option<Value>;
     fn image(image: &Image) -> Value;
     fn call(call: &ToolCall) -> Value;
     fn result(message: &Message, content: &str, images: Vec<Value>) -> Value;
 }
 
-/// The blocks of a message. `as_text`: calls and results become text.
+/// The blocks of a message. With `as_text`, calls and results become text.
 pub(crate) fn blocks<B: Blocks>(message: &Message, has_guests: bool, as_text: bool) -> Vec<Value> {
     if !says_something(message) {
         return Vec::new();
@@ -34,7 +34,7 @@ pub(crate) fn blocks<B: Blocks>(message: &Message, has_guests: bool, as_text: bo
         }
         return vec![B::result(message, &content, images.collect())];
     }
-    // The speaker cannot prove a guest's thinking.
+    // Only the guest could prove a guest's thinking.
     let own = message.agent.is_empty();
     let thoughts = message.thinking.iter().filter(|_| own);
     let mut blocks: Vec<Value> = thoughts
@@ -55,12 +55,12 @@ pub(crate) fn blocks<B: Blocks>(message: &Message, has_guests: bool, as_text: bo
     blocks
 }
 
-/// The calls of an answer so far.
+/// The calls of an answer, as received so far.
 #[derive(Default)]
 pub(crate) struct Calls(Vec<Begun>);
 
 struct Begun {
-    /// The provider's number of its block.
+    /// The provider's number of the block.
     block: u64,
     /// The whole input, unless it is streamed.
     given: String,
@@ -68,7 +68,7 @@ struct Begun {
 }
 
 impl Calls {
-    /// A call begins. `given` is its input, unless that is streamed.
+    /// Begins a call. `given` is its input, unless the input is streamed.
     pub(crate) fn begin(
         &mut self,
         block: u64,
@@ -110,8 +110,8 @@ impl Calls {
         Ok(())
     }
 
-    /// Completes a block: an input that was not streamed is the one at
-    /// its beginning.
+    /// Ends a block: an input that was not streamed is the input given at its
+    /// beginning.
     pub(crate) fn end(&mut self, block: u64, out: &mut Chunks) {
         if let Some((index, call)) = self.find(block)
             && !std::mem::replace(&mut call.streamed, true)
@@ -135,7 +135,7 @@ impl Calls {
     }
 }
 
-/// Pushes a text unless it is empty or missing.
+/// Pushes a text if it is present and not empty.
 pub(crate) fn say(chunk: fn(String) -> Chunk, said: &Value, out: &mut Chunks) {
     let said = text(said);
     if !said.is_empty() {

@@ -33,17 +33,17 @@ pub(crate) fn json<T: Serialize>(
     json.into()
 }
 
-/// Whether a message is sent to the model. An answer
-/// of thinking alone is not: providers refuse a turn that ends with it,
-/// and every later request of the conversation.
+/// Whether a message is sent to the model. An answer that consists only
+/// of thinking is not: providers would refuse it and every later request
+/// of the conversation.
 pub(crate) fn says_something(message: &Message) -> bool {
     message.role != Role::Assistant
         || !message.tool_calls.is_empty()
         || !message.content.trim_start().is_empty()
 }
 
-/// A call's arguments as a JSON object. Servers refuse a
-/// conversation with invalid arguments in one call.
+/// A call's arguments as a JSON object. A call with invalid arguments would make
+/// servers refuse the whole conversation.
 pub(crate) fn arguments(call: &ToolCall) -> Cow<'_, RawValue> {
     let text = match call.arguments.trim() {
         "" => "{}",

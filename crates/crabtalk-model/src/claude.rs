@@ -1,4 +1,4 @@
-//! What Claude's reasoning asks of a request, wherever Claude runs.
+//! Reasoning settings of Claude, for all providers that offer it.
 
 use crate::body::says_something;
 use crate::known;
@@ -7,10 +7,10 @@ use crabtalk_domain::model::{Request, ToolChoice};
 use crabtalk_domain::{Message, Role};
 use serde_json::{Value, json};
 
-/// Reasoning tokens where thinking is on, within the output.
+/// Reasoning tokens if thinking is on; they count towards the output limit.
 const THINKING_BUDGET: u64 = 8_000;
 
-/// The `thinking` object, where thinking is wanted and allowed.
+/// The `thinking` object, if thinking is on and allowed.
 pub(crate) fn thinking(model_id: &str, request: &Request, output: u64) -> Option<Value> {
     if !request.thinking || !may_think(request) {
         return None;
@@ -22,7 +22,7 @@ pub(crate) fn thinking(model_id: &str, request: &Request, output: u64) -> Option
     })
 }
 
-/// Newer models decide themselves how much they think.
+/// Whether a model decides itself how much it thinks.
 fn thinks_adaptively(model_id: &str) -> bool {
     let Some(rest) = known::bare(model_id).strip_prefix("claude-") else {
         return false;
@@ -37,8 +37,8 @@ fn thinks_adaptively(model_id: &str) -> bool {
     major > 4 || (major == 4 && minor >= 6)
 }
 
-/// Whether thinking can be asked for. A forced call excludes it, and so does
-/// a call group in progress that began without: it has to start with a signed
+/// Whether the request may turn thinking on. A forced call excludes it, and so does
+/// an unfinished group of calls that began without it: the group must begin with a signed
 /// block.
 fn may_think(request: &Request) -> bool {
     if !matches!(request.tool_choice, ToolChoice::Auto | ToolChoice::None) {
@@ -46,7 +46,7 @@ fn may_think(request: &Request) -> bool {
     }
     let is_sent = |message: &&Message| !message.auto_injected && says_something(message);
     let messages: Vec<&Message> = request.messages().filter(is_sent).collect();
-    // Words beside results, as steering puts them, do not end the group.
+    // Text beside results, such as a steer, does not end the group.
     let begins = |at: &usize| {
         messages[*at].role == Role::User && (*at == 0 || messages[at - 1].role != Role::Tool)
     };

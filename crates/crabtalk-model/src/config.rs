@@ -1,28 +1,28 @@
-//! The configuration of providers, as values.
+//! The configuration of providers.
 //! Invariant: a [`Secret`] leaves this crate only in a request's header.
 
 use crate::price::Price;
 use std::fmt;
 use std::time::Duration;
 
-/// Attempts after the first one unless the provider says otherwise (MODEL-3).
+/// Default number of retries (MODEL-3).
 const DEFAULT_RETRIES: u32 = 2;
-/// Connect to first byte unless the provider says otherwise (MODEL-3).
+/// Default time from connect to first byte (MODEL-3).
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
-/// Silence within a stream unless the provider says otherwise (MODEL-3).
+/// Default limit of silence within a stream (MODEL-3).
 const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A key. Nothing prints it.
+/// A key, which `Debug` does not print.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Takes a key; white space around it, as a file's last line has it, goes.
+    /// Wraps a key without the white space around it, such as a file's line end.
     pub fn new(key: impl Into<String>) -> Self {
         Self(key.into().trim().to_owned())
     }
 
-    /// The key itself, for the header that carries it.
+    /// Returns the key, for a request header.
     pub(crate) fn expose(&self) -> &str {
         &self.0
     }
@@ -40,27 +40,27 @@ impl fmt::Display for Secret {
     }
 }
 
-/// Which format a provider speaks.
+/// The protocol of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// OpenAI's chat completions, also of every compatible server.
+    /// OpenAI's Chat Completions API, also on compatible servers.
     OpenAi,
-    /// Anthropic's messages.
+    /// Anthropic's Messages API.
     Anthropic,
-    /// Google's Gemini.
+    /// Google's Gemini API.
     Google,
-    /// Amazon Bedrock's `ConverseStream`.
+    /// Amazon Bedrock's `ConverseStream` API.
     Bedrock,
-    /// OpenAI's format at a deployment's address, with Azure's key header.
+    /// OpenAI's format at an Azure deployment, with Azure's key header.
     Azure,
-    /// OpenAI's format at a local Ollama, without a key.
+    /// OpenAI's format at a local Ollama server, without a key.
     Ollama,
-    /// The embedded demonstration (MODEL-6).
+    /// The embedded offline model (MODEL-6).
     Offline,
 }
 
 impl Kind {
-    /// Every kind that is built.
+    /// All kinds.
     pub const ALL: [Self; 7] = [
         Self::OpenAi,
         Self::Anthropic,
@@ -71,7 +71,7 @@ impl Kind {
         Self::Offline,
     ];
 
-    /// Its name in `config.toml`.
+    /// The name in `config.toml`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::OpenAi => "openai",
@@ -84,7 +84,7 @@ impl Kind {
         }
     }
 
-    /// The kind of a name in `config.toml`.
+    /// Parses a name from `config.toml`.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
@@ -99,20 +99,20 @@ impl fmt::Display for Kind {
 /// A model of a provider.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelConfig {
-    /// What agents and people call it; unique on the node.
+    /// The name used by agents and people; unique on the node.
     pub name: String,
-    /// Its name at the provider.
+    /// The provider's name for it.
     pub id: String,
-    /// Tokens that it reads; `None` asks the built-in table.
+    /// The context size in tokens; `None` uses the built-in table.
     pub context: Option<u64>,
-    /// Its price; `None` uses the built-in table.
+    /// The price; `None` uses the built-in table.
     pub price: Option<Price>,
-    /// Whether it takes images; `None` asks the built-in table.
+    /// Whether the model accepts images; `None` uses the built-in table.
     pub images: Option<bool>,
 }
 
 impl ModelConfig {
-    /// A model that the provider knows by the same name.
+    /// A model with the same name here and at the provider.
     pub fn new(name: impl Into<String>) -> Self {
         let name = name.into();
         Self {
@@ -128,32 +128,32 @@ impl ModelConfig {
 /// A configured provider.
 #[derive(Clone, PartialEq)]
 pub struct ProviderConfig {
-    /// The name of its section; unique on the node.
+    /// The name of the configuration section; unique on the node.
     pub name: String,
-    /// Its format.
+    /// The protocol.
     pub kind: Kind,
-    /// Where it is; `None` is the kind's own address.
+    /// The address; `None` uses the kind's default address.
     pub base_url: Option<String>,
-    /// Its key; for Bedrock a Bedrock key, or an access key written as
+    /// The key; for Bedrock a Bedrock API key, or an access key written as
     /// `id:secret` or `id:secret:session token`.
     pub api_key: Option<Secret>,
-    /// The reason why the configured key is missing, for instance "the
-    /// environment variable X is not set". Calls then fail with this reason.
+    /// The reason why the configured key is missing, such as "the
+    /// environment variable X is not set". Calls fail with this reason.
     pub key_problem: Option<String>,
-    /// Its models.
+    /// The models of the provider.
     pub models: Vec<ModelConfig>,
-    /// Headers added to every request; their values are kept as secret as keys.
+    /// Headers added to every request; their values are as secret as keys.
     pub headers: Vec<(String, String)>,
-    /// Attempts after the first one.
+    /// Number of retries.
     pub max_retries: u32,
-    /// From connect to the first byte of the answer.
+    /// Time from connect to the first byte of the answer.
     pub timeout: Duration,
-    /// Between two bytes of an answer.
+    /// Longest time between two bytes of an answer.
     pub idle_timeout: Duration,
 }
 
 impl ProviderConfig {
-    /// A provider at its kind's own address, with the default limits.
+    /// A provider at the kind's default address, with the default limits.
     pub fn new(name: impl Into<String>, kind: Kind) -> Self {
         Self {
             name: name.into(),
@@ -169,14 +169,14 @@ impl ProviderConfig {
         }
     }
 
-    /// The embedded demonstration, with one model called `offline`.
+    /// The embedded offline provider, with one model called `offline`.
     pub fn offline() -> Self {
         let mut provider = Self::new("offline", Kind::Offline);
         provider.models.push(ModelConfig::new("offline"));
         provider
     }
 
-    /// Why it cannot be called for want of a key; `None` when it can.
+    /// Why a call would fail for lack of a key; `None` if the key is not missing.
     pub(crate) fn missing_key(&self) -> Option<String> {
         if let Some(problem) = &self.key_problem {
             return Some(problem.clone());
@@ -185,12 +185,12 @@ impl ProviderConfig {
             .api_key
             .as_ref()
             .is_some_and(|key| !key.expose().is_empty());
-        // A server of one's own may need none; the public ones always do.
+        // A private server may need no key; public ones always do.
         let needs_key = match self.kind {
             Kind::OpenAi | Kind::Anthropic | Kind::Google => {
                 self.base_url.is_none() && self.headers.is_empty()
             }
-            // Amazon's endpoints have many names, but none is free.
+            // Amazon's endpoints have many names, but all need a key.
             Kind::Azure | Kind::Bedrock => self.headers.is_empty(),
             Kind::Ollama | Kind::Offline => false,
         };
@@ -212,7 +212,7 @@ impl fmt::Debug for ProviderConfig {
     }
 }
 
-/// An address as logs and errors may show it: no user, password, key or query.
+/// An address for logs and errors: without user, password, key or query.
 pub(crate) fn without_secrets(url: &str) -> String {
     crabtalk_domain::masked_url(url.split(['?', '#']).next().unwrap_or_default())
 }

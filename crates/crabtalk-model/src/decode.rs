@@ -1,4 +1,4 @@
-//! The interface of the decoders: events in, chunks out.
+//! The decoder interface: events in, chunks out.
 
 use crabtalk_domain::model::{Chunk, StopReason};
 use serde_json::Value;
@@ -18,7 +18,7 @@ pub(crate) enum Broken {
 }
 
 impl Broken {
-    /// The error that an answer holds.
+    /// Wraps an error that the answer contains.
     pub(crate) fn reported(error: &Value) -> Self {
         Self::Reported(if error.is_null() {
             "it gave no reason".into()
@@ -33,7 +33,7 @@ pub(crate) fn parse(data: &[u8]) -> Result<Value, Broken> {
     serde_json::from_slice(data).map_err(|error| Broken::Json(error.to_string()))
 }
 
-/// The JSON of a call's arguments; `substitute` where there are none.
+/// The JSON of a call's arguments; `substitute` if there are none.
 pub(crate) fn arguments(value: &Value, substitute: &str) -> String {
     if value.is_null() {
         substitute.to_owned()
@@ -42,12 +42,12 @@ pub(crate) fn arguments(value: &Value, substitute: &str) -> String {
     }
 }
 
-/// A text; empty where there is none.
+/// A text; empty if there is none.
 pub(crate) fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// The decoded chunks that were not taken yet.
+/// Decoded chunks that were not taken yet.
 #[derive(Default)]
 pub(crate) struct Chunks {
     queue: VecDeque<Chunk>,
@@ -74,7 +74,7 @@ pub(crate) fn new_call_id() -> String {
     format!("call_{:016x}", fastrand::u64(..))
 }
 
-/// Whether an id is one of [`new_call_id`].
+/// Whether [`new_call_id`] made this id.
 pub(crate) fn is_made_up(id: &str) -> bool {
     id.strip_prefix("call_").is_some_and(|rest| {
         rest.len() == 16
@@ -97,7 +97,7 @@ pub(crate) trait Decode: Send {
         false
     }
 
-    /// Whether the terminator was seen.
+    /// Whether the terminator was read.
     fn is_done(&self) -> bool {
         false
     }

@@ -1,7 +1,7 @@
 //! Finds a model for a node that configures none (MODEL-6).
-//! Invariants: the environment comes in as values; probes go to loopback
-//! only, take [`PROBE_TIME`] in all, and believe an answer by its shape, since
-//! anything may listen on those ports.
+//! Invariants: the environment is passed as values; probes connect only to loopback,
+//! take [`PROBE_TIME`] in total, and check the shape of answers, since
+//! other programs may listen on those ports.
 
 use crate::config::{Kind, ModelConfig, ProviderConfig, Secret};
 use crate::http::{Client, Proxies, RequestBody, Tls};
@@ -14,12 +14,12 @@ use std::time::Duration;
 /// Timeout of all probes together.
 pub const PROBE_TIME: Duration = Duration::from_millis(200);
 
-/// Longest list of models that is read.
+/// Largest list of models that is read.
 const MAX_LIST_BYTES: usize = 1 << 20;
 /// Models taken from a server.
 const MAX_MODELS: usize = 100;
 
-/// The providers of keys in the environment: variable, variable of the
+/// Known API keys: variable, variable of the
 /// address, kind, and the models offered, the active one first.
 const KEYS: [(&str, &str, Kind, &[&str]); 4] = [
     (
@@ -34,7 +34,7 @@ const KEYS: [(&str, &str, Kind, &[&str]); 4] = [
         Kind::Anthropic,
         &["claude-sonnet-4-6", "claude-opus-4-6", "claude-haiku-4-5"],
     ),
-    // Google's own programs know it under both names.
+    // Google's own programs read both names.
     (
         "GEMINI_API_KEY",
         "GOOGLE_GEMINI_BASE_URL",
@@ -52,11 +52,11 @@ const KEYS: [(&str, &str, Kind, &[&str]); 4] = [
 /// Google's aliases of the current models.
 const GEMINIS: &[&str] = &["gemini-flash-latest", "gemini-pro-latest"];
 
-/// A key whose models depend on account and region. Access keys of Amazon's
-/// accounts are for anything, and mean nothing here.
+/// A key whose models depend on account and region. Access keys of AWS accounts serve
+/// many purposes and are ignored.
 const BEDROCK_KEY: &str = "AWS_BEARER_TOKEN_BEDROCK";
 
-/// Where local servers listen.
+/// Ports of local model servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ports {
     /// Ollama.
@@ -77,47 +77,47 @@ impl Default for Ports {
     }
 }
 
-/// Where to look.
+/// The options of the detection.
 #[derive(Clone, Default)]
 pub struct Options {
-    /// The environment, or the part of it that may hold keys.
+    /// The environment, or the part of it that may contain keys.
     pub env: BTreeMap<String, String>,
-    /// Whether local servers may be looked for (`runs.detect`).
+    /// Whether to probe for local servers (`runs.detect`).
     pub probe: bool,
-    /// Where local servers listen.
+    /// The ports of local servers.
     pub ports: Ports,
 }
 
 /// A provider that was found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Detected {
-    /// The provider to use; its first model is meant to be active.
+    /// The provider; its first model is to be the active one.
     pub provider: ProviderConfig,
-    /// The choice and its reason, for a person.
+    /// The choice and its reason, in words.
     pub why: String,
-    /// The variable of the environment that holds its key; `None` for a local
+    /// The environment variable with the key; `None` for a local
     /// server.
     pub variable: Option<&'static str>,
 }
 
-/// A key that cannot be used.
+/// A key that does not determine a provider.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{variable} is set, but which models of the kind {kind:?} its account may use is not known; \
      name one in a [provider.NAME] of config.toml, or unset the variable"
 )]
 pub struct Error {
-    /// The variable.
+    /// The environment variable of the key.
     pub variable: String,
-    /// The kind that it is for.
+    /// The kind of the key.
     pub kind: String,
 }
 
-/// Looks for a key, then for a local server, and settles for the offline
+/// Finds a key, else a local server, else returns the offline
 /// model.
 ///
 /// # Errors
-/// [`Error`] names the variable of a key that was found and is not sufficient.
+/// [`Error`] names the variable of a key that is not sufficient.
 pub async fn find(options: &Options) -> Result<Detected, Error> {
     if let Some(found) = keyed(options).next() {
         return Ok(found);
@@ -145,7 +145,7 @@ pub async fn find(options: &Options) -> Result<Detected, Error> {
     Ok(found)
 }
 
-/// Everything that could answer, in the order in which [`find`] chooses.
+/// All available providers, in the order in which [`find`] prefers them.
 pub async fn all(options: &Options) -> Vec<Detected> {
     let mut all: Vec<Detected> = keyed(options).collect();
     if options.probe {
@@ -157,13 +157,13 @@ pub async fn all(options: &Options) -> Vec<Detected> {
 }
 
 impl Options {
-    /// A variable that says something.
+    /// The value of a variable, unless it is empty.
     fn key(&self, name: &str) -> Option<&String> {
         self.env.get(name).filter(|value| !value.trim().is_empty())
     }
 }
 
-/// Why the demonstration answers.
+/// The reason for using the offline model.
 const NO_KEY: &str = "using the offline demonstration, because there is no key in the environment \
     (OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY)";
 
@@ -181,7 +181,7 @@ fn keyed(options: &Options) -> impl Iterator<Item = Detected> {
         .filter_map(|(variable, address, kind, models)| {
             let mut provider = ProviderConfig::new(kind.as_str(), kind);
             provider.api_key = Some(Secret::new(options.key(variable)?));
-            // A key for another address must not be sent to this one.
+            // A key for another address must not be sent to the default one.
             provider.base_url = options.key(address).cloned();
             provider.models = models
                 .iter()
@@ -196,11 +196,11 @@ fn keyed(options: &Options) -> impl Iterator<Item = Detected> {
         })
 }
 
-/// Local servers.
+/// Local servers that answered.
 struct Servers {
-    /// Those that have a model.
+    /// Servers with a model.
     found: Vec<Detected>,
-    /// The note about those without.
+    /// A note about servers without a model.
     empty: String,
 }
 
@@ -251,7 +251,7 @@ async fn local(ports: Ports) -> Servers {
     Servers { found, empty }
 }
 
-/// The chat models that a server lists, under short names; `None` without such a
+/// The chat models that a server lists, under short names; `None` if there is no such
 /// server.
 async fn probe(port: u16, path: &str, list: &str, id: &str) -> Option<Vec<ModelConfig>> {
     let asked = async {
@@ -270,7 +270,7 @@ async fn probe(port: u16, path: &str, list: &str, id: &str) -> Option<Vec<ModelC
         let mut models: Vec<ModelConfig> = Vec::new();
         for entry in json.get(list)?.as_array()?.iter().take(MAX_MODELS) {
             let id = entry.get(id)?.as_str()?;
-            // llama.cpp lists the path of a file.
+            // llama.cpp lists a file path.
             let file = id.rsplit(['/', '\\']).next();
             let name = file.and_then(|file| file.strip_suffix(".gguf"));
             let name = name.unwrap_or(id);
@@ -278,7 +278,7 @@ async fn probe(port: u16, path: &str, list: &str, id: &str) -> Option<Vec<ModelC
             if !chats || models.iter().any(|known| known.name == name) {
                 continue;
             }
-            // As llama.cpp reports it.
+            // A field of llama.cpp.
             let context = entry.pointer("/meta/n_ctx").and_then(Value::as_u64);
             models.push(ModelConfig {
                 id: id.to_owned(),

@@ -1,6 +1,6 @@
-//! What went wrong at a provider, as the domain's errors.
-//! Invariants: no key and no header value gets into a message; nothing of a
-//! provider is quoted at more than [`MAX_QUOTE_CHARS`].
+//! Converts failures of providers to the domain's errors.
+//! Invariants: no message contains a key or header value; quotes from a
+//! provider have at most [`MAX_QUOTE_CHARS`].
 
 use crate::http::Failure;
 use crabtalk_domain::model::{Error, ErrorKind};
@@ -10,26 +10,26 @@ use jiff::fmt::rfc2822::DateTimeParser;
 use serde_json::Value;
 use std::time::Duration;
 
-/// Enough for every sentence a provider writes, too little for a page of HTML.
+/// Fits every sentence that providers write, but not an HTML page.
 const MAX_QUOTE_CHARS: usize = 500;
 
-/// Shorter secrets, for instance a header `1`, are not worth hiding and would
+/// Length of the shortest secret to hide; hiding a header value such as `1` would
 /// garble every message.
 const MIN_SECRET_BYTES: usize = 6;
 
-/// Whose failure it is, as far as messages need it.
+/// The provider of a failure, as shown in messages.
 #[derive(Debug)]
 pub(crate) struct Peer {
     /// The provider's configured name.
     pub(crate) provider: String,
-    /// Its address as messages may show it.
+    /// The address, without secrets.
     pub(crate) url: String,
-    /// What must not be shown.
+    /// Texts that must not be shown.
     pub(crate) secrets: Vec<String>,
 }
 
 impl Peer {
-    /// An error that says whose it is.
+    /// An error that names the provider.
     pub(crate) fn error(&self, kind: ErrorKind, message: &str) -> Error {
         let message = format!("provider {:?}: {message}", self.provider);
         Error::new(kind, self.redact(&message))
@@ -49,9 +49,9 @@ impl Peer {
         short
     }
 
-    /// The same of bytes.
+    /// Quotes bytes like [`Self::quote`].
     pub(crate) fn quote_bytes(&self, bytes: &[u8]) -> String {
-        // Far more than is quoted, far less than an event may have.
+        // More than is quoted, much less than the longest event.
         let bytes = bytes.get(..8 * MAX_QUOTE_CHARS).unwrap_or(bytes);
         self.quote(&String::from_utf8_lossy(bytes))
     }
@@ -70,7 +70,7 @@ impl Peer {
         text
     }
 
-    /// A call that got no answer.
+    /// The error of a call without an answer.
     pub(crate) fn unanswered(&self, failure: Failure) -> Error {
         let url = &self.url;
         match failure {
@@ -104,8 +104,8 @@ impl Peer {
         }
     }
 
-    /// An answer whose status is not success. `id` is the model asked for and
-    /// `known` names the models that are configured.
+    /// The error for an unsuccessful status. `id` is the requested model and
+    /// `known` lists the configured models.
     pub(crate) fn refused(
         &self,
         status: StatusCode,
@@ -179,20 +179,20 @@ impl Peer {
     }
 }
 
-/// A provider's error in any of the formats.
+/// A provider's error, parsed from any of the formats.
 #[derive(Debug, Default)]
 struct Report {
     message: String,
-    /// `code` and `type` fields.
+    /// The `code` and `type` fields.
     code: String,
     class: String,
-    /// Google's word for it, where its status says too little.
+    /// Google's reason, which is more specific than its status.
     reason: String,
-    /// In the body, if the header is missing.
+    /// The delay in the body, if the header is missing.
     retry_after: Option<Duration>,
 }
 
-/// Where Bedrock says what kind of error it is.
+/// Header with the type of Bedrock's error.
 const BEDROCK_ERROR: &str = "x-amzn-errortype";
 
 impl Report {
@@ -250,12 +250,12 @@ impl Report {
     fn add_headers(&mut self, headers: &HeaderMap) {
         let class = headers.get(BEDROCK_ERROR).and_then(|v| v.to_str().ok());
         if let Some(class) = class.filter(|_| self.class.is_empty()) {
-            // The name may be followed by where it is defined.
+            // A namespace may follow the name.
             self.class = class.split(':').next().unwrap_or_default().to_owned();
         }
     }
 
-    /// The kind, by status first, then by the provider's own words.
+    /// The kind of the error, by status, then by the provider's codes.
     fn kind(&self, status: Option<StatusCode>, retry_after: Option<Duration>) -> ErrorKind {
         let says = |word: &str| self.code == word || self.class == word;
         let mut kind = match status.map(|status| status.as_u16()) {
@@ -264,7 +264,7 @@ impl Report {
             Some(413) => return ErrorKind::TooLong,
             Some(408) => ErrorKind::Timeout,
             Some(429) => ErrorKind::RateLimited { retry_after },
-            // A model of Bedrock's that failed.
+            // Bedrock reports that the model failed.
             Some(424) => ErrorKind::Provider { retry_after },
             Some(404) if self.is_about_model() => ErrorKind::UnknownModel,
             Some(400) if self.message.contains("Invalid model name") => ErrorKind::UnknownModel,
@@ -278,7 +278,7 @@ impl Report {
         if says("ValidationException") && self.message.contains("model identifier") {
             return ErrorKind::UnknownModel;
         }
-        // A quota that is used up does not come back in a moment.
+        // An exhausted quota does not recover soon.
         if says("insufficient_quota") || says("billing_error") {
             kind = ErrorKind::Refused;
         } else if self.is_too_long() {
@@ -313,8 +313,8 @@ impl Report {
             || said.contains("model") && !said.contains("url")
     }
 
-    /// Providers tell it in words only, so this is the one place where words
-    /// decide.
+    /// Providers report this only in the message, so this is the only place that
+    /// matches on message text.
     fn is_too_long(&self) -> bool {
         if self.code == "context_length_exceeded" || self.class == "exceed_context_size_error" {
             return true;
@@ -338,7 +338,7 @@ impl Report {
     }
 }
 
-/// A time as Google writes it: `35s`.
+/// Parses Google's durations, such as `35s`.
 fn seconds(text: &str) -> Option<Duration> {
     let seconds = text.strip_suffix('s')?.parse().ok()?;
     Duration::try_from_secs_f64(seconds).ok()

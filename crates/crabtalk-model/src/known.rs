@@ -1,5 +1,5 @@
-//! Facts about well-known models. Names are matched by their beginning,
-//! because providers append dates; configuration overrides all of it. Prices
+//! Facts about well-known models. A name matches by its prefix,
+//! since providers append dates; configuration overrides the table. Prices
 //! are list prices in US dollars without tiers, so they are approximate.
 
 use crate::price::Price;
@@ -8,15 +8,15 @@ use std::sync::LazyLock;
 /// A family of models.
 struct Family {
     prefix: &'static str,
-    /// Tokens read.
+    /// Context size in tokens.
     context: u64,
-    /// Tokens written.
+    /// Output limit in tokens.
     output: u64,
     price: Option<Price>,
     images: bool,
 }
 
-/// A row a family.
+/// The families, one per row.
 static FAMILIES: LazyLock<Vec<Family>> = LazyLock::new(|| {
     let rows = include_str!("known.txt").lines();
     let rows = rows.filter(|row| !row.starts_with('#'));
@@ -48,8 +48,8 @@ impl Family {
     }
 }
 
-/// Models that people run themselves: whether they take images. Longer
-/// beginnings first.
+/// Self-hosted models: whether they accept images. Longer prefixes come
+/// first.
 const LOCAL: &[(&str, bool)] = &[
     ("bakllava", true),
     ("gemma-3-1b", false),
@@ -79,7 +79,7 @@ const LOCAL: &[(&str, bool)] = &[
     ("qwen3-vl", true),
 ];
 
-/// Families that refuse a user's message right behind a result.
+/// Families that refuse a user message directly after a result.
 const STRICT: &[&str] = &[
     "codestral",
     "devstral",
@@ -92,8 +92,8 @@ const STRICT: &[&str] = &[
     "pixtral",
 ];
 
-/// A model's own name: routers put the maker before it ("anthropic/claude-.."),
-/// Bedrock the region and the maker ("us.anthropic.claude-..").
+/// A model's name without the prefixes of routers ("anthropic/claude-..")
+/// and of Bedrock ("us.anthropic.claude-..").
 pub(crate) fn bare(id: &str) -> &str {
     let name = id.rsplit('/').next().unwrap_or(id);
     if !name.contains('.') {
@@ -119,12 +119,12 @@ fn find(id: &str) -> Option<&'static Family> {
         .find(|family| name.starts_with(family.prefix))
 }
 
-/// Tokens that a model reads.
+/// The context size of a model in tokens.
 pub(crate) fn context(id: &str) -> Option<u64> {
     find(id).map(|family| family.context)
 }
 
-/// Tokens that a model writes at most in one answer.
+/// The output limit of a model in tokens.
 pub(crate) fn output(id: &str) -> Option<u64> {
     find(id).map(|family| family.output)
 }
@@ -134,13 +134,13 @@ pub(crate) fn price(id: &str) -> Option<Price> {
     find(id).and_then(|family| family.price)
 }
 
-/// Whether a model wants an answer between results and a user's message.
+/// Whether a model requires an answer between results and a user message.
 pub(crate) fn is_strict(id: &str) -> bool {
     let name = bare(id).to_ascii_lowercase();
     STRICT.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Whether a model takes images.
+/// Whether a model accepts images.
 pub(crate) fn images(id: &str) -> Option<bool> {
     let name = bare(id).to_ascii_lowercase();
     let local = LOCAL.iter().find(|(prefix, _)| name.starts_with(prefix));

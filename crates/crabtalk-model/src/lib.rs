@@ -4,7 +4,7 @@
 //! All formats share one HTTP layer. A provider library was rejected: it adds 114 crates, and hides the
 //! status and `Retry-After` of streams. The tests run every statement of `docs/providers.md`.
 //!
-//! Invariants: configuration and environment come in as values; the tasks of connections belong
+//! Invariants: configuration and environment are passed as values; connection tasks belong
 //! to the registry and end with it and its last answer.
 
 mod config;

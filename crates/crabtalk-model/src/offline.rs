@@ -1,4 +1,4 @@
-//! The embedded model: a demonstration without a network.
+//! The embedded offline model, which needs no network.
 //! Invariant: the same request gets the same answer.
 
 mod script;
@@ -15,13 +15,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Sleep, sleep};
 
-/// Its introduction.
+/// How the model introduces itself.
 const WHO: &str = "I am the offline demonstration built into CrabTalk, not a language model.";
 
 /// An answer of the offline model.
 pub(crate) struct Offline {
     chunks: VecDeque<Chunk>,
-    /// Between two words.
+    /// The pause between two words.
     pause: Duration,
     timer: Option<Pin<Box<Sleep>>>,
 }
@@ -163,7 +163,7 @@ fn chunks(request: &Request, acts: Vec<Act>) -> VecDeque<Chunk> {
     for act in acts {
         match act {
             Act::Say(text) | Act::Repeat(text) => {
-                // Two things said are two paragraphs.
+                // Consecutive texts become paragraphs.
                 if std::mem::replace(&mut spoke, true) {
                     chunks.push_back(Chunk::Text("\n\n".into()));
                 }
@@ -204,7 +204,7 @@ fn chunks(request: &Request, acts: Vec<Act>) -> VecDeque<Chunk> {
     chunks
 }
 
-/// A text word by word, white space behind each.
+/// Splits a text into words with their trailing white space.
 fn words(text: &str) -> impl Iterator<Item = String> {
     text.split_inclusive([' ', '\n']).map(str::to_owned)
 }

@@ -1,25 +1,25 @@
-//! What tokens cost.
+//! The cost of tokens.
 
 use crabtalk_domain::Usage;
 
-/// Prices are given per this many tokens.
+/// Number of tokens to which a price applies.
 const UNIT: f64 = 1_000_000.0;
 
-/// The price of a million tokens, in the owner's currency; built-in
-/// figures are US dollars.
+/// The price of a million tokens in the owner's currency; built-in prices are
+/// in US dollars.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Price {
-    /// A million tokens of requests.
+    /// Price of a million input tokens.
     pub input: f64,
-    /// A million tokens of answers.
+    /// Price of a million output tokens.
     pub output: f64,
-    /// A million tokens of requests that came from the provider's cache;
-    /// `None` counts them like the others.
+    /// Price of a million input tokens from the provider's cache;
+    /// `None` means the price of other input.
     pub cached: Option<f64>,
 }
 
 impl Price {
-    /// A price without a rebate for what was cached.
+    /// A price without a discount for cached input.
     pub fn new(input: f64, output: f64) -> Self {
         Self {
             input,
@@ -28,7 +28,7 @@ impl Price {
         }
     }
 
-    /// The same with the rebate that another price gives.
+    /// Adds the cache discount of another price.
     pub(crate) fn with_rebate_of(mut self, other: Option<Self>) -> Self {
         if self.cached.is_none()
             && let Some((cached, input)) = other.and_then(|p| Some((p.cached?, p.input)))
@@ -68,7 +68,7 @@ mod tests {
         price.cached = Some(0.3);
         assert!((cost(&usage, &price) - (1.8 + 0.12 + 1.5)).abs() < 1e-9);
         assert!(cost(&Usage::default(), &price).abs() < 1e-9);
-        // A server that counts badly makes nothing negative.
+        // A server's wrong counts must not make the cost negative.
         let odd = Usage {
             prompt_tokens: 1,
             cache_hit_tokens: Some(5),

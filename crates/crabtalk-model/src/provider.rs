@@ -20,10 +20,10 @@ use http::header::{
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// Bytes read of an error page.
+/// Maximum bytes read from an error page.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 
-/// The version of Anthropic's interface that is spoken.
+/// The version of Anthropic's API.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
 /// Appended to the error of a refused request with images, since every
@@ -55,7 +55,7 @@ pub enum ConfigError {
     Key(String),
 }
 
-/// Shared by all calls of a registry.
+/// State shared by all calls of a registry.
 pub(crate) struct Shared {
     pub(crate) client: Client,
 }
@@ -78,14 +78,14 @@ impl Opened {
     }
 }
 
-/// A provider and what its requests begin with.
+/// A provider with its prepared requests.
 pub(crate) struct Provider {
     pub(crate) config: ProviderConfig,
     /// `None` for the offline model.
     endpoint: Option<Endpoint>,
     headers: HeaderMap,
     peer: Arc<Peer>,
-    /// Of an Amazon account, whose requests are signed.
+    /// Credentials of an AWS account, which sign requests.
     credentials: Option<Credentials>,
 }
 
@@ -132,7 +132,7 @@ impl Provider {
         })
     }
 
-    /// Calls it once. `known` names the models that could be asked instead.
+    /// Calls the provider once. `known` lists other models for the error message.
     pub(crate) async fn open(
         &self,
         shared: &Shared,
@@ -192,19 +192,19 @@ impl Provider {
         Ok(Opened::Answer(Box::new(answer)))
     }
 
-    /// Connects ahead of a call (MODEL-8). Without a key there will be none.
+    /// Opens a connection ahead of a call (MODEL-8), unless the key is missing.
     pub(crate) fn expect(&self, shared: &Shared) {
         if let (Some(endpoint), None) = (&self.endpoint, self.config.missing_key()) {
             shared.client.expect(endpoint.address("/"));
         }
     }
 
-    /// An error of this provider in general.
+    /// An error of this provider.
     pub(crate) fn error(&self, kind: ErrorKind, message: &str) -> Error {
         self.peer.error(kind, message)
     }
 
-    /// Whether it is a server on this machine, which costs nothing.
+    /// Whether the provider is on this machine and therefore costs nothing.
     pub(crate) fn is_local(&self) -> bool {
         self.endpoint.as_ref().is_none_or(Endpoint::is_loopback)
     }
@@ -240,7 +240,7 @@ impl Provider {
     }
 }
 
-/// The account of a key that signs instead of being sent.
+/// The AWS credentials in a key that signs instead of being sent.
 fn credentials(config: &ProviderConfig) -> Option<Credentials> {
     let key = config.api_key.as_ref()?;
     (config.kind == Kind::Bedrock)

@@ -1,6 +1,6 @@
 //! The models of a node by name.
-//! Invariants: a change makes a new table and swaps it in, so that streams go
-//! on as they began; no two models share a name.
+//! Invariants: a change swaps in a new table, so that running streams are not
+//! affected; model names are unique.
 
 use crate::config::{Kind, ModelConfig, ProviderConfig};
 use crate::http::{Client, Proxies, Tls};
@@ -15,16 +15,16 @@ use crabtalk_domain::model::{self, Chunk, ErrorKind, Model, Request};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Names listed in an error before the rest is counted.
+/// Maximum number of names listed in an error.
 const MAX_LISTED: usize = 20;
 
-/// Of a name that is compared to others; no model has a longer one.
+/// Maximum length of a name that is compared with others; no model name is longer.
 const MAX_NAME_CHARS: usize = 200;
 
-/// A change that cannot be made. Nothing was changed.
+/// A rejected change, which had no effect.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Two tables of one name: it would not be clear which is changed or removed.
+    /// Two providers have the same name.
     #[error("there are two providers named {0:?}; rename one")]
     DuplicateProvider(String),
     /// Two providers have a model of the same name.
@@ -32,47 +32,47 @@ pub enum Error {
     DuplicateModel {
         /// The name.
         model: String,
-        /// The provider that has it.
+        /// The provider that already has it.
         first: String,
-        /// The one that was to have it, too.
+        /// The other provider.
         second: String,
     },
     /// No provider has the model; the message lists the models and the nearest name.
     #[error("{0}")]
     UnknownModel(String),
-    /// A provider cannot be used; the cause names what is wrong with its configuration.
+    /// A provider cannot be used; the source names the error in its configuration.
     #[error(transparent)]
     Config(#[from] ConfigError),
 }
 
-/// A model as lists show it.
+/// A model in a list.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelInfo {
-    /// Its name here.
+    /// The configured name.
     pub name: String,
-    /// What its provider calls it.
+    /// The provider's name for it.
     pub id: String,
-    /// Its provider.
+    /// The name of the provider.
     pub provider: String,
-    /// Its provider's kind.
+    /// The kind of the provider.
     pub kind: Kind,
-    /// Tokens that it reads, where that is known.
+    /// The context size in tokens, if known.
     pub context: Option<u64>,
-    /// Its price, if configured or known.
+    /// The price, if configured or known.
     pub price: Option<Price>,
     /// Whether the price is a built-in figure, which may be out of date.
     pub price_is_approximate: bool,
-    /// Whether it takes images.
+    /// Whether the model accepts images.
     pub images: bool,
-    /// Whether an empty name means it.
+    /// Whether the model is used if none is named.
     pub active: bool,
 }
 
-/// One state of the registry.
+/// A snapshot of the registry.
 struct Table {
     providers: Vec<Arc<Provider>>,
     models: HashMap<String, Candidate>,
-    /// In the order of the configuration.
+    /// Names in the order of the configuration.
     names: Vec<String>,
     active: String,
 }
@@ -163,25 +163,24 @@ impl Table {
     }
 }
 
-/// The models of a node; a [`Model`] that asks the right one.
+/// The models of a node; a [`Model`] that forwards each request to the named model.
 pub struct Registry {
     table: ArcSwap<Table>,
-    /// Changes come one after the other; readers do not wait for them.
+    /// Serializes changes; readers do not wait for them.
     changing: Mutex<()>,
     shared: Arc<Shared>,
 }
 
 impl Registry {
-    /// Takes the configured providers. Without an active model it is the first
-    /// one.
+    /// Creates a registry of configured providers. The default active model is the first.
     ///
     /// # Errors
-    /// An invalid configuration.
+    /// The configuration is invalid.
     pub fn new(providers: Vec<ProviderConfig>, active: Option<String>) -> Result<Self, Error> {
         Self::with_proxies(providers, active, Proxies::default())
     }
 
-    /// Like [`Self::new`], through proxies.
+    /// Like [`Self::new`], with calls through proxies.
     pub fn with_proxies(
         providers: Vec<ProviderConfig>,
         active: Option<String>,
@@ -198,7 +197,7 @@ impl Registry {
         })
     }
 
-    /// Replaces the configuration. Connections are kept.
+    /// Replaces the configuration. Connections stay open.
     pub fn replace(
         &self,
         providers: Vec<ProviderConfig>,
@@ -230,8 +229,8 @@ impl Registry {
         table.names.iter().filter_map(info).collect()
     }
 
-    /// The price of a model: as configured, else about the provider's list price.
-    /// `None` if it is unknown, and for servers on this machine.
+    /// The price of a model: the configured one, else approximately the list price.
+    /// `None` if unknown, and for servers on this machine.
     pub fn price(&self, model: &str) -> Option<Price> {
         let found = self.table.load().find(model).ok()?;
         price(&found.provider, &found.model)
@@ -266,7 +265,7 @@ impl Model for Registry {
     }
 }
 
-/// Builds providers, keeping those that did not change.
+/// Builds providers, and reuses those that did not change.
 fn build(
     configs: Vec<ProviderConfig>,
     kept: &[Arc<Provider>],
@@ -288,7 +287,7 @@ fn context(provider: &Provider, model: &ModelConfig) -> Option<u64> {
         Kind::OpenAi | Kind::Anthropic | Kind::Google | Kind::Bedrock | Kind::Azure => {
             known::context(&model.id)
         }
-        // A local server gives a model less than it could read, and does not say.
+        // A local server may use a smaller context than the model supports, without reporting it.
         Kind::Ollama | Kind::Offline => None,
     })
 }
@@ -320,7 +319,7 @@ fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
-/// The name that was probably meant, in any case of letters.
+/// The most similar name, regardless of case.
 fn nearest<'a>(name: &str, names: &'a [String]) -> Option<&'a str> {
     let name: String = name.to_lowercase().chars().take(MAX_NAME_CHARS).collect();
     let near = names

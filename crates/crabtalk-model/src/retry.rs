@@ -1,6 +1,6 @@
 //! Retries and fallbacks (MODEL-3).
-//! Invariants: nothing is tried again after the first content; permanent
-//! errors end a model's turn at once; a model's turn precedes its fallback's.
+//! Invariants: no retry after the first content; a permanent
+//! error ends the attempts with a model; the fallback follows after all attempts with the model.
 
 use crate::config::ModelConfig;
 use crate::provider::{Opened, Provider, Shared};
@@ -14,20 +14,20 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-/// The first wait is drawn from the upper half of this; each next one doubles.
+/// Upper limit of the first backoff, which is random in its upper half; each next limit doubles.
 const FIRST_BACKOFF: Duration = Duration::from_millis(100);
-/// No wait grows beyond it, however many retries are configured.
+/// Maximum backoff.
 const MAX_BACKOFF: Duration = Duration::from_secs(30);
-/// A provider that wants a longer pause is not waited for.
+/// Longest pause that a provider may request; beyond it, its attempts end.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
-/// Shorter waits are not reported.
+/// Minimum pause that is reported to the reader.
 const TOLD_WAIT: Duration = Duration::from_secs(1);
 
-/// Notices that wait to be read; a plan waits for room for more.
+/// Maximum unread notices; the plan waits for room.
 const MAX_NOTICES: usize = 4;
 
-/// Takes notices until an answer begins.
+/// Receives notices until an answer begins.
 type Tell = mpsc::Sender<String>;
 
 /// A model to try.
@@ -37,17 +37,17 @@ pub(crate) struct Candidate {
     pub(crate) model: Arc<ModelConfig>,
 }
 
-/// Everything an answer needs; independent of later changes of the registry.
+/// The models to try; independent of later changes of the registry.
 pub(crate) struct Plan {
-    /// In order; an error for each name that is not configured.
+    /// Models in order; an error for each name that is not configured.
     pub(crate) candidates: Vec<Result<Candidate, Error>>,
     pub(crate) request: Request,
     pub(crate) shared: Arc<Shared>,
-    /// Names of the configured models, for messages.
+    /// Names of the configured models, for error messages.
     pub(crate) known: String,
 }
 
-/// An answer whose first content is there.
+/// An answer whose first content has arrived.
 struct Begun {
     chunks: VecDeque<Chunk>,
     source: Opened,
@@ -65,7 +65,7 @@ impl Plan {
                 Err(error) => error.clone(),
             };
             tracing::warn!(kind = ?error.kind, error = %error, "a model gave no answer");
-            // Another model would not make the history shorter or the day longer.
+            // Another model would not fix an overlong history or an exhausted budget.
             let is_final = matches!(error.kind, ErrorKind::TooLong | ErrorKind::Budget);
             failed = Some(match failed {
                 Some(first) => {
@@ -79,7 +79,7 @@ impl Plan {
             }
             if let (Some(failed), Some(Ok(next))) = (&failed, self.candidates.get(at + 1)) {
                 let next = &next.model.name;
-                // Nobody listens any more once the answer was dropped.
+                // The receiver is gone if the answer was dropped.
                 let _ = tell
                     .send(format!("{}; {next} is asked instead", failed.message))
                     .await;
@@ -93,7 +93,7 @@ impl Plan {
         }))
     }
 
-    /// Asks one model, again while that may help.
+    /// Calls one model, with retries.
     async fn ask(&self, candidate: &Candidate, tell: &Tell) -> Result<Begun, Error> {
         let retries = candidate.provider.config.max_retries;
         let mut backoff = FIRST_BACKOFF;
@@ -141,7 +141,7 @@ impl Plan {
         }
     }
 
-    /// Calls once and waits for the first content.
+    /// Calls a model once and waits for the first content.
     async fn attempt(&self, candidate: &Candidate) -> Result<Begun, Error> {
         let Candidate { provider, model } = candidate;
         let mut source = provider
@@ -155,7 +155,7 @@ impl Plan {
             let chunk = chunk?;
             let is_content = !matches!(chunk, Chunk::Usage(_) | Chunk::Answering { .. });
             if matches!(chunks.back(), Some(Chunk::Usage(_))) && !is_content {
-                // The last figures count; a server may send them for ever.
+                // Only the last usage counts; a server may repeat it without end.
                 chunks.pop_back();
                 tokio::task::yield_now().await;
             }
@@ -168,7 +168,7 @@ impl Plan {
     }
 }
 
-/// The pause that a provider asked for.
+/// The pause that the provider requested.
 fn asked_for(kind: ErrorKind) -> Option<Duration> {
     if let ErrorKind::RateLimited { retry_after } | ErrorKind::Provider { retry_after } = kind {
         retry_after
@@ -177,15 +177,15 @@ fn asked_for(kind: ErrorKind) -> Option<Duration> {
     }
 }
 
-/// The chunks of an answer, after notices about the attempts. Nothing happens before
-/// it is polled.
+/// Notices about the attempts, then the chunks of an answer. Work begins at the first
+/// poll.
 pub(crate) fn reply(plan: Plan) -> BoxStream<'static, Result<Chunk, Error>> {
     let (tell, mut told) = mpsc::channel(MAX_NOTICES);
     let notices = stream::poll_fn(move |cx| told.poll_recv(cx));
     let opening = async move {
         let begun = plan.run(&tell).await;
         drop(tell);
-        // The last notice precedes the answer.
+        // Deliver the last notice before the answer.
         tokio::task::yield_now().await;
         begun
     };

@@ -1,5 +1,5 @@
-//! Images in a request, for models that see them or not.
-//! Invariant: what is not shown is told in words.
+//! Images in a request, for models with and without image input.
+//! Invariant: each omitted image is replaced by a note.
 
 use crate::config::{Kind, ModelConfig};
 use crate::known;
@@ -7,13 +7,13 @@ use crabtalk_domain::model::Request;
 use crabtalk_domain::{Image, ImageType, Message};
 use std::borrow::Cow;
 
-/// Whether a model takes images: as configured, else as is known of it, else
-/// as is usual for its provider's kind. An image too many costs the whole
-/// conversation its answer, one too few a look.
+/// Whether a model accepts images: by configuration, else by the built-in table, else by
+/// its provider's kind. A wrong yes makes the provider refuse the whole
+/// conversation; a wrong no only hides an image.
 pub(crate) fn takes_images(kind: Kind, model: &ModelConfig) -> bool {
     let usual = match kind {
         Kind::Anthropic | Kind::Google => true,
-        // Anything may be behind these.
+        // These may serve any model.
         Kind::OpenAi | Kind::Azure | Kind::Ollama | Kind::Bedrock => false,
         Kind::Offline => return false,
     };
@@ -23,10 +23,10 @@ pub(crate) fn takes_images(kind: Kind, model: &ModelConfig) -> bool {
         .unwrap_or(usual)
 }
 
-/// One model's view of requests.
+/// Adapts requests to one model's image input.
 pub(crate) struct Sight<'a> {
     kind: Kind,
-    /// What to call the model; `None` if it sees.
+    /// The name of a model without image input, for the notes.
     blind: Option<&'a str>,
 }
 
@@ -36,7 +36,7 @@ impl<'a> Sight<'a> {
         Self { kind, blind }
     }
 
-    /// The message as the model sees it.
+    /// The message with its images, or with notes instead.
     pub(crate) fn of<'m>(&self, message: &'m Message) -> Cow<'m, Message> {
         if message
             .images
@@ -48,13 +48,13 @@ impl<'a> Sight<'a> {
         Cow::Owned(message.with_notes(|image| self.note(image)))
     }
 
-    /// Whether any image of a request is seen.
+    /// Whether the request sends any image.
     pub(crate) fn shows_images(&self, request: &Request) -> bool {
         let mut images = request.messages().flat_map(|message| &message.images);
         images.any(|image| self.note(image).is_none())
     }
 
-    /// The note in place of an unseen image.
+    /// The note that replaces an image.
     fn note(&self, image: &Image) -> Option<String> {
         let kind = image.media_type();
         if let Some(name) = self.blind {

@@ -1,35 +1,35 @@
-//! Whose proof of reasoning a signature is, written into it.
-//! Invariant: a provider gets only its own proofs back; it would
+//! Reasoning signatures, tagged with their provider.
+//! Invariant: a provider gets only its own signatures back; it would
 //! refuse the whole conversation for a foreign one.
 
-/// Begins the data of a redacted block of Anthropic's.
+/// Prefix of a redacted block of Anthropic's.
 const REDACTED: &str = "redacted_thinking:";
-/// Begins a proof of Gemini's that belongs to a call, whose number follows.
+/// Prefix of a Gemini signature of a call, whose number follows.
 const GOOGLE_CALL: &str = "gemini_call:";
-/// Begins a proof of Gemini's that belongs to the text.
+/// Prefix of a Gemini signature of the text.
 const GOOGLE_TEXT: &str = "gemini_text:";
-/// Begins a redacted block as Bedrock encodes it.
+/// Prefix of a redacted block in Bedrock's encoding.
 const BEDROCK_REDACTED: &str = "bedrock_redacted:";
 
-/// A signature, told apart.
+/// A parsed signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Signature<'a> {
-    /// Of a block of Claude's; the same wherever Claude runs.
+    /// Signature of a Claude thinking block, valid at all providers of Claude.
     Claude(&'a str),
-    /// A block that Anthropic does not show.
+    /// Redacted block of Anthropic's.
     Redacted(&'a str),
-    /// Gemini's, to go back with this call of the message.
+    /// Gemini's signature of this call of the message.
     GoogleCall(u32, &'a str),
-    /// Gemini's, to go back with the text.
+    /// Gemini's signature of the text.
     GoogleText(&'a str),
-    /// A block that Bedrock does not show.
+    /// Redacted block of Bedrock's.
     BedrockRedacted(&'a str),
-    /// No proof at all.
+    /// No signature.
     Missing,
 }
 
 impl<'a> Signature<'a> {
-    /// Reads what [`Signature::write`] wrote.
+    /// Parses the text of [`Signature::write`].
     pub(crate) fn read(text: &'a str) -> Self {
         if text.is_empty() {
             Self::Missing
@@ -51,7 +51,7 @@ impl<'a> Signature<'a> {
         }
     }
 
-    /// As a history keeps it.
+    /// Formats the signature for the history.
     pub(crate) fn write(self) -> String {
         match self {
             Self::Claude(text) => text.to_owned(),

@@ -14,13 +14,13 @@ pub(crate) struct TooLong;
 /// An event.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Event {
-    /// Its type, empty where none was given.
+    /// The event type; empty if none is given.
     pub(crate) name: Vec<u8>,
     /// Its data lines, joined by line feeds.
     pub(crate) data: Vec<u8>,
 }
 
-/// The decoder. Feed it with `push`, then call `next` until `None`.
+/// The decoder. Call `push`, then `next` until it returns `None`.
 #[derive(Default)]
 pub(crate) struct Decoder {
     buf: Vec<u8>,
@@ -31,9 +31,9 @@ pub(crate) struct Decoder {
     /// The unfinished event.
     open: Event,
     has_data: bool,
-    /// The last line ended in CR, so that an LF belongs to it.
+    /// Whether the last line ended in CR; a following LF belongs to it.
     skip_lf: bool,
-    /// A line was seen; before the first one a byte order mark may stand.
+    /// Whether a line was read; a byte order mark may precede the first one.
     has_line: bool,
 }
 
@@ -46,12 +46,12 @@ impl Decoder {
         self.buf.extend_from_slice(bytes);
     }
 
-    /// Ends the stream: a last event may lack its empty line.
+    /// Ends the stream: the last event may lack its empty line.
     pub(crate) fn finish(&mut self) {
         self.push(b"\n\n");
     }
 
-    /// The next whole event.
+    /// The next complete event.
     pub(crate) fn next(&mut self) -> Result<Option<Event>, TooLong> {
         loop {
             if self.skip_lf && self.line < self.buf.len() {

@@ -1,4 +1,4 @@
-//! A streamed answer: body to events to chunks.
+//! A streamed answer: converts the body to events, and events to chunks.
 //! Invariants: it advances only when polled; it ends with one
 //! `Stop` or one error; a finished answer returns its connection to the pool, an
 //! unfinished one closes it.
@@ -43,7 +43,7 @@ impl Shape {
         }
     }
 
-    /// The next whole event; never one of a document.
+    /// The next complete event; always `None` for a document.
     fn next(&mut self) -> Result<Option<Event>, Broken> {
         match self {
             Self::Events(events) => events.next().map_err(|sse::TooLong| Broken::TooLong),
@@ -60,7 +60,7 @@ pub(crate) struct Answer {
     shape: Shape,
     decoder: Box<dyn Decode>,
     out: Chunks,
-    /// The longest silence.
+    /// The timeout between two bytes.
     limit: Duration,
     silence: Pin<Box<Sleep>>,
     peer: Arc<Peer>,
@@ -173,7 +173,7 @@ impl Answer {
         }
     }
 
-    /// The body ended, properly or not.
+    /// Handles the end of the body, regular or not.
     fn ended(&mut self, reason: Option<&str>) {
         if let Shape::Whole(whole) = &mut self.shape {
             let whole = std::mem::take(whole);
@@ -255,7 +255,7 @@ impl Answer {
     }
 }
 
-/// The error of a decoder, with a quote of the input.
+/// Explains a decoder's error, with a quote of the input.
 fn explain(peer: &Peer, broken: Broken, came: &[u8]) -> Error {
     match broken {
         Broken::Reported(error) => peer.in_stream(&error),

@@ -1,4 +1,4 @@
-//! Messages of the formats in which the two sides take turns: Anthropic's,
+//! Messages for formats with alternating roles: Anthropic's,
 //! Google's and Bedrock's.
 //! Invariant: roles alternate for any history.
 
@@ -7,15 +7,15 @@ use crabtalk_domain::model::Request;
 use crabtalk_domain::{Message, Role, ToolCall};
 use serde_json::{Value, json};
 
-/// How a format names the model's role, and the list of a message's parts.
+/// The format's names for the model's role and for the list of parts.
 pub(crate) struct Names {
     pub(crate) model: &'static str,
     pub(crate) parts: &'static str,
 }
 
-/// The messages of a request. `parts` gets a message with the calls that it may answer
-/// and gives nothing for an empty one; `mark` changes parts up to which everything will
-/// be the same next time, so that a cache looks there.
+/// The messages of a request. `parts` converts a message, given the calls that it may answer,
+/// to no parts if it is empty; `mark` marks parts as the end of a prefix that
+/// the next request repeats.
 pub(crate) fn turns(
     request: &Request,
     sight: &Sight<'_>,
@@ -23,7 +23,7 @@ pub(crate) fn turns(
     parts: impl Fn(&Message, &[ToolCall]) -> Vec<Value>,
     mark: impl Fn(&mut Vec<Value>),
 ) -> Vec<Value> {
-    // Injected messages are gone in the next turn, so that the cache ends before them.
+    // The next request lacks the injected messages, so the cached prefix ends before them.
     let stable = request.injected_at.min(request.history.len());
     let mut turns: Vec<(bool, Vec<Value>)> = Vec::new();
     let mut calls: &[ToolCall] = &[];
@@ -58,7 +58,7 @@ pub(crate) fn turns(
     turns.collect()
 }
 
-/// Thinking takes no mark.
+/// Whether a message can be marked; thinking cannot.
 fn can_be_marked(message: &Message) -> bool {
     !message.content.trim().is_empty()
         || !message.tool_calls.is_empty()

@@ -10,7 +10,7 @@ use http_body_util::Full;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// Timeout of the beginning of an answer.
+/// Timeout until the answer begins.
 const BEGIN_WITHIN: Duration = Duration::from_secs(60);
 
 /// A failed request.
@@ -27,16 +27,16 @@ pub enum WebError {
 /// The rest of an answer. Dropping it closes the connection.
 pub type WebBody = BoxStream<'static, Result<Bytes, String>>;
 
-/// Makes calls. Nothing is set up before the first one.
+/// An HTTP client. It is set up at the first call.
 #[derive(Default)]
 pub struct Web(OnceLock<Client>);
 
 impl Web {
-    /// Sends a request, whose address is a whole one, and waits for the beginning
-    /// of its answer. No redirect is followed.
+    /// Sends a request with an absolute address and waits for the beginning
+    /// of its answer. Does not follow redirects.
     ///
     /// # Errors
-    /// What went wrong, without the address, which may hold a secret.
+    /// The failure, without the address, which may contain a secret.
     pub async fn call(&self, request: Request<Bytes>) -> Result<Response<WebBody>, WebError> {
         let client = self.0.get_or_init(|| {
             let proxies = Proxies::from_variables(|name| std::env::var(name).ok());

@@ -1,6 +1,6 @@
-//! Tells an address of the owner's something, as JSON.
+//! Posts JSON to an address that the owner configured.
 //!
-//! Here because what calls are made with is: proxies, certificates, time-outs.
+//! It is in this crate for the proxies, certificates and timeouts of calls.
 
 use crate::Proxies;
 use crate::http::{Client, Tls};
@@ -10,10 +10,10 @@ use http::{HeaderValue, Method, Uri};
 use http_body_util::Full;
 use std::time::Duration;
 
-/// Posts a value. An answer's body is not read.
+/// Posts a value and ignores the body of the answer.
 ///
 /// # Errors
-/// What went wrong, without the address, which may be a secret.
+/// The failure, without the address, which may contain a secret.
 pub async fn post_json(
     url: &str,
     value: &serde_json::Value,

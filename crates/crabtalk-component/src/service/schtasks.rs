@@ -14,10 +14,9 @@ pub(super) fn task(definition: &Definition) -> Vec<u8> {
 
 /// The XML text of the task.
 pub(super) fn text(definition: &Definition) -> String {
-    // The scheduler drops the output of a task, so a shell writes it to the log. Its line
-    // is enclosed in one pair of quotes. `cmd /c` reads the line as typed input, in which
-    // `%` is literal unless a pair encloses the name of a variable; doubling it, as in a
-    // batch file, would make two.
+    // The scheduler drops the output of a task, so a shell redirects it to the log. One pair of
+    // quotes encloses the whole line. `cmd /c` reads the line as typed input, in which `%` is literal
+    // unless a pair encloses the name of a variable; `%%`, as in a batch file, would yield two.
     let words: Vec<String> = definition
         .command
         .iter()

@@ -1,5 +1,5 @@
 //! Writes requests for Anthropic's Messages API.
-//! Invariant: only thinking that Claude signed goes back.
+//! Invariant: only thinking blocks with Claude's signature are sent back.
 
 use crate::blocks::{Blocks, blocks};
 use crate::body::{self, arguments, strict_id};
@@ -15,9 +15,9 @@ use crabtalk_domain::{Image, Message, ToolCall};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// Written at most by a model that is not known.
+/// Output limit of a model that is not in the built-in table.
 const DEFAULT_OUTPUT: u64 = 8_192;
-/// Nothing needs longer answers, and room for them counts against the context.
+/// Highest output limit: no step needs a longer answer, and the limit counts against the context.
 const MAX_OUTPUT: u64 = 32_000;
 
 const NAMES: Names = Names {
@@ -25,9 +25,9 @@ const NAMES: Names = Names {
     parts: "content",
 };
 
-/// Marks what everything up to will be the same next time.
+/// Marks a block as the end of a prefix that the next request repeats.
 fn mark(block: &mut Value) {
-    // Thinking takes no mark.
+    // Thinking blocks cannot be marked.
     if block.get("thinking").is_none() && block.get("data").is_none() {
         block["cache_control"] = marker();
     }

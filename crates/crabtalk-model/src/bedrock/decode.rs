@@ -35,10 +35,10 @@ impl Decode for Decoder {
             b"messageStop" => self.finish(event["stopReason"].as_str().unwrap_or_default())?,
             b"metadata" => {
                 count(&event["usage"], out);
-                // Nothing comes after the figures.
+                // The usage event is the last one.
                 self.done = self.finish.is_some();
             }
-            // The role and later additions.
+            // The role, and events of later versions.
             _ => {}
         }
         Ok(())
@@ -89,7 +89,7 @@ impl Decoder {
             "tool_use" => StopReason::ToolCalls,
             "max_tokens" | "model_context_window_exceeded" => StopReason::Length,
             "guardrail_intervened" | "content_filtered" => StopReason::ContentFilter,
-            // The model wrote what cannot be read; it may do better.
+            // The model wrote invalid output; a retry may succeed.
             "malformed_model_output" | "malformed_tool_use" => {
                 let message = format!("the answer ended with {reason}");
                 return Err(Broken::Reported(message.into()));
@@ -101,10 +101,10 @@ impl Decoder {
     }
 }
 
-/// The text and reasoning of a delta or of a whole block.
+/// Reads the text and reasoning of a delta or of a whole block.
 fn say_all(said: &Value, out: &mut Chunks) {
     let reasoning = &said["reasoningContent"];
-    // Whole answers have it one step deeper.
+    // Whole answers nest it one level deeper.
     for part in [reasoning, &reasoning["reasoningText"]] {
         say(Chunk::Thinking, &part["text"], out);
         say(Chunk::ThinkingSignature, &part["signature"], out);

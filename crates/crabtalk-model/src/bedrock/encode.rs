@@ -1,6 +1,6 @@
 //! Writes requests for Bedrock's Converse API.
-//! Invariants: only reasoning that Claude signed goes back; marks for the cache
-//! are set only for models that know them, since others refuse the request.
+//! Invariants: only reasoning with Claude's signature is sent back; cache points
+//! are set only for models that support them, since others refuse the request.
 
 use crate::blocks::{Blocks, blocks};
 use crate::body::{self, arguments, strict_id};
@@ -19,13 +19,13 @@ const NAMES: Names = Names {
     parts: "content",
 };
 
-/// Nothing needs longer answers, and room for them counts against the context.
+/// Highest output limit: no step needs a longer answer, and the limit counts against the context.
 const MAX_OUTPUT: u64 = 32_000;
 
-/// Stands for a result without words; a result must not be empty here.
+/// Replaces an empty result, which Bedrock refuses.
 const NO_WORDS: &str = "(no output)";
 
-/// Claudes from before Bedrock cached for them.
+/// Claude models without caching on Bedrock.
 const WITHOUT_CACHE: [&str; 6] = [
     "claude-v",
     "claude-instant",
@@ -39,9 +39,9 @@ const WITHOUT_CACHE: [&str; 6] = [
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cache {
     Nothing,
-    /// System prompt and messages.
+    /// The system prompt and messages.
     Text,
-    /// Tools as well.
+    /// The system prompt, messages and tools.
     Everything,
 }
 
@@ -62,7 +62,7 @@ impl Cache {
     }
 }
 
-/// Everything up to it will be the same next time.
+/// Marks the end of a prefix that the next request repeats.
 fn cache_point() -> Value {
     json!({"cachePoint": {"type": "default"}})
 }
@@ -121,7 +121,7 @@ impl Blocks for Format {
     }
 }
 
-/// The whole request body. The model is part of the address.
+/// The request body. The model is part of the address.
 pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Bytes {
     let cache = Cache::of(model_id);
     let point = || (cache != Cache::Nothing).then(cache_point);
@@ -160,7 +160,7 @@ fn tool_config(request: &Request, cache: Cache) -> Value {
     let tools = request.tools.iter().map(|tool| {
         let mut spec = json!({"name": tool.name, "inputSchema": {"json": tool.parameters}});
         let description = tool.description.as_str();
-        // An empty one is refused.
+        // Bedrock refuses an empty description.
         if !description.trim().is_empty() {
             spec["description"] = description.into();
         }

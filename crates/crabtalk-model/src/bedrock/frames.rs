@@ -1,7 +1,7 @@
-//! Cuts a byte stream into the frames of `application/vnd.amazon.eventstream`.
-//! Invariants: the result does not depend on where the network split the
-//! bytes; both checksums hold before anything of a frame is believed; no frame
-//! outgrows [`MAX_EVENT_BYTES`]; exceptions come out as errors.
+//! Splits a byte stream into the frames of `application/vnd.amazon.eventstream`.
+//! Invariants: the result does not depend on how the network split the
+//! bytes; both checksums are verified before a frame is used; no frame
+//! exceeds [`MAX_EVENT_BYTES`]; exceptions are returned as errors.
 
 use crate::decode::Broken;
 use crate::sse::{Event, MAX_EVENT_BYTES};
@@ -9,20 +9,20 @@ use serde_json::{Value, json};
 
 /// Lengths of the frame and of its headers, and their checksum.
 const PRELUDE_BYTES: usize = 12;
-/// The checksum at the end.
+/// The checksum at the end of a frame.
 const TRAILER_BYTES: usize = 4;
 
-/// Headers of a frame that matter.
+/// The evaluated headers of a frame.
 #[derive(Default)]
 struct Headers<'a> {
     message_type: &'a [u8],
     event_type: &'a [u8],
-    /// Of an exception, or the code of an error.
+    /// The type of an exception, or the code of an error.
     error_type: &'a [u8],
     error_message: &'a [u8],
 }
 
-/// The decoder. Feed it with `push`, then call `next` until `None`.
+/// The decoder. Call `push`, then `next` until it returns `None`.
 #[derive(Default)]
 pub(crate) struct Frames {
     buf: Vec<u8>,
@@ -31,14 +31,14 @@ pub(crate) struct Frames {
 }
 
 impl Frames {
-    /// Takes in what the network gave.
+    /// Appends received bytes.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.buf.drain(..self.at);
         self.at = 0;
         self.buf.extend_from_slice(bytes);
     }
 
-    /// The next whole event: its type and its JSON.
+    /// The next complete event: its type and its JSON.
     pub(crate) fn next(&mut self) -> Result<Option<Event>, Broken> {
         let rest = &self.buf[self.at..];
         if rest.len() < PRELUDE_BYTES {
@@ -93,12 +93,12 @@ fn read_headers(mut rest: &[u8]) -> Option<Headers<'_>> {
         let name = take(&mut rest, name)?;
         let kind = take(&mut rest, 1).map(number)?;
         let length = match kind {
-            // true, false
+            // True and false.
             0 | 1 => 0,
             2 => 1,
             3 => 2,
             4 => 4,
-            // A long and a time.
+            // A long or a timestamp.
             5 | 8 => 8,
             // Bytes and text.
             6 | 7 => take(&mut rest, 2).map(number)?,
@@ -124,7 +124,7 @@ fn take<'a>(rest: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
     Some(taken)
 }
 
-/// An exception as errors are reported elsewhere.
+/// Converts an exception to the form of other errors.
 fn report(headers: &Headers<'_>, payload: &[u8]) -> Value {
     let said: Value = serde_json::from_slice(payload).unwrap_or_default();
     let message = said["message"]

@@ -1,4 +1,4 @@
-//! Amazon Bedrock, as `ConverseStream` speaks it.
+//! Amazon Bedrock's `ConverseStream` API.
 
 mod decode;
 mod encode;

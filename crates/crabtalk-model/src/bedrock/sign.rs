@@ -1,5 +1,5 @@
-//! Signs requests as AWS wants it (Signature Version 4).
-//! Invariant: the secret itself is sent nowhere.
+//! Signs requests with AWS Signature Version 4.
+//! Invariant: the secret key is never sent.
 
 use jiff::Timestamp;
 use ring::digest::{SHA256, digest};
@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 const SERVICE: &str = "bedrock";
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
-/// Where a host does not say where it is.
+/// The region if the host name does not contain one.
 const DEFAULT_REGION: &str = "us-east-1";
 
 /// An access key: `id:secret` or `id:secret:session token`.
@@ -28,12 +28,12 @@ impl Credentials {
         is_whole.then_some(Self { id, secret, token })
     }
 
-    /// What must not be shown.
+    /// The parts that must not be shown.
     pub(crate) fn secrets(self) -> impl Iterator<Item = String> {
         [Some(self.secret), self.token].into_iter().flatten()
     }
 
-    /// The headers that sign a POST of `body` to an escaped path of a host.
+    /// The headers that sign a POST of `body` to an escaped path on a host.
     pub(crate) fn sign(
         &self,
         host: &str,
@@ -82,7 +82,7 @@ impl Credentials {
     }
 }
 
-/// The region that a host is in: `bedrock-runtime.eu-west-1.amazonaws.com`.
+/// The region in a host name: `bedrock-runtime.eu-west-1.amazonaws.com`.
 pub(super) fn region(host: &str) -> &str {
     host.split('.')
         .skip_while(|label| !label.starts_with("bedrock-runtime"))
@@ -90,7 +90,7 @@ pub(super) fn region(host: &str) -> &str {
         .unwrap_or(DEFAULT_REGION)
 }
 
-/// A segment of a path, everything but unreserved characters escaped.
+/// Escapes all but the unreserved characters of a path segment.
 pub(crate) fn escape(segment: &str) -> String {
     let mut out = String::with_capacity(segment.len());
     for byte in segment.bytes() {
@@ -103,7 +103,7 @@ pub(crate) fn escape(segment: &str) -> String {
     out
 }
 
-/// The path is escaped once more for the signature.
+/// Escapes a path once more, as the signature requires.
 fn escape_path(path: &str) -> String {
     path.split('/').map(escape).collect::<Vec<_>>().join("/")
 }

@@ -13,7 +13,7 @@ fn signed(key: &str) -> Vec<(&'static str, String)> {
     credentials.sign(HOST, PATH, b"{\"messages\":[]}", now)
 }
 
-/// The signatures are those that Amazon's own library makes.
+/// Expected signatures come from Amazon's own library.
 #[test]
 fn requests_are_signed_as_amazon_signs_them() {
     let scope = "Credential=AKIDEXAMPLE/20150830/eu-west-1/bedrock/aws4_request";
@@ -73,7 +73,7 @@ fn region_is_read_from_the_host() {
     }
 }
 
-/// A frame with these text headers.
+/// A frame with the given text headers.
 fn frame(headers: &[(&str, &str)], payload: &[u8]) -> Vec<u8> {
     let mut head = Vec::new();
     for (name, value) in headers {
@@ -109,7 +109,7 @@ fn drain(frames: &mut Frames, out: &mut Vec<(String, String)>) -> Result<(), Bro
     Ok(())
 }
 
-/// One that Amazon's own library reads, with headers of every type.
+/// A frame that Amazon's own library accepts, with headers of every type.
 #[test]
 fn amazon_frame_is_read() {
     let bytes = include_bytes!("frame.bin");
@@ -186,7 +186,7 @@ proptest! {
         let mut frames = Frames::default();
         frames.push(&bytes);
         drop(drain(&mut frames, &mut Vec::new()));
-        // The same as headers of a frame whose checksums are right.
+        // The same bytes as the headers of a frame with valid checksums.
         let mut out = ((16 + bytes.len()) as u32).to_be_bytes().to_vec();
         out.extend_from_slice(&(bytes.len() as u32).to_be_bytes());
         out.extend_from_slice(&crc32fast::hash(&out).to_be_bytes());

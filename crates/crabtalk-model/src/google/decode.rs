@@ -1,6 +1,6 @@
 //! Reads the answers of Google's Gemini API, event by event.
-//! Invariants: a call comes whole and is numbered by its place; figures are
-//! told once the answer stops, because every event repeats them.
+//! Invariants: a call arrives whole and is numbered by its position; usage is
+//! reported once, when the answer stops, because every event repeats it.
 
 use crate::decode::{Broken, Chunks, Decode, arguments, new_call_id, parse, text};
 use crate::signature::Signature;
@@ -22,7 +22,7 @@ impl Decode for Decoder {
         self.take_in(&parse(data)?, out)
     }
 
-    /// One document, or a list of what would have been events.
+    /// The body is one document, or a list of the events.
     fn whole(&mut self, data: &[u8], out: &mut Chunks) -> Result<(), Broken> {
         let whole = parse(data)?;
         match whole.as_array() {
@@ -101,7 +101,7 @@ impl Decoder {
             "MAX_TOKENS" => StopReason::Length,
             "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII"
             | "IMAGE_SAFETY" | "LANGUAGE" => StopReason::ContentFilter,
-            // The model wrote a call that cannot be read; it may do better.
+            // The model wrote an invalid call; a retry may succeed.
             "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "MALFORMED_RESPONSE" => {
                 let ended = || format!("the answer ended with {reason}");
                 let message = message.map_or_else(ended, str::to_owned);
@@ -136,7 +136,7 @@ fn figures(tokens: &Value) -> Usage {
     let thoughts = count("thoughtsTokenCount");
     Usage {
         prompt_tokens: prompt,
-        // Here what was thought is counted apart from what was said.
+        // Gemini counts thoughts separately from the text.
         completion_tokens: sum(count("candidatesTokenCount"), thoughts),
         cache_hit_tokens: cached,
         cache_miss_tokens: cached.map(|cached| prompt.saturating_sub(cached)),

@@ -1,6 +1,6 @@
 //! Writes requests for Google's Gemini API.
-//! Invariants: every proof goes back in the part in which it came; a result
-//! names the tool that gave it, because here results have no other address.
+//! Invariants: every signature is sent back in the part in which it came; a result
+//! names its tool, because Gemini identifies results by name.
 
 use super::{nests_images, thinks, wants_proofs};
 use crate::body::{self, arguments};
@@ -30,7 +30,7 @@ fn image(image: &Image) -> Value {
     }})
 }
 
-/// The whole request body. The model is part of the address.
+/// The request body. The model is part of the address.
 pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Bytes {
     let mut fields = json!({});
     if request.thinking && thinks(model_id) {
@@ -50,7 +50,7 @@ pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Byte
             Role::User | Role::Assistant => parts(message, &content, proofs),
         }
     };
-    // Caching needs no marks here, only the same bytes.
+    // Gemini caches identical prefixes without marks.
     let contents = turns(request, sight, &NAMES, parts, |_| {});
     let tools = (!request.tools.is_empty()).then(|| [declarations(request)]);
     body::json(&fields, tools, ("contents", contents))
@@ -92,7 +92,7 @@ fn calling_config(request: &Request) -> Option<Value> {
     }
 }
 
-/// Proofs of one message, by what they belong to.
+/// The signatures of one message, by part.
 #[derive(Default)]
 struct Proofs<'a> {
     text: Option<&'a str>,
@@ -102,7 +102,7 @@ struct Proofs<'a> {
 impl<'a> Proofs<'a> {
     fn of(message: &'a Message) -> Self {
         let mut proofs = Self::default();
-        // The speaker cannot prove a guest's thinking.
+        // Only the guest could prove a guest's thinking.
         let own = message.agent.is_empty();
         for block in message.thinking.iter().filter(|_| own) {
             match Signature::read(&block.signature) {
@@ -126,8 +126,8 @@ impl<'a> Proofs<'a> {
     }
 }
 
-/// The parts of a message; none for an empty message, since empty
-/// parts are refused. `with_proofs`: calls have to prove who made them.
+/// The parts of a message; none for an empty message, since providers refuse empty
+/// parts. With `with_proofs`, calls must have signatures.
 fn parts(message: &Message, content: &str, with_proofs: bool) -> Vec<Value> {
     let proofs = Proofs::of(message);
     let mut parts: Vec<Value> = message.images.iter().map(image).collect();
@@ -141,7 +141,7 @@ fn parts(message: &Message, content: &str, with_proofs: bool) -> Vec<Value> {
         parts.push(proven(json!({"text": content}), proofs.text));
     }
     for (at, call) in message.tool_calls.iter().enumerate() {
-        // Of parallel calls the first one alone has to prove anything.
+        // Of parallel calls, only the first needs a signature.
         let substitute = (at == 0 && with_proofs).then_some(NO_PROOF);
         let made = with_id(
             &call.id,
@@ -153,7 +153,7 @@ fn parts(message: &Message, content: &str, with_proofs: bool) -> Vec<Value> {
     parts
 }
 
-/// Our own ids are not sent.
+/// Adds the call's id, unless CrabTalk made it up.
 fn with_id(id: &str, mut part: Value) -> Value {
     if !id.is_empty() && !is_made_up(id) {
         part["id"] = id.into();
@@ -161,11 +161,11 @@ fn with_id(id: &str, mut part: Value) -> Value {
     part
 }
 
-/// `nested`: whether images are inside the result or follow it.
+/// The parts of a result; `nested` puts images inside the result instead of behind it.
 fn result(message: &Message, calls: &[ToolCall], content: &str, nested: bool) -> Vec<Value> {
     let mut images = message.images.iter().map(image);
     let answer = match calls.iter().find(|call| call.id == message.tool_call_id) {
-        // No call, no name: it can only be told.
+        // Without its call the result has no name, so it is sent as text.
         None => json!({"text": format!("[a tool answered: {content}]")}),
         Some(call) => {
             let what = if message.is_error { "error" } else { "output" };

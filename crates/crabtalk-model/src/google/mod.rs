@@ -1,4 +1,4 @@
-//! Google's Gemini, as `streamGenerateContent` speaks it.
+//! Google's Gemini, by `streamGenerateContent`.
 
 mod decode;
 mod encode;
@@ -6,7 +6,7 @@ mod encode;
 pub(crate) use decode::Decoder;
 pub(crate) use encode::body;
 
-/// Version of a Gemini by its name, without the dot: `gemini-2.5-pro` is 25.
+/// The version in a Gemini name, without the dot: `gemini-2.5-pro` is 25.
 /// `None` for aliases such as `gemini-flash-latest` and for other models.
 fn version(model_id: &str) -> Option<u32> {
     let rest = crate::known::bare(model_id).strip_prefix("gemini-")?;
@@ -16,23 +16,23 @@ fn version(model_id: &str) -> Option<u32> {
     Some(major * 10 + minor.min(9))
 }
 
-/// Whether it is one of Google's own family.
+/// Whether the model belongs to the Gemini family.
 fn is_gemini(model_id: &str) -> bool {
     crate::known::bare(model_id).starts_with("gemini-")
 }
 
-/// Whether it can be asked to show what it thinks; older ones refuse that.
+/// Whether the model can show its thoughts; older models refuse the option.
 fn thinks(model_id: &str) -> bool {
     is_gemini(model_id) && version(model_id).is_none_or(|version| version >= 25)
 }
 
-/// Whether it refuses calls in the history that do not prove who made them.
+/// Whether the model refuses calls in the history without signatures.
 fn wants_proofs(model_id: &str) -> bool {
     is_gemini(model_id) && version(model_id).is_none_or(|version| version >= 30)
 }
 
-/// Whether images stand within results; older ones refuse that and find them
-/// beside.
+/// Whether results may contain images; older models refuse that and get them
+/// behind the result.
 fn nests_images(model_id: &str) -> bool {
     version(model_id).is_some_and(|version| version >= 30)
 }

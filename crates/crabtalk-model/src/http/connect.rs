@@ -1,4 +1,4 @@
-//! Connects to a server, itself or through a proxy, and encrypts.
+//! Connects to a server, directly or through a proxy, with TLS if needed.
 
 use super::socket::Socket;
 use super::{Failure, Proxies, Tls, chain};
@@ -18,12 +18,12 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tower_service::Service;
 
-/// Until the other family of addresses is tried beside the system's first
-/// choice; what RFC 8305 recommends.
+/// Head start of the system's preferred address family, as RFC 8305
+/// recommends.
 const OTHER_FAMILY_AFTER: Duration = Duration::from_millis(250);
 
-/// For all addresses of a family together, so that one that says nothing does
-/// not take the time of the others.
+/// Timeout for all addresses of a family together, so that an unresponsive one does
+/// not use up the time of the others.
 const FAMILY_TIME: Duration = Duration::from_secs(20);
 
 type Cause = Box<dyn Error + Send + Sync>;
@@ -70,7 +70,7 @@ impl Connector {
                 proxy: proxy.uri().to_string().trim_end_matches('/').to_owned(),
                 reason,
             },
-            // The proxy does not see the server's certificate.
+            // The proxy cannot see the server's certificate.
             Failure::Proxy { .. } | Failure::Tls(_) | Failure::Timeout(_) | Failure::Broken(_) => {
                 failure
             }
@@ -91,7 +91,7 @@ impl Connector {
                 let socks = SocksV4::new(address.clone(), tcp).local_dns(scheme == "socks4");
                 self.secured(socks, server, false).await
             }
-            // Plain requests go to the proxy itself.
+            // The proxy reads plain requests itself.
             _ if server.scheme() != Some(&Scheme::HTTPS) => self.secured(tcp, address, true).await,
             "https" => {
                 let tcp = HttpsConnector::from((tcp, self.tls.config().await?));
@@ -101,7 +101,7 @@ impl Connector {
         }
     }
 
-    /// Connects, and encrypts where the address says so.
+    /// Connects, with TLS if the address requires it.
     async fn secured<C>(&self, mut inner: C, to: Uri, proxied: bool) -> Result<Socket, Failure>
     where
         C: Service<Uri> + Send,
@@ -119,11 +119,11 @@ impl Connector {
     }
 }
 
-/// Connects to whichever family of a name's addresses answers first.
+/// A connector that tries both address families and uses the first to answer.
 fn sockets<R>(resolver: R) -> HttpConnector<R> {
     let mut tcp = HttpConnector::new_with_resolver(resolver);
     tcp.enforce_http(false);
-    // A request is written whole; waiting for more would only delay it.
+    // A request is written at once; Nagle's algorithm would only delay it.
     tcp.set_nodelay(true);
     tcp.set_happy_eyeballs_timeout(Some(OTHER_FAMILY_AFTER));
     tcp.set_connect_timeout(Some(FAMILY_TIME));
@@ -138,8 +138,8 @@ fn tunnel<C>(proxy: &Intercept, tcp: C) -> Tunnel<C> {
     }
 }
 
-/// Connectors of sockets and proxies wrap their errors; a bare one
-/// is of the encryption.
+/// Connectors of sockets and proxies wrap their errors; an unwrapped error
+/// comes from TLS.
 fn unconnected(error: Cause) -> Failure {
     let reason = chain(&*error);
     if error.is::<io::Error>() {
@@ -156,7 +156,7 @@ mod tests {
     use std::net::{Ipv6Addr, SocketAddr};
     use tokio::net::{TcpListener, TcpSocket};
 
-    /// Says of every name that it has these addresses.
+    /// Resolves every name to these addresses.
     #[derive(Clone)]
     struct Names(Vec<SocketAddr>);
 
@@ -180,8 +180,8 @@ mod tests {
         Ok(stream.inner().peer_addr()?)
     }
 
-    /// Two unreachable IPv6 addresses: one is refused at once on
-    /// most machines, and on others what is sent there vanishes.
+    /// Two unreachable IPv6 addresses: most machines refuse the first at once;
+    /// some drop its packets.
     #[tokio::test]
     async fn broken_ipv6_leaves_ipv4() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -192,8 +192,8 @@ mod tests {
         assert_eq!(reached(addresses).await.expect("IPv4 works"), works);
     }
 
-    /// A listener whose queue is full lets what is sent to it vanish, as a
-    /// broken tunnel does.
+    /// A listener with a full queue drops packets, like a
+    /// broken tunnel.
     #[tokio::test(start_paused = true)]
     async fn dead_ipv6_falls_back_to_ipv4() {
         let socket = TcpSocket::new_v6().expect("a socket");

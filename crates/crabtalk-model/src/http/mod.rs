@@ -1,6 +1,6 @@
-//! HTTP/1.1 calls over kept connections, through a proxy where one is set.
-//! Invariants: what is kept idle is bounded in number and age; dropping an
-//! unfinished answer closes its connection; the tasks that move connections
+//! HTTP/1.1 calls over pooled connections, through a proxy if one is set.
+//! Invariants: idle connections are bounded in number and age; dropping an
+//! unfinished answer closes its connection; connection tasks
 //! end with their client and its last answer.
 
 mod connect;
@@ -31,14 +31,14 @@ use std::time::Duration;
 use tasks::Tasks;
 use tokio::time::Instant;
 
-/// Connections kept to one server: enough for a burst of steps, few enough
-/// that an idle daemon holds no memory worth the name (some 20 KiB each).
+/// Idle connections to one server: enough for a burst of steps, at some 20 KiB
+/// each.
 const MAX_IDLE: usize = 8;
 
-/// Older ones are not worth a try: servers and proxies close them about then.
+/// Longest idle time of a connection; servers and proxies close them at about this age.
 const MAX_IDLE_TIME: Duration = Duration::from_secs(30);
 
-/// How long a request that only connects may take.
+/// Timeout of a request that only opens a connection.
 const EXPECT_TIME: Duration = Duration::from_secs(10);
 
 /// The body of a request; cheap to clone for retries.
@@ -47,22 +47,22 @@ pub(crate) type RequestBody = Full<Bytes>;
 /// Why a call got no answer.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum Failure {
-    /// Nothing listens there, or the name does not resolve.
+    /// No server listens at the address, or its name does not resolve.
     #[error("{0}")]
     Connect(String),
     /// The proxy is invalid or refused the connection.
     #[error("{reason}")]
     Proxy {
-        /// Its address without credentials, or the variable that names none.
+        /// The proxy's address without credentials, or the variable with the invalid address.
         proxy: String,
         reason: String,
     },
-    /// The server could not prove who it is, or we cannot check it.
+    /// The server's certificate is invalid, or cannot be checked.
     #[error("{0}")]
     Tls(String),
     #[error("no answer within {0:?}")]
     Timeout(Duration),
-    /// The connection broke or what came is not HTTP.
+    /// The connection broke, or the answer is not HTTP.
     #[error("{0}")]
     Broken(String),
 }
@@ -74,10 +74,10 @@ pub(crate) struct Response {
     pub(crate) body: Body,
 }
 
-/// Makes calls, and keeps the connections of all servers.
+/// An HTTP client with a pool of connections to all servers.
 pub(crate) struct Client {
     hyper: legacy::Client<Connector, RequestBody>,
-    /// Servers that were connected to ahead of a call, and when.
+    /// Servers to which a connection was opened ahead of a call, and when.
     expected: Mutex<HashMap<Uri, Instant>>,
     proxies: Arc<Proxies>,
     tasks: Arc<Tasks>,
@@ -100,13 +100,13 @@ impl Client {
         }
     }
 
-    /// Passwords of proxies, as errors must not show them.
+    /// Passwords of proxies, which errors must not show.
     pub(crate) fn secrets(&self) -> impl Iterator<Item = &String> {
         self.proxies.secrets()
     }
 
     /// Sends a `HEAD` without credentials, so that the next call finds a connection in the
-    /// pool; at most once while that would be kept. The call tells what failed.
+    /// pool; at most once per [`MAX_IDLE_TIME`]. Errors are left to the call.
     pub(crate) fn expect(&self, server: Uri) {
         let now = Instant::now();
         let mut expected = self.expected.lock().unwrap_or_else(PoisonError::into_inner);
@@ -125,7 +125,7 @@ impl Client {
         });
     }
 
-    /// Sends a request, whose address is a whole one, and waits for the
+    /// Sends a request with an absolute address and waits for the
     /// beginning of its answer.
     pub(crate) async fn call(
         &self,
@@ -154,12 +154,12 @@ impl Client {
         &self,
         request: Request<RequestBody>,
     ) -> Result<http::Response<Incoming>, Failure> {
-        // The connection of an answer that has just ended is on its way back.
+        // The connection of an answer that just ended is about to return to the pool.
         tokio::task::yield_now().await;
         let mut tried = 0;
         loop {
             match self.hyper.request(request.clone()).await {
-                // It died unnoticed while it was kept, so nothing was answered.
+                // The pooled connection died unnoticed, so the request was not answered.
                 Err(error) if tried < MAX_IDLE && was_kept(&error) => tried += 1,
                 answered => return answered.map_err(|error| failure(&error)),
             }
@@ -167,7 +167,7 @@ impl Client {
     }
 }
 
-/// Whether an error is of a connection that had answered before.
+/// Whether an error comes from a connection that had answered before.
 fn was_kept(error: &legacy::Error) -> bool {
     let mut extras = Extensions::new();
     if let Some(connection) = error.connect_info() {
@@ -191,7 +191,7 @@ pub(crate) struct Body {
 }
 
 impl Body {
-    /// The next bytes, `None` at the proper end.
+    /// The next bytes; `None` at the regular end.
     pub(crate) fn poll_data(
         &mut self,
         cx: &mut Context<'_>,
@@ -200,8 +200,8 @@ impl Body {
         polled.map(|item| item.map(|data| data.map_err(|error| chain(&error))))
     }
 
-    /// Reads how it begins, `limit` bytes at most. What follows is not waited
-    /// for: the connection closes.
+    /// Reads at most `limit` bytes from the beginning and drops the rest, which closes
+    /// the connection.
     pub(crate) async fn beginning(mut self, limit: usize) -> Vec<u8> {
         let mut page = Vec::new();
         while page.len() < limit {
@@ -214,7 +214,7 @@ impl Body {
         page
     }
 
-    /// Reads all of it; `None` when it is longer than `limit`.
+    /// Reads the whole body; `None` if it is longer than `limit`.
     pub(crate) async fn collect(mut self, limit: usize) -> Result<Option<Vec<u8>>, String> {
         let mut whole = Vec::new();
         while let Some(bytes) = poll_fn(|cx| self.poll_data(cx)).await {
@@ -226,13 +226,13 @@ impl Body {
         Ok(Some(whole))
     }
 
-    /// Gives the connection back once everything that matters was read.
+    /// Returns the connection to the pool after the relevant part was read.
     pub(crate) fn keep(self) {
         self.tasks.finish(self.incoming);
     }
 }
 
-/// An error with its causes, which hyper keeps apart.
+/// Formats an error with its causes, which hyper reports separately.
 fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,7 +1,6 @@
-//! The proxy of each server, as variables of the environment
-//! say; they come as values.
-//! Invariants: what is on this machine is asked directly; a value that names
-//! no proxy stops calls, it never lets them past the proxy; credentials are
+//! The proxy of each server, from the values of environment variables.
+//! Invariants: servers on this machine are called directly; an invalid proxy
+//! stops calls instead of bypassing the proxy; credentials are
 //! not printed.
 
 use super::Failure;
@@ -12,15 +11,15 @@ use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use std::fmt;
 use std::net::IpAddr;
 
-/// Stands for a value that names no proxy, so that exceptions still count.
+/// Replaces an invalid value, so that the exceptions still apply.
 const NOBODY: &str = "http://proxy.invalid:1";
 
-/// Which proxy calls go through.
+/// The proxies of calls.
 pub struct Proxies {
     matcher: Matcher,
-    /// The variable whose value names no proxy.
+    /// The variable with the invalid value.
     broken: Option<&'static str>,
-    /// Passwords of proxies, as errors must not show them.
+    /// Passwords of proxies, which errors must not show.
     secrets: Vec<String>,
 }
 
@@ -40,8 +39,8 @@ impl fmt::Debug for Proxies {
 }
 
 impl Proxies {
-    /// Takes `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, or their
-    /// names in small letters, from what `variable` says of a name.
+    /// Reads `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, or their
+    /// lower-case names, by `variable`.
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
         let value = |name: &str| {
             let names = [name.to_owned(), name.to_ascii_lowercase()];
@@ -63,7 +62,7 @@ impl Proxies {
             .all(proxy("ALL_PROXY"))
             .http(proxy("HTTP_PROXY"))
             .https(proxy("HTTPS_PROXY"));
-        // Many write a star before the dot, or spaces between.
+        // Values often have a star before the dot, or spaces.
         let except = value("NO_PROXY").replace("*.", ".");
         let except: Vec<&str> = except.split_ascii_whitespace().collect();
         Self {
@@ -73,7 +72,7 @@ impl Proxies {
         }
     }
 
-    /// What must not be shown.
+    /// Texts that must not be shown.
     pub(crate) fn secrets(&self) -> impl Iterator<Item = &String> {
         self.secrets.iter()
     }
@@ -113,7 +112,7 @@ fn is_proxy(value: &str) -> bool {
     matcher.intercept(&anywhere).is_some()
 }
 
-/// The password in an address, as written.
+/// The password in an address, as it is written.
 fn password(value: &str) -> Option<String> {
     let (user, _) = value.rsplit_once('@')?;
     let (_, password) = user.rsplit_once(':')?;
@@ -208,7 +207,7 @@ mod tests {
         assert_eq!(shown, "Basic Y3JhYjpwbGFudGVkIXdvcmQ=");
         assert!(!format!("{set:?} {request:?}").contains("planted"));
         assert_eq!(set.secrets().collect::<Vec<_>>(), ["planted%21word"]);
-        // Within a tunnel it would be the server that reads them.
+        // In a tunnel, the server would read the credentials.
         let mut request = Request::new(());
         *request.uri_mut() = Uri::from_static("https://model.test/v1");
         set.introduce(&mut request);

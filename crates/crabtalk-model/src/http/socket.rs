@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
-/// A stream of bytes both ways.
+/// A bidirectional stream of bytes.
 trait Stream: Read + Write + Send + Unpin {}
 
 impl<T: Read + Write + Send + Unpin> Stream for T {}
@@ -29,7 +29,7 @@ impl Answered {
 
 pub(super) struct Socket {
     stream: Box<dyn Stream>,
-    /// Whether a proxy at its other end has to be told the whole address.
+    /// Whether a proxy at the other end needs the absolute address.
     proxied: bool,
     answered: Answered,
 }

@@ -1,5 +1,5 @@
 //! Owns the tasks behind connections.
-//! Invariant: they end with their owner, which a client and its answers share.
+//! Invariant: the tasks end with their owner, which a client and its answers share.
 
 use futures_util::StreamExt;
 use http_body_util::BodyDataStream;
@@ -10,8 +10,8 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// How long the end of an answer is waited for, as a rule a chunk of length zero. A
-/// connection that it does not free by then is worth no more than a new one.
+/// Time to wait for the end of an answer, usually a chunk of length zero. A
+/// connection that is not free by then is closed.
 const MAX_REST_TIME: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
@@ -26,22 +26,22 @@ impl Drop for Tasks {
 }
 
 impl Tasks {
-    /// What starts tasks of this owner.
+    /// An executor that spawns tasks of this owner.
     pub(super) fn executor(&self) -> Tracked {
         self.executor.clone()
     }
 
-    /// Reads what follows an answer, so that its connection can be used again.
+    /// Reads the end of an answer, so that its connection can be reused.
     pub(super) fn finish(&self, mut rest: BodyDataStream<Incoming>) {
         self.executor.execute(async move {
             let end = async { while let Some(Ok(_)) = rest.next().await {} };
-            // One that does not end is closed with what is read of it.
+            // After the timeout the connection is closed.
             let _ = timeout(MAX_REST_TIME, end).await;
         });
     }
 }
 
-/// Starts tasks that an owner ends.
+/// Spawns tasks that end with their owner.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tracked {
     tracker: TaskTracker,

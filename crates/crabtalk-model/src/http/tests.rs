@@ -9,16 +9,16 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-/// A self-signed certificate, valid until 2126, and its key,
-/// which guards nothing.
+/// A self-signed certificate, valid until 2126, and its key, which is not
+/// secret.
 type Identity = (&'static [u8], &'static [u8]);
 
-/// Of `localhost`.
+/// The certificate of `localhost`.
 const NEAR: Identity = (
     include_bytes!("tests/localhost.cert.der"),
     include_bytes!("tests/localhost.key.der"),
 );
-/// Of `model.test`, which has no address.
+/// The certificate of `model.test`, which does not resolve.
 const FAR: Identity = (
     include_bytes!("tests/far.cert.der"),
     include_bytes!("tests/far.key.der"),
@@ -26,7 +26,7 @@ const FAR: Identity = (
 /// Another certificate of `localhost`.
 const STRANGER: &[u8] = include_bytes!("tests/stranger.cert.der");
 
-/// The port of an https server that says "hi" to everything.
+/// Starts an https server that answers "hi"; returns its port.
 async fn server(tasks: &mut JoinSet<()>, of: Identity) -> u16 {
     let certificate = CertificateDer::from(of.0);
     let key = PrivatePkcs8KeyDer::from(of.1);
@@ -60,7 +60,7 @@ fn client(roots: &'static [u8], proxies: Proxies) -> Client {
     Client::new(proxies, tls)
 }
 
-/// What `variables` of an environment say.
+/// Proxies for these variables.
 fn proxies(variables: &[(&str, &str)]) -> Proxies {
     Proxies::from_variables(|name| {
         let found = variables.iter().find(|(known, _)| *known == name);
@@ -81,8 +81,8 @@ async fn https_works_with_a_trusted_server_and_is_kept() {
     let mut tasks = JoinSet::new();
     let port = server(&mut tasks, NEAR).await;
     let client = client(NEAR.0, Proxies::default());
-    // The server serves one connection after the other, so that a second one
-    // beside a kept one would hang.
+    // The server serves one connection at a time, so that a second
+    // connection would hang.
     for _ in 0..3 {
         let address = format!("https://localhost:{port}/");
         assert_eq!(get(&client, &address).await.expect("an answer"), b"hi");
@@ -104,8 +104,8 @@ async fn https_refuses_untrusted_certificates_and_names() {
     }
 }
 
-/// A listener that takes connections and says nothing, and what was said to
-/// the first one.
+/// A listener that never answers; its task returns the bytes on the first
+/// connection.
 async fn mute() -> (u16, JoinSet<Vec<u8>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let port = listener.local_addr().expect("bound").port();
@@ -158,7 +158,7 @@ async fn tasks_end_with_the_client_that_keeps_a_connection() {
     executor.ended().await;
 }
 
-/// The address of a plain server that answers everything with 200, and the number of
+/// Starts a plain server that answers 200; returns its address and the number of
 /// its connections.
 async fn counted(tasks: &mut JoinSet<()>) -> (String, watch::Receiver<usize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -212,8 +212,8 @@ async fn failed_expectation_leaves_the_error_to_the_call() {
     assert!(matches!(failure, Err(Failure::Connect(_))), "{failure:?}");
 }
 
-/// A proxy that writes down what it is told at the beginning of a connection,
-/// answers `reply`, and then joins the connection with `port` of loopback.
+/// A proxy that records the heads of its connections, answers `reply`, and then
+/// forwards the connection to `port` on loopback.
 async fn proxy(tasks: &mut JoinSet<()>, reply: &'static str, port: u16) -> (u16, Heads) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let own = listener.local_addr().expect("bound").port();

@@ -1,4 +1,4 @@
-//! The encryption settings, made at the first https call: a daemon that talks
+//! TLS settings, created at the first https call: a daemon that talks only
 //! to a local server never reads the machine's certificates.
 
 use super::Failure;
@@ -11,7 +11,7 @@ use tokio::sync::OnceCell;
 #[derive(Default)]
 pub(crate) struct Tls {
     config: OnceCell<Arc<ClientConfig>>,
-    /// Trusted instead of the machine's certificates, in tests.
+    /// Replaces the machine's certificates in tests.
     #[cfg(test)]
     roots: Vec<CertificateDer<'static>>,
 }
@@ -33,7 +33,7 @@ impl Tls {
     async fn load(&self) -> Result<Arc<ClientConfig>, Failure> {
         let certificates = self.certificates().await?;
         let mut roots = RootCertStore::empty();
-        // One unreadable certificate of hundreds is the machine's business.
+        // An unreadable certificate among hundreds is ignored.
         let (usable, _) = roots.add_parsable_certificates(certificates);
         if usable == 0 {
             return Err(Failure::Tls(
@@ -56,7 +56,7 @@ impl Tls {
         if !self.roots.is_empty() {
             return Ok(self.roots.clone());
         }
-        // Reads files, some milliseconds' worth.
+        // Reading the files takes some milliseconds.
         tokio::task::spawn_blocking(|| rustls_native_certs::load_native_certs().certs)
             .await
             .map_err(|error| Failure::Tls(error.to_string()))

@@ -9,12 +9,12 @@ const MAX_PAUSE_MS: u64 = 60_000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Act {
     Say(String),
-    /// Repeat the message, and describe the request.
+    /// Repeats the message and describes the request.
     Repeat(String),
     Think(String),
     Call {
         name: String,
-        /// Argument text.
+        /// The arguments as text.
         arguments: String,
     },
 }

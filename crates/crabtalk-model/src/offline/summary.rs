@@ -2,12 +2,12 @@
 
 use crabtalk_domain::{Message, Role};
 
-/// Characters of a sentence.
+/// Maximum characters of a sentence.
 const MAX_SENTENCE_CHARS: usize = 120;
-/// Quoted messages.
+/// Maximum number of quoted messages.
 const MAX_SENTENCES: usize = 20;
 
-/// The summary.
+/// Summarizes the messages.
 pub(super) fn of(messages: &[&Message]) -> String {
     let spoken: Vec<&&Message> = messages
         .iter()

@@ -1,5 +1,5 @@
 //! Reads the answers of OpenAI's Chat Completions API, event by event.
-//! Invariants: calls are numbered densely in the order in which they begin; no text is repeated.
+//! Invariants: calls are numbered densely in the order in which they begin; no text is emitted twice.
 
 use crate::decode::{Broken, Chunks, Decode, arguments, new_call_id, parse};
 use crabtalk_domain::Usage;
@@ -13,7 +13,7 @@ struct Begun {
     id: String,
     /// Our number, once its name is known.
     number: Option<u32>,
-    /// Arguments before the name.
+    /// Arguments received before the name.
     early: String,
 }
 
@@ -23,7 +23,7 @@ pub(crate) struct Decoder {
     started: u32,
     finish: Option<StopReason>,
     done: bool,
-    /// A delta was seen, so that a whole message after it is a repetition.
+    /// Whether a delta was read; a whole message after it is a repetition.
     streamed: bool,
 }
 
@@ -40,10 +40,10 @@ impl Decode for Decoder {
         if !event["error"].is_null() {
             return Err(Broken::reported(&event["error"]));
         }
-        // A request asks for one choice.
+        // The request asked for one choice.
         let choice = &event["choices"][0];
         self.choice(choice, out)?;
-        // Some servers put the figures there.
+        // Some servers put the usage into the choice.
         for figures in [&event["usage"], &choice["usage"]] {
             if !figures.is_null() {
                 out.push(Chunk::Usage(usage(figures)));
@@ -61,7 +61,7 @@ impl Decode for Decoder {
         self.done
     }
 
-    /// Some servers omit the terminator, others the reason.
+    /// The stop reason. Some servers omit the terminator, others the reason.
     fn stop(&self) -> Result<Option<StopReason>, Broken> {
         let Some(stop) = self
             .finish
@@ -83,7 +83,7 @@ impl Decoder {
             self.streamed = true;
             self.delta(&choice["delta"], out);
         } else if !self.streamed {
-            // What answers have that are not streamed.
+            // The form of answers that are not streamed.
             self.delta(&choice["message"], out);
         }
         let reason = text(&choice["finish_reason"]);
@@ -139,7 +139,7 @@ impl Decoder {
                 self.calls.len() - 1
             }
         };
-        // A string as it should be, or an object.
+        // Usually a string; some servers send an object.
         let given = &call["function"]["arguments"];
         let fragment = match given.as_str() {
             Some(given) => given.to_owned(),
@@ -167,7 +167,7 @@ impl Decoder {
     }
 
     /// The call that a fragment continues. A new id with a name begins a call
-    /// even under a used number: some servers number every call 0.
+    /// even if its index is in use: some servers send 0 for every call.
     fn place_of(&self, index: Option<u64>, id: &str, named: bool) -> Option<usize> {
         let known = self
             .calls
@@ -184,7 +184,7 @@ impl Decoder {
     }
 }
 
-/// Text as a string, a number, a list of parts, or nothing.
+/// Reads a text from a string, a number, a list of parts, or null.
 fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

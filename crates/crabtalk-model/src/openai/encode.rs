@@ -1,5 +1,5 @@
 //! Writes requests for OpenAI's Chat Completions API.
-//! Invariant: nothing comes between a call and its results, nor between those.
+//! Invariant: results directly follow their call and each other.
 
 use crate::body::{self, arguments, says_something};
 use crate::known;
@@ -11,10 +11,10 @@ use crabtalk_domain::{Image, Message, Role, ToolCall};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// Effort asked for when an agent's `thinking` is on: the middle of the scale.
+/// Reasoning effort if `thinking` is on: the middle of the scale.
 const REASONING_EFFORT: &str = "medium";
 
-/// Stands between results and a user's message where that is demanded.
+/// Inserted between results and a user message for models that require an answer there.
 const BRIDGE: &str = "I have the results.";
 
 pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Bytes {
@@ -71,9 +71,9 @@ fn choice(request: &Request) -> Option<Value> {
     }
 }
 
-/// The messages. Results hold text alone, and nothing may come between them: their
-/// images follow the last one in a separate message. `strict`: whether [`BRIDGE`] is
-/// wanted.
+/// The messages. A result may contain only text, and results must not be separated: their
+/// images follow the last result in a separate message. `strict` inserts [`BRIDGE`] where
+/// required.
 fn messages(request: &Request, sight: &Sight<'_>, strict: bool) -> Vec<Value> {
     let mut out = Vec::new();
     if !request.system.is_empty() {
@@ -103,7 +103,7 @@ fn messages(request: &Request, sight: &Sight<'_>, strict: bool) -> Vec<Value> {
     out
 }
 
-/// Shows the images of the results that were written last.
+/// Appends a message with the images of the preceding results.
 fn show(out: &mut Vec<Value>, images: &mut Vec<Value>, strict: bool) {
     if images.is_empty() {
         return;
@@ -132,7 +132,7 @@ fn said(message: &Message, has_guests: bool) -> Value {
             json!({"role": "assistant", "content": content})
         }
         Role::Assistant => {
-            // Null where nothing is said.
+            // Null if there is no text.
             let content = (!content.is_empty()).then_some(content);
             let calls: Value = message.tool_calls.iter().map(call).collect();
             json!({"role": "assistant", "content": content, "tool_calls": calls})

@@ -1,4 +1,4 @@
-//! OpenAI's chat completions and the many servers that speak them almost so.
+//! OpenAI's Chat Completions API and servers with minor deviations from it.
 
 mod decode;
 mod encode;

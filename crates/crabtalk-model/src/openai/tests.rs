@@ -67,7 +67,7 @@ fn usage_is_read_in_all_forms() {
     }
 }
 
-/// Fragments of calls with any mixture of index, id and name.
+/// Call fragments with any combination of index, id and name.
 fn fragment() -> impl Strategy<Value = String> {
     let index = prop_oneof![Just(""), Just("\"index\":0,"), Just("\"index\":3,")];
     let id = prop_oneof![

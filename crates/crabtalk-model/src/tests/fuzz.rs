@@ -1,4 +1,4 @@
-//! Streams of providers that send anything.
+//! Random streams from providers.
 
 use crate::bedrock::Frames;
 use crate::decode::{Chunks, Decode};
@@ -50,7 +50,7 @@ fn decode(mut decoder: impl Decode, events: &[Event]) -> Vec<Chunk> {
     out.drain().collect()
 }
 
-/// Calls are numbered densely.
+/// Asserts that calls are numbered densely.
 fn numbered(chunks: &[Chunk]) {
     let mut begun = 0;
     for chunk in chunks {
@@ -70,7 +70,7 @@ fn understood(events: &[Event]) {
     numbered(&decode(crate::bedrock::Decoder::default(), events));
 }
 
-/// Events do not depend on the network's cuts, and no decoder panics.
+/// Events do not depend on how the network splits them, and no decoder panics.
 #[test]
 fn fuzz_event_streams() {
     crabtalk_testkit::fuzz(corpus("sse"), |bytes| {
@@ -83,7 +83,7 @@ fn fuzz_event_streams() {
     });
 }
 
-/// The same for Amazon's frames; behind their checksums lies what a format
+/// The same for Amazon's frames, whose payload a decoder
 /// reads.
 #[test]
 fn fuzz_amazon_frames() {
@@ -92,7 +92,7 @@ fn fuzz_amazon_frames() {
         let (before, after) = bytes.split_at(bytes.len() / 2);
         assert_eq!(frames(&[before, after]), (events.clone(), broken));
         understood(&events);
-        // A change hardly ever passes the checksums: what it would say is read
+        // A mutation rarely passes the checksums, so the payloads are also decoded
         // without them.
         let parts = bytes.split(|byte| *byte == b'{').skip(1);
         let events: Vec<Event> = parts
