@@ -1,8 +1,8 @@
 //! Starts processes under guardians and waits for their end.
 //!
-//! Invariant: a guardian's task outlives its caller, until the guardian
-//! is gone; dropping a [`Child`] only tells that task to end. Hence
-//! ending is immediate and leaves nothing behind.
+//! Invariant: a guardian's task outlives its caller until the guardian
+//! has ended; dropping a [`Child`] only signals that task. Therefore
+//! a drop returns immediately and leaves no process behind.
 
 use crate::program::{GuardianCommand, Report, Run, Start, Stdio, encode};
 use crate::reaper::{Children, Known};
@@ -23,45 +23,45 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-/// How long a guardian may take over ending its tree before it is killed
-/// itself; its own limits add up to 0.8 s, and a stopped one never ends.
+/// Time for a guardian to end its tree before the guardian itself is killed. Its limits
+/// add up to 0.8 s; a stopped guardian never ends.
 const END_WITHIN: Duration = Duration::from_millis(900);
 
-/// Longest report: the numbers of processes that would not end.
+/// Longest report: the process ids that could not be ended.
 const MAX_REPORT_BYTES: usize = 64 << 10;
 
-/// A process to run, and where.
+/// A process to run, with its surroundings.
 #[derive(Debug)]
 pub struct Command {
     /// The program, or a text for the shell.
     pub run: Run,
-    /// All variables that it gets.
+    /// The complete environment.
     pub environment: Vec<(OsString, OsString)>,
-    /// Its working folder.
+    /// The working folder.
     pub cwd: PathBuf,
-    /// Its sandbox; without one it may reach what this process may.
+    /// The sandbox; `None` gives it the rights of this process.
     pub sandbox: Option<SandboxPolicy>,
-    /// The limit of open files; without one it is this process's.
+    /// The soft limit of open files; `None` inherits this process's.
     pub open_files: Option<u64>,
 }
 
-/// The streams between a process and the one that starts it.
+/// The streams between a process and its starter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Streams {
-    /// It has nothing to read, and all that it writes comes in one pipe, in the
-    /// order in which it was written.
+    /// No input, and one pipe for standard output and error, which keeps the order of
+    /// writes.
     Merged,
-    /// A pipe for each of the three.
+    /// Three separate pipes.
     Three,
 }
 
-/// Why nothing was started.
+/// An error before a process was started.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The command is too long for the guardian, whose frames are bounded: shorten it.
+    /// The command exceeds the guardian's frame limit: shorten it.
     #[error("cannot describe the command: {0}")]
     Describe(#[source] io::Error),
-    /// The system starts no more processes, or the program is gone or may not be run.
+    /// The system cannot start more processes, or the program is missing or not executable.
     #[error("cannot start the guardian {program}: {source}", program = program.display())]
     Start {
         /// The guardian's program.
@@ -74,25 +74,25 @@ pub enum Error {
 /// How a guarded process ended. Its descendants have ended as well.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExitStatus {
-    /// It ended, with or without a signal of ours.
+    /// It ended, by itself or by our signal.
     Ended {
-        /// Its exit code, if it had one.
+        /// Its exit code, if it exited.
         code: Option<i32>,
         /// The signal that ended it, if one did.
         signal: Option<i32>,
-        /// Processes that could not be ended, those of other users mostly.
+        /// Processes that could not be ended, mostly those of other users.
         left: Vec<i32>,
     },
-    /// It never ran.
+    /// It did not start.
     NotStarted {
-        /// Why not, for a person.
+        /// The reason, in words.
         why: String,
     },
-    /// Its guardian was killed, and its processes were ended.
+    /// Its guardian was killed; its processes were ended by this process.
     GuardianKilled,
-    /// Its guardian cannot be waited for, and was told to end.
+    /// Waiting for its guardian failed; the guardian was told to end.
     Lost {
-        /// Why not.
+        /// The reason.
         why: String,
     },
 }
@@ -116,7 +116,7 @@ pub struct Guardian {
 }
 
 impl Guardian {
-    /// Guardians are started by `command` and registered in `children`.
+    /// Creates a starter that runs guardians by `command` and registers them in `children`.
     pub fn new(command: GuardianCommand, children: Children) -> Self {
         Self {
             command,
@@ -126,10 +126,10 @@ impl Guardian {
         }
     }
 
-    /// Starts a process. [`Child::wait`] reports that it could not be started,
-    /// except for errors that keep its guardian from starting.
+    /// Starts a process under a guardian. [`Child::wait`] reports that the process could not be
+    /// started; an error here means that the guardian could not.
     ///
-    /// To be called within a runtime.
+    /// Must be called within a runtime.
     pub fn spawn(&self, command: Command, streams: Streams) -> Result<Child, Error> {
         let start = Start {
             run: command.run,
@@ -160,7 +160,7 @@ impl Guardian {
         })
     }
 
-    /// Ends everything that was started and waits until it is gone.
+    /// Ends all started processes and waits for them.
     pub async fn shut_down(&self) {
         self.stop.cancel();
         self.tasks.close();
@@ -198,7 +198,7 @@ impl Guardian {
     }
 }
 
-/// A guarded process. Dropping it ends the process and all that it started.
+/// A guarded process. Dropping it ends the process and its descendants.
 #[derive(Debug)]
 pub struct Child {
     /// Its standard input.
@@ -213,7 +213,7 @@ pub struct Child {
 }
 
 impl Child {
-    /// Waits until it and all that it started have ended. May be dropped and
+    /// Waits until the process and its descendants have ended. May be dropped and
     /// called again.
     pub async fn wait(&mut self) -> ExitStatus {
         if let Some(end) = &self.end {
@@ -227,14 +227,14 @@ impl Child {
         self.end.insert(end).clone()
     }
 
-    /// Ends it with all its descendants: by SIGTERM, after 200 ms by SIGKILL.
-    /// [`wait`](Self::wait) returns when that is done.
+    /// Ends the process and its descendants: by SIGTERM, after 200 ms by SIGKILL.
+    /// [`wait`](Self::wait) returns when they have ended.
     pub fn kill(&mut self) {
         self.cancel.token().cancel();
     }
 }
 
-/// Our ends of a process's streams.
+/// This side of a process's streams.
 type Pipes = (Option<Sender>, Option<Receiver>, Option<Receiver>);
 
 fn pipes(streams: Streams) -> io::Result<(Pipes, Stdio)> {
@@ -264,7 +264,7 @@ fn pipes(streams: Streams) -> io::Result<(Pipes, Stdio)> {
     }
 }
 
-/// A guardian at work.
+/// A running guardian.
 struct Guard {
     child: tokio::process::Child,
     _known: Known,
@@ -272,7 +272,7 @@ struct Guard {
 }
 
 impl Guard {
-    /// Sends the order, and waits until the guardian has exited; ends it on `stop`.
+    /// Sends the order and waits for the guardian to exit; ends it on `stop`.
     async fn attend(
         mut self,
         told: &[u8],
@@ -288,13 +288,13 @@ impl Guard {
             tokio::select! {
                 sent = self.control.write(unsent), if listening && !unsent.is_empty() => match sent {
                     Ok(sent) => unsent = &unsent[sent..],
-                    // It is gone, or not a guardian; its end tells.
+                    // The guardian is gone or is another program; its exit status shows that.
                     Err(_) => unsent = &[],
                 },
                 ended = self.child.wait() => break ended,
                 () = stop.cancelled(), if listening => {
                     stopped = Some(Instant::now() + END_WITHIN);
-                    // The guardian's signal to end, unless it was stopped.
+                    // Closing the socket tells the guardian to end, unless it is stopped.
                     let _ = self.control.shutdown().await;
                     wake(&self.child);
                 }
@@ -305,23 +305,23 @@ impl Guard {
             }
         };
         if let Err(e) = ended {
-            // Dropping the socket ends the guardian all the same.
+            // Dropping the socket ends the guardian.
             return ExitStatus::Lost { why: e.to_string() };
         }
         let report = report(&self.control);
         drop(self);
         if report.is_none() {
-            // It was killed, and its processes were re-parented to this one.
+            // The guardian was killed, and its processes were re-parented to this one.
             children.sweep().await;
         }
         report.map_or(ExitStatus::GuardianKilled, ExitStatus::from)
     }
 }
 
-/// Continues a guardian that its command stopped.
+/// Continues a guardian that its command stopped with SIGSTOP.
 fn wake(child: &tokio::process::Child) {
     if let Some(pid) = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())) {
-        // Not waited for yet, so that the number is still its own.
+        // It was not waited for, so its process id cannot have been reused.
         let _ = rustix::process::kill_process(pid, Signal::CONT);
     }
 }
@@ -334,11 +334,11 @@ async fn end_guardian(child: &mut tokio::process::Child) {
             tracing::warn!(pid, "cannot list what a guardian that hangs has started");
         }
     }
-    // Fails only when it has just exited.
+    // Fails only if it has just exited.
     let _ = child.start_kill();
 }
 
-/// The report that a guardian left in the socket when it exited.
+/// Reads the report that a guardian left in the socket when it exited.
 fn report(control: &UnixStream) -> Option<Report> {
     let mut bytes = Vec::new();
     let mut buffer = [0; 4096];

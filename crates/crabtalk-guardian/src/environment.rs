@@ -1,5 +1,5 @@
-//! The environment of children: an allow-list, so that no provider key and
-//! no other secret of the daemon reaches a command (RUN-10).
+//! The environment of children is an allow-list, so that no provider key or other
+//! secret of the daemon reaches a command (RUN-10).
 
 use std::ffi::{OsStr, OsString};
 
@@ -39,7 +39,7 @@ const ALLOWED: &[&str] = &[
     "NO_PROXY",
 ];
 
-/// Allowed unless the address carries a password.
+/// Allowed unless the address contains a password.
 const PROXIES: &[&str] = &[
     "http_proxy",
     "https_proxy",
@@ -49,10 +49,10 @@ const PROXIES: &[&str] = &[
     "ALL_PROXY",
 ];
 
-/// Where commands are looked for when the daemon itself has no `PATH`.
+/// The `PATH` of commands if the daemon has none.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// The variables of the daemon that children get, and `CRABTALK=1`.
+/// The allowed variables of the daemon, and `CRABTALK=1`.
 pub fn child_environment(
     own: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Vec<(OsString, OsString)> {

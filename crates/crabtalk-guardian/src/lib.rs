@@ -1,19 +1,19 @@
-//! Processes that end with their owner: [`Guardian::spawn`] starts one under a
-//! guardian, a small process that owns it and everything that descends from
-//! it, with its own three pipes and, on request, in a sandbox.
+//! Starts processes that end with their owner. [`Guardian::spawn`] starts one under a
+//! guardian, a small process that owns it and its descendants, with three pipes and
+//! optionally in a sandbox.
 //!
 //! A guarded process and all its descendants end
 //!
 //! - when its [`Child`] is dropped or told to end,
-//! - when this process ends, by SIGKILL too: the guardian sees it,
-//! - when the guardian is killed: what it guarded falls to this process, which
-//!   [`Children`] makes the reaper, and bears a mark by which it is known.
+//! - when this process ends, even by SIGKILL: the guardian detects it,
+//! - when the guardian is killed: its processes are re-parented to this process, which
+//!   [`Children`] makes the reaper, and are recognised by a mark.
 //!
 //! Guardian and daemon are one program: the binary calls
 //! [`enter`] before anything else.
 //!
-//! Absent on purpose: permission, and what a process is for. Configuration and
-//! environment come as values.
+//! This crate decides no permissions and does not know the purpose of a process.
+//! Configuration and environment are passed as values.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("CrabTalk needs Linux: its sandbox and guardian have no equivalent elsewhere");

@@ -1,28 +1,27 @@
-//! The mark that a guardian puts on itself and its descendants: a lower hard
-//! limit of file locks (`ulimit -x`) than the daemon has.
+//! The mark that a guardian sets on itself and its descendants: a lower hard
+//! limit of file locks (`ulimit -x`) than the daemon's.
 //!
-//! The kernel passes limits on over fork and exec, and only root may raise a
-//! hard one. So no double fork, no session, no
-//! namespace and no end of a parent sheds the mark, nor the end of guardian
-//! and daemon. Of all limits this is the one that has no effect: Linux has
-//! counted no locks since 2.4.25.
+//! Fork and exec inherit limits, and only root may raise a hard one. So a process
+//! cannot remove the mark by a double fork, a new session, a namespace or the end of
+//! a parent, not even after guardian and daemon have ended. This limit has no other
+//! effect: Linux has not counted locks since 2.4.25.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
 
-/// The limit in place of an unlimited one: any finite number would do.
-/// Far from zero, since a daemon that a command starts goes down by one.
+/// The marked limit if the daemon's is unlimited; any finite number works. It is large because
+/// each nested daemon lowers it by one.
 const MARKED: u64 = 1 << 20;
 
-/// How `/proc/PID/limits` begins the line.
+/// The beginning of the line in `/proc/PID/limits`.
 const LINE: &str = "Max file locks";
 
-/// The hard limit of this process; unlimited is the largest number.
+/// The hard limit of this process; unlimited is `u64::MAX`.
 pub(crate) fn own() -> u64 {
     getrlimit(Resource::Locks).maximum.unwrap_or(u64::MAX)
 }
 
-/// Marks this process and its future descendants; it cannot be undone.
+/// Marks this process and its future descendants irrevocably.
 pub(crate) fn mark_this_process() -> io::Result<()> {
     let lower = Some(own().saturating_sub(1).min(MARKED));
     Ok(setrlimit(
@@ -34,7 +33,7 @@ pub(crate) fn mark_this_process() -> io::Result<()> {
     )?)
 }
 
-/// The hard limit in the text of `/proc/PID/limits`.
+/// Parses the hard limit from `/proc/PID/limits`.
 pub(crate) fn parse(limits: &str) -> Option<u64> {
     let line = limits.lines().find_map(|line| line.strip_prefix(LINE))?;
     match line.split_ascii_whitespace().nth(1)? {

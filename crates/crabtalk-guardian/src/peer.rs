@@ -1,15 +1,15 @@
-//! Refuses socket peers that belong to a command of an agent (GATE-5): they
+//! Refuses socket peers that are processes of an agent's command (GATE-5), since they
 //! could approve their own calls.
 //!
-//! Two marks tell, neither of which a command can shed by forking, waiting
-//! or dying. Its processes have a lower limit than the daemon (see the module
-//! of the mark), and the daemon above them: it is the reaper of processes that
-//! lose their parent. The first outlives everything, but root can raise it; the
-//! second holds for root too, but not past a foreign pid namespace.
+//! Two properties identify such a process, and forking, waiting or dying removes
+//! neither. It has a lower limit than the daemon (see the `mark` module),
+//! and the daemon is its ancestor, since it is the reaper of processes that
+//! lose their parent. The limit survives everything except that root can raise it; the
+//! ancestry holds for root too, but not beyond a foreign pid namespace.
 //!
 //! Invariants: a peer that cannot be read, or ends during the check, is refused; the
-//! answer is about the process that connected, which a descriptor holds, and
-//! not about a later process with the same number.
+//! answer applies to the process that connected, which a pidfd identifies, and
+//! not to a later process with the same id.
 
 use crate::mark;
 use crate::processes::{self, Stat};
@@ -19,20 +19,20 @@ use std::os::fd::{AsFd, BorrowedFd};
 #[cfg(test)]
 mod tests;
 
-/// The most ancestors of a peer that are read; real chains have a dozen.
+/// Maximum number of ancestors that are read; real chains have a dozen.
 const MAX_ANCESTORS: usize = 512;
 
-/// Restarts of the walk because an ancestor has ended. A shell that leaves its
-/// background job ends once; more ends look like an attempt to hide.
+/// Maximum restarts of the walk after an ancestor ended. A shell that leaves a
+/// background job ends once; more ends suggest an attempt to hide.
 const MAX_RESTARTS: usize = 8;
 
-/// Why a peer is refused.
+/// The reason for refusing a peer.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// A command of an agent is among its ancestors, so its connection is closed.
+    /// An agent's command is among the peer's ancestors; the connection is closed.
     #[error("processes that an agent started may not talk to the daemon")]
     Command,
-    /// Its ancestors cannot be read, which counts as if an agent's command were one.
+    /// The peer's ancestors cannot be read; it is refused like an agent's command.
     #[error(
         "the daemon cannot read process {pid}, which is this client or started it, and so cannot \
          tell whether an agent did; look for processes that end at once, or for a /proc that \
@@ -44,16 +44,16 @@ pub enum Refusal {
         /// The system's error.
         source: io::Error,
     },
-    /// The daemon lacks memory or descriptors. It says nothing about the peer.
+    /// The daemon lacks memory or descriptors, independently of the peer.
     #[error("the daemon cannot identify the client: {0}; try again")]
     Exhausted(#[source] io::Error),
 }
 
-/// Judges peers. The daemon has one.
+/// Judges peers. The daemon has one instance.
 #[derive(Debug)]
 pub struct Peers {
-    /// The limit that a peer has if it is not marked. Taken once: a command
-    /// may lower the daemon's own later on.
+    /// The limit of an unmarked peer, read once, because a command may lower the daemon's own limit
+    /// later.
     unmarked: u64,
 }
 
@@ -64,7 +64,7 @@ impl Default for Peers {
 }
 
 impl Peers {
-    /// Must be made before the first command starts.
+    /// Creates a judge; must be called before the first command starts.
     pub fn new() -> Self {
         Self {
             unmarked: mark::own(),
@@ -76,11 +76,11 @@ impl Peers {
         self.unmarked
     }
 
-    /// Whether a peer may be talked to. `handle` is a pidfd from the socket;
-    /// without one, as before Linux 6.5, the number is all there is.
+    /// Checks whether a peer may connect. `handle` is a pidfd from the socket; without it, as
+    /// on Linux before 6.5, only the process id identifies the peer.
     ///
     /// # Errors
-    /// [`Refusal`] for a process of an agent's command, and for one that cannot be
+    /// [`Refusal`] for a process of an agent's command, and for a process that cannot be
     /// read.
     pub fn judge(
         &self,
@@ -105,7 +105,7 @@ impl Peers {
             }
         };
         let free = self.is_free(&peer, me)?;
-        // Alive to this moment, it had the number in all that was read of it.
+        // The process is still alive, so its id was not reused while it was read.
         if processes::has_ended(handle).map_err(Refusal::Exhausted)? {
             return Err(refusal(pid, io::ErrorKind::NotFound.into()));
         }
@@ -138,10 +138,10 @@ fn refusal(pid: i32, source: io::Error) -> Refusal {
     }
 }
 
-/// Whether `peer` descends from `me`. A parent is believed if it is older than the
-/// child, since a later process with its number is younger; or else if the
-/// child still names it after it was read. So every step leads from a process to
-/// its parent; a chain that breaks is begun again.
+/// Whether `peer` descends from `me`. A parent is accepted if it is older than the
+/// child, since a later process with its id is younger, or if the child still
+/// names it after it was read. So every step leads from a process to
+/// its parent; a broken chain is walked again.
 fn descends(
     peer: Stat,
     me: i32,
@@ -150,14 +150,14 @@ fn descends(
     let pid = peer.process.pid;
     let mut broken = None;
     for restart in 0..=MAX_RESTARTS {
-        // The peer itself is never begun again with: its end is the end.
+        // A restart reads the peer again; if the peer has ended, the check fails.
         let mut at = if restart == 0 { peer } else { look(pid)? };
         broken = None;
         for _ in 0..MAX_ANCESTORS {
             if at.parent == me {
                 return Ok(true);
             }
-            // Above the first process of a pid namespace there is nothing.
+            // The first process of a pid namespace has no visible parent.
             if at.parent <= 1 {
                 return Ok(false);
             }
@@ -173,14 +173,14 @@ fn descends(
                 (Err(Refusal::Exhausted(e)), _) | (_, Err(Refusal::Exhausted(e))) => {
                     return Err(Refusal::Exhausted(e));
                 }
-                // The number is free or was given to another process.
+                // The id is free, or was given to another process.
                 (_, Err(e)) => broken = Some(e),
                 (_, Ok(child)) if child.process != at.process => {
                     broken = Some(refusal(at.process.pid, io::ErrorKind::NotFound.into()));
                 }
-                // It has another parent by now: take the step again.
+                // The child has another parent now: repeat the step.
                 (_, Ok(child)) if child.parent != at.parent => at = child,
-                // Named as parent, and yet not to be read: hidden.
+                // The named parent cannot be read: it is hidden.
                 (Err(hidden), Ok(_)) => return Err(hidden),
                 (Ok(parent), Ok(_)) => at = parent,
             }

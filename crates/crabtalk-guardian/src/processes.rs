@@ -1,7 +1,7 @@
 //! Parents and descendants of processes, from `/proc`.
 //!
-//! Invariant: a process is its number together with its start time, so that a
-//! number that was given to another process is never signalled.
+//! Invariant: a process is identified by id and start time, so that a reused id is never
+//! signalled.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -12,25 +12,25 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 
-/// Rounds in which a tree that forks while it is being stopped is chased; a
-/// stopped parent forks no more, so each round leaves fewer.
+/// Rounds of stopping a tree that forks meanwhile. A stopped parent cannot fork, so each
+/// round leaves fewer processes.
 const FREEZE_ROUNDS: u32 = 16;
 
 /// A line of `/proc/PID/stat`: a name and 50 numbers, of 20 digits at most.
 const MAX_STAT_BYTES: usize = 2048;
 
-/// One process, told apart from a later one with the same number.
+/// A process, distinct from later ones with the same id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Process {
     pub(crate) pid: i32,
-    /// Clock ticks since boot.
+    /// Start time in clock ticks since boot.
     started: u64,
 }
 
 /// Longest `/proc/PID/limits`: sixteen lines of eighty characters.
 const MAX_LIMITS_BYTES: usize = 4096;
 
-/// A line of `/proc/PID/stat`.
+/// The parsed line of `/proc/PID/stat`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stat {
     pub(crate) process: Process,
@@ -41,7 +41,7 @@ pub(crate) struct Stat {
 }
 
 impl Stat {
-    /// The line of the process that has this number now.
+    /// Reads the process that has this id now.
     pub(crate) fn of(pid: i32) -> io::Result<Self> {
         let text = tell::<MAX_STAT_BYTES>(pid, "stat")?;
         Self::parse(pid, &text)
@@ -59,7 +59,7 @@ impl Stat {
         }
     }
 
-    /// The name in parentheses may hold anything, parentheses included.
+    /// Parses a line. The name in parentheses may contain anything, even parentheses.
     fn parse(pid: i32, text: &str) -> Option<Self> {
         let (_, rest) = text.rsplit_once(") ")?;
         let mut fields = rest.split_ascii_whitespace();
@@ -79,8 +79,8 @@ impl Stat {
     }
 }
 
-/// One read, where one that grows its buffer takes half a dozen: every
-/// connection has its ancestors read.
+/// Reads a file with one system call instead of half a dozen, since every connection
+/// reads its ancestors.
 fn tell<const LIMIT: usize>(pid: i32, what: &str) -> io::Result<String> {
     let mut text = [0; LIMIT];
     let length = File::open(format!("/proc/{pid}/{what}"))?.read(&mut text)?;
@@ -93,21 +93,21 @@ pub(crate) fn limits(pid: i32) -> io::Result<String> {
 }
 
 impl Process {
-    /// Whether it began at least one clock tick earlier.
+    /// Whether the process began at least one clock tick earlier.
     pub(crate) fn is_older_than(&self, other: &Self) -> bool {
         self.started < other.started
     }
 
-    /// The process that has this number now.
+    /// The process that has this id now.
     pub(crate) fn of(pid: i32) -> io::Result<Self> {
         Ok(Stat::of(pid)?.process)
     }
 
-    /// A handle that stays with this very process.
+    /// Opens a handle to exactly this process.
     pub(crate) fn open(self) -> io::Result<Handle> {
         let pid = Pid::from_raw(self.pid).ok_or(io::ErrorKind::NotFound)?;
         let handle = Handle(pidfd_open(pid, PidfdFlags::empty())?);
-        // The number may have changed hands before it was opened.
+        // The id may have been reused before the open.
         if Stat::of(self.pid)?.process == self {
             Ok(handle)
         } else {
@@ -129,7 +129,7 @@ fn is_gone(error: &io::Error) -> bool {
         || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
 }
 
-/// A hold on one process that no reuse of its number can move.
+/// A pidfd, which stays with one process even if its id is reused.
 pub(crate) struct Handle(OwnedFd);
 
 impl Handle {
@@ -137,7 +137,7 @@ impl Handle {
         Ok(pidfd_send_signal(&self.0, signal)?)
     }
 
-    /// Waits until the process has ended, or the time is over.
+    /// Waits until the process has ended or `limit` has passed.
     pub(crate) fn wait(&self, limit: Duration) -> io::Result<bool> {
         ends_within(self.0.as_fd(), limit)
     }
@@ -149,7 +149,7 @@ impl AsFd for Handle {
     }
 }
 
-/// Whether the process that a pidfd holds has ended.
+/// Whether the process of a pidfd has ended.
 pub(crate) fn has_ended(handle: BorrowedFd<'_>) -> io::Result<bool> {
     ends_within(handle, Duration::ZERO)
 }
@@ -167,9 +167,9 @@ fn ends_within(handle: BorrowedFd<'_>, limit: Duration) -> io::Result<bool> {
     }
 }
 
-/// The numbers of a process's children, zombies included.
+/// The ids of a process's children, including zombies.
 pub(crate) fn numbers_of_children(pid: i32) -> io::Result<Vec<i32>> {
-    // Most kernels list them.
+    // Most kernels have this file.
     if Path::new("/proc/thread-self/children").exists() {
         listed_children(pid)
     } else {
@@ -177,11 +177,11 @@ pub(crate) fn numbers_of_children(pid: i32) -> io::Result<Vec<i32>> {
     }
 }
 
-/// As each thread of the process lists them.
+/// Reads the children that each thread lists.
 fn listed_children(pid: i32) -> io::Result<Vec<i32>> {
     let mut found = Vec::new();
     for thread in std::fs::read_dir(format!("/proc/{pid}/task"))? {
-        // A thread that has just ended has handed its children on.
+        // The children of an ended thread belong to another thread.
         let list = std::fs::read_to_string(thread?.path().join("children"));
         let list = list.unwrap_or_default();
         let numbers = list.split_ascii_whitespace();
@@ -190,12 +190,12 @@ fn listed_children(pid: i32) -> io::Result<Vec<i32>> {
     Ok(found)
 }
 
-/// As a search through all processes finds them.
+/// Finds the children by a search through all processes.
 fn searched_children(pid: i32) -> io::Result<Vec<i32>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc")? {
         let name = entry?.file_name();
-        // A process may end while it is being listed.
+        // A process may end during the search.
         if let Some(number) = name.to_str().and_then(|n| n.parse().ok())
             && Stat::of(number).is_ok_and(|stat| stat.parent == pid)
         {
@@ -205,19 +205,19 @@ fn searched_children(pid: i32) -> io::Result<Vec<i32>> {
     Ok(found)
 }
 
-/// The children of a process, zombies included.
+/// The children of a process, including zombies.
 fn children_of(pid: i32) -> io::Result<Vec<Stat>> {
     let numbers = numbers_of_children(pid)?;
     let children = numbers.into_iter().filter_map(|n| Stat::of(n).ok());
     Ok(children.filter(|stat| stat.parent == pid).collect())
 }
 
-/// Everything alive below a process.
+/// All living descendants of a process.
 pub(crate) fn descendants_of(root: i32) -> io::Result<Vec<Process>> {
     let mut found = Vec::new();
     let mut open = vec![root];
     while let Some(parent) = open.pop() {
-        // One that is gone has handed its children on.
+        // The children of an ended process have another parent.
         for stat in children_of(parent).unwrap_or_default() {
             open.push(stat.process.pid);
             if !stat.zombie {
@@ -228,8 +228,8 @@ pub(crate) fn descendants_of(root: i32) -> io::Result<Vec<Process>> {
     Ok(found)
 }
 
-/// Stops, then kills, everything below a process; returns what may not be
-/// signalled. Stopping first keeps a tree from forking away under the axe.
+/// Stops and then kills all descendants of a process; returns those that may not be
+/// signalled. Stopping first keeps the tree from forking.
 pub(crate) fn kill_below(root: i32) -> io::Result<Vec<i32>> {
     let mut stopped = HashSet::new();
     for _ in 0..FREEZE_ROUNDS {
@@ -237,7 +237,7 @@ pub(crate) fn kill_below(root: i32) -> io::Result<Vec<i32>> {
         for process in descendants_of(root)? {
             if stopped.insert(process) {
                 more = true;
-                // One that may not be signalled shows in the kill below.
+                // The kill below reports processes that may not be signalled.
                 let _ = process.signal(Signal::STOP);
             }
         }
@@ -282,7 +282,7 @@ mod tests {
             started: me.started + 1,
             ..me
         };
-        // Would end this test if the start time were not compared.
+        // Without the comparison of start times, this would end the test.
         other
             .signal(Signal::KILL)
             .expect("ended processes are ignored");

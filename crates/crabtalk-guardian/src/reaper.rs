@@ -1,10 +1,10 @@
 //! Ends the processes of a guardian that was killed.
 //!
 //! A command may kill its guardian; its processes are then re-parented to
-//! the daemon, which is a reaper of descendants as well. Such an orphan is
-//! known by the mark that every guardian puts on what it starts.
-//! Invariant: a child that this program started without a guardian is left
-//! alone, as long as it stays in this process's session.
+//! the daemon, which is also a reaper. Such an orphan is
+//! recognised by the mark that every guardian sets on its descendants.
+//! Invariant: a child that this program started without a guardian is not
+//! touched as long as it stays in this process's session.
 
 use crate::mark;
 use crate::processes::{self, Process, Stat};
@@ -15,29 +15,29 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::process::{Child, Command};
 
-/// How long a sweep lasts; the next one continues it. A busy machine ends some
+/// Duration of a sweep; the next one continues it. A busy machine ends some
 /// hundred processes in that time.
 const SWEEP_FOR: Duration = Duration::from_secs(20);
 
 /// Wait for the end of one killed orphan before the next one is tried.
 const ORPHAN_WAIT: Duration = Duration::from_millis(50);
 
-/// The guardians that this process started; by them it knows the orphans of a
-/// killed one. Clones share the register.
+/// The guardians that this process started, to tell them from orphans. Clones
+/// share the register.
 #[derive(Clone, Debug, Default)]
 pub struct Children(Arc<Register>);
 
 #[derive(Debug, Default)]
 struct Register {
-    /// Whether orphans fall to this process, so that sweeping makes sense.
+    /// Whether orphans are re-parented to this process; otherwise sweeps do nothing.
     adopts: bool,
     known: Mutex<HashSet<Process>>,
-    /// The limit that a child has if it is not marked. Taken once: a command
-    /// may lower this process's own later on.
+    /// The limit of an unmarked child, read once, because a command may lower this process's own
+    /// limit later.
     unmarked: u64,
 }
 
-/// Keeps a child known; dropped after the child was waited for.
+/// Registers a child until this guard is dropped, which happens after the child was waited for.
 #[derive(Debug)]
 pub struct Known {
     register: Arc<Register>,
@@ -54,7 +54,7 @@ impl Drop for Known {
 
 impl Register {
     fn known(&self) -> MutexGuard<'_, HashSet<Process>> {
-        // Nothing under this lock can leave the set half-changed.
+        // A panic under this lock cannot leave the set inconsistent.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -64,13 +64,13 @@ impl Register {
 pub struct Swept {
     /// Orphans that were ended.
     pub ended: usize,
-    /// Orphans that would not end, those of other users mostly.
+    /// Orphans that could not be ended, mostly those of other users.
     pub left: Vec<i32>,
 }
 
 impl Children {
-    /// Makes this process the one that orphans fall to. The daemon calls it
-    /// once, at its start; children that exist by then stay known.
+    /// Makes this process the reaper of orphans. The daemon calls it
+    /// once, at its start; children that exist at that time stay registered.
     pub fn adopt() -> io::Result<Self> {
         rustix::process::set_child_subreaper(Pid::from_raw(1))?;
         let children = processes::numbers_of_children(own_pid())?;
@@ -85,12 +85,12 @@ impl Children {
         })))
     }
 
-    /// Starts a child that no sweep will touch while the guard lives.
+    /// Starts a child that no sweep touches while the guard exists.
     ///
     /// # Errors
     /// The program cannot be started.
     pub fn spawn(&self, command: &mut Command) -> io::Result<(Child, Known)> {
-        // Held over the fork, so that no sweep sees a child not yet known.
+        // Locked over the fork, so that no sweep finds an unregistered child.
         let mut known = self.0.known();
         let child = command.spawn()?;
         let process = child
@@ -107,8 +107,8 @@ impl Children {
         ))
     }
 
-    /// Ends every orphan, and what falls to this process while doing so; answers what
-    /// was ended and what is left.
+    /// Ends every orphan, and processes that are re-parented to this one meanwhile; reports the ended
+    /// and the remaining ones.
     pub async fn sweep(&self) -> Swept {
         if !self.0.adopts {
             return Swept::default();
@@ -123,8 +123,8 @@ impl Children {
         swept
     }
 
-    /// Sweeps whenever a child ends, until dropped: catches orphans whose
-    /// guardian was not one of the tools'.
+    /// Sweeps whenever a child ends, until dropped. It catches orphans of guardians that
+    /// the tools did not start.
     ///
     /// # Errors
     /// SIGCHLD cannot be received.
@@ -139,8 +139,8 @@ impl Children {
 }
 
 impl Register {
-    /// Ends orphans in rounds, since the children of what was ended fall to us.
-    /// A round reads this process's own children only, so that its cost does not
+    /// Ends orphans in rounds, since the children of ended processes are re-parented to this one.
+    /// A round reads only this process's own children, so that its cost does not
     /// grow with other processes.
     fn sweep(&self) -> Swept {
         let mut swept = Swept::default();
@@ -157,7 +157,7 @@ impl Register {
                     swept.left.push(orphan.pid);
                 }
             }
-            // Processes that may not be killed are another user's.
+            // Processes that may not be killed belong to another user.
             let hopeless = swept.ended == before && !killed.contains(&true);
             if hopeless || Instant::now() > give_up {
                 return swept;
@@ -165,7 +165,7 @@ impl Register {
         }
     }
 
-    /// Children that a guardian had.
+    /// Children that descend from a guardian.
     fn orphans(&self) -> Vec<Process> {
         let known = self.known();
         let numbers = processes::numbers_of_children(own_pid()).unwrap_or_default();
@@ -177,9 +177,9 @@ impl Register {
             .collect()
     }
 
-    /// Whether a guardian started it, or what started it: then it bears the
-    /// mark. Root can take that off, but no process can enter another session, and
-    /// guardians leave this process's session first of all.
+    /// Whether a guardian or its descendant started the child: then it has the mark or, since root
+    /// can remove the mark, another session. Guardians leave this process's session first,
+    /// and no process can enter another session.
     fn was_guarded(&self, child: &Stat) -> bool {
         let limits = processes::limits(child.process.pid).ok();
         let limit = limits.and_then(|limits| mark::parse(&limits));
@@ -188,13 +188,13 @@ impl Register {
     }
 }
 
-/// Kills an orphan, and its whole group in one step, so that forks within it do
-/// not escape. Returns whether the orphan itself may be killed.
+/// Kills an orphan and its whole group in one step, so that forks in the group do not
+/// escape. Returns whether the orphan may be killed.
 fn kill(orphan: Process) -> bool {
     let killed = orphan.signal(Signal::KILL).is_ok();
-    // It is ours to wait for and was not, so it keeps its number and its group.
-    // Another session than ours holds nothing but what a command started:
-    // sessions are made, never entered.
+    // This process has not waited for it, so its id and group are still valid.
+    // Another session contains only descendants of commands:
+    // a process can create a session but not enter one.
     let Ok(stat) = Stat::of(orphan.pid) else {
         return killed;
     };
@@ -207,7 +207,7 @@ fn kill(orphan: Process) -> bool {
     killed
 }
 
-/// Takes a killed child off the process table; `false` if it does not end.
+/// Reaps a killed child; `false` if it does not end.
 fn reap(orphan: Process, give_up: Instant) -> bool {
     let pid = Pid::from_raw(orphan.pid);
     let gone = || {
@@ -226,7 +226,7 @@ fn reap(orphan: Process, give_up: Instant) -> bool {
     gone()
 }
 
-/// An unknown session counts as this one, so that no process is ended by a guess.
+/// Whether a child is in this process's session; an unknown session counts as this one, so that no process is ended by mistake.
 fn is_in_own_session(child: &Stat) -> bool {
     Stat::of(own_pid()).map_or(true, |own| own.session == child.session)
 }
@@ -235,9 +235,9 @@ fn own_pid() -> i32 {
     std::process::id().cast_signed()
 }
 
-/// Keeps this process's memory and environment, provider keys included, from
-/// other processes of the same user; commands of agents are such. Root sees
-/// them all the same. The price: no core dumps, no debugger. The daemon calls
+/// Hides this process's memory and environment, including provider keys, from
+/// other processes of the same user, such as agents' commands, but not from root. The price:
+/// no core dumps, no debugger. The daemon calls
 /// it once, at its start.
 pub fn conceal() -> io::Result<()> {
     use rustix::process::{DumpableBehavior, set_dumpable_behavior};

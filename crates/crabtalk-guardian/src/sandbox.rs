@@ -1,8 +1,8 @@
 //! The sandbox of commands (GATE-5): the policy of one command, and the process
 //! that restricts itself to it.
 //!
-//! Namespaces remove everything that is not mounted, landlock limits access to
-//! the mounted files, and a seccomp filter denies the system calls that neither
+//! Namespaces hide everything that is not mounted, landlock limits access to
+//! the mounted files, and a seccomp filter denies system calls that neither
 //! covers. Invariants: a command does not run without landlock and the filter;
 //! a file that was replaced after it was judged is not opened.
 
@@ -34,23 +34,23 @@ pub(crate) use {
     policy::{MissingPart, OpenedPath, Overlays, PLACEHOLDER},
 };
 
-/// The latest version of landlock that is asked for where the kernel has it.
+/// The highest landlock version that is used, if the kernel has it.
 const LATEST_LANDLOCK: u8 = 9;
 
 /// The owner's settings for all sandboxed commands.
 #[derive(Debug, Clone)]
 pub struct SandboxConfig {
-    /// Whether every command reaches all public hosts through the proxy.
+    /// Whether every command can reach all public hosts through the proxy.
     pub network: bool,
-    /// Opened for reading beside system, toolchains and working directory.
+    /// Paths that are readable in addition to system, toolchains and working folder.
     pub read: Vec<PathBuf>,
-    /// Opened for changes beside working and temporary directory.
+    /// Paths that are writable in addition to working and temporary folders.
     pub write: Vec<PathBuf>,
-    /// Whether namespaces are made where the kernel allows it. Tests switch
-    /// it off to exercise the fallback.
+    /// Whether namespaces are used if the kernel allows it. Tests switch them
+    /// off to exercise the fallback.
     pub namespaces: bool,
-    /// The version of landlock beyond which nothing is asked of the kernel.
-    /// Tests lower it, to be on older kernels than theirs.
+    /// The highest landlock version to use. Tests lower it to simulate older
+    /// kernels.
     pub landlock: u8,
 }
 
@@ -66,7 +66,7 @@ impl Default for SandboxConfig {
     }
 }
 
-/// An error that says what is missing for a sandbox.
+/// Explains what is missing for a sandbox.
 pub(crate) fn lacks(what: &str) -> String {
     format!(
         "the sandbox cannot be set up, so the command was not run: {what}. `crabtalk doctor` says what this machine lacks; `escalate` with a reason asks for outside the sandbox"

@@ -1,7 +1,7 @@
-//! Runs work on files on the blocking pool, a bounded number at a time.
+//! Runs a bounded number of file operations on the blocking pool.
 //!
-//! Invariants: work on files delays no async task; a caller waits a bounded
-//! time for a disk that does not answer, even though the thread may hang on.
+//! Invariants: file operations do not block async tasks; a caller waits a bounded
+//! time for an unresponsive disk, although the thread may stay blocked.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,21 +9,21 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-/// Pieces of work at once. A disk is not quicker with more; the number leaves
+/// Maximum number of concurrent operations. More would not speed up a disk; this many leave
 /// room for a few that hang on a mount.
 const MAX_AT_ONCE: usize = 16;
 
-/// Longest wait for a turn.
+/// Longest wait for a permit.
 const TURN_WITHIN: Duration = Duration::from_secs(30);
 
-/// Longest wait for work that has begun: more than reading all that a tool may
-/// read takes on a slow disk.
+/// Longest wait for an operation that has begun: reading as much as a tool may read takes
+/// less on a slow disk.
 const WORK_WITHIN: Duration = Duration::from_secs(120);
 
 /// Longest wait for a short read: a slow disk takes a second or two.
 const LOOK_WITHIN: Duration = Duration::from_secs(10);
 
-/// A share of the blocking pool. Cheap to clone; clones share it.
+/// A limited share of the blocking pool. Cheap to clone; clones share the limit.
 #[derive(Debug, Clone)]
 pub struct FileWork(Arc<Semaphore>);
 
@@ -33,7 +33,7 @@ impl Default for FileWork {
     }
 }
 
-/// Tells the work that its caller is gone.
+/// Tells the operation that its caller is gone.
 struct SetOnDrop(Arc<AtomicBool>);
 
 impl Drop for SetOnDrop {
@@ -43,16 +43,16 @@ impl Drop for SetOnDrop {
 }
 
 impl FileWork {
-    /// Threads of the blocking pool that this work uses at most.
+    /// Maximum threads of the blocking pool that file operations use.
     pub const MAX_THREADS: usize = MAX_AT_ONCE;
 
-    /// Runs work. Dropping the future sets the flag that the work is given; a
-    /// replacement that has begun is finished whole. `of` names the conversation
+    /// Runs an operation. Dropping the future sets the flag that is passed to it; a
+    /// replacement that has begun is completed. `of` names the conversation
     /// or path in errors.
     ///
     /// # Errors
-    /// Those of the work; a text when the disk does not answer in time or the
-    /// work panicked.
+    /// The operation's error; a text if the disk does not answer in time or the
+    /// operation panicked.
     pub async fn run<T, E>(
         &self,
         of: &str,
@@ -65,10 +65,10 @@ impl FileWork {
         self.within(WORK_WITHIN, of, work).await
     }
 
-    /// Reads a little of files or folders: fast where the disk answers.
+    /// Runs a short read of files or folders.
     ///
     /// # Errors
-    /// A text when the disk does not answer in time or the work panicked.
+    /// A text if the disk does not answer in time or the operation panicked.
     pub async fn look<T: Send + 'static>(
         &self,
         of: &str,
@@ -100,7 +100,7 @@ impl FileWork {
         let dropped = SetOnDrop(Arc::default());
         let flag = Arc::clone(&dropped.0);
         let done = tokio::task::spawn_blocking(move || {
-            // Held for as long as the thread is busy, not the call.
+            // The permit belongs to the thread, which may run longer than the call.
             let _turn = turn;
             work(&flag)
         });

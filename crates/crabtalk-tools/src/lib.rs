@@ -1,10 +1,10 @@
-//! Operating-system tools of CrabTalk: `bash` under a guardian and, where
-//! asked, in a sandbox; `read`, `edit` and `write` on judged paths.
+//! Operating-system tools of CrabTalk: `bash` under a guardian, in a sandbox unless
+//! the call may leave it; `read`, `edit`, `write`, `grep` and `glob` on judged paths.
 //!
-//! Absent on purpose: permission. Whether a call may happen is judged by the
-//! gate, on the [`Subject`](crabtalk_domain::tool::Subject) that is resolved
-//! here; this crate only touches exactly what was judged. Configuration and
-//! environment come as values.
+//! Invariant: this crate decides no permissions. The gate judges the
+//! [`Subject`](crabtalk_domain::tool::Subject) that this crate resolves, and the crate
+//! touches exactly that subject. Configuration and environment are passed as
+//! values.
 
 mod bash;
 mod changes;

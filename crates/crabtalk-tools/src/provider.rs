@@ -1,4 +1,4 @@
-//! The operating-system tools as one provider.
+//! The operating-system tools as a tool provider.
 
 mod config;
 mod files;
@@ -39,7 +39,7 @@ pub struct OsTools {
 }
 
 impl OsTools {
-    /// The tools; nothing is started until one is called.
+    /// Creates the tools; nothing is started until a call.
     pub fn new(config: OsToolsConfig) -> Self {
         let variable = |name: &str| {
             config
@@ -77,13 +77,13 @@ impl OsTools {
         }
     }
 
-    /// Changes the sandbox of the commands that start from now on.
+    /// Changes the sandbox of future commands.
     pub fn set_sandbox(&self, sandbox: SandboxConfig) {
         self.sandbox.set(sandbox);
     }
 
-    /// The walls around a sandboxed command on this machine. The first call finds
-    /// out by running an empty command.
+    /// The walls around a sandboxed command on this machine. The first call runs an empty
+    /// command to find them.
     pub async fn walls(&self) -> Arc<Walls> {
         self.sandbox
             .walls(|config| Probe {
@@ -95,23 +95,23 @@ impl OsTools {
             .await
     }
 
-    /// Whether `PATH` finds this program where sandboxed commands of a folder may
-    /// have put it.
+    /// Whether `PATH` resolves this program to a path that sandboxed commands in a folder may
+    /// have written to.
     pub fn is_replaceable(&self, program: &str, cwd: &Path) -> bool {
         crate::bash::is_replaceable(&self.config.environment, program, cwd)
     }
 
-    /// Ends every command and waits until nothing of them is left. Calls
-    /// after it fail.
+    /// Ends every command and waits for all their processes. Later calls
+    /// fail.
     pub async fn shut_down(&self) {
         self.shell.shut_down().await;
     }
 
-    /// Keeps bytes beside a conversation's whole outputs, which its `read` may
-    /// open.
+    /// Stores bytes next to a conversation's output files, where its `read` tool may
+    /// open them.
     ///
     /// # Errors
-    /// What happened to which folder.
+    /// The failure and the folder.
     pub async fn keep_output(
         &self,
         key: &ConversationKey,
@@ -124,16 +124,16 @@ impl OsTools {
         kept.await.map_err(|e| e.to_string())?
     }
 
-    /// The folder of a conversation's whole outputs.
+    /// The folder of a conversation's output files.
     pub fn outputs_of(&self, key: &ConversationKey) -> PathBuf {
         outputs_of(&self.config.output_dir, key)
     }
 
-    /// The changes of a conversation's runs to files, the newest first: of one run,
-    /// or of the last `most`.
+    /// The file changes of one run of a conversation, or of the last `most` runs, newest
+    /// first.
     ///
     /// # Errors
-    /// No such run, or its records cannot be read.
+    /// The run does not exist, or its records cannot be read.
     pub async fn changes(
         &self,
         key: &ConversationKey,
@@ -146,11 +146,11 @@ impl OsTools {
         self.files.run(&key.to_string(), work).await
     }
 
-    /// Undoes a run, or the last one that changed anything, or reports what would
-    /// be undone. Nothing is done if a file cannot be undone, unless `partly`.
+    /// Undoes one run, or the last run with changes, or reports what an undo would
+    /// do. Nothing is undone if a file cannot be undone, unless `partly`.
     ///
     /// # Errors
-    /// No such run, or its records cannot be read or written.
+    /// The run does not exist, or its records cannot be read or written.
     pub async fn undo(
         &self,
         key: &ConversationKey,
@@ -178,7 +178,7 @@ impl OsTools {
         self.open_paths(call).readable()
     }
 
-    /// The command and the access that it asks for.
+    /// The command of a call, and the requested access.
     async fn command(
         &self,
         call: &Invocation,
@@ -200,8 +200,8 @@ impl OsTools {
             .map_err(|Failure(why)| why)
     }
 
-    /// Runs the command that was judged; the call's arguments say no more
-    /// than how long it may take.
+    /// Runs the judged command; of the call's arguments only the timeout is
+    /// used.
     async fn bash(
         &self,
         call: &Invocation,
@@ -235,7 +235,7 @@ impl OsTools {
         Ok(told(run, heard, caller).await)
     }
 
-    /// The sandbox of a command, unless it runs outside.
+    /// The sandbox policy of a command; `None` outside the sandbox.
     async fn policy(
         &self,
         call: &Invocation,
@@ -298,8 +298,8 @@ impl OsTools {
     }
 }
 
-/// The paths in the closed home that are open to a call. Listing them may wait
-/// for a disk.
+/// The paths in the closed home that are open to a call. Listing them may block on a
+/// disk.
 struct OpenTo {
     call: Invocation,
     readable: OpenPaths,
@@ -319,7 +319,7 @@ impl OpenTo {
     }
 }
 
-/// Whose work on files a call is.
+/// Names the conversation of a call in errors.
 fn of(call: &Invocation) -> String {
     call.key.to_string()
 }
@@ -410,7 +410,7 @@ impl ToolProvider for OsTools {
     }
 }
 
-/// Why a call came to nothing, as the model reads it.
+/// The error of a call, worded for the model.
 struct Failure(String);
 
 impl From<crate::files::Error> for Failure {

@@ -1,4 +1,4 @@
-//! The tools as models are told of them.
+//! The descriptions of the tools for models.
 
 use crabtalk_domain::Permission;
 use crabtalk_domain::tool::ToolSpec;

@@ -6,19 +6,19 @@ const ME: i32 = 100;
 /// Start time and parent.
 type Entry = (u64, i32);
 
-/// A table of processes that changes at the n-th look.
+/// A process table that changes at the n-th read.
 struct Table {
     alive: BTreeMap<i32, Entry>,
     looks: usize,
-    /// Before which look which number comes to mean what.
+    /// Changes: before this read, this id gets this entry.
     changes: Vec<(usize, i32, Option<Entry>)>,
 }
 
-/// When a process began: all within one clock tick, or one after the other.
+/// Start times: all in one clock tick, or one after the other.
 const BEGINS: [fn(i32) -> u64; 2] = [|_| 1, |pid| pid.unsigned_abs().into()];
 
 impl Table {
-    /// `(number, parent)` of each.
+    /// Creates a table from `(id, parent)` pairs.
     fn new(begin: fn(i32) -> u64, alive: &[(i32, i32)]) -> Self {
         let alive = alive.iter();
         Self {
@@ -28,7 +28,7 @@ impl Table {
         }
     }
 
-    /// Before the n-th look a process ends and its children go to another.
+    /// Before the n-th read, a process ends and its children get another parent.
     fn ends(mut self, look: usize, pid: i32, heir: i32) -> Self {
         self.changes.push((look, pid, None));
         for (child, (started, up)) in &self.alive {
@@ -61,8 +61,8 @@ impl Table {
     }
 }
 
-/// A peer three levels below a guardian, and the shell that the daemon has
-/// above itself.
+/// A peer three levels below a guardian, and the shell above the
+/// daemon.
 const GUARDED: &[(i32, i32)] = &[
     (10, 1),
     (ME, 10),
@@ -97,8 +97,8 @@ fn an_older_parent_is_believed_at_one_look() {
     assert_eq!((within_one_tick, one_after_the_other), (7, 4));
 }
 
-/// The race that let a command in: a parent that ends between two looks took
-/// the rest of the way with it.
+/// A race that once admitted a command: a parent that ended between two reads hid
+/// the rest of the chain.
 #[test]
 fn no_end_of_any_parent_at_any_look_hides_the_daemon() {
     for (begin, look) in BEGINS
@@ -112,7 +112,7 @@ fn no_end_of_any_parent_at_any_look_hides_the_daemon() {
                 "{dying} at {look}"
             );
         }
-        // The guardian itself, whose children fall to the daemon.
+        // The guardian itself ends, and its children get the daemon as parent.
         let mut table = Table::new(begin, GUARDED).ends(look, 200, ME);
         assert!(matches!(table.descends(500), Ok(true)), "{look}");
     }
@@ -125,8 +125,8 @@ fn a_number_that_changed_hands_leads_nowhere() {
         .flat_map(|b| (1..20).map(move |n| (b, n)))
     {
         let mut table = Table::new(begin, GUARDED);
-        // The parent ends, and a stranger below the first process has its number, who
-        // began later than it, and no earlier than the child.
+        // The parent ends, and its id goes to a process outside that began
+        // later than it and not before the child.
         let later = begin(500).max(2);
         table.changes = vec![
             (look, 400, Some((later, 1))),
@@ -153,7 +153,7 @@ fn one_who_ends_parents_without_end_is_refused() {
         let mut table = Table::new(begin, &[(10, 1), (ME, 10), (20, 19), (19, 10)]);
         let peer = Stat::for_test(20, begin(20), 19);
         let told = descends(peer, ME, &mut |pid| match pid {
-            // Its parent is always gone when it is read.
+            // The parent is always gone when it is read.
             19 => Err(refusal(pid, io::ErrorKind::NotFound.into())),
             _ => table.look(pid),
         });

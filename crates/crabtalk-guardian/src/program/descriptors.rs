@@ -1,5 +1,5 @@
-//! Passes descriptors over a socket: a process's three streams, so that no
-//! process in between holds them open, and the proxy's listener.
+//! Passes descriptors over a socket: the proxy's listener, and a process's streams, which
+//! no process in between may keep open.
 
 use rustix::io::Errno;
 use rustix::net::{
@@ -10,7 +10,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Sends up to three descriptors with one byte, which any socket has room for.
+/// Sends up to three descriptors with one byte, which fits into any socket buffer.
 pub(super) fn send(to: impl AsFd, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut attached = SendAncillaryBuffer::new(&mut space);
@@ -28,7 +28,7 @@ pub(super) fn send(to: impl AsFd, descriptors: &[BorrowedFd<'_>]) -> io::Result<
     Ok(())
 }
 
-/// Takes the one descriptor that was sent.
+/// Receives one descriptor.
 pub(super) fn receive(from: impl AsFd) -> io::Result<OwnedFd> {
     let one = received(from)?.pop();
     one.ok_or_else(|| io::Error::other("no descriptor came"))
@@ -61,7 +61,7 @@ pub(crate) struct Stdio {
 }
 
 impl Stdio {
-    /// Sends them.
+    /// Sends the streams.
     pub(crate) fn send(&self, to: impl AsFd) -> io::Result<()> {
         send(
             to,
@@ -69,7 +69,7 @@ impl Stdio {
         )
     }
 
-    /// Takes what was sent.
+    /// Receives the streams.
     pub(crate) fn receive(from: impl AsFd) -> io::Result<Self> {
         let mut streams = received(from)?.into_iter();
         match (streams.next(), streams.next(), streams.next()) {
@@ -82,7 +82,7 @@ impl Stdio {
         }
     }
 
-    /// This process's own.
+    /// Duplicates this process's streams.
     pub(super) fn own() -> io::Result<Self> {
         use rustix::stdio;
         Ok(Self {
@@ -100,7 +100,7 @@ impl Stdio {
         })
     }
 
-    /// Gives them to a process that is about to be started.
+    /// Sets the streams of a command to be started.
     pub(crate) fn give(self, command: &mut std::process::Command) -> &mut std::process::Command {
         command
             .stdin(self.stdin)

@@ -1,4 +1,4 @@
-//! What daemon, guardian and restricted process say to each other: a
+//! Frames between daemon, guardian and restricted process: a
 //! big-endian length and JSON.
 
 use crate::sandbox::SandboxPolicy;
@@ -6,29 +6,29 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 
-/// Longest text for a shell: whole generated files fit, a runaway model does
+/// Longest shell command: whole generated files fit, endless model output does
 /// not.
 pub const MAX_COMMAND_BYTES: usize = 1 << 20;
 
-/// Longest frame: a command whose every byte is escaped as `\u00xx`, and a
-/// policy of thousands of paths.
+/// Longest frame: a command with every byte escaped as `\u00xx`, and a
+/// policy with thousands of paths.
 const MAX_FRAME_BYTES: usize = 8 << 20;
 
 /// The process to guard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Run {
-    /// A text for `bash`, or `sh` where there is none.
+    /// A text for `bash`, or for `sh` if `bash` is missing.
     Shell(String),
-    /// A program with its arguments, looked for in the `PATH` that it gets.
+    /// A program with its arguments, resolved in the `PATH` of its environment.
     Program {
-        /// Its name or path.
+        /// The name or path of the program.
         program: String,
-        /// Its arguments.
+        /// The arguments.
         arguments: Vec<String>,
     },
 }
 
-/// The order to a guardian, which runs it in its own directory and environment.
+/// The order to a guardian, which uses its own working folder and environment.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Start {
     pub(crate) run: Run,
@@ -43,7 +43,7 @@ pub(crate) enum Report {
     Ended {
         code: Option<i32>,
         signal: Option<i32>,
-        /// Processes that could not be ended, those of other users mostly.
+        /// Processes that could not be ended, mostly those of other users.
         left: Vec<i32>,
     },
     NotStarted {

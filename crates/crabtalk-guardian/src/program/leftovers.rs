@@ -1,8 +1,8 @@
-//! Removes the placeholders for missing parts of git directories when a
+//! Removes the placeholders for missing parts of git directories after a
 //! command has ended.
 //!
 //! Invariants: every operation starts at a folder that was opened before the
-//! command and follows no link; of commands in one folder the last removes.
+//! command, and follows no link; the last of several commands in one folder removes.
 
 use crate::sandbox::{MissingPart, PLACEHOLDER, Spot};
 use rustix::fs::{
@@ -16,11 +16,11 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How often, and how far apart, a folder is tried that another command holds.
+/// Number of attempts to lock a folder that another command has locked, and the pause between them.
 const SHARE_TRIES: u32 = 50;
 const SHARE_PAUSE: Duration = Duration::from_millis(10);
 
-/// A folder, locked together with other commands that run here, and the absent
+/// A folder that is locked together with other commands that run in it, and the missing
 /// names in it.
 struct Watched<'a> {
     folder: OwnedFd,
@@ -28,11 +28,11 @@ struct Watched<'a> {
     names: Vec<&'a MissingPart>,
 }
 
-/// The names that a policy calls absent.
+/// The placeholder names of a policy.
 pub(super) struct Leftovers<'a>(Vec<Watched<'a>>);
 
 impl<'a> Leftovers<'a> {
-    /// Opens their folders before the command starts.
+    /// Opens the folders before the command starts.
     pub(super) fn watch(absent: &'a [MissingPart]) -> Self {
         let mut watched: Vec<Watched<'a>> = Vec::new();
         for absent in absent {
@@ -42,7 +42,7 @@ impl<'a> Leftovers<'a> {
                 continue;
             }
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            // A folder that was replaced is not opened to the command.
+            // A folder that was replaced is not open to the command.
             let folder = absent.folder.open();
             if let Ok(folder) = folder.and_then(|at| Ok(openat(at, ".", flags, Mode::empty())?)) {
                 share(&folder);
@@ -56,7 +56,7 @@ impl<'a> Leftovers<'a> {
         Self(watched)
     }
 
-    /// Removes them; placeholders stay while another command runs in the folder.
+    /// Removes the placeholders, unless another command runs in the folder.
     pub(super) fn remove(self) {
         for Watched { folder, names, .. } in self.0 {
             let alone = flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok();
@@ -75,8 +75,8 @@ impl<'a> Leftovers<'a> {
     }
 }
 
-/// Marks a folder as in use. Another command holds it alone for no longer than
-/// it takes to remove a few names; a hostile one gains nothing by more.
+/// Takes a shared lock on a folder. Another command locks it exclusively only while it
+/// removes a few names; a hostile command gains nothing by locking longer.
 fn share(folder: &OwnedFd) {
     for _ in 0..SHARE_TRIES {
         if flock(folder, FlockOperation::NonBlockingLockShared).is_ok() {
@@ -86,8 +86,8 @@ fn share(folder: &OwnedFd) {
     }
 }
 
-/// Removes a file or folder with all that it holds. It is renamed first, which
-/// takes no time however much that is.
+/// Removes a file or folder recursively. It is renamed first, so that the name is free
+/// at once.
 fn remove_all(parent: &OwnedFd, name: &Path) {
     let Ok(stat) = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) else {
         return;
@@ -105,8 +105,8 @@ fn remove_all(parent: &OwnedFd, name: &Path) {
     }
 }
 
-/// Removes an empty folder or an unchanged placeholder file. A person may have
-/// put another file there.
+/// Removes an empty folder or an unchanged placeholder file, but not a file that a person
+/// put there.
 fn remove_placeholder(parent: &OwnedFd, name: &Path) {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut text = Vec::new();

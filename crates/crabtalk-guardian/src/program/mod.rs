@@ -1,16 +1,16 @@
-//! The guardian: a small process that owns another one and everything that
-//! descends from it.
+//! The guardian: a small process that owns another process and all its
+//! descendants.
 //!
-//! The daemon starts it with a socket as stdin, over which come the streams of
-//! the process and what to run. It becomes the reaper of its descendants (so
-//! that neither `setsid` nor a double fork leads out), starts the process, and
+//! The daemon starts it with a socket as stdin, which carries the order and
+//! the streams of the process. The guardian becomes the reaper of its descendants, so
+//! that neither `setsid` nor a double fork escapes it, starts the process, and
 //! ends the whole tree when the process ends or when the socket's other end is
-//! closed, which is how cancellation, a timeout and the daemon's death look.
+//! closed: by cancellation, by a timeout, or by the daemon's death.
 //! Then it reports over the socket and exits.
 //!
-//! Invariants: when a guardian has reported, nothing it started is alive, but
-//! for the processes that the report names; it holds none of the streams, so
-//! that who reads them sees their end.
+//! Invariants: after the report of a guardian, all processes that it started have ended,
+//! except those that the report names; the guardian keeps no stream open, so
+//! that readers see the end of the streams.
 
 mod descriptors;
 mod frame;
@@ -33,32 +33,32 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// First argument of a guardian's command line: what [`enter`] looks for, and how a guardian is recognised among a peer's
+/// First argument of a guardian, which [`enter`] checks and by which a guardian is recognised among a peer's
 /// ancestors.
 pub const GUARDIAN_ARGUMENT: &str = "__guardian";
 
-/// Follows [`GUARDIAN_ARGUMENT`] before a program that is started with the mark.
+/// Second argument for a program that is started with the mark.
 const MARKED_ARGUMENT: &str = "__marked";
 
-/// Last argument of the process that restricts itself and becomes the shell.
+/// Last argument of the process that restricts itself and then executes the shell.
 const RESTRICTED_ARGUMENT: &str = "__sandbox-exec";
 
-/// How the daemon starts a guardian: itself with [`GUARDIAN_ARGUMENT`].
+/// The command line of a guardian: the daemon's program with [`GUARDIAN_ARGUMENT`].
 #[derive(Debug, Clone)]
 pub struct GuardianCommand {
     /// The program; it calls [`enter`].
     pub program: PathBuf,
-    /// Its arguments, [`GUARDIAN_ARGUMENT`] first.
+    /// The arguments; [`GUARDIAN_ARGUMENT`] is the first.
     pub args: Vec<OsString>,
-    /// Whether it is this program.
+    /// Whether the program is this one.
     is_own: bool,
 }
 
-/// The kernel's name for the running program.
+/// The kernel's link to the running program.
 const RUNNING: &str = "/proc/self/exe";
 
 impl GuardianCommand {
-    /// A program that understands [`GUARDIAN_ARGUMENT`].
+    /// Creates a command line for a program that calls [`enter`].
     pub fn new(program: impl Into<PathBuf>) -> Self {
         Self {
             program: program.into(),
@@ -67,10 +67,10 @@ impl GuardianCommand {
         }
     }
 
-    /// This program.
+    /// Creates a command line for this program.
     ///
     /// # Errors
-    /// The system does not say where it lies.
+    /// The system does not tell the program's path.
     pub fn own() -> io::Result<Self> {
         let program = std::env::current_exe()?;
         Ok(Self {
@@ -79,8 +79,8 @@ impl GuardianCommand {
         })
     }
 
-    /// The words that start a program with the mark of a guardian's processes and
-    /// without a guardian: [`Peers`](crate::Peers) refuse it and its descendants.
+    /// The command line that starts a program with the mark but without a guardian;
+    /// [`Peers`](crate::Peers) refuses it and its descendants.
     pub fn marked(&self, words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
         let mut all = vec![self.program.as_os_str().to_owned()];
         all.extend(self.args.iter().cloned());
@@ -89,8 +89,8 @@ impl GuardianCommand {
         all
     }
 
-    /// The program to execute: the running one as the kernel has it, since its
-    /// file may have been replaced by another version.
+    /// The program to execute: the running one by the kernel's link, since another version may
+    /// have replaced its file.
     pub(crate) fn program(&self) -> &Path {
         if self.is_own {
             Path::new(RUNNING)
@@ -100,8 +100,8 @@ impl GuardianCommand {
     }
 }
 
-/// Plays the guardian if this process was started as one; the binary calls it
-/// first of all and exits with what it returns.
+/// Runs the guardian if this process was started as one; the binary calls it
+/// first and exits with the returned code.
 pub fn enter() -> Option<ExitCode> {
     let mut arguments = std::env::args_os();
     let called = arguments.nth(1).is_some_and(|a| a == GUARDIAN_ARGUMENT);
@@ -118,7 +118,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Marks this process and becomes the program.
+/// Marks this process and executes the program.
 fn exec_marked(words: &[OsString]) -> ExitCode {
     use std::io::Write;
     use std::os::unix::process::CommandExt;

@@ -1,8 +1,8 @@
-//! The way out of a sandbox: a small HTTP proxy that connects to granted hosts.
+//! An HTTP proxy that connects a sandboxed command to granted hosts.
 //!
 //! It listens in the command's network namespace and connects from the
-//! guardian's. Invariants: a name is resolved once, and the connection goes to
-//! an address that was checked; addresses that are not public are refused.
+//! guardian's. Invariants: a name is resolved once, and only a checked address is
+//! connected to; addresses that are not public are refused.
 
 use std::io::{self, Read, Write};
 use std::net::ToSocketAddrs;
@@ -12,19 +12,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Connections at once; further ones are closed.
+/// Maximum concurrent connections; further ones are closed.
 const MAX_CONNECTIONS: usize = 64;
 
-/// Longest head of a request.
+/// Longest request head.
 const MAX_HEAD_BYTES: usize = 32 << 10;
 
-/// How long a client may take over the head of its request.
+/// Timeout for the head of a request.
 const HEAD_WITHIN: Duration = Duration::from_secs(30);
 
-/// How long one address may take to answer.
+/// Timeout for connecting to one address.
 const CONNECT_WITHIN: Duration = Duration::from_secs(15);
 
-/// Serves connections for as long as this process lives.
+/// Serves connections until this process ends.
 pub(super) fn serve(listener: OwnedFd, hosts: Vec<String>) -> io::Result<()> {
     let listener = TcpListener::from(listener);
     let (hosts, open) = (Arc::new(hosts), Arc::new(AtomicUsize::new(0)));
@@ -36,7 +36,7 @@ pub(super) fn serve(listener: OwnedFd, hosts: Vec<String>) -> io::Result<()> {
             }
             let (hosts, of_thread) = (Arc::clone(&hosts), Arc::clone(&open));
             let started = std::thread::Builder::new().spawn(move || {
-                // A connection that breaks concerns its client alone.
+                // A broken connection affects only its client.
                 let _ = attend(client, &hosts);
                 of_thread.fetch_sub(1, Ordering::Relaxed);
             });
@@ -48,7 +48,7 @@ pub(super) fn serve(listener: OwnedFd, hosts: Vec<String>) -> io::Result<()> {
     Ok(())
 }
 
-/// Why a request is not served: the status, and a text for its reader.
+/// A refused request: the status, and an explanation.
 #[derive(Debug)]
 struct Refusal(&'static str, String);
 
@@ -78,7 +78,7 @@ fn attend(mut client: TcpStream, hosts: &[String]) -> io::Result<()> {
     splice(client, upstream)
 }
 
-/// The head of a request, and what came after it already.
+/// Reads the head of a request; returns it with the bytes that followed.
 fn read_head(client: &mut TcpStream) -> io::Result<(String, Vec<u8>)> {
     let mut bytes = Vec::new();
     let mut buffer = [0; 4096];
@@ -100,7 +100,7 @@ fn read_head(client: &mut TcpStream) -> io::Result<(String, Vec<u8>)> {
 struct Request {
     host: String,
     port: u16,
-    /// The head for the server; absent for `CONNECT`.
+    /// The head for the server; `None` for `CONNECT`.
     forwarded: Option<String>,
 }
 
@@ -154,7 +154,7 @@ impl Request {
     }
 }
 
-/// Host and port of `host`, `host:port` or `[v6]:port`.
+/// Parses `host`, `host:port` or `[v6]:port`.
 fn authority(text: &str, default: u16) -> Option<(String, u16)> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
@@ -201,7 +201,7 @@ fn connect(request: &Request, hosts: &[String]) -> Result<TcpStream, Refusal> {
     Err(failed)
 }
 
-/// Whether a host is among those granted, as itself, below `*.`, or by `*`.
+/// Whether a host is granted by its name, by `*.domain`, or by `*`.
 fn is_granted(host: &str, hosts: &[String]) -> bool {
     hosts.iter().any(|granted| match granted.strip_prefix('*') {
         Some("") => true,
@@ -210,8 +210,8 @@ fn is_granted(host: &str, hosts: &[String]) -> bool {
     })
 }
 
-/// Whether an address is one of the public internet, and not of this machine,
-/// its network or its cloud.
+/// Whether an address is on the public internet, not on this machine,
+/// its network or its cloud provider.
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -222,10 +222,10 @@ fn is_public(address: IpAddr) -> bool {
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let special = match address.octets() {
         // This network, carrier-grade NAT, protocol assignments, 6to4 relays,
-        // benchmarks.
+        // and benchmarking.
         [0, ..] | [192, 0, 0, _] | [192, 88, 99, _] | [198, 18 | 19, ..] => true,
         [100, second, ..] => (64..128).contains(&second),
-        // The service of a cloud for its machines.
+        // A cloud provider's internal service.
         [168, 63, 129, 16] => true,
         [first, ..] => first >= 240,
     };
@@ -241,8 +241,8 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         return is_public_v4(address);
     }
     match address.segments() {
-        // Addresses with a special purpose, tunnels among them,
-        // and IPv4 addresses in IPv6 ones.
+        // Special-purpose addresses, including tunnels
+        // and embedded IPv4 addresses.
         [0x2001, second, ..] => second > 0x01ff,
         [0x2002, ..] => false,
         // Global unicast.
@@ -250,7 +250,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     }
 }
 
-/// Passes bytes both ways until both ends are closed.
+/// Copies bytes in both directions until both ends are closed.
 fn splice(client: TcpStream, upstream: TcpStream) -> io::Result<()> {
     let (mut from, mut to) = (client.try_clone()?, upstream.try_clone()?);
     let up = std::thread::Builder::new().spawn(move || pass(&mut from, &mut to))?;
@@ -264,7 +264,7 @@ fn pass(from: &mut TcpStream, to: &mut TcpStream) {
     let ended = io::copy(from, to);
     let _ = to.shutdown(Shutdown::Write);
     if ended.is_err() {
-        // The other direction would wait without end.
+        // Otherwise the other direction would wait forever.
         let _ = from.shutdown(Shutdown::Both);
         let _ = to.shutdown(Shutdown::Both);
     }

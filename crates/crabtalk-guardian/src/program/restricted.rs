@@ -1,8 +1,8 @@
 //! The processes that restrict themselves.
 //!
-//! Without namespaces one of them becomes what is to run. With them there are
-//! two: one leaves the system's namespaces and starts the first process of the
-//! new ones, which makes the file system, starts it from a thread that has
+//! Without namespaces, one process restricts itself and executes the program. With
+//! namespaces there are two: one leaves the system's namespaces and starts the first process of the
+//! new ones. That process builds the file system, starts the program from a thread that has
 //! restricted itself, and reaps orphans. When it ends, the kernel ends all
 //! other processes of the namespace.
 //!
@@ -23,10 +23,10 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
-/// How long what the process leaves behind may take to end politely.
+/// Time for remaining processes to end after SIGTERM.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// Variables with the proxy's address.
+/// Variables for the proxy's address.
 const PROXY_VARIABLES: [&str; 6] = [
     "HTTPS_PROXY",
     "HTTP_PROXY",
@@ -36,12 +36,13 @@ const PROXY_VARIABLES: [&str; 6] = [
     "all_proxy",
 ];
 
-/// The first process of a namespace: a signal to it as a group goes to all
+/// The first process of a namespace: a signal to its group reaches all
+/// others.
 /// others there.
 const ALL: Pid = Pid::INIT;
 
 pub(super) fn main() -> ExitCode {
-    // The copy is closed by exec, which is how the guardian learns of it.
+    // Exec closes the copy, which tells the guardian that the program started.
     let Ok(control) = rustix::stdio::stdin().try_clone_to_owned() else {
         return ExitCode::FAILURE;
     };
@@ -66,7 +67,7 @@ fn failed(e: io::Error) -> String {
     format!("cannot start it in the sandbox: {e}")
 }
 
-/// Without namespaces. Returns only when it failed.
+/// Runs the program without namespaces. Returns only on failure.
 fn become_it(
     control: &UnixStream,
     policy: &SandboxPolicy,
@@ -88,7 +89,7 @@ fn leave(control: &mut UnixStream) -> Result<(), String> {
     let lacks = |e: io::Error| lacks(&format!("namespaces are not available: {e}"));
     apart::leave().map_err(lacks)?;
     frame::write(control, &Word::Left).map_err(failed)?;
-    // Outside, the guardian tells the kernel who is who in here.
+    // The guardian, outside, maps the user ids first.
     let Task::Go = frame::read(control).map_err(failed)? else {
         return Err("the guardian said something unexpected".into());
     };
@@ -103,7 +104,7 @@ fn leave(control: &mut UnixStream) -> Result<(), String> {
     frame::write(control, &Word::Began { process }).map_err(failed)
 }
 
-/// The first process of new namespaces, until all in there have ended.
+/// Runs the first process of new namespaces until all processes in them have ended.
 fn begin(control: &mut UnixStream, beginning: Beginning) -> Result<(), String> {
     let Beginning {
         policy,
@@ -134,8 +135,8 @@ fn begin(control: &mut UnixStream, beginning: Beginning) -> Result<(), String> {
     Ok(())
 }
 
-/// Listens in here for the proxy, which accepts and connects outside. Answers
-/// the variables that lead programs to it.
+/// Listens inside the namespace for the proxy, which accepts and connects outside.
+/// Returns the variables that direct programs to it.
 fn listen(control: &mut UnixStream) -> io::Result<Vec<(String, String)>> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let address = format!("http://{}", listener.local_addr()?);
@@ -155,8 +156,8 @@ fn listen(control: &mut UnixStream) -> io::Result<Vec<(String, String)>> {
     Ok(environment)
 }
 
-/// Starts it from a thread that restricts itself first: what a thread
-/// may do, its children may.
+/// Starts the program from a thread that restricts itself first, since children inherit
+/// a thread's restrictions.
 fn start_shut_in(
     fence: Fence,
     launch: Launch,
@@ -169,7 +170,7 @@ fn start_shut_in(
         let started = launch.each(|command| {
             let command = streams.try_clone()?.give(command);
             if terminal {
-                // This group is the terminal's foreground.
+                // The process group is the terminal's foreground.
                 return command.spawn();
             }
             command.process_group(0).spawn()
@@ -182,7 +183,7 @@ fn start_shut_in(
         .unwrap_or_else(|_| Err("the sandbox's own thread ended".into()))
 }
 
-/// Ends this process, and so the namespace, with the guardian.
+/// Ends this process, and with it the namespace, when the guardian ends.
 fn end_with(control: &UnixStream) -> Result<(), String> {
     let mut control = control.try_clone().map_err(failed)?;
     std::thread::spawn(move || {
@@ -193,10 +194,10 @@ fn end_with(control: &UnixStream) -> Result<(), String> {
     Ok(())
 }
 
-/// Waits for all that falls to the first process. When what it started ended,
-/// the others are asked to end; with this process the kernel ends them.
+/// Waits for all children of the first process. When the program has ended,
+/// the others get SIGTERM; the kernel kills them when this process ends.
 fn reap(control: &mut UnixStream, process: i32, terminal: bool) {
-    // No shell would continue a program that Ctrl-Z stops.
+    // No shell would continue a program stopped by Ctrl-Z.
     let options = if terminal {
         WaitOptions::UNTRACED
     } else {
@@ -208,10 +209,10 @@ fn reap(control: &mut UnixStream, process: i32, terminal: bool) {
                 let _ = rustix::process::kill_process(pid, Signal::CONT);
             }
             Ok(Some((pid, status))) if pid.as_raw_nonzero().get() == process => {
-                // A guardian that is gone reads it no more.
+                // The guardian may be gone.
                 let _ = frame::write(control, &ended(status));
                 let _ = rustix::process::kill_process_group(ALL, Signal::TERM);
-                // A stopped process would sleep through it.
+                // A stopped process would not handle the signal.
                 let _ = rustix::process::kill_process_group(ALL, Signal::CONT);
                 std::thread::spawn(|| {
                     std::thread::sleep(GRACE);

@@ -1,5 +1,5 @@
-//! Folders that exist for as long as a command: for its temporary files, and
-//! for what the kernel keeps of overlay mounts.
+//! Folders that exist as long as a command: for temporary files and
+//! for the kernel's data of overlay mounts.
 
 use crate::sandbox::{Overlays, Spot};
 use std::fs::{File, Permissions};
@@ -8,14 +8,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// Removed with all that it holds when it is dropped.
+/// A folder that is removed recursively on drop.
 pub(super) struct Scratch {
     folder: TempDir,
     spot: Spot,
 }
 
 impl Scratch {
-    /// A new one below a folder, for this user alone.
+    /// Creates a private folder below another folder.
     pub(super) fn make(below: &Path) -> io::Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix("crabtalk-")
@@ -36,12 +36,12 @@ impl Scratch {
     }
 }
 
-/// A scratch folder for the work folders of overlay mounts, which no command
-/// reaches. Two mounts must not share an upper folder, so the first of several
-/// commands has those of the project, and the others have upper folders in here.
+/// A scratch folder for overlay mounts, hidden from the command. Two mounts must not
+/// share an upper folder, so the first of several commands uses the project's,
+/// and the others have temporary upper folders here.
 pub(super) struct Work {
     scratch: Scratch,
-    /// Held if this command is the first.
+    /// The lock, if this command is the first.
     lock: Option<File>,
 }
 
@@ -65,7 +65,7 @@ impl Work {
 
 impl Drop for Work {
     fn drop(&mut self) {
-        // The kernel leaves folders that may not be listed.
+        // The kernel leaves folders that cannot be listed.
         for entry in std::fs::read_dir(self.scratch.path())
             .into_iter()
             .flatten()

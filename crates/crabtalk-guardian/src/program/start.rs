@@ -1,4 +1,4 @@
-//! Starts what is guarded, in the sandbox or outside.
+//! Starts the guarded process, inside or outside the sandbox.
 
 use super::RESTRICTED_ARGUMENT;
 use super::descriptors::{self, Stdio};
@@ -16,28 +16,28 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command};
 
-/// The kernel takes single arguments up to 128 KiB; longer commands go
-/// through a file.
+/// Longest command that is passed as an argument; the kernel's limit is 128 KiB. Longer
+/// commands are passed in a file.
 const MAX_ARGUMENT_BYTES: usize = 100 << 10;
 
-/// The file of a longer command.
+/// The name of that file.
 const COMMAND: &str = "crabtalk-command";
 
 pub(super) struct Started {
-    /// The one that ends when it does.
+    /// The process whose end is the end of the command.
     pub(super) process: i32,
-    /// Where the first process of its namespaces says how it ended. Closed, that
-    /// one ends, and the kernel ends all others in there.
+    /// The socket on which the first process of the namespaces reports the exit status. Closing it
+    /// ends that process, and the kernel ends all others in the namespaces.
     words: Option<UnixStream>,
-    /// Kept for as long as it runs.
+    /// Dropped when the process has ended.
     _folders: (Option<Scratch>, Option<Work>),
 }
 
 impl Started {
-    /// How it ended, as its own namespace saw it; for when that is gone.
+    /// The exit status reported from the namespace; read after the namespace has ended.
     pub(super) fn ended(self) -> Option<(Option<i32>, Option<i32>)> {
         let mut words = self.words?;
-        // A process that could not be ended may hold the other end.
+        // A process that could not be ended may keep the other end open.
         words.set_nonblocking(true).ok()?;
         match frame::read(&mut words) {
             Ok(Word::Ended { code, signal }) => Some((code, signal)),
@@ -46,8 +46,8 @@ impl Started {
     }
 }
 
-/// `terminal` tells that the streams are this session's terminal, which becomes
-/// the process's.
+/// Starts the process. `terminal` means that the streams are this session's terminal,
+/// which is handed to the process.
 pub(super) fn start(start: Start, streams: Stdio, terminal: bool) -> Result<Started, String> {
     let is_long = matches!(&start.run, Run::Shell(text) if text.len() > MAX_ARGUMENT_BYTES);
     let temporary = std::env::temp_dir();
@@ -61,7 +61,7 @@ pub(super) fn start(start: Start, streams: Stdio, terminal: bool) -> Result<Star
             )
         })?;
     let caches = start.sandbox.as_ref().and_then(|s| s.caches.as_ref());
-    // Without it the private caches begin empty.
+    // Without a work folder the private caches start empty.
     let work = caches.and_then(|caches| Work::make(&caches.work).ok());
     let (process, words) = match (start.sandbox, &scratch) {
         (Some(policy), Some(scratch)) => {
@@ -91,8 +91,8 @@ pub(super) fn start(start: Start, streams: Stdio, terminal: bool) -> Result<Star
     })
 }
 
-/// Program and arguments. A text that is too long for an argument goes through
-/// a file in the scratch folder, which the command finds at `shown_at`.
+/// The program and arguments. A long text goes through a file in the scratch
+/// folder, whose path for the command is `shown_at`.
 fn launch(run: Run, scratch: Option<&Scratch>, shown_at: &Path) -> Result<Launch, String> {
     let shells = || vec!["bash".to_owned(), "sh".to_owned()];
     let (programs, arguments) = match run {
@@ -117,7 +117,7 @@ fn launch(run: Run, scratch: Option<&Scratch>, shown_at: &Path) -> Result<Launch
 fn start_free(launch: &Launch, streams: &Stdio) -> Result<i32, String> {
     let started = launch.each(|command| {
         let command = streams.try_clone()?.give(command);
-        // Another group: `kill 0` in a shell must not hit the guardian.
+        // A separate group: `kill 0` in a shell must not hit the guardian.
         command.process_group(0).spawn()
     });
     started
@@ -129,7 +129,7 @@ fn failed(e: io::Error) -> String {
     format!("cannot start it in the sandbox: {e}")
 }
 
-/// A process of the sandbox.
+/// A process that restricts itself.
 struct Boxed<'a> {
     policy: SandboxPolicy,
     scratch: &'a Scratch,
@@ -139,7 +139,7 @@ struct Boxed<'a> {
 }
 
 impl Boxed<'_> {
-    /// Without namespaces: the process that restricts itself becomes it.
+    /// Without namespaces, the restricting process executes the program.
     fn restricted(mut self, run: Run) -> Result<i32, String> {
         self.policy.opened.push(OpenedPath {
             spot: self.scratch.spot().clone(),
@@ -154,7 +154,7 @@ impl Boxed<'_> {
             .and_then(|()| self.streams.send(&control))
             .map_err(failed)?;
         match frame::read(&mut control) {
-            // Closed by the kernel at the moment in which it becomes the program.
+            // The kernel closed the socket when the program was executed.
             Err(_) => Ok(child.id().cast_signed()),
             Ok(word) => Err(unexpected(word)),
         }
@@ -181,16 +181,16 @@ impl Boxed<'_> {
         self.begin(run, process, control)
     }
 
-    /// Makes the group of the new process, to which all that follows belongs, the
-    /// terminal's foreground: reading and drawing stop nothing there, and signals
-    /// that are typed do not reach the guardian.
+    /// Makes the process group of the new process the terminal's foreground, so that
+    /// reading and drawing do not stop it, and typed signals do not reach the
+    /// guardian.
     fn give_terminal(&self, child: &Child) -> io::Result<()> {
         let group = Pid::from_raw(child.id().cast_signed());
         let group = group.ok_or(io::ErrorKind::InvalidInput)?;
         Ok(rustix::termios::tcsetpgrp(&self.streams.stdin, group)?)
     }
 
-    /// Tells the first process what to do.
+    /// Sends the order to the first process.
     fn begin(
         self,
         run: Run,
@@ -225,7 +225,7 @@ impl Boxed<'_> {
     }
 }
 
-/// Starts a process of this very program that shuts itself in.
+/// Starts this program as a process that restricts itself.
 fn start_own(temporary: &Path) -> Result<(Child, UnixStream), String> {
     let (ours, theirs) = UnixStream::pair().map_err(failed)?;
     let child = Command::new("/proc/self/exe")
@@ -239,7 +239,7 @@ fn start_own(temporary: &Path) -> Result<(Child, UnixStream), String> {
     Ok((child, ours))
 }
 
-/// Why nothing was started.
+/// Explains an unexpected answer.
 fn unexpected(word: Word) -> String {
     match word {
         Word::Failed { why } => why,

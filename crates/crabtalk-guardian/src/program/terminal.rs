@@ -1,10 +1,10 @@
 //! A guardian in a terminal: it runs one interactive program in the sandbox.
 //!
-//! The terminal starts it with the name of a file that holds the order. It
-//! replaces its environment by the program's, gives the terminal to the program,
+//! The terminal starts it with the name of a file that contains the order. It
+//! replaces its environment by the program's, hands the terminal to the program,
 //! and ends everything when the terminal hangs up or SIGTERM arrives.
 //!
-//! Invariants: the terminal stays the program's until its end; the program runs
+//! Invariants: the terminal belongs to the program until it ends; the program runs
 //! in namespaces or not at all.
 
 use super::descriptors::Stdio;
@@ -21,13 +21,13 @@ use std::process::{Command, ExitCode};
 use std::sync::mpsc::SyncSender;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Follows [`GUARDIAN_ARGUMENT`](super::GUARDIAN_ARGUMENT), before the file.
+/// Second argument, after [`GUARDIAN_ARGUMENT`](super::GUARDIAN_ARGUMENT) and before the file.
 pub(super) const ARGUMENT: &str = "__terminal";
 
-/// Follows the file once the environment is the program's.
+/// Argument after the file once the environment was replaced.
 const REPLACED: &str = "__replaced";
 
-/// Variables that describe the terminal; they are taken from the guardian's own
+/// Variables that describe the terminal and are taken from the guardian's own
 /// environment.
 const OF_TERMINAL: [&str; 2] = ["TERM", "COLORTERM"];
 
@@ -36,21 +36,21 @@ const OF_TERMINAL: [&str; 2] = ["TERM", "COLORTERM"];
 pub struct TerminalCommand {
     /// The program.
     pub run: Run,
-    /// Its variables, except those that describe the terminal.
+    /// The environment, without the variables that describe the terminal.
     pub environment: Vec<(OsString, OsString)>,
-    /// Its sandbox, which needs namespaces.
+    /// The sandbox, which needs namespaces.
     pub sandbox: SandboxPolicy,
 }
 
 impl TerminalCommand {
-    /// Writes it to a file that only this user reads, and answers the words that
-    /// run it in a terminal. The file is read once, at the start.
+    /// Writes the order to a private file and returns the command line that runs it
+    /// in a terminal. The file is read once, at the start.
     ///
     /// # Errors
     /// The file cannot be written.
     pub fn write(&self, file: &Path, guardian: &GuardianCommand) -> io::Result<Vec<OsString>> {
         use std::os::unix::fs::OpenOptionsExt;
-        // Another process may still read the last one.
+        // Another process may still read the previous file.
         match std::fs::remove_file(file) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
@@ -84,8 +84,8 @@ fn order(file: &OsString) -> Result<TerminalCommand, String> {
     serde_json::from_slice(&text).map_err(|e| failed(&e))
 }
 
-/// Starts this program again with the environment that the program gets:
-/// everything that follows inherits it.
+/// Executes this program again with the program's environment, which all children
+/// inherit.
 fn replace_environment(file: &OsString) -> Result<ExitCode, String> {
     let of_terminal = OF_TERMINAL
         .iter()
@@ -121,8 +121,8 @@ fn run(file: &OsString) -> Result<ExitCode, String> {
     }
 }
 
-/// Notices that the terminal hung up or that the guardian is to end. The thread
-/// ends with the process.
+/// Watches for a terminal hangup and for SIGTERM. The thread ends with the
+/// process.
 fn watch_signals(tell: SyncSender<Event>) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
@@ -141,7 +141,7 @@ fn watch_signals(tell: SyncSender<Event>) -> io::Result<()> {
                 _ = end.recv() => {}
             }
         });
-        // Fails only when everything has already ended.
+        // Fails only if everything has already ended.
         let _ = tell.send(Event::Closed);
     })?;
     Ok(())

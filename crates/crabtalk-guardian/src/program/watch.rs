@@ -1,4 +1,4 @@
-//! The guardian proper: starts the process, waits, ends the tree, reports.
+//! The guardian's main loop: starts the process, waits, ends the tree, reports.
 
 use super::descriptors::Stdio;
 use super::frame::{self, Report, Start};
@@ -13,23 +13,23 @@ use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-/// How long descendants may take to end politely. With the next limit it
-/// stays below the second within which nothing of a cancelled run is left.
+/// Time for descendants to end after SIGTERM. Together with [`KILL_FOR`] it stays below the
+/// second within which a cancelled run must leave no process.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// How long killing is repeated before what is left is reported.
+/// Time for which killing is repeated before the rest is reported.
 const KILL_FOR: Duration = Duration::from_millis(600);
 
-/// How long one round of killing waits for its effect.
+/// Time that one round of killing waits.
 const KILL_ROUND: Duration = Duration::from_millis(20);
 
-/// What wakes the guardian.
+/// Events of the guardian.
 pub(super) enum Event {
-    /// The process was waited for; `alone` if nothing else is below.
+    /// The process has ended; `alone` if it had no remaining descendants.
     Ended { status: WaitStatus, alone: bool },
-    /// Nothing is below any more.
+    /// All descendants have ended.
     NothingLeft,
-    /// The daemon closed its end, or is gone; the terminal is gone.
+    /// The daemon closed the socket or ended, or the terminal hung up.
     Closed,
 }
 
@@ -45,7 +45,7 @@ pub(super) fn main() -> ExitCode {
         Ok(report) => report,
         Err(why) => Report::NotStarted { why },
     };
-    // Fails only without a daemon to read it.
+    // Fails only if the daemon is gone.
     let _ = frame::write(&mut control, &report);
     ExitCode::SUCCESS
 }
@@ -57,7 +57,7 @@ fn control() -> io::Result<UnixStream> {
 }
 
 fn guard(control: &mut UnixStream) -> Result<Report, String> {
-    // Fails only for a group leader, which then has its own session; signals sent to the daemon's terminal must not arrive here.
+    // Fails only for a group leader, which has its own session; signals to the daemon's terminal must not reach the guardian.
     let _ = rustix::process::setsid();
     let streams = Stdio::receive(&*control).map_err(|e| format!("told no streams: {e}"))?;
     let start: Start = frame::read(control).map_err(|e| format!("told nothing to run: {e}"))?;
@@ -72,14 +72,14 @@ pub(super) fn attend(
     terminal: bool,
     watch: impl FnOnce(SyncSender<Event>) -> io::Result<()>,
 ) -> Result<Report, String> {
-    // Before anything is started: this is how the daemon knows them again.
+    // Must precede any start: the daemon recognises orphans by the mark.
     mark::mark_this_process().map_err(|e| format!("cannot mark what it will start: {e}"))?;
     rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1))
         .map_err(|e| format!("cannot become the reaper of descendants: {e}"))?;
     limit_files(start.open_files);
-    // One from each source and one more of slack: senders never block.
+    // One per source and one spare: senders never block.
     let (tell, events) = sync_channel(4);
-    // Before the process starts: without these threads it would never be ended.
+    // Must precede the start: without these threads the process would never be ended.
     let started = watch_children(tell.clone())
         .and_then(|started| watch(tell).map(|()| started))
         .map_err(|e| format!("cannot start a thread to watch over the command: {e}"))?;
@@ -87,7 +87,7 @@ pub(super) fn attend(
     let absent = absent.unwrap_or_default();
     let leftovers = Leftovers::watch(&absent);
     let guarded = start::start(start, streams, terminal)?;
-    // The thread waits for it.
+    // The thread waits for the process id.
     let _ = started.send(guarded.process);
     let (status, left) = wait_and_end(&events);
     leftovers.remove();
@@ -96,7 +96,7 @@ pub(super) fn attend(
     Ok(Report::Ended { code, signal, left })
 }
 
-/// Gives the command the limit that the daemon was started with.
+/// Restores the soft limit that the daemon was started with.
 fn limit_files(open_files: Option<u64>) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
@@ -105,14 +105,14 @@ fn limit_files(open_files: Option<u64>) {
             current: open_files,
             ..limit
         };
-        // Refused only if it is above the hard limit, which then is low enough.
+        // Fails only above the hard limit, which is then low enough.
         let _ = setrlimit(Resource::Nofile, lower);
     }
 }
 
-/// Waits for every child, adopted ones included, so that none stays a zombie,
-/// from the moment in which the process's number is sent. The thread ends with
-/// the last child or with the process.
+/// Waits for every child, including adopted ones, so that none stays a zombie; begins
+/// when the process id is sent. The thread ends with the last child or with
+/// this process.
 fn watch_children(tell: SyncSender<Event>) -> io::Result<SyncSender<i32>> {
     let (started, guarded) = sync_channel(1);
     std::thread::Builder::new().spawn(move || {
@@ -121,7 +121,7 @@ fn watch_children(tell: SyncSender<Event>) -> io::Result<SyncSender<i32>> {
         };
         let mut ended: Option<WaitStatus> = None;
         loop {
-            // After it, look before blocking: mostly nothing is left.
+            // After the end of the process, poll before blocking: mostly no process is left.
             let options = if ended.is_some() {
                 WaitOptions::NOHANG
             } else {
@@ -157,7 +157,7 @@ fn watch_children(tell: SyncSender<Event>) -> io::Result<SyncSender<i32>> {
     Ok(started)
 }
 
-/// Notices the end of the daemon's side. The thread ends with the process.
+/// Watches for the end of the daemon's side. The thread ends with the process.
 fn watch_control(control: &UnixStream, tell: SyncSender<Event>) -> io::Result<()> {
     let mut control = control.try_clone()?;
     std::thread::Builder::new().spawn(move || {
@@ -170,14 +170,14 @@ fn watch_control(control: &UnixStream, tell: SyncSender<Event>) -> io::Result<()
                 Err(_) => break,
             }
         }
-        // Fails only when everything has already ended.
+        // Fails only if everything has already ended.
         let _ = tell.send(Event::Closed);
     })?;
     Ok(())
 }
 
-/// Waits for the process's end or the daemon's word, then ends what is left.
-/// Returns its status if it was seen, and what would not end.
+/// Waits for the process's end or [`Event::Closed`], then ends the rest. Returns the exit
+/// status, if known, and the processes that could not be ended.
 fn wait_and_end(events: &Receiver<Event>) -> (Option<WaitStatus>, Vec<i32>) {
     let mut end = Ending {
         status: None,
@@ -191,10 +191,10 @@ fn wait_and_end(events: &Receiver<Event>) -> (Option<WaitStatus>, Vec<i32>) {
         return (end.status, Vec::new());
     }
     let me = std::process::id().cast_signed();
-    // What cannot be listed cannot be asked politely; killing will tell.
+    // Processes that cannot be listed get no SIGTERM; killing reports them.
     for process in processes::descendants_of(me).unwrap_or_default() {
         let _ = process.signal(Signal::TERM);
-        // A stopped process would sleep through it.
+        // A stopped process would not handle the signal.
         let _ = process.signal(Signal::CONT);
     }
     end.await_empty(events, GRACE);
@@ -233,7 +233,7 @@ impl Ending {
             match events.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 Ok(event) => self.note(event),
                 Err(RecvTimeoutError::Timeout) => return,
-                // Both watchers are gone; the one of the children is last.
+                // Both threads have ended; the one for the children ends last.
                 Err(RecvTimeoutError::Disconnected) => self.empty = true,
             }
         }

@@ -1,33 +1,33 @@
-//! The messages between the guardian and the processes that restrict
-//! themselves.
+//! The messages between the guardian and the restricted
+//! processes.
 
 use crate::sandbox::{Overlays, SandboxPolicy, Spot};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::process::Command;
 
-/// The first message to such a process.
+/// An order to such a process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Task {
-    /// Restrict yourself and become the process; its streams follow.
+    /// Restrict yourself and execute the program; its streams follow.
     Become {
         policy: Box<SandboxPolicy>,
         launch: Launch,
     },
-    /// Leave the system's namespaces, and say so.
+    /// Leave the system's namespaces and answer [`Word::Left`].
     Leave,
-    /// It is settled who is who; start the first process.
+    /// The user ids are mapped; start the first process.
     Go,
-    /// Be the first process; the streams of the one to start follow.
+    /// Act as the first process; the streams of the program follow.
     Begin(Box<Beginning>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Launch {
-    /// The first of these that is there.
+    /// Candidates, of which the first existing one is executed.
     pub(super) programs: Vec<String>,
     pub(super) arguments: Vec<String>,
-    /// Variables beside those of this process.
+    /// Variables in addition to those of this process.
     pub(super) environment: Vec<(String, String)>,
 }
 
@@ -40,20 +40,20 @@ pub(super) struct Beginning {
     /// The folders of overlay mounts.
     pub(super) overlays: Option<Overlays>,
     pub(super) launch: Launch,
-    /// Whether the process owns the terminal that its streams are.
+    /// Whether the streams are a terminal that the process owns.
     pub(super) terminal: bool,
 }
 
 /// An answer of such a process.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Word {
-    /// The system's namespaces are left.
+    /// The process left the system's namespaces.
     Left,
-    /// The first process has started; its number outside.
+    /// The first process has started; its id outside the namespaces.
     Began {
         process: i32,
     },
-    /// It listens for the proxy; the listening descriptor follows.
+    /// The process listens for the proxy; the listening descriptor follows.
     Listening,
     Started,
     Ended {

@@ -1,8 +1,8 @@
-//! Namespaces: other processes, mounts, sockets, shared memory and users are
-//! not there at all.
+//! Namespaces, which hide the system's processes, mounts, sockets, shared memory and
+//! users.
 //!
-//! Invariant: a process enters them before it has a second thread, and what
-//! starts behind it has no power over them.
+//! Invariant: a process enters them before it has a second thread, and its
+//! children have no rights over them.
 
 use rustix::thread::{
     CapabilitySet, CapabilitySets, UnshareFlags, capabilities, configure_capability_in_ambient_set,
@@ -13,7 +13,7 @@ use std::io;
 use std::path::PathBuf;
 
 /// Leaves all namespaces of the system. The next child is the first process
-/// of a new namespace of processes.
+/// of a new pid namespace.
 pub(crate) fn leave() -> io::Result<()> {
     let flags = UnshareFlags::NEWUSER
         | UnshareFlags::NEWNS
@@ -30,14 +30,14 @@ pub(crate) fn leave() -> io::Result<()> {
     Ok(())
 }
 
-/// The rights of the first process: to mount, to bring up the loopback interface,
+/// The capabilities of the first process: to mount, to bring up the loopback interface,
 /// and to set up overlay mounts in folders of the user.
 const NEEDED: CapabilitySet = CapabilitySet::SYS_ADMIN
     .union(CapabilitySet::NET_ADMIN)
     .union(CapabilitySet::DAC_OVERRIDE);
 
-/// Lets the next program keep the rights that it needs in the new namespaces,
-/// which an ordinary user's program would lose when it starts.
+/// Lets the next program keep the needed capabilities in the new namespaces, which a
+/// program of an ordinary user would lose on exec.
 pub(crate) fn pass_on() -> io::Result<()> {
     let sets = capabilities(None)?;
     set_capabilities(
@@ -53,8 +53,8 @@ pub(crate) fn pass_on() -> io::Result<()> {
     Ok(())
 }
 
-/// Gives up all rights. Programs of root gain none either, since what starts
-/// behind the landlock fence gains no privileges.
+/// Drops all capabilities. Programs of root gain none either, since landlock sets
+/// `no_new_privs`.
 pub(crate) fn give_up() -> io::Result<()> {
     let none = CapabilitySets {
         effective: CapabilitySet::empty(),
@@ -64,8 +64,8 @@ pub(crate) fn give_up() -> io::Result<()> {
     Ok(set_capabilities(None, none)?)
 }
 
-/// Tells the kernel who is who in a process's new namespace of users: everybody
-/// is who he was. Called from outside, by who may.
+/// Maps the ids of a process's new user namespace to themselves. Called from outside by a process
+/// with the right to do so.
 pub(crate) fn map_ids(process: i32) -> io::Result<()> {
     let folder = PathBuf::from(format!("/proc/{process}"));
     let may = capabilities(None)?.effective;
@@ -75,13 +75,13 @@ pub(crate) fn map_ids(process: i32) -> io::Result<()> {
         return std::fs::write(folder.join("uid_map"), own_ids("uid_map")?);
     }
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
-    // Groups could otherwise be dropped that forbid something.
+    // Otherwise the process could drop groups that restrict it.
     std::fs::write(folder.join("setgroups"), "deny")?;
     std::fs::write(folder.join("gid_map"), format!("{group} {group} 1"))?;
     std::fs::write(folder.join("uid_map"), format!("{user} {user} 1"))
 }
 
-/// All that exist here, each as itself.
+/// Maps all ids of this namespace to themselves.
 fn own_ids(map: &str) -> io::Result<String> {
     let text = std::fs::read_to_string(format!("/proc/self/{map}"))?;
     let mut own = String::new();

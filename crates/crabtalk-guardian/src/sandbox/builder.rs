@@ -1,8 +1,8 @@
-//! Builds the policy of one command: which places it finds, with which rights.
+//! Builds the policy of one command: the visible paths and their rights.
 //!
-//! With namespaces a closed place inside an opened one is covered by an empty
-//! one. Landlock alone only ever allows, so there the opened folder is taken
-//! apart into its entries instead.
+//! With namespaces, a closed path inside an open folder is covered by an empty
+//! one. Landlock can only allow; without namespaces the entries of the open folder
+//! are opened one by one instead.
 
 use super::links::Links;
 use super::lists::{MOVED, PRIVATE_CACHES, SECRETS, SHARED_CACHES, SYSTEM, TOOLCHAINS, words};
@@ -12,8 +12,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// Entries into which opened folders are taken apart at most, so that a
-/// working directory of a million files costs an error, not a minute.
+/// Maximum number of entries opened one by one, so that a working folder with a million files
+/// causes an error instead of a long delay.
 const MAX_PATHS: usize = 10_000;
 
 /// The parts of a policy.
@@ -21,37 +21,37 @@ const MAX_PATHS: usize = 10_000;
 pub struct PolicyBuilder<'a> {
     /// The owner's settings.
     pub config: &'a SandboxConfig,
-    /// The working folder, judged.
+    /// The judged working folder.
     pub cwd: &'a Spot,
-    /// Whether the command may write nowhere but to temporary folders.
+    /// Whether the command may write only to temporary folders.
     pub read_only: bool,
-    /// Paths without links that this command may write as well.
+    /// Additional paths without links that this command may write to.
     pub write: &'a [PathBuf],
     /// Hosts that this command may reach.
     pub hosts: &'a [String],
-    /// `$CRABTALK_HOME`.
+    /// CrabTalk's home, `$CRABTALK_HOME`.
     pub home: &'a Path,
     /// The home of the user who runs the daemon.
     pub user_home: Option<&'a Path>,
-    /// The command's environment: its `PATH`, and where toolchains lie.
+    /// The command's environment, for its `PATH` and the locations of toolchains.
     pub environment: &'a [(OsString, OsString)],
-    /// What of `home` this conversation may read.
+    /// The paths in `home` that this conversation may read.
     pub readable: &'a [PathBuf],
     /// The folder of the project's private caches.
     pub caches: Option<&'a Path>,
     /// Files and folders of the program itself, such as its configuration:
-    /// writable, even where the lists of secrets close them. Needs namespaces.
+    /// writable even if the secret lists close them. Needs namespaces.
     pub own: &'a [PathBuf],
-    /// Whether the machine allows namespaces.
+    /// Whether namespaces work on this machine.
     pub namespaces: bool,
 }
 
 impl PolicyBuilder<'_> {
-    /// The policy. Touches the disk.
+    /// Builds the policy. Reads the disk.
     ///
     /// # Errors
-    /// The machine lacks the namespaces that hosts need; a granted or configured
-    /// path is too wide; git's configuration cannot be protected, or secret
+    /// Granted hosts need namespaces, which do not work on this machine; a granted or configured
+    /// path is too wide; git's configuration cannot be protected; or secret
     /// files cannot all be hidden from a command with network.
     pub fn build(&self) -> Result<SandboxPolicy, String> {
         if !self.hosts.is_empty() && !self.namespaces {
@@ -65,7 +65,7 @@ impl PolicyBuilder<'_> {
         };
         let mut roots = self.open_folders(&mut places)?;
         self.open_tools(&mut places)?;
-        // They lie in the closed home.
+        // These paths are in the closed home.
         let readable = self.readable.iter().filter_map(|path| judge(path));
         places
             .opened
@@ -104,7 +104,7 @@ impl PolicyBuilder<'_> {
         })
     }
 
-    /// The configuration's `network = true` is every host.
+    /// The granted hosts; `network = true` grants every host.
     fn granted_hosts(&self) -> Vec<String> {
         if self.config.network && self.namespaces {
             return vec!["*".into()];
@@ -112,8 +112,8 @@ impl PolicyBuilder<'_> {
         self.hosts.to_vec()
     }
 
-    /// Opens the working folder and what was granted or configured beside it.
-    /// Answers the folders that are writable.
+    /// Opens the working folder and the granted and configured folders.
+    /// Returns the writable folders.
     fn open_folders(&self, places: &mut Opening) -> Result<Vec<PathBuf>, String> {
         let right = if self.read_only {
             Right::Read
@@ -122,7 +122,7 @@ impl PolicyBuilder<'_> {
         };
         let mut roots = Vec::new();
         if self.is_home_or_above(&self.cwd.path) {
-            // The home as a whole is shown, and never written.
+            // The home folder as a whole is readable and never writable.
             if let Some(home) = self.user_home {
                 places.open(home, Right::Read)?;
             }
@@ -136,8 +136,8 @@ impl PolicyBuilder<'_> {
             writable.extend(judge(path));
         }
         for path in self.write {
-            // Granted without links, so that following one now would open
-            // another place.
+            // Granted paths have no links; a link that appeared since would lead to another
+            // path.
             let spot = Spot::judge(path);
             let failed = |e| format!("the sandbox cannot open {}: {e}", path.display());
             writable.push(spot.map_err(failed)?);
@@ -159,7 +159,7 @@ impl PolicyBuilder<'_> {
         Ok(roots)
     }
 
-    /// Opens the program's own places, and adds them to the writable folders.
+    /// Opens the program's own paths and adds them to the writable folders.
     fn open_own(&self, places: &mut Opening, roots: &mut Vec<PathBuf>) -> Result<(), String> {
         for path in self.own {
             places.links.note(path);
@@ -179,7 +179,7 @@ impl PolicyBuilder<'_> {
         Ok(())
     }
 
-    /// Opens the system, toolchains, and what `PATH` and configuration name.
+    /// Opens the system, toolchains, and the folders in `PATH` and the configuration.
     fn open_tools(&self, places: &mut Opening) -> Result<(), String> {
         let toolchains = words(TOOLCHAINS).filter_map(|entry| self.below_home(entry));
         let caches = words(SHARED_CACHES)
@@ -189,7 +189,7 @@ impl PolicyBuilder<'_> {
         let programs: Vec<PathBuf> = std::env::split_paths(path)
             .filter(|p| p.is_absolute() && !self.is_home_or_above(p))
             .collect();
-        // Programs of a virtual environment of Python need what lies beside them.
+        // Programs of a Python virtual environment need the folders next to them.
         let environments = programs.iter().filter_map(|folder| folder.parent());
         let environments = environments.filter(|folder| folder.join("pyvenv.cfg").is_file());
         let environments: Vec<PathBuf> = environments.map(Path::to_path_buf).collect();
@@ -245,14 +245,14 @@ impl PolicyBuilder<'_> {
         Ok(())
     }
 
-    /// The private caches, made where they are missing.
+    /// The private caches, created if missing.
     fn caches(&self, places: &mut Opening) -> Result<Option<Caches>, String> {
         let Some(folder) = self.caches else {
             return Ok(None);
         };
         let make = |name: &str| {
             let made = folder.join(name);
-            // They are in the home, which is its owner's alone.
+            // The home belongs to its owner alone.
             let mut builder = std::fs::DirBuilder::new();
             let created = builder.recursive(true).mode(0o700).create(&made);
             created
@@ -266,7 +266,7 @@ impl PolicyBuilder<'_> {
                     continue;
                 };
                 places.links.note(&path);
-                // Where it lies, if a link leads to it.
+                // The target, if the path is a link.
                 let path = path.canonicalize().unwrap_or(path);
                 let lower = judge(&path).filter(|_| shared);
                 if lower.is_none() && list.iter().any(|c| path.starts_with(&c.path)) {
@@ -281,7 +281,7 @@ impl PolicyBuilder<'_> {
         Ok(Some(Caches { work, list }))
     }
 
-    /// Whether writing there would be writing to the whole home.
+    /// Whether a right to write to this path would include the whole home.
     fn is_home_or_above(&self, path: &Path) -> bool {
         let home = self
             .user_home
@@ -289,7 +289,7 @@ impl PolicyBuilder<'_> {
         path == Path::new("/") || home.is_some_and(|h| h.starts_with(path))
     }
 
-    /// A place below the home, or where a variable has moved it.
+    /// A path below the home, or its replacement from a variable.
     fn below_home(&self, entry: &str) -> Option<PathBuf> {
         let moved = MOVED.iter().find_map(|(folder, variable)| {
             let rest = entry.strip_prefix(folder)?;
@@ -321,7 +321,7 @@ impl PolicyBuilder<'_> {
     }
 }
 
-/// Resolves a path and notes what is there.
+/// Resolves a path and records its identity.
 fn judge(path: &Path) -> Option<Spot> {
     Spot::judge(&path.canonicalize().ok()?).ok()
 }
@@ -332,7 +332,7 @@ impl OpenedPath {
     }
 }
 
-/// The places opened so far.
+/// The paths opened so far.
 struct Opening {
     closed: Vec<PathBuf>,
     namespaces: bool,
@@ -341,13 +341,13 @@ struct Opening {
 }
 
 impl Opening {
-    /// Opens what a path leads to. What does not exist opens nothing, and
-    /// neither does what becomes a link at this moment.
+    /// Opens a path. A missing path opens nothing, and neither does one that becomes a link
+    /// at this moment.
     fn open(&mut self, path: &Path, right: Right) -> Result<(), String> {
         judge(path).map_or(Ok(()), |spot| self.open_judged(spot, right))
     }
 
-    /// The same for what was judged before.
+    /// Opens a path that was judged before.
     fn open_judged(&mut self, spot: Spot, right: Right) -> Result<(), String> {
         if self.closed.iter().any(|c| spot.path.starts_with(c)) {
             return Ok(());
@@ -361,7 +361,7 @@ impl Opening {
             self.opened.push(OpenedPath::new(spot, right));
             return Ok(());
         }
-        // A link among the entries leads to a place that is opened on its own.
+        // The target of a link among the entries is opened only if listed itself.
         for name in spot.names().unwrap_or_default() {
             if let Ok(entry) = Spot::judge(&spot.path.join(name)) {
                 self.open_judged(entry, right)?;
@@ -370,15 +370,15 @@ impl Opening {
         Ok(())
     }
 
-    /// Adds rights inside of opened folders, except for files that vanished.
+    /// Adds rights inside open folders, except for files that vanished.
     fn add<'p>(&mut self, paths: impl Iterator<Item = &'p Path>, right: Right) {
         let spots = paths.filter_map(|path| Spot::judge(path).ok());
         self.opened
             .extend(spots.map(|spot| OpenedPath::new(spot, right)));
     }
 
-    /// Hides what is closed inside of what is opened. In a writable folder the
-    /// way to it is pinned, so that the command cannot move it elsewhere.
+    /// Hides closed paths inside open folders. In a writable folder the path to them is
+    /// pinned, so that the command cannot move it.
     fn hide(&mut self, roots: &[PathBuf]) {
         let closed = std::mem::take(&mut self.closed);
         let inside: Vec<&Path> = closed
@@ -448,7 +448,7 @@ mod tests {
                 .map(|(path, right)| ((*path).to_owned(), *right));
             named.collect()
         };
-        // The home is shown read-only, its secrets are not.
+        // The home is readable, except for its secrets.
         let apart = below(&policy(&user, &user, false), &user);
         assert_eq!(apart, named(&[("work", Right::Read)]));
         let hidden = below(&policy(&user, &user, true), &user);
@@ -457,7 +457,7 @@ mod tests {
         let work = below(&policy(&user.join("work"), &user, true), &user);
         let expected = [("work", Right::Write), ("work/.git", Right::Pinned)];
         assert_eq!(work, named(&expected));
-        // A folder above the home is not opened at all.
+        // A folder above the home is not opened.
         let above = below(&policy(user.parent().expect("has one"), &user, true), &user);
         assert_eq!(above, hidden);
     }

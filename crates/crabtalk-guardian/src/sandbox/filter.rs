@@ -1,7 +1,7 @@
-//! The filter of system calls: what neither namespaces nor landlock judge.
+//! The system call filter, for operations that neither namespaces nor landlock check.
 //!
-//! Its lists name what is denied. 32-bit programs, whose calls have other
-//! numbers, are ended by the filter's check of the architecture.
+//! Its lists name denied calls. A check of the architecture ends 32-bit programs,
+//! whose calls have other numbers.
 
 use super::lacks;
 use rustix::io::Errno;
@@ -14,13 +14,13 @@ use std::collections::BTreeMap;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// Numbers that x86-64 kernels may also accept, for the x32 calling convention.
+/// Bit of the call numbers of the x32 ABI, which x86-64 kernels may also accept.
 #[cfg(target_arch = "x86_64")]
 const ALTERNATIVE: Option<i64> = Some(0x4000_0000);
 #[cfg(not(target_arch = "x86_64"))]
 const ALTERNATIVE: Option<i64> = None;
 
-/// Calls that have other numbers in that convention.
+/// Calls with other numbers in that ABI.
 #[cfg(target_arch = "x86_64")]
 const OWN_NUMBERS: &[(i64, i64)] = &[
     (libc::SYS_ioctl, 514),
@@ -32,23 +32,23 @@ const OWN_NUMBERS: &[(i64, i64)] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const OWN_NUMBERS: &[(i64, i64)] = &[];
 
-/// Families of sockets that may be made; without namespaces the first alone.
+/// Allowed socket families; without namespaces only the first.
 const FAMILIES: &[AddressFamily] = &[
     AddressFamily::UNIX,
     AddressFamily::INET,
     AddressFamily::INET6,
 ];
 
-/// Requests of `io_uring` make sockets and connect them past any filter.
+/// `io_uring` can create and connect sockets without passing the filter.
 const RINGS: &[i64] = &[
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
 ];
 
-/// Keys of the person, which no namespace keeps apart; other processes'
-/// memory and descriptors; files by handles, past every path; and what makes
-/// the kernel run code of others.
+/// Calls that are always denied: the user's keyring, which no namespace separates; other processes'
+/// memory and descriptors; opening files by handle, which bypasses paths; and calls that make
+/// the kernel run foreign code.
 const NEVER: &[i64] = &[
     libc::SYS_keyctl,
     libc::SYS_add_key,
@@ -70,7 +70,7 @@ const NEVER: &[i64] = &[
     libc::SYS_delete_module,
 ];
 
-/// Memory, messages and semaphores of everybody, where no namespace makes
+/// Memory, messages and semaphores shared by all users, unless a namespace makes
 /// them the command's own.
 const SHARED: &[i64] = &[
     libc::SYS_shmget,
@@ -88,8 +88,8 @@ const SHARED: &[i64] = &[
     libc::SYS_mq_unlink,
 ];
 
-/// Limits and priorities of other processes, by the argument that names the
-/// process; zero is the caller. A namespace holds the command's processes only.
+/// Limits and priorities of other processes, with the argument that names the
+/// process; zero is the caller. A namespace contains only the command's processes.
 const OTHERS: &[(i64, u8)] = &[
     (libc::SYS_prlimit64, 0),
     (libc::SYS_sched_setaffinity, 0),
@@ -100,21 +100,21 @@ const OTHERS: &[(i64, u8)] = &[
     (libc::SYS_ioprio_set, 1),
 ];
 
-/// Requests that type into a terminal what its shell then runs.
+/// `ioctl` requests that insert input into a terminal, which its shell would execute.
 const TYPING: [u64; 2] = [0x5412, 0x541c];
 
-/// A namespace of users in which the command would be root, with much more of
-/// the kernel in reach.
+/// Flag for a user namespace, in which the command would be root and reach more kernel
+/// code.
 const NEW_USER: u64 = libc::CLONE_NEWUSER as u64;
 
-/// Denies it all to the calling thread and to every process it starts.
+/// Applies the filter to the calling thread and its future children.
 pub(crate) fn filter(apart: bool) -> Result<(), String> {
     let failed = |e: seccompiler::BackendError| e.to_string();
     let programs = || -> Result<[BpfProgram; 3], String> {
         Ok([
             program(unreachable(apart).map_err(failed)?, Errno::ACCESS)?,
             program(forbidden(apart).map_err(failed)?, Errno::PERM)?,
-            // The C library then takes `clone`, whose flags can be judged.
+            // The C library then falls back to `clone`, whose flags the filter can check.
             program(of(&[libc::SYS_clone3]), Errno::NOSYS)?,
         ])
     };
@@ -133,8 +133,8 @@ fn program(rules: Rules, denied: Errno) -> Result<BpfProgram, String> {
         .map_err(|e| e.to_string())
 }
 
-/// Sockets of other families, and the way around. A network namespace has
-/// nothing but its own loopback, so that IP is harmless there.
+/// Denies sockets of other families and ways around that. A network namespace has
+/// only its own loopback interface, so IP is harmless there.
 fn unreachable(apart: bool) -> Result<Rules, seccompiler::BackendError> {
     let mut rules = of(RINGS);
     let families = if apart { FAMILIES } else { &FAMILIES[..1] };
@@ -170,7 +170,7 @@ fn forbidden(apart: bool) -> Result<Rules, seccompiler::BackendError> {
     Ok(rules)
 }
 
-/// Denies calls with any arguments.
+/// Denies calls regardless of arguments.
 fn of(calls: &[i64]) -> Rules {
     let each = calls.iter().flat_map(|call| numbers(*call));
     each.map(|number| (number, Vec::new())).collect()

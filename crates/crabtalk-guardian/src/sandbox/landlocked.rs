@@ -1,4 +1,4 @@
-//! Landlock: limits the files that a process and its descendants reach.
+//! Landlock: limits the files that a process and its descendants can access.
 
 use super::policy::{OpenedPath, Right};
 use super::{SandboxPolicy, lacks};
@@ -9,27 +9,27 @@ use landlock::{
 use rustix::fs::FileType;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// What must be enforced: before this version (Linux 6.2) a file outside
-/// could still be truncated.
+/// The minimum version (Linux 6.2); before it, files outside could still be
+/// truncated.
 const NEEDED: ABI = ABI::V3;
 
-/// Kernel files of the machine, for the fallback. `/proc` shows the names of
-/// other processes there, not their environment or memory: landlock denies
+/// Kernel files of the machine, for the fallback. `/proc` shows names of other
+/// processes, but not their environment or memory, since landlock denies
 /// tracing them.
 const SHARED_READ: &[&str] = &["/proc", "/dev/random", "/dev/urandom"];
 
-/// Devices that are written to without effect on anything.
+/// Devices to which writing has no effect.
 const SHARED_WRITE: &[&str] = &["/dev/null", "/dev/tty", "/dev/zero", "/dev/full"];
 
-/// The rules to enforce.
+/// A landlock ruleset under construction.
 pub(crate) struct Fence {
     ruleset: RulesetCreated,
-    /// Everything that may be done to a file, the way to a socket excepted.
+    /// All rights to a file, except connecting to a socket.
     change: BitFlags<AccessFs>,
 }
 
 impl Fence {
-    /// One that opens nothing, of at most this version of landlock.
+    /// Creates an empty ruleset, with at most this version of landlock.
     pub(crate) fn new(latest: u8) -> Result<Self, String> {
         let welcome = abi(latest);
         let create = || -> Result<RulesetCreated, RulesetError> {
@@ -49,12 +49,12 @@ impl Fence {
         })
     }
 
-    /// Opens the places of a policy on the machine's file system, except those
+    /// Opens the paths of a policy on the machine's file system, except those
     /// that were replaced since they were judged.
     pub(crate) fn open_policy(&mut self, policy: &SandboxPolicy) -> Result<(), String> {
         for OpenedPath { spot, right } in &policy.opened {
             let opened = if *spot == policy.cwd {
-                // Held since it was judged, wherever it is by now.
+                // The current folder was opened when it was judged, and may have moved since.
                 super::policy::open(".".as_ref())
             } else {
                 spot.open()
@@ -66,7 +66,7 @@ impl Fence {
         Ok(())
     }
 
-    /// Opens what every process needs of a shared `/dev` and `/proc`.
+    /// Opens the parts of a shared `/dev` and `/proc` that every process needs.
     pub(crate) fn open_shared(&mut self) -> Result<(), String> {
         for (paths, change) in [(SHARED_READ, false), (SHARED_WRITE, true)] {
             for path in paths {
@@ -78,7 +78,7 @@ impl Fence {
         Ok(())
     }
 
-    /// Opens a file, or everything below a folder.
+    /// Opens a file, or a folder with everything below it.
     pub(crate) fn open(&mut self, opened: &OwnedFd, change: bool) -> Result<(), String> {
         let mut access = if change {
             self.change
@@ -97,7 +97,7 @@ impl Fence {
             .map_err(|e| missing(&e))
     }
 
-    /// Lets folders be listed in a root that holds nothing but what is opened.
+    /// Allows listing folders in a root that contains only open paths.
     pub(crate) fn list(&mut self, root: &OwnedFd) -> Result<(), String> {
         let rule = PathBeneath::new(root.as_fd(), AccessFs::ReadDir);
         (&mut self.ruleset)
@@ -106,7 +106,7 @@ impl Fence {
             .map_err(|e| missing(&e))
     }
 
-    /// Restricts the calling thread and every process it starts.
+    /// Restricts the calling thread and its future children.
     pub(crate) fn close(self) -> Result<(), String> {
         let status = self.ruleset.restrict_self().map_err(|e| missing(&e))?;
         match status.ruleset {
@@ -122,16 +122,16 @@ fn missing(error: &RulesetError) -> String {
     ))
 }
 
-/// The versions that close more than the one before.
+/// The versions that restrict more than their predecessors.
 const VERSIONS: [(u8, ABI); 4] = [(9, ABI::V9), (6, ABI::V6), (5, ABI::V5), (3, ABI::V3)];
 
-/// The latest of these that is not above `version`.
+/// The highest of them that does not exceed `version`.
 fn abi(version: u8) -> ABI {
     let known = VERSIONS.iter().find(|(number, _)| *number <= version);
     known.map_or(NEEDED, |(_, abi)| *abi)
 }
 
-/// The latest of these that this kernel has.
+/// The highest of them that this kernel supports.
 pub fn version() -> Option<u8> {
     let has = |abi: ABI| {
         let ruleset = Ruleset::default()

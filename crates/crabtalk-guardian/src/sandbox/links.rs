@@ -1,5 +1,5 @@
-//! The links on the ways to opened places. They carry no right: a file system
-//! of the command's own has them so that `/bin/sh` is found where `/bin` is a
+//! The links on the paths to open files. They grant no right: a separate file system
+//! contains them so that `/bin/sh` exists if `/bin` is a
 //! link.
 
 use super::policy::Link;
@@ -7,20 +7,20 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
-/// Links on one way at most, as in the kernel.
+/// Maximum links in one path, as in the kernel.
 const MAX_LINKS: usize = 40;
 
-/// The links on the noted ways.
+/// The links found on the recorded paths.
 #[derive(Default)]
 pub(super) struct Links {
-    /// Targets by the links' paths.
+    /// Link targets by link path.
     found: BTreeMap<PathBuf, PathBuf>,
-    /// Paths on the ways that are not links: ways have their beginnings in common.
+    /// Path prefixes that are not links, to check common prefixes once.
     plain: HashSet<PathBuf>,
 }
 
 impl Links {
-    /// Notes every link on the way to a path.
+    /// Records every link on a path.
     pub(super) fn note(&mut self, path: &Path) {
         let mut ahead: VecDeque<OsString> = names(path).collect();
         let mut at = PathBuf::from("/");

@@ -1,23 +1,23 @@
-//! Which files and folders a sandboxed command finds open, and which stay
-//! closed even inside of those. A list is words between blanks.
+//! The files and folders that are open to a sandboxed command, and those that stay
+//! closed inside open folders. Lists are separated by white space.
 
-/// Folders of the system: programs, libraries, their configuration, and what
-/// the kernel tells of itself.
+/// System folders: programs, libraries, their configuration, and kernel
+/// information.
 pub(super) const SYSTEM: &str = "
     /usr /bin /sbin /lib /lib32 /lib64 /libx32 /etc /opt /nix /gnu /snap /sys
     /run/current-system /run/systemd/resolve /var/lib/dpkg /var/lib/alternatives
 ";
 
-/// File systems of the kernel that show root more than others.
+/// Kernel file systems that show more to root.
 pub(super) const KERNEL_ONLY: &str = "
     /sys/kernel/debug /sys/kernel/tracing /sys/kernel/security /sys/fs/bpf /sys/firmware
 ";
 
-/// Folders of the system with files that root alone may read.
+/// System folders with files that only root may read.
 pub(super) const ROOT_ONLY: &str = "/etc /opt";
 
-/// Toolchains below the person's home, and git's configuration. Never a whole
-/// folder that keeps credentials beside its programs, such as `~/.cargo`.
+/// Toolchains below the user's home, and git's configuration. Folders that also
+/// contain credentials, such as `~/.cargo`, are never listed whole.
 pub(super) const TOOLCHAINS: &str = "
     .cargo/bin .cargo/env .cargo/config.toml .rustup go/bin
     .local/bin .local/lib .local/share/uv .local/share/mise/installs .local/share/pipx
@@ -26,7 +26,7 @@ pub(super) const TOOLCHAINS: &str = "
     .gitconfig .config/git/config .config/git/ignore .config/git/attributes
 ";
 
-/// Folders below the home that are private to the project and writable.
+/// Writable folders below the home, with private contents per project.
 pub(super) const PRIVATE_CACHES: &str = ".cargo .cache .gradle";
 
 /// Caches below the home that are overlaid with the project's changes.
@@ -35,7 +35,7 @@ pub(super) const SHARED_CACHES: &str = "
     .cache/pip .cache/go-build .cache/uv .cache/yarn .gradle/caches .gradle/wrapper
 ";
 
-/// The variables that move one of those folders elsewhere.
+/// Variables that move one of those folders.
 pub(super) const MOVED: &[(&str, &str)] = &[
     (".cargo", "CARGO_HOME"),
     (".rustup", "RUSTUP_HOME"),
@@ -45,8 +45,8 @@ pub(super) const MOVED: &[(&str, &str)] = &[
     (".nvm", "NVM_DIR"),
 ];
 
-/// Files and folders below the person's home that stay closed even inside an
-/// opened folder: keys, logins, tokens, browser profiles, histories.
+/// Files and folders below the user's home that stay closed inside an
+/// open folder: keys, logins, tokens, browser profiles, histories.
 pub(super) const SECRETS: &str = "
     .ssh .gnupg .password-store .local/share/keyrings .local/share/kwalletd
     .aws .azure .kube .docker .oci .vault-token .terraformrc .terraform.d
@@ -60,20 +60,20 @@ pub(super) const SECRETS: &str = "
     .bash_history .zsh_history .python_history .local/share/fish/fish_history
 ";
 
-/// Files of a project that are hidden while a command reaches the network, in
-/// lower case: a whole name, or one that begins (`x*`) or ends (`*x`) so.
+/// Files of a project that are hidden from commands with network, in
+/// lower case: a whole name, a prefix (`x*`) or a suffix (`*x`).
 pub(super) const SECRET_FILES: &str = "
     .env .env.* *.env .envrc *.pem *.key *.p8 *.p12 *.pfx *.jks id_rsa* id_ed25519* id_ecdsa*
     .npmrc .pypirc .netrc credentials.json service-account*.json
 ";
 
-/// Examples, which hold no secret.
+/// Examples, which contain no secret.
 pub(super) const EXAMPLES: &str = ".env.example .env.sample .env.template";
 
 /// Folders that are not searched for secret files.
 pub(super) const UNSEARCHED: &str = ".git node_modules target";
 
-/// The words of a list.
+/// Splits a list.
 pub(super) fn words(list: &'static str) -> impl Iterator<Item = &'static str> {
     list.split_ascii_whitespace()
 }

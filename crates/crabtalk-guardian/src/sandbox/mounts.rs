@@ -14,10 +14,10 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-/// A place that follows no link.
+/// Opens a path without following a final link.
 const PLACE: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// A new file system of the kernel's, mounted nowhere yet.
+/// A new kernel file system that is not mounted yet.
 pub(super) fn filesystem(
     kind: &str,
     options: &[(&str, &str)],
@@ -42,15 +42,15 @@ pub(super) fn tmpfs(mode: &str, size: &str) -> io::Result<OwnedFd> {
     filesystem("tmpfs", &options, MountAttrFlags::empty())
 }
 
-/// `lower` overlaid with `upper`, which takes all changes; `work` is the kernel's
+/// Overlays `lower` with `upper`, which takes all changes; the kernel uses `work`
 /// while the mount exists.
 pub(super) fn overlay(lower: &OwnedFd, upper: &OwnedFd, work: &OwnedFd) -> io::Result<OwnedFd> {
     let [lower, upper, work] = [lower, upper, work].map(by_descriptor);
     let options = [
         ("userxattr", ""),
-        // Commands of one project may run at once.
+        // Commands of one project may run concurrently.
         ("index", "off"),
-        // The end of a command waits for no disk. `work` is used once.
+        // The end of a command must not wait for the disk. `work` is used once.
         ("volatile", ""),
         ("lowerdir", lower.as_str()),
         ("upperdir", upper.as_str()),
@@ -63,7 +63,7 @@ fn by_descriptor(opened: &OwnedFd) -> String {
     format!("/proc/self/fd/{}", opened.as_raw_fd())
 }
 
-/// Clones the mounts at and below a place.
+/// Clones the mounts at and below a path.
 pub(super) fn copy(opened: &OwnedFd) -> io::Result<OwnedFd> {
     let mut flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
@@ -85,12 +85,12 @@ pub(super) fn is_folder(opened: &OwnedFd) -> bool {
         .is_ok_and(|s| FileType::from_raw_mode(s.st_mode) == FileType::Directory)
 }
 
-/// A device of the machine.
+/// Clones a device of the machine.
 pub(super) fn device(path: &Path) -> io::Result<OwnedFd> {
     Ok(openat(CWD, path, PLACE, Mode::empty())?)
 }
 
-/// A folder below another, made where it is missing.
+/// Opens a folder below another, creating it if missing.
 pub(super) fn folder(at: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
     match rustix::fs::mkdirat(at, name, Mode::RWXU) {
         Ok(()) | Err(Errno::EXIST) => Ok(openat(at, name, PLACE, Mode::empty())?),
@@ -98,8 +98,8 @@ pub(super) fn folder(at: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
     }
 }
 
-/// A place on the new root, made where it is missing if it is to be a file or
-/// folder. No link is followed.
+/// Opens a path on the new root, creating it if `make` says so. Does not follow
+/// links.
 pub(super) fn place(root: &OwnedFd, path: &Path, make: Option<Make>) -> io::Result<OwnedFd> {
     let mut at = root.try_clone()?;
     let mut names = path
@@ -126,7 +126,7 @@ pub(super) fn place(root: &OwnedFd, path: &Path, make: Option<Make>) -> io::Resu
     Ok(at)
 }
 
-/// The kind of a missing place.
+/// The kind of object to create.
 #[derive(Clone, Copy)]
 pub(super) enum Make {
     File,
@@ -134,7 +134,7 @@ pub(super) enum Make {
 }
 
 impl Make {
-    /// The kind of something opened.
+    /// The kind of an open object.
     pub(super) fn like(opened: &OwnedFd) -> Self {
         if is_folder(opened) {
             Self::Folder
@@ -155,10 +155,10 @@ fn create(at: &OwnedFd, name: &OsStr, make: Make) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a new root the only one.
+/// Makes a new root the only root.
 pub(super) fn enter(root: &OwnedFd) -> io::Result<()> {
     rustix::process::fchdir(root)?;
-    // The old root lands on top of the new one, from where it is taken away.
+    // The old root is mounted on top of the new one, and is then detached.
     rustix::process::pivot_root(".", ".")?;
     unmount(".", UnmountFlags::DETACH)?;
     rustix::process::chdir("/")?;
@@ -173,7 +173,7 @@ pub(super) struct Mounted {
     pub(super) kept: MountFlags,
 }
 
-/// All visible mounts: of several at one path the one on top.
+/// All visible mounts; of several at one path only the top one.
 pub(super) fn mounts() -> Result<Vec<Mounted>, String> {
     let lines = std::fs::read("/proc/self/mountinfo").map_err(|e| format!("/proc: {e}"))?;
     let lines = lines.split(|b| *b == b'\n').filter(|l| !l.is_empty());
@@ -210,7 +210,7 @@ fn mounted(line: &[u8]) -> Option<Mounted> {
     })
 }
 
-/// Blanks and the like are written as three octal digits.
+/// Decodes white space, which is written as three octal digits.
 fn unescape(field: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(field.len());
     let mut rest = field;

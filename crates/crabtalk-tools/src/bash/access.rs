@@ -5,19 +5,19 @@ use crate::files::{Resolver, is_below};
 use crabtalk_domain::tool::CommandAccess;
 use std::path::{Path, PathBuf};
 
-/// Longest name of a host, as DNS has it.
+/// Longest DNS name.
 const MAX_HOST_BYTES: usize = 253;
 
-/// Folders of the kernel, which no grant makes writable.
+/// Kernel file systems, which no grant makes writable.
 const KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
 
 impl BashArguments {
-    /// The access in the words of the gate: hosts in lower case, paths absolute
-    /// and without links. Touches the disk.
+    /// The access as gate values: hosts in lower case, paths absolute
+    /// and without links. Reads the disk.
     ///
     /// # Errors
-    /// A host that is not a valid name; a path that does not exist, or that no
-    /// grant opens, such as CrabTalk's home.
+    /// A host is not valid; a path does not exist, or no grant can
+    /// open it, such as CrabTalk's home.
     pub(crate) fn access(
         &self,
         resolver: &Resolver<'_>,
@@ -35,7 +35,7 @@ impl BashArguments {
     }
 }
 
-/// A name as `example.com`, `*.example.com`, `*` or an address.
+/// Checks a host: `example.com`, `*.example.com`, `*` or an address.
 fn valid_host(host: &str) -> Result<String, String> {
     let host = host.trim().trim_end_matches('.').to_ascii_lowercase();
     let is_label = |label: &str| {

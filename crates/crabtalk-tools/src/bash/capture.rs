@@ -1,5 +1,5 @@
-//! Captures a command's output: its beginning and end in memory, and the whole
-//! in a file once it is longer.
+//! Captures a command's output: its beginning and end in memory, and long output
+//! in a file.
 //!
 //! Invariants: memory and file are bounded; a file that cannot be completed is
 //! removed.
@@ -13,11 +13,11 @@ use tokio::fs::File;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::watch;
 
-/// Largest file of whole output; beyond it output is still drained, so that
-/// the command goes on, and dropped.
+/// Largest output file. Output beyond it is read and dropped, so that
+/// the command does not block.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
-/// Where whole outputs of one conversation go, and what to call this one.
+/// The folder for output files of one conversation, and the name of this one.
 #[derive(Debug, Clone)]
 pub(super) struct Shelf {
     pub(super) shelves: Arc<Shelves>,
@@ -25,7 +25,7 @@ pub(super) struct Shelf {
     pub(super) prefix: String,
 }
 
-/// The output of one command, as it comes.
+/// The output of one command.
 pub(super) struct Capture {
     half: usize,
     head: Vec<u8>,
@@ -37,19 +37,19 @@ pub(super) struct Capture {
 }
 
 enum Kept {
-    /// All of it is still in `head` and `tail`.
+    /// The output is still in `head` and `tail`.
     InMemory,
     File {
         file: File,
         path: PathBuf,
         written: u64,
     },
-    /// The whole could not be kept.
+    /// The output file was given up.
     Lost { why: String },
 }
 
 impl Capture {
-    /// Shows at most `cap` bytes.
+    /// Creates a capture that shows at most `cap` bytes.
     pub(super) fn new(cap: usize, shelf: Shelf) -> Self {
         Self {
             half: cap / 2,
@@ -62,7 +62,7 @@ impl Capture {
         }
     }
 
-    /// Also sends the end of the output to `said`.
+    /// Sends the end of the output to `said` as well.
     pub(super) fn heard_by(mut self, said: Option<watch::Sender<Tail>>) -> Self {
         self.said = said;
         self
@@ -88,7 +88,7 @@ impl Capture {
         self.tail.drain(..excess);
     }
 
-    /// Writes to the file, if there is one, up to its limit.
+    /// Writes to the file, if it exists, up to its limit.
     async fn write(&mut self, chunk: &[u8]) -> Result<(), String> {
         let Kept::File {
             file,
@@ -106,10 +106,10 @@ impl Capture {
         Ok(())
     }
 
-    /// Gives up keeping the whole, and removes the file.
+    /// Gives up the output file and removes it.
     async fn lose(&mut self, why: String) {
         if let Kept::File { path, .. } = std::mem::replace(&mut self.file, Kept::Lost { why }) {
-            // The error that is reported is the first one.
+            // Only the first error is reported.
             let _ = tokio::fs::remove_file(path).await;
         }
     }
@@ -178,7 +178,7 @@ impl Capture {
     }
 }
 
-/// Drops a character that the cut left without its end.
+/// Drops an incomplete character at the end.
 fn without_cut_end(bytes: &[u8]) -> &[u8] {
     let from = bytes.len().saturating_sub(3);
     for at in (from..bytes.len()).rev() {
@@ -197,7 +197,7 @@ fn without_cut_end(bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// Drops the continuation bytes of a character whose start was cut off.
+/// Drops an incomplete character at the beginning.
 fn without_cut_start(bytes: &[u8]) -> &[u8] {
     let start = bytes
         .iter()

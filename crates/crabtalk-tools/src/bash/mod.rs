@@ -1,8 +1,8 @@
 //! `bash`: runs a command under a guardian.
 //!
 //! Invariant: a command's task outlives the call that started it until the
-//! guardian is gone; dropping the call only tells that task to end. Hence
-//! cancelling is immediate and leaves nothing behind.
+//! guardian has ended; dropping the call only signals that task. Therefore
+//! a cancelled call returns immediately and leaves no process behind.
 
 mod access;
 mod capture;
@@ -32,8 +32,8 @@ use tokio::sync::{Semaphore, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Commands that run at once in the whole daemon; each takes two processes
-/// and three descriptors. Further ones wait their turn.
+/// Maximum number of running commands in the daemon; each takes two processes
+/// and three descriptors. Further commands wait.
 const MAX_RUNNING: usize = 256;
 
 #[derive(Debug, Deserialize)]
@@ -41,7 +41,7 @@ const MAX_RUNNING: usize = 256;
 pub(crate) struct BashArguments {
     pub(crate) command: String,
     pub(crate) timeout_ms: Option<u64>,
-    /// Whether it is to run outside the sandbox.
+    /// Whether to run outside the sandbox.
     #[serde(default)]
     escalate: bool,
     #[serde(default)]
@@ -53,7 +53,7 @@ pub(crate) struct BashArguments {
 }
 
 impl BashArguments {
-    /// Why the command cannot be run at all.
+    /// Checks whether the command can be run.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.command.trim().is_empty() {
             return Err("the command is empty".into());
@@ -71,21 +71,21 @@ impl BashArguments {
     }
 }
 
-/// A command to run, and where.
+/// A command to run, and its surroundings.
 pub(crate) struct Order {
     pub(crate) command: String,
-    /// Variables beside those of every command.
+    /// Variables in addition to those of every command.
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) cwd: Workplace,
     pub(crate) timeout: Duration,
     pub(crate) sandbox: Option<SandboxPolicy>,
-    /// Records its changes; none for commands of the daemon.
+    /// Records file changes; `None` for commands of the daemon.
     pub(crate) around: Option<Around>,
     /// Receives the end of its output.
     pub(crate) said: Option<watch::Sender<Tail>>,
-    /// Where the conversation's whole outputs go.
+    /// The folder of the conversation's output files.
     pub(crate) outputs: PathBuf,
-    /// How this one's file begins.
+    /// The prefix of this output file's name.
     pub(crate) prefix: String,
 }
 
@@ -121,7 +121,7 @@ impl Shell {
         }
     }
 
-    /// Where whole outputs lie.
+    /// The folders of output files.
     pub(crate) fn shelves(&self) -> &Arc<Shelves> {
         &self.shelves
     }
@@ -169,7 +169,7 @@ impl Shell {
             };
             let output = work.run(&guardian, command, cwd).await;
             if let Some(seen) = seen {
-                // Also of a command that was cancelled.
+                // Cancelled commands are examined as well.
                 seen.after().await;
             }
             drop(turn);

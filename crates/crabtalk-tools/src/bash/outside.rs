@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// Temporary folders, which earlier commands may have written to.
 const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 
-/// Whether an entry of `PATH` is out of reach of sandboxed commands: absolute,
+/// Whether sandboxed commands cannot write to an entry of `PATH`: it is absolute,
 /// and neither below the working folder nor below a temporary folder.
 fn trusted(environment: &[(OsString, OsString)], cwd: &Path) -> impl Fn(&Path) -> bool + use<> {
     let resolved = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
@@ -36,7 +36,7 @@ pub(super) fn trust_path(environment: &mut [(OsString, OsString)], cwd: &Path) {
     }
 }
 
-/// Whether `PATH` finds this program where sandboxed commands may have put it.
+/// Whether `PATH` resolves this program to a path that sandboxed commands may have written to.
 pub(crate) fn is_replaceable(
     environment: &[(OsString, OsString)],
     program: &str,

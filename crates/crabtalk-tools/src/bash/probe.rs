@@ -1,5 +1,5 @@
-//! Finds the walls that a sandbox has here, by running a command that does
-//! nothing behind them.
+//! Determines which parts of the sandbox work on this machine, by running an empty command
+//! in it.
 
 use super::{Order, Shell, Workplace};
 use crabtalk_guardian::{PolicyBuilder, SandboxConfig, Walls, landlock_version};
@@ -8,13 +8,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longer than the probe takes on a machine under load.
+/// Timeout of the probe, with a margin for a loaded machine.
 const WITHIN: Duration = Duration::from_secs(10);
 
 pub(crate) struct Probe<'a> {
     pub(crate) shell: &'a Shell,
     pub(crate) config: Arc<SandboxConfig>,
-    /// `$CRABTALK_HOME`.
+    /// The home, `$CRABTALK_HOME`.
     pub(crate) home: &'a Path,
     /// The environment of commands.
     pub(crate) environment: &'a [(OsString, OsString)],
@@ -39,12 +39,12 @@ impl Probe<'_> {
         walls
     }
 
-    /// Runs nothing in namespaces. The error is why that fails.
+    /// Runs an empty command in namespaces; the error is the reason why it failed.
     async fn namespaces(&self) -> Result<(), String> {
-        // Closed to commands, so that nothing of it has to be opened.
+        // The home is hidden from commands, so nothing below it needs access.
         let home = self.home.canonicalize();
         let cwd = Workplace::enter(&home.map_err(|e| e.to_string())?)?;
-        // In the closed home, where no command can disturb the probe.
+        // Commands cannot reach the home and disturb the probe.
         let state = self.home.join("state");
         crabtalk_files::create_folder(&state).map_err(|e| e.to_string())?;
         let builder = PolicyBuilder {

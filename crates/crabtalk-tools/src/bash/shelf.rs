@@ -1,8 +1,8 @@
-//! The folders of whole outputs, and their share of the disk.
+//! The folders of output files, and their disk budget.
 //!
-//! Invariants: finished outputs stay within a budget, and the oldest go first;
-//! no output is begun on a disk that is nearly full; an output that cannot be
-//! kept whole leaves no file.
+//! Invariants: finished files stay within a budget, and the oldest are removed first;
+//! no file is begun on a disk that is nearly full; an incomplete
+//! output leaves no file.
 
 use std::fs::File;
 use std::io::Write;
@@ -11,17 +11,17 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-/// Whole outputs kept per conversation.
+/// Maximum number of output files per conversation.
 const MAX_FILES: usize = 64;
 
-/// Bytes of all whole outputs together: sixteen of the longest.
+/// Maximum bytes of all output files together: sixteen of the longest.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// Free space that an output needs when it begins: its own longest, and as much
-/// for others, the conversations' logs before all.
+/// Free space required to begin a file: its maximum, and as much
+/// for other data, especially conversation logs.
 const NEEDED_FREE: u64 = 128 << 20;
 
-/// All outputs of a daemon.
+/// All output files of a daemon.
 #[derive(Debug)]
 pub(crate) struct Shelves {
     root: PathBuf,
@@ -38,7 +38,7 @@ struct Finished {
 }
 
 impl Shelves {
-    /// Outputs below `root`, one folder for each conversation.
+    /// The output files below `root`, in one folder per conversation.
     pub(crate) fn new(root: PathBuf) -> Self {
         Self::with_limits(root, MAX_BYTES, NEEDED_FREE)
     }
@@ -48,12 +48,12 @@ impl Shelves {
             root,
             most,
             needed_free,
-            // What earlier daemons left counts as well.
+            // Files of earlier daemons count as well.
             written: AtomicU64::new(most),
         }
     }
 
-    /// Makes a file in a conversation's folder, and room for it. Blocks.
+    /// Creates a file in a conversation's folder after making room for it. Blocks.
     pub(super) fn start(&self, folder: &Path, prefix: &str) -> Result<(File, PathBuf), String> {
         let failed = |e: std::io::Error| format!("{}: {e}", folder.display());
         std::fs::DirBuilder::new()
@@ -63,7 +63,7 @@ impl Shelves {
             .map_err(failed)?;
         self.check_disk()?;
         remove_oldest(files(folder).collect(), |count, _| count < MAX_FILES);
-        // A quarter at once, so that not each output counts them all.
+        // Checks after each quarter of the budget, so that not every file causes a scan.
         if self.written.load(Ordering::Relaxed) >= self.most / 4 {
             self.written.store(0, Ordering::Relaxed);
             let all = folders(&self.root).flat_map(|folder| files(&folder));
@@ -83,7 +83,7 @@ impl Shelves {
         self.written.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Keeps a whole output. Blocks.
+    /// Stores a complete output. Blocks.
     pub(crate) fn keep(
         &self,
         folder: &Path,
@@ -92,7 +92,7 @@ impl Shelves {
     ) -> Result<PathBuf, String> {
         let (mut file, path) = self.start(folder, prefix)?;
         if let Err(e) = file.write_all(bytes) {
-            // The error that is reported is the first one.
+            // Only the first error is reported.
             let _ = std::fs::remove_file(&path);
             return Err(format!("{}: {e}", path.display()));
         }
@@ -116,8 +116,8 @@ impl Shelves {
     }
 }
 
-/// Removes the oldest files until the number and the bytes of the rest are few
-/// enough. Files that cannot be removed are passed over.
+/// Removes the oldest files until `is_enough` accepts the number and bytes of the
+/// rest. Skips files that cannot be removed.
 fn remove_oldest(mut files: Vec<Finished>, is_enough: impl Fn(usize, u64) -> bool) {
     files.sort_by_key(|file| file.modified);
     let mut count = files.len();

@@ -1,4 +1,4 @@
-//! One command's task: drains the output, ends the command in time, and writes
+//! The task of one command: reads the output, enforces the timeout, and writes
 //! the result.
 
 use super::Workplace;
@@ -11,10 +11,10 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-/// Read at once: a pipe's default capacity.
+/// Bytes per read: a pipe's default capacity.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// Messages of programs that the sandbox stopped.
+/// Error messages of programs that the sandbox stopped.
 const WALLS: &[&str] = &[
     "Permission denied",
     "permission denied",
@@ -32,10 +32,10 @@ const WALLS: &[&str] = &[
     "EAI_AGAIN",
 ];
 
-/// The hint below such a message.
+/// The hint after such a message.
 const HINT: &str = "this ran in the sandbox, which may be why. Ask again if it is needed: `hosts` for the network, `write` for paths outside the folder, or `escalate` for outside the sandbox, each with a `reason`";
 
-/// Why the command was told to end.
+/// The reason for ending the command.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Told {
     Nothing,
@@ -53,8 +53,8 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// Runs a command. `cwd` is held open until it starts, since its folder is named by
-    /// it.
+    /// Runs a command. `cwd` stays open until it starts, since the command's folder is a path to that
+    /// descriptor.
     pub(super) async fn run(
         mut self,
         guardian: &Guardian,
@@ -70,7 +70,7 @@ impl Work {
         self.tell(told, end).await
     }
 
-    /// Until the command and all that it started have ended.
+    /// Waits until the command and its descendants have ended.
     async fn attend(&mut self, child: &mut Child) -> (Told, ExitStatus) {
         let mut output = child.stdout.take();
         let mut told = Told::Nothing;
@@ -98,9 +98,9 @@ impl Work {
         (told, end)
     }
 
-    /// Takes the rest of the pipe. A process that could not be ended may hold it
-    /// open, so its end is not awaited; it is read directly, since the runtime
-    /// may not know of the last bytes yet.
+    /// Reads the rest of the pipe without waiting for its end, since a process that could not be
+    /// ended may keep it open. Reads directly, since the runtime may not have noticed the last
+    /// bytes.
     async fn drain(&mut self, output: &Receiver) {
         let mut buffer = vec![0; CHUNK_BYTES];
         while let Ok(length @ 1..) = rustix::io::read(output, &mut buffer) {

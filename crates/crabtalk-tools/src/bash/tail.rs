@@ -1,6 +1,6 @@
 //! Reports the end of a command's output while the command runs.
 //!
-//! Invariants: a report is bounded; a long command reports less often; a slow
+//! Invariants: a report is bounded; the interval grows with the command's age; a slow
 //! receiver does not delay the command.
 
 use crabtalk_domain::tool::{Caller, Progress};
@@ -8,17 +8,17 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-/// Bytes from the end that are kept: some lines of a terminal.
+/// Bytes of the end of the output: some terminal lines.
 const MAX_BYTES: usize = 1024;
 
-/// Lines of a report.
+/// Maximum lines of a report.
 const LINES: usize = 3;
 
-/// The shortest time between two reports: a person reads no faster.
+/// Shortest interval between reports: a person reads no faster.
 const LEAST: Duration = Duration::from_millis(250);
 
-/// The time between two reports is this part of the command's age, so that a
-/// command of an hour makes some hundred, which the run's events keep.
+/// The interval is this fraction of the command's age, so that an hour
+/// yields some hundred reports, which the run log stores.
 const PART: u32 = 40;
 
 /// The last bytes of a command's output.
@@ -29,7 +29,7 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    /// Adds output.
+    /// Appends output.
     pub(super) fn push(&mut self, chunk: &[u8]) {
         self.total += chunk.len() as u64;
         let chunk = &chunk[chunk.len().saturating_sub(MAX_BYTES)..];
@@ -40,7 +40,7 @@ impl Tail {
 
     fn progress(&self) -> Progress {
         let text = String::from_utf8_lossy(&self.bytes);
-        // Of a line that is redrawn, only the last state.
+        // Of a line that the command redraws, only the last state is shown.
         let line = |line: &str| {
             let line = line.trim_end_matches('\r');
             line.rsplit('\r').next().unwrap_or_default().to_owned()
@@ -52,7 +52,7 @@ impl Tail {
             .collect();
         let first = lines.len().saturating_sub(LINES);
         Progress {
-            // A number of bytes shows only that it grows.
+            // The number of bytes, as a sign of progress.
             done: self.total as f64,
             total: None,
             message: lines[first..].join("\n"),
@@ -60,7 +60,7 @@ impl Tail {
     }
 }
 
-/// Waits for a command, and reports its output to the caller.
+/// Waits for a command and reports the end of its output to the caller.
 pub(crate) async fn told<T>(
     command: impl Future<Output = T>,
     mut heard: watch::Receiver<Tail>,

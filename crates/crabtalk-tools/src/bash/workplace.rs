@@ -1,21 +1,21 @@
 //! The folder in which a command runs.
 //!
-//! Invariant: it is the folder that was judged. A link that was put into its
-//! path since is refused; from then on the folder is held open.
+//! Invariant: it is the folder that the gate judged. A link that replaced a part of its
+//! path since is refused; after that, the open descriptor identifies the folder.
 
 use crate::files::open_folder;
 use crabtalk_guardian::Spot;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// A working folder, held open.
+/// A working folder with an open descriptor.
 pub(crate) struct Workplace {
     spot: Spot,
     folder: OwnedFd,
 }
 
 impl Workplace {
-    /// Takes hold of a judged folder. Touches the disk.
+    /// Opens a judged folder. Reads the disk.
     pub(crate) fn enter(path: &Path) -> Result<Self, String> {
         let failed = |why: &dyn std::fmt::Display| {
             format!(
@@ -32,7 +32,7 @@ impl Workplace {
         &self.spot
     }
 
-    /// A path to the held folder for a child of this process, independent of the
+    /// A path to the open folder for a child of this process, independent of the
     /// folder's name.
     pub(crate) fn as_folder(&self) -> PathBuf {
         format!("/proc/self/fd/{}", self.folder.as_raw_fd()).into()

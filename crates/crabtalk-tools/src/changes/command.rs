@@ -13,31 +13,31 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A tree that takes longer to examine delays commands, and is left out for a
-/// while.
+/// A tree that takes longer to examine would delay commands and is skipped for
+/// [`LEFT_ALONE`].
 const SLOW: Duration = Duration::from_secs(5);
 
-/// For how long.
+/// How long a slow tree is skipped.
 const LEFT_ALONE: Duration = Duration::from_secs(600);
 
-/// Slow trees that are remembered.
+/// Maximum number of slow trees to remember.
 const MAX_SLOW: usize = 64;
 
-/// Characters of a command in a note.
+/// Maximum characters of a command in a note.
 const MAX_COMMAND_CHARS: usize = 80;
 
-/// A command in a work tree.
+/// A command that runs in a work tree.
 pub(super) struct Running {
     pub(super) id: u64,
     pub(super) top: PathBuf,
     pub(super) run: (ConversationKey, u64),
-    /// Another run's command ran in the same tree.
+    /// Whether another run's command ran in the same tree.
     pub(super) overlapped: bool,
-    /// Files that tools of other runs wrote at the same time.
+    /// Files that tools of other runs wrote while the command ran.
     pub(super) foreign: HashMap<PathBuf, Found>,
 }
 
-/// A command that is about to run.
+/// The state of a work tree before a command.
 pub(crate) struct Seen {
     inner: Arc<Inner>,
     journal: Journal,
@@ -46,7 +46,7 @@ pub(crate) struct Seen {
     before: Option<Before>,
 }
 
-/// The command that a call wants to run, and where.
+/// A command of a call, and its folder.
 pub(crate) struct Around {
     inner: Arc<Inner>,
     run: (ConversationKey, u64),
@@ -55,7 +55,7 @@ pub(crate) struct Around {
 }
 
 impl Changes {
-    /// The record of a command that is about to run.
+    /// Creates the record of a command that is about to run.
     pub(crate) fn around(&self, call: &Invocation, cwd: &Path, command: &str) -> Around {
         let mut what: String = command.chars().take(MAX_COMMAND_CHARS).collect();
         if what.len() < command.len() {
@@ -77,7 +77,7 @@ impl Around {
         let tree = match self.tree().await {
             Ok(tree) => tree,
             Err(text) => {
-                // The command runs without a record.
+                // The command runs even without a record.
                 let _ = written(&journal, vec![Line::Note { text }]).await;
                 return None;
             }
@@ -120,7 +120,7 @@ impl Around {
         Some(seen)
     }
 
-    /// The work tree in which the command runs; else why its changes are not
+    /// Finds the command's work tree; the error is the reason why its changes are not
     /// recorded.
     async fn tree(&self) -> Result<Tree, String> {
         let (inner, cwd) = (Arc::clone(&self.inner), self.cwd.clone());
@@ -145,7 +145,7 @@ impl Around {
     }
 }
 
-/// Appends to a journal, on a thread that may wait for the disk.
+/// Appends to a journal on a blocking thread.
 async fn written(journal: &Journal, lines: Vec<Line>) -> Result<(), String> {
     let journal = journal.clone();
     let written = tokio::task::spawn_blocking(move || journal.write(&lines));
@@ -185,7 +185,7 @@ impl Seen {
                     }
                 }
             });
-            // A panic there is none of the command's.
+            // A panic while counting does not affect the command.
             let _ = counted.await;
         }
         if let Err(why) = written(&self.journal, lines).await {
@@ -193,7 +193,7 @@ impl Seen {
         }
     }
 
-    /// The entry for a changed file; none where a tool of another run changed it
+    /// The entry for a changed file; `None` if a tool of another run changed it
     /// and recorded that.
     fn line(&self, file: Changed, running: Option<&Running>) -> Option<Line> {
         let wrote = running.and_then(|running| running.foreign.get(&file.path));
@@ -229,7 +229,7 @@ impl Inner {
         self.slow.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether examining a tree took too long lately.
+    /// Whether examining a tree took too long recently.
     fn is_slow(&self, top: &Path) -> bool {
         let mut slow = self.slow();
         slow.retain(|(_, since)| since.elapsed() < LEFT_ALONE);

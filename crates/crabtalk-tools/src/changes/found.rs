@@ -1,7 +1,7 @@
-//! The state of a path: identified, kept and restored.
+//! The state of a path: identified, stored and restored.
 //!
-//! Invariants: paths are walked without following links; no read waits for a
-//! pipe; a content is kept before its state is returned; a file that is too large
+//! Invariants: paths are walked without following links; reads never block on a
+//! pipe; a content is stored before its state is returned; a file that is too large
 //! is identified by its stamp and never read.
 
 use crate::files::{Spot, give, open_folder};
@@ -13,16 +13,16 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Largest file whose content is kept: larger ones are data from elsewhere.
+/// Largest file whose content is stored; larger files are rarely edited by hand.
 pub(super) const MAX_FILE_BYTES: u64 = 16 << 20;
 
-/// Bits of a mode that are restored: not set-user-ID and set-group-ID.
+/// Mode bits that are restored; set-user-ID and set-group-ID are not.
 const MODE_BITS: u32 = 0o777;
 
-/// Any of the bits that make a file a program.
+/// Mode bits of which any makes a file executable.
 const EXECUTABLE: u32 = 0o111;
 
-/// Why a link cannot be kept.
+/// The reason why a link cannot be stored.
 pub(super) const NOT_TEXT: &str = "the target of the link is not UTF-8";
 
 /// The state of a path.
@@ -34,13 +34,13 @@ pub(super) enum Found {
         sha256: String,
         size: u64,
         mode: u32,
-        /// Whether all of the mode is known, or only whether it is a program.
+        /// Whether the whole mode is known, or only whether the file is executable.
         exact: bool,
     },
     Link {
         target: String,
     },
-    /// Anything else; its content is not kept.
+    /// Anything else; its content is not stored.
     Unkept {
         why: String,
         stamp: String,
@@ -48,7 +48,7 @@ pub(super) enum Found {
 }
 
 impl Found {
-    /// Whether two are the same, as far as that is known.
+    /// Whether two states are the same, as far as known.
     pub(super) fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (
@@ -75,7 +75,7 @@ impl Found {
         }
     }
 
-    /// Why it cannot be restored.
+    /// The reason why the state cannot be restored.
     pub(super) fn lost(&self) -> Option<&str> {
         match self {
             Self::Unkept { why, .. } => Some(why),
@@ -88,12 +88,12 @@ pub(super) fn is_program(mode: u32) -> bool {
     mode & EXECUTABLE != 0
 }
 
-/// A path whose folder is held open.
+/// A path with an open descriptor of its folder.
 pub(super) struct Place<'a>(Spot<'a>);
 
 impl<'a> Place<'a> {
-    /// Walks to a path; `None` where a folder on the way is missing, and is not
-    /// to be made.
+    /// Walks to a path; `None` if a folder on the way is missing and `make` is
+    /// not set.
     pub(super) fn reach(path: &'a Path, make: bool) -> Result<Option<Self>, String> {
         match Spot::reach(path, make) {
             Ok(spot) => Ok(Some(Self(spot))),
@@ -102,7 +102,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Removes the unfinished files that a crash left beside this one.
+    /// Removes unfinished files that a crash left next to this one.
     pub(super) fn sweep(&self) {
         self.0.sweep();
     }
@@ -115,7 +115,7 @@ impl<'a> Place<'a> {
         rustix::fs::statat(&self.0.folder, self.0.name, AtFlags::SYMLINK_NOFOLLOW)
     }
 
-    /// Reads the state, and gives the content of a file to `keep`.
+    /// Reads the state and passes the content of a file to `keep`.
     pub(super) fn look(&self, keep: &mut Keep<'_>) -> Result<Found, String> {
         let stat = match self.stat() {
             Ok(stat) => stat,
@@ -176,7 +176,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Restores a state, if the present one is `now`.
+    /// Restores a state if the present state is `now`.
     pub(super) fn put(&self, found: &Found, content: &[u8], now: &Found) -> Result<(), String> {
         let check = || match self.look(&mut Keep::Nowhere)? {
             there if there.is(now) => Ok(()),
@@ -232,11 +232,11 @@ pub(super) fn look(path: &Path, keep: &mut Keep<'_>) -> Result<Found, String> {
     }
 }
 
-/// Where the contents of files go.
+/// The destination of file contents.
 pub(super) enum Keep<'a> {
-    /// They are only hashed.
+    /// Contents are hashed only.
     Nowhere,
-    /// A folder, in which so many bytes are free.
+    /// Contents are stored in a folder with this many free bytes.
     In(&'a Path, &'a mut u64),
 }
 
@@ -263,7 +263,7 @@ impl Keep<'_> {
     }
 }
 
-/// Keeps a content under its hash.
+/// Stores a content under its hash.
 pub(super) fn store(folder: &Path, sha256: &str, bytes: &[u8]) -> Result<(), String> {
     let path = folder.join(sha256);
     if path.exists() {
@@ -294,8 +294,8 @@ fn stamp(stat: &rustix::fs::Stat) -> String {
     )
 }
 
-/// A mode that is there with the other's answer to whether it is a program:
-/// who may read may run.
+/// The mode `there`, made executable or not like `wanted`: those who can read
+/// can execute.
 fn with_program(there: u32, wanted: u32) -> u32 {
     match is_program(wanted) {
         true => there | (there & 0o444) >> 2,
@@ -303,7 +303,7 @@ fn with_program(there: u32, wanted: u32) -> u32 {
     }
 }
 
-/// Removes folders that are empty now, from a path upwards, up to `top`.
+/// Removes empty folders from a path upwards, up to `top`.
 pub(super) fn tidy(path: &Path, top: &Path) {
     let mut folder = path.parent().map(PathBuf::from);
     while let Some(at) = folder {
@@ -313,7 +313,7 @@ pub(super) fn tidy(path: &Path, top: &Path) {
         let (Some(parent), Some(name)) = (at.parent(), at.file_name()) else {
             return;
         };
-        // A folder that is not empty stays, and so does a link.
+        // A link or a folder that is not empty stays.
         let gone = open_folder(parent, false)
             .is_ok_and(|parent| rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR).is_ok());
         if !gone {

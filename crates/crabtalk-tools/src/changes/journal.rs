@@ -1,7 +1,7 @@
-//! The journal of the changes that a run made, and their sum.
+//! The journal of the file changes of a run, and their sum.
 //!
-//! Contents lie beside it, in `state/changes/CONVERSATION/RUN/objects/SHA256`.
-//! Invariants: a change is noted before it is made; entries are never changed;
+//! Contents are stored next to it, in `state/changes/CONVERSATION/RUN/objects/SHA256`.
+//! Invariants: a change is noted before it is made; entries are never modified;
 //! entries without a folder belong to a removed conversation and are dropped.
 
 use super::found::Found;
@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::runtime::Handle;
 
-/// The journal of a run. Its methods block, and need a thread of the runtime's
-/// blocking pool.
+/// The journal of a run. Its methods block and must run on the runtime's blocking
+/// pool.
 #[derive(Clone)]
 pub(super) struct Journal {
     port: Arc<dyn ChangeJournal>,
@@ -25,12 +25,12 @@ pub(super) struct Journal {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "line", rename_all = "kebab-case")]
 pub(super) enum Line {
-    /// A file is about to be changed by a tool.
+    /// A tool is about to change a file.
     Will {
         id: u64,
         path: PathBuf,
         before: Found,
-        /// Folders that are missing and will be made.
+        /// Missing folders that the tool will create.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         folders: Vec<PathBuf>,
     },
@@ -53,7 +53,7 @@ pub(super) enum Line {
         before: Found,
         after: Found,
         top: PathBuf,
-        /// Why another run may have changed it.
+        /// The reason why another run may have made the change.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         doubt: String,
     },
@@ -95,7 +95,7 @@ impl Journal {
         let entries: Result<Vec<String>, _> = lines.iter().map(serde_json::to_string).collect();
         let entries = entries.map_err(|e| failed(&e))?;
         if !self.folder.is_dir() {
-            // Entries of a removed conversation of the same name.
+            // The entries belong to a removed conversation of the same name.
             self.remove().map_err(|e| failed(&e))?;
             crabtalk_files::create_folder(&self.folder).map_err(|e| failed(&e))?;
         }
@@ -104,7 +104,7 @@ impl Journal {
         appended.map_err(|e| failed(&e))
     }
 
-    /// All entries that this version understands.
+    /// Reads the entries that this version understands.
     pub(super) fn read(&self) -> Result<Vec<Line>, String> {
         if !self.folder.is_dir() {
             return Ok(Vec::new());
@@ -130,11 +130,11 @@ pub(super) struct Net {
     pub(super) path: PathBuf,
     pub(super) before: Found,
     pub(super) after: Found,
-    /// Folders above it that the run made.
+    /// Folders above the file that the run created.
     pub(super) folders: Vec<PathBuf>,
     /// The work tree in which a command changed it.
     pub(super) top: Option<PathBuf>,
-    /// Why it cannot be undone, as far as the journal knows.
+    /// The reason why it cannot be undone, according to the journal.
     pub(super) doubt: String,
 }
 
@@ -142,7 +142,7 @@ pub(super) struct Net {
 pub(super) struct Changes {
     pub(super) files: Vec<Net>,
     pub(super) notes: Vec<String>,
-    /// Whether all of it was undone.
+    /// Whether all changes were undone.
     pub(super) undone: bool,
 }
 
@@ -155,13 +155,13 @@ pub(super) fn sum(lines: &[Line]) -> Changes {
     sum.changes()
 }
 
-/// The sum of the entries so far.
+/// The sum of the entries read so far.
 #[derive(Default)]
 struct Sum {
     files: BTreeMap<PathBuf, Net>,
     /// Announced changes without an outcome.
     open: BTreeMap<u64, (PathBuf, Found, Vec<PathBuf>)>,
-    /// Commands that have not ended, and where they run.
+    /// Commands that have not ended, and their folders.
     commands: BTreeMap<u64, (String, PathBuf)>,
     notes: Vec<String>,
     undone: bool,
@@ -228,10 +228,10 @@ impl Sum {
         }
     }
 
-    /// The sum, with interrupted changes.
+    /// Returns the sum, including interrupted changes.
     fn changes(mut self) -> Changes {
         for (path, before, folders) in self.open.into_values() {
-            // The change was made whole, or not at all.
+            // The change was made completely or not at all.
             let cut = Net {
                 path,
                 after: Found::Unkept {
@@ -268,7 +268,7 @@ fn add(files: &mut BTreeMap<PathBuf, Net>, net: Net) {
         files.insert(net.path.clone(), net);
         return;
     };
-    // Two of its calls at once may both have seen the first state.
+    // Two concurrent calls may both have read the first state.
     let goes_on = net.before.is(&known.after) || net.before.is(&known.before);
     if !goes_on && known.doubt.is_empty() {
         "it was changed by others between two changes of the run".clone_into(&mut known.doubt);

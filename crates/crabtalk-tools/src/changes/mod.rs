@@ -2,17 +2,17 @@
 //!
 //! ```text
 //! journal  the entries of a run, and their sum
-//! found    the state of a path: identified, kept and restored
+//! found    the state of a path: identified, stored and restored
 //! command  the changes of a command to its work tree
-//! tree     a work tree of git, and its changed files
-//! room     the budget of kept contents
+//! tree     a git work tree, and its changed files
+//! room     the budget of stored contents
 //! undo     shows and undoes the changes of a run
 //! ```
 //!
-//! Invariants: a change by a file tool is recorded before it is made; the
-//! repository of a command is never written to; a file that is not as the run
-//! left it is never touched; kept contents stay within a budget, and the oldest
-//! run goes first; a change that cannot be recorded is made all the same, and
+//! Invariants: a change by a file tool is recorded before it is made; this module
+//! never writes to the repository of a command; undo does not touch a file that changed
+//! after the run; stored contents stay within a budget, and the oldest
+//! run is removed first; a change that cannot be recorded is made anyway, and
 //! noted.
 
 mod command;
@@ -47,23 +47,23 @@ pub(crate) struct Changes(Arc<Inner>);
 
 struct Inner {
     port: Arc<dyn ChangeJournal>,
-    /// Below `state/`, a folder for each conversation.
+    /// The folder below `state/`, with a folder for each conversation.
     root: PathBuf,
-    /// Closed to undo and to tools (GATE-3).
+    /// The home, which undo and tools must not access (GATE-3).
     home: PathBuf,
     user_home: Option<PathBuf>,
     git: Git,
     running: Mutex<Vec<Running>>,
-    /// Slow trees, and when they were found slow.
+    /// Slow trees, with the time of the slow examination.
     slow: Mutex<Vec<(PathBuf, Instant)>>,
-    /// One run is undone at a time: two could restore each other's files.
+    /// Serializes undos, since two could restore each other's files.
     undoing: Mutex<()>,
     next: AtomicU64,
-    /// Bytes since the last count; at first there was none.
+    /// Bytes written since the last count; initially large enough to force one.
     written: AtomicU64,
 }
 
-/// A change by a file tool that is about to be made.
+/// A change that a file tool is about to make.
 pub(crate) struct Pending {
     inner: Arc<Inner>,
     journal: Journal,
@@ -95,7 +95,7 @@ impl Changes {
             running: Mutex::default(),
             slow: Mutex::default(),
             undoing: Mutex::default(),
-            // Numbers of one daemon are not those of an earlier one.
+            // Numbers must not repeat those of an earlier daemon.
             next: AtomicU64::new(u64::try_from(since.as_micros()).unwrap_or(0)),
             written: AtomicU64::new(COUNT_EVERY),
         }))
@@ -105,7 +105,7 @@ impl Changes {
     pub(crate) fn will(&self, call: &Invocation, path: &Path) -> Option<Pending> {
         let inner = &self.0;
         if crate::files::is_below(path, &inner.home) {
-            // Files in the home are not undone.
+            // Changes to files in the home cannot be undone.
             return None;
         }
         let journal = inner.journal(&call.root);

@@ -1,4 +1,4 @@
-//! The budget of kept contents; the least recently changed run goes first.
+//! The budget of stored contents; the least recently changed run is removed first.
 
 use super::Inner;
 use super::found::Found;
@@ -7,17 +7,17 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use tokio::runtime::Handle;
 
-/// Bytes of all kept contents: weeks of ordinary work.
+/// Maximum bytes of all stored contents: weeks of ordinary work.
 const MAX_BYTES: u64 = 512 << 20;
 
-/// Bytes that are written between two counts of them.
+/// Bytes written between two counts of the stored contents.
 pub(super) const COUNT_EVERY: u64 = 32 << 20;
 
-/// Free space that is left to others, the conversations' logs before all.
+/// Free space reserved for other data, especially conversation logs.
 const LEAVE_FREE: u64 = 256 << 20;
 
 impl Inner {
-    /// Whether the disk has room for more than the logs.
+    /// Whether the disk has more free space than the reserve.
     pub(super) fn has_room(&self) -> Result<(), String> {
         let there = self.root.ancestors().find(|folder| folder.exists());
         let stat = rustix::fs::statvfs(there.unwrap_or(&self.home));
@@ -29,7 +29,7 @@ impl Inner {
         }
     }
 
-    /// Counts a kept content, and makes room once there is much of it. Blocks.
+    /// Counts a stored content, and makes room after [`COUNT_EVERY`] bytes. Blocks.
     pub(super) fn count(&self, found: &Found, run: &(ConversationKey, u64)) {
         let size = match found {
             Found::File { size, .. } => *size,
@@ -47,8 +47,8 @@ impl Inner {
         }
     }
 
-    /// Removes the oldest runs until what is kept takes three quarters of what
-    /// it may; nothing if it takes less than that.
+    /// If the stored contents exceed `most`, removes the oldest runs until three quarters
+    /// of it are used.
     pub(super) fn make_room(
         &self,
         most: u64,

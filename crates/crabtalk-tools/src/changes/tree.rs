@@ -1,12 +1,12 @@
 //! The files of a git work tree before and after a command.
 //!
-//! Invariants: the repository is only read, its index as a copy; git runs with
-//! separate settings, so that no configuration of a repository or person makes
+//! Invariants: the repository is only read, and its index is copied; git runs with
+//! separate settings, so that no configuration of a repository or user makes
 //! it run a program; paths from git are checked before they are opened; time
 //! and output of git are bounded.
 //!
 //! Ignored files are not examined. Files that git converts between repository
-//! and work tree (line ends, LFS) are recognised by their size and not restored.
+//! and work tree (line ends, LFS) are identified by size and not restored.
 
 mod before;
 mod git;
@@ -17,20 +17,20 @@ pub(super) use git::Git;
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
-/// Largest of the small files of a repository that say where things lie.
+/// Largest pointer file of a repository, such as `.git` of a linked work tree.
 const MAX_POINTER_BYTES: u64 = 64 << 10;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Tree {
     pub(super) top: PathBuf,
-    /// The folder with its index.
+    /// The folder of the index.
     git: PathBuf,
-    /// The folder with the objects.
+    /// The folder of the objects.
     common: PathBuf,
 }
 
 impl Tree {
-    /// The work tree in which a folder lies. A person's home is none.
+    /// The work tree that contains a folder. A user's home folder does not count as a work tree.
     pub(super) fn of(folder: &Path, user_home: Option<&Path>) -> Option<Self> {
         let text = |path: &Path| crabtalk_files::read_text(path, MAX_POINTER_BYTES).ok();
         let (top, git) = folder.ancestors().find_map(|top| {
@@ -58,7 +58,7 @@ impl Tree {
         squeezed.contains("objectformat=sha256")
     }
 
-    /// A path of the tree that git named, if it is one that may be opened.
+    /// Resolves a name from git to a path, if the path may be opened.
     fn path(&self, name: &OsStr) -> Option<PathBuf> {
         let name = Path::new(name);
         let plain = |part: Component<'_>| match part {
@@ -68,7 +68,7 @@ impl Tree {
             | Component::CurDir
             | Component::ParentDir => false,
         };
-        // The journal is JSON.
+        // Paths in the journal must be UTF-8.
         let whole = name.to_str().is_some_and(|name| !name.ends_with('/'));
         let may = whole && name.components().next().is_some() && name.components().all(plain);
         may.then(|| self.top.join(name))

@@ -1,8 +1,8 @@
-//! Shows the changes of a run, and undoes them.
+//! Shows and undoes the changes of a run.
 //!
-//! Invariants: a run is undone whole, or partly if the user allows it; a file
-//! that is not as the run left it stays, and is named; an undo is recorded before
-//! it begins, and can be repeated if it was interrupted.
+//! Invariants: a run is undone completely, or partly if the user allows it; a file
+//! that changed after the run stays and is named; an undo is recorded before
+//! it begins, and can be repeated after an interruption.
 
 use super::found::{self, Found, Keep, Place, look};
 use super::journal::{self, Journal, Line, Net, sum};
@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 use tokio::runtime::Handle;
 
-/// Bytes of a difference that is shown; a longer one is counted.
+/// Maximum bytes of a shown difference; of a longer one only the lines are counted.
 const MAX_DIFF_BYTES: usize = 256 << 10;
 
-/// Bytes of all differences of an answer.
+/// Maximum bytes of all differences in an answer.
 const MAX_DIFFS_BYTES: usize = 2 << 20;
 
 /// The kind of a change.
@@ -24,14 +24,14 @@ const MAX_DIFFS_BYTES: usize = 2 << 20;
 pub enum Kind {
     /// The file did not exist before.
     Created,
-    /// The file existed, and exists.
+    /// The file existed before and still exists.
     Changed,
-    /// The file does not exist any more.
+    /// The file no longer exists.
     Removed,
 }
 
 impl Kind {
-    /// The kind's name on the wire.
+    /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Created => "created",
@@ -44,13 +44,13 @@ impl Kind {
 /// A file that a run changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileChange {
-    /// Where it lies.
+    /// The path of the file.
     pub path: PathBuf,
-    /// What became of it.
+    /// The kind of the change.
     pub kind: Kind,
-    /// The difference as text; empty if it was not asked for.
+    /// The difference as text; empty if it was not requested.
     pub diff: String,
-    /// Why it cannot be undone; empty if it can.
+    /// The reason why the change cannot be undone; empty if it can.
     pub problem: String,
 }
 
@@ -59,11 +59,11 @@ pub struct FileChange {
 pub struct RunChanges {
     /// The run's number.
     pub run: u64,
-    /// Its files, by path.
+    /// The changed files, by path.
     pub files: Vec<FileChange>,
     /// Changes that were not recorded, in sentences.
     pub notes: Vec<String>,
-    /// Whether it was undone.
+    /// Whether the run was undone.
     pub undone: bool,
 }
 
@@ -76,7 +76,7 @@ pub struct Undone {
     pub done: bool,
 }
 
-/// Why nothing was undone.
+/// The reason why nothing was undone.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UndoRefused {
     /// The conversation has no such run.
@@ -91,7 +91,7 @@ pub enum UndoRefused {
 }
 
 impl Changes {
-    /// The changes of runs, the newest first: of one, or of the last `most`.
+    /// The changes of one run, or of the last `most` runs, newest first.
     /// Blocks.
     pub(crate) fn list(
         &self,
@@ -136,8 +136,8 @@ impl Changes {
         }
     }
 
-    /// Undoes a run: this one, or the last that changed anything, each file under
-    /// its lock. Blocks.
+    /// Undoes one run, or the last run with changes, taking the lock of each file.
+    /// Blocks.
     pub(crate) fn undo<G>(
         &self,
         key: &ConversationKey,
@@ -146,7 +146,7 @@ impl Changes {
         lock: impl Fn(&Path) -> G,
     ) -> Result<Undone, UndoRefused> {
         let inner = &*self.0;
-        // It guards no data.
+        // The mutex guards no data.
         let _one_at_a_time = inner.undoing.lock().unwrap_or_else(PoisonError::into_inner);
         let found = inner.changed_by(key, run)?;
         let Some((number, journal, summed)) = found else {
@@ -202,7 +202,7 @@ impl Changes {
 }
 
 impl Inner {
-    /// The changes of a run, or of the last one that changed anything.
+    /// The changes of one run, or of the last run with changes.
     fn changed_by(
         &self,
         key: &ConversationKey,
@@ -233,28 +233,28 @@ impl From<String> for UndoRefused {
 /// The extent of an undo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct How {
-    /// Whether to do it, or only to report.
+    /// Whether to undo, or only to report.
     pub(crate) do_it: bool,
-    /// Whether to undo a part if some files cannot be undone.
+    /// Whether to undo the other files if some files cannot be undone.
     pub(crate) partly: bool,
 }
 
-/// The step for one file.
+/// The step of an undo for one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     PutBack,
-    /// It is in its first state already.
+    /// The file already has its first state.
     Nothing,
 }
 
 impl Inner {
-    /// Numbers of the runs that changed something, the newest first.
+    /// Numbers of the runs with changes, newest first.
     fn runs(&self, key: &ConversationKey) -> Result<Vec<u64>, String> {
         let runs = Handle::current().block_on(self.port.runs(key));
         runs.map_err(|e| e.to_string())
     }
 
-    /// The step for a file, by its present state.
+    /// The step for a file in its present state.
     fn plan(&self, net: &Net) -> Result<Step, String> {
         let closed = Closed {
             home: &self.home,
@@ -299,7 +299,7 @@ fn take_back(net: &Net, step: Step, journal: &Journal) -> Result<(), String> {
     let Some(place) = Place::reach(&net.path, make)? else {
         return Err("a folder above it is gone".to_owned());
     };
-    // A folder in its place went with what the run had put into it.
+    // A folder that the run left here may be empty and removed by now.
     let is_gone = place.look(&mut Keep::Nowhere)? == Found::Nothing;
     let now = match is_gone && net.after.lost().is_some() {
         true => Found::Nothing,
@@ -307,7 +307,7 @@ fn take_back(net: &Net, step: Step, journal: &Journal) -> Result<(), String> {
     };
     place.put(&net.before, &content, &now)?;
     if net.before == Found::Nothing {
-        // The folders that the tool made, or, of a command, all empty ones.
+        // Removes the folders that the tool created or, for a command, all empty ones.
         let top = match &net.top {
             Some(top) => Some(top.as_path()),
             None => net.folders.iter().map(PathBuf::as_path).min(),
@@ -350,7 +350,7 @@ fn report(net: &Net, diff: String, problem: String) -> FileChange {
     }
 }
 
-/// The difference in words and lines.
+/// Describes the difference, or shows it as lines.
 fn shown(net: &Net, journal: &Journal, room: &mut usize) -> String {
     let mut said = Vec::new();
     let text = |found: &Found| match found {

@@ -1,7 +1,7 @@
-//! What `edit` and `write` make of a file: shown first, then made.
+//! The effect of `edit` and `write` on a file, shown before it is made.
 //!
-//! Invariants: a change that was shown is made exactly or not at all; what is
-//! shown is all of it. Showing reads a bounded file, once.
+//! Invariants: a shown change is made exactly or not at all; the whole change
+//! is shown. Showing reads a bounded file once.
 
 use super::Error;
 use super::edit::{self, EditArguments};
@@ -15,17 +15,17 @@ use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Largest file that is edited: it is held in memory, twice.
+/// Largest file that is edited; it is in memory twice.
 const MAX_EDIT_BYTES: u64 = 16 << 20;
 
-/// Largest file whose replacement is shown as a difference: of a larger one
-/// a person cannot compare the halves.
+/// Largest file whose replacement is shown as a difference; a person cannot compare
+/// larger ones.
 const MAX_COMPARED_BYTES: usize = 1 << 20;
 
-/// For finding the shortest difference; a longer one is as true.
+/// Time limit for finding the shortest difference; a longer one is also correct.
 const COMPARE_TIME: Duration = Duration::from_millis(300);
 
-/// Lines around a difference, as `diff -u` shows them.
+/// Context lines around a difference, as in `diff -u`.
 const CONTEXT_LINES: usize = 3;
 
 /// The effect of a call on one file.
@@ -37,7 +37,7 @@ pub(crate) enum Change {
 
 /// The present state of a file.
 struct Now {
-    /// `None` when there is none.
+    /// The open file; `None` if the path does not exist.
     file: Option<(File, Stamp)>,
     content: Content,
 }
@@ -45,7 +45,7 @@ struct Now {
 enum Content {
     None,
     Text(String),
-    /// Too large, or none that can be read, or no text. Bytes, and why.
+    /// The file is too large, unreadable, or not text: its size and the reason.
     Other(u64, String),
 }
 
@@ -62,13 +62,13 @@ impl Now {
         let Some(mut file) = spot.existing()? else {
             return Ok(Self::none());
         };
-        // Before reading: what is written later shows.
+        // Taken before reading, so that later writes are detected.
         let stamp = Stamp::take(&file).map_err(failed)?;
         let size = file.metadata().map_err(failed)?.len();
         let mut bytes = Vec::new();
         let read = (&mut file).take(MAX_EDIT_BYTES + 1).read_to_end(&mut bytes);
         let content = if let Err(error) = read {
-            // One that may be written and not read can still be replaced.
+            // A writable file that cannot be read can still be replaced.
             Content::Other(size, format!("cannot be read ({error})"))
         } else if bytes.len() as u64 > MAX_EDIT_BYTES {
             let limit = MAX_EDIT_BYTES >> 20;
@@ -101,7 +101,7 @@ impl Now {
 }
 
 impl Change {
-    /// The path as written in the call, and the intent.
+    /// The path as written in the call, and the intended operation.
     pub(crate) fn aim(&self) -> (String, Intent) {
         match self {
             Self::Edit(edit) => (edit.path.clone(), Intent::Change),
@@ -109,11 +109,11 @@ impl Change {
         }
     }
 
-    /// The whole change, without making it.
+    /// Returns the whole change without making it.
     pub(crate) fn preview(&self, path: &Path) -> Result<Preview, Error> {
         let now = match Spot::reach(path, false) {
             Ok(spot) => Now::look(&spot, path)?,
-            // `write` makes folders that are missing.
+            // `write` creates missing folders.
             Err(Error::NotFound(_)) if matches!(self, Self::Write(_)) => Now::none(),
             Err(e) => return Err(e),
         };
@@ -146,12 +146,12 @@ impl Change {
         })
     }
 
-    /// Makes the change at a judged path, or if it was shown exactly what was
-    /// shown; tells what happened.
+    /// Makes the change at a judged path and describes it. A change that was shown is made
+    /// exactly as shown.
     pub(crate) fn make(&self, path: &Path, shown: Option<&Preview>) -> Result<String, Error> {
         let spot = Spot::reach(path, matches!(self, Self::Write(_)))?;
         if let (Self::Write(write), None) = (self, shown) {
-            // Any present content.
+            // Without a preview, any present content is replaced.
             let old = spot.existing()?;
             spot.replace(write.content.as_bytes(), old.as_ref(), &Unless::Never)?;
             return Ok(told(path, write, old.is_some()));
@@ -169,7 +169,7 @@ impl Change {
         Ok(told)
     }
 
-    /// The whole new content, and what to tell of it.
+    /// Returns the whole new content and a description of the change.
     fn after(&self, path: &Path, now: &Now) -> Result<(String, String), Error> {
         match (self, &now.content) {
             (Self::Write(write), _) => {
@@ -204,8 +204,8 @@ fn hash(text: &str) -> String {
     format!("sha256:{hash}")
 }
 
-/// All lines that differ, as `diff -u` shows them; more than need be where
-/// finding out takes too long.
+/// All differing lines, as in `diff -u`; after a time limit the difference may not be the
+/// shortest.
 pub fn unified_diff(old: &str, new: &str) -> String {
     let mut compare = similar::TextDiff::configure();
     let diff = compare

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use std::borrow::Cow;
 use std::path::Path;
 
-/// Places named in an error about text that is not unique.
+/// Maximum number of line numbers in an error about text that is not unique.
 const MAX_PLACES: usize = 10;
 
 #[derive(Debug, Deserialize)]
@@ -18,7 +18,7 @@ pub(crate) struct EditArguments {
     pub(crate) replace_all: bool,
 }
 
-/// The new text of a file and what was done, or why it cannot be done.
+/// Returns the new text of a file and a description, or the reason for the failure.
 pub(super) fn edited(
     path: &Path,
     text: &str,
@@ -29,7 +29,7 @@ pub(super) fn edited(
     Ok((new, format!("edited {}: {told}", path.display())))
 }
 
-/// Refuses arguments that make no sense on any file.
+/// Refuses arguments that are invalid for every file.
 pub(super) fn check(arguments: &EditArguments) -> Result<(), Error> {
     if arguments.old_string.is_empty() {
         return Err(Error::Content(
@@ -44,7 +44,7 @@ pub(super) fn check(arguments: &EditArguments) -> Result<(), Error> {
     Ok(())
 }
 
-/// The new text and what was done, or why it cannot be done.
+/// Returns the new text and a description, or the reason for the failure.
 fn replace(text: &str, arguments: &EditArguments) -> Result<(String, String), String> {
     let old = with_line_ends(&arguments.old_string, text);
     let new = with_line_ends(&arguments.new_string, text);
@@ -85,7 +85,7 @@ fn replace(text: &str, arguments: &EditArguments) -> Result<(String, String), St
     }
 }
 
-/// Models write `\n`; a file that ends its lines with CRLF keeps doing so.
+/// Converts `\n`, which models write, to the file's CRLF line ends.
 fn with_line_ends<'a>(part: &'a str, text: &str) -> Cow<'a, str> {
     let crlf = text.matches("\r\n").count();
     let lines = text.matches('\n').count();
@@ -96,8 +96,8 @@ fn with_line_ends<'a>(part: &'a str, text: &str) -> Cow<'a, str> {
     }
 }
 
-/// Where `old` begins, overlapping places included: `aa` in `aaa` is as
-/// ambiguous as two separate ones.
+/// Finds the offsets of `old`, including overlapping ones: `aa` in `aaa` is
+/// ambiguous.
 fn places(text: &str, old: &str) -> Vec<usize> {
     let step = old.chars().next().map_or(1, char::len_utf8);
     let mut found = Vec::new();
@@ -113,7 +113,7 @@ fn line_of(text: &str, at: usize) -> usize {
     text[..at].matches('\n').count() + 1
 }
 
-/// Where something alike is, so that the next attempt can be right.
+/// Names the location of similar text, for the next attempt.
 fn hint(text: &str, old: &str) -> String {
     let wanted: Vec<String> = old.lines().map(squeezed).collect();
     let have: Vec<String> = text.lines().map(squeezed).collect();

@@ -1,11 +1,11 @@
 //! The file tools: `read`, `grep`, `glob`, `edit`, `write`.
 //!
 //! Invariants: a path is judged after every `..` and link in it was resolved;
-//! what is opened is exactly that path, component by component, and a link
-//! that appeared in between is refused (GATE-2). `$CRABTALK_HOME` is closed
-//! (GATE-3). Contents are replaced whole or not at all.
+//! exactly that path is opened, component by component, and a link
+//! that appeared since is refused (GATE-2). `$CRABTALK_HOME` is closed
+//! (GATE-3). Contents are replaced completely or not at all.
 //!
-//! Everything here blocks; callers run it on the blocking pool.
+//! All functions block; callers run them on the blocking pool.
 
 mod change;
 mod edit;
@@ -28,7 +28,7 @@ pub(crate) use search::{GlobArguments, GrepArguments, Searched, glob, grep};
 use std::io;
 use std::path::PathBuf;
 
-/// Why a file tool did not do what it was asked to, in words for a model.
+/// An error of a file tool, worded for a model.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("the path is empty")]
@@ -96,7 +96,7 @@ impl From<Error> for String {
     }
 }
 
-/// The operating system's error, with a remedy where one is known.
+/// The system's error, with a known remedy.
 fn reason(error: &io::Error) -> String {
     use io::ErrorKind as Kind;
     let kind = error.kind();

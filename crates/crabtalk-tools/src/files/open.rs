@@ -1,7 +1,7 @@
 //! Opens exactly the path that was judged, and replaces contents atomically.
 //!
-//! The way is walked component by component with `O_NOFOLLOW`: one mechanism
-//! that every Unix has, so that nothing hangs on the kernel's age.
+//! Paths are walked component by component with `O_NOFOLLOW`, which works on every Unix
+//! and kernel version.
 
 use super::Error;
 use super::resolve::{Intent, check_kind};
@@ -15,17 +15,17 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path};
 
-/// A folder as a mere place: needs no right to list it.
+/// Opens a folder without the right to list it.
 const PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-/// Opening must neither follow a link nor wait for a pipe's other end nor
-/// make a terminal the controlling one.
+/// Opening must not follow a link, block on a named pipe, or acquire a controlling
+/// terminal.
 const FILE: OFlags = OFlags::NOFOLLOW
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY)
     .union(OFlags::CLOEXEC);
 
-/// Attempts at a free name for a temporary file; more than one collision
-/// among 64-bit random names means something else is wrong.
+/// Attempts to find a free name for a temporary file. More than one collision of random
+/// 64-bit names indicates another problem.
 const NAME_ATTEMPTS: u32 = 8;
 
 /// An object opened for reading.
@@ -63,9 +63,9 @@ pub(super) fn open_to_read(path: &Path) -> Result<Opened, Error> {
 #[derive(Debug)]
 pub(super) enum Unless {
     Never,
-    /// There is a file already.
+    /// A file exists at the path.
     Exists,
-    /// The file there is not this one any more.
+    /// The file at the path changed.
     Changed(Stamp),
 }
 
@@ -96,10 +96,10 @@ impl Stamp {
     }
 }
 
-/// How unfinished files begin that a crash may leave beside a file.
+/// Prefix of temporary files, which a crash may leave next to a file.
 const TEMPORARY: &str = ".crabtalk-";
 
-/// A place in a folder that holds, or will hold, one file.
+/// A file name in an open folder; the file may not exist yet.
 pub(crate) struct Spot<'a> {
     pub(crate) folder: OwnedFd,
     pub(crate) name: &'a OsStr,
@@ -107,8 +107,8 @@ pub(crate) struct Spot<'a> {
 }
 
 impl<'a> Spot<'a> {
-    /// Walks to the folder of a judged path, creating what is missing of it
-    /// when asked.
+    /// Walks to the folder of a judged path. With `create`, missing folders are
+    /// created.
     pub(crate) fn reach(path: &'a Path, create: bool) -> Result<Self, Error> {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(Error::Folder(path.to_path_buf()));
@@ -120,9 +120,9 @@ impl<'a> Spot<'a> {
         })
     }
 
-    /// The file there, opened for reading and known to be writable; `None`
-    /// when there is none. A rename would replace a read-only file, which is
-    /// not what its owner meant.
+    /// Opens the existing file for reading and checks that it is writable; `None`
+    /// if it does not exist. Without the check, a rename would replace even a read-only
+    /// file.
     pub(super) fn existing(&self) -> Result<Option<File>, Error> {
         match open_in(&self.folder, self.name, OFlags::RDWR, self.path) {
             Ok(file) => {
@@ -141,8 +141,8 @@ impl<'a> Spot<'a> {
         }
     }
 
-    /// Puts `content` there, whole or not at all, with the mode and where
-    /// possible the owner of what was there.
+    /// Replaces the content completely or not at all, keeping the mode and, if
+    /// possible, the owner.
     pub(super) fn replace(
         &self,
         content: &[u8],
@@ -160,7 +160,7 @@ impl<'a> Spot<'a> {
         self.write(content, old.is_none(), adopt, |name| self.put(name, unless))
     }
 
-    /// Writes a file beside the place and has `name` give it its name. `adopt`
+    /// Writes a temporary file next to the path, and has `name` rename it. `adopt`
     /// sets its owner and mode.
     pub(crate) fn write<E: From<Error>>(
         &self,
@@ -186,16 +186,16 @@ impl<'a> Spot<'a> {
     }
 
     pub(crate) fn discard(&self, temporary: &str) {
-        // The error that is reported is the first one.
+        // Only the first error is reported.
         let _ = rustix::fs::unlinkat(&self.folder, temporary, AtFlags::empty());
     }
 
-    /// Removes the unfinished files that crashes left beside this one.
+    /// Removes temporary files that crashes left next to this file.
     pub(crate) fn sweep(&self) {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = rustix::fs::openat(&self.folder, ".", flags, Mode::empty());
         let Ok(entries) = folder.and_then(rustix::fs::Dir::new) else {
-            // It cannot be listed.
+            // The folder cannot be listed.
             return;
         };
         let prefix = self.temporary_prefix();
@@ -208,7 +208,7 @@ impl<'a> Spot<'a> {
         }
     }
 
-    /// A new name for an unfinished file, which tells for which file it is.
+    /// A new temporary name that includes the final name.
     pub(crate) fn temporary(&self) -> String {
         format!("{}{:016x}", self.temporary_prefix(), random())
     }
@@ -219,7 +219,7 @@ impl<'a> Spot<'a> {
         format!("{TEMPORARY}{hash}-")
     }
 
-    /// Gives a file its name, unless `unless` applies.
+    /// Renames a file to its final name, unless `unless` applies.
     fn put(&self, temporary: &str, unless: &Unless) -> Result<(), Error> {
         let changed = || Error::ChangedMeanwhile(self.path.to_path_buf());
         let failed = |e: Errno| Error::io("write", self.path, e);
@@ -234,7 +234,7 @@ impl<'a> Spot<'a> {
             Unless::Exists => match self.put_new(temporary) {
                 Ok(()) => return Ok(()),
                 Err(Errno::EXIST) => return Err(changed()),
-                // Not every file system can; then the look before has to do.
+                // Not every file system supports this; the earlier check has to suffice.
                 Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP | Errno::PERM) => {
                     if now().is_ok() {
                         return Err(changed());
@@ -246,15 +246,15 @@ impl<'a> Spot<'a> {
         rustix::fs::renameat(&self.folder, temporary, &self.folder, self.name).map_err(failed)
     }
 
-    /// Renames and replaces nothing.
+    /// Renames without replacing.
     fn put_new(&self, temporary: &str) -> Result<(), Errno> {
         let flags = rustix::fs::RenameFlags::NOREPLACE;
         rustix::fs::renameat_with(&self.folder, temporary, &self.folder, self.name, flags)
     }
 
     fn create_temporary(&self, is_new: bool) -> Result<(String, File), Error> {
-        // A new file gets what the umask leaves; a replacement stays private
-        // until it has the old one's mode.
+        // The umask applies to a new file; a replacement stays private until it gets the
+        // old file's mode.
         let mode = Mode::from_raw_mode(if is_new { 0o666 } else { 0o600 });
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -274,8 +274,8 @@ impl<'a> Spot<'a> {
     }
 }
 
-/// Gives a file to an owner, where that is allowed: only root gives files away,
-/// and for others the group may still be kept. The content matters more.
+/// Changes the owner as far as allowed: only root may change the user; others may keep the
+/// group. Errors are ignored, since the content is written.
 pub(crate) fn give(file: &File, user: u32, group: u32) {
     use rustix::fs::{Gid, Uid, fchown};
     let group = Some(Gid::from_raw(group));
@@ -315,7 +315,7 @@ pub(crate) fn open_folder(path: &Path, create: bool) -> Result<OwnedFd, Error> {
         at = match step(&at, name) {
             Err(Errno::NOENT) if create => {
                 match rustix::fs::mkdirat(&at, name, Mode::from_raw_mode(0o777)) {
-                    // Another process may just have created it.
+                    // Another process may have created it at the same moment.
                     Ok(()) | Err(Errno::EXIST) => step(&at, name),
                     Err(e) => return Err(Error::io("create the folder", path, e)),
                 }

@@ -1,18 +1,18 @@
-//! Recognises images by what they hold, never by their names.
+//! Recognises images by content, never by name.
 //!
-//! Invariant: what is called an image here is whole as far as its structure
-//! tells, since a provider that finds it broken refuses the conversation.
+//! Invariant: a recognised image has a complete structure,
+//! since a provider that finds a broken image refuses the conversation.
 
 use crabtalk_domain::{Image, ImageType};
 
-/// Longest side of an image that is shown, in pixels: providers refuse longer
-/// ones, and with them the conversation.
+/// Longest side of a shown image in pixels: providers refuse the conversation for a longer
+/// one.
 pub(super) const MAX_SIDE: u32 = 8000;
 
 /// Recognises an image by its bytes.
 ///
 /// # Errors
-/// Why it cannot be shown to a model, for people.
+/// The reason why it cannot be shown to a model, in words.
 pub fn image(bytes: &[u8]) -> Result<Image, String> {
     let kind = sniff(&bytes[..bytes.len().min(SNIFFED)])
         .ok_or("it is not an image that models read: PNG, JPEG, GIF or WebP")?;
@@ -26,12 +26,12 @@ pub fn image(bytes: &[u8]) -> Result<Image, String> {
     Image::new(kind, bytes)
 }
 
-/// Bytes that tell an image from a text.
+/// Bytes that distinguish an image from text.
 const SNIFFED: usize = 8 << 10;
 
-/// The format by the first bytes.
+/// Detects the format by the first bytes.
 pub(super) fn sniff(start: &[u8]) -> Option<ImageType> {
-    // A text may begin like an image, but it holds no NUL.
+    // Text may begin like an image but has no NUL.
     if !start.contains(&0) {
         return None;
     }
@@ -48,7 +48,7 @@ pub(super) fn sniff(start: &[u8]) -> Option<ImageType> {
     }
 }
 
-/// Width and height in pixels; `None` for what is cut off or makes no sense.
+/// Width and height in pixels; `None` for a truncated or invalid image.
 pub(super) fn measure(kind: ImageType, bytes: &[u8]) -> Option<(u32, u32)> {
     let size = match kind {
         ImageType::Png => png(bytes),
@@ -83,7 +83,7 @@ fn le32(bytes: &[u8], at: usize) -> Option<u32> {
     array(bytes, at).map(u32::from_le_bytes)
 }
 
-/// Chunks of length, name, data and checksum, from IHDR to IEND.
+/// A PNG is a sequence of chunks (length, name, data, checksum) from IHDR to IEND.
 fn png(bytes: &[u8]) -> Option<(u32, u32)> {
     if bytes.get(12..16)? != b"IHDR" {
         return None;
@@ -102,8 +102,8 @@ fn png(bytes: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// Segments of marker, length and data, up to the one that begins the frame;
-/// an end-of-image marker somewhere behind it.
+/// A JPEG is a sequence of segments (marker, length, data) up to the frame header, with
+/// an end-of-image marker later.
 fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
     let mut at = 2;
     loop {
@@ -115,28 +115,28 @@ fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
             0xff => at += 1,
             // Markers without data.
             0x01 | 0xd0..=0xd7 => at += 2,
-            // Tables share the frames' range.
+            // Tables share the range of frame markers.
             0xc0..=0xcf if !matches!(marker, 0xc4 | 0xc8 | 0xcc) => {
                 let rest = bytes.get(at..)?;
                 let ends = rest.windows(2).rev().any(|two| two == b"\xff\xd9");
                 let size = (be16(bytes, at + 7)?, be16(bytes, at + 5)?);
                 return ends.then_some(size);
             }
-            // The scan or the end, before any frame.
+            // The scan or the end without a frame header.
             0xd8..=0xda => return None,
             _ => at += 2 + usize::try_from(be16(bytes, at + 2)?).ok()?,
         }
     }
 }
 
-/// Ends with a trailer; some writers pad behind it.
+/// A GIF ends with a trailer; some writers add padding.
 fn gif(bytes: &[u8]) -> Option<(u32, u32)> {
     let last = bytes.iter().rev().find(|byte| **byte != 0)?;
     (*last == b';').then_some((le16(bytes, 6)?, le16(bytes, 8)?))
 }
 
-/// One chunk that says what kind it is, within a frame that says how long it
-/// is.
+/// A WebP is a RIFF container with its length; the first chunk names the
+/// variant.
 fn webp(bytes: &[u8]) -> Option<(u32, u32)> {
     let length = usize::try_from(le32(bytes, 4)?).ok()?;
     if length.checked_add(8)? > bytes.len() {
@@ -159,7 +159,7 @@ fn webp(bytes: &[u8]) -> Option<(u32, u32)> {
 mod tests {
     use super::*;
 
-    /// Smallest images that the usual programs write.
+    /// The smallest images that common programs write.
     const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\x02\x80\0\0\x01\xe0\x08\x02\0\0\0crc!\
         \0\0\0\x02IDATxxcrc!\0\0\0\0IEND\xaeB`\x82";
     const JPEG: &[u8] =

@@ -11,28 +11,27 @@ use std::io::{BufRead, BufReader, Read, Seek};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Lines shown unless the call asks for fewer: a few screens of a model's
-/// attention.
+/// Default and maximum number of lines shown: a few screens.
 const MAX_LINES: u64 = 2000;
 
-/// Bytes shown: what a tool result may cost a context.
+/// Maximum bytes shown, to limit the share of the context.
 const MAX_BYTES: usize = 48 << 10;
 
-/// Bytes shown of one line; minified files have lines of megabytes.
+/// Maximum bytes shown of one line; minified files have lines of megabytes.
 const MAX_LINE_BYTES: usize = 2000;
 
-/// Bytes examined to tell text from binary.
+/// Bytes examined to distinguish text from binary data.
 const SNIFF_BYTES: usize = 8 << 10;
 
-/// Names shown of a folder.
+/// Maximum names shown of a folder.
 const MAX_NAMES: usize = 500;
 
-/// Names read in a folder before sorting them.
+/// Maximum names read from a folder before sorting.
 const MAX_NAMES_SCANNED: usize = 100_000;
 
-/// Bytes of a file that one call goes through, for lines that it skips and for
-/// what it cuts of long ones: a quarter of a second. A file of holes may claim
-/// terabytes, which would keep a thread for minutes.
+/// Maximum bytes of a file that one call reads, including skipped lines and the hidden rest of
+/// long ones: a quarter of a second. A sparse file may claim terabytes, which
+/// would occupy a thread for minutes.
 const MAX_WALKED: u64 = 256 << 20;
 
 #[derive(Debug, Deserialize)]
@@ -43,7 +42,7 @@ pub(crate) struct ReadArguments {
     pub(crate) limit: Option<u64>,
 }
 
-/// Reads a judged path. Ends early once `cancelled` is set.
+/// Reads a judged path. Ends early if `cancelled` is set.
 pub(crate) fn read(
     path: &Path,
     arguments: &ReadArguments,
@@ -65,7 +64,7 @@ pub(crate) fn read(
     show(path, size, input, arguments, cancelled).map(ToolOutput::ok)
 }
 
-/// Shows an image; `None` if it turns out to be none.
+/// Shows an image; `None` if the file is not an image.
 fn look(
     path: &Path,
     kind: ImageType,
@@ -98,7 +97,7 @@ fn look(
             picture::MAX_SIDE
         ));
     }
-    // It may have grown since.
+    // The file may have grown.
     let image = Image::new(kind, &bytes).map_err(Error::Content)?;
     let text = format!("{name}: {}, {width} x {height} pixels", image.summary());
     Ok(Some(ToolOutput::ok(text).with_images(vec![image])))
@@ -207,7 +206,7 @@ struct Page {
 }
 
 impl Page {
-    /// Adds a line, unless the page is full.
+    /// Adds a line; returns false if the page is full.
     fn takes(&mut self, number: u64, line: &Line) -> bool {
         let mut bytes = line.shown.as_slice();
         if let Some(without) = bytes.strip_suffix(b"\r") {
@@ -251,7 +250,7 @@ impl Page {
     }
 }
 
-/// Drops a character that the cut went through.
+/// Drops incomplete characters at the cut.
 fn whole_chars(bytes: &[u8]) -> &[u8] {
     match std::str::from_utf8(bytes) {
         Err(e) if e.error_len().is_none() => &bytes[..e.valid_up_to()],
@@ -264,11 +263,11 @@ struct Line {
     cut: u64,
 }
 
-/// Lines in bounded memory, for any file.
+/// Reads lines of any file with bounded memory.
 struct Lines<'a> {
     input: BufReader<File>,
     cancelled: &'a AtomicBool,
-    /// Bytes that may still be gone through.
+    /// The remaining number of bytes to read.
     left: u64,
 }
 
@@ -290,7 +289,7 @@ impl Lines<'_> {
         self.walk(|_| {})
     }
 
-    /// Feeds one line without its end to `take`; `false` at the end of the file.
+    /// Passes one line without its end to `take`; `false` at the end of the file.
     fn walk(&mut self, mut take: impl FnMut(&[u8])) -> std::io::Result<bool> {
         let mut any = false;
         loop {

@@ -1,4 +1,4 @@
-//! Turns what a model wrote into the one absolute path that is judged.
+//! Resolves the path that a model wrote to the absolute path that the gate judges.
 
 use super::Error;
 use crabtalk_files::{PathStep, Way};
@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
-/// The intent of a tool with a path.
+/// The intended operation on a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Intent {
     /// Read a file or list a folder.
@@ -19,7 +19,7 @@ pub(crate) enum Intent {
     Create,
 }
 
-/// Where relative paths and `~` begin.
+/// The folders to which relative paths and `~` refer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Resolver<'a> {
     pub(crate) cwd: &'a Path,
@@ -27,17 +27,17 @@ pub(crate) struct Resolver<'a> {
 }
 
 impl Resolver<'_> {
-    /// Where `text` leads, for judging: absolute, without links as far as there
-    /// is anything, without revealing whether there is. A path that may not be read
-    /// reveals nothing before it is allowed; [`Self::resolve`] reports after that
-    /// what makes no sense.
+    /// The path for the gate: absolute, with existing links resolved. It does not reveal
+    /// whether the path exists, since a path may not be read before it is
+    /// allowed. [`Self::resolve`] reports invalid paths after
+    /// that.
     pub(crate) fn lead(&self, text: &str) -> Result<PathBuf, Error> {
         let named = self.absolute(text)?;
         Ok(std::fs::canonicalize(&named).unwrap_or_else(|_| follow(&named)))
     }
 
-    /// The absolute path without links that `text` means, checked to be
-    /// something that the intent makes sense on.
+    /// Resolves `text` to an absolute path without links, and checks that the operation is
+    /// possible on it.
     pub(crate) fn resolve(&self, text: &str, intent: Intent) -> Result<PathBuf, Error> {
         let named = self.absolute(text)?;
         let path = match std::fs::canonicalize(&named) {
@@ -74,9 +74,9 @@ impl Resolver<'_> {
     }
 }
 
-/// Follows the links of a path that leads nowhere: what is missing, closed or
-/// no folder is taken literally. Nothing opens the outcome through a
-/// link, so that what is judged here is what would be opened.
+/// Follows the links of a path that may not exist: missing, unreadable and non-folder
+/// components are taken literally. The result is opened without following links, so the
+/// judged path equals the opened one.
 fn follow(named: &Path) -> PathBuf {
     let mut way = Way::along(named);
     while let Some(step) = way.step() {
@@ -88,8 +88,8 @@ fn follow(named: &Path) -> PathBuf {
     way.at().to_owned()
 }
 
-/// The path of a file that does not exist: its deepest existing folder
-/// resolved, the missing names as they were written.
+/// The path of a missing file: the deepest existing folder is resolved, the missing
+/// names stay as written.
 fn to_be_created(named: &Path) -> Result<PathBuf, Error> {
     let mut missing: Vec<OsString> = Vec::new();
     let mut at = named.to_path_buf();
@@ -97,7 +97,7 @@ fn to_be_created(named: &Path) -> Result<PathBuf, Error> {
         match std::fs::symlink_metadata(&at) {
             Ok(_) => break,
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                // A `..` below something that does not exist has no meaning.
+                // A `..` below a missing folder is invalid.
                 let name = at
                     .file_name()
                     .ok_or_else(|| Error::NotFound(named.to_path_buf()))?;
@@ -125,7 +125,7 @@ fn is_link(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|m| m.file_type().is_symlink())
 }
 
-/// Refuses what is neither file nor, for reading, folder.
+/// Refuses everything except files and, for reading, folders.
 pub(super) fn check_kind(path: &Path, meta: &Metadata, intent: Intent) -> Result<(), Error> {
     let kind = meta.file_type();
     if kind.is_file() {
@@ -152,19 +152,19 @@ pub(super) fn check_kind(path: &Path, meta: &Metadata, intent: Intent) -> Result
     })
 }
 
-/// CrabTalk's home, and what in it is open to one conversation.
+/// CrabTalk's home, and the paths in it that are open to one conversation.
 #[derive(Debug)]
 pub(crate) struct Closed<'a> {
-    /// `$CRABTALK_HOME`.
+    /// The home, `$CRABTALK_HOME`.
     pub(crate) home: &'a Path,
-    /// What in it may be read.
+    /// Paths in the home that may be read.
     pub(crate) readable: &'a [PathBuf],
-    /// What in it may be read and changed.
+    /// Paths in the home that may be read and changed.
     pub(crate) writable: &'a [PathBuf],
 }
 
 impl Closed<'_> {
-    /// Whether the intent may proceed on a resolved path (GATE-3).
+    /// Checks that the operation is allowed on a resolved path (GATE-3).
     pub(crate) fn check(&self, path: &Path, intent: Intent) -> Result<(), Error> {
         if is_process_information(path) {
             return Err(Error::Process(path.to_path_buf()));
@@ -185,8 +185,8 @@ impl Closed<'_> {
     }
 }
 
-/// Whether `path` is `folder` or lies in it. Folders are also compared by
-/// identity, since bind mounts and case-folding disks give them other names.
+/// Whether `path` is `folder` or below it. Folders are also compared by
+/// identity, since bind mounts and case-insensitive disks give them several names.
 pub(crate) fn is_below(path: &Path, folder: &Path) -> bool {
     let Ok(folder) = std::fs::canonicalize(folder) else {
         return path.starts_with(folder);
@@ -203,7 +203,7 @@ pub(crate) fn is_below(path: &Path, folder: &Path) -> bool {
     })
 }
 
-/// `/proc/PID/...`: environment and memory of processes, the daemon's included.
+/// Whether a path is in `/proc/PID/`, which shows environment and memory of processes, the daemon included.
 fn is_process_information(path: &Path) -> bool {
     let mut parts = path.components().skip_while(|c| *c == Component::RootDir);
     parts.next() == Some(Component::Normal("proc".as_ref()))

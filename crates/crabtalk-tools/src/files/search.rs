@@ -1,8 +1,8 @@
 //! `grep` and `glob`: search the files below a judged folder.
 //!
-//! Invariants: no link is followed, neither by the walk nor when a file is
-//! opened; `.git` and CrabTalk's home are not entered; ignore files above the
-//! folder do not count; a search is bounded in files, matches and bytes.
+//! Invariants: links are not followed; `.git` and CrabTalk's home are not entered;
+//! ignore files above the folder do not apply; a search is bounded in files, matches and
+//! bytes.
 
 use super::open::{Opened, open_to_read};
 use super::{Error, is_below};
@@ -18,23 +18,23 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Entries that a search visits at most: a large monorepo.
+/// Maximum entries that a search visits: a large monorepo.
 const MAX_ENTRIES: usize = 200_000;
 
-/// Matches or paths that a search returns by default, and at most.
+/// Default and maximum number of matches or paths.
 const DEFAULT_LIMIT: usize = 200;
 const MAX_LIMIT: usize = 2_000;
 
-/// Bytes of a result: a tool result's share of a context.
+/// Maximum bytes of a result, to limit its share of the context.
 const MAX_BYTES: usize = 48 << 10;
 
-/// Characters of a line that are shown.
+/// Maximum characters shown of a line.
 const MAX_LINE_CHARS: usize = 400;
 
-/// Context lines around a match at most.
+/// Maximum context lines around a match.
 const MAX_CONTEXT: usize = 20;
 
-/// Memory that one line may take in the searcher.
+/// Maximum memory for one line in the searcher.
 const MAX_LINE_BYTES: usize = 4 << 20;
 
 #[derive(Debug, Deserialize)]
@@ -60,15 +60,15 @@ pub(crate) struct GlobArguments {
     limit: Option<usize>,
 }
 
-/// Where a search looks, and what it stays out of.
+/// The scope of a search.
 pub(crate) struct Searched<'a> {
     /// The judged file or folder, without links.
     pub(crate) root: &'a Path,
-    /// The run's folder, which results are relative to.
+    /// The run's folder; results are relative to it.
     pub(crate) cwd: &'a Path,
-    /// `$CRABTALK_HOME`.
+    /// The home, `$CRABTALK_HOME`.
     pub(crate) home: &'a Path,
-    /// Set when the caller is gone.
+    /// Set if the caller is gone.
     pub(crate) cancelled: &'a AtomicBool,
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn grep(of: &Searched<'_>, arguments: &GrepArguments) -> Result<Strin
         if !glob.as_ref().is_none_or(|glob| of.matches(glob, path)) {
             return;
         }
-        // A file that vanished or cannot be read has no matches.
+        // A missing or unreadable file has no matches.
         let Ok(Opened::File(file)) = open_to_read(path) else {
             return;
         };
@@ -121,7 +121,7 @@ pub(crate) fn glob(of: &Searched<'_>, arguments: &GlobArguments) -> Result<Strin
     Ok(found.finish())
 }
 
-/// A pattern without `/` matches names at any depth.
+/// Compiles a glob. A pattern without `/` matches names at any depth.
 fn matcher_of(pattern: &str) -> Result<GlobMatcher, Error> {
     let anywhere = match pattern.contains('/') {
         true => pattern.trim_start_matches("./").to_owned(),
@@ -133,7 +133,7 @@ fn matcher_of(pattern: &str) -> Result<GlobMatcher, Error> {
 }
 
 impl Searched<'_> {
-    /// Visits the files below the root in the order of their names.
+    /// Visits the files below the root, ordered by name.
     fn walk(&self, found: &mut Found, visit: &mut dyn FnMut(&Path, &mut Found)) {
         let home = self.home.to_owned();
         let enters = move |entry: &DirEntry| {
@@ -177,7 +177,7 @@ impl Searched<'_> {
     }
 }
 
-/// The lines of a result, bounded.
+/// The bounded lines of a result.
 struct Found {
     text: String,
     count: usize,
@@ -223,7 +223,7 @@ impl Found {
     }
 }
 
-/// Takes the matches of one file.
+/// Collects the matches of one file.
 struct Lines<'a> {
     path: String,
     files_only: bool,
@@ -265,7 +265,7 @@ impl Sink for Lines<'_> {
     }
 }
 
-/// Ends the search of one file: it cannot be read, or has a line too long.
+/// Ends the search of a file that cannot be read or has an overlong line.
 #[derive(Debug)]
 struct StopSearch;
 

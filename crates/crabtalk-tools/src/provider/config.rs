@@ -9,13 +9,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Time a command gets unless the call or the configuration says otherwise.
+/// Default timeout of a command.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Longest time a call may ask for: a build, not a service.
+/// Longest timeout that a call may request: long enough for a build, not for a service.
 const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Bytes of output a model reads: a few thousand tokens.
+/// Default bytes of output shown to a model: a few thousand tokens.
 const DEFAULT_OUTPUT_BYTES: usize = 30_000;
 
 /// The files and folders in the closed home that are open to a call.
@@ -26,19 +26,19 @@ pub type OpenPaths = Arc<dyn Fn(&Invocation) -> Vec<PathBuf> + Send + Sync>;
 pub struct OsToolsConfig {
     /// Starts a guardian.
     pub guardian: GuardianCommand,
-    /// `$CRABTALK_HOME`, closed to the tools (GATE-3).
+    /// The home, `$CRABTALK_HOME`, which is closed to the tools (GATE-3).
     pub home: PathBuf,
-    /// Where whole outputs of commands go, a folder per conversation.
+    /// The folder for output files of commands, with a folder per conversation.
     pub output_dir: PathBuf,
-    /// Variables of children: [`child_environment`](crabtalk_guardian::child_environment).
+    /// Environment of children: [`child_environment`](crabtalk_guardian::child_environment).
     pub environment: Vec<(OsString, OsString)>,
-    /// Time a command gets unless the call says otherwise.
+    /// Timeout of a command unless the call requests another.
     pub timeout: Duration,
-    /// Longest time a call may ask for.
+    /// Longest timeout that a call may request.
     pub max_timeout: Duration,
-    /// Bytes of a command's output that a model reads.
+    /// Maximum bytes of a command's output shown to a model.
     pub output_bytes: usize,
-    /// The paths of the closed home that may be read, beside the conversation's
+    /// The paths of the closed home that may be read, in addition to the conversation's
     /// outputs: the skills in scope.
     pub readable: OpenPaths,
     /// The paths of the closed home that the file tools may read and change:
@@ -46,19 +46,19 @@ pub struct OsToolsConfig {
     pub writable: OpenPaths,
     /// The sandbox of commands.
     pub sandbox: SandboxConfig,
-    /// The process's register of children.
+    /// The register of this process's children.
     pub children: Children,
-    /// How many files a command may have open at first; `None` leaves it what
-    /// this process has. Below this process's, which may need far more.
+    /// The soft limit of open files of a command, below this process's, which may need many more;
+    /// `None` inherits it.
     pub open_files: Option<u64>,
-    /// The journal from which changes of runs are undone.
+    /// The journal from which runs are undone.
     pub changes: Arc<dyn ChangeJournal>,
-    /// Turns at the files, shared with other work on the same disks.
+    /// The limit on concurrent file operations, shared with other users of the disks.
     pub files: FileWork,
 }
 
 impl OsToolsConfig {
-    /// The usual limits; nothing of the home is readable, orphans are not
+    /// Default limits; no path in the home is open, and orphans are not
     /// adopted.
     pub fn new(
         guardian: GuardianCommand,

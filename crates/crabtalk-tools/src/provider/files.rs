@@ -1,5 +1,5 @@
-//! The file tools: a call's path is judged first, and the work waits for its
-//! turn at the files.
+//! The file tools: a call's path is judged first, then the work waits for a permit of
+//! [`FileWork`](crate::FileWork).
 
 use super::{Failure, OsTools, arguments, of};
 use crate::files::{
@@ -11,8 +11,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Locks that keep parallel edits of one file from losing each other; two
-/// files may share one, which only costs a moment.
+/// Number of locks that serialize edits of one file. Two files may share a lock, which
+/// delays one of them briefly.
 const EDIT_LOCKS: usize = 64;
 
 pub(super) struct EditLocks([Mutex<()>; EDIT_LOCKS]);
@@ -29,7 +29,7 @@ impl EditLocks {
         let mut hasher = DefaultHasher::new();
         path.hash(&mut hasher);
         let at = usize::try_from(hasher.finish() % EDIT_LOCKS as u64).expect("below the count");
-        // It guards no data, so that a panic leaves nothing half-done behind.
+        // The mutex guards no data, so a panic leaves no inconsistent state.
         self.0[at].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -67,8 +67,8 @@ impl OsTools {
             .map_err(|e: Failure| e.0)
     }
 
-    /// Says what makes no sense on a path that may be touched by now: before,
-    /// that would tell what lies there.
+    /// Checks that the operation is possible on a path that may be accessed. An earlier check
+    /// would reveal what exists there.
     pub(super) async fn sensible(
         &self,
         call: &Invocation,
@@ -179,7 +179,7 @@ pub(super) fn change(call: &Invocation) -> Result<Change, Failure> {
     }
 }
 
-/// A change that was cancelled while it waited does not happen.
+/// Refuses a change that was cancelled while it waited.
 fn not_if(cancelled: &AtomicBool) -> Result<(), Failure> {
     if cancelled.load(Ordering::Relaxed) {
         Err(Failure("cancelled".into()))

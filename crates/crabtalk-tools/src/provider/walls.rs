@@ -1,4 +1,4 @@
-//! The sandbox that is configured, and the walls that it has on this machine.
+//! The configured sandbox, and its walls on this machine.
 
 use crate::bash::Probe;
 use crabtalk_guardian::{SandboxConfig, Walls};
@@ -6,19 +6,19 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use tokio::sync::OnceCell;
 
-/// How long walls that are not whole are believed; finding out again takes a
-/// few milliseconds.
+/// How long incomplete walls are cached; another probe takes a few
+/// milliseconds.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
-/// Which walls there were, and when.
+/// The walls that a probe found, and its time.
 struct Found {
     walls: Arc<Walls>,
     at: Instant,
 }
 
 impl Found {
-    /// Whole walls stay. Others may be owed to a moment, such as one in which
-    /// the machine could not start another process.
+    /// Whether to probe again. Complete walls stay; others may have a temporary cause, for
+    /// example that the machine could not start another process.
     fn is_worth_another_look(&self) -> bool {
         !self.walls.are_complete() && self.at.elapsed() > LOOK_AGAIN
     }
@@ -26,9 +26,9 @@ impl Found {
 
 /// A sandbox and its walls.
 pub(super) struct SandboxOf {
-    /// Swapped whole when the owner changes it.
+    /// Replaced when the owner changes it.
     config: RwLock<Arc<SandboxConfig>>,
-    /// The walls of this machine under that configuration.
+    /// The walls of this machine with that configuration.
     walls: Mutex<Arc<OnceCell<Found>>>,
 }
 
@@ -44,7 +44,7 @@ impl SandboxOf {
         let mut now = self.config.write().unwrap_or_else(PoisonError::into_inner);
         *now = Arc::new(config);
         drop(now);
-        // The system may have changed with the configuration.
+        // The system may have changed together with the configuration.
         let mut walls = self.walls.lock().unwrap_or_else(PoisonError::into_inner);
         *walls = Arc::default();
     }
@@ -54,7 +54,7 @@ impl SandboxOf {
         Arc::clone(&now.unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The known walls, or those that a probe finds.
+    /// The cached walls, or those that a probe finds.
     pub(super) async fn walls<'a>(
         &self,
         probe: impl FnOnce(Arc<SandboxConfig>) -> Probe<'a>,

@@ -8,27 +8,27 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Changed files of one command that are recorded: a checkout of another branch
-/// is undone by git.
+/// Maximum number of changed files recorded per command; git itself can undo a checkout of
+/// another branch.
 const MAX_CHANGED: usize = 2_000;
 
 /// Largest index that is copied: half a million files.
 const MAX_INDEX_BYTES: u64 = 64 << 20;
 
-/// Bytes of uncommitted contents that are kept while a command runs.
+/// Maximum bytes of uncommitted contents stored while a command runs.
 const MAX_KEPT_BYTES: u64 = 64 << 20;
 
-/// By how much the clock of files may lag behind that of the process.
+/// Maximum lag of file times behind the clock of the process.
 const CLOCKS_APART: Duration = Duration::from_millis(50);
 
 /// The state of a work tree before a command.
 #[derive(Debug)]
 pub(crate) struct Before {
     tree: Tree,
-    /// A private folder with a copy of the index, and contents.
+    /// A private folder with a copy of the index, and stored contents.
     folder: PathBuf,
     at: SystemTime,
-    /// Files that differed from the index, or were not in it.
+    /// Files that differed from the index or were not in it.
     differed: BTreeMap<OsString, Found>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Changed {
     pub(crate) after: Found,
 }
 
-/// Where contents of before lie.
+/// The folder of contents from before the command.
 fn contents(folder: &Path) -> PathBuf {
     folder.join("contents")
 }
@@ -49,7 +49,7 @@ fn index(folder: &Path) -> PathBuf {
     folder.join("index")
 }
 
-/// Copies the index with its time, by which git tells which files it has to
+/// Copies the index with its modification time, by which git decides which files to
 /// compare.
 fn copy_index(tree: &Tree, folder: &Path) -> Result<(), String> {
     let failed = |e: &dyn std::fmt::Display| format!("cannot copy the index of git: {e}");
@@ -58,7 +58,7 @@ fn copy_index(tree: &Tree, folder: &Path) -> Result<(), String> {
     let Some(file) =
         crabtalk_files::if_there(crabtalk_files::open(&path)).map_err(|e| failed(&e))?
     else {
-        // Nothing was added yet.
+        // The repository has no index yet.
         return Ok(());
     };
     let bytes = crabtalk_files::read_open(&file, MAX_INDEX_BYTES).map_err(|e| failed(&e))?;
@@ -81,7 +81,7 @@ async fn blocking<T: Send + 'static>(
 }
 
 impl Before {
-    /// Examines a work tree; keeps contents that git does not have.
+    /// Examines a work tree and stores contents that git does not have.
     pub(crate) async fn look(git: &Git, tree: Tree, folder: PathBuf) -> Result<Self, String> {
         let at = SystemTime::now() - CLOCKS_APART;
         let (of, to) = (tree.clone(), folder.clone());
@@ -108,7 +108,7 @@ impl Before {
         .await
     }
 
-    /// The changed files; contents go to `objects`.
+    /// Lists the changed files and stores their contents in `objects`.
     pub(crate) async fn changed(self, git: &Git, objects: PathBuf) -> Result<Vec<Changed>, String> {
         let index = index(&self.folder);
         let listed = git.differs(&self.tree, &index).await?;
@@ -157,7 +157,7 @@ impl Before {
             let Some(path) = self.tree.path(name) else {
                 continue;
             };
-            // A file older than the command existed and was ignored.
+            // A file that is older than the command was ignored before.
             let older = path.symlink_metadata().is_ok_and(|meta| {
                 let changed = {
                     use std::os::unix::fs::MetadataExt;
@@ -207,12 +207,12 @@ impl Before {
 
 impl Drop for Before {
     fn drop(&mut self) {
-        // Remaining files are removed with the run.
+        // Files that remain are removed with the run.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
-/// Moves a content to its final place, unless it is there.
+/// Moves a content to its final path, unless it exists there.
 fn take_over(kept: &Path, objects: &Path, sha256: &str) -> Result<(), String> {
     let (from, to) = (kept.join(sha256), objects.join(sha256));
     if to.exists() || !from.exists() {
@@ -228,7 +228,7 @@ impl Staged {
         matches!(self.mode.as_str(), "100644" | "100755" | "120000")
     }
 
-    /// The state in the work tree, by the content in the repository.
+    /// The state of a file in the work tree, given its content in the repository.
     fn found(&self, content: Option<&[u8]>, objects: &Path) -> Result<Found, String> {
         let lost = |why: &str| Found::Unkept {
             why: why.to_owned(),

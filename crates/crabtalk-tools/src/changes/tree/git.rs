@@ -1,4 +1,4 @@
-//! Asks git about a work tree, in a process whose settings are ours.
+//! Runs git on a work tree with separate settings.
 
 use super::Tree;
 use crabtalk_guardian::Children;
@@ -10,30 +10,30 @@ use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// Time limit of git: longer than it takes for a hundred thousand files.
+/// Timeout of git: longer than it takes for a hundred thousand files.
 const LOOK_FOR: Duration = Duration::from_secs(10);
 
-/// Bytes of a list of git: some ten thousand names.
+/// Maximum bytes of a list from git: some ten thousand names.
 const MAX_LIST_BYTES: u64 = 4 << 20;
 
-/// Bytes of the contents of one command's files from the repository.
+/// Maximum bytes of contents read from the repository for one command.
 const MAX_CONTENT_BYTES: u64 = 128 << 20;
 
-/// Names in one call of git.
+/// Maximum number of names per call of git.
 const NAMES_AT_ONCE: usize = 200;
 
-/// Runs git beside a repository.
+/// Runs git on a repository.
 #[derive(Debug, Clone)]
 pub(crate) struct Git {
     pub(crate) children: Children,
-    /// Variables of a command: its `PATH` and `HOME` count.
+    /// The variables of a command, of which `PATH` and `HOME` are used.
     pub(crate) environment: Vec<(OsString, OsString)>,
-    /// Where git finds its settings, and nothing else.
+    /// The folder with git's settings and nothing else.
     pub(crate) folder: PathBuf,
 }
 
 impl Git {
-    /// Makes the folder of settings for one kind of repository.
+    /// Creates the settings folder for an object format.
     fn settings(&self, sha256: bool) -> Result<PathBuf, String> {
         let (name, config) = match sha256 {
             false => ("git", "[core]\n\trepositoryformatversion = 0\n"),
@@ -64,13 +64,13 @@ impl Git {
                     "* -text -eol -filter -ident -working-tree-encoding\n",
                 )
             })
-            // Last: with it, the folder is whole.
+            // Written last: its presence shows that the folder is complete.
             .and_then(|()| write("HEAD", "ref: refs/heads/none\n"));
         made.map(|()| folder)
             .map_err(|e| format!("cannot make git's settings: {e}"))
     }
 
-    /// The output of git.
+    /// Runs git and returns its output.
     async fn run(
         &self,
         tree: &Tree,
@@ -123,14 +123,14 @@ impl Git {
         let told = async {
             let feed = async {
                 if let Some(mut stdin) = stdin {
-                    // Its exit status reports an early end.
+                    // The exit status reports an early end.
                     let _ = stdin.write_all(input).await;
                 }
             };
             let mut said = Vec::new();
             let hear = async {
                 if let Some(stdout) = stdout {
-                    // Too much output fails below.
+                    // Output above the limit fails below.
                     let _ = stdout.take(most + 1).read_to_end(&mut said).await;
                 }
             };
@@ -200,8 +200,8 @@ impl Git {
         Ok(staged)
     }
 
-    /// Contents by the names of objects, in order; `None` for one that is not
-    /// there.
+    /// Reads contents by object name, in order; `None` for a missing
+    /// object.
     pub(super) async fn contents(
         &self,
         tree: &Tree,
@@ -239,28 +239,28 @@ impl Git {
 
 #[derive(Debug, Default)]
 pub(super) struct Listed {
-    /// Files of the index that are not as it has them.
+    /// Files that differ from the index.
     pub(super) tracked: BTreeSet<OsString>,
-    /// Files that it does not have.
+    /// Files that are not in the index.
     pub(super) others: BTreeSet<OsString>,
 }
 
-/// A file as an index has it.
+/// An entry of the index.
 #[derive(Debug)]
 pub(super) struct Staged {
     pub(super) mode: String,
     pub(super) object: String,
-    /// Bytes that the file had in the work tree; 0 where git compares contents.
+    /// The size of the file in the work tree; 0 if git compares contents.
     pub(super) size: u64,
 }
 
-/// Reads `MODE OBJECT STAGE<TAB>NAME<NUL>` with the lines about it that follow.
+/// Parses `MODE OBJECT STAGE<TAB>NAME<NUL>` and the lines about it that follow.
 fn read_staged(said: &[u8], staged: &mut BTreeMap<OsString, Staged>) {
     let mut rest = said;
     while let Some(nul) = rest.iter().position(|byte| *byte == 0) {
         let (entry, tail) = rest.split_at(nul);
         let tail = &tail[1..];
-        // Five lines, each with two columns of space before it.
+        // Five lines, each indented by two spaces.
         let about: usize = tail
             .split_inclusive(|byte| *byte == b'\n')
             .take_while(|line| line.starts_with(b"  "))
@@ -275,7 +275,7 @@ fn read_staged(said: &[u8], staged: &mut BTreeMap<OsString, Staged>) {
         let mut words = head.split(' ');
         let (Some(mode), Some(object), Some("0")) = (words.next(), words.next(), words.next())
         else {
-            // In the middle of a merge it differs, and was examined itself.
+            // During a merge the file differs, and is examined separately.
             continue;
         };
         let about = String::from_utf8_lossy(about);
