@@ -1,11 +1,11 @@
-//! TCP sockets of this machine, as `/proc/net` lists them, and whether an agent's
-//! command holds the other end of a connection.
+//! TCP sockets of this machine, as listed in `/proc/net`, and whether an agent's
+//! command has the other end of a connection open.
 //!
-//! Invariant: a peer on this machine that cannot be told from a command is refused.
+//! Invariant: a local peer that cannot be distinguished from a command is refused.
 //!
-//! The descriptors of the daemon are hidden from other processes, so the search goes
-//! the other way: no marked process may hold the peer's socket. A command that keeps
-//! the descriptor in a queue between two of its processes is not found.
+//! Other processes cannot list the daemon's descriptors, so the search goes
+//! the other way: no marked process may have the peer's socket open. A command that passes
+//! the descriptor through a queue between two of its processes is not found.
 
 use crate::peer::Peers;
 use crate::{mark, processes};
@@ -22,15 +22,15 @@ pub struct Socket {
     pub remote: SocketAddr,
     /// The user who made it.
     pub uid: u32,
-    /// Its inode; 0 when no process holds it.
+    /// Its inode; 0 if no process has it open.
     pub inode: u64,
     listens: bool,
 }
 
-/// Why a connection from this machine is refused.
+/// The reason for refusing a local connection.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketRefusal {
-    /// A command holds the other end.
+    /// A command has the other end open.
     #[error("process {0}, which an agent started, may not connect here")]
     Command(i32),
     /// A command hides its descriptors.
@@ -50,14 +50,14 @@ pub enum SocketRefusal {
 /// The sockets that accept connections to 127.0.0.1, those of IPv4 first.
 ///
 /// # Errors
-/// If the kernel's table cannot be read.
+/// The kernel's table cannot be read.
 pub fn listeners() -> io::Result<Vec<Socket>> {
     let covers = |ip: IpAddr| ip.is_unspecified() || ip == IpAddr::V4(Ipv4Addr::LOCALHOST);
     rows(|row| row.listens && covers(row.local.ip()))
 }
 
-/// The processes that hold one of these sockets and whose descriptors this process
-/// may read: pairs of inode and process.
+/// The processes that have one of these sockets open, as far as this process
+/// may read their descriptors: pairs of inode and process id.
 pub fn holders(inodes: &[u64]) -> Vec<(u64, i32)> {
     let mut found = Vec::new();
     for pid in all_processes() {
@@ -72,15 +72,15 @@ pub fn holders(inodes: &[u64]) -> Vec<(u64, i32)> {
 }
 
 impl Peers {
-    /// Judges the peer at `there` of a connection that was accepted at `here`: the
-    /// user whose program it is, or `None` for another machine.
+    /// Judges the peer at `there` of a connection accepted at `here`. Returns the user of the
+    /// peer's program, or `None` for another machine.
     ///
     /// Only the mark counts, not the ancestors: a browser that this process opened
     /// may connect. Blocks for about a millisecond.
     ///
     /// # Errors
-    /// [`SocketRefusal`] if an agent's command holds the other end, and if that
-    /// cannot be told.
+    /// [`SocketRefusal`] if an agent's command has the other end open, or if that
+    /// cannot be determined.
     pub fn judge_socket(
         &self,
         here: SocketAddr,
@@ -102,7 +102,7 @@ impl Peers {
                 Err(_) => {}
             }
         }
-        // A peer that ended during the search was not in it.
+        // The search may have missed a peer that ended during it.
         match connected(there, here)? {
             Some(still) if still == peer && peer.inode != 0 => Ok(Some(peer.uid)),
             _ => Err(SocketRefusal::Closed),
@@ -156,7 +156,7 @@ fn parse(table: &str, is_wanted: &impl Fn(&Socket) -> bool) -> Vec<Socket> {
     rows.filter(is_wanted).collect()
 }
 
-/// Reads `0100007F:1F90`: words of 32 bits in the byte order of the machine.
+/// Parses `0100007F:1F90`: 32-bit words in native byte order.
 fn address(text: &str) -> Option<SocketAddr> {
     let (ip, port) = text.split_once(':')?;
     let mut bytes = Vec::with_capacity(16);
@@ -176,7 +176,7 @@ fn all_processes() -> impl Iterator<Item = i32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// The inodes of the sockets that a process holds.
+/// The inodes of the sockets that a process has open.
 fn held_by(pid: i32) -> io::Result<Vec<u64>> {
     let mut held = Vec::new();
     for descriptor in std::fs::read_dir(format!("/proc/{pid}/fd"))?.flatten() {
@@ -190,7 +190,7 @@ fn held_by(pid: i32) -> io::Result<Vec<u64>> {
     Ok(held)
 }
 
-/// Whether sockets that a process makes belong to this user.
+/// Whether sockets created by a process belong to this user.
 fn acts_for(pid: i32, uid: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
@@ -198,7 +198,7 @@ fn acts_for(pid: i32, uid: u32) -> bool {
     of_files.and_then(|uid| uid.parse().ok()) == Some(uid)
 }
 
-/// Whether a process is in this network namespace: the file's inode belongs to the
+/// Whether a process is in this network namespace, by the inode of its
 /// namespace.
 fn shares_network(pid: i32) -> bool {
     let inode = |of: &str| std::fs::metadata(format!("/proc/{of}/net/tcp")).map(|meta| meta.ino());

@@ -1,7 +1,7 @@
 //! Reads answers over HTTP up to a limit.
 //!
 //! Invariant: a call whose answer is too long fails with the reason. Nothing is added to
-//! a stream of events that answers no call.
+//! an event stream that does not answer a call.
 
 use crate::http::{Body, HttpError};
 use bytes::Bytes;
@@ -17,7 +17,7 @@ pub(crate) const MAX_BODY: usize = 16 << 20;
 /// Longest event of a stream.
 pub(crate) const MAX_EVENT: usize = MAX_BODY;
 
-/// How much is shown of an answer that is not a message.
+/// Maximum bytes shown of an answer that is not a message.
 const MAX_SHOWN: usize = 200;
 
 pub(crate) type Events = futures_util::stream::BoxStream<'static, Result<Sse, SseError>>;
@@ -47,8 +47,8 @@ fn too_long() -> HttpError {
     HttpError::TooMuch(format!("its answer has more than {MAX_BODY} bytes"))
 }
 
-/// Ends the stream of an answer that is too long with the reason as the answer. The
-/// library would request the rest of it again and report nothing in the end.
+/// Replaces an answer that is too long by an error. The
+/// library would otherwise request the rest again and report nothing.
 pub(crate) fn answered(events: Events, id: RequestId) -> Events {
     let told = events.scan(false, move |is_over, event| {
         let error = match &event {

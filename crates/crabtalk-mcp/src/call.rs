@@ -25,7 +25,7 @@ use tokio_util::task::TaskTracker;
 /// Longest duration of a call that reports progress, in multiples of its timeout.
 const MAX_TURNS: u32 = 60;
 
-/// Least time between two progress events, which people read.
+/// Minimum interval between progress events, which people read.
 const TELL_EVERY: Duration = Duration::from_millis(200);
 
 /// Longest message of a progress event, in bytes.
@@ -34,10 +34,10 @@ const MAX_MESSAGE: usize = 200;
 /// Timeout for sending a cancellation.
 const CANCEL_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long a call waits for the reason why its connection has ended.
+/// Time to wait for the reason why the connection ended.
 const TOLD_WITHIN: Duration = Duration::from_secs(5);
 
-/// Questions that are put to a person in one call; others are declined.
+/// Maximum number of questions to a person in one call; others are declined.
 const MAX_QUESTIONS: usize = 16;
 
 /// The parameters of a call.
@@ -46,7 +46,7 @@ pub(crate) struct Wanted<'a> {
     /// The server's own name for it.
     pub(crate) raw: &'a str,
     pub(crate) arguments: JsonObject,
-    /// Sent to the server beside the arguments.
+    /// Metadata for the server in addition to the arguments.
     pub(crate) meta: Option<JsonObject>,
     /// The conversation whose people are asked.
     pub(crate) conversation: String,
@@ -70,7 +70,7 @@ impl Drop for CancelOnDrop<'_> {
         self.tasks.spawn(async move {
             let params = CancelledNotificationParam::new(Some(id), Some(why.to_owned()));
             let told = peer.notify_cancelled(params);
-            // One that does not listen is ended by its own ways.
+            // A server that ignores the cancellation ends the call itself.
             let _ = tokio::time::timeout(CANCEL_WITHIN, told).await;
         });
     }
@@ -158,7 +158,7 @@ pub(crate) async fn call(
                     at_most += asked.elapsed();
                 }
             },
-            // After the events that came before it.
+            // Handle the answer after the events that precede it.
             answer = &mut handle.rx => {
                 cancel.id = None;
                 return match answer {
@@ -183,7 +183,7 @@ fn late(settings: &Settings) -> String {
     format!("no answer within {secs} s: the call was cancelled (timeout_secs of [mcp.{name}])")
 }
 
-/// Why a connection has ended under a call.
+/// The reason why the connection ended during a call.
 fn gone(link: &Link) -> String {
     if let Some(tokens) = link.tokens.as_ref().filter(|tokens| tokens.is_refused()) {
         return tokens.wanted();
@@ -193,14 +193,14 @@ fn gone(link: &Link) -> String {
     format!("the server ended before it answered{why}; the call may have taken effect")
 }
 
-/// The library reports the end of a connection before the reason is known.
+/// Waits for the reason, since the library reports the end of a connection before it is known.
 async fn closed(link: &Link) -> String {
-    // Cancelled at once, except for a program that closed its pipes and runs on.
+    // Immediate, except for a program that closed its pipes and continues to run.
     let _ = timeout(TOLD_WITHIN, link.gone.cancelled()).await;
     gone(link)
 }
 
-/// Asks a person for as long as the server can take the answer.
+/// Asks a person as long as the server can accept the answer.
 async fn answered(
     link: &Link,
     server: &str,
@@ -235,7 +235,7 @@ fn progress(params: ProgressNotificationParam) -> Progress {
 fn result(answer: ServerResult) -> Result<CallToolResult, String> {
     match answer {
         ServerResult::CallToolResult(result) => Ok(result),
-        // Results without a known field, such as an empty one.
+        // Results without known fields, such as an empty object.
         ServerResult::EmptyResult(_) => Ok(CallToolResult::success(Vec::new())),
         ServerResult::CustomResult(custom) => serde_json::from_value(custom.0)
             .map_err(|e| format!("its answer is not a tool result: {e}")),

@@ -1,4 +1,4 @@
-//! Puts a server's form to a person, one question for each field (COMP-1).
+//! Presents a server's form to a person, one question per field (COMP-1).
 //!
 //! Invariants: the first question names the server and can be declined; answers have
 //! the type of their field; an empty answer becomes the server's default.
@@ -24,7 +24,7 @@ const MAX_TEXT: usize = 2000;
 const ACCEPT: &str = "Answer";
 const DECLINE: &str = "Decline";
 
-/// Asks the people behind a call.
+/// Asks the people of the conversation that made the call.
 pub(crate) async fn ask(
     server: &str,
     message: &str,
@@ -111,7 +111,7 @@ fn opening(server: &str, message: &str, fields: &[Field<'_>]) -> AskQuestion {
     }
 }
 
-/// The text as one bounded line.
+/// Shortens a text to one bounded line.
 fn cut(text: &str) -> String {
     let text = &text[..text.floor_char_boundary(MAX_TEXT)];
     text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -153,7 +153,7 @@ impl Field<'_> {
         self.schema["title"].as_str().unwrap_or(&self.name)
     }
 
-    /// Values with their titles, for a field that offers some.
+    /// The values and titles of a field with choices.
     fn choices(&self) -> Vec<(String, String)> {
         let source = match self.is_list() {
             true => &self.schema["items"],
@@ -277,7 +277,7 @@ mod tests {
     use crabtalk_domain::BoxFuture;
     use std::sync::Mutex;
 
-    /// Answers what is asked, one after the other.
+    /// Answers questions in order.
     struct Person(Mutex<Vec<&'static str>>, Mutex<Vec<String>>);
 
     impl Caller for Person {
@@ -350,7 +350,7 @@ mod tests {
         for question in asked {
             assert!(question.len() < 4 * MAX_TEXT, "{} bytes", question.len());
         }
-        // Not so much as looked through, each against all others.
+        // A form with too many fields is declined without comparing them pairwise.
         let fields = |many: usize| -> Map<String, Value> {
             let field = |at| (format!("f{at}"), json!({"type": "string"}));
             (0..many).map(field).collect()

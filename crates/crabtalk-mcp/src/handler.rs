@@ -17,13 +17,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, mpsc, oneshot};
 
-/// Most messages of one call that wait for its caller.
+/// Maximum number of queued messages for the caller of one call.
 const MAX_WAITING: usize = 16;
 
 /// A message of the server about a call.
 pub(crate) enum Heard {
     Progress(ProgressNotificationParam),
-    /// A question, as the schema of a form, and where the answer goes.
+    /// A question as a form schema, with a channel for the answer.
     Question {
         message: String,
         schema: Value,
@@ -38,25 +38,25 @@ pub(crate) enum Answered {
     Cancel,
 }
 
-/// A call that a server works on.
+/// A call in progress at a server.
 struct Call {
-    /// The conversation, so that no other is asked.
+    /// The conversation of the call; others are not asked.
     conversation: String,
     id: RequestId,
     tell: mpsc::Sender<Heard>,
 }
 
-/// The calls that a server works on.
+/// The calls in progress at a server.
 #[derive(Default)]
 pub(crate) struct Calls(Mutex<HashMap<NumberOrString, Call>>);
 
 impl Calls {
     fn all(&self) -> MutexGuard<'_, HashMap<NumberOrString, Call>> {
-        // Whole after each line, so a panic spoils nothing.
+        // A panic cannot leave the map inconsistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Subscribes to the messages about a call until the guard is dropped.
+    /// Subscribes to the messages about a call until the returned guard is dropped.
     pub(crate) fn listen(
         self: &Arc<Self>,
         token: NumberOrString,
@@ -95,7 +95,7 @@ impl Calls {
     }
 }
 
-/// Ends the listening when it is dropped.
+/// Ends the subscription on drop.
 pub(crate) struct Listening {
     calls: Arc<Calls>,
     token: NumberOrString,
@@ -111,7 +111,7 @@ impl Drop for Listening {
 pub(crate) struct Handler {
     pub(crate) server: String,
     pub(crate) calls: Arc<Calls>,
-    /// The list of tools changed.
+    /// Notified when the list of tools changed.
     pub(crate) changed: Arc<Notify>,
 }
 
@@ -137,7 +137,7 @@ impl ClientHandler for Handler {
                 .map(|call| call.tell.clone())
         };
         if let Some(tell) = tell {
-            // A later report supersedes one that finds no room.
+            // A dropped report is superseded by a later one.
             let _ = tell.try_send(Heard::Progress(params));
         }
     }
@@ -182,7 +182,7 @@ impl ClientHandler for Handler {
         };
         match tell.try_send(question) {
             Ok(()) => {}
-            // Too many are waiting.
+            // Too many questions are queued.
             Err(TrySendError::Full(_)) => return Ok(declined),
             Err(TrySendError::Closed(_)) => {
                 return Ok(ElicitResult::new(ElicitationAction::Cancel));

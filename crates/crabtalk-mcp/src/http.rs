@@ -1,6 +1,6 @@
-//! The port to HTTP.
+//! The HTTP port of this crate.
 //!
-//! Invariant: an answer is streamed; its reader sets the limit.
+//! Invariant: answers are streamed; the reader sets the limit.
 
 use bytes::Bytes;
 use crabtalk_domain::BoxFuture;
@@ -8,7 +8,7 @@ use futures_core::Stream;
 use http::{HeaderMap, StatusCode};
 use std::pin::Pin;
 
-/// A request, whole.
+/// A complete request.
 pub type HttpRequest = http::Request<Bytes>;
 
 pub(crate) type Body = Pin<Box<dyn Stream<Item = Result<Bytes, HttpError>> + Send>>;
@@ -23,7 +23,7 @@ pub struct HttpResponse {
     pub body: Body,
 }
 
-/// Why a request failed.
+/// The failure of a request.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum HttpError {
     /// The connection was refused.
@@ -35,18 +35,18 @@ pub enum HttpError {
     /// The answer is too long.
     #[error("{0}")]
     TooMuch(String),
-    /// Something else went wrong.
+    /// The request failed for another reason.
     #[error("{0}")]
     Broken(String),
 }
 
-/// Calls addresses.
+/// Sends HTTP requests.
 pub trait Http: Send + Sync {
     /// Sends a request and waits for the headers of its answer.
     fn send(&self, request: HttpRequest) -> BoxFuture<'static, Result<HttpResponse, HttpError>>;
 }
 
-/// An error with its causes.
+/// Formats an error with its causes.
 pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -9,8 +9,8 @@
 //! a port of the loopback before its owner is known; a program ends with this process,
 //! even if that is killed.
 //!
-//! Absent on purpose: permission and scope, which belong to the gate; the places of the
-//! configuration and of port files.
+//! This crate decides no permission or scope, which belong to the gate, and does not know the
+//! paths of the configuration and of port files.
 
 mod answers;
 mod call;

@@ -33,17 +33,17 @@ use tokio_util::task::TaskTracker;
 /// Timeout for closing a connection.
 const CLOSE_WITHIN: Duration = Duration::from_secs(2);
 
-/// How long a program may take to end after its input is closed.
+/// Time for a program to end after its input is closed.
 const END_WITHIN: Duration = Duration::from_millis(500);
 
 /// Delay before a broken stream is reopened.
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
 
-/// Most concurrent calls of one server; over HTTP each may be a connection. Others
+/// Maximum number of concurrent calls of one server; over HTTP each may need a connection. Others
 /// wait.
 const MAX_CALLS: usize = 128;
 
-/// Further concurrent requests: pings and lists.
+/// Additional concurrent requests: pings and lists.
 const BESIDE_CALLS: usize = 8;
 
 /// Attempts to reopen a stream; after that the server is reconnected.
@@ -57,18 +57,18 @@ pub(crate) struct Link {
     pub(crate) turns: Semaphore,
     /// Cancelled when the connection is closed.
     pub(crate) gone: CancellationToken,
-    /// Why the server ended it, if it did.
+    /// The reason why the server ended the connection, if it did.
     pub(crate) over: OnceLock<String>,
-    /// Name and version.
+    /// Name and version of the server.
     pub(crate) server: String,
     pub(crate) protocol: String,
-    /// Whether it declares tools.
+    /// Whether the server declares tools.
     pub(crate) has_tools: bool,
     /// The tokens of a login.
     pub(crate) tokens: Option<Arc<Tokens>>,
 }
 
-/// A connection and its resources, held by the server's task.
+/// A connection and its resources, owned by the server's task.
 pub(crate) struct Connection {
     pub(crate) link: Arc<Link>,
     /// Ends the library's task.
@@ -89,7 +89,7 @@ pub(crate) struct Connection {
 /// Resources for making connections.
 pub(crate) struct Means {
     pub(crate) programs: Programs,
-    /// For addresses beyond components.
+    /// HTTP for addresses other than components.
     pub(crate) http: Arc<dyn Http>,
     pub(crate) tasks: TaskTracker,
     /// The files of logins.
@@ -101,7 +101,7 @@ pub(crate) struct Means {
 
 impl Means {
     fn all_tokens(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Tokens>>> {
-        // Each change is one call.
+        // A panic cannot leave the map inconsistent.
         self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -130,7 +130,7 @@ impl Means {
         Some(tokens)
     }
 
-    /// Removes the tokens of a login that has changed, and returns them.
+    /// Removes and returns the tokens of a login that changed.
     pub(crate) fn forget_tokens(&self, name: &str) -> Option<Arc<Tokens>> {
         self.all_tokens().remove(name)
     }
@@ -138,7 +138,7 @@ impl Means {
 
 /// An attempt to connect.
 struct Attempt {
-    /// The program, where there is one.
+    /// The program, if there is one.
     child: Option<Child>,
     words: Words,
     tokens: Option<Arc<Tokens>>,
@@ -184,7 +184,7 @@ impl Attempt {
         Ok(serve_client_with_ct(handler, transport, stop).await)
     }
 
-    /// Starts the server's program, which may end in the middle of the handshake.
+    /// Starts the server's program, which may end during the handshake.
     async fn with_program(
         &mut self,
         means: &Means,
@@ -205,7 +205,7 @@ impl Attempt {
             served = &mut serving => return Ok(served),
             end = child.wait() => end,
         };
-        // The reason may be in the pipe.
+        // The pipe may contain the reason.
         match tokio::time::timeout(END_WITHIN, serving).await {
             Ok(Err(error)) if refused(&error) => Ok(Err(error)),
             _ => Err(self.words.not_opened(ended(&end, &self.words))),
@@ -220,7 +220,7 @@ impl Attempt {
             None => handshake(error, &self.words),
         };
         let why = match self.end_program(END_WITHIN).await {
-            // The exit status says more.
+            // The exit status is more specific.
             Some(end) if !refused(error) => ended(&end, &self.words),
             _ => why,
         };
@@ -237,7 +237,7 @@ impl Attempt {
         self.words.not_opened(self.words.with(why))
     }
 
-    /// Kills the program unless it ends within this time; then its exit status.
+    /// Waits for the program to end, kills it after `within`, and returns the exit status if it ended itself.
     async fn end_program(&mut self, within: Duration) -> Option<ExitStatus> {
         let child = self.child.as_mut()?;
         if let Ok(end) = tokio::time::timeout(within, child.wait()).await {
@@ -250,7 +250,7 @@ impl Attempt {
 }
 
 impl Connection {
-    /// Connects and does the handshake, within this time.
+    /// Connects and does the handshake within a timeout.
     pub(crate) async fn open(
         means: &Means,
         settings: &Settings,
@@ -264,7 +264,7 @@ impl Connection {
             changed: Arc::clone(&changed),
         };
         let stop = CancellationToken::new();
-        // Cancels a handshake that is given up.
+        // Cancels a handshake that is abandoned.
         let guard = stop.clone().drop_guard();
         let over = CancellationToken::new();
         let ends = over.clone().drop_guard();
@@ -343,12 +343,12 @@ impl Connection {
         }
     }
 
-    /// The reason why the transport is closed, which may take a moment to be known.
+    /// The reason why the transport closed, which may take a moment to arrive.
     pub(crate) async fn ended_soon(&mut self) -> Option<String> {
         if !self.link.peer.is_transport_closed() {
             return None;
         }
-        // Over HTTP the error of the request says more.
+        // Over HTTP the error of the request is more specific.
         let child = self.child.as_mut()?;
         let end = tokio::time::timeout(END_WITHIN, child.wait()).await;
         Some(end.map_or_else(|_| self.words.closed(), |end| ended(&end, &self.words)))
@@ -393,7 +393,7 @@ fn transport(
     config
 }
 
-/// Headers that no log shows.
+/// Marks headers as sensitive, so that logs do not show them.
 fn sensitive(
     headers: &std::collections::BTreeMap<String, String>,
 ) -> Result<HashMap<HeaderName, HeaderValue>, String> {

@@ -1,4 +1,4 @@
-//! The tools of a server as agents see them.
+//! The tools of a server, as offered to agents.
 //!
 //! Invariants: tools that are left out are named; the order does not depend on the
 //! server, so that prompts stay cacheable.
@@ -15,16 +15,16 @@ use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Bytes of a tool's own name, sixteen times what is recommended.
+/// Maximum bytes of a tool's own name, sixteen times the recommended maximum.
 const MAX_RAW_NAME: usize = 2 << 10;
 
-/// Bytes of one tool's description.
+/// Maximum bytes of one tool's description.
 const MAX_DESCRIPTION: usize = 16 << 10;
 
-/// Bytes of one tool's schema.
+/// Maximum bytes of one tool's schema.
 const MAX_SCHEMA: usize = 64 << 10;
 
-/// Tools left out of one server that are named; further ones are counted.
+/// Maximum number of omitted tools named per server; further ones are counted.
 const MAX_TOLD: usize = 16;
 
 /// A tool of a server.
@@ -34,12 +34,12 @@ pub(crate) struct Known {
     /// The server's name of the tool.
     pub(crate) raw: String,
     pub(crate) read_only: bool,
-    /// Hash of all that the server declares about it.
+    /// Hash of the tool's declaration.
     pub(crate) print: String,
 }
 
 impl Known {
-    /// All that the server declares about it, for comparison by a person.
+    /// The tool's declaration, for comparison by a person.
     pub(crate) fn described(&self) -> String {
         let schema = serde_json::from_str::<Value>(self.spec.parameters.as_str());
         let schema = schema.and_then(|schema| serde_json::to_string_pretty(&schema));
@@ -181,8 +181,8 @@ fn known(settings: &Settings, tool: &Tool, taken: &HashSet<String>) -> Result<Kn
     })
 }
 
-/// Takes unseen characters out of what a schema says for people and models. Values
-/// that a call has to match are kept.
+/// Escapes invisible characters in the descriptive texts of a schema. Values
+/// that a call has to match are not changed.
 fn show_descriptions(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {

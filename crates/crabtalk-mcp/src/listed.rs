@@ -13,16 +13,16 @@ use rmcp::model::{
 use rmcp::service::ServiceError;
 use serde::Deserialize;
 
-/// Most tools of one server.
+/// Maximum number of tools per server.
 const MAX_TOOLS: usize = 512;
 
-/// Most pages of a list.
+/// Maximum number of pages per list.
 const MAX_PAGES: usize = 64;
 
-/// Most bytes of all tools together, as the server sends them.
+/// Maximum bytes of all tools together, as sent by the server.
 const MAX_BYTES: usize = 4 << 20;
 
-/// Longest name and reason that are shown of a tool that is left out, in characters.
+/// Maximum characters shown of the name and reason of an omitted tool.
 pub(crate) const MAX_SHOWN: usize = 80;
 const MAX_WHY: usize = 200;
 
@@ -30,7 +30,7 @@ const MAX_WHY: usize = 200;
 #[derive(Debug, Default)]
 pub(crate) struct Listed {
     pub(crate) tools: Vec<Tool>,
-    /// Their size in bytes.
+    /// The size in bytes.
     bytes: usize,
     /// Tools that were left out, with the reason.
     pub(crate) left_out: Vec<String>,
@@ -72,7 +72,7 @@ pub(crate) async fn fetch(link: &Link) -> Result<Listed, String> {
         let page = match link.peer.list_tools(Some(params.clone())).await {
             Ok(page) => page,
             Err(ServiceError::UnexpectedResponse) => salvaged(link, params, &mut listed).await?,
-            // A server without tools need not know the request.
+            // A server without tools may not know the request.
             Err(ServiceError::McpError(error))
                 if error.code == ErrorCode::METHOD_NOT_FOUND && !link.has_tools =>
             {

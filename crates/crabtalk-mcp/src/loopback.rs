@@ -30,7 +30,7 @@ impl Http for Loopback {
                 .await
                 .map_err(broken)?;
             tasks.spawn(async move {
-                // The reader of the answer sees its errors.
+                // The reader of the answer gets the connection's errors.
                 let _ = connection.await;
             });
             let (mut parts, body) = request.into_parts();

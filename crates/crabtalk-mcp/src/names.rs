@@ -16,13 +16,13 @@ const SEPARATOR: &str = "__";
 /// Digits of the hash in a name that had to be changed.
 const DIGITS: usize = 6;
 
-/// Longest name of a server; it leaves room for that of a tool.
+/// Longest server name; the rest is for the tool's name.
 pub const MAX_SERVER_NAME: usize = 48;
 
 /// Checks the name of a server.
 ///
 /// # Errors
-/// Why it is invalid.
+/// The reason why it is invalid.
 pub fn check_server_name(name: &str) -> Result<(), String> {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
     let first = name.bytes().next();
@@ -42,8 +42,8 @@ pub fn check_server_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Sorts by name, ignoring case. Of names that differ only in case the lower-case one
-/// comes first, so that the choice between them does not depend on their order.
+/// Sorts by name, ignoring case. Of names that differ only in case, the lower-case one
+/// comes first, so that the preferred one does not depend on the input order.
 pub(crate) fn small_first<T>(
     all: impl IntoIterator<Item = T>,
     name: impl Fn(&T) -> &str,
@@ -71,7 +71,7 @@ pub(crate) fn qualified(server: &str, raw: &str, taken: &HashSet<String>) -> Str
     }
     let mut digits = hex(&Sha256::digest(raw));
     digits.truncate(DIGITS);
-    // ASCII by now, so that it can be cut anywhere.
+    // The name is ASCII here and can be cut anywhere.
     let keep = name.len().min(MAX_NAME - DIGITS - 1);
     format!("{}-{digits}", &name[..keep])
 }

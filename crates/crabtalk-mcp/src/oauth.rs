@@ -1,13 +1,11 @@
 //! Logins to servers on other machines with OAuth 2.1.
 //!
-//! The library implements the protocol: discovery, registration, PKCE, the exchange.
+//! The library implements discovery, registration, PKCE and the exchange.
 //! This module stores tokens, sends them and decides when to renew them.
 //!
 //! Invariants: a token is sent only to the address that it was issued for; it is never
 //! shown; concurrent requests share one renewal; a renewal is saved even if all its
-//! requests are dropped.
-//!
-//! Absent on purpose: browsers and listeners.
+//! requests are dropped; this module opens no browser or listener.
 
 mod alone;
 mod calls;
@@ -21,14 +19,14 @@ pub(crate) use tokens::{NoToken, Tokens};
 
 use rmcp::transport::auth::AuthError;
 
-/// A client that was registered by hand.
+/// A client that was registered manually.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OAuthClient {
     /// The client's id; empty to register one at the login.
     pub id: String,
     /// Its secret, if it has one.
     pub secret: Secret,
-    /// The requested scopes; empty for those that the server names.
+    /// The requested scopes; if empty, those that the server names.
     pub scopes: Vec<String>,
     /// Whether the client logs in with its secret, without a person.
     pub is_alone: bool,
@@ -69,7 +67,7 @@ fn check_protected(endpoint: &str) -> Result<(), String> {
     }
 }
 
-/// The error with its causes.
+/// Formats an error with its causes.
 fn words(error: &AuthError) -> String {
     crate::http::chain(error)
 }

@@ -11,16 +11,16 @@ use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Longest text that a model is given, as for commands.
+/// Longest text passed to a model, as for commands.
 const MAX_TEXT: usize = 30_000;
 
-/// Most files of one result: a conversation keeps some dozens, which one result must not
-/// replace.
+/// Maximum number of files per result. A conversation stores some dozens, and one result must
+/// not replace them all.
 const MAX_KEPT: usize = 16;
 
-/// Stores content that a model is not given whole.
+/// Stores content that is not passed to a model whole.
 pub trait Outputs: Send + Sync {
-    /// Writes a file beside the conversation's other outputs, which it may read.
+    /// Writes a file to the conversation's output folder, which its agent may read.
     fn keep<'a>(
         &'a self,
         key: &'a ConversationKey,
@@ -89,7 +89,7 @@ pub(crate) async fn output(
     }
 }
 
-/// Takes an image, or says why it is left out.
+/// Decodes an image, or returns the reason why it is left out.
 fn image_of(kind: &str, data: String, images: &mut Vec<Image>) -> Option<String> {
     if images.len() >= MAX_IMAGES {
         return Some(format!("[more than {MAX_IMAGES} images: one is left out]"));
@@ -103,7 +103,7 @@ fn image_of(kind: &str, data: String, images: &mut Vec<Image>) -> Option<String>
     }
 }
 
-/// What went wrong with a call, for a model: a server may say much of it, too.
+/// The error of a failed call for a model, shortened if the server's text is long.
 pub(crate) async fn failed(
     why: String,
     key: &ConversationKey,
@@ -112,16 +112,16 @@ pub(crate) async fn failed(
     ToolOutput::error(shortened(why, key, outputs).await)
 }
 
-/// Where files of one result go.
+/// The folder for files of one result.
 struct Shelf<'a> {
     key: &'a ConversationKey,
     outputs: &'a dyn Outputs,
-    /// How many are there.
+    /// The number of files.
     kept: usize,
 }
 
 impl Shelf<'_> {
-    /// Keeps what no model reads.
+    /// Stores content that a model cannot read, and returns a note.
     async fn kept(&mut self, what: &str, kind: &str, data: &str) -> String {
         let kind: String = kind
             .chars()
@@ -143,7 +143,7 @@ impl Shelf<'_> {
     }
 }
 
-/// The beginning and the end of a long text, and where all of it is.
+/// The beginning and the end of a long text, with the path of the whole.
 async fn shortened(text: String, key: &ConversationKey, outputs: &dyn Outputs) -> String {
     if text.len() <= MAX_TEXT {
         return text;
@@ -220,7 +220,7 @@ mod tests {
             .flat_map(|_| [audio.clone(), blob.clone()])
             .collect();
         let (output, kept) = made(json!({"content": content})).await;
-        // All that was said of them fits the answer, so no file more.
+        // All notes fit into the answer, so that no further file is needed.
         assert_eq!(kept.len(), MAX_KEPT);
         let left_out = output.content.matches("left out").count();
         assert_eq!(left_out, 200 - MAX_KEPT);

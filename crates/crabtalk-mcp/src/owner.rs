@@ -1,8 +1,8 @@
-//! The programs that listen on ports of the loopback.
+//! The programs that listen on loopback ports.
 //!
-//! Invariant: a port that another user's program may answer is not ours. Where the
-//! system does not say whose a port is, it counts as ours; `docs/guide/components.md`
-//! says so.
+//! Invariant: a port to which another user's program may listen is not ours. If the
+//! system does not name the owner of a port, it counts as ours; `docs/guide/components.md`
+//! documents this.
 
 use crabtalk_guardian::sockets::{self, Socket};
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,16 +14,16 @@ pub enum Listener {
     Ours,
     /// Another user.
     Of {
-        /// The user's number.
+        /// The user id.
         uid: u32,
     },
     /// No program listens.
     Nobody,
-    /// The system does not say.
+    /// The system does not name the owner.
     Unknown,
 }
 
-/// A port of the loopback and the program behind it.
+/// A loopback port and the program that listens on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Behind {
     /// The user whose program listens.
@@ -40,7 +40,7 @@ pub(crate) fn of(port: u16) -> Listener {
     })
 }
 
-/// The programs behind ports. Blocks: it reads the descriptors of every process of
+/// The programs that listen on ports. Blocks: it reads the descriptors of every process of
 /// this user once.
 pub(crate) fn behind(ports: &BTreeSet<u16>) -> BTreeMap<u16, Behind> {
     let Some(rows) = rows(ports) else {

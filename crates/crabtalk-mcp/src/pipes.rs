@@ -1,7 +1,7 @@
 //! A program's standard streams as a transport: each line is a message.
 //!
 //! Invariants: a line longer than the limit ends the connection; a response that cannot
-//! be parsed fails its call with the reason; other lines are kept as the program's
+//! be parsed fails its call with the reason; other lines are stored as the program's
 //! output, to be shown with an error.
 
 use crate::answers::MAX_EVENT;
@@ -18,15 +18,15 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, BufReader,
 /// Longest message, as over HTTP.
 const MAX_LINE: usize = MAX_EVENT;
 
-/// Why a connection was given up.
+/// The reason why a connection was given up.
 pub(crate) type GivenUp = Arc<OnceLock<&'static str>>;
 
 const TOO_LONG: &str = "it sent a line of more than 16 MiB";
 
-/// The transport.
+/// The transport over pipes.
 pub(crate) struct Pipes<R, W: AsyncWrite> {
     reads: BufReader<R>,
-    /// The part of the current line that was read so far.
+    /// The read part of the current line.
     line: Vec<u8>,
     /// The library's transport, which only writes.
     writes: AsyncRwTransport<RoleClient, Empty, W>,
@@ -39,7 +39,7 @@ where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    /// Output that is not a message goes to `babble`.
+    /// Creates a transport. Lines that are not messages go to `babble`.
     pub(crate) fn new(reads: R, writes: W, babble: Complaints, given_up: GivenUp) -> Self {
         Self {
             reads: BufReader::new(reads),
@@ -59,7 +59,7 @@ where
             return true;
         }
         if self.line.len() > MAX_LINE {
-            // It is set once.
+            // The cell is set only here.
             let _ = self.given_up.set(TOO_LONG);
         }
         false
@@ -80,8 +80,8 @@ where
     }
 }
 
-/// Fails the call whose response cannot be parsed, such as one with the `NaN` that
-/// Python writes: servers begin a response with the version and the id.
+/// Fails the call whose response cannot be parsed, for example because of `NaN`, which
+/// Python writes. Servers begin a response with version and id.
 fn failed(text: &[u8], error: &serde_json::Error) -> Option<ServerJsonRpcMessage> {
     let head = String::from_utf8_lossy(&text[..text.len().min(64)]);
     let head: String = head.split_whitespace().collect();

@@ -1,6 +1,6 @@
-//! A server as a program under a guardian, over its standard streams.
+//! A server's program under a guardian, connected by its standard streams.
 //!
-//! Invariant: the program and all that it started end with this process or with the
+//! Invariant: the program and its descendants end with this process and with the
 //! guardian, even if those are killed (RUN-10).
 
 use crate::settings::Transport;
@@ -12,23 +12,23 @@ use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio_util::task::TaskTracker;
 
-/// How much of the end of standard error is kept, to be shown with an error.
+/// Maximum bytes stored of the end of standard error, to be shown with an error.
 const MAX_COMPLAINTS: usize = 4 << 10;
 
 /// Resources for starting programs.
 #[derive(Debug, Clone)]
 pub struct Programs {
-    /// Starts them.
+    /// Starts the programs.
     pub guardian: Guardian,
-    /// The environment of all of them.
+    /// The environment of all programs.
     pub environment: Vec<(OsString, OsString)>,
-    /// Where they work.
+    /// The working folder of all programs.
     pub cwd: PathBuf,
-    /// Their limit of open files.
+    /// The limit of open files of all programs.
     pub open_files: Option<u64>,
 }
 
-/// The last output of a program beside its messages.
+/// The last output of a program other than messages.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Complaints(Arc<Mutex<Vec<u8>>>);
 
@@ -46,7 +46,7 @@ impl Complaints {
     }
 }
 
-/// A program that runs.
+/// A running program.
 pub(crate) struct Started {
     pub(crate) child: Child,
     pub(crate) reads: Receiver,
@@ -87,7 +87,7 @@ pub(crate) fn start(
     let (kept, name) = (complaints.clone(), name.to_owned());
     tasks.spawn(async move {
         let mut buffer = vec![0; 1024];
-        // Ends when the last process that has the pipe does.
+        // Ends when the last process with the pipe has ended.
         while let Ok(length @ 1..) = stderr.read(&mut buffer).await {
             let said = &buffer[..length];
             tracing::debug!(server = %name, said = %String::from_utf8_lossy(said).trim_end(), "an MCP server complains");

@@ -1,4 +1,4 @@
-//! Tools of all servers, as the run loop calls them.
+//! The tools of all servers as a tool provider.
 //!
 //! Invariants: offering tools sends no request; calls have passed the gate; a tool whose
 //! declaration changed since it was last allowed is shown again.
@@ -30,7 +30,7 @@ impl Servers {
         Some((server, tools))
     }
 
-    /// The tool when it was last allowed and now, if they differ.
+    /// The tool's declaration when it was last allowed and now, if they differ.
     fn news(&self, name: &str) -> Option<(Allowed, Known)> {
         let (_, tools) = self.find(name)?;
         let known = tools.get(name)?.clone();
@@ -100,11 +100,11 @@ impl Servers {
         called
     }
 
-    /// Calls a server's tool by the server's own name for it: its words, its
-    /// structured answer if it gave one, and whether it failed.
+    /// Calls a server's tool by the server's own name for it. Returns the text, the
+    /// structured answer if there is one, and whether the tool failed.
     ///
     /// # Errors
-    /// Why the call failed.
+    /// The reason why the call failed.
     pub async fn call_tool(
         &self,
         server: &str,

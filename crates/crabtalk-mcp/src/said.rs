@@ -1,7 +1,7 @@
 //! Limits on the text of servers in lists, logs, events and errors.
 //!
-//! Invariant: every text of a server passes one of these limits or another named one,
-//! since a list goes to every client.
+//! Invariant: every text of a server is bounded by these limits or another named one,
+//! since lists go to every client.
 
 /// Longest sentence, in bytes.
 const MAX_SAID: usize = 2000;
@@ -20,12 +20,12 @@ fn cut(mut text: String, most: usize) -> String {
     text
 }
 
-/// A sentence.
+/// Bounds a sentence.
 pub(crate) fn sentence(text: impl Into<String>) -> String {
     cut(text.into(), MAX_SAID)
 }
 
-/// A name.
+/// Bounds a name.
 pub(crate) fn name(text: impl Into<String>) -> String {
     cut(text.into(), MAX_NAME)
 }

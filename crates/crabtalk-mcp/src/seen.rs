@@ -1,9 +1,9 @@
-//! Facts about servers that outlive the daemon: the tools of each program, so that
-//! it need not run to offer them, and the description of each tool when it was last
+//! Facts about servers that survive restarts: the tools of each program, which can then be
+//! offered without starting it, and the description of each tool when it was last
 //! allowed (COMP-3).
 //!
-//! Invariants: it holds no credential; a file that cannot be read counts as empty, so
-//! that tools are asked about again.
+//! Invariants: the file contains no credential; an unreadable file counts as empty, so
+//! that owners are asked about tools again.
 
 use crabtalk_files::Existing;
 use rmcp::model::Tool;
@@ -36,7 +36,7 @@ pub(crate) struct Allowed {
     pub(crate) described: String,
 }
 
-/// The file, and what is in it.
+/// The file and its contents.
 pub(crate) struct Seen {
     path: PathBuf,
     /// `None` until it is loaded.
@@ -61,7 +61,7 @@ impl Seen {
         look(self.kept().get_or_insert_with(Kept::default))
     }
 
-    /// Reads the file, once. Blocks.
+    /// Reads the file once. Blocks.
     pub(crate) fn load(&self) {
         if self.kept().is_some() {
             return;
@@ -81,7 +81,7 @@ impl Seen {
         self.kept().get_or_insert(read);
     }
 
-    /// The tools of a program when it last ran, if its settings are the same.
+    /// The tools of a program's last run, if its settings are the same.
     pub(crate) fn tools(&self, server: &str, print: &str) -> Option<Vec<Tool>> {
         self.with(|kept| {
             let listed = kept.tools.get(server)?;
@@ -89,7 +89,7 @@ impl Seen {
         })
     }
 
-    /// Records the tools of a program; whether they changed.
+    /// Records the tools of a program; returns whether they changed.
     pub(crate) fn note_tools(&self, server: &str, print: &str, tools: Vec<Tool>) -> bool {
         self.with(|kept| {
             let same = kept
@@ -106,12 +106,12 @@ impl Seen {
         })
     }
 
-    /// The tool when it was last allowed.
+    /// The tool's declaration when it was last allowed.
     pub(crate) fn allowed(&self, tool: &str) -> Option<Allowed> {
         self.with(|kept| kept.allowed.get(tool).cloned())
     }
 
-    /// Records a tool that was allowed; whether it changed.
+    /// Records a tool that was allowed; returns whether it changed.
     pub(crate) fn note_allowed(&self, tool: &str, now: Allowed) -> bool {
         self.with(|kept| {
             if kept
@@ -126,7 +126,7 @@ impl Seen {
         })
     }
 
-    /// Writes all of it. Blocks.
+    /// Writes the whole file. Blocks.
     pub(crate) fn save(&self) {
         let _one = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let written = self

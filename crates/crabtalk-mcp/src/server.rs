@@ -1,4 +1,4 @@
-//! One server: its published state, waiting for it, and the task that owns it.
+//! One server: its published state, waiting for it, and its task.
 //!
 //! The task connects at once, or on demand if the server is a program; lists the tools;
 //! pings; detects the end; and reconnects with growing delays.
@@ -51,7 +51,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// A server before its first connection. `tools` are those of its last run.
+    /// Creates a server before its first connection. `tools` are those of its last run.
     pub(crate) fn new(
         settings: Settings,
         tools: Tools,
@@ -90,7 +90,7 @@ impl Server {
         self.now.borrow().clone()
     }
 
-    /// The tools that are on offer.
+    /// The offered tools.
     pub(crate) fn tools(&self) -> Arc<Tools> {
         Arc::clone(&self.now.borrow().tools)
     }
@@ -118,12 +118,12 @@ impl Server {
         self.wanted.notify_one();
     }
 
-    /// Drops requests that a connection that has ended satisfied.
+    /// Discards requests that an ended connection satisfied.
     fn forget_wishes(&self) {
         let _ = self.wanted.notified().now_or_never();
     }
 
-    /// Its link; starts a program. Waits until the timeout of its start.
+    /// Waits for a connection and starts a program if needed, within the timeout of its start.
     pub(crate) async fn link(&self, pace: &Pace) -> Result<Arc<Link>, String> {
         let mut now = self.now.subscribe();
         // Calls do not keep a hanging program alive.
@@ -156,7 +156,7 @@ impl Server {
         }
     }
 
-    /// Waits for the first attempt to connect if the tools are unknown.
+    /// Waits for the first connection attempt if the tools are unknown.
     pub(crate) async fn first_look(&self) {
         let mut now = self.now.subscribe();
         if now.borrow().tried > 0 || !now.borrow().tools.known.is_empty() {

@@ -24,13 +24,13 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Most servers. Each has a task and may have a process.
+/// Maximum number of servers. Each has a task and may have a process.
 const MAX_SERVERS: usize = 256;
 
 /// Timeout for the end of all servers.
 const SHUT_DOWN_WITHIN: Duration = Duration::from_secs(3);
 
-/// How long a run waits for programs that were never started.
+/// Maximum wait of a run for programs that were never started.
 const FIRST_LOOK: Duration = Duration::from_secs(10);
 
 /// A port file that was found.
@@ -46,15 +46,15 @@ pub struct Found {
 pub struct Parts {
     /// Starts programs.
     pub programs: Programs,
-    /// Calls addresses beyond components.
+    /// HTTP for addresses other than components.
     pub http: Arc<dyn Http>,
-    /// Stores content that models are not given whole.
+    /// Stores content that is not passed to models whole.
     pub outputs: Arc<dyn Outputs>,
     /// The file with tools and descriptions.
     pub seen: PathBuf,
     /// The folder of logins.
     pub logins: PathBuf,
-    /// Takes events about servers.
+    /// Receives events about servers.
     pub news: Arc<dyn Fn(ServerStatus, String) + Send + Sync>,
     /// Timeouts and intervals.
     pub pace: Pace,
@@ -80,7 +80,7 @@ pub(crate) struct Inner {
 struct State {
     configured: Vec<Settings>,
     found: Vec<Found>,
-    /// By name.
+    /// Servers by name.
     servers: BTreeMap<String, Arc<Server>>,
     /// Port files that are ignored, and why.
     passed_over: BTreeMap<String, (Option<PortFile>, String)>,
@@ -130,7 +130,7 @@ impl Servers {
         self.settle();
     }
 
-    /// Loads the file once there is a server.
+    /// Loads the file of tools and descriptions if there is a server.
     async fn load_seen(&self, any: bool) {
         if any {
             let seen = Arc::clone(&self.0.seen);
@@ -266,7 +266,7 @@ impl Servers {
         }
     }
 
-    /// The programs behind ports of the loopback, if the system tells. Blocks.
+    /// The programs that listen on loopback ports, if the system names them. Blocks.
     pub fn behind(ports: &BTreeSet<u16>) -> BTreeMap<u16, Behind> {
         owner::behind(ports)
     }
@@ -291,11 +291,11 @@ impl Servers {
         self.0.logins.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins a login to a server: the address that a person opens. Their browser
-    /// goes to `redirect` in the end, with what [`Servers::finish_login`] wants.
+    /// Begins a login to a server; returns the address that a person opens. The server finally
+    /// redirects the browser to `redirect` with parameters for [`Servers::finish_login`].
     ///
     /// # Errors
-    /// Why the login cannot begin.
+    /// The reason why the login cannot begin.
     pub async fn begin_login(&self, settings: &Settings, redirect: &str) -> Result<String, String> {
         let tokens = self.0.means.tokens(settings).ok_or_else(|| {
             match settings.transport {
@@ -314,11 +314,11 @@ impl Servers {
         Ok(address)
     }
 
-    /// Ends a login with the address at which the person's browser arrived, and
+    /// Ends a login with the address to which the browser was redirected, and
     /// connects the server.
     ///
     /// # Errors
-    /// Why it is none; the login still waits for a better one.
+    /// The reason why the address is not accepted; the login can be finished with another one.
     pub async fn finish_login(&self, name: &str, redirected: &str) -> Result<(), String> {
         let login = self
             .pending()
@@ -333,10 +333,10 @@ impl Servers {
         Ok(())
     }
 
-    /// Deletes a login; whether there was one. The server is not told.
+    /// Deletes a login; returns whether there was one. The server is not informed.
     ///
     /// # Errors
-    /// If its file cannot be deleted.
+    /// The file cannot be deleted.
     pub async fn log_out(&self, name: &str) -> Result<bool, String> {
         self.pending().remove(name);
         let means = &self.0.means;
@@ -344,7 +344,7 @@ impl Servers {
             tokens.close().await;
         }
         let forgotten = means.logins.forget(name).await;
-        // A request during the logout may have read the old file.
+        // A request during the logout may have cached the old tokens.
         means.forget_tokens(name);
         if forgotten != Ok(false) {
             self.restart(name);

@@ -1,7 +1,7 @@
 //! The settings of a server.
 //!
-//! Invariants: settings that differ, even in a credential, are different servers;
-//! `Debug` shows no value of an environment or a header.
+//! Invariants: settings that differ, even only in a credential, are different servers;
+//! `Debug` shows no value of an environment variable or header.
 
 use crate::oauth::OAuthClient;
 use crabtalk_component::PortFile;
@@ -38,17 +38,17 @@ impl Source {
 /// Whether the annotations of tools are trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Trust {
-    /// They are ignored.
+    /// Annotations are ignored.
     #[default]
     None,
-    /// Read-only tools need no approval by owners.
+    /// Tools annotated as read-only need no approval by owners.
     Annotations,
 }
 
-/// How a server is reached.
+/// How to connect to a server.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Transport {
-    /// A program, over its standard streams.
+    /// A program, connected by its standard streams.
     Program {
         /// Its name or path.
         command: String,
@@ -57,14 +57,14 @@ pub enum Transport {
         /// Additional variables; they may be credentials.
         env: BTreeMap<String, String>,
     },
-    /// An address.
+    /// A server at an address.
     Url {
         /// The address.
         url: String,
         /// Headers of every request; they may be credentials.
         headers: BTreeMap<String, String>,
     },
-    /// A component on this machine, as its port file says.
+    /// A component on this machine, announced by a port file.
     Port(PortFile),
 }
 
@@ -94,28 +94,28 @@ impl Transport {
     }
 }
 
-/// A server.
+/// The settings of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// Its name.
     pub name: String,
     /// Its source.
     pub source: Source,
-    /// How it is reached.
+    /// How to connect to the server.
     pub transport: Transport,
-    /// Whether it is enabled.
+    /// Whether the server is enabled.
     pub enabled: bool,
-    /// Whether it is reconnected after its connection ended.
+    /// Whether to reconnect after the connection ended.
     pub auto_restart: bool,
     /// Timeout of a call without progress.
     pub timeout: Duration,
     /// Idle time after which a program is ended.
     pub idle: Duration,
-    /// Whether its annotations are trusted.
+    /// Whether the annotations of its tools are trusted.
     pub trust: Trust,
-    /// The OAuth client, if one was registered by hand.
+    /// The OAuth client, if one was registered manually.
     pub oauth: OAuthClient,
-    /// Why the settings are invalid; empty if they are valid.
+    /// The reason why the settings are invalid; empty if they are valid.
     pub unusable: String,
 }
 
@@ -136,7 +136,7 @@ impl Settings {
         }
     }
 
-    /// Whether it is a program, which is started on demand.
+    /// Whether the server is a program, which is started on demand.
     pub(crate) fn is_lazy(&self) -> bool {
         matches!(self.transport, Transport::Program { .. })
     }
@@ -164,7 +164,7 @@ impl Settings {
     }
 }
 
-/// Hexadecimal digits.
+/// Formats bytes as hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

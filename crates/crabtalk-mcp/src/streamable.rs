@@ -1,8 +1,8 @@
-//! The protocol's streamable HTTP, on the port to HTTP.
+//! The streamable HTTP transport of the protocol, over the crate's HTTP port.
 //!
-//! Invariants: answers are bounded; no redirect is followed, since headers may be
-//! credentials; refused connections and streams that end wake the server's task; a
-//! token is sent only to its own address, and a refused one is renewed once.
+//! Invariants: answers are bounded; redirects are not followed, since headers may be
+//! credentials; refused connections and ended streams wake the server's task; a
+//! token is sent only to its own address, and a refused token is renewed once.
 
 use crate::answers::{self, Events, answered, bounded, read, too_much};
 use crate::http::{Body, Http, HttpError, HttpRequest, HttpResponse};
@@ -22,7 +22,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// Longest beginning of an error page in an error.
+/// Maximum bytes of an error page in an error.
 const MAX_PAGE: usize = 4 << 10;
 
 const EVENTS: &str = "text/event-stream";
@@ -30,7 +30,7 @@ const JSON: &str = "application/json";
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
-/// The protocol's client over such a port.
+/// The protocol's client over an HTTP port.
 #[derive(Clone)]
 pub(crate) struct Streamable {
     pub(crate) http: Arc<dyn Http>,
@@ -38,8 +38,8 @@ pub(crate) struct Streamable {
     pub(crate) doubt: Arc<Notify>,
     /// The tokens of a login.
     pub(crate) tokens: Option<Arc<Tokens>>,
-    /// Cancelled when the connection is dropped: the library's task would wait for the
-    /// answer of a handshake without end.
+    /// Cancelled when the connection is dropped; otherwise the library's task would wait for the
+    /// answer of a handshake forever.
     pub(crate) over: CancellationToken,
 }
 
@@ -125,7 +125,7 @@ impl Streamable {
         }
     }
 
-    /// Reads events; the end of the common stream may be the end of the server.
+    /// Reads events; the end of the common stream may mean the end of the server.
     fn events(&self, body: Body, is_common: bool) -> Events {
         let doubt = is_common.then(|| Arc::clone(&self.doubt));
         let end = stream::poll_fn(move |_| {
@@ -166,7 +166,7 @@ fn request(
     Ok(request)
 }
 
-/// Adds a token to a request; logs do not show it.
+/// Adds a token to a request; it is marked as sensitive for logs.
 fn authorized(mut request: HttpRequest, token: Option<&str>) -> HttpRequest {
     let value = token.map(|token| HeaderValue::from_str(&format!("Bearer {token}")));
     if let Some(Ok(mut value)) = value {
@@ -296,7 +296,7 @@ impl StreamableHttpClient for Streamable {
     ) -> Result<(), Failure> {
         let body = Bytes::new();
         let request = request(Method::DELETE, &uri, headers, Some(&session_id), body)?;
-        // Servers may refuse it.
+        // The server may refuse the request.
         self.send(request).await.map(drop)
     }
 

@@ -17,17 +17,17 @@ use tokio::time::timeout;
 pub struct Tested {
     /// The steps, in order.
     pub steps: Vec<String>,
-    /// The first error; empty without one.
+    /// The first error; empty if there is none.
     pub error: String,
-    /// Name and version that it declares.
+    /// Name and version that the server declares.
     pub server: String,
     /// The version of the protocol.
     pub protocol: String,
     /// Its tools.
     pub tools: Vec<TestedTool>,
-    /// Duration.
+    /// The duration in milliseconds.
     pub took_ms: u64,
-    /// The end of its standard error.
+    /// The end of the program's standard error.
     pub stderr: String,
 }
 
@@ -47,7 +47,7 @@ pub struct TestedTool {
 }
 
 impl Servers {
-    /// The settings of a server that is known.
+    /// The settings of a configured or discovered server.
     pub fn settings(&self, name: &str) -> Option<Settings> {
         self.get(name).map(|server| server.settings.clone())
     }

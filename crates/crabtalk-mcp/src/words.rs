@@ -12,7 +12,7 @@ use std::time::Duration;
 
 pub(crate) const CLOSED: &str = "it closed the connection";
 
-/// Why a connection could not be opened.
+/// The reason why a connection could not be opened.
 #[derive(Debug)]
 pub(crate) struct NotOpened {
     pub(crate) why: String,
@@ -32,23 +32,23 @@ impl From<String> for NotOpened {
     }
 }
 
-/// The output of a program beside its messages.
+/// The output of a program other than messages.
 #[derive(Default)]
 pub(crate) struct Words {
-    /// To its standard error.
+    /// Standard error.
     pub(crate) complaints: Complaints,
-    /// To its standard output.
+    /// Lines of standard output that are not messages.
     babble: Complaints,
     given_up: GivenUp,
 }
 
 impl Words {
-    /// The places for other output.
+    /// The destinations of such output.
     pub(crate) fn beside(&self) -> (Complaints, GivenUp) {
         (self.babble.clone(), Arc::clone(&self.given_up))
     }
 
-    /// A message with the last line of output.
+    /// Appends the last line of output to a message.
     pub(crate) fn with(&self, how: String) -> String {
         let last = |said: &Complaints| {
             let text = said.text();
@@ -65,7 +65,7 @@ impl Words {
         }
     }
 
-    /// Why the server ended the connection.
+    /// The reason why the server ended the connection.
     pub(crate) fn closed(&self) -> String {
         let why = self.given_up.get().copied();
         self.with(why.unwrap_or(CLOSED).into())
@@ -79,7 +79,7 @@ impl Words {
     }
 }
 
-/// How a program ended, with its last output.
+/// Describes how a program ended, with its last output.
 pub(crate) fn ended(end: &ExitStatus, words: &Words) -> String {
     let how = match end {
         ExitStatus::Ended {
@@ -97,7 +97,7 @@ pub(crate) fn ended(end: &ExitStatus, words: &Words) -> String {
     words.with(how)
 }
 
-/// Whether the server answered with an error, which says more than the exit status.
+/// Whether the server answered with an error, which is more specific than the exit status.
 pub(crate) fn refused(error: &ClientInitializeError) -> bool {
     matches!(error, ClientInitializeError::JsonRpcError(_))
 }

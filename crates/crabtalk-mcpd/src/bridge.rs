@@ -17,24 +17,24 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_util::task::TaskTracker;
 
-/// Most sessions that get notifications; beyond it the oldest is dropped.
+/// Maximum number of sessions that get notifications; beyond it the oldest is dropped.
 const MAX_SESSIONS: usize = 64;
 
-/// Most requests in flight at the server.
+/// Maximum number of requests in flight at the server.
 const MAX_REQUESTS: usize = 256;
 
 /// The open sessions and their requests.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
     register: Mutex<Register>,
-    /// Requests of the server; each ends with its session at the latest.
+    /// Requests of the server; each ends at the latest with its session.
     questions: TaskTracker,
 }
 
 #[derive(Debug, Default)]
 struct Register {
     open: Vec<Peer<RoleServer>>,
-    /// Requests in flight by the progress token that the server got.
+    /// Requests in flight, by the progress token sent to the server.
     requests: HashMap<ProgressToken, Asked>,
     count: u64,
 }
@@ -47,7 +47,7 @@ struct Asked {
     id: RequestId,
     /// The session's own progress token, if it gave one.
     token: Option<ProgressToken>,
-    /// Progress notifications being sent, which precede the response.
+    /// Progress notifications in flight, which must precede the response.
     told: TaskTracker,
 }
 
@@ -65,7 +65,7 @@ impl Sessions {
         register.open.push(session);
     }
 
-    /// The request that a request of the server belongs to.
+    /// The session request to which a request of the server belongs.
     fn latest(&self) -> Option<Asked> {
         let register = self.register();
         register
@@ -134,13 +134,13 @@ impl Bridge {
             }
             () = context.ct.cancelled() => {}
         }
-        // This fails only if the server is about to end.
+        // Fails only if the server is about to end.
         let _ = handle.cancel(None).await;
         Err(ErrorData::internal_error("it was cancelled", None))
     }
 }
 
-/// Registers a request until it is dropped.
+/// Registers a request until dropped.
 struct Noted<'a> {
     sessions: &'a Sessions,
     token: ProgressToken,
@@ -163,7 +163,7 @@ impl Drop for Noted<'_> {
     }
 }
 
-/// The server's error, or that it does not answer.
+/// The server's error, or an error that it does not answer.
 fn failed(error: ServiceError) -> ErrorData {
     if let ServiceError::McpError(error) = error {
         return error;
@@ -213,7 +213,7 @@ macro_rules! sent_on {
     (> $result:ident, $answer:ident) => { $answer.into() };
 }
 
-/// Parameters without metadata: the request to the server has its own progress token.
+/// Removes the metadata: the request to the server has its own progress token.
 fn bare<P: RequestParamsMeta>(mut params: P) -> P {
     *params.meta_mut() = None;
     params
@@ -229,7 +229,7 @@ impl ServerHandler for Bridge {
         self.says.clone()
     }
 
-    /// The versions of the server.
+    /// The protocol versions of the server.
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
         Cow::Borrowed(self.versions)
     }
@@ -345,10 +345,10 @@ impl Service<RoleClient> for Below {
         }
         let nobody = || ErrorData::internal_error("no session has a request in flight", None);
         let asked = self.0.latest().ok_or_else(nobody)?;
-        // Sends it in the stream of the session's request.
+        // Sent in the stream of the session's request.
         let origin = OriginatingRequestId(asked.id);
         request.extensions_mut().insert(origin);
-        // In a separate task: within this one the library uses the server's request as
+        // In a separate task: in this one the library would treat the server's request as
         // the origin.
         let asking = async move { asked.session.send_request(request).await };
         match self.0.questions.spawn(asking).await {

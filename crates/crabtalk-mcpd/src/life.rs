@@ -1,7 +1,7 @@
 //! Restarts a server with growing delays.
 //!
 //! Invariant: the port file exists only while a server answers. Sessions end with their
-//! server, so that clients connect again and list the tools of the next one.
+//! server, so that clients reconnect and list the tools of the next one.
 
 use crate::bridge::{Below, Bridge, Sessions};
 use crate::settings::Server;
@@ -21,14 +21,14 @@ use tokio_util::sync::CancellationToken;
 /// Timeout of a handshake; the server may have to be downloaded first (`npx`).
 const READY_WITHIN: Duration = Duration::from_secs(120);
 
-/// The first delay between starts, and the longest; each is twice the one before.
+/// The first delay between starts, and the longest; each is twice its predecessor.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// A server that ran for this long resets the delay.
 const STEADY: Duration = Duration::from_secs(60);
 
-/// How long a server may run after it closed its output.
+/// Time for a server to end after it closed its output.
 const ENDS_WITHIN: Duration = Duration::from_secs(1);
 
 /// Longest logged line of a server's standard error.
@@ -75,7 +75,7 @@ pub(crate) async fn run(
     Ok(())
 }
 
-/// Resolves a while after the stop, in case the server is not ready.
+/// Resolves some time after the stop if the server is not ready.
 async fn not_ready_in(stop: &CancellationToken) {
     stop.cancelled().await;
     tokio::time::sleep(Duration::from_secs(4)).await;
@@ -99,7 +99,7 @@ async fn live(
     let below = Below::new(Arc::clone(&sessions));
     let complaints = async {
         log(component.name(), errors).await;
-        // A server may close its standard error and run on.
+        // A server may close its standard error and continue to run.
         std::future::pending::<()>().await;
     };
     tokio::pin!(complaints);
@@ -155,7 +155,7 @@ async fn ends(child: &mut Child, running: RunningService<RoleClient, Below>) -> 
     tokio::pin!(closed);
     tokio::select! {
         end = child.wait() => told(&end),
-        // The output is closed at the end of the process, too, whose status says more.
+        // The output also closes at the end of the process, whose status is more specific.
         _ = &mut closed => match timeout(ENDS_WITHIN, child.wait()).await {
             Ok(end) => told(&end),
             Err(_) => {

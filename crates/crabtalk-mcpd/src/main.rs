@@ -1,5 +1,5 @@
-//! Runs an unchanged MCP server that speaks over standard streams as a component: with a
-//! service of the system, a port file, and restarts.
+//! Runs an unchanged MCP server with standard streams as a component, with a
+//! system service, a port file, and restarts.
 //!
 //! ```text
 //! settings  config/mcpd.toml: the servers

@@ -15,11 +15,11 @@ pub(crate) struct Settings {
     path: PathBuf,
 }
 
-/// A server and how it is started.
+/// A server and its command.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Server {
-    /// Its program, by path or by name.
+    /// The path or name of the program.
     pub(crate) command: String,
     #[serde(default)]
     pub(crate) args: Vec<String>,

@@ -1,4 +1,4 @@
-//! Blocks of Markdown as lines of a width.
+//! Lays out Markdown blocks as lines of a given width.
 //!
 //! Invariants: the lines of a block depend only on its source, on whether a block
 //! precedes it and on the number of a continued list; an empty line separates blocks,
@@ -13,31 +13,31 @@ use anstyle::{Effects, Style};
 use pulldown_cmark::{CodeBlockKind, CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 use std::ops::Range;
 
-/// Columns that text keeps, however deep it is nested.
+/// Minimum columns for text at any nesting depth.
 const MIN_TEXT: usize = 10;
 
-/// Columns of a rule.
+/// Columns of a horizontal rule.
 const RULE: usize = 40;
 
 /// Indentation of code.
 const CODE_INDENT: &str = "  ";
 
-/// Extensions of CommonMark.
+/// The enabled extensions of CommonMark.
 pub(crate) fn options() -> Options {
     Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS
 }
 
-/// Prefix of the lines of a nested block.
+/// The prefix of the lines of a nested block.
 struct Prefix {
     first: Option<Span>,
     rest: Span,
 }
 
-/// A list that is being written.
+/// An open list.
 struct List {
-    /// Whether it has an item already.
+    /// Whether it already has an item.
     begun: bool,
-    /// Of an ordered list: the next number.
+    /// The next number of an ordered list.
     number: Option<u64>,
 }
 
@@ -49,20 +49,20 @@ pub(crate) struct Writer<'a> {
     lists: Vec<List>,
     /// Whether an empty line precedes the next block.
     gap: bool,
-    /// How many of the prefixes go through that line.
+    /// How many of the prefixes the empty line has.
     gap_depth: usize,
     inline: Vec<Option<Span>>,
     styles: Vec<Style>,
-    /// Addresses of links that are open, with their text so far.
+    /// Addresses of open links, with their text so far.
     links: Vec<(String, String)>,
     code: Option<(Code, String)>,
     html: bool,
     table: Option<Table>,
-    /// The number that the first ordered list goes on with.
+    /// The number with which the first ordered list continues.
     goes_on: Option<u64>,
 }
 
-/// What writing came to.
+/// The result of laying out blocks.
 pub(crate) struct Written {
     pub(crate) lines: Vec<Line>,
     /// Whether an empty line is due before the next block.
@@ -110,7 +110,7 @@ impl<'a> Writer<'a> {
             }
             Event::InlineHtml(text) | Event::Html(text) if self.html => self.html_text(&text),
             Event::InlineHtml(text) | Event::Html(text) => self.inline_text(&text, DIM),
-            // Who writes to a terminal means the ends of lines.
+            // Line ends of the source are preserved.
             Event::SoftBreak | Event::HardBreak => self.inline.push(None),
             Event::Rule => {
                 let width = RULE.min(self.room());
@@ -165,7 +165,7 @@ impl<'a> Writer<'a> {
                     (Some(_), false) if self.goes_on.is_some() => self.goes_on.take(),
                     (number, _) => number,
                 };
-                // Within an item a list goes on with the text before it.
+                // A list in an item directly follows the item's text.
                 if nested && self.prefixes.iter().all(|prefix| prefix.first.is_none()) {
                     self.gap &= self.blank_before(range.start);
                 }
@@ -233,7 +233,7 @@ impl<'a> Writer<'a> {
             }
             TagEnd::Item => {
                 self.flush();
-                // An item without text is its mark alone.
+                // An item without text still shows its marker.
                 if self.prefixes.last().is_some_and(|p| p.first.is_some()) {
                     self.line(Line::default());
                 }
@@ -267,7 +267,7 @@ impl<'a> Writer<'a> {
 
     fn item(&mut self, range: &Range<usize>) {
         self.flush();
-        // The first item keeps the prefix of its list.
+        // The first item uses the prefix of its list.
         if self.lists.last().is_some_and(|list| list.begun) {
             self.gap = self.blank_before(range.start);
         }
@@ -292,7 +292,7 @@ impl<'a> Writer<'a> {
         });
     }
 
-    /// Whether the line before the one at a place of the source is empty.
+    /// Whether the line before an offset of the source is empty.
     fn blank_before(&self, at: usize) -> bool {
         let before = &self.source[..at];
         let line = before.rfind('\n').map_or("", |end| &before[..end]);
@@ -317,7 +317,7 @@ impl<'a> Writer<'a> {
         self.inline.push(Some(Span::new(text, style)));
     }
 
-    /// The true address, unless the text is it.
+    /// Adds the real address, unless it equals the text.
     fn end_link(&mut self, image: bool) {
         let Some((address, said)) = self.links.pop() else {
             return;
@@ -361,7 +361,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes the text that stands.
+    /// Writes the pending text.
     fn flush(&mut self) {
         if self.inline.is_empty() || self.table.is_some() {
             return;
@@ -372,7 +372,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// An empty line is due before the next block.
+    /// Requests an empty line before the next block.
     fn end_block(&mut self) {
         self.gap = true;
         self.gap_depth = self.prefixes.len();
@@ -382,7 +382,7 @@ impl<'a> Writer<'a> {
         self.styles.last().copied().unwrap_or_default()
     }
 
-    /// How many of the prefixes fit, and the columns that are left.
+    /// The number of prefixes that fit, and the remaining columns.
     fn fitting(&self) -> (usize, usize) {
         let (mut count, mut left) = (0, self.width);
         for prefix in &self.prefixes {
@@ -400,11 +400,11 @@ impl<'a> Writer<'a> {
         self.fitting().1
     }
 
-    /// Adds a line behind the prefixes.
+    /// Adds a line with its prefixes.
     fn line(&mut self, line: Line) {
         let (count, _) = self.fitting();
         if std::mem::take(&mut self.gap) {
-            // Bars of quotes go on through what is empty, and nothing else.
+            // Empty lines have only the bars of quotes as prefixes.
             let open = self.prefixes[..count.min(self.gap_depth)]
                 .iter()
                 .take_while(|prefix| prefix.first.is_none());

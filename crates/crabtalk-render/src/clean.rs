@@ -1,17 +1,17 @@
-//! Makes text of others harmless on a terminal.
+//! Makes foreign text safe to show on a terminal.
 //!
-//! Invariants: nothing is dropped but what [`output`] says; what comes out
-//! holds no control character but newline and tab, no mark of direction, and
-//! none of the heavy lines that frames of the terminal are drawn with.
+//! Invariants: only [`output`] drops characters; the result
+//! has no control characters except newline and tab, no direction marks, and
+//! none of the heavy lines with which the terminal draws frames.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Replacement of a tab where columns are not counted.
+/// Replacement of a tab if columns are not counted.
 pub(crate) const PLAIN_TAB: &str = "    ";
 
-/// Text with what could drive a terminal or reorder a line made visible, as in
-/// `<U+202E>`, and with heavy box lines made light.
+/// Escapes characters that control a terminal or reorder a line, as in
+/// `<U+202E>`, and replaces heavy box lines by light ones.
 pub fn clean(text: &str) -> Cow<'_, str> {
     let Some(first) = text.find(|c| is_hostile(c) || light(c).is_some()) else {
         return Cow::Borrowed(text);
@@ -35,8 +35,8 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Output of a program as a terminal would show it in the end: without its
-/// colours, and of a line that was written over the last state.
+/// Program output as a terminal would finally show it: without colours, and only the
+/// last state of an overwritten line.
 pub fn output(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();
@@ -44,9 +44,9 @@ pub fn output(text: &str) -> String {
     while let Some(c) = rest.next() {
         match c {
             '\u{1b}' => match rest.next() {
-                // Up to the byte that ends a control sequence.
+                // Skip to the byte that ends a control sequence.
                 Some('[') => while rest.next().is_some_and(|c| !('@'..='~').contains(&c)) {},
-                // A title and the like, up to a bell or another escape.
+                // Skip a title or similar, up to a bell or another escape.
                 Some(']') => while rest.next().is_some_and(|c| c != '\u{7}' && c != '\u{1b}') {},
                 Some(_) | None => {}
             },
@@ -68,8 +68,8 @@ pub fn output(text: &str) -> String {
     clean(&plain).into_owned()
 }
 
-/// Text that is judged: each character of frames becomes its code, as what
-/// drives a terminal does.
+/// Escapes a text on which a person decides: in addition to terminal controls, box-drawing characters
+/// become codes.
 pub fn exact(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -82,24 +82,23 @@ pub fn exact(text: &str) -> String {
     clean(&shown).into_owned()
 }
 
-/// Drives a terminal, or changes the order in which a line is read.
+/// Whether a character controls the terminal or changes the reading order of a line.
 fn is_hostile(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
-        // Marks and embeddings of direction; separators of lines that are none.
+        // Direction marks and embeddings; line and paragraph separators.
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' => true,
-        // Isolates and deprecated controls of shaping.
+        // Isolates and deprecated shaping controls.
         '\u{2066}'..='\u{206f}' => true,
-        // Interlinear annotations and replaced objects; tags, which spell text that no font
-        // shows.
+        // Interlinear annotations, object replacement, and tags, which hide text.
         '\u{fff9}'..='\u{fffc}' | '\u{e0000}'..='\u{e007f}' => true,
-        // Controls of hieroglyphs, shorthand and musical notation.
+        // Format controls of hieroglyphs, shorthand and musical notation.
         '\u{13430}'..='\u{1343f}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' => true,
         c => c.is_control(),
     }
 }
 
-/// Replacement of a box-drawing character.
+/// The light replacement of a box-drawing character.
 fn light(c: char) -> Option<char> {
     Some(match c {
         '\u{2501}' | '\u{2505}' | '\u{2509}' | '\u{254d}' | '\u{2578}' | '\u{257a}' => '\u{2500}',
@@ -113,7 +112,7 @@ fn light(c: char) -> Option<char> {
         '\u{252d}'..='\u{2533}' => '\u{252c}',
         '\u{2535}'..='\u{253b}' => '\u{2534}',
         '\u{253d}'..='\u{254b}' => '\u{253c}',
-        // Blocks that look like the edge of a frame.
+        // Block elements that look like the edge of a frame.
         '\u{2588}'..='\u{2590}' => '\u{2502}',
         _ => return None,
     })

@@ -1,8 +1,8 @@
-//! Code in colours, line by line.
+//! Highlights code line by line.
 //!
-//! Invariants: the grammars are read when the first code block comes, and not
-//! before; a language that is not known, a line that is too long and a grammar
-//! that fails are shown plain.
+//! Invariants: grammars are loaded at the first code block; code in an unknown language, an
+//! overlong line, and a line on which a grammar fails are shown
+//! plain.
 
 use crate::clean::clean;
 use crate::line::{Line, Span};
@@ -14,10 +14,10 @@ use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxSet};
 /// Maximum bytes of a highlighted line; grammars are slow on long lines.
 const MAX_LINE_BYTES: usize = 2_000;
 
-/// Columns between two stops of a tab.
+/// Columns between tab stops.
 const TAB: usize = 4;
 
-/// Styles of scopes; the last match counts.
+/// Styles of scopes; the last match applies.
 const STYLES: &[(&str, Style)] = &[
     ("comment", theme::COMMENT),
     ("string", theme::STRING),
@@ -53,14 +53,14 @@ fn grammars() -> &'static Grammars {
     })
 }
 
-/// Colours the lines of one block, in order.
+/// Highlights the lines of one block in order.
 pub(crate) struct Code {
-    /// `None` shows them plain.
+    /// `None` shows lines plain.
     state: Option<(ParseState, ScopeStack)>,
 }
 
 impl Code {
-    /// For a language as a code block names it.
+    /// Creates a highlighter for a language name of a code block.
     pub(crate) fn new(language: &str) -> Self {
         let word = language
             .split([' ', ',', '{', ':'])
@@ -77,18 +77,18 @@ impl Code {
         }
     }
 
-    /// For a file of this name.
+    /// Creates a highlighter for a file name.
     pub(crate) fn of_file(path: &str) -> Self {
         let name = path.rsplit('/').next().unwrap_or(path);
         let extension = name.rsplit('.').next().unwrap_or(name);
         Self::new(extension)
     }
 
-    /// The next line, without its end.
+    /// Highlights the next line, given without its end.
     pub(crate) fn line(&mut self, line: &str) -> Line {
         let line = untabbed(&clean(line));
         self.colored(&line).unwrap_or_else(|| {
-            // What could not be read once makes no sense of what follows.
+            // After a failure the state is invalid for later lines.
             self.state = None;
             Line::plain(&line)
         })
@@ -120,7 +120,7 @@ impl Code {
     }
 }
 
-/// The style of the innermost scope that has one.
+/// The style of the innermost scope with a style.
 fn style(scopes: &ScopeStack, styles: &[(Scope, Style)]) -> Style {
     let of = |scope: &Scope| {
         let fits = styles.iter().rev();
@@ -131,7 +131,7 @@ fn style(scopes: &ScopeStack, styles: &[(Scope, Style)]) -> Style {
     scopes.scopes.iter().rev().find_map(of).unwrap_or_default()
 }
 
-/// Tabs as spaces up to the next stop.
+/// Expands tabs to spaces.
 fn untabbed(line: &str) -> String {
     if !line.contains('\t') {
         return line.to_owned();

@@ -1,6 +1,6 @@
-//! Changes of files, line by line, with numbers and colours.
+//! Shows file changes line by line, with line numbers and colours.
 //!
-//! Invariant: each changed line has its `+` or `-`; colours only repeat it.
+//! Invariant: each changed line has a `+` or `-`; colours only repeat it.
 
 use crate::code::Code;
 use crate::line::{Line, Span};
@@ -8,13 +8,13 @@ use crate::theme::{ADDED, DIM, PLAIN, REMOVED};
 use crate::wrap::cut;
 use similar::{ChangeTag, TextDiff};
 
-/// Unchanged lines that are shown beside a change.
+/// Unchanged lines shown around a change.
 const CONTEXT: usize = 3;
 
-/// Columns of a number: files of more lines push their text aside.
+/// Columns of a line number; longer numbers shift the text.
 const NUMBER: usize = 4;
 
-/// A text of a file before and after, as changed lines.
+/// The difference of two texts.
 pub fn between(old: &str, new: &str, path: &str, first: usize, width: usize) -> Vec<Line> {
     let diff = TextDiff::from_lines(old, new);
     let mut writer = DiffWriter::new(path, width);
@@ -35,7 +35,7 @@ pub fn between(old: &str, new: &str, path: &str, first: usize, width: usize) -> 
     writer.lines
 }
 
-/// A unified diff, as changed lines.
+/// Renders a unified diff.
 pub fn unified(text: &str, path: &str, width: usize) -> Vec<Line> {
     let mut writer = DiffWriter::new(path, width);
     let (mut old, mut new, mut begun) = (1, 1, false);
@@ -47,7 +47,7 @@ pub fn unified(text: &str, path: &str, width: usize) -> Vec<Line> {
             (old, new) = starts(hunk);
             begun = true;
         } else if !begun {
-            // The names before the first hunk.
+            // Skip the file names before the first hunk.
         } else if let Some(text) = line.strip_prefix('+') {
             writer.line('+', new, text);
             new += 1;
@@ -68,7 +68,7 @@ pub fn unified(text: &str, path: &str, width: usize) -> Vec<Line> {
     writer.lines
 }
 
-/// A file that is new, or replaced whole: all lines come.
+/// Renders a new or completely replaced file: all lines are added.
 pub fn whole(text: &str, path: &str, width: usize) -> Vec<Line> {
     let mut writer = DiffWriter::new(path, width);
     for (index, line) in text.lines().enumerate() {
@@ -77,7 +77,7 @@ pub fn whole(text: &str, path: &str, width: usize) -> Vec<Line> {
     writer.lines
 }
 
-/// How many lines come and go in a unified diff.
+/// Counts the added and removed lines of a unified diff.
 pub fn counts(text: &str) -> (usize, usize) {
     let body = text.lines().skip_while(|line| !line.starts_with("@@ "));
     body.fold((0, 0), |(added, removed), line| match line.as_bytes() {
@@ -87,7 +87,7 @@ pub fn counts(text: &str) -> (usize, usize) {
     })
 }
 
-/// First lines of `-1,3 +1,4 @@`.
+/// Parses the first line numbers of `-1,3 +1,4 @@`.
 fn starts(hunk: &str) -> (usize, usize) {
     let mut numbers = hunk.split(' ').map(|part| {
         let digits = part.trim_start_matches(['-', '+']);
@@ -136,7 +136,7 @@ impl DiffWriter {
         };
         let before = format!("{number:>NUMBER$} ");
         let room = self.width.saturating_sub(before.len() + 2).max(8);
-        // One colour for what comes or goes: it is the change that is read.
+        // One colour per added or removed line: syntax colours would distract from the change.
         let code = match mark {
             ' ' => code,
             _ => Line::styled(code.text(), style),

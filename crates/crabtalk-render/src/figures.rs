@@ -1,6 +1,6 @@
-//! Figures, short enough for a row.
+//! Short forms of numbers.
 
-/// A number of tokens, short.
+/// Formats a number of tokens.
 pub fn tokens(count: u64) -> String {
     match count {
         0..1_000 => count.to_string(),

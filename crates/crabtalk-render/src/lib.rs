@@ -1,4 +1,4 @@
-//! What agents say, as styled lines of a terminal.
+//! Renders agents' output as styled terminal lines.
 //!
 //! ```
 //! use crabtalk_render::{Line, Markdown};
@@ -12,23 +12,22 @@
 //!
 //! ```text
 //! line      spans and lines
-//! clean     text of others made harmless
-//! wrap      lines broken by columns
+//! clean     foreign text made safe
+//! wrap      line breaking
 //! theme     styles
 //! code      highlighting
 //! table     tables fitted to a width
 //! blocks    blocks of Markdown as lines
-//! markdown  Markdown that comes in pieces
+//! markdown  Markdown that arrives in pieces
 //! diff      changes of files
-//! figures   numbers in short
+//! figures   short forms of numbers
 //! screen    the bottom rows of a terminal: keys, drawing, the composer
 //! ```
 //!
-//! Invariants: no line is wider than asked for, and none holds a character
-//! that moves the cursor, turns the direction of a line, or belongs to the
-//! frames in which a terminal puts its own questions.
-//!
-//! Only `screen` touches the terminal. Absent: the protocol, colours of our own.
+//! Invariants: no line is wider than requested; no line has a character
+//! that moves the cursor, changes the direction of a line, or belongs to the
+//! frames with which the terminal marks its own questions; only `screen` touches the
+//! terminal. This crate does not know the protocol and defines no colours.
 
 mod blocks;
 mod clean;

@@ -17,7 +17,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// A text, cleaned.
+    /// Cleans a text.
     pub fn new(text: impl AsRef<str>, style: Style) -> Self {
         Self {
             text: clean(text.as_ref()).replace(['\n', '\t'], PLAIN_TAB),
@@ -25,12 +25,12 @@ impl Span {
         }
     }
 
-    /// A piece of a frame, which foreign text cannot contain.
+    /// Creates a part of a frame, whose characters foreign text cannot contain.
     pub fn frame(text: &'static str, style: Style) -> Self {
         Self::known(text, style)
     }
 
-    /// A cleaned text as a span.
+    /// Creates a span from a cleaned text.
     pub(crate) fn known(text: &str, style: Style) -> Self {
         Self {
             text: text.to_owned(),
@@ -58,7 +58,7 @@ impl Span {
     }
 }
 
-/// A line: spans side by side.
+/// A sequence of spans.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Line {
     spans: Vec<Span>,
@@ -80,12 +80,12 @@ impl Line {
         &self.spans
     }
 
-    /// Adds a span.
+    /// Appends a span.
     pub fn push(&mut self, span: Span) {
         self.spans.push(span);
     }
 
-    /// Appends a cleaned text, to the last span if that has its style.
+    /// Appends a cleaned text to the last span if that has its style, else as a new span.
     pub(crate) fn extend(&mut self, text: &str, style: Style) {
         match self.spans.last_mut() {
             Some(last) if last.style == style => last.append(text),
@@ -100,24 +100,24 @@ impl Line {
         self
     }
 
-    /// Columns that it takes.
+    /// The width in columns.
     pub fn width(&self) -> usize {
         self.spans.iter().map(Span::width).sum()
     }
 
-    /// Its text alone.
+    /// The text without styles.
     pub fn text(&self) -> String {
         self.spans.iter().map(Span::text).collect()
     }
 
-    /// The line with spans before it.
+    /// The line with spans in front of it.
     #[must_use]
     pub fn behind(mut self, spans: &[Span]) -> Self {
         self.spans.splice(0..0, spans.iter().cloned());
         self
     }
 
-    /// Writes the text, with escape sequences if `styles`.
+    /// Appends the text to `out`, with escape sequences if `styles`.
     pub fn write_on(&self, out: &mut String, styles: bool, ground: Ground) {
         for span in &self.spans {
             if styles && span.style != Style::new() {

@@ -1,29 +1,29 @@
-//! Which opened places are mounted, in which order, and which come with the
-//! folder above.
+//! Plans the mounts of open paths: their order, and the paths that are already included in the
+//! mount of a folder above.
 
 use super::SandboxPolicy;
 use super::policy::{Cache, MissingPart, Right, Spot};
 use std::path::{Path, PathBuf};
 
-/// One place in the command's own file system.
+/// A path in the command's file system.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Part<'a> {
     pub(crate) path: &'a Path,
     pub(crate) source: Source<'a>,
     pub(crate) right: Right,
-    /// Whether it comes with the folder above, or has no place there.
+    /// Whether the mount above includes it, or it cannot exist there.
     pub(crate) covered: bool,
 }
 
-/// Where the files of a place come from.
+/// The source of the files at a path.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Source<'a> {
-    /// The same place of the machine.
+    /// The same path on the machine.
     Machine(&'a Spot),
     Cache(&'a Cache),
-    /// A placeholder for something that must not be created.
+    /// A placeholder that keeps the command from creating the part.
     MissingPart(&'a MissingPart),
-    /// Memory, empty at first.
+    /// An empty memory file system.
     Memory,
 }
 
@@ -32,9 +32,9 @@ impl Part<'_> {
         matches!(self.right, Right::Write | Right::Pinned)
     }
 
-    /// Which of several at one path is mounted: the person's own files come
-    /// before private ones, and the stricter right before the other, except
-    /// that writing covers reading.
+    /// Order of several parts at one path; the last is mounted. The user's own files precede
+    /// private ones, and the stricter right precedes the other, except
+    /// that writing includes reading.
     fn rank(&self) -> (bool, bool, Right) {
         let is_cache = matches!(self.source, Source::Cache(_));
         let is_machine = matches!(self.source, Source::Machine(_));
@@ -45,22 +45,22 @@ impl Part<'_> {
         matches!(self.source, Source::Machine(_)) && self.right != Right::Hidden
     }
 
-    /// Whether nothing has to be mounted below `above`.
+    /// Whether the mount of `above` already includes this path.
     fn comes_with(&self, above: &Part<'_>) -> bool {
         match (self.source, self.right) {
             (Source::Machine(_), Right::Read | Right::Write) => {
                 above.is_of_machine() && (above.may_change() || !self.may_change())
             }
             (Source::Machine(_), Right::Pinned | Right::ReadOnly | Right::Hidden) => false,
-            // Its place need not exist, and is not made on the machine.
+            // The path need not exist, and is not created on the machine.
             (Source::Cache(Cache { lower: None, .. }) | Source::Memory, _) => above.is_of_machine(),
             (Source::Cache(_) | Source::MissingPart(_), _) => false,
         }
     }
 }
 
-/// All places, folders before those below. `/proc` and `/dev` are mounted fresh,
-/// so the machine's are left out.
+/// All paths, folders before their contents. `/proc` and `/dev` are mounted new,
+/// so the machine's are omitted.
 pub(crate) fn plan(policy: &SandboxPolicy) -> Vec<Part<'_>> {
     let part = |path, source, right| Part {
         path,
@@ -106,23 +106,23 @@ fn is_the_kernels(path: &Path) -> bool {
         || (path.starts_with("/dev") && !path.starts_with("/dev/shm"))
 }
 
-/// Whether what is at a path is the machine's, links included.
+/// Whether the file at a path is the machine's, including links.
 pub(crate) fn is_of_machine(parts: &[Part<'_>], path: &Path) -> bool {
     let mounted = |part: &&Part<'_>| !part.covered && path.starts_with(part.path);
-    // Later parts lie below earlier ones.
+    // Later parts are below earlier ones.
     parts.iter().rfind(mounted).is_some_and(Part::is_of_machine)
 }
 
-/// Folders of the command's own that may be changed: two for temporary files,
+/// The command's private writable folders: two for temporary files,
 /// and shared memory.
 pub(crate) const PRIVATE: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 
-/// Whether a folder of the machine is opened in the place of a private one.
+/// Whether a folder of the machine replaces a private one.
 pub(crate) fn is_opened(parts: &[Part<'_>], path: &str) -> bool {
     parts.iter().any(|part| part.path == Path::new(path))
 }
 
-/// Where temporary files go.
+/// The folder for temporary files.
 pub(crate) fn temporary(policy: &SandboxPolicy) -> &'static str {
     let parts = plan(policy);
     let [first, second, _] = PRIVATE;
@@ -132,8 +132,8 @@ pub(crate) fn temporary(policy: &SandboxPolicy) -> &'static str {
     if taken { second } else { first }
 }
 
-/// Whether what is mounted at a path may be changed: what the place mounted
-/// next above it says.
+/// Whether a mount at a path may be writable: the nearest mount above it
+/// decides.
 pub(crate) fn may_change(parts: &[Part<'_>], mounted: &Path) -> bool {
     let private = PRIVATE.iter().map(|path| (PathBuf::from(path), true));
     let opened = parts
@@ -143,8 +143,8 @@ pub(crate) fn may_change(parts: &[Part<'_>], mounted: &Path) -> bool {
     private
         .chain(opened)
         .filter(|(path, _)| mounted.starts_with(path))
-        // Of a private folder and an opened one at the same path, the latter
-        // is on top.
+        // Of a private folder and an open one at the same path, the open
+        // one is on top.
         .max_by_key(|(path, _)| path.components().count())
         .is_some_and(|(_, change)| change)
 }

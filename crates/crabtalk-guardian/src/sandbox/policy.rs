@@ -1,8 +1,8 @@
 //! The access of a sandboxed command, as the daemon sends it to the guardian.
 //!
-//! Invariant: a file or folder is named by its path without links together
-//! with the device and inode found there when it was judged. Opening it follows
-//! no link and compares both, so that a later replacement is never opened.
+//! Invariant: a file or folder is identified by its path without links together
+//! with its device and inode when it was judged. Opening it follows
+//! no link and compares both, so that a replacement is never opened.
 
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -13,23 +13,23 @@ use std::path::{Path, PathBuf};
 /// The access of a sandboxed command (GATE-5); everything else is closed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxPolicy {
-    /// Where the command runs.
+    /// The working folder.
     pub cwd: Spot,
     /// Files and folders with their rights.
     pub opened: Vec<OpenedPath>,
-    /// Parts of git directories that must not come into being.
+    /// Parts of git directories that the command must not create.
     pub absent: Vec<MissingPart>,
     /// The path of the command's private, empty home.
     pub home: Option<PathBuf>,
     /// Private copies of caches.
     pub caches: Option<Caches>,
-    /// Links on the ways to opened places, as people and programs write them.
+    /// Links on the paths to open files, which users and programs may use.
     pub links: Vec<Link>,
-    /// Hosts that the proxy connects to; the proxy is absent without any.
+    /// Hosts to which the proxy connects; an empty list means no proxy.
     pub hosts: Vec<String>,
     /// Whether the command runs in namespaces.
     pub namespaces: bool,
-    /// The latest version of landlock to ask the kernel for.
+    /// The highest landlock version to use.
     pub landlock: u8,
 }
 
@@ -42,44 +42,44 @@ pub struct OpenedPath {
     pub right: Right,
 }
 
-/// The right of a command to a place. The last three need namespaces.
+/// A command's right to a path. The last three need namespaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Right {
-    /// Read and execute it and everything below.
+    /// Read and execute the path and everything below.
     Read,
-    /// Change it and everything below as well.
+    /// Read, execute and change the path and everything below.
     Write,
-    /// Change it, but neither rename nor remove it: it is a separate mount.
+    /// Change the path, but neither rename nor remove it: it is a separate mount.
     Pinned,
-    /// Read it, although the folder around it is writable.
+    /// Read the path, although the folder around it is writable.
     ReadOnly,
-    /// Find it empty.
+    /// See an empty file or folder at the path.
     Hidden,
 }
 
 /// A part of a git directory that does not exist when the command starts. A
-/// placeholder is put there, so that the command cannot create it.
+/// placeholder keeps the command from creating it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MissingPart {
-    /// A folder that exists.
+    /// An existing folder.
     pub folder: Spot,
-    /// The path relative to it.
+    /// The path of the part relative to the folder.
     pub name: PathBuf,
     /// The whole path.
     pub path: PathBuf,
-    /// Whether it is a file that the configuration includes. In a work tree a
-    /// placeholder could be committed, so that it is only removed afterwards.
+    /// Whether the part is a file that the configuration includes. A placeholder in a work tree
+    /// could be committed, so such a file is only removed after the command.
     pub include: bool,
 }
 
-/// The content of a placeholder `commondir`: git then finds all that work trees
-/// share in the same folder. An empty one is an error.
+/// The content of a placeholder `commondir`: git then looks for shared files
+/// in the same folder. An empty file would be an error.
 pub(crate) const PLACEHOLDER: &[u8] = b".\n";
 
 /// Caches whose changes stay within one project.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Caches {
-    /// A folder for what overlay mounts need while they exist.
+    /// A folder for the data of overlay mounts while they exist.
     pub work: PathBuf,
     /// The caches.
     pub list: Vec<Cache>,
@@ -88,20 +88,20 @@ pub struct Caches {
 /// A cache of a toolchain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cache {
-    /// Where the command finds it.
+    /// The path at which the command finds the cache.
     pub path: PathBuf,
-    /// The person's own, which is never changed.
+    /// The user's own cache, which is never changed.
     pub lower: Option<Spot>,
     /// The private folder that takes changes.
     pub upper: Spot,
 }
 
-/// Where overlay mounts of one command keep their files.
+/// The folder for the data of overlay mounts of one command.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Overlays {
     /// The folder for the kernel's files.
     pub(crate) work: Spot,
-    /// Whether changes go to the project's folder, or are lost.
+    /// Whether changes go to the project's folder or are discarded.
     pub(crate) keep: bool,
 }
 
@@ -117,14 +117,14 @@ pub struct Spot {
 /// A symbolic link outside of every opened folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
-    /// Where it is.
+    /// The path of the link.
     pub path: PathBuf,
-    /// Where it leads.
+    /// The target of the link.
     pub target: PathBuf,
 }
 
 impl Spot {
-    /// Notes what a path without links leads to now.
+    /// Records the identity of the file at a path without links.
     ///
     /// # Errors
     /// The path has a link or cannot be opened.
@@ -132,10 +132,10 @@ impl Spot {
         Self::of(path, &open(path)?)
     }
 
-    /// The same for a place that is open already.
+    /// Records the identity of an open file.
     ///
     /// # Errors
-    /// The kernel does not say what was opened.
+    /// The kernel cannot identify the file.
     pub fn of(path: &Path, opened: &OwnedFd) -> io::Result<Self> {
         let stat = rustix::fs::fstat(opened)?;
         Ok(Self {
@@ -145,12 +145,12 @@ impl Spot {
         })
     }
 
-    /// Whether something opened is what was judged.
+    /// Whether an open file is the judged one.
     pub(crate) fn is(&self, opened: &OwnedFd) -> bool {
         rustix::fs::fstat(opened).is_ok_and(|s| (s.st_dev, s.st_ino) == (self.device, self.inode))
     }
 
-    /// The names in the folder that was judged.
+    /// The names in the judged folder.
     pub(crate) fn names(&self) -> io::Result<Vec<OsString>> {
         use std::os::fd::AsRawFd;
         let opened = self.open()?;
@@ -160,7 +160,7 @@ impl Spot {
             .collect()
     }
 
-    /// Opens exactly what was judged, as a mere place.
+    /// Opens exactly the judged file with `O_PATH`.
     pub(crate) fn open(&self) -> io::Result<OwnedFd> {
         let opened = open(&self.path)?;
         if self.is(&opened) {
@@ -170,7 +170,7 @@ impl Spot {
     }
 }
 
-/// Opens a path as a mere place. A link on the way, the last name included,
+/// Opens a path with `O_PATH`. A link in it, including its last component,
 /// is an error.
 pub(crate) fn open(path: &Path) -> io::Result<OwnedFd> {
     use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};

@@ -1,9 +1,9 @@
-//! Protects a repository's configuration while a command writes to the
+//! Protects a repository's configuration from commands that write to the
 //! repository.
 //!
 //! git runs programs that its configuration and hooks name, later and outside
 //! the sandbox. So `.git` is a separate mount, which cannot be renamed, and
-//! the parts of it that name programs are read-only. Nested repositories are
+//! its parts that name programs are read-only. Nested repositories are
 //! not protected.
 
 use super::policy::PLACEHOLDER;
@@ -12,17 +12,17 @@ use std::path::{Component, Path, PathBuf};
 /// Parts of a git directory that decide which programs git runs.
 const PARTS: &[&str] = &["config", "config.worktree", "commondir", "hooks", "modules"];
 
-/// The same of its folder `info`, where git itself writes as well.
+/// Such parts of the folder `info`, to which git itself also writes.
 const INFO_PARTS: &[&str] = &["attributes"];
 
-/// The same of a linked work tree's own git directory.
+/// Such parts of the git directory of a linked work tree.
 const WORKTREE_PARTS: &[&str] = &["config.worktree", "commondir", "gitdir"];
 
-/// Linked work trees whose parts are mounted one by one; with more of them
-/// they are read-only together.
+/// Maximum number of linked work trees whose parts are mounted separately; more
+/// are read-only as a whole.
 const MAX_WORKTREES: usize = 64;
 
-/// Files that one configuration includes, over any number of levels.
+/// Maximum number of files that one configuration includes, over all levels.
 const MAX_INCLUDES: usize = 32;
 
 /// Largest configuration and `.git` file that is read.
@@ -31,20 +31,20 @@ const MAX_BYTES: u64 = 1 << 20;
 /// The mounts and checks that protect one repository.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Protected {
-    /// git directories outside the folder, to be opened.
+    /// git directories outside the folder that must be opened.
     pub(super) folders: Vec<PathBuf>,
-    /// Folders that may be changed and not renamed.
+    /// Folders that may be changed but not renamed.
     pub(super) pinned: Vec<PathBuf>,
     pub(super) read_only: Vec<PathBuf>,
-    /// Names that git would obey if the command created them: the folder, the
-    /// path relative to it, and whether it is an included file.
+    /// Missing names that git would obey if the command created them: the folder, the
+    /// relative path, and whether it is an included file.
     pub(super) absent: Vec<(PathBuf, PathBuf, bool)>,
 }
 
 /// Finds the repository of a folder. `roots` are all writable folders.
 ///
 /// # Errors
-/// A link stands where a mount would have to be.
+/// A link is at a path where a mount is needed.
 pub(super) fn protected(
     root: &Path,
     roots: &[PathBuf],
@@ -107,9 +107,9 @@ impl Protected {
         self.includes(configurations.into(), roots, user_home)
     }
 
-    /// Protects parts of a git directory. Says whether it is still writable:
-    /// with a link among them all of it becomes read-only, since a link
-    /// cannot be mounted over.
+    /// Protects parts of a git directory. Returns whether the directory is still writable:
+    /// a link among the parts makes all of it read-only, since a link
+    /// cannot be covered by a mount.
     fn parts(&mut self, git: &Path, parts: &[&str]) -> bool {
         let mut missing = Vec::new();
         let mut present = Vec::new();
@@ -146,7 +146,7 @@ impl Protected {
         }
     }
 
-    /// Protects the files in writable folders that configurations include.
+    /// Protects the files in writable folders that the configuration includes.
     fn includes(
         &mut self,
         mut ahead: Vec<PathBuf>,
@@ -197,8 +197,8 @@ impl Protected {
     }
 }
 
-/// Whether another command of this folder, which still runs or was killed, made
-/// it: such a part has no meaning to git.
+/// Whether another command in this folder, running or killed, left a placeholder:
+/// git ignores its content.
 fn is_placeholder(path: &Path) -> bool {
     let has = |content: &[u8]| text_of(path).is_some_and(|text| text.as_bytes() == content);
     match path.file_name().and_then(|name| name.to_str()) {
@@ -209,8 +209,8 @@ fn is_placeholder(path: &Path) -> bool {
     }
 }
 
-/// The folders between a path and the outermost writable folder that it lies
-/// in.
+/// The folders between a path and the outermost writable folder that contains
+/// it.
 pub(super) fn ancestors_within(path: &Path, roots: &[PathBuf]) -> Vec<PathBuf> {
     let around = roots.iter().filter(|root| path.starts_with(root));
     let Some(root) = around.min_by_key(|root| root.as_os_str().len()) else {
@@ -267,7 +267,7 @@ fn text_of(file: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A path without `.` and `..`, taken as written.
+/// Removes `.` and `..` from a path without reading the disk.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -287,7 +287,7 @@ struct Entry {
     value: String,
 }
 
-/// Reads as much of git's syntax as settings of paths use.
+/// Parses the part of git's syntax that path settings use.
 fn entries(config: &Path) -> Vec<Entry> {
     let text = text_of(config).unwrap_or_default().replace("\\\n", "");
     let mut section = String::new();
@@ -311,7 +311,7 @@ fn entries(config: &Path) -> Vec<Entry> {
     found
 }
 
-/// A value without quotes, escapes and a comment behind it.
+/// Removes quotes, escapes and a trailing comment.
 fn unquoted(text: &str) -> String {
     let mut value = String::new();
     let mut quoted = false;

@@ -1,9 +1,9 @@
-//! The private file system of a command, with the opened places and nothing
-//! else.
+//! The private file system of a command, with only the open
+//! paths.
 //!
 //! Every mount is made from a descriptor that was compared with the judged
-//! file, on a fresh root; then the old root is unmounted.
-//! Invariant: everything that is not opened for writing is mounted read-only,
+//! file, on a new root; then the old root is unmounted.
+//! Invariant: everything that is not open for writing is mounted read-only,
 //! or the command does not start.
 
 use super::mounts::{
@@ -22,16 +22,16 @@ use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-/// Where the empty files and folders lie that hide others.
+/// The folder with empty files and folders that cover hidden ones.
 const EMPTY: &str = "/run/crabtalk/hidden";
 
-/// Missing parts of git directories that are folders.
+/// Names of missing parts of git directories that are folders.
 const FOLDERS: [&str; 3] = ["hooks", "info", "modules"];
 
-/// Devices without effect on anything.
+/// Devices to which access has no effect.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
-/// Links that programs look for in `/dev`.
+/// Links in `/dev` that programs expect.
 const DEVICE_LINKS: [(&str, &str); 4] = [
     ("/dev/fd", "/proc/self/fd"),
     ("/dev/stdin", "/proc/self/fd/0"),
@@ -39,11 +39,11 @@ const DEVICE_LINKS: [(&str, &str); 4] = [
     ("/dev/stderr", "/proc/self/fd/2"),
 ];
 
-/// The limit of shared memory and of the private home, which are memory of the
-/// machine.
+/// Size limit of shared memory and of the private home, both in the machine's
+/// memory.
 const MEMORY: &str = "64m";
 
-/// The root holds names and links.
+/// Size limit of the root, which has only names and links.
 const ROOT_BYTES: &str = "4m";
 
 /// The parts of a command's file system.
@@ -55,8 +55,8 @@ pub(crate) struct Build<'a> {
     pub(crate) overlays: Option<&'a Overlays>,
 }
 
-/// Moves the calling process to the new file system and its working folder, and
-/// adds the opened places to the fence.
+/// Moves this process to the new file system and its working folder, and
+/// adds the open paths to the landlock ruleset.
 pub(crate) fn build(build: &Build<'_>, fence: &mut Fence) -> Result<(), String> {
     let parts = plan(build.policy);
     let builder = Builder {
@@ -115,7 +115,7 @@ impl Builder<'_> {
         self.work_in(cwd)
     }
 
-    /// Mounts one place.
+    /// Mounts one path.
     fn part(
         &self,
         root: &OwnedFd,
@@ -152,11 +152,11 @@ impl Builder<'_> {
         attach(&tree, &place(root, part.path, Some(make))?)
     }
 
-    /// Opens a judged place. A place that was replaced since is left out; one
-    /// that protects another must be there.
+    /// Opens a judged path. A replaced path is skipped, but the path of a protection
+    /// must exist.
     fn judged(&self, spot: &Spot, right: Right) -> io::Result<Option<OwnedFd>> {
         let opened = if *spot == self.build.policy.cwd {
-            // Held since it was judged, wherever it is by now.
+            // The current folder was opened when it was judged, and may have moved since.
             open(Path::new("."))
         } else {
             spot.open()
@@ -169,8 +169,8 @@ impl Builder<'_> {
         }
     }
 
-    /// A cache with changes of the project on top; where the kernel refuses
-    /// that, the project's own alone.
+    /// Mounts a cache with the project's changes on top or, if the kernel refuses
+    /// that, only the project's cache.
     fn cache(&self, cache: &Cache, number: usize) -> io::Result<OwnedFd> {
         let upper = cache.upper.open()?;
         if let (Some(lower), Some(overlays)) = (&cache.lower, self.build.overlays)
@@ -181,8 +181,8 @@ impl Builder<'_> {
         copy(&upper)
     }
 
-    /// Everything that is not opened for changes becomes read-only, which
-    /// modes, times and attributes of files obey as well.
+    /// Remounts everything that is not open for changes as read-only, which also
+    /// protects modes, times and attributes.
     fn forbid_changes(&self) -> Done {
         for mounted in mounts()? {
             if mounted.read_only || may_change(self.parts, &mounted.path) {
@@ -200,7 +200,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Enters the working folder, if it is the judged one.
+    /// Enters the working folder if it is the judged one.
     fn work_in(&self, cwd: &Spot) -> Done {
         let folder = if is_of_machine(self.parts, &cwd.path) {
             cwd.open()
@@ -212,8 +212,8 @@ impl Builder<'_> {
     }
 }
 
-/// `/proc` and `/dev`, which show the command's own processes and devices
-/// without effect.
+/// Mounts `/proc` and `/dev` with the command's own processes and harmless
+/// devices.
 fn kernel(root: &OwnedFd, fence: &mut Fence) -> Done {
     let attributes = MountAttrFlags::MOUNT_ATTR_RDONLY | MountAttrFlags::MOUNT_ATTR_NOEXEC;
     let proc = filesystem("proc", &[], attributes).map_err(|e| at("/proc", e))?;
@@ -236,8 +236,8 @@ fn kernel(root: &OwnedFd, fence: &mut Fence) -> Done {
     fence.open(&devices, false)
 }
 
-/// Makes an empty folder or file that is read-only to the command. Where this
-/// user may not make it, the command cannot either.
+/// Creates an empty, read-only file or folder. If this user may not create it, the
+/// command cannot either.
 fn stand_in(root: &OwnedFd, absent: &MissingPart) -> io::Result<()> {
     let parent = place(root, absent.path.parent().unwrap_or(Path::new("/")), None)?;
     let name = absent.path.file_name().unwrap_or_default();
@@ -260,7 +260,7 @@ fn stand_in(root: &OwnedFd, absent: &MissingPart) -> io::Result<()> {
     attach(&copy(&placed)?, &placed)
 }
 
-/// Makes a file that has its content as soon as it has its name.
+/// Creates a file that has its content before its name appears.
 fn new_file(folder: &OwnedFd, name: &OsStr, text: &[u8]) -> io::Result<()> {
     let random = RandomState::new().hash_one(name);
     let new = format!("crabtalk-{random:016x}");
@@ -297,10 +297,10 @@ fn overlaid(
     overlay(&lower.open()?, &upper, &work)
 }
 
-/// Covers what is at a path with something empty of its kind.
+/// Covers a path with an empty file or folder.
 fn hide(root: &OwnedFd, path: &Path, number: usize) -> io::Result<()> {
     let Ok(hidden) = place(root, path, None) else {
-        // Removed since it was judged.
+        // The path was removed since it was judged.
         return Ok(());
     };
     let empty = Path::new(EMPTY).join(number.to_string());
@@ -308,7 +308,7 @@ fn hide(root: &OwnedFd, path: &Path, number: usize) -> io::Result<()> {
     attach(&copy(&empty)?, &hidden)
 }
 
-/// What failed, and on what.
+/// Formats an error with its path.
 fn at(path: impl AsRef<Path>, error: impl Into<io::Error>) -> String {
     format!("{}: {}", path.as_ref().display(), error.into())
 }
@@ -319,7 +319,7 @@ fn mount(root: &OwnedFd, path: &Path, tree: &OwnedFd, make: Make) -> Done {
         .map_err(|e| at(path, e))
 }
 
-/// Leaves an existing file or folder, which was opened, in the place of a link.
+/// Creates a link unless an open file or folder is at its path.
 fn symlink(root: &OwnedFd, path: &Path, target: &OsStr) {
     if let (Some(folder), Some(name)) = (path.parent(), path.file_name())
         && let Ok(folder) = place(root, folder, Some(Make::Folder))

@@ -6,14 +6,14 @@ use std::fs::DirEntry;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Entries that one search reads, upper folders first: some hundred
+/// Maximum number of entries that one search reads, upper folders first: some hundred
 /// milliseconds.
 const MAX_ENTRIES: usize = 200_000;
 
-/// Files below a folder that look like secrets.
+/// Finds files below a folder whose names suggest secrets.
 ///
 /// # Errors
-/// The folder has too many entries to search them all.
+/// The folder has too many entries.
 pub(super) fn in_project(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let mut found = Vec::new();
     let unsearched = search(folder, MAX_ENTRIES, |entry, is_folder| {
@@ -36,8 +36,8 @@ pub(super) fn in_project(folder: &Path) -> Result<Vec<PathBuf>, String> {
     ))
 }
 
-/// Files and folders of the system that other users may not read. As root a
-/// command has no capabilities, but still owns them.
+/// System files and folders that other users may not read. A command of root has no
+/// capabilities, but still owns them.
 pub(super) fn of_root() -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = words(KERNEL_ONLY)
         .map(PathBuf::from)
@@ -59,9 +59,9 @@ pub(super) fn of_root() -> Vec<PathBuf> {
     found
 }
 
-/// Shows every file and folder below one to `look`, which says whether a
-/// folder is entered. Links are left out. Returns the folders that were not
-/// read, or not wholly, because there are more than `most` entries.
+/// Passes every file and folder below a folder to `look`, which decides whether a
+/// folder is entered. Skips links. Returns the folders that were not completely
+/// read because there are more than `most` entries.
 fn search(
     folder: &Path,
     most: usize,

@@ -1,33 +1,33 @@
-//! The walls between a sandboxed command and the machine, described for people.
+//! The walls between a sandboxed command and the machine, with a description.
 
 use std::fmt;
 
-/// The walls that this machine has, found by running a command behind them.
+/// The walls of this machine, as found by a test command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Walls {
-    /// The version of landlock; absent where sandboxed commands do not run.
+    /// The version of landlock; `None` if sandboxed commands cannot run.
     pub landlock: Option<u8>,
     /// Whether commands run in namespaces.
     pub namespaces: bool,
-    /// Why namespaces do not work.
+    /// The reason why namespaces do not work.
     pub why: Option<String>,
 }
 
-/// Open without namespaces, with every version of landlock.
+/// Gaps without namespaces, with any landlock version.
 const WITHOUT_NAMESPACES: &str = "git's configuration and hooks in the folder are writable, modes and times of files \
      outside can be changed, other processes are visible, and Unix sockets of your services are \
      reachable";
 
-/// Also open before version 6 of landlock.
+/// Additional gaps before version 6 of landlock.
 const BEFORE_6: &str = "your other processes can be ended, and abstract sockets are reachable";
 
 impl Walls {
-    /// Whether namespaces, landlock and the system call filter all hold.
+    /// Whether namespaces, landlock and the system call filter all work.
     pub fn are_complete(&self) -> bool {
         self.landlock.is_some() && self.namespaces
     }
 
-    /// What stays open here and what helps; absent where all walls hold.
+    /// Describes the gaps and a remedy; `None` if the walls are complete.
     pub fn open(&self) -> Option<String> {
         let Some(landlock) = self.landlock else {
             return Some(
@@ -50,7 +50,7 @@ impl Walls {
     }
 }
 
-/// What lets ordinary users make namespaces on this machine.
+/// How to allow namespaces for ordinary users on this machine.
 fn remedy() -> &'static str {
     let is = |setting: &str, value: &str| {
         std::fs::read_to_string(format!("/proc/sys/{setting}")).is_ok_and(|v| v.trim() == value)

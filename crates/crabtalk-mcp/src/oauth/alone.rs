@@ -1,7 +1,7 @@
 //! Logins with a client's secret and without a person (client credentials).
 //!
 //! Invariant: the secret is sent over TLS or to this machine, to the address that the
-//! server names, and no redirect is followed.
+//! server names; redirects are not followed.
 
 use super::tokens::NoToken;
 use super::{OAuthClient, Tokens, check_protected, words};

@@ -1,9 +1,9 @@
-//! The library's HTTP requests of a login.
+//! HTTP requests of the OAuth library.
 //!
-//! Invariants: answers are bounded in size and time; redirects are followed for reads
-//! only, and only on the same host; requests without TLS go only to this machine and to
-//! the server itself. A host that the server names may resolve to a private address;
-//! TLS makes sure that it has the certificate of the name.
+//! Invariants: answers are bounded in size and time; redirects are followed only for reads
+//! on the same host; requests without TLS go only to this machine and to
+//! the server itself. A host named by the server may resolve to a private address;
+//! TLS ensures that it has the certificate of the name.
 
 use crate::http::{Http, HttpResponse};
 use bytes::Bytes;
@@ -49,7 +49,7 @@ impl OAuthHttpClient for Calls {
 }
 
 impl Calls {
-    /// `server` is the configured address.
+    /// Creates a client for the server at the configured address.
     pub(super) fn new(server: &str, http: Arc<dyn Http>) -> Self {
         Self {
             http,
@@ -57,7 +57,7 @@ impl Calls {
         }
     }
 
-    /// Refuses addresses that an intermediary could answer for.
+    /// Refuses addresses at which another machine on the network could answer.
     fn check(&self, to: &Uri) -> Result<(), OAuthHttpClientError> {
         let place = |uri: &Uri| (uri.scheme().cloned(), uri.authority().cloned());
         let is_server = self
@@ -149,7 +149,7 @@ mod tests {
     use crabtalk_domain::BoxFuture;
     use std::sync::Mutex;
 
-    /// Answers and records each request.
+    /// Records requests and answers each of them.
     #[derive(Default)]
     struct Anybody(Mutex<Vec<String>>);
 

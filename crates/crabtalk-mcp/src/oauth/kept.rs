@@ -1,4 +1,4 @@
-//! Stores logins, a private file for each server.
+//! Stores logins in a private file per server.
 //!
 //! Invariant: a login is used only for the address that it was made for.
 
@@ -24,7 +24,7 @@ pub(crate) struct Logins {
 pub(super) struct Kept {
     /// The server's address.
     pub(super) url: String,
-    /// The client's secret, where it was given one.
+    /// The client's secret, if it got one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) client_secret: String,
     pub(super) credentials: StoredCredentials,
@@ -53,13 +53,13 @@ impl Logins {
             Err(error) if error.is_absent() => return Ok(None),
             Err(error) => return Err(format!("its login {}: {error}", path.display())),
         };
-        // The library's error might show parts of the file.
+        // The library's error might quote parts of the file.
         let kept: Kept = serde_json::from_slice(&bytes)
             .map_err(|_| format!("its login {} cannot be read", path.display()))?;
         Ok((kept.url == url).then_some(kept))
     }
 
-    /// Blocks.
+    /// Writes the login. Blocks.
     fn save(&self, name: &str, kept: &Kept) -> Result<(), String> {
         let path = self.path(name);
         let bytes = serde_json::to_vec(kept).map_err(|_| "it cannot be written".to_owned())?;
@@ -68,7 +68,7 @@ impl Logins {
             .map_err(|error| format!("its login {}: {error}", path.display()))
     }
 
-    /// Deletes a login; whether there was one. Blocks.
+    /// Deletes a login; returns whether there was one. Blocks.
     fn remove(&self, name: &str) -> Result<bool, String> {
         let path = self.path(name);
         match std::fs::remove_file(&path) {
@@ -78,7 +78,7 @@ impl Logins {
         }
     }
 
-    /// Deletes a login; whether there was one.
+    /// Deletes a login; returns whether there was one.
     pub(crate) async fn forget(self: &Arc<Self>, name: &str) -> Result<bool, String> {
         let (logins, name) = (Arc::clone(self), name.to_owned());
         blocking(move || logins.remove(&name)).await
@@ -101,7 +101,7 @@ pub(super) struct Place {
     known: Mutex<Option<Option<Kept>>>,
     /// The client's secret, saved with the next tokens.
     secret: Mutex<String>,
-    /// Held while the file is written; `true` after a logout.
+    /// Locked while the file is written; `true` after a logout.
     closed: Arc<Mutex<bool>>,
 }
 
@@ -140,7 +140,7 @@ impl Place {
         *self.secret.lock().unwrap_or_else(PoisonError::into_inner) = secret;
     }
 
-    /// Refuses later saves. Blocks during one.
+    /// Refuses later saves. Blocks during a save.
     fn close(&self) {
         *self.closed.lock().unwrap_or_else(PoisonError::into_inner) = true;
     }
@@ -148,7 +148,7 @@ impl Place {
     /// Calls [`Self::close`] from a task.
     pub(super) async fn closed(self: &Arc<Self>) {
         let place = Arc::clone(self);
-        // It cannot fail.
+        // The closure cannot fail.
         let _ = blocking(move || {
             place.close();
             Ok(())
@@ -167,7 +167,7 @@ impl Place {
         let (logins, name, written) = (Arc::clone(&self.logins), self.name.clone(), kept.clone());
         let closed = Arc::clone(&self.closed);
         blocking(move || {
-            // Held over the write, so that a logout deletes what is written here.
+            // Locked during the write, so that a logout deletes the written file.
             let closed = closed.lock().unwrap_or_else(PoisonError::into_inner);
             match *closed {
                 true => Err("the login was deleted during the renewal".into()),

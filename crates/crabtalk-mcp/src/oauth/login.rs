@@ -1,4 +1,4 @@
-//! A person's login: from the address to open to the saved tokens.
+//! A person's login, from the address to open to the saved tokens.
 
 use super::{OAuthClient, Tokens, words};
 use crate::http::HttpRequest;
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 /// The client's name that authorization servers show.
 const OUR_NAME: &str = "CrabTalk";
 
-/// How long a person may take.
+/// Time for a person to log in.
 const WITHIN: Duration = Duration::from_secs(900);
 
 /// A login that waits for the browser.
@@ -26,8 +26,8 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    /// Discovers the authorization server, registers the client, and makes the address
-    /// to open. The browser is sent to `redirect` in the end.
+    /// Discovers the authorization server, registers the client, and creates the address
+    /// to open. The server finally redirects the browser to `redirect`.
     pub(crate) async fn begin(
         tokens: Arc<Tokens>,
         client: &OAuthClient,
@@ -79,13 +79,13 @@ impl Pending {
         })
     }
 
-    /// Whether it has expired.
+    /// Whether the login has expired.
     pub(crate) fn is_over(&self) -> bool {
         self.begun.elapsed() > WITHIN
     }
 
-    /// Exchanges the code in the address that the browser was sent to, and saves the
-    /// tokens.
+    /// Exchanges the code in the redirect address for tokens and saves
+    /// them.
     pub(crate) async fn finish(&self, redirected: &str) -> Result<(), String> {
         let came = came(redirected)?;
         let (code, state, issuer) = (&came.code, &came.state, came.issuer.as_deref());

@@ -1,4 +1,4 @@
-//! The tokens of one server: which to send and when to renew it.
+//! The tokens of one server, and their renewal.
 
 use super::calls::Calls;
 use super::kept::{Kept, Logins, Place, Store};
@@ -21,7 +21,7 @@ const RENEWAL_WITHIN: Duration = Duration::from_secs(10);
 /// A renewal in flight, which results in the new token.
 type Renewal = Shared<Pin<Box<dyn Future<Output = Result<String, NoToken>> + Send>>>;
 
-/// Why no token can be sent.
+/// The reason why no token can be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NoToken {
     /// A person has to log in.
@@ -76,7 +76,7 @@ impl Tokens {
         }
     }
 
-    /// Whether they are for this address and client.
+    /// Whether the tokens are for this address and client.
     pub(crate) fn is_for(&self, url: &str, client: &OAuthClient) -> bool {
         let alone = client.is_alone.then_some(client);
         self.url == url && self.alone.as_ref() == alone
@@ -122,7 +122,7 @@ impl Tokens {
         Ok(Some(token.access_token().secret().clone()))
     }
 
-    /// A token in place of one that was refused.
+    /// A token to replace a refused one.
     pub(crate) async fn instead_of(self: &Arc<Self>, refused: &str) -> Result<String, NoToken> {
         let kept = self.kept().await?;
         if kept.is_none() && self.is_alone() {
@@ -147,7 +147,7 @@ impl Tokens {
             let mut state = self.state();
             let under_way = state.renewal.clone().filter(|one| one.peek().is_none());
             let renewal = under_way.unwrap_or_else(|| {
-                // In a task: a renewal that is dropped half-way could lose the only
+                // In a separate task: dropping a renewal halfway could lose the only
                 // token that the server accepts.
                 let tokens = Arc::clone(self);
                 let task = self.tasks.spawn(async move { tokens.renew().await });
@@ -194,11 +194,11 @@ impl Tokens {
         }
     }
 
-    /// Waits for a renewal in flight; later ones are not saved.
+    /// Waits for a renewal in flight; later renewals are not saved.
     pub(crate) async fn close(&self) {
         let under_way = self.state().renewal.clone();
         if let Some(renewal) = under_way {
-            // A later end is not saved.
+            // A renewal that ends later is not saved.
             let _ = tokio::time::timeout(RENEWAL_WITHIN, renewal).await;
         }
         self.place.closed().await;
@@ -220,14 +220,14 @@ impl Tokens {
         state.challenge = Some(challenge.to_owned());
     }
 
-    /// Records that the server demands more rights.
+    /// Records that the server demands more scopes.
     pub(crate) fn remember(&self, challenge: &str) {
         if !challenge.is_empty() {
             self.state().challenge = Some(challenge.to_owned());
         }
     }
 
-    /// The error for a token with too few rights.
+    /// The error for a token with too few scopes.
     pub(crate) fn wants_more(&self) -> String {
         let name = &self.name;
         if self.is_alone() {

@@ -23,11 +23,11 @@ pub(crate) struct Work {
     pub(crate) means: Arc<Means>,
     pub(crate) seen: Arc<Seen>,
     pub(crate) pace: Pace,
-    /// Takes events.
+    /// Receives events.
     pub(crate) tell: Arc<Tell>,
 }
 
-/// The error of a server that refused the last request for lack of a login.
+/// The error if the server refused the last request for lack of a login.
 pub(super) fn refused(link: &Link) -> Option<NotOpened> {
     let tokens = link.tokens.as_ref()?;
     tokens.is_refused().then(|| NotOpened {
@@ -37,7 +37,7 @@ pub(super) fn refused(link: &Link) -> Option<NotOpened> {
     })
 }
 
-/// Why a connection has ended.
+/// The reason why a connection ended.
 pub(super) enum Over {
     Cancelled,
     Idle,
@@ -152,7 +152,7 @@ impl Work {
                     seen.save();
                 }
             });
-            // Without it the program is started once more to be known.
+            // Without the saved file, the program is started once more to list its tools.
             let _ = kept.await;
         }
         let tools = Tools::new(settings, listed);
@@ -206,7 +206,7 @@ impl Work {
         }
     }
 
-    /// Records the end of a connection; whether to reconnect.
+    /// Records the end of a connection; returns whether to reconnect.
     fn died(&self, not: &NotOpened) -> bool {
         let (server, why) = (&self.server, not.why.as_str());
         let again = server.settings.auto_restart;

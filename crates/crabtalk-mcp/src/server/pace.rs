@@ -17,7 +17,7 @@ pub struct Pace {
     pub answer: Duration,
     /// Interval of pings while the server does not answer them.
     pub hanging: Duration,
-    /// Least time between two lists of a server that announces changes of its tools.
+    /// Minimum interval between two lists of a server that announces changes of its tools.
     pub changes: Duration,
     /// The first delay after a failure, and the longest.
     pub pause: (Duration, Duration),

@@ -1,4 +1,4 @@
-//! Serves a connection: pings, changed lists of tools, and detecting its end.
+//! Serves a connection: sends pings, refetches changed lists of tools, and detects its end.
 
 use super::Phase;
 use super::life::{Over, Work, refused};
@@ -19,7 +19,7 @@ impl Work {
         self.server.use_now();
         let over = self.watch(&mut connection).await;
         if let Over::Died(not) = &over {
-            // The error of the calls that end with it.
+            // The error for calls that end with the connection.
             let _ = connection.link.over.set(not.why.clone());
         }
         // Later calls wait for the next connection; earlier requests are satisfied.
@@ -128,7 +128,7 @@ impl Work {
             answer.unwrap_or(Err(ServiceError::TransportClosed))
         };
         match timeout(self.pace.answer, asked).await {
-            // An error is an answer, too.
+            // An error is also an answer.
             Ok(Ok(_) | Err(ServiceError::McpError(_))) => true,
             Ok(Err(_)) | Err(_) => false,
         }
@@ -177,7 +177,7 @@ impl Work {
                     );
                 }
             }
-            // A ping detects a server that hangs; the old list stays until then.
+            // The next ping detects a hanging server; the old list stays valid until then.
             Err(why) => {
                 tracing::warn!(server = %self.server.settings.name, %why, "cannot fetch the changed list of tools");
                 sleep(self.pace.pause.0).await;

@@ -7,15 +7,15 @@ use std::time::Duration;
 pub enum Phase {
     /// The program does not run; a call starts it.
     Idle,
-    /// It is being connected.
+    /// The server is being connected.
     Connecting,
-    /// It is connected and answers.
+    /// The server is connected and answers.
     Connected,
-    /// It is connected and does not answer pings.
+    /// The server is connected but does not answer pings.
     Hanging,
-    /// It cannot be connected, or its connection ended.
+    /// The server cannot be connected, or its connection ended.
     Failed,
-    /// It is disabled.
+    /// The server is disabled.
     Off,
 }
 
@@ -42,13 +42,13 @@ pub struct ServerStatus {
     pub source: &'static str,
     /// `stdio` or `http`.
     pub transport: &'static str,
-    /// Its port on the loopback, for a component.
+    /// The loopback port of a component.
     pub port: u16,
     /// The instance id of the component.
     pub instance: String,
     /// Its phase.
     pub phase: Phase,
-    /// The last error; empty without one.
+    /// The last error; empty if there is none.
     pub error: String,
     /// Whether the error is a missing login.
     pub wants_login: bool,
@@ -56,11 +56,11 @@ pub struct ServerStatus {
     pub tools: usize,
     /// Whether a configured server of the same name takes precedence.
     pub shadowed: bool,
-    /// Name and version that it declares.
+    /// Name and version that the server declares.
     pub server: String,
     /// The version of the protocol.
     pub protocol: String,
-    /// How long it has been in this phase.
+    /// The time since the phase began.
     pub since: Duration,
     /// Calls in flight.
     pub calls: usize,
