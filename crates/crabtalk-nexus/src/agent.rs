@@ -7,25 +7,25 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::fmt;
 
-/// Where an agent is in its session.
+/// The state of an agent in its session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING-KEBAB-CASE")]
 pub enum State {
     #[default]
     Offline,
-    /// It is starting, or has to confirm its identity.
+    /// The agent is starting, or has to confirm its identity.
     Initialization,
-    /// It has nothing to do.
+    /// The agent has no work.
     Idle,
     /// A turn is in flight.
     Active,
-    /// It waits for an answer to a prompt.
+    /// The agent waits for an answer to a prompt.
     Approval,
-    /// It shows no activity, and the reason is unknown.
+    /// The agent shows no activity, for an unknown reason.
     Stuck,
-    /// It saves its context to files before a compression.
+    /// The agent saves its context to files before a compression.
     PreCompression,
-    /// It is ready for compression.
+    /// The agent is ready for compression.
     AwaitAdmin,
     /// NEXUS stopped restarting it; `restart` tries again.
     Failed,
@@ -51,22 +51,22 @@ impl fmt::Display for State {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
-    /// Nothing special.
+    /// No particular step.
     #[default]
     Plain,
-    /// It is stopping before a restart.
+    /// The agent is stopping before a restart.
     Stopping,
     /// The pause before a restart.
     Backoff,
-    /// It was started and is not ready for messages yet.
+    /// The agent was started and cannot take messages yet.
     Launching,
     /// BOOTSTRAP was sent.
     Bootstrapping,
     /// The notice of compression was sent.
     Noticed,
-    /// Its claim of readiness is being checked.
+    /// The agent's claim of readiness is being checked.
     Verifying,
-    /// ADMIN has to approve.
+    /// The compression waits for ADMIN's approval.
     Awaiting,
     Compressing,
 }
@@ -75,17 +75,17 @@ pub enum Step {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flight {
     pub letter: u64,
-    /// Whether the transcript has it.
+    /// Whether the message is in the transcript.
     pub seen: bool,
 }
 
-/// How far a prompt is.
+/// The progress of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
     Asked,
-    /// To be answered like this as soon as the window is free.
+    /// The answer is decided and will be sent when the window is free.
     Decided(Reply),
-    /// Its answer was sent.
+    /// The answer was sent.
     Pressed,
 }
 
@@ -102,7 +102,7 @@ pub struct Quiet {
     pub digest: Option<String>,
     /// Consecutive probes with that digest.
     pub same: u32,
-    /// Whether a probe is on its way.
+    /// Whether a probe is in flight.
     pub probing: bool,
     /// Whether the message in delivery was sent again since its last activity.
     #[serde(default)]
@@ -112,15 +112,15 @@ pub struct Quiet {
 /// A compression in progress.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The reason for it.
+    /// The reason for the compression.
     pub why: String,
     /// When the notice was given.
     pub noticed_at: Ms,
     pub reminded: bool,
-    /// How often its readiness was refused.
+    /// The number of refused claims of readiness.
     #[serde(default)]
     pub refused: u32,
-    /// Whether ADMIN, or policy, approved.
+    /// Whether ADMIN or the policy approved it.
     pub approved: bool,
 }
 
@@ -133,11 +133,11 @@ pub struct Agent {
     pub step: Step,
     /// Whether silence is investigated.
     pub monitor: bool,
-    /// Whether a person is at its window.
+    /// Whether a person has its window open.
     pub held: bool,
     /// Whether ADMIN paused it: it gets no new messages.
     pub paused: bool,
-    /// Whether it should run.
+    /// Whether the agent should run.
     pub wanted: bool,
     /// Whether a turn is in flight.
     pub busy: bool,
@@ -167,7 +167,7 @@ pub struct Agent {
     pub corrections: u32,
     /// A compression in progress.
     pub plan: Option<Plan>,
-    /// Whether it has to confirm its identity at the end of its turn.
+    /// Whether the agent has to confirm its identity at the end of its turn.
     pub unproved: bool,
     /// Whether ADMIN was told that its daemon does not answer.
     pub away: bool,
@@ -181,15 +181,15 @@ pub struct Agent {
     pub unsaved: String,
     /// The reason for its state, for people.
     pub note: String,
-    /// The last message to it or from it, in a line.
+    /// The last message to or from the agent, in one line.
     pub last: String,
 }
 
-/// Closed prompts that are remembered: late events lag by a few prompts.
+/// Number of closed prompts to remember; late events lag by a few prompts.
 const OVER: usize = 16;
 
 impl Agent {
-    /// Remembers that a prompt is closed.
+    /// Records that a prompt is closed.
     pub(crate) fn is_over(&mut self, id: &str) {
         if self.over.iter().any(|known| known == id) {
             return;
@@ -200,7 +200,7 @@ impl Agent {
         }
     }
 
-    /// An agent that was not started yet.
+    /// Creates the state of an agent that was not started.
     pub fn new(now: Ms) -> Self {
         Self {
             since: now,
@@ -209,7 +209,7 @@ impl Agent {
         }
     }
 
-    /// The state to which it returns after a prompt or a silence.
+    /// The state to return to after a prompt or a silence.
     pub fn working(&self) -> State {
         match self.step {
             Step::Launching | Step::Backoff | Step::Bootstrapping => State::Initialization,

@@ -7,11 +7,11 @@
 //! answer    results and failures of calls
 //! ```
 //!
-//! Conversations of the daemon and programs in terminals implement it, and one state
+//! Conversations of the daemon and programs in terminals implement the port, and one state
 //! machine drives both.
 //!
-//! Absent on purpose: states, mail, rules of approval, time. An agent
-//! reports observations, and the machine decides what they mean.
+//! The port has no states, mail, approval rules or timers. An agent
+//! reports observations, and the state machine interprets them.
 
 mod answer;
 mod event;

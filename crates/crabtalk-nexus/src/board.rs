@@ -1,14 +1,14 @@
-//! The team on a terminal, and keys for it.
+//! The live view of the team on a terminal, and its keys.
 //!
 //! ```text
 //! desk   state and keys, without a terminal
-//! rows   the rows that are drawn
+//! rows   layout of the rows
 //! ```
 //!
-//! It is a client of NEXUS's socket, also in the process that supervises; keys send
+//! The board is a client of NEXUS's socket, even in the supervising process; keys send
 //! commands.
 //!
-//! Invariants: a blocked terminal blocks the board only; the terminal is restored at the
+//! Invariants: a blocked terminal blocks only the board; the terminal is restored at the
 //! end.
 
 mod desk;
@@ -26,19 +26,19 @@ use std::path::Path;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
-/// Until the next attempt to reach NEXUS.
+/// Interval of attempts to connect to NEXUS.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Until times are drawn again; rows that did not change are not written.
+/// Interval at which times are redrawn; unchanged rows are not written.
 const REDRAW: Duration = Duration::from_secs(1);
 
-/// Commands on their way at most: a person types no faster.
+/// Maximum number of commands in flight: a person types no faster.
 const MAX_CALLS: usize = 16;
 
 type Call = Pin<Box<dyn Future<Output = (Command, io::Result<Option<Answer>>)> + Send>>;
 
-/// Shows the NEXUS of a folder until the person leaves or `end` is there. An owner
-/// ends NEXUS by leaving.
+/// Shows the NEXUS of a folder until the person leaves or `end` resolves. If the board owns NEXUS,
+/// leaving it ends NEXUS.
 pub async fn show(folder: &Path, is_owner: bool, end: impl Future<Output = ()>) -> io::Result<()> {
     let mut board = Board {
         folder,
@@ -54,7 +54,7 @@ pub async fn show(folder: &Path, is_owner: bool, end: impl Future<Output = ()>) 
     board.run(end).await
 }
 
-/// Rings the terminal's bell, and has terminals that can show a notification.
+/// Rings the terminal's bell and requests a notification if the terminal supports that.
 fn ring(text: &str) {
     let text: String = text.chars().filter(|c| !c.is_control()).collect();
     let mut out = io::stdout();
@@ -68,14 +68,14 @@ fn canvas() -> Canvas {
 
 struct Board<'a> {
     folder: &'a Path,
-    /// Given back before the keys are.
+    /// Declared before the raw terminal, since it must be restored first.
     page: Option<AlternateScreen>,
     raw: Raw,
     canvas: Canvas,
     size: (usize, usize),
     desk: Desk,
     calls: FuturesUnordered<Call>,
-    /// Whether the look that was asked for is to go there.
+    /// Whether to attach with the result of the pending `look`.
     attaching: bool,
     admin: Admin,
 }
@@ -127,7 +127,7 @@ impl Board<'_> {
         self.desk.lost = Some(why.to_owned());
     }
 
-    /// Whether the connection continues.
+    /// Handles an update; returns whether the connection continues.
     fn heard(&mut self, news: io::Result<Option<Answer>>) -> bool {
         match news {
             Ok(Some(answer)) => {
@@ -149,7 +149,7 @@ impl Board<'_> {
         }
     }
 
-    /// Whether the person leaves.
+    /// Handles a terminal event; returns whether the person leaves.
     fn event(&mut self, event: Event) -> io::Result<bool> {
         match event {
             Event::Key(key) if key.kind != KeyEventKind::Release => {
@@ -207,7 +207,7 @@ impl Board<'_> {
         Ok(())
     }
 
-    /// Leaves the terminal to what shows an agent, until that ends.
+    /// Lends the terminal to the command that attaches to an agent, until the command ends.
     fn attach(&mut self, words: &[String]) -> io::Result<()> {
         let [program, rest @ ..] = words else {
             self.desk.said = Some(("this agent has no terminal".into(), true));
@@ -226,7 +226,7 @@ impl Board<'_> {
         self.begin_anew()
     }
 
-    /// Nothing is known of what the terminal shows.
+    /// Redraws everything, since the screen is unknown.
     fn begin_anew(&mut self) -> io::Result<()> {
         self.size = size();
         self.canvas = canvas();

@@ -1,4 +1,4 @@
-//! The command line: `run`, and commands to the NEXUS that runs.
+//! The command line: `run`, and commands to a running NEXUS.
 
 mod args;
 mod aside;
@@ -38,7 +38,7 @@ impl<E: std::error::Error> From<E> for Failed {
 }
 
 impl Failed {
-    /// Prints it in one line, with `--json` as the error object of `crabtalk`.
+    /// Prints the error in one line; with `--json`, as the error object of `crabtalk`.
     fn told(self, json: bool) -> ExitCode {
         let Self(exit, message) = self;
         let line = match json {
@@ -53,13 +53,13 @@ impl Failed {
     }
 }
 
-/// Runs what the command line says.
+/// Runs the command line.
 pub fn main() -> ExitCode {
     crabtalk_render::screen::settle_colors();
     let json = std::env::args_os().any(|word| word == "--json");
     let args = match Args::try_parse() {
         Ok(args) => args,
-        // Help and version are not errors; without a command a person reads the list of them.
+        // Help and version are not errors; without a command the help is shown.
         Err(error) if !error.use_stderr() || !json && is_help(&error) => error.exit(),
         Err(error) => return Failed(2, in_a_line(&error)).told(json),
     };
@@ -69,7 +69,7 @@ pub fn main() -> ExitCode {
     let done = match runtime {
         Ok(runtime) => {
             let done = runtime.block_on(obey(args));
-            // A git that hangs would delay the end.
+            // A hanging git would delay the exit.
             runtime.shutdown_background();
             done
         }
@@ -85,7 +85,7 @@ fn is_help(error: &clap::Error) -> bool {
     error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
 }
 
-/// An error of the command line, in one line.
+/// Formats an error of the command line in one line.
 fn in_a_line(error: &clap::Error) -> String {
     if is_help(error) {
         return "a command is missing; `crabtalk nexus --help` lists them".into();
@@ -188,7 +188,7 @@ fn told_answer(answer: Answer, json: bool) -> Result<(), Failed> {
     show::answer(answer)
 }
 
-/// Shows ADMIN's mail, and marks it as read once it is printed: a closed pipe or a
+/// Shows ADMIN's mail and marks it as read after printing, so that a closed pipe or a
 /// full disk leaves it unread.
 async fn inbox(places: &Places, json: bool) -> Result<(), Failed> {
     let answer = say(places, &Command::Inbox { keep: true }).await?;
@@ -246,7 +246,7 @@ async fn run(places: &Places, lines: bool) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Shows the board of a NEXUS that runs, or prints entries where a board cannot be
+/// Shows the board of a running NEXUS, or prints entries if a board cannot be
 /// drawn.
 async fn monitor(places: &Places) -> Result<(), Failed> {
     let state = places.state();
@@ -254,7 +254,7 @@ async fn monitor(places: &Places) -> Result<(), Failed> {
         entries(&state, &mut io::stdout()).await?;
         return Err(Failed(3, "NEXUS ended".into()));
     }
-    // Without a NEXUS the error is printed before the board begins.
+    // Reports a missing NEXUS before the board begins.
     say(places, &Command::Status).await?;
     Ok(crate::board::show(&state, false, std::future::pending()).await?)
 }
@@ -274,12 +274,12 @@ async fn entries(folder: &Path, out: &mut impl Write) -> Result<(), Failed> {
     Ok(())
 }
 
-/// A line for the person; standard error may be closed.
+/// Prints a line for the person; standard error may be closed.
 fn tell(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// Starts the daemon if the team has agents of it. If that fails they report it, and
+/// Starts the daemon if the team has agents of the daemon. If that fails they report it, and
 /// agents in terminals continue.
 async fn start_daemon(places: &Places) {
     let needs = |team: crate::config::Team| {
@@ -325,7 +325,7 @@ fn init(places: &Places) -> Result<(), Failed> {
 fn log(places: &Places, agent: Option<&Name>, count: usize, json: bool) -> Result<(), Failed> {
     let is_told = |entry: &Entry| agent.is_none() || entry.agent.as_ref() == agent;
     let entries = show::last(&places.state(), count, is_told)?;
-    // One that left the team is in the log.
+    // The log also knows agents that left the team.
     if let Some(name) = agent.filter(|_| entries.is_empty()) {
         let team = places.team().map(|team| team.agents).unwrap_or_default();
         if !team.contains_key(name) {
@@ -335,7 +335,7 @@ fn log(places: &Places, agent: Option<&Name>, count: usize, json: bool) -> Resul
     print(entries, json, show::entry)
 }
 
-/// Entries, one a line for scripts, or as people read them.
+/// Prints entries as JSON lines or as text.
 fn print(
     entries: impl IntoIterator<Item = Entry>,
     json: bool,
@@ -351,13 +351,13 @@ fn print(
     Ok(())
 }
 
-/// Why something was done: an entry and those that led to it, or an agent's last
-/// ones.
+/// Explains an entry by its causes, or prints an agent's last
+/// actions.
 fn explain(places: &Places, what: &str, json: bool) -> Result<(), Failed> {
     let number = what.trim_start_matches('#');
     let chosen = match number.parse::<u64>() {
         Ok(n) => show::chain(&places.state(), n)?,
-        // Larger than any.
+        // The number is larger than any entry's.
         Err(_) if number.starts_with(|c: char| c.is_ascii_digit()) => Vec::new(),
         Err(_) => {
             let name: Name = what.parse().map_err(|why| Failed(2, why))?;

@@ -1,7 +1,7 @@
 //! The clock of NEXUS.
 //!
-//! Invariant: it never goes back while NEXUS runs, also when the system's clock
-//! is set.
+//! Invariant: the clock never goes back while NEXUS runs, even if the system's clock
+//! is changed.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::Instant;
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 /// Milliseconds of the supervisor's clock.
 pub type Ms = u64;
 
-/// A clock that may run faster than the world's, so that a day can be tried in
+/// A clock that may run faster than real time, so that a test of a day takes
 /// seconds.
 #[derive(Debug, Clone)]
 pub struct Clock {
@@ -19,12 +19,12 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// The world's time.
+    /// A clock in real time.
     pub fn system() -> Self {
         Self::fast(system_ms(), 1)
     }
 
-    /// The world's time up to `epoch`, `rate` times as fast from there.
+    /// A clock in real time up to `epoch`, and `rate` times as fast after it.
     pub fn fast(epoch: Ms, rate: u32) -> Self {
         let rate = rate.max(1);
         let since = system_ms().saturating_sub(epoch);
@@ -35,28 +35,28 @@ impl Clock {
         }
     }
 
-    /// Now, in milliseconds.
+    /// The current time in milliseconds.
     pub fn now(&self) -> Ms {
         let elapsed = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(Ms::MAX);
         self.base
             .saturating_add(elapsed.saturating_mul(self.rate.into()))
     }
 
-    /// The system's time of an instant, for comparison with files. It is computed from
-    /// the age, since the system's clock may have been set.
+    /// The system time of an instant, for comparison with file times. It is computed from
+    /// the age, since the system's clock may have been changed.
     pub fn real(&self, at: Ms) -> SystemTime {
         let ago = self.now().saturating_sub(at) / Ms::from(self.rate);
         let then = SystemTime::now().checked_sub(Duration::from_millis(ago));
         then.unwrap_or(UNIX_EPOCH)
     }
 
-    /// Waits until then.
+    /// Waits until a time; forever for `None`.
     pub async fn until(&self, at: Option<Ms>) {
         let Some(at) = at else {
             return std::future::pending().await;
         };
         let left = at.saturating_sub(self.now());
-        // Rounded up, so that it is over when it ends.
+        // Rounded up, so that the time has passed afterwards.
         let left = left.div_ceil(self.rate.into());
         tokio::time::sleep(Duration::from_millis(left)).await;
     }

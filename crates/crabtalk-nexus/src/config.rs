@@ -1,4 +1,4 @@
-//! `config/nexus.toml`: the team.
+//! The team's configuration, `config/nexus.toml`.
 
 use crate::machine::Times;
 use crate::name::Name;
@@ -7,13 +7,13 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Longest file: thousands of agents.
+/// Largest configuration file: thousands of agents.
 const MAX_FILE: u64 = 1024 * 1024;
 
-/// Agents at most: each has its own process or conversation.
+/// Maximum number of agents; each has a process or conversation.
 pub const MAX_AGENTS: usize = 256;
 
-/// Why the configuration cannot be used.
+/// The reason why the configuration is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot read {path}: {source}")]
@@ -31,7 +31,7 @@ pub enum Error {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Compress {
-    /// ADMIN approves.
+    /// ADMIN has to approve.
     #[default]
     Ask,
     /// No approval is needed.
@@ -41,16 +41,16 @@ pub enum Compress {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Team {
-    /// The git repository in which it works.
+    /// The git repository in which the team works.
     pub root: PathBuf,
-    /// Whether a message without a topic is taken, as `[GENERAL]`.
+    /// Whether a message without a topic is accepted as `[GENERAL]`.
     pub lenient: bool,
     /// Whether compressions need an approval.
     pub compress: Compress,
-    /// Whether NEXUS starts the daemon when it is away; yes else.
+    /// Whether NEXUS starts the daemon when it does not run; default yes.
     pub start_daemon: Option<bool>,
     pub notify: Notify,
-    /// How long things may take.
+    /// Timeouts and intervals.
     pub times: Times,
     /// Rules for the prompts of all terminal agents.
     pub rules: Rules,
@@ -62,7 +62,7 @@ pub struct Team {
     pub kinds: BTreeMap<String, toml::Table>,
 }
 
-/// What tells ADMIN that something waits.
+/// How ADMIN is notified of waiting agents.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Notify {
@@ -75,7 +75,7 @@ pub struct Notify {
 pub struct Tmux {
     /// The socket of a separate tmux server; by default the user's server.
     pub socket: Option<PathBuf>,
-    /// The session; `nexus` else.
+    /// The tmux session; `nexus` by default.
     pub session: Option<String>,
 }
 
@@ -83,20 +83,20 @@ pub struct Tmux {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Member {
-    /// The daemon's agent; its own name in lower case if neither is given.
+    /// The daemon's agent; the member's name in lower case if neither `agent` nor `kind` is given.
     pub agent: Option<String>,
     /// The kind of terminal agent.
     pub kind: Option<String>,
-    /// Variables of its program in a terminal.
+    /// Environment variables of its program in a terminal.
     pub env: BTreeMap<String, String>,
     /// Whether its program in a terminal runs in the sandbox.
     pub sandbox: bool,
-    /// Hosts that it reaches there.
+    /// Hosts that a sandboxed program can reach.
     pub hosts: Vec<String>,
-    /// Files and folders that it may change there, beside the team's root and the
+    /// Files and folders that a sandboxed program may change, in addition to the team's root and the
     /// configuration of its kind.
     pub writable: Vec<PathBuf>,
-    /// Files and folders that it may read there, beside the system and toolchains.
+    /// Files and folders that a sandboxed program may read, in addition to the system and toolchains.
     pub readable: Vec<PathBuf>,
     /// Commands of a terminal agent that are allowed without asking.
     pub allow: Vec<Rule>,
@@ -105,7 +105,7 @@ pub struct Member {
 }
 
 impl Team {
-    /// Reads the file of a home. `user_home` is what `~` means.
+    /// Reads a configuration file. `user_home` replaces `~`.
     pub fn read(path: &Path, user_home: &Path) -> Result<Self, Error> {
         let text = crabtalk_files::read_text(path, MAX_FILE).map_err(|source| {
             if source.is_absent() {
@@ -156,7 +156,7 @@ impl Team {
         Ok(team)
     }
 
-    /// Refuses two agents on one conversation: each would be taken for the other.
+    /// Refuses two agents on one conversation, which could not be distinguished.
     fn check_conversations(&self) -> Result<(), String> {
         let mut known: BTreeMap<String, &Name> = BTreeMap::new();
         for (name, member) in &self.agents {
@@ -175,7 +175,7 @@ impl Team {
         Ok(())
     }
 
-    /// The rules for an agent, its own first; none for an agent of the daemon.
+    /// The rules of an agent, its own first; empty for an agent of the daemon.
     pub fn rules_of(&self, name: &Name) -> Rules {
         let terminal = |member: &&Member| !member.is_of_daemon();
         let Some(member) = self.agents.get(name).filter(terminal) else {
@@ -188,8 +188,8 @@ impl Team {
         own.and(&self.rules)
     }
 
-    /// Takes what another configuration says, but for what needs a new NEXUS; names
-    /// that.
+    /// Adopts another configuration, except settings that need a restart of NEXUS; returns
+    /// their names.
     pub fn reload(&mut self, new: Self) -> Vec<String> {
         let mut kept = Vec::new();
         let mut keep = |name: &str, is_same: bool| {
@@ -220,7 +220,7 @@ impl Team {
     }
 }
 
-/// Refuses allowing rules without a command, and prefixes outside the sandbox.
+/// Refuses allow rules without a command, and prefixes outside the sandbox.
 fn check_rules(section: &str, allow: &[Rule], deny: &[Rule], sandbox: bool) -> Result<(), String> {
     if let Some(rule) = allow.iter().find(|rule| !rule.has_command()) {
         return Err(format!(
@@ -238,7 +238,7 @@ fn check_rules(section: &str, allow: &[Rule], deny: &[Rule], sandbox: bool) -> R
 }
 
 impl Member {
-    /// Whether its program, or its conversation, is the same.
+    /// Whether the agent's program or conversation is the same.
     fn runs_as(&self, other: &Self) -> bool {
         let of = |member: &Self| Self {
             allow: Vec::new(),
@@ -248,7 +248,7 @@ impl Member {
         of(self) == of(other)
     }
 
-    /// Checks what it says about the sandbox, and resolves `~`.
+    /// Checks the sandbox settings and resolves `~`.
     fn check_sandbox(&mut self, section: &str, user_home: &Path) -> Result<(), String> {
         match self.kind.as_deref() {
             None if self.sandbox => {
@@ -285,7 +285,7 @@ impl Member {
         Ok(())
     }
 
-    /// Whether it is an agent of the daemon.
+    /// Whether the agent is one of the daemon.
     pub fn is_of_daemon(&self) -> bool {
         self.kind.is_none()
     }

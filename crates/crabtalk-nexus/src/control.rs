@@ -1,6 +1,6 @@
 //! The socket for commands to a running NEXUS: one line of JSON each way.
 //!
-//! A watcher keeps the connection and receives an update after each change.
+//! A watcher stays connected and receives an update after each change.
 //!
 //! Invariants: only processes of the same user that are not below a guardian are
 //! served, since an agent's command could answer another agent's prompts; lines and
@@ -24,13 +24,13 @@ use tokio::sync::{mpsc, oneshot, watch};
 /// The socket's name in NEXUS's folder.
 const SOCKET: &str = "nexus.sock";
 
-/// Longest command: a message with its frame.
+/// Longest command: a message with its JSON frame.
 const MAX_LINE: u64 = 256 * 1024;
 
 /// Longest answer that is read: a full inbox.
 const MAX_ANSWER: u64 = 64 * 1024 * 1024;
 
-/// Most connections.
+/// Maximum number of connections.
 const MAX_CONNECTIONS: usize = 32;
 
 /// Changes within this time are merged into one update.
@@ -48,13 +48,13 @@ pub struct Control {
 
 impl Drop for Control {
     fn drop(&mut self) {
-        // The next NEXUS removes it too.
+        // The next NEXUS also removes the file.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
 impl Control {
-    /// Listens in NEXUS's folder. The caller has the lock of its log.
+    /// Listens in NEXUS's folder. The caller must have the lock of the log.
     pub fn open(folder: &Path) -> io::Result<Self> {
         let path = folder.join(SOCKET);
         match std::fs::remove_file(&path) {
@@ -69,7 +69,7 @@ impl Control {
         })
     }
 
-    /// Takes commands until it is dropped.
+    /// Handles commands until dropped.
     pub async fn serve(&self, commands: &mpsc::Sender<Asked>, changes: &watch::Receiver<u64>) {
         let mut open = FuturesUnordered::new();
         loop {
@@ -82,7 +82,7 @@ impl Control {
                             open.push(answer(stream, admitted, commands, changes));
                         }
                         Ok(_) => {}
-                        // Too many files are open: some close soon.
+                        // Too many files are open; wait until some close.
                         Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
                     }
                 }
@@ -93,7 +93,7 @@ impl Control {
     }
 }
 
-/// The folder is private, so that no other user connects before the mode is set.
+/// The folder is private, so no other user can connect before the mode is set.
 fn listen(path: &Path) -> io::Result<UnixListener> {
     let listener = UnixListener::bind(path)?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
@@ -105,10 +105,10 @@ fn is_same_user(stream: &UnixStream) -> bool {
     stream.peer_cred().is_ok_and(|peer| peer.uid() == own)
 }
 
-/// Refuses processes of agents' commands, and those that cannot be told from them.
+/// Refuses processes of agents' commands, and processes that cannot be distinguished from them.
 fn admit(peers: &Peers, stream: &UnixStream) -> Result<(), Refusal> {
     let Some(pid) = stream.peer_cred().ok().and_then(|peer| peer.pid()) else {
-        // The system does not say who connects; then no guardian runs on it.
+        // The system does not identify the peer; guardians do not run on such systems.
         return Ok(());
     };
     let handle = handle_of(stream);
@@ -118,7 +118,7 @@ fn admit(peers: &Peers, stream: &UnixStream) -> Result<(), Refusal> {
     peers.judge(pid, handle)
 }
 
-/// A pidfd of the peer, where the kernel gives one.
+/// Opens a pidfd of the peer, if the kernel supports it.
 fn handle_of(stream: &UnixStream) -> io::Result<Option<OwnedFd>> {
     use nix::errno::Errno;
     use nix::sys::socket::{getsockopt, sockopt::PeerPidfd};
@@ -129,7 +129,7 @@ fn handle_of(stream: &UnixStream) -> io::Result<Option<OwnedFd>> {
     }
 }
 
-/// Answers one command, or sends updates until the watcher leaves.
+/// Answers one command, or sends updates until the watcher disconnects.
 async fn answer(
     stream: UnixStream,
     admitted: Result<(), Refusal>,
@@ -194,7 +194,7 @@ async fn tell(
         tokio::time::timeout(WITHIN, write(stream, &board)).await??;
         tokio::select! {
             changed = changes.changed() => changed.map_err(io::Error::other)?,
-            // Nothing more is to come: it went.
+            // A watcher sends nothing, so this is the end of the connection.
             _ = stream.read_u8() => return Ok(()),
         }
         tokio::time::sleep(MERGED).await;
@@ -210,7 +210,7 @@ pub struct Watching {
 }
 
 impl Watching {
-    /// Looks on at the NEXUS of a folder. `None` if none runs there.
+    /// Watches the NEXUS of a folder. `None` if none runs there.
     pub async fn begin(folder: &Path) -> io::Result<Option<Self>> {
         let Some(mut stream) = connect(folder).await? else {
             return Ok(None);
@@ -220,8 +220,7 @@ impl Watching {
         Ok(Some(Self { stream, line }))
     }
 
-    /// The next update; `None` when NEXUS ended. May be dropped and called
-    /// for again: nothing is lost.
+    /// Returns the next update; `None` when NEXUS ended. Cancel safe.
     pub async fn next(&mut self) -> io::Result<Option<Answer>> {
         let room = MAX_ANSWER.saturating_sub(self.line.len() as u64);
         let mut bounded = (&mut self.stream).take(room);
@@ -250,7 +249,7 @@ async fn connect(folder: &Path) -> io::Result<Option<BufReader<UnixStream>>> {
     }
 }
 
-/// Says a command to the NEXUS of a folder. `None` if none runs there.
+/// Sends a command to the NEXUS of a folder. `None` if none runs there.
 pub async fn say(folder: &Path, command: &Command) -> io::Result<Option<Answer>> {
     let Some(mut stream) = connect(folder).await? else {
         return Ok(None);
@@ -274,7 +273,7 @@ mod tests {
     const PART: &str = "CRABTALK_TEST_PART";
     const FOLDER: &str = "CRABTALK_TEST_FOLDER";
 
-    /// Starts this program again, to play a part.
+    /// Starts this test program again in another role.
     fn play(part: &str, folder: &Path) -> std::process::Child {
         std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "control::tests::plays_its_part", "--nocapture"])
@@ -284,7 +283,7 @@ mod tests {
             .unwrap()
     }
 
-    /// Does nothing unless started to play a part.
+    /// Does nothing unless started in a role.
     #[tokio::test]
     async fn plays_its_part() {
         let Ok(part) = std::env::var(PART) else {
@@ -292,7 +291,7 @@ mod tests {
         };
         let folder = PathBuf::from(std::env::var(FOLDER).unwrap());
         if part == "client" {
-            // The mark that a guardian gives to what it starts.
+            // The mark that a guardian sets on its processes.
             use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
             let own = getrlimit(Resource::Locks).maximum.unwrap_or(1 << 40);
             let lower = Rlimit {

@@ -6,10 +6,10 @@
 //!
 //! ```text
 //! follow   runs as events
-//! others   new runs and compactions of all conversations, on one connection
+//! others   new runs and compactions of all conversations, over one connection
 //! ```
 //!
-//! Absent: a screen, drafts, a person at the window.
+//! This backend has no screen, no drafts, and no window for a person.
 
 mod follow;
 mod others;
@@ -31,20 +31,20 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// The sender of NEXUS, which is an owner's.
+/// The sender of NEXUS, which is one of the owner.
 pub const SENDER: &str = "user/nexus";
 
-/// How long a run is followed over a lost daemon: one that is replaced needs
-/// seconds, one that a person mends, minutes.
+/// How long a run is followed over a lost daemon. Replacing a daemon takes
+/// seconds, repairing it minutes.
 const PATIENCE: Duration = Duration::from_secs(10 * 60);
 
-/// Longest call: none waits for a model but compression.
+/// Longest call; only compression waits for a model.
 const CALL: Duration = Duration::from_secs(30);
 
 /// Longest compression, which asks a model for a summary.
 const COMPRESS: Duration = Duration::from_secs(5 * 60);
 
-/// Messages to the follower of runs: one is in flight at a time.
+/// Capacity of the queue to the follower; one message is in flight at a time.
 const QUEUE: usize = 4;
 
 #[derive(Debug)]
@@ -60,7 +60,7 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// The agent of this name on the daemon, for the member `name` of the team.
+    /// Creates the backend of the member `name`, with an agent of the daemon.
     pub fn new(
         client: Client,
         name: Name,
@@ -103,7 +103,7 @@ impl Daemon {
         format!("nexus-{}-", self.name)
     }
 
-    /// Reads when the daemon compacts the conversation: the agent's settings may
+    /// Reads at how many tokens the daemon compacts the conversation; the setting may
     /// change between two messages.
     async fn read_settings(&self) -> Result<(), Error> {
         let agent = crabtalk_client::GetAgentMsg {
@@ -116,7 +116,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// The request id of the run in flight, if there is a run; its end is reported
+    /// The request id of the run in flight, if there is one. The follower reports the end of the run
     /// even if this call fails.
     async fn run_in_flight(&self) -> Option<String> {
         let list = ListActiveConversationsMsg {
@@ -137,7 +137,7 @@ fn session(agent: &str) -> String {
 fn failure(error: Error) -> Failure {
     match &error {
         Error::NotWelcome(_) | Error::Unsafe(_) => Failure::Missing(error.to_string()),
-        // A daemon comes back.
+        // The daemon may return.
         Error::NoDaemon(_) | Error::NotStarted(_) | Error::Lost { .. } => {
             Failure::Unreachable(error.to_string())
         }
@@ -169,8 +169,8 @@ impl Backend for Daemon {
 
     fn launch(&self, _: Launch) -> Call<'_, ()> {
         self.call(CALL, async move {
-            // The conversation exists or begins with its first message; the daemon
-            // and its agent have to exist.
+            // The conversation may begin with its first message, but the daemon
+            // and its agent must exist.
             let known = self.read_settings().await;
             known.map_err(|error| match error.code() {
                 Some(code::NOT_FOUND) => Failure::Missing(error.to_string()),
@@ -186,7 +186,7 @@ impl Backend for Daemon {
     }
 
     fn mark(&self) -> Call<'_, Mark> {
-        // The request id says whether it ran.
+        // The daemon recognises a repeated request by its id.
         Box::pin(async { Ok(Mark::default()) })
     }
 
@@ -195,7 +195,7 @@ impl Backend for Daemon {
             let (files, name, line) = (self.files.clone(), self.name.clone(), message.text.clone());
             let behind = tokio::task::spawn_blocking(move || files.behind(&name, &line));
             let behind = behind.await.map_err(|e| Failure::Failed(e.to_string()))?;
-            // The last known settings hold if this fails.
+            // If this fails, the last known settings are used.
             let _ = self.read_settings().await;
             let request_id = format!("{}{}", self.request_prefix(), message.id);
             let said = format!("Stream with request_id {request_id}");
@@ -269,8 +269,8 @@ impl Backend for Daemon {
     }
 
     fn compress(&self) -> Call<'_, Compressed> {
-        // The daemon itself does it once: with nothing said since the last one it
-        // answers that one again, and what is under way comes before.
+        // The daemon makes this idempotent: without new messages it returns the last
+        // summary again, and work in flight comes first.
         self.call(COMPRESS, async move {
             let request = CompactMsg {
                 agent: self.agent.clone(),

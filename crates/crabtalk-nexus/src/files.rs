@@ -1,12 +1,12 @@
-//! The team's files: identities, contexts, the protocols, and commits of them.
+//! The team's files: identities, contexts, protocols, and their commits.
 //!
 //! ```text
-//! git   how commits are made
+//! git   runs git and commits
 //! ```
 //!
-//! Invariants: a commit touches one agent's own paths and nothing that another person
-//! else staged; nothing outside the root is told to an agent; a file that a person
-//! changed is not written over.
+//! Invariants: a commit includes only one agent's paths and no changes staged by
+//! others; agents are shown no file outside the root; a file that a person
+//! changed is not overwritten.
 
 mod git;
 
@@ -20,7 +20,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Largest file that goes behind a line to an agent of the daemon.
+/// Largest file that is appended to a line for an agent of the daemon.
 const MAX_FILE: u64 = 64 * 1024;
 
 const COMPRESSION_TEXT: &str = include_str!("templates/context_compression_protocol.md");
@@ -38,7 +38,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// The files of this team.
+    /// The files of a team.
     pub fn new(team: &Team) -> Self {
         Self {
             root: team.root.clone(),
@@ -47,7 +47,7 @@ impl Files {
         }
     }
 
-    /// Where the team works.
+    /// The team's root.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -56,7 +56,7 @@ impl Files {
         self.root.join(name.folder())
     }
 
-    /// Makes the repository and what is missing in it: what was made.
+    /// Creates the repository and missing files; returns the created paths.
     pub fn init(&self) -> io::Result<Vec<PathBuf>> {
         std::fs::create_dir_all(&self.root)?;
         if !self.root.join(".git").exists() {
@@ -85,7 +85,7 @@ impl Files {
                 made.push(path);
             }
         }
-        // What BOOTSTRAP calls `@NAME.md` is found at the root.
+        // `@NAME.md` in BOOTSTRAP refers to a file at the root.
         for name in &self.names {
             let link = PathBuf::from(format!("{name}.md"));
             if std::fs::symlink_metadata(self.root.join(&link)).is_err() {
@@ -97,7 +97,7 @@ impl Files {
         Ok(made)
     }
 
-    /// Whether an agent's folder is committed, and its context.md newer than the
+    /// Checks that an agent's folder is committed, and that its context.md is newer than the
     /// notice.
     pub fn verify(&self, name: &Name, noticed: SystemTime) -> Result<(), String> {
         let folder = name.folder();
@@ -113,7 +113,7 @@ impl Files {
         Ok(())
     }
 
-    /// Commits an agent's own paths: which commit, or that nothing changed.
+    /// Commits an agent's paths; reports the commit, or that nothing changed.
     pub fn checkpoint(&self, name: &Name, message: &str) -> Result<Commit, String> {
         if !self.folder(name).exists() {
             return Ok(Commit {
@@ -124,13 +124,13 @@ impl Files {
         self.commit(&[PathBuf::from(name.folder())], message)
     }
 
-    /// Commits these paths: which commit, or that nothing changed.
+    /// Commits paths; reports the commit, or that nothing changed.
     pub fn commit(&self, paths: &[PathBuf], message: &str) -> Result<Commit, String> {
         self.git.commit(paths, message)
     }
 
-    /// The files that a line to an agent of the daemon names, as text to stand
-    /// behind it.
+    /// The files named in a line to an agent of the daemon, as text to append to
+    /// it.
     pub fn behind(&self, name: &Name, line: &str) -> String {
         let mut text = String::new();
         let known = [COMPRESSION_PROTOCOL, CONSOLIDATION_PROTOCOL];
@@ -146,7 +146,7 @@ impl Files {
         for path in paths {
             if let Some(content) = self.content(&path) {
                 let path = path.display();
-                // A fence, so that headers in the file are not parsed as messages.
+                // A fence keeps headers in the file from being parsed as messages.
                 let fence = "`".repeat(longest_fence(&content) + 1);
                 let _ = write!(
                     text,
@@ -158,8 +158,8 @@ impl Files {
         text
     }
 
-    /// The contents of a file below the root. An agent may have put a link there that
-    /// leads to what it may not read itself.
+    /// Reads a file below the root. A link, which an agent may have created, must not lead
+    /// to files that the agent may not read.
     fn content(&self, path: &Path) -> Option<String> {
         let path = self.root.join(path).canonicalize().ok()?;
         let is_inside = path.starts_with(self.root.canonicalize().ok()?);
@@ -170,7 +170,7 @@ impl Files {
         }
         match crabtalk_files::read_text(&path, MAX_FILE) {
             Err(error) if error.is_absent() => None,
-            // The reader has to know that there is more.
+            // The agent must know that the file exists.
             Err(error) => Some(format!("(not shown: it {error}; read the file itself)")),
             Ok(text) => Some(text),
         }
@@ -182,7 +182,7 @@ fn longest_fence(text: &str) -> usize {
     text.lines().map(of).max().unwrap_or(0).max(2)
 }
 
-/// Writes a file unless it exists; whether it was written.
+/// Writes a file unless it exists; returns whether it was written.
 pub(crate) fn write_new(path: &Path, text: &str) -> io::Result<bool> {
     match crabtalk_files::write(path, text.as_bytes(), crabtalk_files::Existing::Refuse) {
         Ok(()) => Ok(true),

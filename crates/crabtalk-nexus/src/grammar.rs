@@ -1,8 +1,8 @@
 //! The message line: `@FROM → @TO [TOPIC]: text`.
 //!
-//! Invariants: every message that [`Message::new`] makes is parsed back unchanged from what
-//! it prints; no body that is passed on has a line that would be taken for a
-//! header; nothing that an output holds makes reading it fail.
+//! Invariants: the printed form of every message from [`Message::new`] is parsed back
+//! unchanged; no forwarded body has a line that could be parsed as a
+//! header; reading never fails, for any output.
 
 use crate::name::{Name, Topic};
 use anstream::adapter::strip_str;
@@ -10,38 +10,38 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
 
-/// Most bytes of a message's body: more is a file, and belongs into one.
+/// Maximum bytes of a message's body; a longer text belongs into a file.
 pub const MAX_BODY: usize = 64 * 1024;
 
-/// Characters that may precede a header: terminals draw the beginning of an answer
-/// with one of these.
+/// Characters that may precede a header: terminals begin an answer
+/// with one of them.
 const BULLETS: [char; 12] = ['•', '●', '⏺', '○', '◦', '▪', '·', '✦', '›', '-', '*', '+'];
 
-/// How soon a message goes.
+/// The priority of a message.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Priority {
-    /// Before all others; written `!`.
+    /// Before all other messages; written `!`.
     Urgent,
-    /// In its turn.
+    /// In order.
     #[default]
     Normal,
-    /// After all others; written `-`.
+    /// After all other messages; written `-`.
     Low,
 }
 
-/// Who says something to whom, and about what.
+/// The sender, recipients and topic of a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
-    /// Who says it.
+    /// The sender.
     pub from: Name,
-    /// To whom, at least one.
+    /// The recipients, at least one.
     pub to: Vec<Name>,
-    /// About what; `None` is refused unless lenience is configured.
+    /// The topic; `None` is refused unless `lenient` is configured.
     pub topic: Option<Topic>,
-    /// How soon.
+    /// The priority.
     pub priority: Priority,
 }
 
@@ -64,17 +64,17 @@ impl fmt::Display for Header {
     }
 }
 
-/// A message: its header, and what is said.
+/// A message: header and body.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
-    /// Who, to whom, about what.
+    /// The header.
     pub header: Header,
     pub body: String,
 }
 
 impl Message {
-    /// A message that can be passed on: control characters are gone, lines that
-    /// look like headers are quoted.
+    /// Creates a message that can be forwarded: removes control characters and quotes lines that
+    /// look like headers.
     pub fn new(header: Header, body: &str) -> Self {
         let mut header = header;
         if header.topic.is_none() {
@@ -95,11 +95,11 @@ impl fmt::Display for Message {
     }
 }
 
-/// What an agent's output holds.
+/// The messages in an agent's output.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Output {
     pub messages: Vec<Message>,
-    /// Lines that begin like a header and are none.
+    /// Lines that begin like a header but are not valid.
     pub malformed: Vec<String>,
     /// Whether text precedes the first header.
     pub prose: bool,
@@ -136,7 +136,7 @@ pub fn read(output: &str) -> Output {
     found
 }
 
-/// Reads one message, as a person writes it on a command line.
+/// Parses one message from a command line.
 pub fn read_one(text: &str) -> Option<Message> {
     let Line::Header(header, first) = Line::of(text.lines().next()?) else {
         return None;
@@ -155,11 +155,11 @@ fn finish((header, lines): (Header, Vec<&str>)) -> Message {
     Message { header, body }
 }
 
-/// Without control characters, but for newlines and tabs, and without an end of
-/// nothing but white space.
+/// Removes control characters except newlines and tabs, and trailing
+/// white space.
 fn clean(text: &str) -> String {
     let text = strip_str(text).to_string().replace("\r\n", "\n");
-    // What else begins a line, wherever it is shown.
+    // These characters also begin a new line on some screens.
     let text = text.replace(['\r', '\u{2028}', '\u{2029}'], "\n");
     let is_kept = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
     let kept: String = text.chars().filter(is_kept).collect();
@@ -170,7 +170,7 @@ fn clean(text: &str) -> String {
 fn passed_on(body: &str) -> String {
     let mut fence = Fence::default();
     let mut lines = Vec::new();
-    // The first line follows the header, and cannot be a header itself.
+    // The first line follows the header and cannot be a header itself.
     for (index, line) in body.split('\n').enumerate() {
         let inside = index > 0 && fence.takes(line);
         let is_text = index == 0 || inside || matches!(Line::of(&as_seen(line)), Line::Text);
@@ -183,8 +183,8 @@ fn passed_on(body: &str) -> String {
     lines.join("\n")
 }
 
-/// A line in its canonical form: a blank of any kind is one, and what takes no
-/// room is not there.
+/// A line in canonical form: every kind of blank becomes a space, and zero-width characters
+/// are removed.
 fn as_seen(line: &str) -> String {
     let seen = |c: char| match (
         c.is_whitespace(),
@@ -199,7 +199,7 @@ fn as_seen(line: &str) -> String {
 
 enum Line<'a> {
     Header(Header, &'a str),
-    /// It begins as one: a name and an arrow.
+    /// The line begins like a header: a name and an arrow.
     Malformed,
     Text,
 }
@@ -221,7 +221,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// `@NAME`, and what follows.
+/// Parses `@NAME`; returns the rest.
 fn name(text: &str) -> Option<(Name, &str)> {
     let text = text.strip_prefix('@')?;
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
@@ -229,7 +229,7 @@ fn name(text: &str) -> Option<(Name, &str)> {
     Some((Name::new(&text[..end])?, &text[end..]))
 }
 
-/// White space and an arrow, and what follows. Without white space the hyphen of
+/// Parses white space and an arrow; returns the rest. Without white space the hyphen of
 /// `->` would belong to the name.
 fn arrow(text: &str) -> Option<&str> {
     let rest = blanks(text);
@@ -282,19 +282,19 @@ fn header(from: Name, rest: &str) -> Option<(Header, &str)> {
     Some((header, text))
 }
 
-/// A code block of Markdown.
+/// The state of a Markdown code block.
 #[derive(Default)]
 struct Fence(Option<(char, usize)>);
 
 impl Fence {
-    /// Whether a line belongs to a code block, its fences included.
+    /// Whether a line belongs to a code block, including its fences.
     fn takes(&mut self, line: &str) -> bool {
         let line = line.trim();
         let mark = line.chars().next().filter(|c| matches!(c, '`' | '~'));
         let count = mark.map_or(0, |mark| line.chars().take_while(|c| *c == mark).count());
         match (self.0, mark) {
             (None, Some(mark)) if count >= 3 => {
-                // Code within a line does not begin a block: "```x``` is ..".
+                // Inline code does not begin a block: "```x``` is ..".
                 let is_block = mark == '~' || !line[count..].contains('`');
                 if is_block {
                     self.0 = Some((mark, count));

@@ -1,8 +1,8 @@
 //! The log of events and the state of the team, in one SQLite database.
 //!
-//! Invariants: entries and the rows of the state that changed with them are committed
-//! together, and are on disk before anything is done about them; the log has a bounded
-//! size; one NEXUS at a time has it.
+//! Invariants: entries and the changed rows of the state are committed
+//! together, and are on disk before any effect; the log has a bounded
+//! size; one NEXUS at a time opens it.
 
 use crate::clock::Ms;
 use crate::world::{Entry, Patch, World};
@@ -18,17 +18,17 @@ const DATABASE: &str = "nexus.db";
 
 const LOCK: &str = "lock";
 
-/// A program that an ended NEXUS was about to start has a copy of the lock for a
-/// moment: tries and the pause between them.
+/// Attempts to take the lock, and the pause between them: a program that an ended NEXUS was about
+/// to start has a copy of the lock for a moment.
 const LOCK_TRIES: (u32, Duration) = (50, Duration::from_millis(10));
 
 /// How long a statement waits for another process, which only reads.
 const BUSY: Duration = Duration::from_secs(5);
 
-/// Bytes of entries that are kept: some days of a team at work.
+/// Maximum bytes of entries: some days of a working team.
 const KEPT_BYTES: u64 = 128 * 1024 * 1024;
 
-/// Bytes of entries between two removals of the oldest.
+/// Bytes of entries between two removals of old entries.
 const PRUNED_EVERY: u64 = 8 * 1024 * 1024;
 
 const SCHEMA: &str = "
@@ -36,7 +36,7 @@ const SCHEMA: &str = "
         line TEXT NOT NULL);
     CREATE TABLE IF NOT EXISTS state (key TEXT PRIMARY KEY, value TEXT NOT NULL);";
 
-/// Why the log cannot be used.
+/// The reason why the log cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("another NEXUS runs in {}", .0.display())]
@@ -73,14 +73,14 @@ fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
 pub struct Journal {
     database: Connection,
     path: PathBuf,
-    /// Bytes of entries since the oldest were removed.
+    /// Bytes of entries appended since the last removal.
     appended: u64,
     _lock: File,
 }
 
 impl Journal {
-    /// Opens the log of a folder, and gives the number of the last entry and each row of
-    /// the state to `world`.
+    /// Opens the log of a folder, and restores the number of the last entry and the state
+    /// into `world`.
     pub fn open(folder: &Path, world: &mut World) -> Result<Self, Error> {
         let mut private = fs::DirBuilder::new();
         private.recursive(true).mode(0o700);
@@ -134,7 +134,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Appends entries and what changed with them, and waits until they are on disk.
+    /// Appends entries and the changes of the state, and waits until they are on disk.
     pub fn append(&mut self, entries: &[Entry], patch: &Patch) -> Result<(), Error> {
         if entries.is_empty() && patch.is_empty() {
             return Ok(());
@@ -167,7 +167,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Removes the oldest entries beyond so many bytes.
+    /// Removes the oldest entries beyond `kept` bytes.
     fn prune(&mut self, kept: u64) -> Result<(), Error> {
         let prune = "DELETE FROM entry WHERE n <= (SELECT max(n) FROM (SELECT n,
             sum(length(line)) OVER (ORDER BY n DESC) AS bytes FROM entry) WHERE bytes > ?1)";
@@ -177,7 +177,7 @@ impl Journal {
         Ok(())
     }
 
-    /// The last entries behind `after`, in order, at most so many.
+    /// Up to `most` of the last entries after `after`, in order.
     pub fn latest(&self, after: u64, most: u32) -> Result<Vec<Entry>, Error> {
         let read = || {
             let mut statement = self
@@ -188,7 +188,7 @@ impl Journal {
         };
         let lines = read().map_err(of(&self.path))?;
         let parsed = lines.iter().rev();
-        // An entry of another version that cannot be read is left out.
+        // Skip entries of other versions that cannot be parsed.
         let parsed = parsed.filter_map(|line| serde_json::from_str(line).ok());
         Ok(parsed.collect())
     }
@@ -205,7 +205,7 @@ fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     Ok(database)
 }
 
-/// SQLite has signed numbers alone.
+/// SQLite has only signed integers.
 fn signed(n: u64) -> i64 {
     n.cast_signed()
 }
@@ -230,14 +230,14 @@ fn lock(folder: &Path) -> Result<File, Error> {
     Err(Error::Taken(folder.to_owned()))
 }
 
-/// A time in the form of RFC 3339.
+/// Formats a time by RFC 3339.
 pub fn time(at: Ms) -> String {
     let at = i64::try_from(at).ok();
     let at = at.and_then(|at| jiff::Timestamp::from_millisecond(at).ok());
     at.map_or_else(String::new, |at| at.to_string())
 }
 
-/// Reads the entries of a log, the latest first, until `take` has enough; also while a
+/// Reads the entries of a log, latest first, until `take` returns false; works while a
 /// NEXUS appends to it.
 pub fn entries(folder: &Path, mut take: impl FnMut(Entry) -> bool) -> Result<(), Error> {
     let path = folder.join(DATABASE);
@@ -248,7 +248,7 @@ pub fn entries(folder: &Path, mut take: impl FnMut(Entry) -> bool) -> Result<(),
         let database = connect(&path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         let mut statement = database.prepare("SELECT line FROM entry ORDER BY n DESC")?;
         for line in statement.query_map([], |row| row.get::<_, String>(0))? {
-            // An entry of another version that cannot be read is left out.
+            // Skip entries of other versions that cannot be parsed.
             if let Ok(entry) = serde_json::from_str(&line?)
                 && !take(entry)
             {
@@ -260,7 +260,7 @@ pub fn entries(folder: &Path, mut take: impl FnMut(Entry) -> bool) -> Result<(),
     read().map_err(of(&path))
 }
 
-/// Lets the database not grow any more, as on a full disk.
+/// Keeps the database from growing, to simulate a full disk.
 #[cfg(test)]
 pub(crate) fn fill_disk(journal: &Journal) {
     let limited = journal.database.pragma_update(None, "max_page_count", 1);

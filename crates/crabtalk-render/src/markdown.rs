@@ -1,11 +1,11 @@
-//! Markdown that comes in pieces.
+//! Markdown that arrives in pieces.
 //!
 //! Invariants: final lines depend on complete input lines, not on the chunks; a final
-//! line is as if the whole text had been there. Open is the text that a later line may
-//! change: the last block, of a list its last item, of a code block nothing.
+//! line equals that of a render of the whole text. Open text may be
+//! changed by a later line: the last block, the last item of a list, nothing of a code block.
 //!
-//! Definitions of links count within their own block: what came before them
-//! is said already.
+//! Link definitions apply only within their block, since earlier blocks
+//! are final.
 
 use crate::blocks::{Writer, options};
 use crate::clean::clean;
@@ -14,36 +14,36 @@ use crate::line::Line;
 use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag};
 use std::borrow::Cow;
 
-/// Bytes after which a line counts as ended: no line that a person reads is as
-/// long, and one that never ends costs bounded work.
+/// Bytes after which a line is treated as ended, so that an endless line causes bounded
+/// work.
 const MAX_LINE_BYTES: usize = 16 * 1024;
 
-/// Bytes of a block after which it counts as ended, so that what is read again
-/// with each of its lines stays small.
+/// Bytes of a block after which it is treated as ended, since a block is parsed again
+/// with each of its lines.
 const MAX_BLOCK_BYTES: usize = 32 * 1024;
 
-/// Columns between two stops of a tab, in Markdown.
+/// Columns between Markdown tab stops.
 const TAB: usize = 4;
 
-/// Columns that text gets on the narrowest terminal.
+/// Minimum columns for text on a narrow terminal.
 const MIN_WIDTH: usize = 16;
 
-/// Markdown as it streams in.
+/// A renderer of streamed Markdown.
 pub struct Markdown {
     width: usize,
-    /// A line that has not ended.
+    /// A line without its end.
     partial: String,
     /// Lines of blocks that may still change.
     pending: String,
-    /// A code block that goes on; then nothing is pending.
+    /// The open code block, if any; then `pending` is empty.
     fence: Option<Fence>,
-    /// Whether an empty line is due before what comes next.
+    /// Whether an empty line must precede the next block.
     gap: bool,
-    /// Of an ordered list that goes on: the number of the pending item.
+    /// The number of the pending item of an open ordered list.
     goes_on: Option<u64>,
 }
 
-/// A fenced code block that is open.
+/// An open fenced code block.
 struct Fence {
     mark: u8,
     length: usize,
@@ -51,27 +51,27 @@ struct Fence {
     code: Code,
 }
 
-/// A block on top, in the source.
+/// A top-level block of the source.
 struct Block {
     start: usize,
     kind: Kind,
 }
 
 enum Kind {
-    /// It ends with its line.
+    /// The block ends with its line.
     Line,
-    /// An empty line ends it.
+    /// An empty line ends the block.
     Text,
-    /// Only another block ends it.
+    /// Only another block ends the block.
     Open,
-    /// A code block in fences: its language, and where its text begins.
+    /// A fenced code block: its language, and the offset of its text.
     Fenced(String),
-    /// A list: its number, and where its items begin.
+    /// A list: its first number, and the offsets of its items.
     List(Option<u64>, Vec<usize>),
 }
 
 impl Markdown {
-    /// For lines of a width in columns.
+    /// Creates a renderer for lines of a width in columns.
     pub fn new(width: usize) -> Self {
         Self {
             width: width.max(MIN_WIDTH),
@@ -88,7 +88,7 @@ impl Markdown {
         self.width = width.max(MIN_WIDTH);
     }
 
-    /// Takes a piece of text: the lines that are final because of it.
+    /// Adds a piece of text; returns the lines that become final.
     pub fn push(&mut self, piece: &str) -> Vec<Line> {
         let mut lines = Vec::new();
         let mut rest = piece;
@@ -141,7 +141,7 @@ impl Markdown {
         lines
     }
 
-    /// Whether nothing is open.
+    /// Whether no text is open.
     pub fn is_empty(&self) -> bool {
         self.partial.is_empty() && self.pending.is_empty()
     }
@@ -178,7 +178,7 @@ impl Markdown {
         }
     }
 
-    /// Says what the line that begins at `begins` made final.
+    /// Makes final what the line at offset `begins` completes.
     fn settle(&mut self, begins: usize, blank: bool, lines: &mut Vec<Line>) {
         let blocks = top_level(&self.pending);
         let Some(last) = blocks.last() else {
@@ -225,14 +225,14 @@ impl Markdown {
         }
     }
 
-    /// Makes the first bytes of what is pending final; `within` a list that
-    /// goes on.
+    /// Makes the first bytes of the pending text final; `within` a list that
+    /// continues.
     fn emit(&mut self, until: usize, within: bool, lines: &mut Vec<Line>) {
         let rest = self.pending.split_off(until);
         let source = std::mem::replace(&mut self.pending, rest);
         let written = Writer::new(&source, self.width, self.gap, self.goes_on).write();
         lines.extend(written.lines);
-        // Within a list an empty line stands where the source has one.
+        // In a list, the source decides about empty lines.
         self.gap = match within {
             true => ends_blank(&source),
             false => written.gap,
@@ -240,7 +240,7 @@ impl Markdown {
     }
 }
 
-/// All of a text at once.
+/// Renders a whole text.
 pub fn render(text: &str, width: usize) -> Vec<Line> {
     let mut markdown = Markdown::new(width);
     let mut lines = markdown.push(text);
@@ -249,7 +249,7 @@ pub fn render(text: &str, width: usize) -> Vec<Line> {
 }
 
 impl Fence {
-    /// The fence that a line is.
+    /// Parses the opening line of a fence.
     fn open(line: &str, language: &str) -> Option<Self> {
         let text = line.trim_start_matches(' ');
         let mark = *text.as_bytes().first()?;
@@ -270,13 +270,13 @@ impl Fence {
             && text[marks..].trim_matches([' ', '\n']).is_empty()
     }
 
-    /// Whether a line that has not ended may become the end.
+    /// Whether an incomplete line may become the end of the block.
     fn may_end(&self, partial: &str) -> bool {
         let text = partial.trim();
         text.bytes().all(|byte| byte == self.mark)
     }
 
-    /// A line without the columns by which its fence is indented.
+    /// Removes the indentation of the fence from a line.
     fn unindented<'a>(&self, line: &'a str) -> Cow<'a, str> {
         let line = line.strip_suffix('\n').unwrap_or(line);
         for (at, byte) in line.bytes().enumerate() {
@@ -295,7 +295,7 @@ impl Fence {
     }
 }
 
-/// The blocks on top of a text.
+/// The top-level blocks of a text.
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "only what begins and ends counts"
@@ -338,7 +338,7 @@ fn top_level(source: &str) -> Vec<Block> {
 )]
 fn kind(tag: &Tag<'_>) -> Kind {
     match tag {
-        // The last line of an underlined heading is there.
+        // The underline of a heading ends it.
         Tag::Heading { .. } => Kind::Line,
         Tag::Paragraph | Tag::Table(_) | Tag::BlockQuote(_) => Kind::Text,
         Tag::CodeBlock(CodeBlockKind::Fenced(language)) => Kind::Fenced(language.to_string()),

@@ -1,16 +1,15 @@
-//! Drawing at the bottom of a terminal, and a line editor.
+//! Drawing at the bottom of a terminal, and a message editor.
 //!
 //! ```text
-//! canvas    lines that stay, rows that are drawn again
-//! ground    whether the terminal is light or dark
-//! raw       the terminal, key by key; all of it, for a while
-//! composer  the text that a person writes
+//! canvas    final lines, and rows that are redrawn
+//! ground    detection of a light or dark terminal
+//! raw       raw mode and the alternate screen
+//! composer  the editor for a message
 //! ```
 //!
 //! Invariants: the terminal is restored at exit; written lines stay in the terminal's
-//! own scrollback.
-//!
-//! Must not contain the protocol, or variables beyond the terminal's abilities.
+//! own scrollback; this module does not know the protocol, and reads only variables that describe
+//! the terminal.
 
 mod canvas;
 mod composer;

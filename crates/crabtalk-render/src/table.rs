@@ -1,6 +1,6 @@
-//! Tables, fitted to a width.
+//! Lays out tables in a width.
 //!
-//! Invariant: no line exceeds the width; if columns get too narrow, each row becomes
+//! Invariant: no line exceeds the width; if columns would be too narrow, each row becomes
 //! several lines.
 
 use crate::line::{Line, Span};
@@ -12,10 +12,10 @@ use pulldown_cmark::Alignment;
 /// Separator of columns.
 const BETWEEN: &str = " \u{2502} ";
 
-/// Its columns.
+/// The width of the separator.
 const BETWEEN_WIDTH: usize = 3;
 
-/// Columns below which text cannot be read.
+/// Minimum readable width of a column.
 const MIN_COLUMN: usize = 6;
 
 /// A cell: spans without line ends.
@@ -25,7 +25,7 @@ pub(crate) type Cell = Vec<Option<Span>>;
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     pub(crate) alignments: Vec<Alignment>,
-    /// The head first.
+    /// The rows; the first is the head.
     pub(crate) rows: Vec<Vec<Cell>>,
 }
 
@@ -41,7 +41,7 @@ impl Table {
         }
     }
 
-    /// Widths of the columns, unless some would be too narrow.
+    /// Widths of the columns; `None` if some would be too narrow.
     fn widths(&self, count: usize, width: usize) -> Option<Vec<usize>> {
         let mut natural = vec![1; count];
         for row in &self.rows {
@@ -53,7 +53,7 @@ impl Table {
         if natural.iter().sum::<usize>() <= room {
             return Some(natural);
         }
-        // Narrow columns keep what they need; wide ones share the rest.
+        // Narrow columns get their full width; wide ones share the rest.
         let mut order: Vec<usize> = (0..count).collect();
         order.sort_by_key(|column| natural[*column]);
         let (mut left, mut widths) = (room, vec![0; count]);
@@ -110,7 +110,7 @@ impl Table {
                 };
                 line.push(Span::known(span.text(), style));
             }
-            // The last column needs no filling: lines end where their text does.
+            // The last column needs no padding: lines end with their text.
             if column + 1 < widths.len() {
                 line.push(Span::known(&" ".repeat(spare - before), PLAIN));
             }
@@ -118,7 +118,7 @@ impl Table {
         line
     }
 
-    /// Each row as lines of `head: cell`.
+    /// Writes each row as lines of `head: cell`.
     fn records(&self, width: usize) -> Vec<Line> {
         let (head, rows) = self
             .rows

@@ -6,12 +6,12 @@ use anstyle::{Ansi256Color, AnsiColor, Color, Effects, Style};
 /// Background of the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ground {
-    /// Not known.
+    /// The background is unknown.
     #[default]
     Unknown,
-    /// Light letters on dark.
+    /// Light text on a dark background.
     Dark,
-    /// Dark letters on light.
+    /// Dark text on a light background.
     Light,
 }
 
@@ -37,7 +37,7 @@ pub fn on(style: Style, ground: Ground) -> Style {
 const DIM_ON_LIGHT: u8 = 242;
 const BLUE_ON_DARK: u8 = 75;
 
-/// Darker ones of the 256 colours; each has a contrast of 4.5 with white.
+/// A darker replacement from the 256 colours, with a contrast of at least 4.5 with white.
 fn on_light(color: AnsiColor) -> Option<u8> {
     Some(match color {
         AnsiColor::Red | AnsiColor::BrightRed => 124,
@@ -64,11 +64,11 @@ pub const HEADING: Style = AnsiColor::Cyan.on_default().bold();
 pub const CODE: Style = AnsiColor::Cyan.on_default();
 /// The text of a link.
 pub const LINK: Style = Style::new().underline();
-/// Success.
+/// Successes.
 pub const GOOD: Style = AnsiColor::Green.on_default();
-/// Failure.
+/// Failures.
 pub const BAD: Style = AnsiColor::Red.on_default();
-/// A reference that names nothing.
+/// A reference that cannot be resolved.
 pub const UNKNOWN: Style = BAD.underline();
 /// Pending questions.
 pub const ASKS: Style = AnsiColor::Magenta.on_default();
@@ -77,13 +77,13 @@ pub const ADDED: Style = AnsiColor::Green.on_default();
 /// A removed line.
 pub const REMOVED: Style = AnsiColor::Red.on_default();
 
-/// Comments of code.
+/// Comments in code.
 pub(crate) const COMMENT: Style = Style::new().dimmed().italic();
-/// Strings of code.
+/// Strings in code.
 pub(crate) const STRING: Style = AnsiColor::Green.on_default();
-/// Words of a language.
+/// Keywords in code.
 pub(crate) const KEYWORD: Style = AnsiColor::Magenta.on_default();
-/// Numbers and other constants of code.
+/// Numbers and other constants in code.
 pub(crate) const CONSTANT: Style = AnsiColor::Cyan.on_default();
 /// Defined names.
 pub(crate) const NAME: Style = Style::new().bold();

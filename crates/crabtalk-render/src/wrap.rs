@@ -1,19 +1,19 @@
-//! Breaks lines where they may be broken: between words, between wide
-//! characters, and within a word that no line holds.
+//! Breaks lines between words, between wide
+//! characters, and within words that are longer than a line.
 //!
-//! Invariants: no line is wider than it may be; no grapheme is split; beside
-//! white space at the break nothing is lost.
+//! Invariants: no line exceeds the width; no grapheme is split; only
+//! white space at a break is dropped.
 
 use crate::line::{Line, Span};
 use anstyle::Style;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-/// Wide marks that stay with what is before them.
+/// Wide punctuation that stays with the preceding character.
 const CLOSING: &str = "、。，．！？）」』】〉》：；";
 
-/// Fits spans into lines of a width, broken between words. A newline character
-/// cannot be in a span; `None` in place of one ends a line.
+/// Fits spans into lines of a width, broken between words. `None` ends a line,
+/// since a span cannot contain a newline.
 pub(crate) fn words(spans: &[Option<Span>], width: usize) -> Vec<Line> {
     let mut wrap = Wrap {
         width: width.max(2),
@@ -63,7 +63,7 @@ pub fn cut(line: &Line, width: usize) -> Vec<Line> {
     lines
 }
 
-/// The line as far as it fits, with an ellipsis where it does not.
+/// Shortens a line to the width, with an ellipsis if text is cut off.
 pub fn shorten(line: &Line, width: usize) -> Line {
     if line.width() <= width {
         return line.clone();
@@ -85,9 +85,9 @@ struct Wrap {
     line_width: usize,
     word: Vec<Span>,
     word_width: usize,
-    /// Whether the word is of wide characters.
+    /// Whether the word consists of wide characters.
     wide: bool,
-    /// A space that comes before the next word, unless the line ends.
+    /// A space before the next word, which is dropped at the end of a line.
     space: Option<Style>,
 }
 
@@ -112,7 +112,7 @@ impl Wrap {
         self.word_width += width;
     }
 
-    /// A word that no line holds goes on in the next one.
+    /// Continues a word that is longer than a line in the next one.
     fn break_word(&mut self) {
         if !self.line.is_empty() {
             self.end_line();

@@ -4,119 +4,119 @@ use crate::backend::event::Evidence;
 use crate::backend::prompt::Prompt;
 use serde::{Deserialize, Serialize};
 
-/// How an agent is brought up.
+/// How an agent is started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Launch {
-    /// A new session.
+    /// Begin a new session.
     Fresh,
-    /// The session of this name is taken up by a new process. One that cannot
-    /// be found any more becomes a new session, which the name in
-    /// [`crate::backend::What::Ready`] tells.
+    /// Continue the session of this name in a new process. If it cannot
+    /// be found, a new session begins; [`crate::backend::What::Ready`] reports the name of
+    /// the session.
     Resume {
-        /// As [`crate::backend::What::Ready`] told it.
+        /// The name from [`crate::backend::What::Ready`].
         session: String,
     },
-    /// It may still run since NEXUS ended: NEXUS reconnects to it.
+    /// Reconnect to an agent that may have survived the end of NEXUS.
     Adopt {
-        /// As [`crate::backend::What::Ready`] told it.
+        /// The name from [`crate::backend::What::Ready`].
         session: String,
     },
 }
 
-/// A place in a transcript, in words that only the backend understands. It
-/// outlives NEXUS and the agent's process.
+/// A position in a transcript, in a format of the backend. It
+/// remains valid after restarts of NEXUS and of the agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark(pub String);
 
-/// A message on its way to an agent.
+/// A message for an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Submission {
-    /// Names it among all messages of NEXUS, for ever.
+    /// A message id, unique for ever within NEXUS.
     pub id: String,
     /// The whole user turn.
     pub text: String,
-    /// Where the transcript ended before it was first tried.
+    /// The end of the transcript before the first attempt.
     pub mark: Mark,
-    /// Whether it may have been submitted before.
+    /// Whether an earlier attempt may have submitted it.
     pub again: bool,
 }
 
-/// What became of a submission.
+/// The outcome of a submission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Submitted {
-    /// It is typed and entered, or sent.
+    /// The text was typed and entered, or sent.
     Sent(Evidence),
-    /// The transcript has it from before. Nothing was typed.
+    /// An earlier attempt reached the transcript. Nothing was typed.
     AlreadyThere(Evidence),
-    /// A person is at it, or it is busy: nothing was typed. NEXUS tries later.
+    /// A person has the window open, or the agent is busy: nothing was typed. NEXUS retries later.
     NotNow(Evidence),
 }
 
-/// What became of an answer to a prompt.
+/// The outcome of an answer to a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answered {
-    /// It counts; the evidence says which key or message, and that the prompt
-    /// went away.
+    /// The prompt closed; the evidence names the key or
+    /// message.
     Taken(Evidence),
-    /// The prompt was not there any more: nothing was typed.
+    /// The prompt had already closed: nothing was typed.
     Stale(Evidence),
 }
 
-/// What there is to see of an agent.
+/// Observations of an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Probe {
-    /// Whether it runs.
+    /// Whether the agent runs.
     pub alive: bool,
-    /// Two probes with the same digest saw the same screen, transcript and
-    /// process: nothing moved in between. A spinner or a clock on the screen
-    /// is left out where the kind knows it.
+    /// Equal digests of two probes mean that screen, transcript and
+    /// process did not change in between. Spinners and clocks on the screen
+    /// are excluded if the kind knows them.
     pub digest: String,
-    /// The prompt that waits.
+    /// The open prompt.
     pub prompt: Option<Prompt>,
-    /// How this is known.
+    /// The evidence of the observations.
     pub evidence: Evidence,
 }
 
-/// What compression did.
+/// The outcome of a compression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compressed {
-    /// The session from now on.
+    /// The session after the compression.
     pub session: String,
-    /// How it is known.
+    /// The evidence of the compression.
     pub evidence: Evidence,
 }
 
 /// The agent's screen or history, for a person.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Look {
-    /// The screen, or the last of the conversation, as plain text.
+    /// The screen, or the end of the conversation, as plain text.
     pub text: String,
-    /// The command that brings a person there: `tmux attach ...`, `crabtalk
+    /// The command with which a person attaches: `tmux attach ...` or `crabtalk
     /// attach ...`.
     pub attach: Vec<String>,
 }
 
-/// Why a call did not come about.
+/// The reason why a call failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     /// A requirement is missing (no tmux, no daemon, no such
-    /// program): a retry helps only after a person fixes that.
+    /// program): a retry helps only after a person installs it.
     #[error("{0}")]
     Missing(String),
-    /// The agent does not run.
+    /// The agent is not running.
     #[error("the agent does not run: {0}")]
     NotRunning(String),
-    /// A person is at it, or it is busy: nothing was typed.
+    /// A person has the window open, or the agent is busy: nothing was typed.
     #[error("{}", .0.detail)]
     NotNow(Evidence),
-    /// Its daemon does not answer at present, and may recover.
+    /// The agent's daemon does not answer, which may be temporary.
     #[error("{0}")]
     Unreachable(String),
-    /// It took too long; what became of it is not known.
+    /// The call timed out; its outcome is unknown.
     #[error("no answer in time: {0}")]
     Timeout(String),
-    /// It was refused or went wrong, for a reason that a person can read.
+    /// The call was refused or failed, for this readable reason.
     #[error("{0}")]
     Failed(String),
 }

@@ -3,48 +3,48 @@
 use crate::backend::prompt::Prompt;
 use serde::{Deserialize, Serialize};
 
-/// Something that happened, and how it is known.
+/// An event and its evidence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
     /// What happened.
     pub what: What,
-    /// How it is known; the log keeps it.
+    /// The evidence, which the log stores.
     pub evidence: Evidence,
 }
 
-/// How something is known.
+/// The source of a piece of information.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// Where it was seen.
+    /// The kind of source.
     pub source: Source,
-    /// The observation in one line: the hook's name, a transcript's record, the
-    /// counters of the window, an event of the wire. No secrets, 1 KiB at most.
+    /// The observation in one line: a hook's name, a transcript's record, the
+    /// counters of the window, an event of the wire. It has no secrets and 1 KiB at most.
     pub detail: String,
 }
 
 impl Evidence {
-    /// Evidence of this source.
+    /// Creates evidence from a source.
     pub fn new(source: Source, detail: impl Into<String>) -> Self {
         let detail = detail.into();
         Self { source, detail }
     }
 }
 
-/// Where something was seen, the better evidence first.
+/// A kind of source, the most reliable first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
-    /// The daemon's protocol said it.
+    /// The daemon's protocol.
     Wire,
-    /// A hook of the agent's program said it.
+    /// A hook of the agent's program.
     Hook,
-    /// The transcript has it.
+    /// The transcript.
     Transcript,
-    /// The process is known to the system.
+    /// The system's information about the process.
     Process,
-    /// It is on the screen.
+    /// The screen.
     Screen,
-    /// NEXUS itself: a time that passed, a command of ADMIN.
+    /// NEXUS itself: a timeout, or a command of ADMIN.
     Nexus,
 }
 
@@ -52,80 +52,80 @@ pub enum Source {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum What {
-    /// The agent takes messages: once for each launch.
+    /// The agent accepts messages; reported once per launch.
     Ready {
-        /// What [`crate::backend::Launch::Resume`] and [`crate::backend::Launch::Adopt`] find it by.
+        /// The name for [`crate::backend::Launch::Resume`] and [`crate::backend::Launch::Adopt`].
         session: String,
         /// Whether a turn is in flight, as after adopting a busy agent.
         busy: bool,
     },
-    /// Its session goes by another name from now on (some programs begin a new
+    /// The session has another name from now on (some programs begin a new
     /// file when they are cleared).
     Session {
         /// The new name.
         session: String,
     },
-    /// A turn began, also one that NEXUS did not cause.
+    /// A turn began, whether NEXUS caused it or not.
     TurnBegan,
-    /// The transcript has a message of NEXUS as a user turn: once for each
-    /// id that was submitted.
+    /// A message of NEXUS is in the transcript as a user turn; reported once per submitted
+    /// id.
     Seen {
         /// [`crate::backend::Submission::id`].
         id: String,
     },
-    /// It works: output, a tool call, a transcript that grows. May be left out
-    /// or merged, at most one in a second.
+    /// The agent works: output, a tool call, a transcript that grows. May be omitted
+    /// or merged; at most one per second.
     Progress,
-    /// It waits for an answer. Once for each prompt; an old prompt further up
-    /// the screen is none.
+    /// The agent waits for an answer. Reported once per prompt; an old prompt further up
+    /// the screen does not count.
     Prompt(Prompt),
     /// The prompt closed: it was answered or withdrawn.
     PromptGone {
         /// [`Prompt::id`].
         id: String,
-        /// How it was answered, where that can be told.
+        /// How it was answered, if known.
         how: String,
     },
-    /// Its context was compacted, also without an order of NEXUS.
+    /// The context was compacted, whether NEXUS requested it or not.
     Compacted,
-    /// A turn ended: once for each [`What::TurnBegan`], also where it failed or
-    /// was cancelled. Never before the [`What::Seen`] of the message that began it.
+    /// A turn ended. Reported once per [`What::TurnBegan`], even if it failed or
+    /// was cancelled, and never before the [`What::Seen`] of the message that began the turn.
     TurnEnded(Turn),
-    /// A person opened or left the window: nothing is sent while it is open.
+    /// A person opened or closed the window; nothing is sent while it is open.
     Held {
         /// Whether it is open.
         held: bool,
     },
-    /// It ended without having been asked to. Nothing of this life of it comes
-    /// after.
+    /// The process ended without a request. No further event of this process
+    /// follows.
     Died(Exit),
 }
 
 /// How a turn ended.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Turn {
-    /// The final output alone: the text behind the last tool call. Empty if
-    /// there is none. 1 MiB at most.
+    /// The final output: the text after the last tool call. It may be empty and has
+    /// 1 MiB at most.
     pub output: String,
-    /// Why it failed; `cancelled` if it was cancelled.
+    /// The reason for a failure; `cancelled` after a cancellation.
     pub error: Option<String>,
-    /// Tokens of its last request to the model, where known: what the context
-    /// holds now.
+    /// Tokens of the last request to the model, if known: the current size of the
+    /// context.
     pub tokens: Option<u64>,
-    /// The model's window, where known.
+    /// The model's context window, if known.
     pub window: Option<u64>,
-    /// Bytes of the transcript since its beginning or since the last
-    /// compression, where it is a file.
+    /// Bytes of the transcript since its beginning or the last
+    /// compression, if it is a file.
     pub transcript_bytes: Option<u64>,
 }
 
 /// How a process ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exit {
-    /// Its status.
+    /// The exit status.
     pub status: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
-    /// Its last output, in a few lines, where that helps.
+    /// The last lines of its output, if they help.
     pub said: String,
 }

@@ -1,4 +1,4 @@
-//! The port itself.
+//! The port to an agent.
 
 use crate::backend::answer::{Answered, Compressed, Failure, Launch, Look, Mark, Probe};
 use crate::backend::answer::{Submission, Submitted};
@@ -11,83 +11,83 @@ use std::pin::Pin;
 /// The future result of a call.
 pub type Call<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
 
-/// What an agent tells. It ends when the agent's backend is of no use any more;
-/// after [`crate::backend::What::Died`] it goes on, since a launch may follow.
+/// The events of an agent. The stream ends when the backend can no longer be used;
+/// it continues after [`crate::backend::What::Died`], since a launch may follow.
 pub type Events = Pin<Box<dyn Stream<Item = Event> + Send>>;
 
-/// One agent, driven.
+/// Drives one agent.
 ///
-/// What holds for every call:
+/// Rules for every call:
 ///
-/// - A call may be dropped at any await. Text that it has typed by then
+/// - A call may be dropped at any await. Text that was typed by then
 ///   stays typed, and a repeated call must tolerate it.
-/// - A call says what it did, not what it hopes: [`Backend::submit`] answers
-///   when the text is on its way, and [`crate::backend::What::Seen`] tells that it
+/// - A call reports what it did: [`Backend::submit`] returns
+///   when the text is sent, and [`crate::backend::What::Seen`] reports that it
 ///   arrived.
 /// - NEXUS makes one call to an agent at a time, except [`Backend::stop`],
 ///   [`Backend::cancel`], [`Backend::probe`] and [`Backend::look`], which may
-///   come while another one has not answered.
-/// - No call waits for a model or a person. Longer than half a minute is a
-///   [`Failure::Timeout`].
-/// - A program that a call starts ends with its agent, with everything below
-///   it, unless NEXUS was killed: then it goes on, and [`Launch::Adopt`] finds it.
+///   overlap another call.
+/// - No call waits for a person, and only [`Backend::compress`] waits for a model. Other calls
+///   fail after half a minute with [`Failure::Timeout`].
+/// - Programs that a call starts end with their agent, including descendants. If NEXUS was
+///   killed, they continue, and [`Launch::Adopt`] finds them.
 pub trait Backend: Send + Sync {
-    /// What this agent tells, in the order in which it happened. It is taken
-    /// once, before the first launch, and polled by NEXUS from then on; what has
-    /// to run for it runs while it is polled, or in tasks that the backend owns
-    /// and ends when it is dropped. An event waits in a bounded queue, where
-    /// [`crate::backend::What::Progress`] may be merged or left out and nothing else.
+    /// The agent's events, in order. NEXUS calls this
+    /// once, before the first launch, and polls the stream from then on. The backend works while the
+    /// stream is polled, or in tasks that it owns
+    /// and ends on drop. Events wait in a bounded queue, in which only
+    /// [`crate::backend::What::Progress`] may be merged or omitted.
     fn events(&self) -> Events;
 
-    /// Brings the agent to where it takes messages. It answers when the agent
-    /// is started or found; one [`crate::backend::What::Ready`] follows when it takes
-    /// input, or [`crate::backend::What::Died`]. No screen before the composer
-    /// (a question of trust, a welcome page) may be taken for ready.
+    /// Starts the agent. Returns when it is started or found;
+    /// one [`crate::backend::What::Ready`] follows when it accepts
+    /// input, or [`crate::backend::What::Died`]. A screen before the composer
+    /// (a question of trust, a welcome page) must not count as ready.
     ///
-    /// [`Launch::Adopt`] types nothing. If the agent does not run it fails
-    /// with [`Failure::NotRunning`].
+    /// [`Launch::Adopt`] types nothing, and fails with [`Failure::NotRunning`] if the agent
+    /// does not run.
     fn launch(&self, launch: Launch) -> Call<'_, ()>;
 
-    /// Where the transcript ends now, so that a later look knows what is
-    /// behind. NEXUS keeps it on disk before it submits.
+    /// The current end of the transcript, so that later entries can be found.
+    /// NEXUS writes it to disk before it submits.
     fn mark(&self) -> Call<'_, Mark>;
 
-    /// Gives the agent a message, exactly this text less control characters
-    /// other than newline and tab, as one user turn. Where the text is one that
-    /// opens a completion the backend sees to it that it is submitted once.
+    /// Gives the agent a message as one user turn: exactly this text without control characters
+    /// other than newline and tab. If the text would open a completion, the
+    /// backend ensures that it is submitted once.
     ///
-    /// With [`Submission::again`] it looks into the transcript behind the mark
-    /// first, and answers [`Submitted::AlreadyThere`] if the turn is there: this
-    /// is how a supervisor that was killed in mid-delivery neither loses nor
-    /// doubles a message. What an earlier try left in the composer is taken
-    /// away first. Either way one [`crate::backend::What::Seen`] with this id is told
+    /// With [`Submission::again`] it first searches the transcript after the mark
+    /// and returns [`Submitted::AlreadyThere`] if it finds the turn, so that a supervisor killed during
+    /// a delivery neither loses nor duplicates a message. It also removes text that an
+    /// earlier attempt left in the composer.
+    /// In both cases one [`crate::backend::What::Seen`] with this id follows
     /// when the turn is in the transcript, never because the screen changed. The
-    /// [`crate::backend::What::TurnEnded`] of that turn follows in any case, with its
-    /// output: when it ends, or at once if it ended while no NEXUS was there.
+    /// [`crate::backend::What::TurnEnded`] of that turn always follows with its
+    /// output: when it ends, or at once if it ended while NEXUS was not running.
     fn submit(&self, message: Submission) -> Call<'_, Submitted>;
 
-    /// Answers a prompt. A compare-and-swap: the answer counts only while this very
-    /// prompt is the one that waits; otherwise nothing is typed and it answers
-    /// [`Answered::Stale`]. Afterwards the prompt is gone, or the call fails, as where
-    /// "always" is not offered. A reason reaches the model where the agent has a way for
-    /// it.
+    /// Answers a prompt. A compare-and-swap: if this
+    /// prompt is not the open one, nothing is typed and the result is
+    /// [`Answered::Stale`]. On success the prompt is closed; the call fails, for example, if
+    /// "always" is not offered. A reason is passed to the model if the agent supports
+    /// that.
     fn reply<'a>(&'a self, prompt: &'a Prompt, reply: &'a Reply) -> Call<'a, Answered>;
 
-    /// Looks at everything there is to see, and types nothing.
+    /// Observes the agent without typing.
     fn probe(&self) -> Call<'_, Probe>;
 
-    /// Makes the context small. It answers when that is done and the agent takes
-    /// input again. A failure means that the agent has its context as before. A
-    /// supervisor that was killed meanwhile calls it again.
+    /// Compresses the context. Returns when the agent accepts
+    /// input again. After a failure the agent has its former context. A
+    /// supervisor that was killed during the call repeats it.
     fn compress(&self) -> Call<'_, Compressed>;
 
-    /// Ends the turn in flight and nothing else; whether there was one, whose
-    /// [`crate::backend::What::TurnEnded`] follows then.
+    /// Cancels the turn in flight; returns whether there was one, whose
+    /// [`crate::backend::What::TurnEnded`] follows.
     fn cancel(&self) -> Call<'_, bool>;
 
-    /// Ends the agent: by SIGTERM, then SIGKILL, with everything below it. It answers
-    /// when nothing of it is left, and no [`crate::backend::What::Died`] follows. For a
-    /// conversation of the daemon: its run ends, the conversation stays.
+    /// Ends the agent and its descendants by SIGTERM, then SIGKILL. Returns
+    /// when they have ended; no [`crate::backend::What::Died`] follows. For a
+    /// conversation of the daemon, the run ends and the conversation stays.
     fn stop(&self) -> Call<'_, ()>;
 
     /// The screen or history, and the command that attaches to it.

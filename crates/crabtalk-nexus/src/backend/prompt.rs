@@ -2,30 +2,30 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Something that an agent asks before it goes on.
+/// A question of an agent that blocks it until the answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prompt {
-    /// Names this one prompt among all of this agent: `ask_id` of the daemon, or
+    /// An id unique among the agent's prompts: `ask_id` of the daemon, or
     /// the values that a terminal compares before it sends a key. The same
-    /// question asked later has another id.
+    /// question asked again has another id.
     pub id: String,
-    /// The tool, as rules name it: `bash`, `edit`, `write`, `server__tool`.
+    /// The tool's name as in rules: `bash`, `edit`, `write`, `server__tool`.
     /// Empty if unknown.
     pub tool: String,
-    /// The command, the path or the arguments, whole. Empty if it could not be read
-    /// whole.
+    /// The complete command, path or arguments. Empty if they could not be read
+    /// completely.
     pub subject: String,
-    /// Whether the screen shows `subject` to the letter and it belongs to the only
-    /// open call of the transcript. Rules answer no other prompt.
+    /// Whether the screen shows `subject` exactly and it belongs to the only
+    /// open call of the transcript. Rules answer no other prompts.
     #[serde(default)]
     pub exact: bool,
-    /// The question as a person reads it, with what would be written.
+    /// The question for a person, with the text to be written.
     pub text: String,
-    /// Whether it is a question to a person and no approval: no rule answers it.
+    /// Whether it is a question to a person instead of an approval; rules do not answer it.
     pub is_question: bool,
-    /// Labels that are offered, where there are some.
+    /// The labels of the offered answers, if any.
     pub options: Vec<String>,
-    /// What "always" would allow, in words; empty where it is not offered.
+    /// A description of what "always" would allow; empty if it is not offered.
     #[serde(default)]
     pub always: String,
 }
@@ -34,12 +34,12 @@ pub struct Prompt {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
-    /// Allows it, this one time.
+    /// Allow it once.
     Allow,
-    /// Allows it always, where [`Prompt::always`] offers that.
+    /// Allow it always, if [`Prompt::always`] offers that.
     Always,
-    /// Refuses it with this reason, which may be empty.
+    /// Deny it with this reason, which may be empty.
     Deny(String),
-    /// Answers a question with this text.
+    /// Answer a question with this text.
     Text(String),
 }

@@ -1,8 +1,8 @@
 //! The state of the board and its keys, without a terminal.
 //!
-//! Invariants: a key answers the prompt that was shown long enough to be
-//! read, by its id, and no other; a prompt that does not fit is answered where
-//! it was scrolled through; what was typed is lost by Esc alone.
+//! Invariants: a key answers only the prompt that was shown long enough to be
+//! read, by its id; a prompt that does not fit must be scrolled to its end
+//! first; only Esc discards typed text.
 
 mod decide;
 
@@ -17,14 +17,14 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// How long a prompt is shown before a key answers it: a key that was
-/// typed for another one is under way no longer.
+/// Minimum time for which a prompt is shown before a key answers it, so that a key meant for
+/// another prompt is ignored.
 pub(super) const SETTLES: Duration = Duration::from_millis(400);
 
 /// Rows that a page key moves by.
 const PAGE: usize = 10;
 
-/// Entries of the log that are kept: as many as a high terminal shows.
+/// Log entries in memory: as many as a high terminal shows.
 const LOG: usize = 200;
 
 /// The action of a key.
@@ -43,7 +43,7 @@ pub(super) enum Typing {
     Reply(Name, String),
 }
 
-/// The contents of the lower part.
+/// The content of the lower part.
 #[derive(Debug)]
 pub(super) enum Mode {
     Plain,
@@ -51,17 +51,17 @@ pub(super) enum Mode {
     Reading(Reading),
 }
 
-/// A text that is read.
+/// A text that is shown for reading.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
     pub(super) title: String,
     pub(super) text: String,
     pub(super) top: usize,
-    /// Whether its end was on the screen, as the drawing reports.
+    /// Whether its end was on the screen, as reported by the drawing.
     pub(super) to_the_end: bool,
-    /// The last of the letters that it is, if it is some.
+    /// The number of the last letter, if the text consists of letters.
     pub(super) upto: Option<u64>,
-    /// The prompt that it is, if it is one.
+    /// The agent and id of the prompt, if the text is one.
     pub(super) prompt: Option<(Name, String)>,
 }
 
@@ -70,19 +70,19 @@ pub(super) struct Desk {
     pub(super) agents: Vec<AgentLine>,
     pub(super) inbox: usize,
     pub(super) tasks: usize,
-    /// The reason for a missing connection.
+    /// The reason for a lost connection.
     pub(super) lost: Option<String>,
-    /// When this state was received.
+    /// When the current state was received.
     pub(super) at: Instant,
-    /// What happened last.
+    /// The latest log entries.
     pub(super) log: VecDeque<Entry>,
     pub(super) chosen: Option<Name>,
     pub(super) mode: Mode,
     /// The result of a command, and whether it is an error.
     pub(super) said: Option<(String, bool)>,
-    /// The prompt on the screen, since when, and whether it fits.
+    /// The shown prompt, the time since when it is shown, and whether it fits.
     prompt: Option<(String, Instant, bool)>,
-    /// Whether it ends NEXUS to leave, so that it takes two keys.
+    /// Whether leaving ends NEXUS, which needs two key presses.
     pub(super) is_owner: bool,
     leaves: bool,
 }
@@ -105,7 +105,7 @@ impl Desk {
         }
     }
 
-    /// The agent that keys are about.
+    /// The agent to which keys apply.
     pub(super) fn chosen(&self) -> Option<&AgentLine> {
         let name = self.chosen.as_ref()?;
         self.agents.iter().find(|agent| agent.name == *name)
@@ -116,7 +116,7 @@ impl Desk {
         self.agents.iter().position(is).unwrap_or(0)
     }
 
-    /// Takes in an update of NEXUS.
+    /// Applies an update from NEXUS.
     pub(super) fn hear(&mut self, answer: Answer, now: Instant) {
         let Answer::Board {
             agents,
@@ -154,7 +154,7 @@ impl Desk {
                     false => format!("its screen (t attaches: {})", attach.join(" ")),
                 };
                 self.read(title, text, None);
-                // Its end is what it shows now.
+                // The latest output is at the end of the text.
                 if let Mode::Reading(reading) = &mut self.mode {
                     reading.top = usize::MAX;
                 }
@@ -190,7 +190,7 @@ impl Desk {
         });
     }
 
-    /// A drawing showed this prompt, whole or not.
+    /// Records that a drawing showed this prompt, and whether completely.
     pub(super) fn drawn(&mut self, prompt: Option<(String, bool)>, now: Instant) {
         self.prompt = prompt.map(|(id, fits)| match &self.prompt {
             Some((known, since, _)) if *known == id => (id, *since, fits),
@@ -273,7 +273,7 @@ impl Desk {
         self.chosen = self.agents.get(at).map(|agent| agent.name.clone());
     }
 
-    /// The next one behind the chosen that waits for the person.
+    /// Selects the next agent after the chosen one that waits for the person.
     fn next_for_admin(&mut self) {
         let (at, count) = (self.place(), self.agents.len());
         let mut behind = (1..=count).map(|step| &self.agents[(at + step) % count]);

@@ -1,8 +1,8 @@
-//! The board as rows of a terminal.
+//! Lays out the board as terminal rows.
 //!
 //! Invariants: no row is wider than the terminal, and there are fewer rows than
-//! it has; text that does not fit its column is shown below for the agent that is
-//! chosen; text of agents drives no terminal.
+//! it has; text that does not fit its column is shown in the details of the chosen
+//! agent; text of agents cannot control the terminal.
 
 mod list;
 
@@ -14,23 +14,23 @@ use crabtalk_render::{Line, Span, cut, shorten, theme, tokens, wrapped};
 use list::list;
 use std::time::Instant;
 
-/// Rows of the log at least, on terminals that are not low.
+/// Minimum log rows, except on low terminals.
 const LOG_ROWS: usize = 4;
 
-/// Terminals so low get no rows of the log.
+/// Terminals up to this height show no log rows.
 const LOW: usize = 16;
 
-/// Of the rows, those for what is chosen: a third.
+/// Divisor of the rows for the details of the chosen agent.
 const DETAIL_PART: usize = 3;
 
-/// Facts about the drawing.
+/// The result of a drawing.
 pub(super) struct Drawn {
     pub(super) drawing: Drawing,
-    /// The prompt that is shown, and whether all of it is.
+    /// The shown prompt, and whether it is complete.
     pub(super) prompt: Option<(String, bool)>,
 }
 
-/// Draws it on so many columns and rows.
+/// Draws the board on this many columns and rows.
 pub(super) fn draw(desk: &mut Desk, (width, height): (usize, usize), now: Instant) -> Drawn {
     let mut rows = vec![header(desk, width)];
     if let Mode::Reading(reading) = &mut desk.mode {
@@ -112,7 +112,7 @@ struct Details {
     prompt: Option<(String, bool)>,
 }
 
-/// Details of the chosen agent, in so many rows.
+/// Details of the chosen agent, in at most `most` rows.
 fn details(desk: &Desk, width: usize, most: usize) -> Details {
     let Some(agent) = desk.chosen() else {
         return Details {
@@ -158,7 +158,7 @@ fn details(desk: &Desk, width: usize, most: usize) -> Details {
     Details { rows, prompt }
 }
 
-/// The chosen agent, unless the list shows it.
+/// A summary of the chosen agent, unless the list shows it.
 fn about(agent: &AgentLine, width: usize) -> Line {
     let kind = match agent.kind.as_str() {
         "" => "agent of the daemon",
@@ -182,7 +182,7 @@ fn about(agent: &AgentLine, width: usize) -> Line {
     line.with(fill, theme::DIM)
 }
 
-/// The last rows: what is typed, what was said, or the keys; and the cursor.
+/// The last rows: the input, the last result, or the keys; and the cursor.
 fn foot(desk: &Desk, width: usize) -> (Vec<Line>, Option<(usize, usize)>) {
     if let Mode::Typing(what, composer) = &desk.mode {
         let label = match what {
@@ -216,7 +216,7 @@ fn foot(desk: &Desk, width: usize) -> (Vec<Line>, Option<(usize, usize)>) {
     (vec![dim(all, width)], None)
 }
 
-/// A text that is read.
+/// Draws a text that is being read.
 fn read(reading: &mut Reading, width: usize, most: usize, rows: &mut Vec<Line>) {
     rows.push(shorten(&Line::styled(&reading.title, theme::BOLD), width));
     let room = most.saturating_sub(3).max(1);
@@ -230,7 +230,7 @@ fn read(reading: &mut Reading, width: usize, most: usize, rows: &mut Vec<Line>) 
     rows.extend(lines.into_iter().skip(reading.top).take(room));
 }
 
-/// An entry in a row.
+/// Formats an entry in one row.
 fn told(entry: &Entry, width: usize) -> Line {
     let agent = entry.agent.as_ref().map_or("", |agent| agent.as_str());
     let mut line = Line::styled(clock(entry.at), theme::DIM)
@@ -246,7 +246,7 @@ fn told(entry: &Entry, width: usize) -> Line {
     shorten(&line, width)
 }
 
-/// The time of day, here.
+/// The local time of day.
 fn clock(at: u64) -> String {
     let at = i64::try_from(at).ok();
     let at = at.and_then(|at| jiff::Timestamp::from_millisecond(at).ok());

@@ -1,12 +1,12 @@
-//! What `run` shows, on its own thread: a terminal or a pipe that takes no output blocks
-//! this thread only.
+//! Shows the board or entries of `run` on a separate thread, so that a blocked terminal or pipe blocks
+//! only this thread.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// How long the end waits for the terminal to be restored, and for the last lines.
+/// Time to restore the terminal and print the last lines at the end.
 const ENDS: Duration = Duration::from_secs(1);
 
 pub(super) struct Aside {
@@ -15,8 +15,8 @@ pub(super) struct Aside {
 }
 
 impl Aside {
-    /// Shows the board of the NEXUS in this folder, or prints its entries; `left` is sent
-    /// when the person leaves the board. Answers `None` if the thread cannot start.
+    /// Shows the board of the NEXUS in this folder, or prints its entries; sends `left`
+    /// when the person leaves the board. Returns `None` if the thread cannot start.
     pub(super) fn begin(folder: PathBuf, plain: bool, left: oneshot::Sender<()>) -> Option<Self> {
         let (end, ends) = oneshot::channel();
         let (over, ended) = channel();
@@ -27,7 +27,7 @@ impl Aside {
             let ends = async {
                 let _ = ends.await;
             };
-            // A terminal that fails has no reader.
+            // If the terminal fails, the user cannot see an error.
             match runtime {
                 Ok(runtime) if plain => {
                     super::tell(

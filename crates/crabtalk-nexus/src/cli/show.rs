@@ -1,4 +1,4 @@
-//! Answers and entries, as people read them.
+//! Prints answers and entries as text.
 
 use super::Failed;
 use crate::journal;
@@ -7,10 +7,10 @@ use crate::world::{Answer, Entry, Task, TaskState};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Entries of an agent that `explain` shows: those of the last things done.
+/// Maximum number of an agent's last actions that `explain` shows.
 const LAST_ACTS: usize = 10;
 
-/// Entries in a chain of reasons.
+/// Maximum number of entries in a chain of causes.
 const MAX_CHAIN: usize = 50;
 
 pub(super) fn json(answer: &Answer) -> Result<(), Failed> {
@@ -86,7 +86,7 @@ pub(super) fn answer(answer: Answer) -> Result<(), Failed> {
     Ok(())
 }
 
-/// A task with its whole text.
+/// Prints a task with its whole text.
 pub(super) fn task(id: u64, task: &Task) -> Result<(), Failed> {
     let to = task.to.as_ref().map_or("ANY", Name::as_str);
     let added = journal::time(task.at);
@@ -106,7 +106,7 @@ pub(super) fn task(id: u64, task: &Task) -> Result<(), Failed> {
     Ok(writeln!(io::stdout(), "{}", visible(&text))?)
 }
 
-/// An entry in a line.
+/// Formats an entry in one line.
 pub(super) fn entry(entry: &Entry) -> String {
     let agent = entry.agent.as_ref().map_or("", Name::as_str);
     let mut line = format!("{} #{} {agent}", journal::time(entry.at), entry.n);
@@ -120,7 +120,7 @@ pub(super) fn entry(entry: &Entry) -> String {
     visible(&line)
 }
 
-/// An entry with all that is known about it.
+/// Formats an entry with all its details.
 pub(super) fn explained(entry: &Entry) -> String {
     let agent = entry.agent.as_ref().map_or("", Name::as_str);
     let mut text = format!("#{} {} {agent}\n", entry.n, journal::time(entry.at));
@@ -143,7 +143,7 @@ pub(super) fn explained(entry: &Entry) -> String {
     visible(&text)
 }
 
-/// An entry and those that it came of, the first one first.
+/// An entry and its causes, the first cause first.
 pub(super) fn chain(folder: &Path, n: u64) -> Result<Vec<Entry>, Failed> {
     let mut wanted = Some(n);
     last(folder, MAX_CHAIN, |entry| {
@@ -155,7 +155,7 @@ pub(super) fn chain(folder: &Path, n: u64) -> Result<Vec<Entry>, Failed> {
     })
 }
 
-/// The last things that were done with an agent.
+/// The last actions on an agent.
 pub(super) fn last_acts(folder: &Path, name: &Name) -> Result<Vec<Entry>, Failed> {
     last(folder, LAST_ACTS, |entry| {
         let counts = !entry.did.is_empty() || entry.to.is_some();
@@ -163,7 +163,7 @@ pub(super) fn last_acts(folder: &Path, name: &Name) -> Result<Vec<Entry>, Failed
     })
 }
 
-/// The last entries of those that are wanted.
+/// The last entries that match.
 pub(super) fn last(
     folder: &Path,
     most: usize,
@@ -185,7 +185,7 @@ fn first_line(text: &str) -> String {
     line.chars().take(160).collect()
 }
 
-/// A text with nothing in it that would drive a terminal.
+/// Escapes terminal control characters.
 pub(super) fn visible(text: &str) -> String {
     crabtalk_client::visible_prose(text).into_owned()
 }

@@ -1,7 +1,7 @@
-//! Turns the runs of a conversation into events of an agent.
+//! Converts the runs of a conversation to events of an agent.
 //!
-//! Invariants: each run is reported once, a letter's run as the letter's and any
-//! other run without a letter; the request id tells which one it is.
+//! Invariant: each run is reported once, as the run of a letter or as another
+//! run; the request id tells which.
 
 use super::others::News;
 use super::{SENDER, prompt, session};
@@ -13,13 +13,13 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use tokio::sync::{mpsc, watch};
 
-/// Longest output that is passed on.
+/// Longest output that is reported.
 const MAX_OUTPUT: usize = 1024 * 1024;
 
-/// Runs that are followed at once: one of others, and the letter behind it.
+/// Maximum number of followed runs: another's run and the letter queued behind it.
 const RUNS: usize = 4;
 
-/// Finished runs that are remembered: the news that they began may arrive late.
+/// Number of finished runs to remember: the news of their start may arrive late.
 const OVER: usize = 16;
 
 /// Facts about the conversation, for probes.
@@ -27,16 +27,16 @@ const OVER: usize = 16;
 pub(super) struct Seen {
     pub(super) events: u64,
     pub(super) busy: bool,
-    /// Tokens at which the agent's settings have the daemon compact.
+    /// The token threshold at which the agent's settings make the daemon compact.
     pub(super) compact_at: Option<u64>,
 }
 
-/// Part of a model's window, in percent, above which the daemon compacts
-/// with any settings.
+/// The fill level of a model's window, in percent, above which the daemon always
+/// compacts.
 const COMPACTED_PERCENT: u64 = 80;
 
-/// Tokens that a context may hold before the daemon compacts it: the window for the
-/// thresholds of NEXUS, which so lie below the daemon's own.
+/// The number of context tokens before the daemon compacts. NEXUS's thresholds refer to it
+/// as the window, so that they lie below the daemon's.
 fn usable(window: Option<u64>, compact_at: Option<u64>) -> Option<u64> {
     let Some(compact_at) = compact_at else {
         return window;
@@ -62,14 +62,14 @@ impl std::fmt::Debug for Follow {
     }
 }
 
-/// A run that is followed.
+/// A followed run.
 struct Followed {
     run: Box<Run>,
-    /// The letter whose run it is; empty for one of others.
+    /// The letter of the run; empty for another's run.
     letter: String,
-    /// Its number, once it is known.
+    /// The run's number, once known.
     number: Option<u64>,
-    /// Whether its begin was told.
+    /// Whether its start was reported.
     is_told: bool,
     output: String,
 }
@@ -81,14 +81,14 @@ pub(super) struct Follower {
     own: String,
     told: Option<mpsc::Receiver<Follow>>,
     news: watch::Receiver<News>,
-    /// How many compactions were reported.
+    /// The number of reported compactions.
     compactions: u64,
     /// Whether `news` still has a sender.
     is_watched: bool,
     seen: Arc<Mutex<Seen>>,
-    /// Those of others first: they were there before a letter waited for them.
+    /// Followed runs; those of others first, since letters are queued behind them.
     runs: Vec<Followed>,
-    /// The numbers of the last runs that were told to their end.
+    /// The numbers of the last runs whose end was reported.
     over: VecDeque<u64>,
     ready: VecDeque<Event>,
 }
@@ -146,7 +146,7 @@ impl Follower {
         let session = session(&self.agent);
         let busy = in_flight.is_some() || !self.runs.is_empty();
         self.tell(What::Ready { session, busy }, "the daemon knows the agent");
-        // NEXUS submits its own letter again, which follows that run.
+        // NEXUS submits its own letter again, and then follows that run.
         if in_flight.is_some_and(|id| !id.starts_with(&self.own)) && self.runs.is_empty() {
             self.attach(0);
         }
@@ -172,7 +172,7 @@ impl Follower {
         self.runs.truncate(RUNS);
     }
 
-    /// A run began in the conversation, or it was compacted.
+    /// Handles the news of a started run or a compaction.
     fn take_news(&mut self) {
         let news = self.news.borrow_and_update().clone();
         if news.compactions > std::mem::replace(&mut self.compactions, news.compactions)
@@ -190,7 +190,7 @@ impl Follower {
         numbers.any(|number| number == run) || self.over.contains(&run)
     }
 
-    /// Follows a run that others began.
+    /// Follows a run that another client began.
     fn attach(&mut self, run: u64) {
         let number = (run > 0).then_some(run);
         let request = AttachMsg {
@@ -222,7 +222,7 @@ impl Follower {
         }
     }
 
-    /// Handles a run that cannot be followed: it was refused, or the daemon is gone.
+    /// Handles a run that cannot be followed because it was refused or the daemon is gone.
     fn broken(&mut self, at: usize, error: &Error) {
         let followed = self.runs.remove(at);
         self.nothing_in_flight();
@@ -230,7 +230,7 @@ impl Follower {
         let id = followed.letter;
         let is_refused = error.code().is_some();
         if id.is_empty() || is_refused {
-            // It never began, or its end is unknown: report the letter as seen and its
+            // The run never began, or its end is unknown: report the letter as seen and its
             // turn as failed, so that it is sent again.
             let is_of_others = id.is_empty();
             if is_of_others && !followed.is_told {
@@ -257,18 +257,18 @@ impl Follower {
         self.seen.lock().ok().and_then(|seen| seen.compact_at)
     }
 
-    /// Updates the state for probes when a run is over.
+    /// Updates the state for probes after the end of a run.
     fn nothing_in_flight(&mut self) {
         if self.runs.is_empty() {
             self.seen(|seen| seen.busy = false);
         }
     }
 
-    /// A run reports its number. Returns its new place in the list, or nothing if
-    /// the run is reported by another stream or was reported to its end.
+    /// Records a run's number. Returns its new index in the list, or `None` if
+    /// another stream reports the run or its end was reported.
     fn starts(&mut self, at: usize, number: u64) -> Option<usize> {
         if !self.runs[at].letter.is_empty() {
-            // Runs follow one another: where a letter's run begins, others are over.
+            // Runs do not overlap: when a letter's run begins, other runs have ended.
             let runs = std::mem::take(&mut self.runs);
             let of_letters = runs.into_iter().filter(|run| !run.letter.is_empty());
             self.runs = of_letters.collect();
@@ -367,7 +367,7 @@ impl Follower {
     }
 }
 
-/// The next news of any of the runs.
+/// Waits for the next news of any followed run.
 async fn heard(runs: &mut [Followed]) -> (usize, Option<Result<RunNews, Error>>) {
     if runs.is_empty() {
         return std::future::pending().await;

@@ -1,7 +1,7 @@
 //! Watches the conversations of the team for runs and compactions.
 //!
 //! Invariants: one connection serves all conversations and reconnects; only the
-//! latest news of a conversation is kept; the watch ends when it is dropped.
+//! latest news of a conversation is stored; the watch ends on drop.
 
 use super::SENDER;
 use crabtalk_client::{AgentEventKind, AgentEventMsg, Client, Starter, SubscribeEvents, WatchNews};
@@ -11,32 +11,32 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// Shortest and longest pause between two attempts to reach the daemon.
+/// First and longest pause between two attempts to connect to the daemon.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
 
-/// NEXUS starts a daemon that is away for longer than the pauses up to this one,
-/// some seconds: until then it may be restarting.
+/// Once the pause exceeds this, after some seconds, NEXUS starts the daemon; before that it
+/// may be restarting.
 const AWAY: Duration = Duration::from_secs(1);
 
 /// The latest news of a conversation.
 #[derive(Debug, Clone, Default)]
 pub(super) struct News {
-    /// The number of the run that began last; 0 before the first one.
+    /// The number of the latest run; 0 before the first one.
     pub(super) run: u64,
-    /// The request that began it.
+    /// The request id of that run.
     pub(super) request_id: String,
     /// Compactions outside runs.
     pub(super) compactions: u64,
 }
 
 impl News {
-    /// Takes in an event; whether it changed anything.
+    /// Applies an event; returns whether it changed the news.
     fn take(&mut self, event: AgentEventMsg) -> bool {
         if event.kind == i32::from(AgentEventKind::RunStarted) {
             (self.run, self.request_id) = (event.run, event.request_id);
             return true;
         }
-        // One within a run is part of that run's stream, too.
+        // A compaction within a run is also in that run's stream.
         let is_compaction = event.kind == i32::from(AgentEventKind::Compacted)
             && !event.tool_is_error
             && event.request_id.is_empty();
@@ -56,7 +56,7 @@ pub struct Others {
 
 impl Others {
     /// Watches these agents of the daemon, and starts the daemon with `starter`
-    /// while it is away.
+    /// if it does not run.
     pub fn watch(
         client: Client,
         agents: impl IntoIterator<Item = String>,
@@ -66,7 +66,7 @@ impl Others {
         let mut news = BTreeMap::new();
         for agent in agents {
             let (sender, receiver) = watch::channel(News::default());
-            // Names of agents do not differ by case alone.
+            // Agent names are unique ignoring case.
             let agent = agent.to_lowercase();
             conversations.insert(agent.clone(), sender);
             news.insert(agent, receiver);

@@ -1,10 +1,10 @@
-//! git in the repository of the team: what changed there, and commits of it.
+//! Runs git in the team's repository: finds changes and commits them.
 //!
-//! Invariants: no program is run that the repository names, nor one that a repository
-//! within it names; a commit goes into the repository that the root had first and no
-//! other; nothing is added during a merge or the like; `timeout` ends a git that hangs, in
-//! a group of processes of its own, also when NEXUS ended; a look takes no lock, so that no
-//! agent's git fails for it.
+//! Invariants: no program named by the repository or a nested one is
+//! run; commits go only into the repository that the root had first;
+//! nothing is added during a merge or a similar operation; `timeout` ends a hanging git, in
+//! a separate process group, even if NEXUS has ended; reading takes no lock, so
+//! agents' git commands do not fail because of it.
 
 use crate::world::Commit;
 use std::ffi::OsString;
@@ -15,26 +15,26 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// Seconds that a git may take. A file of an agent may block it forever,
-/// such as a pipe that is called `.gitignore`.
+/// Timeout of git in seconds. A file of an agent may block git forever,
+/// such as a named pipe called `.gitignore`.
 const PATIENCE: &str = "60";
 
-/// The status of `timeout` for a program that it ended.
+/// The exit status of `timeout` after it ended a program.
 const TIMED_OUT: i32 = 124;
 
-/// What one git tells at most: the names of a hundred thousand files.
+/// Maximum output of one git command: the names of a hundred thousand files.
 const MAX_SAID: u64 = 16 * 1024 * 1024;
 
-/// Largest file that is committed: the repository keeps each version of it.
+/// Largest file that is committed, since the repository stores each version.
 const MAX_COMMITTED: u64 = 64 * 1024 * 1024;
 
-/// How often a commit is tried while the index is locked.
+/// Maximum attempts to commit while the index is locked.
 const TRIES: u32 = 20;
 
-/// Between two tries: a git of an agent is done within that, as a rule.
+/// Pause between two attempts: an agent's git usually takes less.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// Files of git that mark an unfinished operation.
+/// Files in the git directory that mark an unfinished operation.
 const UNFINISHED: [(&str, &str); 6] = [
     ("MERGE_HEAD", "a merge"),
     ("rebase-merge", "a rebase"),
@@ -44,17 +44,17 @@ const UNFINISHED: [(&str, &str); 6] = [
     ("BISECT_LOG", "a bisect"),
 ];
 
-/// git in the repository of a team.
+/// git in a team's repository.
 #[derive(Debug, Clone)]
 pub(super) struct Git {
     root: PathBuf,
     patience: &'static str,
-    /// The first known folder of git. A replacement by an agent at
-    /// `.git` may lead to any repository of its user.
+    /// The first known git directory. An agent may later replace
+    /// `.git` by a reference to another repository of its user.
     first: Arc<OnceLock<PathBuf>>,
 }
 
-/// The paths to commit, by their names in the repository.
+/// Paths to commit, by their names in the repository.
 struct Change {
     path: OsString,
     /// Whether git has to read the file first.
@@ -76,12 +76,12 @@ impl Git {
         self
     }
 
-    /// Makes the repository.
+    /// Creates the repository.
     pub(super) fn init(&self) -> Result<(), String> {
         self.said(&["init", "--quiet"]).map(drop)
     }
 
-    /// A file below this path that is not committed.
+    /// An uncommitted file below this path.
     pub(super) fn dirty(&self, path: &str) -> Result<Option<String>, String> {
         let status = ["status", "--porcelain", LOOK_AT_NO_OTHER, "--", path];
         let dirty = self.said(&status)?;
@@ -89,13 +89,13 @@ impl Git {
         Ok(line.map(|line| line.get(3..).unwrap_or(line).to_owned()))
     }
 
-    /// Commits what changed below these paths: which commit, or that nothing changed.
-    /// Paths that others staged stay staged.
+    /// Commits changes below these paths; reports the commit, or that nothing changed.
+    /// Paths staged by others stay staged.
     pub(super) fn commit(&self, paths: &[PathBuf], message: &str) -> Result<Commit, String> {
         self.commit_when(paths, message, || std::thread::sleep(AGAIN))
     }
 
-    /// The same; `wait` is called before each further try.
+    /// Like [`Self::commit`]; `wait` is called before each further attempt.
     pub(super) fn commit_when(
         &self,
         paths: &[PathBuf],
@@ -140,7 +140,7 @@ impl Git {
         Ok(Commit { what, left_out })
     }
 
-    /// What changed below these paths, and what of it is not committed, with the reason.
+    /// Changes below these paths, and changes that are not committed, with the reason.
     fn changes(&self, paths: &[PathBuf]) -> Result<(Vec<Change>, Vec<String>), String> {
         let paths: Vec<&str> = paths.iter().filter_map(|path| path.to_str()).collect();
         let (mut changes, mut left_out) = (Vec::new(), Vec::new());
@@ -152,7 +152,7 @@ impl Git {
         status.extend(paths);
         let said = self.run(&status, Vec::new())?;
         for entry in said.split(|byte| *byte == 0) {
-            // Two letters, the index's and the folder's, and a blank.
+            // Two status letters, for index and work tree, and a blank.
             let Some((letters, path)) = entry.split_at_checked(3) else {
                 continue;
             };
@@ -176,8 +176,8 @@ impl Git {
         Ok((changes, left_out))
     }
 
-    /// The first of these that the folder of git has, if it is still the one that was
-    /// found first.
+    /// The first of these files that the git directory contains. Fails if the directory is not the first
+    /// known one.
     fn has<const N: usize>(&self, files: [&str; N]) -> Result<Option<usize>, String> {
         let mut words = vec!["rev-parse", "--absolute-git-dir"];
         words.extend(files.iter().flat_map(|file| ["--git-path", file]));
@@ -198,7 +198,7 @@ impl Git {
         Ok(paths.position(|path| self.root.join(path).symlink_metadata().is_ok()))
     }
 
-    /// Runs git on paths that it is fed.
+    /// Runs git with paths on its standard input.
     fn fed(&self, words: &[&str], paths: Vec<u8>) -> Result<(), String> {
         let from = ["--pathspec-from-file=-", "--pathspec-file-nul"];
         let words: Vec<&str> = words.iter().copied().chain(from).collect();
@@ -210,7 +210,7 @@ impl Git {
         Ok(String::from_utf8_lossy(&said).into_owned())
     }
 
-    /// Runs git with this on its standard input: what it said, or why it failed.
+    /// Runs git with this standard input; returns its output, or the reason of its failure.
     fn run(&self, words: &[&str], fed: Vec<u8>) -> Result<Vec<u8>, String> {
         let told = self.bounded(self.command(&FILTERS), Vec::new())?;
         let mut git = self.command(words);
@@ -218,24 +218,24 @@ impl Git {
         said_by(self.bounded(git, fed)?)
     }
 
-    /// A git that runs no hook: what the repository names is the agents' to write.
+    /// A git command that runs no hooks, since agents can write to the repository.
     fn command(&self, words: &[&str]) -> Command {
         let mut git = Command::new("timeout");
         git.args(["--kill-after=2", self.patience, "git"])
             .args(["-c", "core.hooksPath=/dev/null"])
             .args(["-c", "commit.gpgSign=false", "-c", "core.fsmonitor=false"])
-            // What puts a repository in order runs programs, too, and goes on behind us.
+            // Maintenance runs programs and continues in the background.
             .args(["-c", "gc.auto=0", "-c", "maintenance.auto=false"])
             .args(words)
             .current_dir(&self.root)
-            // Where the root has no repository any more, one around it is not the team's.
+            // If the root has no repository, one in a folder above it is not the team's.
             .env(
                 "GIT_CEILING_DIRECTORIES",
                 self.root.parent().unwrap_or(&self.root),
             )
             .env("GIT_LITERAL_PATHSPECS", "1")
             .env("GIT_OPTIONAL_LOCKS", "0")
-            // Nothing that is missing is fetched.
+            // Missing objects are not fetched.
             .env("GIT_ALLOW_PROTOCOL", "")
             .env("GIT_NO_LAZY_FETCH", "1")
             .env("GIT_AUTHOR_NAME", "NEXUS")
@@ -249,7 +249,7 @@ impl Git {
         git
     }
 
-    /// Runs a git to its end, which comes within the bound.
+    /// Runs a git command to its end within the timeout.
     fn bounded(&self, mut git: Command, fed: Vec<u8>) -> Result<Output, String> {
         let failed = |error: io::Error| format!("git: {error}");
         git.stdin(Stdio::piped())
@@ -257,7 +257,7 @@ impl Git {
             .stderr(Stdio::piped());
         let mut child = git.spawn().map_err(failed)?;
         if let Some(mut stdin) = child.stdin.take() {
-            // One that ended does not read, and says why.
+            // git may end without reading, and reports the reason.
             let _ = stdin.write_all(&fed);
         }
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
@@ -279,12 +279,12 @@ impl Git {
     }
 }
 
-/// Reads one byte more than is kept at most; git ends when it goes on to write.
+/// Reads one byte more than the limit; git ends when it writes more.
 fn read(from: Option<impl Read>, into: &mut Vec<u8>) -> io::Result<usize> {
     from.map_or(Ok(0), |from| from.take(MAX_SAID + 1).read_to_end(into))
 }
 
-/// What git said, or why it failed.
+/// The output of git, or the reason of its failure.
 fn said_by(output: Output) -> Result<Vec<u8>, String> {
     if output.status.success() {
         return Ok(output.stdout);
@@ -303,10 +303,10 @@ fn listed<'a>(changes: impl IntoIterator<Item = &'a Change>) -> Vec<u8> {
     list
 }
 
-/// A repository within the team's is not looked into: it names programs, too.
+/// Nested repositories are not examined, since they also name programs.
 const LOOK_AT_NO_OTHER: &str = "--ignore-submodules=dirty";
 
-/// Tells which programs change files on their way into a repository, and who says so.
+/// Lists the filter programs of the configuration, and the files that name them.
 const FILTERS: [&str; 6] = [
     "config",
     "--show-scope",
@@ -316,8 +316,8 @@ const FILTERS: [&str; 6] = [
     r"^filter\..*\.(clean|smudge|process|required)$",
 ];
 
-/// The environment of a git without the programs that the repository itself names.
-/// Files of other users are not written.
+/// The environment variables that disable the filters named by the repository itself.
+/// The user's own filters stay enabled.
 fn filters_in(told: &Output) -> Vec<(String, String)> {
     let told = String::from_utf8_lossy(&told.stdout);
     let fields: Vec<&str> = told.split('\0').collect();

@@ -59,7 +59,7 @@ fn message_to_a_daemon_agent_includes_its_files() {
     assert!(!text.contains("# Context consolidation"));
 }
 
-/// An agent whose context was put away would go on without what it knew.
+/// An agent without its context would continue without its knowledge.
 #[test]
 fn unreadable_file_is_named_with_the_reason() {
     let folder = tempfile::tempdir().unwrap();
@@ -95,7 +95,7 @@ fn link_out_of_the_root_is_not_followed() {
     let told = files.behind(&builder(), &line);
     assert!(!told.contains("a secret"), "{told}");
     assert!(told.contains("leads out of the team's folder"), "{told}");
-    // Within the root it is one of the team's files.
+    // Inside the root, a linked file is one of the team's files.
     std::fs::write(root.join("review/context.md"), "known to all").unwrap();
     std::fs::remove_file(&context).unwrap();
     std::os::unix::fs::symlink("../review/context.md", &context).unwrap();

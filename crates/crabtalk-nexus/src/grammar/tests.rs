@@ -117,7 +117,7 @@ proptest! {
     ) {
         let message = Message::new(header, &body);
         prop_assert_eq!(one(&message.to_string()), message.clone());
-        // And once more: passing on changes nothing any more.
+        // Forwarding again changes nothing.
         let again = Message::new(message.header.clone(), &message.body);
         prop_assert_eq!(again, message);
     }

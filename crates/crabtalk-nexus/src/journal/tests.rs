@@ -21,7 +21,7 @@ fn open(folder: &Path) -> Journal {
     Journal::open(folder, &mut World::new(Team::default())).unwrap()
 }
 
-/// The turns in the state that a restart reads.
+/// The number of turns in the state that a restart reads.
 fn restored(folder: &Path) -> u64 {
     let mut world = World::new(Team::default());
     Journal::open(folder, &mut world).unwrap();

@@ -10,7 +10,7 @@ fn shown(text: &str, width: usize) -> String {
     texts(&render(text, width)).join("\n")
 }
 
-/// The text as one parse of all of it gives it.
+/// Renders the text by one parse.
 fn at_once(text: &str, width: usize) -> Vec<Line> {
     Writer::new(text, width, false, None).write().lines
 }
@@ -105,7 +105,7 @@ fn endless_lines_and_blocks_cost_bounded_work() {
     lines.extend(markdown.push(&"word ".repeat(100_000)));
     lines.extend(markdown.finish());
     assert!(lines.len() > 6_000);
-    // A guard against work that grows with the square, on any machine.
+    // Detects quadratic work on any machine.
     assert!(begin.elapsed() < std::time::Duration::from_secs(60));
 }
 
@@ -124,7 +124,7 @@ fn control_characters_never_reach_the_terminal() {
     }
 }
 
-/// Pieces of Markdown that meet in all orders.
+/// Pieces of Markdown that are combined in all orders.
 const PIECES: &[&str] = &[
     "word",
     " ",
@@ -217,7 +217,7 @@ proptest! {
     }
 }
 
-/// Bytes that stay open, summed over the pieces of an answer of so many parts.
+/// Bytes that stay open, summed over the pieces of an answer with this many parts.
 fn open_bytes(part: &str, parts: usize) -> usize {
     let mut markdown = Markdown::new(80);
     let mut open = 0;

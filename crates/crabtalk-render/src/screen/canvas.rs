@@ -4,10 +4,10 @@
 //! the cursor stays in the drawn rows; a frame is one synchronized write; rows never
 //! wrap, final lines wrap if the terminal became narrower.
 //!
-//! A terminal that shrinks wraps the rows and moves those at its top into the
-//! scrollback; most return them when it grows. Rows out of reach are remembered as
-//! hidden and overwritten once they are back, unless final lines follow them. Where the
-//! number of hidden rows is uncertain, the smaller one counts: a row left behind is
+//! A terminal that shrinks wraps the rows and moves the top rows into the
+//! scrollback; most terminals return them when they grow. Such rows are tracked as
+//! hidden and overwritten once they are back, unless final lines follow them. If the
+//! number of hidden rows is uncertain, the smaller one is used: a stale row is
 //! better than a lost line.
 
 use crate::theme::Ground;
@@ -68,7 +68,7 @@ impl fmt::Debug for Canvas {
 }
 
 impl Canvas {
-    /// A canvas that has drawn nothing, on a terminal of so many columns and rows.
+    /// Creates an empty canvas on a terminal with this many columns and rows.
     pub fn new(out: Box<dyn Write + Send>, styles: bool, size: (usize, usize)) -> Self {
         Self {
             out,
@@ -94,11 +94,11 @@ impl Canvas {
         let rows = rows.max(1);
         let columns = columns.max(1);
         self.below = match self.size {
-            // A lower terminal loses rows below the cursor first.
+            // A terminal that becomes lower first drops rows below the cursor.
             (same, height) if same == columns => {
                 self.below.saturating_sub(height.saturating_sub(rows))
             }
-            // They were wrapped anew.
+            // The rows were wrapped again.
             _ => 0,
         };
         self.size = (columns, rows);
@@ -139,7 +139,7 @@ impl Canvas {
         (above + column / columns, all)
     }
 
-    /// Replaces the rows of the last frame, of which so many are out of reach.
+    /// Replaces the rows of the last frame, of which `hidden` are out of reach.
     fn place(&mut self, hidden: usize, mut lines: Vec<Line>, (row, column): (usize, usize)) {
         let old = std::mem::take(&mut self.there);
         self.at = (row, column);
@@ -155,7 +155,7 @@ impl Canvas {
                 self.at.0 += 1;
                 continue;
             }
-            // The terminal takes the first row as the rest of this line.
+            // The terminal treats the first row as the continuation of this line.
             parts.truncate(left);
             let spans = parts.iter().flat_map(Line::spans).cloned();
             let part: Vec<Span> = spans.collect();
@@ -184,7 +184,7 @@ impl Canvas {
         self.is_stale = true;
     }
 
-    /// Draws below output of other programs.
+    /// Draws below the output of other programs.
     pub fn begin_anew(&mut self) {
         self.shown.clear();
         self.there.clear();
@@ -244,7 +244,7 @@ impl Canvas {
         out.push_str(END);
         let hidden = match above {
             [] => self.hidden(),
-            // They are above final lines now.
+            // They precede final lines now.
             _ => 0,
         };
         // A drawing below hidden rows begins in the first row.
@@ -302,7 +302,7 @@ impl Canvas {
     }
 }
 
-/// Writes rows, except those that the terminal has; `clear_below` removes what follows.
+/// Writes rows, except those that the terminal already shows; `clear_below` removes what follows.
 fn push_rows(out: &mut String, rows: &[String], kept: &[String], clear_below: bool) {
     for (index, row) in rows.iter().enumerate() {
         if index > 0 {
@@ -321,11 +321,11 @@ fn push_rows(out: &mut String, rows: &[String], kept: &[String], clear_below: bo
     }
 }
 
-/// Rows of a wrapped line.
+/// The number of rows of a wrapped line.
 fn rows_of(line: &Line, columns: usize) -> usize {
     match line.width() <= columns {
         true => 1,
-        // A terminal breaks anywhere.
+        // A terminal breaks at any character.
         false => cut(line, columns).len(),
     }
 }

@@ -1,4 +1,4 @@
-//! A line editor with history and labelled pastes.
+//! A message editor with history and labelled pastes.
 //!
 //! Invariants: unknown keys have no effect; a paste is sent in full under any label;
 //! only explicit keys delete text.
@@ -46,20 +46,20 @@ pub struct Composer {
     pastes: Vec<(String, String)>,
     undo: Vec<(String, usize)>,
     history: Vec<String>,
-    /// Position in the history, and the text before it.
+    /// Position in the history, and the text before browsing it.
     recalled: Option<(usize, String)>,
-    /// Whether the last key moved in the history or was an undo.
+    /// Whether the last key moved in the history or undid a change.
     walked: bool,
     /// The search text and the number of skipped matches.
     search: Option<(String, usize)>,
     /// State of vi keys, if enabled.
     vi: Option<Vi>,
-    /// Bytes of the text that are shown as unknown.
+    /// Byte ranges of the text that are shown as unknown references.
     marks: Vec<Range<usize>>,
 }
 
 impl Composer {
-    /// A composer with a history.
+    /// Creates a composer with a history.
     pub fn with_history(history: Vec<String>) -> Self {
         Self {
             history,
@@ -67,19 +67,19 @@ impl Composer {
         }
     }
 
-    /// The same with the keys of vi.
+    /// Sets whether vi keys are enabled.
     #[must_use]
     pub fn with_vi(mut self, vi: bool) -> Self {
         self.vi = vi.then(Vi::default);
         self
     }
 
-    /// Whether Esc is a key of the composer now.
+    /// Whether the composer handles Esc in its current state.
     pub fn takes_escape(&self) -> bool {
         self.vi.as_ref().is_some_and(|vi| !vi.is_normal())
     }
 
-    /// The text with labels.
+    /// The text, with labels in place of pastes.
     pub fn text(&self) -> &str {
         self.buffer.get_buffer()
     }
@@ -94,7 +94,7 @@ impl Composer {
         &self.text()[..self.buffer.insertion_point()]
     }
 
-    /// Shows these bytes of the text as unknown, until the next call.
+    /// Shows these byte ranges as unknown references until the next call.
     pub fn mark(&mut self, marks: Vec<Range<usize>>) {
         self.marks = marks;
     }
@@ -111,7 +111,7 @@ impl Composer {
         self.buffer.move_to_end();
     }
 
-    /// Replaces bytes before the cursor.
+    /// Replaces the bytes between `from` and the cursor.
     pub fn complete(&mut self, from: usize, text: &str) {
         self.remember();
         let to = self.buffer.insertion_point();
@@ -119,7 +119,7 @@ impl Composer {
         self.buffer.set_insertion_point(from + text.len());
     }
 
-    /// Takes the text with expanded pastes and adds it to the history.
+    /// Takes the text with expanded pastes, and adds it to the history.
     pub fn take(&mut self) -> String {
         let shown = self.text().to_owned();
         let mut whole = shown.clone();
@@ -139,7 +139,7 @@ impl Composer {
         whole
     }
 
-    /// Clears the text and keeps it in the history.
+    /// Clears the text and adds it to the history.
     pub fn clear(&mut self) {
         self.take();
     }
@@ -162,7 +162,7 @@ impl Composer {
         self.pastes.push((label, text));
     }
 
-    /// Handles a key; returns whether it has a meaning, so that the text or the cursor may
+    /// Handles a key; returns whether the key has a meaning, so that the text or the cursor may
     /// have changed.
     pub fn key(&mut self, key: KeyEvent) -> bool {
         if self.search.is_some() && self.search_key(key) {
@@ -195,7 +195,7 @@ impl Composer {
         }
         if !std::mem::take(&mut self.walked) && self.text() != before.0 {
             self.recalled = None;
-            // An insertion is undone at once.
+            // In vi, one undo step reverts a whole insertion.
             if !inserting && !self.takes_escape() {
                 self.keep(before);
             }
@@ -256,7 +256,7 @@ impl Composer {
         true
     }
 
-    /// Labels are deleted as a whole.
+    /// Deletes backward; a label is deleted as a whole.
     fn backspace(&mut self) {
         let label = self
             .pastes
@@ -325,7 +325,7 @@ impl Composer {
     }
 
     fn undo(&mut self) {
-        // An undo is not an undo step.
+        // An undo is not itself an undo step.
         self.walked = true;
         if let Some((text, at)) = self.undo.pop() {
             self.buffer.set_buffer(text);
@@ -444,7 +444,7 @@ impl Composer {
     }
 }
 
-/// Wraps a text and locates a position in it; the marked bytes are shown as unknown.
+/// Wraps a text and locates a position in it; marked bytes are shown as unknown references.
 fn broken(
     text: &str,
     place: usize,

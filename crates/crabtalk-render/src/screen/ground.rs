@@ -1,12 +1,12 @@
 //! Detection of light and dark terminals by OSC 11.
 //!
 //! ```text
-//! ESC ] 1 1 ; ? ESC \          asked
-//! ESC ] 1 1 ; rgb:RRRR/GGGG/BBBB ESC \   answered, or ended by BEL
+//! ESC ] 1 1 ; ? ESC \                    request
+//! ESC ] 1 1 ; rgb:RRRR/GGGG/BBBB ESC \   answer; BEL may end it
 //! ```
 //!
-//! Invariants: the answer is not waited for; its bytes are never taken for keys; keys
-//! typed meanwhile keep their order.
+//! Invariants: the program does not wait for the answer; its bytes are never handled as keys; keys
+//! typed before the answer keep their order.
 
 use crate::theme::Ground;
 use crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers};
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
     use crossterm::event::KeyEvent;
 
-    /// Events as they come of bytes: `\x1b` makes the next key one with Alt.
+    /// Events of a byte sequence: `\x1b` makes the next key one with Alt.
     fn events(bytes: &str) -> Vec<Event> {
         let mut all = Vec::new();
         let mut alt = false;
@@ -131,7 +131,7 @@ mod tests {
     fn check(bytes: &str, passed: &str, ground: Option<Ground>) {
         let want = (events(passed), ground);
         assert_eq!(Listener::default().hear(events(bytes)), want, "{bytes:?}");
-        // In any chunks.
+        // The result does not depend on chunks.
         let mut listener = Listener::default();
         let (mut all, mut found) = (Vec::new(), None);
         for event in events(bytes) {

@@ -19,8 +19,8 @@ use std::task::Poll;
 /// Maximum events per frame.
 const MAX_EVENTS: usize = 1_024;
 
-/// Saves the title; the second sequence restores it, the first empties it where titles
-/// cannot be saved.
+/// Saves the title; the second sequence restores it, and the first clears it on terminals
+/// that cannot save titles.
 const SAVE_TITLE: &str = "\x1b[22;2t";
 const RESTORE_TITLE: &str = "\x1b]2;\x07\x1b[23;2t";
 
@@ -81,7 +81,7 @@ impl Raw {
         write_out(ground::ASK)
     }
 
-    /// Like [`Self::next`], with the reported background.
+    /// Waits for events and the background; `None` when the terminal is closed.
     pub async fn hear(&mut self) -> Option<Heard> {
         let events = self.next().await?;
         let (events, ground) = self.listener.hear(events);
@@ -121,7 +121,7 @@ impl Raw {
 
     /// Lends the terminal to another program.
     pub fn lend<T>(&mut self, borrower: impl FnOnce() -> T) -> io::Result<T> {
-        // Its thread would read the other program's input.
+        // The reader thread would take the other program's input.
         self.events = None;
         self.end();
         let done = borrower();
@@ -140,7 +140,7 @@ impl Raw {
 pub struct AlternateScreen(());
 
 impl AlternateScreen {
-    /// Enters it.
+    /// Enters the alternate screen.
     pub fn begin() -> io::Result<Self> {
         execute!(io::stdout(), EnterAlternateScreen)?;
         let page = Self(());
@@ -148,7 +148,7 @@ impl AlternateScreen {
         Ok(page)
     }
 
-    /// Clears it, as after a resize.
+    /// Clears the alternate screen, for example after a resize.
     pub fn clear(&self) -> io::Result<()> {
         use crossterm::{cursor::MoveTo, terminal::Clear, terminal::ClearType};
         execute!(io::stdout(), Clear(ClearType::All), MoveTo(0, 0))
@@ -162,7 +162,7 @@ impl Drop for AlternateScreen {
     }
 }
 
-/// Columns and rows for a layout, which needs some room.
+/// Columns and rows for a layout, with a minimum.
 pub fn size() -> (usize, usize) {
     let (columns, rows) = terminal_size();
     (columns.max(16), rows.max(6))
@@ -199,7 +199,7 @@ fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb" || term.is_empty())
 }
 
-/// Disables colours of all libraries on a dumb terminal. Call it first.
+/// Disables colours of all libraries on a dumb terminal. Must be called first.
 pub fn settle_colors() {
     if is_dumb() {
         anstream::ColorChoice::Never.write_global();

@@ -1,7 +1,7 @@
-//! Keys that answer what an agent waits for.
+//! Keys that answer prompts.
 //!
-//! Invariants: a key answers the prompt that was shown long enough to be read, by its id,
-//! and no other; a prompt that does not fit is answered where it was read to its end.
+//! Invariants: a key answers only the prompt that was shown long enough to be read, by its id;
+//! a prompt that does not fit must be read to its end first.
 
 use super::{Desk, Do, Mode, Reading, SETTLES, Typing};
 use crate::backend::Reply;
@@ -10,7 +10,7 @@ use crate::world::{AgentLine, Command};
 use std::time::Instant;
 
 impl Desk {
-    /// A key that answers what waits.
+    /// Handles a key that answers the open prompt.
     pub(super) fn decide(&mut self, key: char, now: Instant) -> Do {
         let Some(line) = self.chosen() else {
             return Do::Nothing;
@@ -81,7 +81,7 @@ impl Desk {
         }
     }
 
-    /// A key that allows the prompt that is being read.
+    /// Handles a key that allows the prompt being read.
     pub(super) fn decide_reading(&mut self, key: char, reading: Reading, _: Instant) -> Do {
         let Some((agent, id)) = reading.prompt.clone() else {
             self.mode = Mode::Reading(reading);
@@ -120,11 +120,11 @@ fn line_is_cut(line: Option<&AgentLine>) -> bool {
     line.is_some_and(|line| line.is_cut)
 }
 
-/// A prompt with all that would be done.
+/// The complete text of a prompt, with its effect.
 pub(in crate::board) fn whole(prompt: &crate::backend::Prompt) -> String {
     let mut text = String::new();
     if !prompt.tool.is_empty() || !prompt.subject.is_empty() {
-        // Each character of what is judged is seen, also one that draws frames.
+        // Every character of the judged text must be visible, including box-drawing characters.
         let judged = format!("{} {}\n", prompt.tool, prompt.subject);
         text.push_str(&crabtalk_render::exact(judged.trim_start()));
     }

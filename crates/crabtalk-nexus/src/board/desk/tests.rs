@@ -64,7 +64,7 @@ impl At {
         self.desk.hear(board, self.now);
     }
 
-    /// Shows this prompt for long enough.
+    /// Shows the prompt long enough.
     fn reads(&mut self, id: &str, fits: bool) {
         self.desk.drawn(Some((id.into(), fits)), self.now);
         self.now += SETTLES;
@@ -98,7 +98,7 @@ fn key_answers_only_the_shown_prompt() {
     at.reads("p1", true);
     let approve = |id: &str| reply(name("A"), Some(id.to_owned()), Reply::Allow);
     assert_eq!(at.types("a"), approve("p1"));
-    // Another one takes its place as the key is pressed.
+    // Another prompt replaces it just as the key is pressed.
     at.hear(vec![asks("A", "p2", "")]);
     assert_eq!(at.types("a"), Do::Nothing);
     at.desk.drawn(Some(("p2".into(), true)), at.now);
@@ -153,7 +153,7 @@ fn long_prompt_is_allowed_after_it_was_read() {
         reading.to_the_end = true;
     }
     assert!(matches!(at.types("a"), Do::Say(Command::Reply { .. })));
-    // One that is not told whole is not allowed here at all.
+    // The board cannot allow a prompt that is not shown completely.
     let mut cut = asks("A", "p1", "");
     cut.is_cut = true;
     at.hear(vec![cut]);

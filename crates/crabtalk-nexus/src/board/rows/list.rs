@@ -1,4 +1,4 @@
-//! The agents, one in a row.
+//! The list of agents, one per row.
 
 use super::dim;
 use crate::agent::State;
@@ -9,14 +9,14 @@ use crabtalk_render::{Line, Span, shorten, theme, tokens};
 use std::time::{Duration, Instant};
 use unicode_width::UnicodeWidthStr;
 
-/// Columns of the list.
+/// Widths of the columns.
 struct Columns {
     name: usize,
     state: usize,
     since: usize,
     mail: usize,
     context: usize,
-    /// The reason it waits; the last message gets the rest.
+    /// Width of the reason for waiting; the last message gets the remaining columns.
     waits: usize,
     last: usize,
 }
@@ -28,7 +28,7 @@ impl Columns {
             60..100 => (names.min(14), 15, 5, 4, 5),
             _ => (names.min(24), 15, 6, 5, 12),
         };
-        // One column for the mark, one between each.
+        // One column for the mark, and one between columns.
         let used = 1 + name + 1 + state + 1 + since + 1 + mail + 1 + context + 2;
         let left = width.saturating_sub(used);
         let (waits, last) = match left {
@@ -48,7 +48,7 @@ impl Columns {
     }
 }
 
-/// A text in its column.
+/// Pads or shortens a text to its column.
 fn cell(text: &str, width: usize, style: Style) -> Vec<Span> {
     let line = Line::styled(text.split('\n').next().unwrap_or_default(), style);
     let line = shorten(&line, width);
@@ -79,7 +79,7 @@ pub(super) fn list(desk: &Desk, width: usize, room: usize, now: Instant, rows: &
     let shown = room.saturating_sub(usize::from(has_titles)).max(1);
     let count = desk.agents.len();
     let place = desk.place();
-    // The chosen one is always among those that are shown.
+    // The chosen agent is always visible.
     let top = place
         .saturating_sub(shown / 2)
         .min(count.saturating_sub(shown));
@@ -161,7 +161,7 @@ fn row(
         66.. => theme::ASKS,
         _ => theme::PLAIN,
     };
-    // The reason it waits is two columns to the right.
+    // The reason for waiting is two columns to the right.
     let room = columns.context + usize::from(columns.waits > 0);
     put(&right(&context, columns.context), room, style);
     let waits = match (agent.waits_for.as_str(), agent.flags.as_slice()) {
@@ -176,7 +176,7 @@ fn row(
     };
     put(&waits, columns.waits, style);
     put(&agent.last, columns.last, theme::DIM);
-    // No space behind the last one: it would be wider than the terminal.
+    // No space after the last column, which would exceed the terminal's width.
     spans.pop();
     let line = Line::from(spans);
     shorten(&line, width)
@@ -187,7 +187,7 @@ fn for_ms(agent: &AgentLine, later: Duration) -> u64 {
     agent.for_ms.saturating_add(later)
 }
 
-/// How full its context is, in so many columns.
+/// A bar of the context's fill level, with this many columns.
 fn context(agent: &AgentLine, width: usize) -> String {
     let percent = agent.percent.map(|percent| format!("{percent}%"));
     match (agent.tokens.map(tokens), percent) {
@@ -198,7 +198,7 @@ fn context(agent: &AgentLine, width: usize) -> String {
     }
 }
 
-/// A time in few columns.
+/// Formats a duration in few columns.
 pub(super) fn age(ms: u64) -> String {
     let secs = ms / 1000;
     match secs {

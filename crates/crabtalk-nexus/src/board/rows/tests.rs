@@ -59,7 +59,7 @@ fn text(drawn: &Drawn) -> String {
     rows.map(|row| format!("{}\n", row.text())).collect()
 }
 
-/// On every terminal, with any number of agents, in each mode.
+/// Tries every terminal size, any number of agents, and each mode.
 #[test]
 fn rows_fit_the_terminal_and_are_escaped() {
     let now = Instant::now();

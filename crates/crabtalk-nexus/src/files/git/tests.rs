@@ -1,11 +1,11 @@
-//! Commits in repositories of all sorts.
+//! Commits in various repositories.
 
 use super::*;
 use crate::files::tests::{builder, team};
 use std::fs;
 use std::time::SystemTime;
 
-/// git as a person runs it.
+/// Runs git like a user.
 fn git(root: &Path, words: &[&str]) -> String {
     let mut git = Command::new("git");
     git.args(["-c", "user.name=Me", "-c", "user.email=me@localhost"]);
@@ -38,7 +38,7 @@ fn checkpoint_commits_only_the_agents_paths() {
     );
 }
 
-/// Agents can write the repository's configuration, so that its programs are not run.
+/// Agents can write the repository's configuration, so programs named in it are not run.
 #[test]
 fn checkpoint_runs_no_program_of_the_repository() {
     let folder = tempfile::tempdir().unwrap();
@@ -67,7 +67,7 @@ fn checkpoint_runs_no_program_of_the_repository() {
     assert!(!ran.exists(), "a filter ran");
 }
 
-/// An agent that removes the repository does not bring one around it into play.
+/// Removing the repository must not redirect commits to one in a folder above.
 #[test]
 fn removed_repository_is_not_replaced_by_an_outer_one() {
     let folder = tempfile::tempdir().unwrap();
@@ -88,7 +88,7 @@ fn removed_repository_is_not_replaced_by_an_outer_one() {
     assert_eq!(commits.trim(), "0");
 }
 
-/// Nor does one that puts something in its place: a file as worktrees have, or a link.
+/// Neither must replacing it by a `gitdir` file or a link.
 #[test]
 fn replaced_repository_gets_no_commit() {
     let folder = tempfile::tempdir().unwrap();
@@ -119,7 +119,7 @@ fn replaced_repository_gets_no_commit() {
     }
 }
 
-/// A team whose files are committed.
+/// A team with committed files.
 fn begun(folder: &Path) -> (PathBuf, crate::files::Files) {
     let root = folder.join("team");
     let files = team(&root);
@@ -133,7 +133,7 @@ fn dirty(root: &Path) -> String {
     git(root, &["status", "--porcelain", "--", "builder"])
 }
 
-/// A repository that an agent made in its folder names programs, too.
+/// A repository in an agent's folder also names programs.
 #[test]
 fn checkpoint_runs_no_program_of_a_nested_repository() {
     let folder = tempfile::tempdir().unwrap();
@@ -170,7 +170,7 @@ fn checkpoint_runs_no_program_of_a_nested_repository() {
     assert_eq!(tracked, "builder/more.md\n");
 }
 
-/// git puts a repository in order behind a commit, by programs that it names.
+/// git runs maintenance after a commit, with programs named by the repository.
 #[test]
 fn checkpoint_runs_no_maintenance() {
     let folder = tempfile::tempdir().unwrap();
@@ -205,8 +205,8 @@ fn checkpoint_runs_no_maintenance() {
     assert!(!ran.exists(), "a program that the repository names ran");
 }
 
-/// `git add` calls a conflict resolved, and a commit ends a merge or moves what is
-/// being searched.
+/// `git add` marks a conflict as resolved, and a commit ends a merge or moves a
+/// bisection.
 #[test]
 fn unfinished_operation_blocks_checkpoints() {
     type Begin = (&'static str, &'static [&'static str]);

@@ -1,14 +1,14 @@
-//! A small terminal: what a canvas writes, wrapped and scrolled.
+//! A small terminal emulator, which wraps and scrolls the output of a canvas.
 //!
 //! Resizing follows tmux: a lower terminal first drops rows below the cursor, then
-//! scrolls; a higher one takes rows back; another width wraps all lines anew.
+//! scrolls; a higher one takes rows back; another width wraps all lines again.
 
 /// How a terminal treats a resize.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Rows return from the scrollback.
     Returns,
-    /// The same; a cleared row stays the rest of the row before it.
+    /// Rows return, and a cleared row stays the continuation of the row before it.
     Joins,
     /// Rows stay in the scrollback.
     Keeps,
@@ -17,7 +17,7 @@ pub(super) enum Kind {
 #[derive(Debug, Clone, Default)]
 struct Row {
     cells: Vec<char>,
-    /// Whether the next row continues it.
+    /// Whether the next row continues this one.
     is_wrapped: bool,
 }
 
@@ -200,7 +200,7 @@ impl Emulator {
             .collect()
     }
 
-    /// Lines of the scrollback and the screen, made whole.
+    /// Lines of the scrollback and the screen, with wrapped rows joined.
     pub(super) fn lines(&self) -> Vec<String> {
         let (mut lines, mut line) = (Vec::new(), String::new());
         for row in &self.rows {

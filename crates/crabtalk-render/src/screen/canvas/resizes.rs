@@ -1,4 +1,4 @@
-//! Storms of resizes against an emulated terminal.
+//! Random sequences of resizes on an emulated terminal.
 
 use super::emulator::{Emulator, Kind};
 use super::*;
@@ -39,7 +39,7 @@ impl Chat {
         ((z ^ (z >> 31)) % limit as u64) as usize
     }
 
-    /// Resizes the terminal, at most so often before the chat notices.
+    /// Resizes the terminal up to `resizes` times before the chat notices.
     fn storm(&mut self, resizes: usize, is_wide: bool) {
         let from = self.size.0;
         for _ in 0..=self.below(resizes) {
@@ -57,7 +57,7 @@ impl Chat {
             }
             self.terminal.resize(self.size);
         }
-        // Hidden rows are not certain if several changes of the height look like one.
+        // Several changes of the height may look like one, which makes the hidden rows uncertain.
         if resizes > 1 && self.size.0 == from {
             self.size.0 += 1;
             self.terminal.resize(self.size);
@@ -81,7 +81,7 @@ impl Chat {
         self.terminal.take(&self.out.take());
     }
 
-    /// What a fresh terminal shows of a drawing.
+    /// The rows that a new terminal shows of a drawing.
     fn fresh(&self, drawing: &Drawing) -> Vec<String> {
         let out = Buffer::default();
         let mut canvas = Canvas::new(Box::new(out.clone()), false, self.size);
@@ -93,7 +93,7 @@ impl Chat {
         rows
     }
 
-    /// The bottom of the screen is the drawing, with `debris` of earlier ones or without.
+    /// Asserts that the screen ends with the drawing, with or without `debris` of earlier ones.
     fn check(&self, drawing: &Drawing, debris: bool, context: &str) {
         let screen = self.terminal.screen();
         let want = self.fresh(drawing);
@@ -108,7 +108,7 @@ impl Chat {
         assert_eq!(cursor, begin + row, "{context}");
     }
 
-    /// Every final line is there once, in order.
+    /// Asserts that every final line exists once, in order.
     fn end(mut self, context: &str) {
         self.canvas.draw(&[], &Drawing::default()).unwrap();
         self.canvas.clear().unwrap();
@@ -134,7 +134,7 @@ fn is_drawn(row: &str) -> bool {
     row.contains(['\u{2500}', '\u{2503}', '\u{250f}', '\u{2517}', '%'])
 }
 
-/// Rows like those of the chat, as many as fit.
+/// Rows like those of the chat, as many as fit on the screen.
 fn drawing((columns, height): (usize, usize), asks: bool) -> Drawing {
     let wide = columns.max(16) - 1;
     let room = height.max(6) - 1;

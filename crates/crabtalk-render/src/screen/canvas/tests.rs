@@ -60,6 +60,6 @@ fn wide_final_line_wraps() {
         )),
         "{more:?}"
     );
-    // Five rows and one below them are more than there were.
+    // Five rows and one below exceed the former number of rows.
     assert!(!more.contains("\x1b[J"), "{more:?}");
 }

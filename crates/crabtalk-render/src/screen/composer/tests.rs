@@ -118,7 +118,7 @@ fn composer_shows_control_characters() {
     assert_eq!(composer.take(), "a\x1b[2Jb");
 }
 
-/// Types with the keys of vi: `~` is Esc.
+/// Types with vi keys: `~` is Esc.
 fn vi(keys: &str) -> Composer {
     let mut composer = Composer::with_history(vec!["before".to_owned()]).with_vi(true);
     for c in keys.chars() {
@@ -138,7 +138,7 @@ fn vi(keys: &str) -> Composer {
 
 #[test]
 fn vi_keys_edit() {
-    // `|` stands where the cursor is.
+    // `|` marks the cursor.
     for (keys, want) in [
         ("hello~", "hell|o"),
         ("hello~0iX", "X|hello"),

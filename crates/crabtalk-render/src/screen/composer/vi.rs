@@ -10,7 +10,7 @@ use super::Composer;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Maximum count.
+/// Maximum repeat count.
 const MAX_COUNT: usize = 999;
 
 /// The motion past the end of a word; bound to no key.
@@ -24,7 +24,7 @@ enum Mode {
     Normal,
 }
 
-/// State of a command.
+/// State of vi keys.
 #[derive(Debug, Default)]
 pub(super) struct Vi {
     mode: Mode,
@@ -178,7 +178,7 @@ impl Composer {
         true
     }
 
-    /// In command mode the cursor is on a character.
+    /// Moves the cursor onto a character, as command mode requires.
     fn stay_on_a_character(&mut self) {
         let at = self.buffer.insertion_point();
         let is_normal = self.vi.as_ref().is_some_and(Vi::is_normal);
@@ -212,7 +212,7 @@ impl Composer {
         self.buffer.set_insertion_point(at);
         match c {
             'e' => to += self.grapheme(to).len(),
-            // `w` on the last word keeps the end of the line.
+            // `w` on the last word stops at the end of the line.
             'w' if at < self.buffer.find_current_line_end() && to > at => {
                 to = self.text()[at..to].rfind('\n').map_or(to, |end| at + end);
             }
