@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! backend      the port between NEXUS and an agent
-//! terminal     agents in tmux windows, behind that port
+//! terminal     agents in tmux windows, implementing that port
 //! name         names and topics
 //! grammar      message lines: parsed and formatted
 //! texts        the exact messages of NEXUS
@@ -12,23 +12,21 @@
 //! mail         letters and mailboxes
 //! rules        which prompts are allowed, denied or asked
 //! rates        limits on messages between agents
-//! world        the whole team, without I/O
-//! journal      the log of events, from which a restart begins
+//! world        the whole team as a pure state machine
+//! journal      the log of events, from which NEXUS restarts
 //! clock        the clock of NEXUS
 //! files        identities, contexts, protocols, and commits of them
-//! supervisor   the loop around the world: log, then act
-//! daemon       an agent of the daemon, behind the port
+//! supervisor   the loop around the world: logs, then acts
+//! daemon       an agent of the daemon, implementing the port
 //! control      the socket for commands
 //! config       config/nexus.toml
 //! start        composes NEXUS
-//! board        the team on a terminal, with keys
+//! board        the live view of the team, with keys
 //! cli          the command line
 //! ```
 //!
 //! Invariants: every action is logged before it is done; machine and world do no I/O;
-//! states do not depend on the kind of agent.
-//!
-//! Absent on purpose: the meaning of a run, which the daemon knows.
+//! states do not depend on the kind of agent; only the daemon knows what a run does.
 
 #![expect(
     missing_docs,

@@ -1,10 +1,9 @@
-//! The state machine of an agent: triggers in, acts out.
+//! The state machine of an agent: triggers in, actions out.
 //!
-//! Invariants: total, so every trigger in every state is answered; pure, so the
-//! same agent and trigger give the same; only open prompts are answered, and each
-//! once; nothing is sent to a working agent; every state has a way out.
-//!
-//! Absent: mail, files, time but for the `now` that is handed in.
+//! Invariants: it is total, so every trigger is handled in every state; it is pure, so the
+//! same agent and trigger give the same result; only open prompts are answered, each
+//! once; nothing is sent to a working agent; every state can be left. It has no mail,
+//! no files, and no clock except the parameter `now`.
 
 mod admin;
 mod life;
@@ -15,23 +14,23 @@ use crate::backend::{Failure, Prompt, Reply};
 use crate::clock::Ms;
 use serde::{Deserialize, Serialize};
 
-/// How long things may take; all of it configurable.
+/// Configurable timeouts and limits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Times {
     /// Silence after which a working agent is probed.
     pub silent_secs: u64,
-    /// For BOOTSTRAP to be answered, and for a launch.
+    /// Timeout of BOOTSTRAP and of a launch.
     pub bootstrap_secs: u64,
-    /// Until an agent without work is asked to reflect.
+    /// Time after which an agent without work is asked to reflect.
     pub reflection_secs: u64,
-    /// For readiness after a notice of compression.
+    /// Time for readiness after a notice of compression.
     pub readiness_secs: u64,
-    /// For readiness after the one reminder.
+    /// Time for readiness after the reminder.
     pub reminder_secs: u64,
-    /// For ADMIN to approve a compression; the agent works on then.
+    /// Time for ADMIN to approve a compression; then the agent continues to work.
     pub approval_secs: u64,
-    /// Starts again within [`RESTART_WINDOW_MS`].
+    /// Maximum restarts within [`RESTART_WINDOW_MS`].
     pub restarts: usize,
 }
 
@@ -49,42 +48,42 @@ impl Default for Times {
     }
 }
 
-/// Within which starts are counted.
+/// The period in which restarts are counted.
 pub const RESTART_WINDOW_MS: Ms = 5 * 60 * 1000;
 
-/// Pause before the first start again; each further one waits five times longer.
+/// Pause before the first restart; each further pause is five times longer.
 const BACKOFF_MS: Ms = 1000;
 
-/// How often BOOTSTRAP is repeated.
+/// Maximum repetitions of BOOTSTRAP.
 const BOOTSTRAPS: u32 = 2;
 
-/// Probes in a row that see nothing move, until an agent counts as stuck: a long build
-/// is silent for some minutes, too.
+/// Consecutive probes without a change after which an agent counts as stuck; a long build
+/// is also silent for some minutes.
 const SAME_PROBES: u32 = 5;
 
-/// Until compression is tried again after it came to nothing.
+/// Pause before a failed compression is tried again.
 const COMPRESSION_AGAIN_MS: Ms = 60 * 60 * 1000;
 
-/// Until compression may be due again after it was done: what made it due may hold on.
+/// Minimum pause after a successful compression, whose cause may persist.
 const COMPRESSION_DONE_MS: Ms = 10 * 60 * 1000;
 
-/// Claims of readiness that are refused with the reason; the next one ends the
+/// Claims of readiness that are refused with a reason; the next one ends the
 /// compression.
 const REFUSALS: u32 = 3;
 
-/// Prompts of one turn that rules deny; further ones go to ADMIN, since an agent
+/// Maximum prompts of one turn that rules deny; further ones go to ADMIN, since an agent
 /// that repeats a denied command would loop at the speed of its model.
 const DENIALS: u32 = 10;
 
-/// Between two launches while the daemon does not answer.
+/// Pause between two launches while the daemon does not answer.
 const AWAY_MS: Ms = 10 * 1000;
 
-/// How a turn ended, as far as states care.
+/// The relevant facts about the end of a turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ending {
-    /// Whether it confirmed the identity that was asked for.
+    /// Whether the output confirmed the requested identity.
     pub identity: bool,
-    /// Whether it said that it is ready for compression.
+    /// Whether the output claimed readiness for compression.
     pub ready: bool,
 }
 
@@ -98,101 +97,101 @@ pub enum Offer {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trigger {
-    /// ADMIN: run it.
+    /// ADMIN starts the agent.
     Start,
-    /// ADMIN: end it.
+    /// ADMIN stops the agent.
     Stop,
-    /// ADMIN: end it and run it again.
+    /// ADMIN restarts the agent.
     Restart,
-    /// ADMIN: nothing new for it.
+    /// ADMIN pauses the agent: it gets no new messages.
     Pause,
-    /// ADMIN: go on.
+    /// ADMIN ends the pause.
     Resume,
-    /// ADMIN: compress it at the end of its turn.
+    /// ADMIN requests a compression at the end of the turn.
     Compress,
-    /// ADMIN: this, to the prompt of this id or the oldest, or about the compression.
+    /// ADMIN answers the prompt of this id or the oldest one, or decides about the compression.
     Reply(Option<String>, Reply),
-    /// ADMIN: no compression; or the turn in flight ends.
+    /// ADMIN cancels the compression, or the turn in flight.
     Cancel,
-    /// NEXUS was started again: what was known is from before.
+    /// NEXUS restarted, and the state may be out of date.
     Recover,
-    /// It could not be started, or is not reached.
+    /// A launch or call failed.
     Failed(Failure),
-    /// It takes messages.
+    /// The agent accepts messages.
     Ready {
         session: String,
         /// Whether a turn is in flight.
         busy: bool,
     },
-    /// Its session has another name.
+    /// The session has another name.
     Session(String),
     TurnBegan,
-    /// The transcript has a letter.
+    /// A letter is in the transcript.
     Seen(u64),
     Progress,
-    /// It waits for an answer, and this is what rules say, if they say anything.
+    /// A prompt opened, with the answer of the rules, if any.
     Prompted(Prompt, Option<Reply>),
-    /// A prompt waits no more.
+    /// A prompt closed.
     PromptGone(String),
-    /// A turn ended, and its output was read.
+    /// A turn ended, and its output was parsed.
     Ended(Ending),
-    /// A person is at its window, or not any more.
+    /// A person opened (true) or closed the window.
     Held(bool),
     Died(String),
     Stopped,
-    /// A prompt was answered: it was live (true) or gone before.
+    /// The answer to a prompt was sent (true), or the prompt had closed before.
     Pressed(String, bool),
     /// An answer to a prompt failed.
     PressFailed(String),
-    /// A probe's findings but for prompts, which come as such.
+    /// The result of a probe, except for prompts, which are separate triggers.
     Probed {
         alive: bool,
         /// A digest of the screen or the events.
         digest: String,
     },
     Verified(Result<(), String>),
-    /// Compression answered with the session from now on.
+    /// The compression ended with a new session, or failed.
     Compressed(Result<String, String>),
-    /// Its context was compacted without an order.
+    /// The context was compacted without a request.
     Compacted,
-    /// A letter cannot be delivered at all.
+    /// A letter can never be delivered.
     Undeliverable(u64),
-    /// A message for it was put into its mailbox.
+    /// A message for the agent was put into its mailbox.
     Routed,
-    /// There is something to do for it.
+    /// Work is available for the idle agent.
     Offered(Offer),
-    /// The state's time is up.
+    /// The deadline of the state has passed.
     Due,
 }
 
 /// An action of NEXUS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Act {
-    /// Start it, take its session up, or find it.
+    /// Start the agent, continue its session, or reconnect to it.
     Launch,
     Bootstrap,
     Reflect,
     /// Send the notice of COMPRESSION.
     Notice,
-    /// Send the reminder of it.
+    /// Send the reminder of COMPRESSION.
     Remind,
-    /// Say why its readiness was refused.
+    /// Report why its readiness was refused.
     NotReady(String),
-    /// Say that the compression is called off.
+    /// Report that the compression was cancelled.
     CalledOff,
     /// Submit a letter.
     Send(u64),
     /// Submit the letter in flight again, if the transcript lacks it.
     SendAgain(u64),
-    /// The letter in flight goes back into the mailbox.
+    /// Return the letter in flight to the mailbox.
     Requeue(u64),
     /// Answer a prompt.
     Reply(Prompt, Reply),
     /// Ask ADMIN about a prompt.
     AskAdmin(Prompt),
-    /// Look at everything, type nothing.
+    /// Probe without typing.
     Probe,
-    /// Check the readiness that it claims.
+    /// Check its claim of readiness.
     Verify,
     Compress,
     /// End the turn in flight.

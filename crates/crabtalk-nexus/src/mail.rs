@@ -1,11 +1,11 @@
 //! Letters and mailboxes, and the order of delivery.
 //!
 //! Invariants: a letter ends as answered, or as dead with a reason;
-//! within a priority letters between two names keep their order; a letter's
+//! letters of one priority between two names keep their order; a letter's
 //! text never changes; mailboxes are bounded.
 //!
 //! ```text
-//! room   the bounds
+//! room   limits of a mailbox
 //! ```
 
 mod room;
@@ -22,23 +22,23 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// From one of the team to another.
+    /// A message from one team member to another.
     Plain,
     /// A task of the queue, with its number.
     Task(u64),
     Bootstrap,
     Reflection,
-    /// The notice of COMPRESSION, its reminder, or a refusal.
+    /// The notice of COMPRESSION, its reminder, or a refusal of readiness.
     Compression,
-    /// A correction of form.
+    /// A correction of an invalid output.
     Format,
-    /// Something that needs no answer.
+    /// A report that needs no answer.
     Status,
 }
 
 impl Kind {
-    /// Whether it is part of a flow of NEXUS that restarts after a crash of the
-    /// agent, so that the letter is obsolete then.
+    /// Whether the letter belongs to a flow of NEXUS that restarts after a crash of the
+    /// agent, which makes the letter obsolete.
     fn ends_with_its_session(self) -> bool {
         match self {
             Self::Bootstrap | Self::Reflection | Self::Compression | Self::Format => true,
@@ -51,23 +51,23 @@ impl Kind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mail {
     pub from: Name,
-    /// Who gets this copy.
+    /// The recipient of this copy.
     pub to: Name,
-    /// All who get one.
+    /// All recipients.
     pub all: Vec<Name>,
     pub topic: Option<Topic>,
-    /// How soon.
+    /// The priority.
     pub priority: Priority,
     pub body: String,
     pub kind: Kind,
-    /// How many letters led to it, one by the other.
+    /// The length of the chain of letters that led to this one.
     pub depth: u32,
-    /// When it was written.
+    /// The time of writing.
     pub at: Ms,
 }
 
 impl Mail {
-    /// A letter of NEXUS.
+    /// Creates a letter of NEXUS.
     pub fn own(to: &Name, topic: Topic, kind: Kind, body: String, at: Ms) -> Self {
         Self {
             from: Name::nexus(),
@@ -82,12 +82,12 @@ impl Mail {
         }
     }
 
-    /// As it is delivered.
+    /// The text of its delivery.
     pub fn text(&self) -> String {
         self.message(&self.body).to_string()
     }
 
-    /// The text for a session that has the letter already.
+    /// The text for a session that already has the letter.
     pub fn carry_on(&self) -> String {
         let mut mail = self.message(&texts::carry_on(&self.from));
         mail.header.from = Name::nexus();
@@ -105,7 +105,7 @@ impl Mail {
         Message::new(header, body)
     }
 
-    /// Its addresses, in short.
+    /// Its sender, recipients and topic in one line.
     pub fn line(&self) -> String {
         let topic = self.topic.as_ref().map_or("", Topic::as_str);
         format!("@{} → @{} [{topic}]", self.from, self.to)
@@ -118,32 +118,32 @@ impl Mail {
 pub enum Fate {
     #[default]
     Queued,
-    /// It was typed or sent, and its arrival is unknown.
+    /// It was typed or sent; its arrival is unknown.
     Injected,
-    /// The transcript has it.
+    /// The transcript contains it.
     Acked,
-    /// The turn that it began has ended.
+    /// The turn that it began ended.
     Answered,
-    /// It is not delivered, for this reason.
+    /// It will not be delivered, for this reason.
     Dead(String),
 }
 
-/// The course of a letter.
+/// The delivery state of a letter.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Course {
     pub fate: Fate,
-    /// Where the transcript ended before it was first typed.
+    /// The end of the transcript before the first attempt.
     pub mark: Option<Mark>,
-    /// Deliveries of it that an end of the agent interrupted.
+    /// The number of deliveries that an end of the agent interrupted.
     pub resumed: u32,
-    /// The session that has it.
+    /// The session whose transcript contains it.
     pub seen_in: Option<String>,
-    /// Whether the transcript may have it without a report.
+    /// Whether the transcript may contain it although this was not reported.
     pub unsure: bool,
-    /// Tries that failed, and turns of it that did.
+    /// The number of failed attempts and failed turns.
     pub failed: u32,
-    /// It is not tried before.
+    /// The earliest time of the next attempt.
     pub not_before: Ms,
 }
 
@@ -155,7 +155,7 @@ pub struct Letter {
 }
 
 impl Letter {
-    /// Whether nothing will become of it any more.
+    /// Whether the letter is finished.
     pub fn is_over(&self) -> bool {
         match self.course.fate {
             Fate::Queued | Fate::Injected | Fate::Acked => false,
@@ -163,9 +163,9 @@ impl Letter {
         }
     }
 
-    /// What names this delivery of it.
+    /// The id of this delivery.
     pub fn submission(&self, id: u64) -> String {
-        // With its time, since numbers restart after the log was removed.
+        // Includes the time, since letter numbers restart after the log was removed.
         format!("m{id}-{}-{}", self.course.resumed, self.mail.at)
     }
 
@@ -180,7 +180,7 @@ impl Letter {
     }
 }
 
-/// The letter that a submission's name means.
+/// The letter number in a submission id.
 pub fn letter_of(submission: &str) -> Option<u64> {
     let text = submission.strip_prefix('m')?;
     let (id, _) = text.split_once('-').unwrap_or((text, ""));
@@ -195,7 +195,7 @@ pub struct Mailbox {
 }
 
 impl Mailbox {
-    /// Those that wait or are on their way.
+    /// Letters that are queued or in delivery.
     pub fn letters(&self) -> &BTreeMap<u64, Letter> {
         &self.letters
     }
@@ -220,7 +220,7 @@ impl Mailbox {
         }
     }
 
-    /// The next letter for a recipient: the most urgent, then the oldest.
+    /// The next letter for a recipient: highest priority first, then oldest.
     pub fn next_for(&self, to: &Name, now: Ms) -> Option<(u64, Priority)> {
         let waits = |letter: &Letter| {
             letter.mail.to == *to
@@ -230,7 +230,7 @@ impl Mailbox {
         self.letters
             .iter()
             .filter(|(_, letter)| waits(letter))
-            // Letters are in the order of their numbers, and the first of equals is taken.
+            // Letters are ordered by number, and `min_by_key` returns the first of equals.
             .min_by_key(|(_, letter)| letter.mail.priority)
             .map(|(id, letter)| (*id, letter.mail.priority))
     }
@@ -261,19 +261,19 @@ impl Mailbox {
                 course.resumed += 1;
                 course.mark = None;
             }
-            // Whether it arrived is looked for behind the mark, once more.
+            // The transcript after the mark is searched for it once more.
             course.unsure |= typed;
         });
     }
 
-    /// The letters that changed since the last call. Finished ones are dropped; the log
-    /// has them.
+    /// The letters that changed since the last call. Drops finished ones, which are in the
+    /// log.
     pub fn take_changes(&mut self) -> BTreeSet<u64> {
         self.letters.retain(|_, letter| !letter.is_over());
         std::mem::take(&mut self.changed)
     }
 
-    /// Takes in a letter of an earlier life.
+    /// Restores a letter of an earlier life.
     pub fn restore(&mut self, id: u64, letter: Letter) {
         self.letters.insert(id, letter);
     }
@@ -283,7 +283,7 @@ impl Mailbox {
         self.last
     }
 
-    /// Goes on behind this number.
+    /// Continues to number letters after this one.
     pub fn go_on_behind(&mut self, last: u64) {
         self.last = last;
     }
@@ -340,7 +340,7 @@ mod tests {
         assert!(letter.text_for(Some("s2")).ends_with("work"));
         assert_eq!(letter.submission(id), "m1-1-0");
         assert_eq!(letter_of("m1-1-0"), Some(1));
-        // A typed letter with an unknown result is the same delivery.
+        // A typed letter with an unknown result keeps its delivery id.
         mailbox.change(id, |course| {
             course.fate = Fate::Injected;
             course.mark = Some(Mark("7".into()));

@@ -3,6 +3,6 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // The sandbox of a terminal agent is set up by this program, too.
+    // This program also runs as the guardian of sandboxed terminal agents.
     crabtalk_guardian::enter().unwrap_or_else(crabtalk_nexus::cli::main)
 }

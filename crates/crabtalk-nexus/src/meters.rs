@@ -4,21 +4,21 @@ use crate::clock::Ms;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// Turns among which errors of form are counted.
+/// Number of last turns in which invalid outputs are counted.
 const FORM_TURNS: usize = 10;
 
-/// Bytes of the transcript since the last compression that make one due.
+/// Bytes of the transcript since the last compression that make a compression due.
 const TRANSCRIPT_BYTES: u64 = 2_000_000;
 
-/// Part of the model's window that is used, in percent; and from which it is urgent.
+/// Used part of the model's window, in percent, that makes it due; and that makes it urgent.
 const TOKENS_PERCENT: u64 = 66;
 const URGENT_PERCENT: u64 = 85;
 
-/// Age of the session in hours, and its turns; both count together.
+/// Age of the session in hours and number of turns that, both together, make it due.
 const AGE_HOURS: u64 = 8;
 const TURNS: u64 = 50;
 
-/// Errors of form among the last turns: invalid output says that the context is too long.
+/// Number of invalid outputs that make it due: they suggest that the context is too long.
 const FORMAT_ERRORS: usize = 3;
 
 /// Measurements since the session began or was compressed.
@@ -29,23 +29,23 @@ pub struct Meters {
     pub turns: u64,
     /// Tokens of the last request.
     pub tokens: Option<u64>,
-    /// The model's window.
+    /// The model's context window in tokens.
     pub window: Option<u64>,
     pub transcript_bytes: Option<u64>,
-    /// Whether each of the last turns had an error of form.
+    /// Whether each of the last turns had an invalid output.
     pub form: VecDeque<bool>,
 }
 
-/// That compression is due.
+/// The reason why compression is due.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Due {
     pub why: String,
-    /// Whether it goes before mail that is not urgent.
+    /// Whether compression precedes mail that is not urgent.
     pub urgent: bool,
 }
 
 impl Meters {
-    /// A session begins, or goes on compressed.
+    /// Resets the measurements when a session begins or was compressed.
     pub fn begin(&mut self, now: Ms) {
         *self = Self {
             since: now,
@@ -54,7 +54,7 @@ impl Meters {
         };
     }
 
-    /// A turn ended.
+    /// Records the end of a turn.
     pub fn turn(&mut self, bad_form: bool) {
         self.turns += 1;
         if self.form.len() >= FORM_TURNS {
@@ -63,7 +63,7 @@ impl Meters {
         self.form.push_back(bad_form);
     }
 
-    /// How much of the window is used, in percent.
+    /// The used part of the window in percent.
     pub fn percent(&self) -> Option<u64> {
         let window = self.window.filter(|window| *window > 0)?;
         Some(self.tokens?.saturating_mul(100) / window)

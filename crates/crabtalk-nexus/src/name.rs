@@ -1,4 +1,4 @@
-//! Names in messages: case does not matter, capitals are written.
+//! Names in messages: case-insensitive, written in capitals.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -10,13 +10,13 @@ pub const MAX_NAME: usize = 32;
 /// Longest topic, in characters.
 pub const MAX_TOPIC: usize = 64;
 
-/// Who sends or gets a message.
+/// The sender or recipient of a message.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Name(String);
 
 impl Name {
-    /// The name that a text spells; `None` if it spells none.
+    /// Parses a name; `None` if it is invalid.
     pub fn new(text: &str) -> Option<Self> {
         let is_first = |c: char| c.is_ascii_alphabetic();
         let is_more = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
@@ -42,7 +42,7 @@ impl Name {
         Self("ANY".into())
     }
 
-    /// Whether no agent may be called so.
+    /// Whether agents must not have this name.
     pub fn is_reserved(&self) -> bool {
         matches!(self.as_str(), "NEXUS" | "ADMIN" | "ANY")
     }
@@ -97,7 +97,7 @@ impl From<Name> for String {
 pub struct Topic(String);
 
 impl Topic {
-    /// The topic that a text spells; `None` if it spells none.
+    /// Parses a topic; `None` if it is invalid.
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim().to_uppercase();
         let is_allowed = |c: char| c != ']' && !c.is_control();
@@ -105,7 +105,7 @@ impl Topic {
         ((1..=MAX_TOPIC).contains(&count) && text.chars().all(is_allowed)).then_some(Self(text))
     }
 
-    /// One of our own, which is known to be a topic.
+    /// Creates a topic from a constant that is valid.
     pub(crate) fn own(text: &'static str) -> Self {
         Self(text.into())
     }

@@ -4,11 +4,11 @@ use crate::clock::Ms;
 use crate::name::Name;
 use std::collections::BTreeMap;
 
-/// Messages of a pair within a minute, in both directions; agents that need more
+/// Maximum messages of a pair per minute, in both directions; agents with more to say should
 /// write a file.
 pub const PER_MINUTE: usize = 10;
 
-/// Longest chain of messages that led to one another: a longer one is a loop.
+/// Longest chain of messages that cause one another; a longer one is treated as a loop.
 pub const MAX_DEPTH: u32 = 8;
 
 const MINUTE_MS: Ms = 60_000;
@@ -18,7 +18,7 @@ const MINUTE_MS: Ms = 60_000;
 pub struct Rates(BTreeMap<(Name, Name), Vec<Ms>>);
 
 impl Rates {
-    /// Counts another message of the pair, if it is within the limit.
+    /// Records another message of the pair, and returns whether it is within the limit.
     pub fn allows(&mut self, a: &Name, b: &Name, now: Ms) -> bool {
         let pair = if a < b { (a, b) } else { (b, a) };
         let times = self.0.entry((pair.0.clone(), pair.1.clone())).or_default();

@@ -1,18 +1,18 @@
 //! Rules that answer the prompts of terminal agents.
 //!
-//! Invariants: a rule compares the whole command, or, for an agent in the sandbox,
-//! its first words, of plain words alone; it answers only a prompt that is
-//! [`Prompt::exact`]; deny beats allow; everything else,
+//! Invariants: a rule compares the whole command or, for an agent in the sandbox,
+//! the first words of a command without shell syntax; it answers only prompts that are
+//! [`Prompt::exact`]; deny overrides allow; everything else,
 //! and every question to a person, goes to ADMIN. Prompts of daemon agents are
-//! not judged here: the daemon's gate did that before it asked.
+//! not judged here, since the daemon's gate has judged them.
 
 use crate::backend::{Prompt, Reply};
 use serde::{Deserialize, Serialize};
 
-/// Ends a command of which only the first words are given.
+/// Suffix of a rule that gives only the first words.
 const MORE: &str = " *";
 
-/// `tool(command)`, `tool(first words *)`, or `tool` for all its calls.
+/// `tool(command)`, `tool(first words *)`, or `tool` for all calls of the tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Rule {
@@ -77,12 +77,12 @@ impl std::fmt::Display for Rule {
 }
 
 impl Rule {
-    /// Whether it names a command, as an allowing rule has to.
+    /// Whether the rule contains a command, as allow rules must.
     pub fn has_command(&self) -> bool {
         self.command.is_some()
     }
 
-    /// Whether it names the first words of a command.
+    /// Whether the rule contains the first words of a command.
     pub fn is_prefix(&self) -> bool {
         self.prefix().is_some()
     }
@@ -102,14 +102,14 @@ impl Rule {
     }
 }
 
-/// Whether a text is plain words: a shell takes them as they stand.
+/// Whether a text has no characters that a shell interprets.
 fn is_plain(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || " _-./:=@%+,".contains(c);
     let first = text.split(' ').find(|word| !word.is_empty());
     text.chars().all(plain) && first.is_some_and(|word| !word.contains(['/', '=']))
 }
 
-/// Whether a command is plain words that begin with those.
+/// Whether a command has no shell syntax and begins with these words.
 fn begins_with(command: &str, first: &str) -> bool {
     let words = |text| str::split_ascii_whitespace(text);
     let mut given = words(command);
@@ -127,7 +127,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// These, then others.
+    /// These rules, followed by `more`.
     #[must_use]
     pub fn and(&self, more: &Self) -> Self {
         let both = |a: &[Rule], b: &[Rule]| a.iter().chain(b).cloned().collect();
@@ -137,7 +137,7 @@ impl Rules {
         }
     }
 
-    /// The answer to a prompt, none if ADMIN decides, and the reason for the log.
+    /// The answer to a prompt, `None` if ADMIN decides, and the reason for the log.
     pub fn judge(&self, prompt: &Prompt) -> (Option<Reply>, String) {
         if prompt.is_question {
             return (None, "it is a question".into());

@@ -17,14 +17,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-/// Queued commands: each has its own connection, and connections are bounded.
+/// Capacity of the queue of commands; each has a connection, and connections are bounded.
 const COMMANDS: usize = 32;
 
-/// Where things are.
+/// The paths that NEXUS uses.
 #[derive(Debug, Clone)]
 pub struct Places {
     pub home: PathBuf,
-    /// What `~` means.
+    /// The folder that replaces `~`.
     pub user_home: PathBuf,
     /// The program that confines and marks agents in terminals.
     pub guardian: GuardianCommand,
@@ -36,7 +36,7 @@ impl Places {
         self.home.join("config/nexus.toml")
     }
 
-    /// The log, the socket, and what belongs to them.
+    /// The folder of the log and the socket.
     pub fn state(&self) -> PathBuf {
         self.home.join("state/nexus")
     }
@@ -46,12 +46,12 @@ impl Places {
     }
 }
 
-/// Why NEXUS does not run.
+/// The reason why NEXUS does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
     Config(#[from] config::Error),
-    /// The team has no place to work.
+    /// The team's root is missing.
     #[error("the folder {} does not exist; `crabtalk nexus init` creates it", .0.display())]
     Root(PathBuf),
     #[error(transparent)]
@@ -63,14 +63,14 @@ pub enum Error {
     },
 }
 
-/// The world as a log left it.
+/// Restores the world from a log.
 pub fn restored(team: Team, folder: &Path) -> Result<(World, Journal), journal::Error> {
     let mut world = World::new(team);
     let journal = Journal::open(folder, &mut world)?;
     Ok((world, journal))
 }
 
-/// Runs NEXUS until `stop` is there, and calls `ready` once commands are taken.
+/// Runs NEXUS until `stop` resolves, and calls `ready` once commands are accepted.
 pub async fn run(
     places: &Places,
     clock: Clock,
@@ -83,8 +83,8 @@ pub async fn run(
     }
     let (world, journal) = restored(team.clone(), &places.state())?;
     tokio::pin!(stop);
-    // The terminals are watched while they are held. A tmux that does not answer is no
-    // reason not to end.
+    // The terminals are watched while the backends are open. A hanging tmux must not prevent
+    // the end.
     let (backends, terminals) = tokio::select! {
         () = &mut stop => return Ok(()),
         found = backends(places, &team) => found,
@@ -94,13 +94,13 @@ pub async fn run(
         Supervisor::new(world, journal, backends, clock).rereading(Box::new(move || reread.team()));
     let result = serve(places, supervisor, ready, stop).await;
     if let Some(terminals) = terminals {
-        // A server that is gone has nothing of ours left.
+        // If the server is gone, there is nothing to close.
         let _ = terminals.close().await;
     }
     result
 }
 
-/// Runs a supervisor, and takes commands for it.
+/// Runs a supervisor with its socket.
 async fn serve(
     places: &Places,
     supervisor: Supervisor,
@@ -120,7 +120,7 @@ async fn serve(
     }
 }
 
-/// How the daemon is started: by the program beside this one, or the one on PATH.
+/// Starts the daemon by the `crabtalk` next to this program, or the one on PATH.
 pub fn starter(places: &Places) -> Starter {
     let beside = std::env::current_exe().ok();
     let beside = beside.and_then(|exe| Some(exe.parent()?.join("crabtalk")));
@@ -131,7 +131,7 @@ pub fn starter(places: &Places) -> Starter {
     )
 }
 
-/// What drives each agent, and the terminals in which some of them are.
+/// The backend of each agent, and the terminals in which some of them run.
 pub async fn backends(places: &Places, team: &Team) -> (Backends, Option<Terminals>) {
     let terminals = terminals(places, team).await;
     let files = Files::new(team);
@@ -187,7 +187,7 @@ fn in_terminal(
     }))
 }
 
-/// Marks the processes of programs that do not need the daemon.
+/// Marks programs that need no daemon connection, so that its socket refuses them.
 fn marker(places: &Places, kind: &Kind) -> Option<GuardianCommand> {
     let needs_daemon = kind
         .transcript
@@ -196,7 +196,7 @@ fn marker(places: &Places, kind: &Kind) -> Option<GuardianCommand> {
     (!needs_daemon).then(|| places.guardian.clone())
 }
 
-/// The sandbox of an agent's program, if its entry asks for one.
+/// The sandbox of an agent's program, if configured.
 fn sandbox(places: &Places, member: &Member) -> Option<Sandbox> {
     member.sandbox.then(|| Sandbox {
         guardian: places.guardian.clone(),
@@ -208,7 +208,7 @@ fn sandbox(places: &Places, member: &Member) -> Option<Sandbox> {
     })
 }
 
-/// The terminals, or why there are none; agents of the daemon run without them.
+/// Opens the terminals; agents of the daemon run without them if this fails.
 async fn terminals(places: &Places, team: &Team) -> Result<(Terminals, Kinds), String> {
     if team.agents.values().all(Member::is_of_daemon) {
         return Err("no agent of the team runs in a terminal".into());

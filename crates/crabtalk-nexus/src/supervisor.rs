@@ -1,14 +1,14 @@
-//! The loop of NEXUS: feeds inputs to the world, logs what comes of them, and then
-//! carries out the orders.
+//! The main loop of NEXUS: passes inputs to the world, logs the results, and then
+//! executes the orders.
 //!
 //! ```text
-//! admin   notifies ADMIN of what waits
+//! admin   notifies ADMIN of new requests
 //! ```
 //!
-//! Invariants: nothing is done that is not on disk, and a log that cannot be written
+//! Invariants: nothing is done before it is on disk, and a log that cannot be written
 //! ends NEXUS; an agent has one call at a time, except for calls that may overlap;
-//! one git runs at a time; tasks are spawned for work on files alone, and are awaited;
-//! the loop polls nothing and sleeps until an event or a due time.
+//! one git command runs at a time; tasks are spawned only for file work, and are awaited;
+//! the loop sleeps until an event or a due time.
 
 pub mod admin;
 
@@ -26,22 +26,22 @@ use std::pin::Pin;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// What drives each agent, or why nothing can.
+/// The backend of each agent, or the reason why there is none.
 pub type Backends = BTreeMap<Name, Result<Arc<dyn Backend>, String>>;
 
-/// A command, and where its answer goes.
+/// A command, and the channel for its answer.
 pub type Asked = (Command, oneshot::Sender<Answer>);
 
-/// Is called after each entry of the log, in tests.
+/// A callback after each log entry, for tests.
 pub type Listener = Box<dyn FnMut() + Send>;
 
 /// Reads the team's configuration again.
 pub type Reread = Box<dyn Fn() -> Result<crate::config::Team, crate::config::Error> + Send>;
 
-/// Entries that a board gets at first: some screens.
+/// Number of entries that a board gets first: some screens.
 const BOARD_ENTRIES: u32 = 200;
 
-/// Characters of a reason on a board: a row of a wide terminal. The log has all of it.
+/// Maximum characters of a reason on a board: a row of a wide terminal. The log has the whole text.
 const BOARD_CHARS: usize = 240;
 
 /// The receiver of a command's answer.
@@ -57,7 +57,7 @@ enum Came {
     Nothing,
 }
 
-/// Orders of a lane are carried out one at a time.
+/// A queue of orders that are executed one at a time.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Lane {
     /// Calls to one agent.
@@ -67,7 +67,7 @@ enum Lane {
     Free,
 }
 
-/// The supervisor, ready to run.
+/// The supervisor of a team.
 pub struct Supervisor {
     world: World,
     journal: Journal,
@@ -80,7 +80,7 @@ pub struct Supervisor {
     events: SelectAll<Events>,
     calls: FuturesUnordered<Called>,
     waiting: BTreeMap<Lane, VecDeque<Order>>,
-    /// Counts the entries.
+    /// The number of log entries.
     changed: watch::Sender<u64>,
 }
 
@@ -91,7 +91,7 @@ impl std::fmt::Debug for Supervisor {
 }
 
 impl Supervisor {
-    /// A supervisor of these agents.
+    /// Creates a supervisor of these agents.
     pub fn new(world: World, journal: Journal, backends: Backends, clock: Clock) -> Self {
         let files = Arc::new(Files::new(world.team()));
         let mut events = SelectAll::new();
@@ -124,19 +124,19 @@ impl Supervisor {
         self
     }
 
-    /// Says where a `reload` finds the configuration.
+    /// Sets how `reload` reads the configuration.
     #[must_use]
     pub fn rereading(mut self, reread: Reread) -> Self {
         self.reread = Some(reread);
         self
     }
 
-    /// Counts the entries.
+    /// Watches the number of log entries.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }
 
-    /// Runs until `stop` is there or the log fails. Agents go on.
+    /// Runs until `stop` resolves or the log fails. Agents continue.
     pub async fn run(
         mut self,
         mut commands: mpsc::Receiver<Asked>,
@@ -164,8 +164,8 @@ impl Supervisor {
         }
     }
 
-    /// Takes an input in, logs what comes of it, and begins the orders. A command is
-    /// answered then.
+    /// Handles an input: logs its results, begins the orders, and answers the
+    /// command.
     fn step(&mut self, input: Input, reply: Reply) -> Result<(), journal::Error> {
         let out = self.world.handle(self.clock.now(), input);
         self.journal.append(&out.entries, &out.patch)?;
@@ -173,7 +173,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Does what the log has.
+    /// Executes orders that are logged.
     fn carry_on(&mut self, out: Output, reply: Reply) {
         for _ in &out.entries {
             (self.listener)();
@@ -233,7 +233,7 @@ impl Supervisor {
 
     fn board(&mut self, after: u64) -> Answer {
         let (agents, inbox, tasks) = self.world.board(self.clock.now());
-        // A log that cannot be read ends NEXUS with the next entry.
+        // If the log cannot be read, NEXUS ends with the next entry.
         let mut entries = self
             .journal
             .latest(after, BOARD_ENTRIES)
@@ -273,7 +273,7 @@ impl Supervisor {
         }
     }
 
-    /// Begins an order, or lets it wait for its turn.
+    /// Begins an order, or queues it in its lane.
     fn order(&mut self, order: Order) {
         let lane = match &order.deed {
             Deed::Verify(_) | Deed::Checkpoint(_) => Lane::Git,
@@ -312,7 +312,7 @@ impl Supervisor {
             } else {
                 match backend {
                     Some(Ok(backend)) => carry_out(backend.as_ref(), deed).await,
-                    // Nothing of it runs.
+                    // The agent has no backend, so nothing runs.
                     Some(Err(_)) | None if deed == Deed::Stop => Done::Stopped(Ok(())),
                     Some(Err(why)) => Done::Launched(Err(Failure::Missing(why))),
                     None => Done::Launched(Err(Failure::Missing("it left the team".into()))),

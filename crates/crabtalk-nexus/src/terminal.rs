@@ -1,4 +1,4 @@
-//! Agents in windows of tmux, behind the port of `crabtalk-nexus`.
+//! Agents in tmux windows, implementing the backend port.
 //!
 //! ```text
 //! tmux        one server: windows, screens, keys
@@ -9,14 +9,12 @@
 //! agent       one agent: calls in, events out
 //! ```
 //!
-//! Each fact has one source, which its event names: turns and messages the transcript,
-//! ends of turns also a hook, prompts and readiness the screen, ends of programs tmux.
+//! Each fact has one source, which its event names: the transcript for turns and messages,
+//! a hook also for ends of turns, the screen for prompts and readiness, tmux for ends of programs.
 //! Invariants: keys are typed only into a screen that was just read and has not changed
 //! since; a message counts as arrived when the transcript has it; all processes of an agent
-//! end with it, also those that left its window.
-//!
-//! Absent on purpose: states, mail, rules of approval. Configuration and the home
-//! come as values; no environment is read.
+//! end with it, even if they left its window; states, mail and approval rules are not known here;
+//! configuration and home are passed as values.
 
 mod agent;
 mod kind;
@@ -33,7 +31,7 @@ pub use kind::{
 pub use terminals::{Settings, Terminals};
 pub use transcript::Form;
 
-/// A file that an agent is started with cannot be kept.
+/// The error for a file of an agent that cannot be written.
 fn cannot_write(path: &std::path::Path) -> impl Fn(std::io::Error) -> crate::backend::Failure {
     let path = path.display().to_string();
     move |source| crate::backend::Failure::Failed(format!("cannot write {path}: {source}"))

@@ -1,6 +1,6 @@
 //! The exact messages of NEXUS, and the answers that it recognises.
 //!
-//! Invariant: the three lines of the session flow are exactly those that the
+//! Invariant: the three messages of the session flow are exactly those that the
 //! protocols in `gov/` tell agents to expect.
 
 use crate::backend::Prompt;
@@ -9,7 +9,7 @@ use crate::name::{Name, Topic};
 /// The protocol that BOOTSTRAP names.
 pub const COMPRESSION_PROTOCOL: &str = "gov/context_compression_protocol.md";
 
-/// The protocol that the other two lines name.
+/// The protocol that REFLECTION and COMPRESSION name.
 pub const CONSOLIDATION_PROTOCOL: &str = "gov/context_consolidation_protocol.md";
 
 /// `BOOTSTRAP`.
@@ -32,7 +32,7 @@ pub fn format_topic() -> Topic {
     Topic::own("FORMAT")
 }
 
-/// Says that ADMIN's mailbox is full.
+/// The report that ADMIN's mailbox is full.
 pub fn inbox_is_full() -> (Topic, String) {
     let text = "your mailbox is full: further messages are only in the log (`crabtalk nexus log`) \
                 until you read it";
@@ -40,7 +40,7 @@ pub fn inbox_is_full() -> (Topic, String) {
 }
 
 /// The text of BOOTSTRAP. Its `@file` is in the middle, so that a completion does not
-/// take the Enter.
+/// consume the Enter.
 pub fn bootstrap(agent: &Name) -> String {
     format!(
         "@{COMPRESSION_PROTOCOL} completed for @{agent}.md agent - please reload all relevant \
@@ -69,7 +69,7 @@ pub fn reminder() -> String {
         .into()
 }
 
-/// Why a claim of readiness is refused.
+/// The reason why a claim of readiness is refused.
 pub fn not_ready(why: &str) -> String {
     format!(
         "Not ready for compression: {why}. Please fix that and confirm again: Context \
@@ -77,7 +77,7 @@ pub fn not_ready(why: &str) -> String {
     )
 }
 
-/// That a compression is called off.
+/// The report that a compression was cancelled.
 pub fn called_off() -> String {
     "The compression is cancelled. Please carry on. One line is enough as an answer.".into()
 }
@@ -91,7 +91,7 @@ pub fn correction(agent: &Name, what: &str, line: &str) -> String {
     )
 }
 
-/// For an agent whose session was interrupted behind a message.
+/// The text for an agent whose session was interrupted after a message.
 pub fn carry_on(from: &Name) -> String {
     format!(
         "Your session was interrupted while you worked on the message from @{from} above. Please \
@@ -99,14 +99,14 @@ pub fn carry_on(from: &Name) -> String {
     )
 }
 
-/// For an agent that has nothing to do while a task of it is open.
+/// The reminder for an idle agent with an open task.
 pub fn task_reminder() -> String {
     "This task is still open. Please carry on, or end it with a message to @NEXUS under its topic \
      that begins with `DONE: ` and the result, or with `FAILED: ` and the reason."
         .into()
 }
 
-/// For an agent whose task ADMIN reassigned or ended.
+/// The report to an agent whose task ADMIN reassigned or ended.
 pub fn task_taken() -> String {
     "This task was given to another agent or closed. Please stop working on it. One line is enough \
      as an answer."
@@ -125,32 +125,32 @@ pub fn confirms_identity(text: &str) -> bool {
     format!(" {} ", words(text)).contains(" identity confirmed ")
 }
 
-/// Whether an answer to the notice says that all is ready.
+/// Whether an answer to the notice claims readiness.
 pub fn is_ready(text: &str) -> bool {
     let words = format!(" {} ", words(text));
     words.contains(" ready for compression ") && !words.contains(" not ready for compression ")
 }
 
-/// The words of a text, without case and punctuation.
+/// The words of a text in lower case, without punctuation.
 fn words(text: &str) -> String {
     let is_part = |c: char| c.is_alphanumeric();
     let words = text.split(|c| !is_part(c)).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join(" ").to_lowercase()
 }
 
-/// A line as a quote within a sentence, 200 characters at most.
+/// Quotes a line, shortened to 200 characters.
 fn quoted(line: &str) -> String {
     let line: String = line.chars().filter(|c| !c.is_control()).take(200).collect();
     format!("\"{}\"", line.trim())
 }
 
-/// An unknown name, and the names of the team.
+/// The error for an unknown name, with the names of the team.
 pub fn nobody<'a>(name: &Name, team: impl Iterator<Item = &'a Name>) -> String {
     let names: Vec<&str> = team.map(Name::as_str).collect();
     format!("no agent {name}; the team: {}", names.join(", "))
 }
 
-/// How ADMIN answers a prompt of an agent.
+/// Explains to ADMIN how to answer a prompt of an agent.
 pub fn how_to_answer(agent: &str, prompt: &Prompt) -> String {
     let approve = format!("`crabtalk nexus approve {agent}");
     let deny = format!("`crabtalk nexus deny {agent}`");

@@ -1,6 +1,6 @@
-//! Commands of ADMIN, and compression in its two phases.
+//! Commands of ADMIN, and the two phases of compression.
 //!
-//! Invariant: until compression itself answers, a failure leaves the agent
+//! Invariant: until the compression itself has succeeded, a failure leaves the agent
 //! working with its context.
 
 use super::{Act, COMPRESSION_AGAIN_MS, REFUSALS, Turning};
@@ -78,7 +78,7 @@ impl Turning<'_> {
         agent.compress_wanted = false;
         match agent.step {
             Step::Noticed | Step::Verifying | Step::Awaiting => self.call_off(agent),
-            // It is too late for that one, and too early for another turn.
+            // Too late to cancel this turn, and too early for another.
             Step::Compressing => Vec::new(),
             Step::Plain | Step::Bootstrapping => match agent.state {
                 State::Active | State::Approval | State::Stuck | State::Initialization => {
@@ -122,7 +122,7 @@ impl Turning<'_> {
         ))]
     }
 
-    /// The time for readiness is up.
+    /// Handles the deadline for readiness.
     pub(super) fn remind(&self, agent: &mut Agent) -> Vec<Act> {
         let reminded = agent
             .plan
@@ -132,7 +132,7 @@ impl Turning<'_> {
             return self.give_compression_up(agent, "it was not ready in time".into());
         }
         agent.deadline = self.in_secs(self.times.reminder_secs);
-        // Work is not interrupted: it has the notice, and is at it.
+        // Work is not interrupted: the agent has the notice and is preparing.
         if agent.busy || agent.flight.is_some() || !agent.waiting.is_empty() {
             return Vec::new();
         }

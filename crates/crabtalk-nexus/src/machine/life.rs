@@ -1,4 +1,4 @@
-//! From a start to the proof of identity, work, and the end.
+//! The life of an agent: launch, proof of identity, work, and end.
 
 use super::{
     AWAY_MS, Act, BACKOFF_MS, BOOTSTRAPS, COMPRESSION_DONE_MS, Ending, Offer, RESTART_WINDOW_MS,
@@ -9,7 +9,7 @@ use crate::agent::{Agent, Flight, Plan, Quiet, State, Step};
 impl Turning<'_> {
     pub(super) fn start(&self, agent: &mut Agent) -> Vec<Act> {
         if agent.state != State::Offline || agent.step == Step::Stopping {
-            // Where it is being ended, it is started once that is done.
+            // An agent that is stopping is started when it has stopped.
             agent.wanted |= agent.state == State::Offline;
             return Vec::new();
         }
@@ -48,7 +48,7 @@ impl Turning<'_> {
         Vec::new()
     }
 
-    /// Fails an agent whose requirement is missing: a retry helps after a person fixed it.
+    /// Fails an agent with a missing requirement; a retry helps after a person installs it.
     pub(super) fn impossible(&self, agent: &mut Agent, why: &str) -> Vec<Act> {
         if matches!(agent.state, State::Offline | State::Failed) {
             return Vec::new();
@@ -99,7 +99,7 @@ impl Turning<'_> {
             )));
             return acts;
         }
-        // An end while no NEXUS ran does not count as a crash.
+        // An end while NEXUS was not running does not count as a crash.
         let exponent = u32::try_from(agent.restarts.len()).unwrap_or(u32::MAX);
         let pause = if found_gone {
             0
@@ -126,7 +126,7 @@ impl Turning<'_> {
         Vec::new()
     }
 
-    /// NEXUS restarted. The agent may have continued in between.
+    /// Handles a restart of NEXUS. The agent may have continued in between.
     pub(super) fn recover(&self, agent: &mut Agent) -> Vec<Act> {
         agent.quiet = Quiet::default();
         agent.waiting.clear();
@@ -136,14 +136,14 @@ impl Turning<'_> {
             (State::Offline, Step::Stopping) => vec![Act::StopAgent],
             (State::Offline, _) if agent.wanted => self.launch(agent),
             (State::Offline, _) => Vec::new(),
-            // A pause before a start goes on.
+            // The pause before a restart continues.
             (_, Step::Backoff) => Vec::new(),
             _ => {
                 if matches!(agent.state, State::Approval | State::Stuck) {
                     let working = agent.working();
                     agent.go(working, agent.step, agent.deadline);
                 }
-                // A deadline that passed while no NEXUS ran is not the agent's fault.
+                // A deadline that passed while NEXUS was not running is not the agent's fault.
                 let again = self.in_secs(self.times.bootstrap_secs);
                 agent.deadline = agent
                     .deadline
@@ -169,7 +169,7 @@ impl Turning<'_> {
             _ if !adopted => Vec::new(),
             (_, Step::Verifying) => vec![Act::Verify],
             (_, Step::Compressing) => vec![Act::Compress],
-            // The turn that it waited for may have ended.
+            // The turn may have ended in between.
             (_, Step::Awaiting) if agent.flight.is_none() => self.compress_if_approved(agent),
             _ => {
                 if let Some(flight) = agent.flight {
@@ -187,8 +187,8 @@ impl Turning<'_> {
         }
     }
 
-    /// A compaction without an order of NEXUS: commits its files, and checks its identity
-    /// at the end of its turn.
+    /// Handles a compaction that NEXUS did not request: commits the agent's files, and checks its
+    /// identity at the end of its turn.
     pub(super) fn compacted(&self, agent: &mut Agent) -> Vec<Act> {
         if !matches!(
             agent.step,
@@ -327,7 +327,7 @@ impl Turning<'_> {
         Vec::new()
     }
 
-    /// Gives a letter up.
+    /// Gives up a letter.
     pub(super) fn undeliverable(&self, agent: &mut Agent, letter: u64) -> Vec<Act> {
         if agent.flight.is_none_or(|flight| flight.letter != letter) {
             return Vec::new();

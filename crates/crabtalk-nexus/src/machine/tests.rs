@@ -1,4 +1,4 @@
-//! Every row of the table, then walks.
+//! Every row of the transition table, then random walks.
 
 use super::*;
 use crate::agent::Flight;
@@ -73,7 +73,7 @@ impl Driven {
     fn on(&mut self, trigger: Trigger) -> &[Act] {
         self.acts = self.agent.on(self.now, trigger, &self.times);
         for act in &self.acts {
-            // As the world does with letters of NEXUS.
+            // The world does the same with letters of NEXUS.
             if matches!(
                 act,
                 Act::Bootstrap | Act::Reflect | Act::Notice | Act::Remind | Act::NotReady(_)

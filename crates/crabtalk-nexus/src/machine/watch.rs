@@ -1,4 +1,4 @@
-//! Prompts, silence, and times that are up.
+//! Prompts, silence, and deadlines.
 
 use super::{Act, DENIALS, SAME_PROBES, Turning};
 use crate::agent::{Agent, Quiet, Standing, State, Step, Waiting};
@@ -8,7 +8,7 @@ use crate::backend::{Prompt, Reply};
 const EARLY: u64 = 8;
 
 impl Turning<'_> {
-    /// Activity: ends the investigation of a silence.
+    /// Handles activity, which ends the investigation of a silence.
     pub(super) fn moved(&self, agent: &mut Agent) {
         agent.quiet = Quiet {
             probing: agent.quiet.probing,
@@ -125,7 +125,7 @@ impl Turning<'_> {
         self.probe(agent)
     }
 
-    /// The answer may not have arrived: probe, and ask ADMIN.
+    /// Handles an answer that may not have arrived: probes, and asks ADMIN.
     pub(super) fn press_failed(&self, agent: &mut Agent, id: &str) -> Vec<Act> {
         let Some(waiting) = agent.waiting.iter_mut().find(|w| w.prompt.id == id) else {
             return Vec::new();
@@ -149,7 +149,7 @@ impl Turning<'_> {
         if held {
             return Vec::new();
         }
-        // The person may have answered: the screen is compared before a key is sent.
+        // The person may have answered; the screen is compared before a key is sent.
         self.press(agent)
     }
 
@@ -172,7 +172,7 @@ impl Turning<'_> {
             return Vec::new();
         }
         agent.quiet.same += 1;
-        // Its Enter may have been swallowed.
+        // The program may have ignored Enter.
         if let Some(flight) = agent.flight.filter(|flight| !flight.seen)
             && !std::mem::replace(&mut agent.quiet.sent_again, true)
         {
@@ -199,7 +199,7 @@ impl Turning<'_> {
         ))]
     }
 
-    /// A message for it arrived: monitors it again.
+    /// Handles a new message: monitors the agent again.
     pub(super) fn routed(&self, agent: &mut Agent) -> Vec<Act> {
         let was_off = !std::mem::replace(&mut agent.monitor, true);
         if was_off && agent.state == State::Stuck {
@@ -217,7 +217,7 @@ impl Turning<'_> {
         agent.deadline = None;
         match (agent.state, agent.step) {
             (State::Initialization, Step::Backoff) => self.launch(agent),
-            // An agent that waits for ADMIN is not late.
+            // An agent that waits for ADMIN has not missed its deadline.
             (_, Step::Launching | Step::Bootstrapping) if !agent.waiting.is_empty() => {
                 agent.deadline = self.in_secs(self.times.bootstrap_secs);
                 Vec::new()

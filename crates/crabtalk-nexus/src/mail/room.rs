@@ -1,27 +1,27 @@
-//! How much mail may wait.
+//! Limits of a mailbox.
 //!
-//! Invariant: a mailbox that others filled has room left for what NEXUS itself has
-//! to say to ADMIN, which is bounded as well.
+//! Invariant: a mailbox that is full of other mail has room for NEXUS's own
+//! reports to ADMIN, which are bounded as well.
 
 use super::{Letter, Mailbox};
 use crate::name::Name;
 
-/// Letters in one mailbox: more means that it was not read for days.
+/// Maximum letters in one mailbox; more means that nobody has read it for days.
 const MAX_LETTERS: usize = 1000;
 
-/// Bytes in one mailbox, which are some hundred long letters: what is longer belongs
-/// into a file.
+/// Maximum bytes in one mailbox: some hundred long letters. Longer texts belong
+/// into files.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// Further letters of NEXUS, about failures.
+/// Additional letters of NEXUS, about failures.
 const OWN_LETTERS: usize = 200;
 
-/// Their bytes.
+/// Additional bytes for them.
 const OWN_BYTES: usize = 1024 * 1024;
 
 impl Mailbox {
-    /// Whether the mailbox has room for another letter of so many bytes, one of NEXUS's own
-    /// or not.
+    /// Whether the mailbox has room for another letter of this size; `is_own` marks a letter of
+    /// NEXUS.
     pub fn has_room(&self, to: &Name, bytes: usize, is_own: bool) -> bool {
         let theirs = self.letters.values().filter(|letter| letter.mail.to == *to);
         let sum = |(count, bytes), letter: &Letter| (count + 1, bytes + letter.mail.body.len());

@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// How long the command of `[notify]` may take.
+/// Timeout of the command in `[notify]`.
 const WITHIN: Duration = Duration::from_secs(10);
 
-/// The requests that were notified.
+/// The requests that ADMIN was notified of.
 #[derive(Debug, Default)]
 pub struct Admin {
     waiting: BTreeSet<String>,

@@ -3,16 +3,16 @@
 //! ```text
 //! session   the state read from its transcript and hooks
 //! watch     the task that reports events
-//! launch    started, taken up again, found
+//! launch    starts the agent, continues a session, or reconnects
 //! sandbox   its program in the sandbox
-//! submit    messages and commands, typed
-//! answer    prompts, answered
-//! end       turns cancelled, the agent ended
+//! submit    types messages and commands
+//! answer    answers prompts
+//! end       cancels turns, compresses, ends the agent
 //! ```
 //!
-//! Invariants: what is known of the session is read under one lock that spans no
-//! await; events leave in the order in which they were found; a call that is
-//! dropped leaves no more than a draft, which the next one takes away.
+//! Invariants: the session state is read under one lock that is not held across an
+//! await; events are reported in the order in which they were found; a call that is
+//! dropped leaves at most a draft, which the next call removes.
 
 mod answer;
 mod end;
@@ -40,29 +40,29 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 
-/// Events that wait to be taken. A supervisor takes them at once; one that hangs
-/// makes its agents' watchers wait, not the agents.
+/// Capacity of the event queue. A hanging supervisor blocks the watchers of its
+/// agents, not the agents.
 const EVENTS: usize = 256;
 
 /// The configuration of an agent.
 #[derive(Debug, Clone)]
 pub struct Spec {
-    /// Its name, one in the session.
+    /// The name, unique in the tmux session.
     pub name: String,
-    /// Its kind.
+    /// The kind of agent.
     pub kind: Kind,
-    /// Where it works.
+    /// The working folder.
     pub folder: PathBuf,
-    /// Added to its environment, after that of its kind.
+    /// Variables added after those of the kind.
     pub env: BTreeMap<String, String>,
-    /// The sandbox of its program, if it has one.
+    /// The sandbox of the program, if configured.
     pub sandbox: Option<Sandbox>,
     /// Starts a program outside the sandbox with the guardian's mark, so that the
-    /// sockets of NEXUS and of the daemon refuse its processes.
+    /// sockets of NEXUS and the daemon refuse its processes.
     pub marker: Option<GuardianCommand>,
 }
 
-/// A name of lower-case letters, digits and dashes, as logs of conversations have it.
+/// Converts a name to lower-case letters, digits and dashes, as in names of conversation logs.
 fn slug(name: &str) -> String {
     let lower = name.to_ascii_lowercase();
     let words = lower.split(|c: char| !c.is_ascii_alphanumeric());
@@ -70,35 +70,35 @@ fn slug(name: &str) -> String {
     words.join("-")
 }
 
-/// What calls and the watcher share.
+/// State shared by calls and the watcher.
 pub(crate) struct Shared {
     pub(crate) tmux: Tmux,
-    /// The session of tmux.
+    /// The tmux session.
     pub(crate) at: String,
     pub(crate) spec: Spec,
-    /// Where its kind's files are.
+    /// The folder of the kind's files.
     pub(crate) state: PathBuf,
     pub(crate) home: PathBuf,
     pub(crate) crabtalk: PathBuf,
     session: Mutex<Session>,
-    /// Something changed that the watcher should see at once.
+    /// Wakes the watcher at once.
     pub(crate) wake: Notify,
 }
 
 impl Shared {
     pub(crate) fn session(&self) -> MutexGuard<'_, Session> {
-        // Its data is valid after a panic.
+        // The data is valid even after a panic.
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads what was written since the last time.
+    /// Reads new records of transcript and hooks.
     pub(crate) fn catch_up(&self) {
         if self.session().catch_up() {
             self.wake.notify_one();
         }
     }
 
-    /// The window in which it runs.
+    /// The agent's running window.
     pub(crate) fn running(&self) -> Result<Window, Failure> {
         let session = self.session();
         let life = session.life.as_ref();
@@ -109,7 +109,7 @@ impl Shared {
     }
 }
 
-/// An agent in a window of tmux.
+/// An agent in a tmux window.
 pub struct Terminal {
     shared: Arc<Shared>,
     windows: tokio::sync::watch::Receiver<Arc<Windows>>,
@@ -153,7 +153,7 @@ impl Terminal {
         }
     }
 
-    /// For tests.
+    /// The shared state, for tests.
     #[cfg(test)]
     pub(crate) fn shared(&self) -> &Shared {
         &self.shared

@@ -1,13 +1,13 @@
 //! Properties of each kind of terminal agent, as data.
 //!
-//! A kind says how an agent is started and taken up again, what its screen looks
-//! like when it takes a message and when it asks, which keys answer, where its
-//! transcript lies, and what makes it ring. Those that come with this crate are
-//! files in `kind/`; the configuration may change any value of them, and add
+//! A kind defines how an agent is started and continued, what its screen shows
+//! when it accepts a message and when it asks, which keys answer, where its
+//! transcript is, and how its hooks are named. The built-in kinds are
+//! files in `kind/`; the configuration may change any of their values and add
 //! kinds.
 //!
-//! Invariant: a new kind needs code only if its transcript has a form of its
-//! own ([`crate::terminal::transcript::Form`]).
+//! Invariant: a new kind needs code only if its transcript has a new
+//! form ([`crate::terminal::transcript::Form`]).
 
 pub(crate) mod screen;
 
@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use toml::{Table, Value};
 
-/// The kinds that come with this crate.
+/// The built-in kinds.
 pub const BUILT_IN: &[(&str, &str)] = &[
     ("claude", include_str!("kind/claude.toml")),
     ("codex", include_str!("kind/codex.toml")),
@@ -33,12 +33,12 @@ pub const BUILT_IN: &[(&str, &str)] = &[
 pub struct Pattern(Regex);
 
 impl Pattern {
-    /// Whether it matches somewhere in a line.
+    /// Whether the pattern matches part of a line.
     pub(crate) fn matches(&self, line: &str) -> bool {
         self.0.is_match(line)
     }
 
-    /// Its first group in a line, or all that matches if it has none.
+    /// The first group of a match in a line, or the whole match if it has no group.
     pub(crate) fn group<'a>(&self, line: &'a str) -> Option<&'a str> {
         let found = self.0.captures(line)?;
         found
@@ -67,26 +67,26 @@ impl<'de> Deserialize<'de> for Pattern {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Kind {
-    /// What starts a new session.
+    /// The command of a new session.
     pub command: Vec<String>,
-    /// What takes a session up again; the same as a new one where it is empty.
+    /// The command that continues a session; if empty, `command`.
     #[serde(default)]
     pub resume: Vec<String>,
-    /// Added to the environment of both.
+    /// Variables for both commands.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// Files that its commands name, written before it starts.
+    /// Files that the commands refer to, written before the start.
     #[serde(default)]
     pub files: Vec<KindFile>,
-    /// Its files and folders that it may change in the sandbox.
+    /// Files and folders of the program that it may change in the sandbox.
     #[serde(default)]
     pub writable: Vec<String>,
-    /// Its files and folders that it may read there.
+    /// Files and folders of the program that it may read in the sandbox.
     #[serde(default)]
     pub readable: Vec<String>,
-    /// When it takes a message.
+    /// How to detect that it accepts messages.
     pub ready: Ready,
-    /// Where a message is typed.
+    /// The input field for messages.
     #[serde(default)]
     pub composer: Composer,
     /// Its prompts.
@@ -97,15 +97,15 @@ pub struct Kind {
     /// Its commands.
     #[serde(default)]
     pub commands: Commands,
-    /// What its hooks are called.
+    /// The names of its hooks.
     #[serde(default)]
     pub hooks: HookNames,
-    /// Lines of the screen that move while nothing happens.
+    /// Lines of the screen that change without activity.
     #[serde(default)]
     pub moving: Vec<Pattern>,
 }
 
-/// A file that a kind brings.
+/// A file of a kind.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KindFile {
@@ -115,19 +115,19 @@ pub struct KindFile {
     pub text: String,
 }
 
-/// When an agent takes a message.
+/// How to detect that an agent accepts messages.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ready {
-    /// A line that the screen shows then.
+    /// A line that the screen must show.
     pub shows: Pattern,
-    /// Lines that it does not show then, such as questions before the composer.
+    /// Lines that the screen must not show, such as questions before the composer.
     #[serde(default)]
     pub unless: Vec<Pattern>,
-    /// For how long it has to look like that: such a question may come late.
+    /// How long the screen must meet this, since such a question may appear late.
     #[serde(default = "settle_ms")]
     pub settle_ms: u64,
-    /// How long it may take to come to that.
+    /// Timeout of readiness.
     #[serde(default = "within_secs")]
     pub within_secs: u64,
 }
@@ -140,21 +140,21 @@ fn within_secs() -> u64 {
     60
 }
 
-/// Where a message is typed.
+/// The input field for messages.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Composer {
-    /// Its first line; the group is what was typed. The last such line counts.
+    /// Its first line; the group is the draft. The last matching line counts.
     pub line: Option<Pattern>,
-    /// Or: it stands between the last two such lines.
+    /// Alternatively, the lines above and below it; the last two matching lines count.
     pub frame: Option<Pattern>,
-    /// A line that follows what was typed.
+    /// A line after the draft.
     pub below: Option<Pattern>,
     /// The text of an empty composer.
     pub placeholder: Option<Pattern>,
     /// The column of the cursor in an empty composer.
     pub empty_column: Option<usize>,
-    /// Keys that take away what was typed, pressed until nothing is left.
+    /// Keys that clear the draft, pressed until it is empty.
     #[serde(default)]
     pub clear: Vec<String>,
 }
@@ -163,48 +163,48 @@ pub struct Composer {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PromptRule {
-    /// The tool that wants to run, as rules name it; empty if that differs.
+    /// The name of the tool in rules; empty if it varies.
     #[serde(default)]
     pub tool: String,
     /// The line with the question.
     pub ask: Pattern,
-    /// The line that waits for a key, below the question.
+    /// The line with the choices, below the question.
     pub choice: Pattern,
-    /// How many lines may lie between the two.
+    /// Maximum number of lines between the two.
     #[serde(default = "between")]
     pub between: usize,
-    /// How many lines with text may follow that line: an old prompt further up
+    /// Maximum number of lines with text after the choices; an old prompt further up
     /// the screen has more.
     #[serde(default = "below")]
     pub below: usize,
-    /// Where the cursor is while it waits.
+    /// The position of the cursor while the prompt is open.
     #[serde(default)]
     pub cursor: CursorAt,
-    /// The line that says what would be done; its group is that.
+    /// The line with the subject, which is the pattern's group.
     pub subject: Option<Pattern>,
     /// Keys that allow it once.
     #[serde(default)]
     pub allow: Vec<String>,
-    /// Keys that allow it always, where the screen offers that.
+    /// Keys that allow it always, if the screen offers that.
     #[serde(default)]
     pub always: Vec<String>,
-    /// The line that offers it; its group is what it would allow.
+    /// The line that offers it; the group is what it would allow.
     pub offers_always: Option<Pattern>,
-    /// Keys that refuse it.
+    /// Keys that deny it.
     #[serde(default)]
     pub deny: Vec<String>,
-    /// Keys that refuse it with a reason, with `{reason}` in its place.
+    /// Keys that deny it with a reason; `{reason}` is replaced.
     #[serde(default)]
     pub deny_because: Vec<String>,
-    /// Whether it is a question to a person and no approval.
+    /// Whether it is a question to a person instead of an approval.
     #[serde(default)]
     pub is_question: bool,
-    /// Whether the transcript has its call before, without a result: then text that only
-    /// looks like a prompt is ignored.
+    /// Whether the transcript records the call before the prompt; if so, text that only looks
+    /// like a prompt is ignored.
     #[serde(default)]
     pub call: bool,
-    /// Whether it takes the place of the composer, between the last two lines of
-    /// the composer's frame: text above them is output.
+    /// Whether the prompt replaces the composer, between the last two lines of
+    /// the composer's frame; text above them is output.
     #[serde(default)]
     pub framed: bool,
 }
@@ -217,7 +217,7 @@ fn below() -> usize {
     4
 }
 
-/// Where the cursor is while a prompt waits.
+/// The position of the cursor while a prompt is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CursorAt {
@@ -226,19 +226,19 @@ pub enum CursorAt {
     Any,
     /// Not shown.
     Hidden,
-    /// Shown, on the line that waits.
+    /// Shown on the line with the choices.
     Choice,
 }
 
-/// Where the transcript lies.
+/// The path and form of the transcript.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Place {
     /// Its form.
     pub form: Form,
-    /// Its files, with `*` within names.
+    /// The path of its files, with `*` in names.
     pub files: String,
-    /// How long a message that the screen shows may take to arrive there: some
+    /// How long after a message is on the screen it may appear in the transcript: some
     /// programs write nothing before the first answer.
     #[serde(default = "late_secs")]
     pub late_secs: u64,
@@ -248,53 +248,53 @@ fn late_secs() -> u64 {
     10
 }
 
-/// What an agent is told beside messages.
+/// Commands for an agent other than messages.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Commands {
-    /// Puts a summary in the place of the history.
+    /// The command that replaces the history by a summary.
     pub compact: Option<String>,
-    /// Puts the history away.
+    /// The command that clears the history.
     pub clear: Option<String>,
-    /// Which of the two compresses a context, unless the configuration says it.
+    /// Which of the two compresses a context by default.
     pub compress: Compress,
-    /// A line that the screen shows when the history was put away.
+    /// A line that the screen shows after the history was cleared.
     pub cleared: Option<Pattern>,
-    /// Keys that end the turn in flight.
+    /// Keys that cancel the turn in flight.
     pub cancel: Vec<String>,
 }
 
-/// What makes a context small.
+/// How a context is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Compress {
-    /// The history is put away; what the agent wrote into its files remains.
+    /// The history is cleared; the agent's files remain.
     #[default]
     Clear,
-    /// A summary takes its place.
+    /// A summary replaces the history.
     Compact,
 }
 
-/// What its hooks are called.
+/// The names of a kind's hooks.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HookNames {
-    /// A turn began.
+    /// Hooks at the beginning of a turn.
     pub began: Vec<String>,
-    /// A turn ended.
+    /// Hooks at the end of a turn.
     pub ended: Vec<String>,
 }
 
-/// All kinds: those that come with this crate, changed and added to.
+/// All kinds: the built-in ones with the configured changes and additions.
 #[derive(Debug, Clone, Default)]
 pub struct Kinds {
     kinds: BTreeMap<String, Kind>,
 }
 
 impl Kinds {
-    /// The kinds that come with this crate, with what `changes` says of each
-    /// laid over: tables are merged, anything else is replaced. A kind of one's
-    /// own may begin as another one, by `like = "codex"`.
+    /// Merges `changes` into the built-in kinds: tables are merged,
+    /// other values are replaced. A new kind may be based on another one
+    /// by `like = "codex"`.
     pub fn new(changes: &Table) -> Result<Self, Failure> {
         let mut tables = BTreeMap::new();
         for (name, text) in BUILT_IN {
@@ -313,7 +313,7 @@ impl Kinds {
             let base = tables.remove(name).unwrap_or_default();
             tables.insert(name.clone(), merged(base, change.clone()));
         }
-        // One may be like another one that is like a third.
+        // A kind may be based on one that is itself based on another.
         while let Some(at) = waiting
             .iter()
             .position(|(_, change)| tables.contains_key(like(change)))
@@ -340,7 +340,7 @@ impl Kinds {
         })
     }
 
-    /// One of them.
+    /// Finds a kind by name.
     pub fn get(&self, name: &str) -> Option<&Kind> {
         self.kinds.get(name)
     }
@@ -355,7 +355,7 @@ fn wrong(kind: &str, said: impl fmt::Display) -> Failure {
     Failure::Failed(format!("kind {kind:?}: {}", said.to_string().trim_end()))
 }
 
-/// The kind that another one begins as.
+/// The kind on which another one is based.
 fn like(change: &Table) -> &str {
     change
         .get("like")

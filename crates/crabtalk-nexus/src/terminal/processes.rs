@@ -1,32 +1,32 @@
-//! Everything that an agent started, ended.
+//! Ends all processes of an agent.
 //!
-//! A program of an agent may leave its window's session and outlive it. All of
-//! them inherit a mark in their environment, by which they are found again.
+//! A program of an agent may leave its window's session and outlive it. All its processes
+//! inherit an environment variable, by which they are found.
 //!
-//! Invariant: a signal goes to a process that was seen to bear the mark, through
-//! a handle that cannot come to mean another one.
+//! Invariant: a signal is sent only to a process whose environment has the mark, through
+//! a pidfd, which cannot refer to another process.
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::fs::File;
 use std::io::Read;
 use std::time::Duration;
 
-/// Bears the mark.
+/// The environment variable with the mark.
 pub(crate) const MARK: &str = "CRABTALK_TERMINAL_LIFE";
 
-/// How long programs may take to end when they are asked to.
+/// Time for programs to end after SIGTERM.
 const POLITE: Duration = Duration::from_millis(1500);
 
-/// How long the system may take to end what was killed.
+/// Time for the system to end killed processes.
 const HARD: Duration = Duration::from_secs(3);
 
 /// Pause between two searches.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Most of an environment that is read; Linux allows more.
+/// Maximum bytes read of an environment; Linux allows more.
 const MAX_ENVIRONMENT_BYTES: u64 = 1 << 20;
 
-/// Ends everything that bears a mark, politely and then hard; how many are left.
+/// Ends all processes with a mark, by SIGTERM and then SIGKILL; returns how many are left.
 pub(crate) async fn end(life: &str) -> usize {
     if life.is_empty() {
         return 0;
@@ -36,7 +36,7 @@ pub(crate) async fn end(life: &str) -> usize {
         let mut left = signal_all(life, Some(signal));
         while left > 0 && tokio::time::Instant::now() < deadline {
             tokio::time::sleep(PAUSE).await;
-            // Later children are signalled, too.
+            // Children that appear later are also signalled.
             let again = (signal == Signal::KILL).then_some(signal);
             left = signal_all(life, again);
         }
@@ -47,7 +47,7 @@ pub(crate) async fn end(life: &str) -> usize {
     signal_all(life, None)
 }
 
-/// Signals all that bear the mark; how many there are.
+/// Signals all processes with the mark; returns their number.
 fn signal_all(life: &str, signal: Option<Signal>) -> usize {
     let mark = format!("{MARK}={life}");
     let Ok(all) = std::fs::read_dir("/proc") else {
@@ -65,14 +65,14 @@ fn signal_all(life: &str, signal: Option<Signal>) -> usize {
         if !bears(pid, mark.as_bytes()) {
             continue;
         }
-        // The handle first, then the mark again: now both are of one process.
+        // Opens the pidfd first and then checks the mark, so that both belong to one process.
         let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else {
             continue;
         };
         if bears(pid, mark.as_bytes()) {
             found += 1;
             if let Some(signal) = signal {
-                // One that has just ended needs no signal.
+                // A process that just ended needs no signal.
                 let _ = pidfd_send_signal(&handle, signal);
             }
         }

@@ -1,6 +1,6 @@
 //! All agents of one tmux server.
 //!
-//! Invariant: their tasks end when this is dropped; their programs continue, so that a
+//! Invariant: the agents' tasks end when this is dropped; their programs continue, so that a
 //! later supervisor finds them.
 
 use crate::backend::Failure;
@@ -13,23 +13,23 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// What all agents of a server have in common.
+/// Settings shared by all agents of a server.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The server.
+    /// The socket of the tmux server.
     pub socket: Option<PathBuf>,
-    /// The session in which their windows are.
+    /// The session of their windows.
     pub session: String,
-    /// Where each agent has a folder for what its kind brings.
+    /// The folder with a subfolder per agent for the files of its kind.
     pub state: PathBuf,
-    /// The home below which transcripts lie.
+    /// The home folder in which transcripts are.
     pub home: PathBuf,
-    /// The home of the daemon that chats of kind `crabtalk` speak to.
+    /// The home of the daemon to which chats of kind `crabtalk` connect.
     pub crabtalk: PathBuf,
 }
 
 impl Settings {
-    /// The user's own server, a session of the name `nexus`.
+    /// Settings for the user's own server and a session named `nexus`.
     pub fn new(home: impl Into<PathBuf>, state: impl Into<PathBuf>) -> Self {
         let home = home.into();
         Self {
@@ -42,7 +42,7 @@ impl Settings {
     }
 }
 
-/// Which agent writes which transcript.
+/// The owner of each transcript.
 pub(crate) type Claims = Arc<Mutex<BTreeMap<PathBuf, String>>>;
 
 /// Agents in windows of a tmux server.
@@ -56,8 +56,8 @@ pub struct Terminals {
 }
 
 impl Terminals {
-    /// Finds or starts the server and its session. Without tmux, or with one that
-    /// is too old, it fails and says so.
+    /// Finds or starts the server and its session. Fails if tmux is missing
+    /// or too old.
     pub async fn open(settings: Settings) -> Result<Self, Failure> {
         let tmux = Tmux::new(settings.socket.clone(), &settings.state);
         tmux.check().await?;
@@ -74,12 +74,12 @@ impl Terminals {
         })
     }
 
-    /// An agent. Nothing runs until it is launched.
+    /// Creates an agent; nothing runs until it is launched.
     pub fn agent(&self, spec: Spec) -> Terminal {
         Terminal::new(self, spec)
     }
 
-    /// Closes the session if no agent is left in it.
+    /// Closes the session if it contains no agent.
     pub async fn close(self) -> Result<(), Failure> {
         self.tmux.close_session(&self.settings.session).await
     }

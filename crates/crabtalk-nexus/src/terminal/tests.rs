@@ -1,6 +1,6 @@
 //! Agents in a real tmux.
 //!
-//! Tests whose names begin with `check_` show a check of the supervisor's, as far
+//! Tests whose names begin with `check_` cover a check of the supervisor, as far
 //! as the terminal shows it.
 #![expect(
     clippy::wildcard_enum_match_arm,

@@ -1,8 +1,8 @@
-//! One tmux server, asked command by command.
+//! Runs commands on one tmux server.
 //!
-//! Invariants: a command ends within [`ANSWER_WAIT`] or is killed; of what it
-//! says no more than [`MAX_ANSWER_BYTES`] are kept; windows and panes are named
-//! by id alone, since names repeat.
+//! Invariants: a command ends within [`ANSWER_WAIT`] or is killed; at most
+//! [`MAX_ANSWER_BYTES`] of its output are read; windows and panes are named
+//! by id, since names are not unique.
 
 pub(crate) mod keys;
 pub(crate) mod look;
@@ -16,29 +16,29 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
-/// How long tmux may take for one command. It answers in milliseconds; a
-/// machine that swaps takes longer.
+/// Timeout of one tmux command. It usually takes milliseconds, but longer on a machine
+/// that swaps.
 pub(crate) const ANSWER_WAIT: Duration = Duration::from_secs(10);
 
-/// Longest answer that is kept: a window's whole history of wide lines.
+/// Longest answer: a window's whole history of wide lines.
 const MAX_ANSWER_BYTES: u64 = 8 << 20;
 
-/// Longest error that is kept.
+/// Longest error message.
 const MAX_REFUSAL_BYTES: u64 = 4 << 10;
 
-/// `new-window -e` and `refresh-client -B` came with it.
+/// The first version with `new-window -e` and `refresh-client -B`.
 const OLDEST: (u32, u32) = (3, 2);
 
 #[derive(Debug, Clone)]
 pub(crate) struct Tmux {
-    /// Where it listens; the user's own server else.
+    /// The socket; `None` is the user's own server.
     socket: Option<PathBuf>,
-    /// What its windows are known by.
+    /// The mark of the team's windows.
     team: String,
 }
 
-/// The id of a team's windows: its folder, in letters that do not occur in formats
-/// and no list of tmux's for anything else (FNV-1a).
+/// The mark of a team's windows: a hash (FNV-1a) of its folder, in letters that have no meaning
+/// in tmux formats and lists.
 fn mark(state: &Path) -> String {
     let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     let bytes = state.as_os_str().as_encoded_bytes();
@@ -46,7 +46,7 @@ fn mark(state: &Path) -> String {
 }
 
 impl Tmux {
-    /// The server of this socket, for the team of this folder.
+    /// The server at this socket, for the team of this folder.
     pub(crate) fn new(socket: Option<PathBuf>, state: &Path) -> Self {
         let team = mark(state);
         Self { socket, team }
@@ -56,7 +56,7 @@ impl Tmux {
         &self.team
     }
 
-    /// Checks that there is one, and one that is new enough.
+    /// Checks that tmux is installed and new enough.
     pub(crate) async fn check(&self) -> Result<(), Failure> {
         let said = self.run(&["-V"]).await?;
         match version(&said) {
@@ -68,7 +68,7 @@ impl Tmux {
         }
     }
 
-    /// The words that a person types to come to this server.
+    /// The command line with which a person reaches this server.
     pub(crate) fn words(&self) -> Vec<String> {
         let mut words = vec!["tmux".to_owned()];
         if let Some(path) = &self.socket {
@@ -77,7 +77,7 @@ impl Tmux {
         words
     }
 
-    /// A client of this server, which is not one within a window of another.
+    /// A client of this server that is not nested in a window of another.
     pub(crate) fn client(&self) -> Command {
         let mut command = Command::new("tmux");
         command.arg("-u").env_remove("TMUX").env_remove("TMUX_PANE");
@@ -88,12 +88,12 @@ impl Tmux {
         command
     }
 
-    /// Runs one command and gives back what it printed.
+    /// Runs one command and returns its output.
     pub(crate) async fn run(&self, arguments: &[&str]) -> Result<String, Failure> {
         self.run_with(arguments, None).await
     }
 
-    /// The same, with something to read for it.
+    /// Like [`Self::run`], with standard input.
     pub(crate) async fn run_with(
         &self,
         arguments: &[&str],
@@ -121,7 +121,7 @@ impl Tmux {
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let write = async {
             if let (Some(mut stdin), Some(input)) = (stdin, input) {
-                // A client that refuses does not read; what it says tells why.
+                // A client that fails does not read its input; its output names the reason.
                 let _ = stdin.write_all(input).await;
             }
         };
@@ -154,12 +154,12 @@ async fn read_bounded(
     into: &mut Vec<u8>,
 ) {
     if let Some(from) = from {
-        // What could be read until it failed is what there is.
+        // After a read error, the bytes read so far are used.
         let _ = from.take(limit).read_to_end(into).await;
     }
 }
 
-/// The numbers in `tmux 3.3a`, `tmux next-3.5`; none in another name.
+/// Parses the version in `tmux 3.3a` or `tmux next-3.5`; `None` for other texts.
 fn version(said: &str) -> Option<(u32, u32)> {
     let numbers = said.trim().rsplit([' ', '-']).next()?;
     let (major, minor) = numbers.split_once('.')?;

@@ -1,14 +1,14 @@
-//! What an agent writes down of its session, read as it grows.
+//! Transcripts of sessions, which agents write and NEXUS reads as they grow.
 //!
 //! ```text
-//! form   one line of each program's form, as records that all have in common
-//! tail   a file that grows, line by line, within bounds
-//! place  which file it is
-//! turns  records put together to turns
+//! form   converts one line of each program's form to common records
+//! tail   reads a growing file line by line, within bounds
+//! place  finds the file
+//! turns  combines records to turns
 //! ```
 //!
-//! Invariants: nothing that a program writes is trusted to be well formed; a line
-//! that is not understood is passed over, a torn one is read when it is whole; no
+//! Invariants: no line is trusted to be well-formed; a line
+//! that cannot be parsed is skipped, an incomplete one is read when it is complete; no
 //! step reads more than [`tail::STEP_BYTES`].
 
 mod form;

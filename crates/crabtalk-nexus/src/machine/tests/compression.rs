@@ -1,4 +1,4 @@
-//! Compression goes by its phases, each of which can fail.
+//! Compression has phases, each of which can fail.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! An approval is answered once, for a reason, or waits for a person.
+//! A prompt is answered once, for a reason, or waits for a person.
 
 use super::*;
 
@@ -81,7 +81,7 @@ fn stale_prompt_leads_to_a_probe() {
 #[test]
 fn late_event_of_a_closed_prompt_is_ignored() {
     let asked = || Trigger::Prompted(prompt("p1"), Some(Reply::Allow));
-    // Its turn ended, it was answered, it went away: then it is told once more.
+    // A prompt closes in three ways; a late report of it is then ignored.
     for over in [
         ended(false, false),
         Trigger::Pressed("p1".into(), true),
@@ -93,7 +93,7 @@ fn late_event_of_a_closed_prompt_is_ignored() {
         assert_eq!(driven.on(asked()), []);
         driven.is(state);
     }
-    // One that did not hold still waits, and is answered then.
+    // After a stale answer the prompt is open again, and its next report is answered.
     let mut driven = Driven::approval(Some(Reply::Allow));
     driven.on(Trigger::Pressed("p1".into(), false));
     assert_eq!(driven.on(asked()), [Act::Reply(prompt("p1"), Reply::Allow)]);

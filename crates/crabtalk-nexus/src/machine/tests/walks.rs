@@ -1,5 +1,5 @@
-//! With any triggers in any order, keys are sent for a reason only, and every state has
-//! a way out.
+//! With any triggers in any order, keys are sent only for a reason, and every state can be
+//! left.
 
 use super::*;
 use crate::agent::Standing;
@@ -88,7 +88,7 @@ fn any_trigger() -> impl Strategy<Value = Trigger> {
     ]
 }
 
-/// A world in which everything works leads any agent to IDLE.
+/// If all calls succeed, any agent reaches IDLE.
 fn leads_home(mut driven: Driven) {
     driven.agent.paused = false;
     driven.on(Trigger::Held(false));

@@ -1,4 +1,4 @@
-//! Silence is looked into, and an agent that hangs is told.
+//! Silence is investigated, and a hanging agent is reported.
 
 use super::*;
 

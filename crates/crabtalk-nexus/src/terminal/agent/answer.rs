@@ -1,7 +1,7 @@
-//! Prompts, answered as a compare-and-swap.
+//! Answers prompts by compare-and-swap.
 //!
-//! Invariants: keys go only to the very prompt that was named, while it waits;
-//! each answer's keys are typed once; afterwards the prompt is gone, or the call
+//! Invariants: keys go only to the named prompt while it is open;
+//! each answer's keys are typed once; on success the prompt is closed, else the call
 //! fails.
 
 use super::Terminal;
@@ -10,22 +10,22 @@ use crate::terminal::tmux::keys::{Stroke, shown};
 use crate::terminal::tmux::text::plain;
 use std::time::{Duration, Instant};
 
-/// How long a prompt may take to go away.
+/// Time for a prompt to close.
 const GOES: Duration = Duration::from_secs(5);
 
 /// Pause between two reads of the screen.
 const PAUSE: Duration = Duration::from_millis(40);
 
-/// Looks in a row that have to miss a prompt until it is gone.
+/// Consecutive reads without the prompt after which it counts as closed.
 const MISSING: u32 = 2;
 
-/// How often keys are tried whose screen moved on its way.
+/// Maximum attempts to type keys into a screen that changes.
 const TRIES: usize = 20;
 
-/// Stands for a reason in a kind's keys.
+/// Placeholder for a reason in a kind's keys.
 const REASON: &str = "{reason}";
 
-/// Why "always" is refused.
+/// The error if "always" is not offered.
 const NOT_FOR_GOOD: &str = "it does not offer to allow this always";
 
 fn stale(detail: &str) -> Answered {
@@ -46,13 +46,13 @@ impl Terminal {
         };
         self.shared.catch_up();
         if self.shared.session().is_outdated() {
-            // The watcher reports its present form.
+            // The watcher reports the current form of the prompt.
             self.shared.wake.notify_one();
             return Ok(stale("another call was opened"));
         }
         for _ in 0..TRIES {
             let look = self.now(pane).await?;
-            // Seldom: a person scrolls. The way of an answer is short else.
+            // Rare: a person scrolls.
             if look.in_mode {
                 self.shared.tmux.leave_mode(pane).await?;
                 continue;
@@ -84,7 +84,7 @@ impl Terminal {
         Ok(stale("the screen does not hold still"))
     }
 
-    /// Waits until the prompt is gone.
+    /// Waits until the prompt closes.
     async fn goes(
         &self,
         pane: &str,
@@ -106,7 +106,7 @@ impl Terminal {
                 (shown.key == key).then_some(())
             });
             missing = if waits.is_none() { missing + 1 } else { 0 };
-            // A screen may be half drawn; the transcript is not.
+            // A screen may be incomplete; the transcript is reliable.
             if is_over || missing >= MISSING {
                 let mut session = self.shared.session();
                 if let Reply::Deny(_) = answer
@@ -146,7 +146,7 @@ fn strokes(
         Reply::Allow if !rule.is_question => parsed(&rule.allow),
         Reply::Always if !rule.is_question => parsed(&rule.always),
         Reply::Deny(reason) if !reason.is_empty() && !rule.deny_because.is_empty() => {
-            // One line: a newline would answer early.
+            // A newline would submit the answer early.
             let reason = plain(reason).replace(['\n', '\t'], " ");
             let words = rule.deny_because.iter();
             words

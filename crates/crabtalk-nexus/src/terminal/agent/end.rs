@@ -1,4 +1,4 @@
-//! Turns cancelled, contexts made small, the agent ended.
+//! Cancels turns, compresses contexts, and ends the agent.
 
 use super::launch::unnamed;
 use super::{Shared, Terminal};
@@ -9,14 +9,14 @@ use crate::terminal::tmux::keys::Stroke;
 use crate::terminal::tmux::windows::Window;
 use std::time::{Duration, Instant};
 
-/// How long a history may take to be put away or summed up; the port allows half a
+/// Time for a history to be cleared or summarized; the port allows half a
 /// minute.
 const COMPRESSED: Duration = Duration::from_secs(27);
 
-/// Between two looks.
+/// Pause between two reads of the screen.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Ends a begun compression even if the call is dropped.
+/// Marks a compression in progress; also resets the mark if the call is dropped.
 struct Compressing<'a>(&'a Shared);
 
 impl Drop for Compressing<'_> {
@@ -81,7 +81,7 @@ impl Terminal {
         })
     }
 
-    /// Waits for the record of the summary, and for the composer behind it.
+    /// Waits for the record of the summary, and then for the composer.
     async fn compacted(&self, window: &Window, before: u64) -> Result<Evidence, Failure> {
         loop {
             tokio::time::sleep(PAUSE).await;
@@ -100,7 +100,7 @@ impl Terminal {
         }
     }
 
-    /// Waits for a screen that shows that nothing is left.
+    /// Waits for a screen that shows a cleared history.
     async fn cleared(&self, window: &Window) -> Result<Evidence, Failure> {
         let kind = &self.shared.spec.kind;
         loop {

@@ -1,6 +1,6 @@
-//! An agent, started, taken up again, or found.
+//! Starts an agent, continues its session, or reconnects to it.
 //!
-//! Invariant: what an earlier life left is ended before another one begins.
+//! Invariant: processes of an earlier life are ended before another one begins.
 
 use super::session::Life;
 use super::{Shared, Terminal, slug};
@@ -12,13 +12,13 @@ use crate::terminal::tmux::windows::{Program, real};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Names the file of hooks in the agent's environment: a hook appends one object in a line.
+/// Variable with the path of the hook file: a hook appends one JSON object per line.
 const HOOKS: &str = "CRABTALK_HOOKS";
 
-/// Ends the name of a life in the sandbox; others end in a number.
+/// Suffix of the life ids in the sandbox; others end in a number.
 const SANDBOXED: &str = ".sandboxed";
 
-/// Begins the name of a session that has no transcript yet.
+/// Prefix of the name of a session that has no transcript yet.
 const UNNAMED: &str = "new-";
 
 impl Terminal {
@@ -64,10 +64,10 @@ impl Terminal {
 }
 
 impl Shared {
-    /// A window in which nothing of an earlier life runs.
+    /// A window in which no process of an earlier life runs.
     async fn empty_window(&self) -> Result<Window, Failure> {
         let Some(window) = self.tmux.window_of(&self.spec.name).await? else {
-            // The server may have been ended with everything in it.
+            // The server may have ended with all its windows.
             self.tmux.open_session(&self.at).await?;
             return self.tmux.open_window(&self.at, &self.spec.name).await;
         };
@@ -89,7 +89,7 @@ impl Shared {
         let window = window.filter(|window| !window.is_dead && !window.life.is_empty());
         let window = window.ok_or_else(|| self.gone())?;
         if self.spec.sandbox.is_some() && !window.life.ends_with(SANDBOXED) {
-            // Its rules are for the sandbox: it is ended and started again there.
+            // The agent's rules assume the sandbox: it is ended, and started again in it.
             let text = format!("{} runs outside of its sandbox", self.spec.name);
             return Err(Failure::NotRunning(text));
         }
@@ -116,11 +116,11 @@ impl Shared {
         self.state.join("hooks.jsonl")
     }
 
-    /// Writes what the kind brings.
+    /// Writes the files of the kind.
     fn write_files(&self) -> Result<PathBuf, Failure> {
         crabtalk_files::create_folder(&self.state).map_err(cannot_write(&self.state))?;
         for file in &self.spec.kind.files {
-            // Its name is a name, wherever it seems to lead.
+            // Only the file name of the path is used.
             let name = Path::new(&file.name).file_name().unwrap_or_default();
             let path = self.state.join(name);
             std::fs::write(&path, &file.text).map_err(cannot_write(&path))?;
@@ -161,14 +161,14 @@ impl Shared {
     }
 }
 
-/// Names a life among all, also of other supervisors.
+/// Creates an id for a life that is unique among all supervisors.
 fn new_life(agent: &str) -> String {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let now = now.map_or(0, |since| since.as_nanos());
     format!("{agent}-{}-{now}", std::process::id())
 }
 
-/// The name of a new session in the same process.
+/// A name for a new session in the same process.
 pub(super) fn unnamed(agent: &str) -> String {
     format!("{UNNAMED}{}", new_life(agent))
 }

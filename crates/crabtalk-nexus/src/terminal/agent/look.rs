@@ -1,4 +1,4 @@
-//! Everything there is to see of an agent; nothing is typed.
+//! Probes an agent without typing.
 
 use super::Terminal;
 use crate::backend::{Evidence, Failure, Look, Probe, Source};

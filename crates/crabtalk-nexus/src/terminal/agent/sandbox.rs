@@ -1,8 +1,8 @@
 //! An agent's program in CrabTalk's sandbox: the window runs a guardian, and the
 //! guardian runs the program in the window's terminal.
 //!
-//! Invariants: of NEXUS's folder the program writes the file of its hooks alone,
-//! which it cannot replace; the guardian's order lies where it only reads.
+//! Invariants: in NEXUS's folder the program can write only the file of its hooks, which
+//! it cannot replace; the guardian's order is in a file that it can only read.
 
 use super::Shared;
 use crate::backend::Failure;
@@ -17,22 +17,22 @@ use std::path::PathBuf;
 /// Access of an agent's program beyond its working folder.
 #[derive(Debug, Clone)]
 pub struct Sandbox {
-    /// The command of the window.
+    /// The guardian, which the window runs.
     pub guardian: GuardianCommand,
-    /// CrabTalk's home, which is closed to it.
+    /// CrabTalk's home, which is closed to the program.
     pub crabtalk_home: PathBuf,
-    /// Hosts that it reaches through the guardian's proxy.
+    /// Hosts that the guardian's proxy can reach.
     pub hosts: Vec<String>,
-    /// Files and folders that it may change, beside those of its kind.
+    /// Files and folders that the program may change, in addition to those of its kind.
     pub writable: Vec<PathBuf>,
-    /// Files and folders that it may read, beside those of its kind.
+    /// Files and folders that the program may read, in addition to those of its kind.
     pub readable: Vec<PathBuf>,
-    /// Variables that it gets before those of its kind and its own.
+    /// Variables before those of the kind and the agent.
     pub environment: Vec<(OsString, OsString)>,
 }
 
 impl Shared {
-    /// The program as the window runs it. Touches the disk.
+    /// The command line for the window. Writes the guardian's order to disk.
     pub(super) fn boxed(&self, program: Program) -> Result<Program, Failure> {
         let Some(sandbox) = &self.spec.sandbox else {
             return Ok(self.marked(program));

@@ -1,8 +1,8 @@
 //! The state of an agent's session, read from its transcript and hooks.
 //!
-//! Invariants: a submission is told as seen once, and before the end of its
-//! turn; a prompt goes before the turn ends in which it was asked; a file is one
-//! agent's; what is found waits in a bounded list.
+//! Invariants: a submission is reported as seen once, before the end of its
+//! turn; a prompt closes before the end of the turn in which it opened; a file belongs to one
+//! agent; found events wait in a bounded list.
 
 mod locate;
 mod past;
@@ -23,17 +23,17 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Events that wait for the watcher; more are read when it took them.
+/// Maximum events for the watcher; reading continues after it took them.
 const FOUND: usize = 512;
 
-/// How long a message is expected any moment.
+/// How long the arrival of a message is expected soon.
 const ANY_MOMENT: Duration = Duration::from_secs(20);
 
-/// How far before the launch a file may have changed that the launch wrote:
-/// clocks of file systems are coarse.
+/// How far before the launch a file written by the launch may be dated, since file
+/// times are coarse.
 const CLOCK_SLACK: Duration = Duration::from_secs(2);
 
-/// Bytes at the end of a transcript that are read to know its state.
+/// Bytes at the end of a transcript that are read to restore the state.
 const REPLAY_BYTES: u64 = 8 << 20;
 
 /// One life of the agent: a process in a window.
@@ -41,17 +41,17 @@ const REPLAY_BYTES: u64 = 8 << 20;
 pub(crate) struct Life {
     pub(crate) window: Window,
     pub(crate) since: SystemTime,
-    /// It ended, or is being ended.
+    /// Whether it ended or is being ended.
     pub(crate) is_over: bool,
-    /// It takes input, which was told.
+    /// Whether it accepts input, which was reported.
     pub(crate) is_ready: bool,
-    /// It ran already when it was found.
+    /// Whether it was already running when it was found.
     pub(crate) is_found: bool,
-    /// Until then it has to be ready.
+    /// The deadline for readiness.
     pub(crate) deadline: Instant,
 }
 
-/// A message that was typed and is not in the transcript yet.
+/// A message that was typed and is not yet in the transcript.
 #[derive(Debug, Clone)]
 pub(crate) struct Pending {
     pub(crate) id: String,
@@ -63,13 +63,13 @@ pub(crate) struct Pending {
 pub(crate) struct Live {
     pub(crate) prompt: Prompt,
     pub(crate) key: String,
-    /// The call that it asks about, where that has a result only afterwards.
+    /// The call that the prompt is about, if its result is recorded only afterwards.
     pub(crate) call: Option<String>,
-    /// How it was answered by us.
+    /// How NEXUS answered the prompt.
     pub(crate) answer: Option<String>,
 }
 
-/// A place in a transcript, as [`Mark`] holds it.
+/// The contents of a [`Mark`].
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct At {
     pub(super) file: PathBuf,
@@ -91,33 +91,33 @@ pub(crate) struct Session {
     tail: Option<Tail>,
     hooks: Option<Tail>,
     pub(crate) turns: Turns,
-    /// Where the transcript was last compacted.
+    /// The offset of the last compaction in the transcript.
     compacted_at: u64,
     pub(crate) compactions: u64,
-    /// Files that another session wrote, and how long they were at the launch.
+    /// Files of other sessions, with their lengths at the launch.
     before: BTreeMap<PathBuf, u64>,
     looked: Option<Instant>,
     pub(crate) pending: Vec<Pending>,
-    /// The last messages that were told as seen, by their ids.
+    /// The ids of the last messages that were reported as seen.
     seen: VecDeque<String>,
-    /// Until then a message of an earlier supervisor may come late.
+    /// The time until which a message of an earlier supervisor may still appear.
     late_until: Option<Instant>,
     pub(crate) live: Option<Live>,
     pub(crate) prompts: u64,
-    /// Tells prompts of this session from those that an earlier supervisor saw.
+    /// Distinguishes prompts of this session from those of an earlier supervisor.
     pub(crate) epoch: u128,
-    /// How many prompts have gone: a look from before one went shows it still.
+    /// The number of closed prompts: a screen read before the last one closed may still show it.
     pub(crate) gone: u64,
-    /// A hook said that the turn ended, and when.
+    /// The report of a hook that the turn ended, and its time.
     ended: Option<(String, Instant)>,
-    /// A command is running whose turns are not reported.
+    /// Whether a compression command runs, whose turns are not reported.
     pub(crate) is_compressing: bool,
-    /// A turn that a call cancelled may leave no record of its end.
+    /// The time of a cancellation; the cancelled turn may leave no record of its end.
     pub(crate) cut_short: Option<Instant>,
     pub(crate) moved: Instant,
     pub(crate) found: VecDeque<Event>,
-    /// The agent was found again, and its transcript is read on once the supervisor has
-    /// asked about the message that was with it: its arrival is told first.
+    /// Whether reading waits until the supervisor has asked about the message in delivery to an agent
+    /// that was found again, so that its arrival is reported first.
     waits: bool,
 }
 
@@ -160,7 +160,7 @@ impl Session {
         }
     }
 
-    /// Begins a life: with a transcript that is known, or one that will be found.
+    /// Begins a life with a known transcript, or with one that will be found.
     pub(super) fn begin(&mut self, life: Life, name: String, file: Option<Found>, hooks: &Path) {
         self.before.clear();
         if let Some(place) = &self.place {
@@ -185,13 +185,13 @@ impl Session {
             self.name = found.session;
         }
         if !life.is_found {
-            // Turns in flight ended with the process.
+            // A turn in flight ended with the process.
             self.turns.drop_turn();
         }
         self.life = Some(life);
     }
 
-    /// Forgets the transcript: another one begins.
+    /// Forgets the transcript, because another one begins.
     pub(super) fn forget(&mut self, name: String) {
         if let Some(tail) = self.tail.take() {
             let end = length(&tail.path);
@@ -202,18 +202,18 @@ impl Session {
         self.name = name;
     }
 
-    /// Reads on.
+    /// Resumes reading.
     pub(crate) fn release(&mut self) {
         self.waits = false;
     }
 
-    /// Whether a message has to appear any moment.
+    /// Whether a message should appear soon.
     pub(crate) fn expects_message(&self) -> bool {
         let mut pending = self.pending.iter();
         pending.any(|pending| pending.since.elapsed() < ANY_MOMENT)
     }
 
-    /// Reads what was written; whether anything was.
+    /// Reads new records; returns whether there were any.
     pub(crate) fn catch_up(&mut self) -> bool {
         if self.life.is_none() || self.found.len() >= FOUND {
             return false;
@@ -247,7 +247,7 @@ impl Session {
         Mark(serde_json::to_string(&at).unwrap_or_default())
     }
 
-    /// Whether another call was opened beside the one that the live prompt is
+    /// Whether another call was opened in addition to the one that the open prompt is
     /// exactly about.
     pub(crate) fn is_outdated(&self) -> bool {
         let live = self.live.as_ref();
@@ -255,24 +255,24 @@ impl Session {
             && live.is_some_and(|live| live.prompt.exact && live.answer.is_none())
     }
 
-    /// Whether the transcript is followed: what it does not say did not happen.
+    /// Whether the transcript is followed, so that unrecorded events did not happen.
     pub(crate) fn is_followed(&self) -> bool {
         self.tail.is_some()
     }
 
-    /// A number of the transcript's state, for a probe.
+    /// The length of the transcript, for a probe.
     pub(crate) fn length(&self) -> u64 {
         self.tail.as_ref().map_or(0, |tail| length(&tail.path))
     }
 
-    /// The file of a session, where it is still there.
+    /// The transcript of a session, if it exists.
     pub(super) fn file_of(&self, session: &str) -> Option<Found> {
         let place = self.place.as_ref()?;
         place::of_session(&self.pattern, place.form, session)
     }
 }
 
-/// Whether a user's turn is this message: an agent may put words around it.
+/// Whether a user's turn contains this message; an agent may add text around it.
 fn is_said(said: &str, message: &str) -> bool {
     !message.is_empty() && said.contains(message)
 }

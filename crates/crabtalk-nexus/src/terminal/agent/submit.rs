@@ -1,9 +1,9 @@
-//! Messages and commands, typed.
+//! Types messages and commands.
 //!
-//! Invariants: nothing is typed into a viewed window, nor while a
-//! turn is in flight, a prompt waits, or the composer is not there; Enter goes
-//! alone, and only into a composer that shows the message; whether it arrived is
-//! read in the transcript.
+//! Invariants: nothing is typed into a viewed window, during a
+//! turn, while a prompt is open, or without a composer; Enter is sent
+//! separately, and only into a composer that shows the message; the transcript decides
+//! whether it arrived.
 
 use super::Terminal;
 use crate::backend::{Evidence, Failure, Source, Submission, Submitted};
@@ -15,26 +15,26 @@ use std::time::{Duration, Instant};
 /// Pause between two reads of a composer.
 const PAUSE: Duration = Duration::from_millis(40);
 
-/// How long a composer may take to show what was pasted: 200 KB take a while.
+/// Time for a composer to show pasted text; 200 KB take a while.
 const SHOWS: Duration = Duration::from_secs(8);
 
-/// How long a program without a known composer has to take a paste in.
+/// Time for a program without a known composer to accept a paste.
 const BLIND: Duration = Duration::from_millis(250);
 
-/// How often keys that take away a draft are pressed: its lines, one by one.
+/// Maximum presses of the keys that clear a draft, which may clear one line each.
 const CLEARS: usize = 40;
 
-/// How often a key is tried whose screen moved on its way.
+/// Maximum attempts to type a key into a screen that changes.
 const TRIES: usize = 20;
 
-/// How long an Enter may be without effect before another one: a completion takes
-/// the first.
+/// Time without effect after which Enter is pressed again: a completion may consume the
+/// first.
 const SWALLOWED: Duration = Duration::from_millis(600);
 
-/// How often Enter is pressed at most.
+/// Maximum presses of Enter.
 const ENTERS: usize = 3;
 
-/// How long a submission is watched before the watcher alone does.
+/// How long a submission is observed before only the watcher does.
 const WATCHED: Duration = Duration::from_secs(4);
 
 fn enter() -> [Stroke; 1] {
@@ -84,13 +84,13 @@ impl Terminal {
         })
     }
 
-    /// Types a command of the agent's own.
+    /// Types one of the agent's own commands.
     pub(super) async fn command(&self, window: &Window, command: &str) -> Result<(), Failure> {
         self.paste(window, command).await?;
         self.enter(window, &|| false).await
     }
 
-    /// Brings a text into the composer, and nothing else.
+    /// Pastes a text into the composer without submitting it.
     async fn paste(&self, window: &Window, text: &str) -> Result<(), Failure> {
         if self.is_held(window) {
             return Err(not_now("a client shows the window"));
@@ -119,7 +119,7 @@ impl Terminal {
                     tokio::time::sleep(BLIND).await;
                     return Ok(());
                 }
-                // A dialog may have taken it, or the paste is under way.
+                // A dialog may have consumed it, or the paste is still in progress.
                 _ if Instant::now() > deadline => {
                     return Err(not_now("the composer does not show what was pasted"));
                 }
@@ -128,7 +128,7 @@ impl Terminal {
         }
     }
 
-    /// Presses Enter, and once more where the first one was swallowed.
+    /// Presses Enter, and again if the first press had no effect.
     async fn enter(
         &self,
         window: &Window,
@@ -193,7 +193,7 @@ impl Terminal {
         Err(not_now("a draft cannot be taken away"))
     }
 
-    /// Types keys into a screen that is as it should be, however it moves.
+    /// Types keys once the screen meets a condition, with retries while it changes.
     pub(super) async fn press(
         &self,
         pane: &str,

@@ -1,10 +1,10 @@
 //! The task that observes an agent and reports events.
 //!
-//! It wakes when tmux says that something happened in the window, when a call
-//! left something, and at times: often while a turn is in flight, once in a
+//! It wakes when tmux reports a change of the window, when a call
+//! queued an event, and periodically: often during a turn, once per
 //! second otherwise, which reads the length of two files.
 //!
-//! The transcript says what happens; the screen is read for prompts and readiness alone.
+//! Events come from the transcript; the screen is read only for prompts and readiness.
 
 mod ends;
 mod prompts;
@@ -21,15 +21,15 @@ use tokio::sync::{mpsc, watch};
 /// Pause between two reads of files while a change is expected.
 const BUSY_PAUSE: Duration = Duration::from_millis(60);
 
-/// The same while nothing is.
+/// Pause between two reads of files at other times.
 const IDLE_PAUSE: Duration = Duration::from_secs(1);
 
-/// Pause between two reads of the screen while it may ask something, and else.
+/// Pause between two reads of the screen while a prompt may open, and at other times.
 const LOOK_PAUSE: Duration = Duration::from_millis(400);
 const LOOK_SELDOM: Duration = Duration::from_secs(5);
 
-/// How long a supervisor has to ask what became of the message that was with an
-/// agent that it found again.
+/// Time for a supervisor to ask about the message in delivery to an
+/// agent that was found again.
 const ASKED: Duration = Duration::from_secs(10);
 
 struct Watcher {
@@ -38,7 +38,7 @@ struct Watcher {
     events: mpsc::Sender<Event>,
     is_held: bool,
     next_look: Instant,
-    /// A prompt was missing in the last look.
+    /// Whether the prompt was missing in the last read.
     is_missing: bool,
     ready_since: Option<Instant>,
     last_screen: Option<(Look, Instant)>,
@@ -66,7 +66,7 @@ pub(super) async fn watch(
 }
 
 impl Watcher {
-    /// One round; whether there is another.
+    /// Does one round; returns whether to continue.
     async fn turn(&mut self) -> bool {
         let pause = self.pause();
         tokio::select! {
@@ -104,7 +104,7 @@ impl Watcher {
         if expects { BUSY_PAUSE } else { IDLE_PAUSE }
     }
 
-    /// Forgets what belongs to an earlier life.
+    /// Resets the state for a new life.
     fn begin(&mut self, life: &Life) {
         if self.life == life.window.life {
             return;
@@ -116,8 +116,8 @@ impl Watcher {
         self.last_screen = None;
     }
 
-    /// The window as tmux told it last; asked for where that cannot be of this
-    /// life. None if it is gone.
+    /// The window as last reported by tmux, or queried if that report may be of an earlier
+    /// life. `None` if it is gone.
     async fn now(&mut self, life: &Life) -> Option<Window> {
         let told = self.windows.borrow_and_update().clone();
         let is_held = told.viewed.contains(&life.window.window);
@@ -143,7 +143,7 @@ impl Watcher {
         match self.shared.tmux.window_of(name).await {
             Ok(Some(window)) if window.life == life.window.life => Some(window),
             Ok(_) => None,
-            // One that does not answer says nothing about its windows.
+            // If tmux does not answer, the window is assumed to exist.
             Err(_) => Some(life.window.clone()),
         }
     }
@@ -154,7 +154,7 @@ impl Watcher {
         }
         let now = Instant::now();
         if self.ready_since.is_some_and(|at| at.elapsed() > ASKED) {
-            // Nothing was with it.
+            // No message was in delivery.
             self.shared.session().release();
         }
         let (may_ask, cut_short) = {
@@ -172,13 +172,13 @@ impl Watcher {
         }
     }
 
-    /// Reports readiness once the screen shows it for long enough.
+    /// Reports readiness after the screen has shown it long enough.
     async fn wait_until_ready(&mut self, life: &Life) {
         let kind = &self.shared.spec.kind;
         let Ok(Some(look)) = self.shared.tmux.look(&life.window.pane).await else {
             return;
         };
-        // One that runs has come up before.
+        // A running agent has been ready before.
         let is_adopted = life.is_found;
         if !is_adopted && !kind.is_ready(&look) {
             self.ready_since = None;
@@ -204,7 +204,7 @@ impl Watcher {
         }
     }
 
-    /// Sends the events; whether the receiver is alive.
+    /// Sends the events; returns whether the receiver exists.
     async fn flush(&mut self) -> bool {
         loop {
             let Some(event) = self.shared.session().found.pop_front() else {

@@ -1,28 +1,28 @@
-//! Reads a screen as a kind: an open prompt, and the composer with its draft.
+//! Reads a screen by the rules of a kind: an open prompt, and the composer with its draft.
 //!
-//! Invariant: a prompt waits only where its question is followed by the line
-//! that waits, near the end of the screen, with the cursor where it belongs: text
-//! of an old prompt further up is none.
+//! Invariant: a prompt is open only if its question is followed by the line
+//! with the choices, near the end of the screen, with the cursor in its position; text
+//! of an old prompt further up does not count.
 
 use super::{Composer, CursorAt, Kind, Pattern, PromptRule};
 use crate::terminal::tmux::look::Look;
 use std::ops::Range;
 
-/// A prompt on the screen.
+/// A prompt that the screen shows.
 #[derive(Debug, Clone)]
 pub(crate) struct Shown<'a> {
     /// The rule that it matches.
     pub(crate) rule: &'a PromptRule,
-    /// From its question to its last line.
+    /// The text from the question to the last line.
     pub(crate) text: String,
-    /// From its question to the line that waits, less what moves: two looks with the
-    /// same show the same prompt.
+    /// The text from the question to the choices, without changing parts: equal keys of two reads
+    /// mean the same prompt.
     pub(crate) key: String,
-    /// The command or path, where the screen shows it whole on one line.
+    /// The command or path, if the screen shows it completely on one line.
     pub(crate) subject: Option<String>,
-    /// The tool, from the rule or from the question.
+    /// The tool from the rule or the question.
     pub(crate) tool: String,
-    /// What "always" would allow, where it is offered.
+    /// What "always" would allow, if offered.
     pub(crate) always: Option<String>,
 }
 
@@ -36,7 +36,7 @@ impl Kind {
         self.prompts.iter().find_map(shown)
     }
 
-    /// Whether it takes a message.
+    /// Whether the agent accepts a message.
     pub(crate) fn is_ready(&self, look: &Look) -> bool {
         let shows = |pattern: &Pattern| look.lines.iter().any(|line| pattern.matches(line));
         !look.is_dead
@@ -45,7 +45,7 @@ impl Kind {
             && self.prompt(look).is_none()
     }
 
-    /// The screen less what moves while nothing happens.
+    /// The screen without lines that change without activity.
     pub(crate) fn still(&self, look: &Look) -> String {
         let moves = |line: &&String| self.moving.iter().any(|pattern| pattern.matches(line));
         let lines = look.lines.iter().filter(|line| !moves(line));
@@ -85,7 +85,7 @@ impl PromptRule {
             let (Some(at), None) = (found.next(), found.next()) else {
                 return None;
             };
-            // One that goes on further down was not read whole.
+            // A subject that continues on the next line was not read completely.
             let mut rest = lines[at + 1..choice].iter();
             let is_whole = rest.all(|line| line.trim().is_empty());
             let group = pattern.group(&lines[at]).filter(|_| is_whole)?;
@@ -124,7 +124,7 @@ impl PromptRule {
 }
 
 impl PromptRule {
-    /// The lines among which it may stand.
+    /// The range of lines that may contain the prompt.
     fn room(&self, look: &Look, frame: Option<&Pattern>) -> Option<Range<usize>> {
         let lines = &look.lines;
         let Some(frame) = frame.filter(|_| self.framed) else {

@@ -1,4 +1,4 @@
-//! Screens of real programs, and what they mean.
+//! Screens of real programs, and their interpretation.
 
 use super::*;
 use crate::terminal::tmux::look::Look;
@@ -91,8 +91,8 @@ fn pi_asks_between_its_lines_and_types_between_them() {
 fn output_of_pi_that_looks_like_a_question_is_ignored() {
     let pi = kind("pi");
     let line = "─".repeat(60);
-    // The cursor is never shown, and there is little below: the composer's frame
-    // tells what was said from what is asked.
+    // The cursor is never shown, and few lines follow: only the composer's frame
+    // distinguishes output from a prompt.
     let said = format!(
         " Run this command?\n\n   rm -rf /\n\n → Yes\n   No\n\n{line}\n\n{line}\n/w (master)\n\
          ↑1.0k ↓20 1.0%/100k (auto)   scripted\n"
@@ -119,7 +119,7 @@ fn the_chat_asks_in_a_frame_and_types_between_rule_and_status() {
     let look_once = Look::of(&once, (0, 7), false);
     assert_eq!(chat.prompt(&look_once).unwrap().always, None);
     assert!(!chat.is_ready(&look));
-    // Before it may be answered, and while a person types.
+    // Before keys are accepted, and while a person types.
     let settles = "\u{2517}\u{2501} a moment: what you type now is no answer\n";
     let asks_not = format!("{frame}{settles}{status}");
     assert!(chat.prompt(&Look::of(&asks_not, (0, 7), false)).is_none());

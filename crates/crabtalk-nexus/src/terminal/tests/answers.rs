@@ -1,4 +1,4 @@
-//! Prompts get the key that they are meant to get, or none.
+//! Prompts get exactly the intended keys, or none.
 
 use super::rig::{Agent, Rig, eventually};
 use crate::backend::{Answered, Backend, Reply, What};

@@ -1,4 +1,4 @@
-//! Agents come up, crash, are taken up again, and leave nothing.
+//! Agents start, crash, continue, and leave no process behind.
 
 use super::rig::{Agent, Rig, eventually};
 use crate::backend::{Backend, Exit, Failure, Launch, Source, Submission, What};
@@ -13,7 +13,7 @@ fn died(what: &What) -> Option<Exit> {
 
 fn is_running(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
-    // One that ended and was not waited for does not run.
+    // A zombie does not count as running.
     stat.is_ok_and(|stat| !stat.contains(") Z "))
 }
 
@@ -98,7 +98,7 @@ async fn agents_restart_after_the_tmux_server_ended() {
     for agent in &mut all {
         assert_eq!(agent.until("Died", died).await.said, "its window is gone");
     }
-    // Both at once, as a supervisor does.
+    // Both at the same time, like a supervisor.
     let [a, b] = &all;
     let both = tokio::join!(a.port.launch(Launch::Fresh), b.port.launch(Launch::Fresh));
     assert_eq!(both, (Ok(()), Ok(())));
@@ -196,7 +196,7 @@ async fn agents_in_one_folder_read_their_own_transcripts() {
     let Some(rig) = Rig::open("two_of_a_kind").await else {
         return;
     };
-    // One home: the transcripts lie side by side.
+    // With one home, both transcripts are in one folder.
     let mut first = rig.ready("A").await;
     let mut second = Agent::new(&rig.terminals, rig.folder.path(), "B", "");
     let shared = first.folder.join("sessions");
@@ -230,7 +230,7 @@ async fn adoption_of_a_stopped_agent_fails() {
     assert!(matches!(look, Err(Failure::NotRunning(_))));
 }
 
-/// The same names in another home are other agents.
+/// Agents of the same names in another home are other agents.
 #[tokio::test]
 async fn two_teams_in_one_server_have_their_own_agents() {
     let Some(rig) = Rig::open("two_teams_in_one_server").await else {

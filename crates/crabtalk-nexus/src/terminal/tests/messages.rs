@@ -5,7 +5,7 @@ use crate::backend::{Backend, Reply, Source, Submitted, What};
 use crate::terminal::Kinds;
 use std::path::Path;
 
-/// The first message of a supervisor, with a file in its middle.
+/// The first message of a supervisor, with a file in the middle.
 const BOOTSTRAP: &str = "@NEXUS → @FE [BOOTSTRAP]: @gov/context_compression_protocol.md completed \
     for @FE.md agent - please reload all relevant agent context for continuation";
 
@@ -112,7 +112,7 @@ async fn delivered_message_is_not_typed_again() {
     agent.say("once").await;
     agent.ended().await;
 
-    // Another supervisor comes, after the first one was killed in mid-delivery.
+    // Another supervisor starts after the first was killed during a delivery.
     let keys = agent.keys();
     let session = agent.session.clone();
     drop(agent);
@@ -134,7 +134,7 @@ async fn delivered_message_is_not_typed_again() {
     assert_eq!(next.users(), ["once", "never sent"]);
 }
 
-/// The program took it, and writes it down with its answer.
+/// The program accepted the message, and records it only with its answer.
 #[tokio::test]
 async fn late_transcript_of_a_message_is_awaited() {
     let Some(rig) = Rig::open("a_message_that_comes_into_the_transcript_late").await else {
@@ -166,7 +166,7 @@ async fn late_transcript_of_a_message_is_awaited() {
     assert_eq!(ends, 2, "each is told once");
 }
 
-/// It asked without a supervisor.
+/// The prompt opened while no supervisor was running.
 #[tokio::test]
 async fn next_supervisor_sees_an_open_prompt() {
     let Some(rig) = Rig::open("next_supervisor_sees_an_open_prompt").await else {
@@ -185,7 +185,7 @@ async fn next_supervisor_sees_an_open_prompt() {
         eventually("the question", || screen().contains(shown)).await;
 
         let mut next = Agent::new(&rig.terminals, rig.folder.path(), name, "");
-        // Its session has no name yet: it began with this message.
+        // The session has no name yet: it began with this message.
         next.launch(crate::backend::Launch::Adopt { session }).await;
         let again = next.submit_again("x", text, mark, true).await;
         assert!(matches!(again, Submitted::AlreadyThere(_)), "{again:?}");
@@ -287,7 +287,7 @@ async fn message_of_a_dead_agent_is_not_answered() {
         .await;
     agent.say("who are you?").await;
     agent.ended().await;
-    // Its arrival is unknown: the end of another turn is not its own.
+    // The message's arrival is unknown, so the end of another turn must not count as its end.
     let again = agent.submit_again("x", "[crash:7]", mark, true).await;
     assert!(matches!(again, Submitted::AlreadyThere(_)), "{again:?}");
     let turn = agent.ended().await;

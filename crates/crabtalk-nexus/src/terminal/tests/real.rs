@@ -1,7 +1,7 @@
-//! Real programs, against a scripted model: codex and pi, one after the other,
-//! since each takes as much memory as all the rest.
+//! Real programs with a scripted model: codex and pi, one after the other,
+//! since each takes as much memory as all other tests.
 //!
-//! `.ci/run` installs them and says where they are; without that these tests are
+//! `.ci/run` installs them and passes their paths; otherwise these tests are
 //! skipped by name.
 
 use super::rig::{Agent, Rig};
@@ -13,10 +13,10 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use tokio::sync::Mutex;
 
-/// One at a time.
+/// Only one of these tests runs at a time.
 static TURN: Mutex<()> = Mutex::const_new(());
 
-/// An agent whose programs are found beside these.
+/// An agent that finds its programs in these folders.
 fn agent(rig: &Rig, name: &str, kind: &str, programs: &[PathBuf]) -> Agent {
     let folders = programs
         .iter()
@@ -77,7 +77,7 @@ async fn denied(agent: &mut Agent, work: &Path) {
     assert!(!work.join("two.txt").exists());
 }
 
-/// All that a supervisor asks of an agent, in one life and a second one.
+/// Exercises all calls of the port in one life and a second one.
 async fn works(rig: &Rig, agent: &mut Agent, cleared: bool) {
     let work = rig.folder.path().join("work");
     agent.launch(Launch::Fresh).await;
@@ -100,7 +100,7 @@ async fn works(rig: &Rig, agent: &mut Agent, cleared: bool) {
     assert_eq!(agent.ended().await.output, "good day to you");
     let session = compacted.session;
 
-    // It crashes, and what was said is known in its next life.
+    // After a crash, the next life knows the conversation.
     let pid = agent.port.shared().running().unwrap().pid;
     let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();

@@ -1,4 +1,4 @@
-//! A tmux server of a test's own, with agents in it.
+//! A separate tmux server for a test, with agents in it.
 
 use crate::backend::{
     Backend, Event, Events, Evidence, Launch, Mark, Prompt, Submission, Submitted, Turn, What,
@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// How long a test waits for what has to come.
+/// Timeout of expected events.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The agent in a terminal, which [`Rig`] starts; as a test it does nothing.
+/// Runs as the agent in a terminal when [`Rig`] starts it; as a test it does nothing.
 #[test]
 fn plays_the_agent() {
     fake_agent::enter();
@@ -37,19 +37,19 @@ impl Rig {
         Some(Self { terminals, folder })
     }
 
-    /// An agent that was not launched.
+    /// Creates an agent without launching it.
     pub(super) fn agent(&self, name: &str) -> Agent {
         Agent::new(&self.terminals, self.folder.path(), name, "")
     }
 
-    /// One that takes messages.
+    /// Creates an agent that accepts messages.
     pub(super) async fn ready(&self, name: &str) -> Agent {
         let mut agent = self.agent(name);
         agent.launch(Launch::Fresh).await;
         agent
     }
 
-    /// Something that tmux is asked, as a person would.
+    /// Runs a tmux command as a person would.
     pub(super) fn tmux(&self, arguments: &[&str]) -> String {
         tmux(self.folder.path(), arguments)
     }
@@ -74,19 +74,19 @@ pub(super) fn tmux(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// An agent that plays, and what it told.
+/// A scripted agent and its events.
 pub(super) struct Agent {
     pub(super) port: Terminal,
     events: Events,
     pub(super) told: Vec<Event>,
-    /// Which of those were waited for.
+    /// Indices of the events that were waited for.
     taken: Vec<usize>,
     pub(super) folder: PathBuf,
     pub(super) session: String,
 }
 
 impl Agent {
-    /// With changes of its kind, as TOML.
+    /// Creates an agent with changes of its kind, as TOML.
     pub(super) fn new(terminals: &Terminals, root: &Path, name: &str, changes: &str) -> Self {
         let folder = root.join(name);
         std::fs::create_dir_all(&folder).unwrap();
@@ -110,7 +110,7 @@ impl Agent {
         Self::of_kind(terminals, root, name, kinds.get(kind).unwrap(), &env)
     }
 
-    /// An agent of a kind, with its own home.
+    /// Creates an agent of a kind with a separate home.
     pub(super) fn of_kind(
         terminals: &Terminals,
         root: &Path,
@@ -154,7 +154,7 @@ impl Agent {
         busy
     }
 
-    /// Gives it a message that is not waited for.
+    /// Submits a message without waiting for its arrival.
     pub(super) async fn submit(&self, id: &str, text: &str) -> Submitted {
         let mark = self.port.mark().await.unwrap();
         self.submit_again(id, text, mark, false).await
@@ -176,12 +176,12 @@ impl Agent {
         self.port.submit(message).await.unwrap()
     }
 
-    /// Gives it a message that has to arrive.
+    /// Submits a message and waits for its arrival.
     pub(super) async fn say(&mut self, text: &str) {
         let id = format!("m{}", self.told.len());
         let begin = Instant::now();
         let sent = loop {
-            // A supervisor tries again, too, where it is not the time.
+            // Retries `NotNow`, like a supervisor.
             match self.submit(&id, text).await {
                 Submitted::NotNow(_) if begin.elapsed() < PATIENCE => {}
                 other => break other,
@@ -215,7 +215,7 @@ impl Agent {
         .await
     }
 
-    /// Waits for an event, the first that was not waited for yet.
+    /// Waits for the first matching event that was not waited for yet.
     pub(super) async fn until<T>(&mut self, name: &str, find: impl Fn(&What) -> Option<T>) -> T {
         let wait = async {
             let mut at = 0;
@@ -263,17 +263,17 @@ impl Agent {
         self.drain().iter().filter(|event| is(&event.what)).count()
     }
 
-    /// The keys that reached it, one in a line.
+    /// The keys that the agent received, one per line.
     pub(super) fn keys(&self) -> Vec<String> {
         lines(&self.folder.join("keys"))
     }
 
-    /// The commands that it ran.
+    /// The commands that the agent ran.
     pub(super) fn ran(&self) -> Vec<String> {
         lines(&self.folder.join("ran"))
     }
 
-    /// Lets it go on.
+    /// Lets the agent continue.
     pub(super) fn go(&self) {
         std::fs::write(self.folder.join("go"), "").unwrap();
     }
@@ -306,7 +306,7 @@ impl Agent {
     }
 }
 
-/// Tables of a kind, below the kind's own.
+/// Indents the tables of a kind below the kind's own.
 fn indented(kind: &str) -> String {
     let line = |line: &str| match line.strip_prefix('[') {
         Some(rest) if line.starts_with("[[") => format!("[[fake.{}\n", &rest[1..]),
@@ -321,7 +321,7 @@ pub(super) fn lines(path: &Path) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// Waits for a state.
+/// Waits until a condition holds.
 pub(super) async fn eventually(name: &str, mut is: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !is() {

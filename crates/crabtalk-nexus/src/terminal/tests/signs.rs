@@ -1,4 +1,4 @@
-//! Who looks, and what is missing.
+//! Viewers of a window, and missing requirements.
 
 use super::rig::{Rig, tmux};
 use crate::backend::What;
@@ -11,7 +11,7 @@ async fn viewed_window_gets_no_message() {
     };
     let mut agent = rig.ready("FE").await;
     rig.tmux(&["select-window", "-t", "nexus:FE"]);
-    // A person's client, within a terminal of another server.
+    // A person's client inside a terminal of another server.
     let inner = format!(
         "tmux -S '{}' attach -t nexus",
         rig.folder.path().join("tmux").display()
@@ -50,7 +50,7 @@ async fn viewed_window_gets_no_message() {
 
 #[tokio::test]
 async fn missing_tmux_is_a_clear_error() {
-    // This very program again, where no tmux is found.
+    // This program again, in an environment without tmux.
     if std::env::var_os("CRABTALK_NO_TMUX").is_some() {
         let folder = tempfile::tempdir().unwrap();
         let error = crate::terminal::Terminals::open(super::rig::settings(folder.path()))

@@ -1,30 +1,30 @@
 //! Types keys and text, only into the screen that was read.
 //!
-//! Invariant: each key goes through [`Tmux::press`], which types it only while
-//! the pane has not changed since: the comparison and the keys are one command
-//! of the server, between which no program writes.
+//! Invariant: each key is typed by [`Tmux::press`], and only if
+//! the pane has not changed since it was read: the server compares and types in one command,
+//! during which no program can write.
 
 use super::Tmux;
 use super::look::Look;
 use super::text::{plain, quoted};
 use crate::backend::Failure;
 
-/// The answer for a pane that has changed.
+/// The output for a pane that has changed.
 const STALE: &str = "NEXUS-STALE";
 
 /// Input in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Stroke {
-    /// A key by tmux's name for it.
+    /// A key by its tmux name.
     Key(String),
     /// Literal characters.
     Text(String),
-    /// What [`Tmux::load`] laid ready, as a paste.
+    /// A paste of the text loaded by [`Tmux::load`].
     Paste,
 }
 
 impl Stroke {
-    /// `<Enter>` is a key, anything else is text.
+    /// Parses a key such as `<Enter>`; anything else is text.
     pub(crate) fn parse(word: &str) -> Self {
         let key = word
             .strip_prefix('<')
@@ -36,7 +36,7 @@ impl Stroke {
     }
 }
 
-/// Keys as a line of the log shows them.
+/// Formats keys for the log.
 pub(crate) fn shown(strokes: &[Stroke]) -> String {
     let name = |stroke: &Stroke| match stroke {
         Stroke::Key(key) => format!("<{key}>"),
@@ -47,7 +47,7 @@ pub(crate) fn shown(strokes: &[Stroke]) -> String {
 }
 
 impl Tmux {
-    /// Lays a text ready for [`Stroke::Paste`] into this pane.
+    /// Loads a text to be pasted into this pane by [`Stroke::Paste`].
     pub(crate) async fn load(&self, pane: &str, text: &str) -> Result<(), Failure> {
         let buffer = buffer(pane);
         let arguments = ["load-buffer", "-b", &buffer, "-"];
@@ -56,7 +56,7 @@ impl Tmux {
             .map(drop)
     }
 
-    /// Types if the pane has not changed; whether it typed.
+    /// Types if the pane has not changed; returns whether it did.
     pub(crate) async fn press(
         &self,
         pane: &str,
@@ -72,7 +72,7 @@ impl Tmux {
         Ok(!said.contains(STALE))
     }
 
-    /// Leaves copy mode, in which keys go to tmux.
+    /// Leaves copy mode, in which tmux handles the keys.
     pub(crate) async fn leave_mode(&self, pane: &str) -> Result<(), Failure> {
         let cancel = format!("send-keys -X -t {pane} cancel");
         let arguments = ["if-shell", "-F", "-t", pane, "#{pane_in_mode}", &cancel];

@@ -1,13 +1,13 @@
-//! The contents of a pane at one instant, and the part that must not change while a
-//! key is on its way.
+//! The contents of a pane at one instant, and the values that must not change before a
+//! key is typed.
 //!
-//! Invariant: the screen and the guard are of the same instant: tmux takes
-//! both in one command, between which no program writes.
+//! Invariant: screen and guard are of the same instant: tmux reads
+//! both in one command, during which no program can write.
 
 use super::Tmux;
 use crate::backend::Failure;
 
-/// The value that the compare-and-swap compares. A comma would end an argument of a format.
+/// The values of the compare-and-swap. They contain no comma, which would end an argument of a format.
 const GUARD: &str = "#{pane_id}.#{pane_pid}.#{cursor_x}.#{cursor_y}.#{cursor_flag}.\
     #{history_size}.#{pane_in_mode}.#{pane_dead}.#{alternate_on}.#{pane_width}.#{pane_height}";
 
@@ -17,21 +17,21 @@ const GUARD_FIELDS: usize = 11;
 /// A pane's screen and cursor.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Look {
-    /// The visible lines, blanks at their ends taken off.
+    /// The visible lines without trailing blanks.
     pub(crate) lines: Vec<String>,
     /// The cursor's column and line.
     pub(crate) cursor: (usize, usize),
     pub(crate) is_cursor_shown: bool,
-    /// Whether tmux, not the program, gets the keys.
+    /// Whether keys go to tmux instead of the program.
     pub(crate) in_mode: bool,
-    /// Whether its program has ended.
+    /// Whether the program has ended.
     pub(crate) is_dead: bool,
-    /// The line of [`GUARD`].
+    /// The values of [`GUARD`].
     guard: String,
 }
 
 impl Look {
-    /// A screen without a tmux.
+    /// A screen for tests without tmux.
     #[cfg(test)]
     pub(crate) fn of(screen: &str, cursor: (usize, usize), is_cursor_shown: bool) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl Tmux {
         ];
         match self.run(&arguments).await {
             Ok(said) => Ok(parse(pane, &said)),
-            // `capture-pane` names a pane that is gone; the server may be, too.
+            // The pane or the server is gone.
             Err(Failure::Failed(_)) => Ok(None),
             Err(error) => Err(error),
         }

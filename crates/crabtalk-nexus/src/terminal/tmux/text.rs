@@ -1,14 +1,14 @@
-//! Text on its way into a terminal.
+//! Text to be typed into a terminal.
 
-/// The text less its control characters: all but newline and tab go, with them
-/// characters that could end a bracketed paste early or move the cursor.
+/// Removes control characters except newline and tab, which
+/// could end a bracketed paste early or move the cursor.
 pub(crate) fn plain(text: &str) -> String {
     let keep = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
     text.chars().filter(keep).collect()
 }
 
-/// What two texts have in common that differ in blanks alone: agents wrap,
-/// indent and trim what is typed to them.
+/// Collapses white space for comparisons, since agents wrap, indent and trim typed
+/// text.
 pub(crate) fn squeezed(text: &str) -> String {
     let plain = plain(text);
     let mut words = plain.split_whitespace();
@@ -23,12 +23,12 @@ pub(crate) fn squeezed(text: &str) -> String {
     all
 }
 
-/// Quotes a word for a command of tmux.
+/// Quotes a word for a tmux command.
 pub(crate) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// At most so many bytes of a text, cut between characters.
+/// The longest prefix of at most this many bytes, cut between characters.
 pub(crate) fn cut(text: &str, bytes: usize) -> &str {
     if text.len() <= bytes {
         return text;

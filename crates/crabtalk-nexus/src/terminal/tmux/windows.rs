@@ -1,7 +1,7 @@
-//! Windows of agents: opened, filled, found again, closed.
+//! Windows of agents: opens, fills, finds and closes them.
 //!
-//! Invariants: a program is started only in a window that stays when it ends, so
-//! that how it ended is never lost; readers of [`follow`] see the latest state, never a
+//! Invariants: a program is started only in a window that remains when it ends, so
+//! that its exit status is not lost; readers of [`follow`] get the latest state, without a
 //! queue.
 
 use super::Tmux;
@@ -11,22 +11,22 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Between two looks at all windows.
+/// Interval of queries of all windows.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// The queried properties of each pane, and of each client.
+/// The queried properties of each pane and each client.
 const PANES: &str = "pane|#{window_id}|#{pane_id}|#{pane_pid}|#{pane_dead}|\
     #{pane_dead_status}|#{pane_dead_signal}|#{@nexus_team}|#{@nexus_life}|#{@nexus_agent}";
 const CLIENTS: &str = "client|#{client_control_mode}|#{window_id}";
 
-/// What runs in a window that waits for its agent, and in the one that keeps the
-/// session without agents: an idle process.
+/// The idle program in a window before its agent is launched, and in the window that keeps an
+/// empty session open.
 const NOTHING: [&str; 3] = ["tail", "-f", "/dev/null"];
 
-/// Lines that can be scrolled back to.
+/// Lines of scrollback.
 const HISTORY_LINES: &str = "5000";
 
-/// A window with an agent in it.
+/// A window of an agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) window: String,
@@ -36,7 +36,7 @@ pub(crate) struct Window {
     pub(crate) status: Option<i32>,
     pub(crate) signal: Option<i32>,
     pub(crate) agent: String,
-    /// The mark of all processes of this life of it.
+    /// The mark of all processes of this life.
     pub(crate) life: String,
 }
 
@@ -44,13 +44,13 @@ pub(crate) struct Window {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Windows {
     pub(crate) windows: Vec<Window>,
-    /// Viewed windows.
+    /// The ids of windows that a person views.
     pub(crate) viewed: Vec<String>,
 }
 
 impl Windows {
-    /// Reads lines of [`PANES`] and [`CLIENTS`]: of a split window the first pane, which is
-    /// the agent's.
+    /// Parses lines of [`PANES`] and [`CLIENTS`]. The first pane of a split window is the
+    /// agent's.
     fn read(said: &str, team: &str) -> Self {
         let mut found = Self::default();
         let mut panes: Vec<Window> = said.lines().filter_map(|line| pane(line, team)).collect();
@@ -60,7 +60,7 @@ impl Windows {
                 found.windows.push(pane);
             }
         }
-        // Clients in control mode show nothing themselves.
+        // Clients in control mode do not show windows.
         let viewed = said
             .lines()
             .filter_map(|line| line.strip_prefix("client|0|"));
@@ -102,10 +102,10 @@ fn pane(line: &str, team: &str) -> Option<Window> {
     })
 }
 
-/// Follows the windows until it is dropped.
+/// Follows the windows until dropped.
 pub(crate) async fn follow(tmux: Tmux, seen: watch::Sender<Arc<Windows>>) {
     loop {
-        // A tmux that does not answer says nothing about its windows.
+        // If tmux does not answer, the last state remains.
         if let Ok(now) = tmux.windows().await {
             seen.send_if_modified(|last| {
                 let changed = **last != now;
@@ -117,7 +117,7 @@ pub(crate) async fn follow(tmux: Tmux, seen: watch::Sender<Arc<Windows>>) {
     }
 }
 
-/// What runs in a window.
+/// A program for a window.
 #[derive(Debug, Clone)]
 pub(crate) struct Program {
     pub(crate) words: Vec<String>,
@@ -128,7 +128,7 @@ pub(crate) struct Program {
 }
 
 impl Tmux {
-    /// Sees to it that the session is there.
+    /// Creates the session if it is missing.
     pub(crate) async fn open_session(&self, session: &str) -> Result<(), Failure> {
         let name = format!("={session}");
         if self.run(&["has-session", "-t", &name]).await.is_err() {
@@ -148,7 +148,7 @@ impl Tmux {
             if let Err(error) = self.run(&new).await
                 && self.run(&["has-session", "-t", &name]).await.is_err()
             {
-                // Else another agent's launch was first.
+                // Otherwise another agent's launch created it first.
                 return Err(error);
             }
         }
@@ -163,11 +163,11 @@ impl Tmux {
         Ok(())
     }
 
-    /// Has tmux look which of its children ended. While it writes down that a window
-    /// was left (by libutempter, as Debian builds it) it hears of no other child's
-    /// end, and of those that ended in between only with the next one: this is one.
+    /// Makes tmux check which of its children ended. While tmux records that a window
+    /// was left (by libutempter, as in Debian's build) it misses the end of other children,
+    /// and notices them only at the next end of a child, such as this one.
     pub(crate) async fn remind_of_children(&self) {
-        // A server that is gone has nothing to tell.
+        // If the server is gone, there is nothing to report.
         let _ = self.run(&["run-shell", "-b", "true"]).await;
     }
 
@@ -187,7 +187,7 @@ impl Tmux {
         Ok(self.windows().await?.of(agent).cloned())
     }
 
-    /// Opens a window for an agent, in which nothing runs yet.
+    /// Opens an idle window for an agent.
     pub(crate) async fn open_window(&self, session: &str, agent: &str) -> Result<Window, Failure> {
         let name = format!("={session}:");
         let mut new = vec![
@@ -218,7 +218,7 @@ impl Tmux {
         found.ok_or_else(closed)
     }
 
-    /// Starts a program in a pane, in the place of what is there.
+    /// Starts a program in a pane, replacing the one in it.
     pub(crate) async fn fill(&self, window: &Window, program: &Program) -> Result<(), Failure> {
         let option = |name, value| {
             [
@@ -239,8 +239,8 @@ impl Tmux {
         for (name, value) in &program.environment {
             words.extend(["-e".to_owned(), format!("{name}={value}")]);
         }
-        // `env`, since one word alone would be given to a shell, and since tmux puts
-        // the search path of its client instead of ours.
+        // Without `env`, tmux would pass a single word to a shell, and would replace
+        // `PATH` by its client's.
         words.extend(["--".to_owned(), "env".to_owned()]);
         let path = program.environment.iter().rfind(|(name, _)| name == "PATH");
         words.extend(path.map(|(name, value)| unended(&format!("{name}={value}"))));
@@ -257,7 +257,7 @@ impl Tmux {
         }
     }
 
-    /// Closes the session if no agent is left in it.
+    /// Closes the session if it contains no agent.
     pub(crate) async fn close_session(&self, session: &str) -> Result<(), Failure> {
         let name = format!("={session}");
         let list = ["list-windows", "-t", &name, "-F", "#{@nexus_agent}"];
@@ -278,7 +278,7 @@ fn unended(word: &str) -> String {
     }
 }
 
-/// A folder as tmux and programs in it name it.
+/// The real path of a folder, as used by tmux and its programs.
 pub(crate) fn real(folder: &Path) -> std::path::PathBuf {
     std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned())
 }

@@ -9,7 +9,7 @@ mod pi;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// In what form a program writes its transcript.
+/// The form of a program's transcript.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Form {
@@ -21,18 +21,18 @@ pub enum Form {
     Claude,
     /// Chats of gemini.
     Gemini,
-    /// Logs of conversations of this project.
+    /// Conversation logs of this project.
     Crabtalk,
 }
 
 /// A record of a transcript of any form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Record {
-    /// Whose transcript it is.
+    /// The header, which identifies the session.
     Head {
         /// The session's id.
         session: String,
-        /// The folder in which it runs; empty where it does not say.
+        /// The working folder; empty if unknown.
         folder: String,
     },
     Began,
@@ -41,9 +41,9 @@ pub(crate) enum Record {
     Text(String),
     Call {
         id: String,
-        /// The tool, as rules name it.
+        /// The tool's name as in rules.
         tool: String,
-        /// The command, the path, or the arguments.
+        /// The command, path or arguments.
         subject: String,
     },
     /// A call has a result.
@@ -52,18 +52,18 @@ pub(crate) enum Record {
     },
     /// The result of a request to the model.
     Usage {
-        /// Tokens that the context holds.
+        /// Tokens in the context.
         tokens: Option<u64>,
         window: Option<u64>,
     },
     Ended {
         error: Option<String>,
-        /// The last output, where it is said again.
+        /// The last output, if the record repeats it.
         output: Option<String>,
-        /// The record, as evidence.
+        /// The record's name, as evidence.
         name: &'static str,
     },
-    /// A summary replaced the history before.
+    /// A summary replaced the preceding history.
     Compacted,
 }
 
@@ -94,7 +94,7 @@ impl Reader {
     }
 }
 
-/// A text, or the texts of a list of blocks.
+/// The text of a string, or of the text blocks in a list.
 fn texts(content: &Value, kinds: &[&str]) -> String {
     if let Some(text) = content.as_str() {
         return text.to_owned();
@@ -109,7 +109,7 @@ fn texts(content: &Value, kinds: &[&str]) -> String {
     texts.join("\n")
 }
 
-/// What an answer says, and its calls: blocks of a kind, with their arguments under a name.
+/// The text and calls of an answer; `kind` and `arguments` name the call blocks and their arguments.
 fn answer(message: &Value, (kind, arguments): (&str, &str), found: &mut Vec<Record>) {
     said(&message["content"], found);
     for block in message["content"].as_array().into_iter().flatten() {
@@ -133,7 +133,7 @@ fn call_of(call: &Value, arguments: &str) -> Record {
     Record::Call { id, tool, subject }
 }
 
-/// Name and subject of a tool, as rules know them.
+/// Name and subject of a tool, as in rules.
 fn tool(name: &str, arguments: &Value) -> (String, String) {
     let tool = match name {
         "exec_command" | "shell" | "shell_command" | "local_shell" | "container.exec" | "Bash"
@@ -158,7 +158,7 @@ fn tool(name: &str, arguments: &Value) -> (String, String) {
     (tool.to_owned(), subject)
 }
 
-/// The command in the words of a shell's start, or the words.
+/// The script of a shell command line, or else its words.
 fn command_of(words: &[Value]) -> String {
     let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
     match words.as_slice() {

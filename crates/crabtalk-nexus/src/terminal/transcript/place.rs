@@ -1,8 +1,8 @@
-//! Which file an agent's transcript is.
+//! Finds the transcript file of an agent.
 //!
-//! Invariants: a folder with many files costs a bounded look; a file of before
-//! the agent's start is not taken for a new session's, nor one of a session that
-//! runs in another folder.
+//! Invariants: searching a folder with many files has bounded cost; a file older than
+//! the agent's start is not used for a new session, nor one of a session
+//! in another folder.
 
 use super::tail::Tail;
 use super::{Form, Reader, Record};
@@ -11,13 +11,13 @@ use regex_lite::Regex;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Folders that are listed at each `*` of a folder's name, the latest first.
+/// Folders searched at each `*` in a folder name, latest first.
 const FOLDERS: usize = 8;
 
-/// Files that are read, the latest first.
+/// Files that are read, latest first.
 const FILES: usize = 32;
 
-/// Names that are read of one folder.
+/// Names read from one folder.
 const NAMES: usize = 16 << 10;
 
 /// A transcript that may be an agent's.
@@ -27,8 +27,8 @@ pub(crate) struct Found {
     pub(crate) session: String,
 }
 
-/// Files of this pattern that changed since then, the latest first, whose
-/// session runs in that folder or does not say where it runs.
+/// Files of a pattern that changed since a time, latest first, whose
+/// session runs in `folder` or does not name its folder.
 pub(crate) fn candidates(
     pattern: &str,
     form: Form,
@@ -65,7 +65,7 @@ pub(crate) fn of_session(pattern: &str, form: Form, session: &str) -> Option<Fou
     })
 }
 
-/// The session and folder that the first lines name.
+/// The session and folder in the first lines.
 fn head(path: &Path, form: Form) -> Option<(String, String)> {
     let reader = Reader::new(form);
     let (lines, _) = Tail::new(path, 0).step();
@@ -80,7 +80,7 @@ fn head(path: &Path, form: Form) -> Option<(String, String)> {
     })
 }
 
-/// The latest files of a pattern.
+/// The latest files that match a pattern.
 fn files(pattern: &str) -> Vec<(PathBuf, SystemTime)> {
     let path = Path::new(pattern);
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
@@ -103,7 +103,7 @@ fn files(pattern: &str) -> Vec<(PathBuf, SystemTime)> {
     let mut all: Vec<_> = all.filter(|(path, _)| path.is_file()).collect();
     all.sort_by_key(|(_, at)| std::cmp::Reverse(*at));
     all.truncate(FILES);
-    // Two ways to one file are one file.
+    // Two paths of one file count once.
     let real = |(path, at): (PathBuf, SystemTime)| (real(&path), at);
     all.into_iter().map(real).collect()
 }

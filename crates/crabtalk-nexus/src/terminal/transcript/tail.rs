@@ -1,28 +1,28 @@
-//! A file that grows, read line by line.
+//! Reads a growing file line by line.
 //!
-//! Invariants: a step reads [`STEP_BYTES`] at most; a line is given when its end
-//! is written; one longer than [`MAX_LINE_BYTES`] is passed over; a file that was
-//! cut is read from its beginning.
+//! Invariants: a step reads at most [`STEP_BYTES`]; a line is returned when its end
+//! is written; a line longer than [`MAX_LINE_BYTES`] is skipped; a truncated file
+//! is read again from its beginning.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// What one step reads at most.
+/// Maximum bytes per step.
 pub(crate) const STEP_BYTES: usize = 1 << 20;
 
-/// Longest line that is read: a message of 64 KiB among what programs write
-/// around it, and outputs of tools, which are skipped here.
+/// Longest line that is read: a message of 64 KiB with the program's additional data,
+/// and tool outputs.
 const MAX_LINE_BYTES: usize = 16 << 20;
 
-/// A place in a file that grows.
+/// A position in a growing file.
 #[derive(Debug, Clone)]
 pub(crate) struct Tail {
     pub(crate) path: PathBuf,
-    /// Where the next read begins.
+    /// The offset of the next read.
     at: u64,
-    /// A line whose end is not written yet.
+    /// The beginning of an incomplete line.
     torn: Vec<u8>,
-    /// Whether the line is too long to be kept.
+    /// Whether the current line is too long and is skipped.
     skips: bool,
 }
 
@@ -36,16 +36,16 @@ impl Tail {
         }
     }
 
-    /// Where the line begins that is read next.
+    /// The offset of the line that is read next.
     pub(crate) fn at(&self) -> u64 {
         self.at.saturating_sub(self.torn.len() as u64)
     }
 
-    /// The lines that were ended since the last step, and whether there may be
+    /// The lines completed since the last step, and whether there may be
     /// more.
     pub(crate) fn step(&mut self) -> (Vec<Vec<u8>>, bool) {
         let Ok(bytes) = self.read() else {
-            // A file that is not there yet, or not any more, says nothing.
+            // A missing file has no lines.
             return (Vec::new(), false);
         };
         let more = bytes.len() == STEP_BYTES;
@@ -80,7 +80,7 @@ impl Tail {
         }
         let mut bytes = Vec::new();
         if length > self.at && file.seek(SeekFrom::Start(self.at)).is_ok() {
-            // What could be read until it failed is what there is.
+            // After a read error, the bytes read so far are used.
             let _ = file.take(STEP_BYTES as u64).read_to_end(&mut bytes);
             self.at += bytes.len() as u64;
         }
@@ -88,7 +88,7 @@ impl Tail {
     }
 }
 
-/// How long a file is; nothing where it is not there.
+/// The length of a file; 0 if it is missing.
 pub(crate) fn length(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |metadata| metadata.len())
 }

@@ -1,18 +1,18 @@
-//! Records put together to turns.
+//! Combines records to turns.
 //!
-//! Invariant: a turn that ended had begun, and one that began ends once.
+//! Invariant: every ended turn had begun, and every begun turn ends once.
 
 use super::Record;
 use crate::backend::Turn;
 use crate::terminal::tmux::text::cut;
 
-/// Longest output that is kept of a turn.
+/// Longest output stored for a turn.
 const MAX_OUTPUT_BYTES: usize = 1 << 20;
 
-/// Calls without a result that are kept; an agent runs a few at once.
+/// Maximum number of calls without a result; an agent runs a few at once.
 const MAX_CALLS: usize = 64;
 
-/// A call that has no result yet.
+/// A call without a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Call {
     pub(crate) id: String,
@@ -29,12 +29,12 @@ pub(crate) enum Step {
     Compacted,
 }
 
-/// Where a session stands.
+/// The state of a session's turns.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Turns {
     /// Whether a turn is in flight.
     pub(crate) is_busy: bool,
-    /// Calls of it that have no result.
+    /// Calls of the turn that have no result.
     pub(crate) calls: Vec<Call>,
     output: String,
     tokens: Option<u64>,
@@ -42,7 +42,7 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
-    /// The changes by a record, in order.
+    /// Applies a record; returns the changes in order.
     pub(crate) fn take(&mut self, record: Record) -> Vec<Step> {
         let mut steps = Vec::new();
         match record {
@@ -111,7 +111,7 @@ impl Turns {
         self.calls.clear();
         let gathered = std::mem::take(&mut self.output);
         Some(Turn {
-            // A repeated end of a turn has its last message only.
+            // A repeated end of a turn contains only its last message.
             output: match output {
                 Some(output) if gathered.is_empty() => cut(&output, MAX_OUTPUT_BYTES).to_owned(),
                 _ => gathered,

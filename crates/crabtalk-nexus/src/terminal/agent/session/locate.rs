@@ -1,5 +1,5 @@
-//! Which transcript is the agent's own, found among those that lie where its kind
-//! writes them.
+//! Finds the agent's transcript among the files at the path of its
+//! kind.
 
 use super::{CLOCK_SLACK, REPLAY_BYTES, Session, is_said, past};
 use crate::backend::{Evidence, Source, What};
@@ -12,19 +12,19 @@ use std::path::Path;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant, SystemTime};
 
-/// How long a submission may take before another transcript than the known one is
-/// looked for: some programs begin a new one.
+/// Time after a submission before another transcript than the known one is searched, since
+/// some programs begin a new one.
 const ELSEWHERE_AFTER: Duration = Duration::from_millis(400);
 
-/// Between two looks for the transcript in which a message of ours has to appear.
+/// Interval of searches for the transcript in which a message must appear.
 const LOOK_FOR_OURS: Duration = Duration::from_millis(50);
 
-/// The same where it does not appear: something swallowed it, and looking costs
-/// reading what others wrote.
+/// Interval of searches if it does not appear: the program may have dropped it, and each search
+/// reads other files.
 const LOOK_SELDOM: Duration = Duration::from_secs(5);
 
 impl Session {
-    /// Follows a file from its end, after reading where it stands.
+    /// Follows a file from its end, after reading its current state.
     pub(super) fn take_up(&mut self, path: &Path) {
         let Some(place) = &self.place else { return };
         let reader = Reader::new(place.form);
@@ -56,8 +56,8 @@ impl Session {
         claims.get(path).is_some_and(|agent| *agent != self.agent)
     }
 
-    /// Looks for the transcript that has a message of ours, where none is known or the
-    /// message does not appear in the known one.
+    /// Searches the transcript with a message of NEXUS if none is known, or if the message is
+    /// missing in the known one.
     pub(super) fn find(&mut self) {
         let Some(place) = self.place.clone() else {
             return;
@@ -78,8 +78,8 @@ impl Session {
         }
     }
 
-    /// Whether the transcript is not known or lacks a message, and the last look was a
-    /// while ago.
+    /// Whether the transcript is unknown or lacks a message, and the last search was long
+    /// enough ago.
     fn is_time_to_look(&self) -> bool {
         let waits = || self.pending.iter().map(|pending| pending.since.elapsed());
         let Some(shortest) = waits().min() else {
@@ -92,8 +92,8 @@ impl Session {
         self.looked.is_none_or(|at| at.elapsed() > pause)
     }
 
-    /// Files that were written since the launch, other than the known one and those
-    /// of other agents.
+    /// Files written since the launch, except the known one and those of other
+    /// agents.
     fn candidates(&self, place: &Place) -> Vec<Found> {
         let since = self
             .life
@@ -130,7 +130,7 @@ impl Session {
     }
 }
 
-/// A kind's pattern of files, for this home and folder.
+/// Resolves a kind's file pattern for this home and folder.
 pub(super) fn pattern(files: &str, home: &Path, folder: &Path) -> String {
     let folder = folder.display().to_string();
     let slashes = folder.trim_start_matches('/').replace(['/', ':'], "-");

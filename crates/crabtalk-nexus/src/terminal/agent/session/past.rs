@@ -1,8 +1,8 @@
-//! Parts of transcripts from before this supervisor, or before a file was
-//! known to be the agent's.
+//! Parts of transcripts that precede this supervisor, or the time when the file was
+//! identified as the agent's.
 //!
-//! Invariant: of a file that is followed nothing is told here that is not read
-//! yet: its own lines tell that later, once.
+//! Invariant: this module does not report unread lines of a followed file; those
+//! are reported once when they are read.
 
 use super::{At, CLOCK_SLACK, Pending, REPLAY_BYTES, Session, is_said};
 use crate::backend::{Evidence, Mark, Source, Submission, Turn, What};
@@ -16,8 +16,8 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 impl Session {
-    /// Whether a message has arrived by an earlier try, and how that is known; `false` if it
-    /// may yet arrive, and none if it has to be typed.
+    /// Whether an earlier attempt delivered a message, with the evidence; `false` if it
+    /// may still arrive, `None` if it must be typed.
     pub(in crate::terminal::agent) fn arrived(
         &mut self,
         message: &Submission,
@@ -38,14 +38,14 @@ impl Session {
             self.release();
             return Some((true, evidence));
         }
-        // What was written since the agent was found is read now, and may have it.
+        // Records written since the agent was found are read now and may contain it.
         self.expect(id, &message.text);
         self.release();
         self.catch_up();
         if self.seen.contains(id) {
             return Some((true, told()));
         }
-        // Some programs write a message down with its answer.
+        // Some programs record a message only with its answer.
         if self.late_until.is_some_and(|until| Instant::now() < until) {
             let detail = "it may come into the transcript yet";
             return Some((false, Evidence::new(Source::Transcript, detail)));
@@ -64,7 +64,7 @@ impl Session {
         });
     }
 
-    /// Reports a message that the transcript has from before; whether it does.
+    /// Reports a message found in older records; returns the evidence.
     fn found_behind(&mut self, message: &Submission) -> Option<Evidence> {
         let Submission { id, text, mark, .. } = message;
         let (found, mut turn) = self.behind(mark, text)?;
@@ -95,7 +95,7 @@ impl Session {
         Some(evidence)
     }
 
-    /// The position of a text as a user's turn after a mark, and the result of that
+    /// Finds a text as a user's turn after a mark, with the result of that
     /// turn if it ended.
     fn behind(&self, mark: &Mark, text: &str) -> Option<(Found, Option<Turn>)> {
         let place = self.place.as_ref()?;
@@ -128,7 +128,7 @@ impl Session {
     }
 }
 
-/// What users said from there on.
+/// The texts of users from an offset on.
 pub(super) fn users(file: &Path, at: u64, reader: Reader) -> Vec<String> {
     let mut said = Vec::new();
     each(file, at..u64::MAX, &reader, |record| {
@@ -151,7 +151,7 @@ fn turn_of(file: &Path, within: Range<u64>, reader: Reader, text: &str) -> Optio
                     found = Some(Some(turn));
                     return false;
                 }
-                // Its turn has no end: the agent was ended in it, and goes on.
+                // The turn has no end: the agent was ended during it, and continues.
                 Step::User(_) if found == Some(None) => return false,
                 Step::User(_) | Step::Began(_) | Step::Ended(..) | Step::Compacted => {}
             }
@@ -161,7 +161,7 @@ fn turn_of(file: &Path, within: Range<u64>, reader: Reader, text: &str) -> Optio
     found
 }
 
-/// The text there, up to the end of a line.
+/// Reads the records in a range, up to the end of a line.
 fn each(file: &Path, within: Range<u64>, reader: &Reader, mut take: impl FnMut(Record) -> bool) {
     let mut tail = Tail::new(file, within.start);
     let begin = within.start;

@@ -1,4 +1,4 @@
-//! Turns records of the transcript and hooks into events.
+//! Converts records of the transcript and hooks to events.
 
 use super::{Session, is_said};
 use crate::backend::{Event, Evidence, Source, Turn, What};
@@ -9,10 +9,10 @@ use serde_json::Value;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Messages that are known to have arrived: one is asked about at a time.
+/// Maximum number of arrived messages to remember; one is asked about at a time.
 const SEEN: usize = 8;
 
-/// How long the transcript may take to say what a hook has said.
+/// Time for the transcript to confirm a hook.
 const HOOK_AHEAD: Duration = Duration::from_millis(1500);
 
 impl Session {
@@ -121,7 +121,7 @@ impl Session {
         self.tell(What::TurnEnded(turn), evidence);
     }
 
-    /// Takes the prompt away that waited.
+    /// Closes the open prompt.
     pub(crate) fn prompt_gone(&mut self, how: &str, source: Source) {
         if let Some(live) = self.live.take() {
             self.gone += 1;
@@ -132,7 +132,7 @@ impl Session {
         }
     }
 
-    /// Ends a turn of which a hook alone says that it ended.
+    /// Ends a turn whose end is reported only by a hook.
     pub(super) fn end_by_hook(&mut self) {
         let Some((hook, at)) = &self.ended else {
             return;
@@ -145,8 +145,8 @@ impl Session {
         self.end_turn(None, evidence);
     }
 
-    /// Ends the turn in flight, if there is one, on other evidence than the
-    /// transcript's.
+    /// Ends the turn in flight, if there is one, on evidence other than the
+    /// transcript.
     pub(crate) fn end_turn(&mut self, error: Option<String>, evidence: Evidence) {
         let bytes = self
             .tail
@@ -160,7 +160,7 @@ impl Session {
         }
     }
 
-    /// Lays an event ready for the watcher.
+    /// Queues an event for the watcher.
     pub(crate) fn tell(&mut self, what: What, mut evidence: Evidence) {
         const MAX_DETAIL_BYTES: usize = 1 << 10;
         evidence.detail = cut(&evidence.detail, MAX_DETAIL_BYTES).to_owned();

@@ -1,4 +1,4 @@
-//! How an agent ended, or a turn of it of which nothing else says so.
+//! Reports how an agent ended, and ends turns without a record of their end.
 
 use super::super::session::Life;
 use super::{BUSY_PAUSE, Watcher};
@@ -8,13 +8,13 @@ use crate::terminal::tmux::look::Look;
 use crate::terminal::tmux::windows::Window;
 use std::time::{Duration, Instant};
 
-/// Until tmux says how a program ended.
+/// Time for tmux to report how a program ended.
 const TOLD_HOW: Duration = Duration::from_secs(2);
 
-/// A screen that stood so long after its turn was cut short stands.
+/// How long the screen must be unchanged after a cancelled turn.
 const CUT_SHORT: Duration = Duration::from_millis(1500);
 
-/// What of a screen is told of an agent that died.
+/// Lines of the screen that are reported for an agent that died.
 const SAID_LINES: usize = 8;
 
 impl Watcher {
@@ -36,8 +36,8 @@ impl Watcher {
         processes::end(&life.window.life).await;
     }
 
-    /// Ends a turn that was cut short and leaves no record of it: nothing moves
-    /// any more.
+    /// Ends a cancelled turn that leaves no record of its end, once the screen is
+    /// unchanged.
     pub(super) async fn stands(&mut self, pane: &str, since: Instant) {
         let Ok(Some(look)) = self.shared.tmux.look(pane).await else {
             return;
@@ -63,7 +63,7 @@ impl Watcher {
             let window = self.shared.tmux.window_of(&self.shared.spec.name).await;
             let window = window.ok().flatten();
             let window = window.filter(|w| w.life == life.window.life);
-            // tmux may hear of the end after us.
+            // tmux may notice the end later than this process.
             let is_told = |w: &Window| w.status.is_some() || w.signal.is_some();
             if window.as_ref().is_none_or(is_told) || Instant::now() > deadline {
                 break window;
@@ -96,13 +96,13 @@ impl Watcher {
                 (None, None) => "ended".to_owned(),
             };
             let evidence = Evidence::new(Source::Process, detail);
-            // Its end is the end of its turn, too.
+            // The end of the process also ends the turn.
             session.turns.drop_turn();
             session.release();
             session.tell(What::Died(exit), evidence);
         }
         self.flush().await;
-        // Its processes must not outlive it; the next launch ends those that are left.
+        // Its processes must not outlive it; the next launch ends remaining ones.
         processes::end(&life.window.life).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Prompts on an agent's screen: when one came, what it asks about, when it went.
+//! Prompts on an agent's screen: when they open and close, and their subject.
 
 use super::super::session::{Live, Session};
 use super::Watcher;
@@ -10,20 +10,20 @@ use crate::terminal::transcript::turns::Call;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 impl Watcher {
-    /// Looks for a prompt that came or went.
+    /// Checks whether a prompt opened or closed.
     pub(super) async fn examine(&mut self, pane: &str) {
         let before = self.shared.session().gone;
         let Ok(Some(look)) = self.shared.tmux.look(pane).await else {
             return;
         };
-        // The call that the screen shows was written before it was drawn.
+        // The call on the screen was recorded before it was drawn.
         self.shared.catch_up();
         let shared = self.shared.clone();
         let mut session = shared.session();
         let shown = shared.spec.kind.prompt(&look);
         let shown = shown.filter(|shown| may_wait(shown.rule, &session));
         if session.gone != before {
-            // It was answered, and this screen may be older.
+            // A prompt was answered, and this screen may be older.
             return;
         }
         let key = session.live.as_ref().map(|live| live.key.clone());
@@ -47,7 +47,7 @@ impl Watcher {
                 let evidence = Evidence::new(Source::Screen, first);
                 session.tell(What::Prompt(prompt), evidence);
             }
-            // A screen may be half drawn: gone is what is missing twice.
+            // A screen may be incomplete: a prompt is closed when it is missing twice.
             (None, Some(_)) if !self.is_missing => self.is_missing = true,
             (None, Some(_)) => {
                 self.is_missing = false;
@@ -58,8 +58,8 @@ impl Watcher {
     }
 }
 
-/// Whether the transcript lets a prompt wait at all: what is still on the screen
-/// of a turn that ended, or of a call that has its result, does not.
+/// Whether the transcript permits an open prompt. Text that remains on the screen after the
+/// end of a turn or the result of a call is not a prompt.
 fn may_wait(rule: &PromptRule, session: &Session) -> bool {
     match rule {
         _ if !session.is_followed() => true,
@@ -68,8 +68,8 @@ fn may_wait(rule: &PromptRule, session: &Session) -> bool {
     }
 }
 
-/// Whether exactly one call is open and the screen shows its subject to the letter:
-/// on one line, in printable ASCII, which no terminal draws differently.
+/// Whether exactly one call is open and the screen shows its subject exactly:
+/// on one line, in printable ASCII, which every terminal draws the same.
 fn is_exact(shown: &Shown<'_>, calls: &[Call]) -> bool {
     let [call] = calls else {
         return false;
@@ -83,8 +83,8 @@ fn is_exact(shown: &Shown<'_>, calls: &[Call]) -> bool {
             .all(|byte| (b' '..=b'~').contains(&byte))
 }
 
-/// A prompt with its whole subject, which is in the
-/// transcript, as the one call without a result that is shown on the screen.
+/// Creates a prompt with its whole subject from the transcript, which is the one call
+/// without a result that the screen shows.
 fn prompt_of(shown: &Shown<'_>, session: &mut Session) -> (Prompt, Option<String>) {
     /// Length of a subject that distinguishes calls and fits one line.
     const PREFIX_CHARS: usize = 24;
@@ -98,7 +98,7 @@ fn prompt_of(shown: &Shown<'_>, session: &mut Session) -> (Prompt, Option<String
     });
     let call = match (calls.next(), calls.next()) {
         (Some(call), None) => Some(call),
-        // Two equal calls cannot be told apart.
+        // Two equal calls cannot be distinguished.
         (Some(_), Some(_)) => None,
         (None, _) => None,
     };
@@ -141,7 +141,7 @@ mod tests {
         }
     }
 
-    /// Whether codex asks exactly about one of these calls, with this on the screen.
+    /// Whether codex asks exactly about one of these calls, with this screen.
     fn codex(screen: &str, calls: &[Call]) -> bool {
         let kinds = Kinds::new(&toml::Table::new()).unwrap();
         let text = format!(

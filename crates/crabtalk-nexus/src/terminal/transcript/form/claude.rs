@@ -1,10 +1,10 @@
-//! Projects of claude: lines of a type, with a message in the model's own form.
+//! Projects of claude: typed lines with messages in the model's format.
 
 use super::{Record, answer, text, texts};
 use serde_json::Value;
 
 pub(super) fn read(line: &Value, found: &mut Vec<Record>) {
-    // What an agent of the agent says is not said to us.
+    // Messages of subagents are not part of the conversation.
     if line["isSidechain"] == true || line["isMeta"] == true {
         return;
     }

@@ -62,7 +62,7 @@ fn window(value: &Value, found: &mut Vec<Record>) {
     }
 }
 
-/// Messages of the person and the agent; the items of the model repeat them among
+/// Reads messages of the person and the agent; items of the model repeat them among
 /// instructions.
 fn item(item: &Value, found: &mut Vec<Record>) {
     let said = || {

@@ -1,4 +1,4 @@
-//! Logs of conversations of this project: messages, and records of runs.
+//! Conversation logs of this project: messages, and records of runs.
 
 use super::{Record, text, texts, tool};
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! Chats of gemini: messages of a type. None of them says that a turn ended; a
-//! hook does.
+//! Chats of gemini: typed messages. They do not record the end of a turn; a
+//! hook reports it.
 
 use super::{Record, call_of, said, text, texts};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Sessions of pi: messages with a role; an answer says why it stopped.
+//! Sessions of pi: messages with roles; an answer contains its stop reason.
 
 use super::{Record, answer, text, texts};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Lines that real programs wrote, and what they say.
+//! Lines from real programs, and their interpretation.
 
 use super::*;
 use serde_json::json;
@@ -35,7 +35,7 @@ fn codex() {
         &[
             json!({"type": "session_meta", "payload": {"id": "s1", "cwd": "/w"}}),
             event(json!({"type": "task_started", "model_context_window": 258_400})),
-            // Instructions and the folder's description, as the model sees them.
+            // Instructions and the folder's description, as sent to the model.
             item(
                 json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "<environment_context>"}]}),
             ),
