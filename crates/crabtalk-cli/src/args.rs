@@ -374,7 +374,7 @@ pub(crate) struct Attach {
 }
 
 impl Global {
-    /// Refuses options that the command would ignore.
+    /// Refuses options that the command does not use.
     pub(crate) fn check(&self, command: &Command) -> Result<(), Error> {
         let takes_model = matches!(
             command,
@@ -414,7 +414,7 @@ impl Global {
     }
 }
 
-/// Why `cron edit` takes no agent and sender.
+/// The reason why `cron edit` does not accept agent and sender.
 const CRON_KEEPS: &str = ": a cron entry keeps its agent and sender; remove it and add another one";
 
 #[cfg(test)]

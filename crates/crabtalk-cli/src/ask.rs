@@ -1,4 +1,4 @@
-//! `ask` and `attach`: one run, followed to its end.
+//! `ask` and `attach`: start or join one run and follow it to its end.
 
 use crate::args::{Ask, Attach};
 use crate::context::Context;
@@ -41,7 +41,7 @@ pub(crate) async fn ask(context: &mut Context, args: Ask) -> Result<(), Error> {
     ended.await?.result()
 }
 
-/// Reads the images of a question; one bad image is an error.
+/// Reads the images of a question; fails if any is invalid.
 fn shown(paths: &[PathBuf]) -> Result<Shown, Error> {
     let mut shown = Shown::default();
     for path in paths {

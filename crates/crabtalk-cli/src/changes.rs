@@ -2,7 +2,7 @@
 
 use crabtalk_proto::{FileChange, RunChanges, UndoReport};
 
-/// One line about a run.
+/// Describes a run in one line.
 pub(crate) fn headline(run: &RunChanges) -> String {
     let files = match run.files.len() {
         0 => "no files to revert".to_owned(),
@@ -15,7 +15,7 @@ pub(crate) fn headline(run: &RunChanges) -> String {
     }
 }
 
-/// One line about a changed file.
+/// Describes a changed file in one line.
 pub(crate) fn about(file: &FileChange) -> String {
     match file.problem.as_str() {
         "" => format!("{} {}", file.kind, file.path),
@@ -23,13 +23,13 @@ pub(crate) fn about(file: &FileChange) -> String {
     }
 }
 
-/// Lists the files that were not reverted.
+/// Counts the files that were not reverted.
 pub(crate) fn stayed(report: &UndoReport) -> usize {
     let files = report.changes.iter().flat_map(|changes| &changes.files);
     files.filter(|file| !file.problem.is_empty()).count()
 }
 
-/// The lines of an undo report.
+/// Describes an undo report, one line per file.
 pub(crate) fn told(report: &UndoReport, dry_run: bool) -> Vec<String> {
     let Some(changes) = &report.changes else {
         return Vec::new();

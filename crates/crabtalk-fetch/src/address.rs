@@ -1,11 +1,11 @@
-//! Which addresses are not the public internet.
+//! Decides whether an address is on the public internet.
 //!
-//! Invariant: an address that carries another one (mapped, translated, tunnelled) is
-//! judged as the one that it carries.
+//! Invariant: an address that embeds another one (mapped, translated, tunnelled) is
+//! judged by the embedded one.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whether an address is one of the public internet, by IANA's registry of special
+/// Whether an address is on the public internet, by IANA's registries of special-purpose
 /// addresses.
 pub(crate) fn is_public(address: IpAddr) -> bool {
     match address {
@@ -19,11 +19,11 @@ pub(crate) fn is_public(address: IpAddr) -> bool {
 
 fn is_public_v4(v4: Ipv4Addr) -> bool {
     let special = match v4.octets() {
-        // This network, assignments of the protocol, the relays of old, benchmarks.
+        // This network, protocol assignments, former 6to4 relays, benchmarking.
         [0, ..] | [192, 0, 0, _] | [192, 88, 99, _] | [198, 18..=19, ..] => true,
         // Shared address space.
         [100, second, ..] => (64..128).contains(&second),
-        // What is for later, the broadcast included.
+        // Reserved for future use, and broadcast.
         [first, ..] => first >= 240,
     };
     !(special
@@ -36,24 +36,24 @@ fn is_public_v4(v4: Ipv4Addr) -> bool {
 
 fn is_public_v6(v6: Ipv6Addr) -> bool {
     match v6.segments() {
-        // For texts.
+        // Documentation.
         [0x2001, 0xdb8, ..] | [0x3fff, 0..=0x0fff, ..] => false,
-        // Tunnels and assignments of the protocol; a Teredo address carries one
-        // that its server chose.
+        // Tunnels and protocol assignments; a Teredo address embeds one
+        // chosen by its server.
         [0x2001, second, ..] => second > 0x01ff,
-        // All that is given to machines begins with the bits 001.
+        // Global unicast addresses begin with the bits 001.
         [first, ..] => first & 0xe000 == 0x2000,
     }
 }
 
-/// The older address within a newer one.
+/// The IPv4 address embedded in an IPv6 address.
 fn carried(v6: Ipv6Addr) -> Option<Ipv4Addr> {
     let segments = v6.segments();
     let last = || Ipv4Addr::from_bits((u32::from(segments[6]) << 16) | u32::from(segments[7]));
     match segments {
-        // Mapped, compatible and translated ones.
+        // Mapped, compatible and translated addresses.
         [0, 0, 0, 0, 0, 0xffff | 0, ..] | [0, 0, 0, 0, 0xffff, 0, ..] => Some(last()),
-        // Prefixes of translators to IPv4: the public one and the local one.
+        // NAT64 prefixes: the well-known one and the local one.
         [0x64, 0xff9b, 0, 0, 0, 0, ..] | [0x64, 0xff9b, 1, ..] => Some(last()),
         // 6to4.
         [0x2002, high, low, ..] => Some(Ipv4Addr::from_bits(

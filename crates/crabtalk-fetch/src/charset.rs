@@ -5,17 +5,17 @@
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
-/// How much of a page is searched for its declaration, as in browsers.
+/// Bytes of a page that are searched for its declaration, as in browsers.
 const LOOK_BYTES: usize = 1024;
 
-/// The text of these bytes, of which the last may have been cut off.
+/// Decodes text whose last character may be cut off.
 pub(crate) fn decode(bytes: &[u8], content_type: &str, cut: bool) -> String {
     if let Some((encoding, length)) = Encoding::for_bom(bytes) {
         let (text, _) = encoding.decode_without_bom_handling(&bytes[length..]);
         return text.into_owned();
     }
     let said = label(content_type.as_bytes()).or_else(|| {
-        // A declaration of UTF-16 that is written in ASCII is wrong.
+        // An ASCII declaration of UTF-16 is wrong.
         let own = label(&bytes[..bytes.len().min(LOOK_BYTES)])?;
         Some(own.output_encoding())
     });
@@ -26,7 +26,7 @@ pub(crate) fn decode(bytes: &[u8], content_type: &str, cut: bool) -> String {
     encoding.decode_without_bom_handling(bytes).0.into_owned()
 }
 
-/// Whether it is UTF-8, but for a character that was cut off at the end.
+/// Whether the bytes are UTF-8, except for a character cut off at the end.
 fn valid(bytes: &[u8], cut: bool) -> bool {
     match std::str::from_utf8(bytes) {
         Ok(_) => true,

@@ -1,6 +1,6 @@
 //! Resolves a name once, judges all its addresses, and connects to one of them.
 //!
-//! Invariant: connections go only to judged addresses. A name is resolved once for each
+//! Invariant: connections go only to judged addresses. A name is resolved once per
 //! connection, so that a name server cannot answer differently afterwards.
 
 use crate::address::is_public;
@@ -20,7 +20,7 @@ use tokio::sync::OnceCell;
 use tokio_rustls::TlsConnector;
 use url::{Host, Url};
 
-/// Most addresses of a name that are tried.
+/// Maximum addresses of a name that are tried.
 const MAX_TRIED: usize = 4;
 
 /// The future of a lookup.
@@ -46,7 +46,7 @@ impl Resolve for System {
     }
 }
 
-/// A connection, encrypted or not.
+/// A plain or encrypted connection.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
@@ -109,7 +109,7 @@ impl Connector {
             }
             None => Vec::new(),
         };
-        // One private address among public ones is enough to refuse: names that attack
+        // One private address among public ones is enough to refuse, since names that attack
         // private networks mix them.
         for address in &addresses {
             if !is_public(*address) && !settings.allows(*address) {
@@ -144,7 +144,7 @@ async fn load(settings: &Settings) -> Result<Arc<ClientConfig>, String> {
     });
     let certificates = read.await.map_err(|e| e.to_string())??;
     let mut roots = RootCertStore::empty();
-    // Ignores certificates that cannot be parsed.
+    // Certificates that cannot be parsed are ignored.
     let (usable, _) = roots.add_parsable_certificates(certificates);
     if usable == 0 {
         return Err(

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::IpAddr;
 
-/// Why a page could not be fetched.
+/// The reason why a page could not be fetched.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -31,10 +31,10 @@ pub enum Error {
     Forbidden {
         /// The name, or the address itself.
         host: String,
-        /// Where it is.
+        /// The refused address.
         address: IpAddr,
     },
-    /// None of its addresses accepted the connection; a later attempt may succeed.
+    /// No address accepted the connection; a later attempt may succeed.
     #[error("cannot connect to `{host}`: {source}")]
     Connect {
         /// The server.
@@ -42,7 +42,7 @@ pub enum Error {
         /// The system's error for the last address.
         source: io::Error,
     },
-    /// Its certificate is not one that this machine trusts for the name, or the handshake failed.
+    /// The certificate is not trusted for the name, or the handshake failed.
     #[error("no secure connection to `{host}`: {why}")]
     Tls {
         /// The server.
@@ -58,7 +58,7 @@ pub enum Error {
         /// The library's error.
         source: hyper::Error,
     },
-    /// It answered with an error status, or with a redirect without a target.
+    /// The server answered with an error status, or with a redirect without a target.
     #[error("{url} answered {status}: {text}")]
     Status {
         /// The page.
@@ -71,12 +71,12 @@ pub enum Error {
     /// Too many redirects.
     #[error("{url} redirects more than {most} times")]
     Redirects {
-        /// The target of the last one.
+        /// The target of the last redirect.
         url: String,
-        /// Most redirects that are followed.
+        /// The maximum number of redirects.
         most: u32,
     },
-    /// It is not text, or is compressed.
+    /// The page is not text, or is compressed.
     #[error("{url} is `{content_type}`, which is not text")]
     NotText {
         /// The page.
@@ -84,12 +84,12 @@ pub enum Error {
         /// Its content type or encoding.
         content_type: String,
     },
-    /// It timed out with all its redirects; a later attempt may succeed.
+    /// The request timed out, including redirects; a later attempt may succeed.
     #[error("{url} took longer than {secs} s")]
     Timeout {
         /// The requested page.
         url: String,
-        /// The timeout.
+        /// The timeout in seconds.
         secs: u64,
     },
 }

@@ -20,10 +20,10 @@ const USER_AGENT: &str = concat!("crabtalk-fetch/", env!("CARGO_PKG_VERSION"));
 /// Longest address.
 const MAX_URL_BYTES: usize = 8 * 1024;
 
-/// Longest headers of a response.
+/// Maximum bytes of response headers.
 const MAX_HEADER_BYTES: usize = 64 * 1024;
 
-/// How much of an error page is read, and how much of it is in the error.
+/// Bytes read of an error page, and characters of it in the error.
 const MAX_COMPLAINT_BYTES: usize = 16 * 1024;
 const MAX_COMPLAINT_CHARS: usize = 300;
 
@@ -38,7 +38,7 @@ pub struct Page {
     pub title: Option<String>,
     /// Its text.
     pub text: String,
-    /// Whether it was longer than the limit.
+    /// Whether the page was longer than the limit.
     pub cut: bool,
 }
 
@@ -299,7 +299,7 @@ fn is_text(essence: &str) -> bool {
     kind == "text" || known.contains(&name) || suffix.is_some_and(|s| known.contains(&s))
 }
 
-/// The beginning of an error page in one line.
+/// The beginning of an error page, in one line.
 fn complaint(text: &str, is_html: bool, url: &Url) -> String {
     let text = match is_html {
         true => html::to_markdown(text, url).1,

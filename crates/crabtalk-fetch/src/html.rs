@@ -1,7 +1,7 @@
 //! Converts a page to Markdown.
 //!
-//! The page is read as a flat sequence of tags and texts without a tree, so that deep
-//! nesting cannot overflow the stack. Menus, forms and scripts are left out; the main
+//! The page is read as a flat sequence of tags and texts, so that deep
+//! nesting cannot overflow the stack. Menus, forms and scripts are omitted; the main
 //! part is used if the page declares one.
 //!
 //! Invariant: the work is linear in the page's length.
@@ -14,7 +14,7 @@ use std::ops::Range;
 use url::Url;
 use writer::Writer;
 
-/// Shortest main part; with a shorter one the whole page is used.
+/// Minimum length of the main part; if it is shorter, the whole page is used.
 const MIN_MAIN_CHARS: usize = 200;
 
 /// Longest title.
@@ -32,18 +32,18 @@ pub(crate) fn to_markdown(html: &str, base: &Url) -> (Option<String>, String) {
     page.finish()
 }
 
-/// Elements without text of the page.
+/// Elements that contain no text of the page.
 const NEVER_TEXT: &str = "script style noscript template svg math iframe object canvas audio video select datalist \
     button textarea";
 
-/// Elements around the text.
+/// Elements that surround the text.
 const AROUND: &str = "nav footer aside form dialog menu";
 
 /// Elements that are paragraphs.
 const BLOCKS: &str = "p div section article main header footer aside nav figure figcaption table dl dt dd \
     address fieldset details summary form body hgroup caption thead tbody";
 
-/// Elements without content.
+/// Elements that cannot have content.
 const VOID: &str = "area base br col embed hr img input link meta source track wbr";
 
 fn is_one_of(names: &str, name: &str) -> bool {
@@ -53,9 +53,9 @@ fn is_one_of(names: &str, name: &str) -> bool {
 struct Page<'a> {
     base: &'a Url,
     writer: Writer,
-    /// Whether elements around the text are left out.
+    /// Whether surrounding elements are omitted.
     skip_around: bool,
-    /// The element that is being left out, and its nesting depth.
+    /// The element that is being omitted, and its nesting depth.
     left_out: Option<(String, usize)>,
     in_title: bool,
     title: String,
@@ -86,7 +86,7 @@ impl<'a> Page<'a> {
 
     fn read(&mut self, html: &str) {
         let mut emitter = DefaultEmitter::default();
-        // Otherwise scripts would be read as tags.
+        // Without this, scripts would be parsed as tags.
         emitter.naively_switch_states(true);
         for token in Tokenizer::new_with_emitter(html, emitter) {
             let Ok(token) = token;
@@ -161,7 +161,7 @@ impl<'a> Page<'a> {
             self.main_depth += 1;
         }
         match name {
-            // Images have titles, too.
+            // Images may also have titles.
             "title" => self.in_title = self.title.is_empty(),
             "br" => self.writer.line(),
             "hr" => {
@@ -245,7 +245,7 @@ impl<'a> Page<'a> {
         self.end_link();
         let target = href.and_then(|href| self.base.join(href.trim()).ok());
         let target = target.filter(|to| matches!(to.scheme(), "http" | "https" | "mailto"));
-        // Leaves out links to the page itself.
+        // Omits links to the page itself.
         let target = target
             .filter(|to| to[..url::Position::AfterQuery] != self.base[..url::Position::AfterQuery]);
         if target.is_some() {

@@ -7,15 +7,15 @@
 //! get       requests, redirects and limits
 //! charset   decodes text
 //! html      converts HTML to Markdown
-//! server    the tool of agents
+//! server    the tool for agents
 //! ```
 //!
 //! Invariants: every address is judged before a byte is sent to it, including targets of
 //! redirects and later lookups of a name; size, time and the number of redirects are
-//! bounded, and a page that was cut says so.
+//! bounded, and a shortened page says so.
 //!
-//! Absent on purpose: cookies, credentials, scripts, a cache, a proxy. A proxy resolves
-//! names itself, so that their addresses could not be judged here.
+//! Not supported: cookies, credentials, scripts, a cache, a proxy. A proxy would resolve
+//! names itself, so that their addresses could not be judged.
 
 mod address;
 mod charset;

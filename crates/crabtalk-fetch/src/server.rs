@@ -1,4 +1,4 @@
-//! The tool of agents.
+//! The tool for agents.
 
 use crate::get::{Fetcher, Page};
 use rmcp::handler::server::wrapper::Parameters;
@@ -26,7 +26,7 @@ struct Fetch {
 }
 
 impl Server {
-    /// A server for all sessions.
+    /// Creates a server for all sessions.
     #[must_use]
     pub fn new(fetcher: Fetcher) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl Server {
     }
 }
 
-/// A part of a page after a header with its address; a note says what is missing.
+/// A part of a page after a header with its address, and a note about omitted text.
 fn part(page: &Page, start: usize, most: usize) -> String {
     let mut out = format!("{} ({})\n", page.url, page.content_type);
     if let Some(title) = &page.title {

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Longest file.
+/// Largest settings file.
 const MAX_FILE_BYTES: u64 = 64 * 1024;
 
 /// The settings.
@@ -18,13 +18,13 @@ pub struct Settings {
     /// `["10.1.0.0/16", "127.0.0.1"]`.
     #[serde(deserialize_with = "networks")]
     pub allow: Vec<IpNet>,
-    /// Most bytes of a response that are read.
+    /// Maximum bytes read of a response.
     pub max_bytes: usize,
-    /// Most characters that one call of the tool returns.
+    /// Maximum characters returned by one call of the tool.
     pub max_chars: usize,
-    /// Timeout, including redirects.
+    /// Timeout in seconds, including redirects.
     pub timeout_secs: u64,
-    /// Most redirects that are followed.
+    /// Maximum number of redirects.
     pub max_redirects: u32,
     /// A PEM file with certificates that are trusted in addition to the machine's.
     pub ca_file: Option<PathBuf>,
@@ -35,7 +35,7 @@ impl Default for Settings {
         Self {
             allow: Vec::new(),
             max_bytes: 5 * 1024 * 1024,
-            // Some ten thousand tokens.
+            // About ten thousand tokens.
             max_chars: 40_000,
             timeout_secs: 30,
             max_redirects: 5,
@@ -44,7 +44,7 @@ impl Default for Settings {
     }
 }
 
-/// Why the settings are invalid.
+/// The reason why the settings are invalid.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot use {}: {why}", path.display())]
 pub struct SettingsError {
@@ -53,7 +53,7 @@ pub struct SettingsError {
 }
 
 impl Settings {
-    /// Reads a file; returns the defaults without one.
+    /// Reads a file; a missing file means the defaults.
     pub fn read(path: &Path) -> Result<Self, SettingsError> {
         let failed = |why: String| SettingsError {
             path: path.to_owned(),
@@ -70,8 +70,8 @@ impl Settings {
         toml::from_str(&text).map_err(|e| failed(e.to_string()))
     }
 
-    /// Whether an address may be reached although it is not public. A mapped
-    /// address counts as the one that it carries.
+    /// Whether an address is allowed although it is not public. A mapped
+    /// address is judged by the embedded one.
     pub(crate) fn allows(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.allow.iter().any(|network| network.contains(&address))
@@ -82,7 +82,7 @@ impl Settings {
     }
 }
 
-/// Networks, or single addresses.
+/// Parses networks or single addresses.
 fn networks<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
     let texts = Vec::<String>::deserialize(deserializer)?;
     let parse = |text: &String| {

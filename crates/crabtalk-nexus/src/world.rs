@@ -1,12 +1,12 @@
-//! The whole team: inputs in, orders and log entries out.
+//! The whole team as a state machine: inputs in, orders and log entries out.
 //!
-//! Invariants: it does no I/O, so that the same inputs in the same order give the same
+//! Invariants: it does no I/O, so the same inputs in the same order give the same
 //! outputs; every order is in an entry of the log; state changes only in
-//! [`World::handle`], and [`Output::patch`] has each changed row, so that a restart begins
+//! [`World::handle`], and [`Output::patch`] has each changed row, so that a restart continues
 //! where the log ends.
 //!
 //! ```text
-//! act      turns the machine's acts into letters and orders
+//! act      converts the machine's actions to letters and orders
 //! done     results of orders
 //! event    events of agents
 //! look     the state of the team, for people
@@ -44,7 +44,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A line of the log.
+/// An entry of the log.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Entry {
@@ -57,7 +57,7 @@ pub struct Entry {
     /// The evidence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
-    /// The entry that ordered what came to this.
+    /// The number of the entry that caused this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<u64>,
     /// The state before.
@@ -66,15 +66,15 @@ pub struct Entry {
     /// The state after.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<State>,
-    /// The actions that follow.
+    /// The resulting actions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub did: Vec<String>,
 }
 
-/// Changed rows of the state: by key the value as JSON, none of what is gone.
+/// Changed rows of the state: the value as JSON by key, `None` for removed rows.
 pub type Patch = BTreeMap<String, Option<String>>;
 
-/// Kinds of rows; the last letter's number is kept so that it is not used again.
+/// Key prefixes of rows; the last letter's number is stored so that it is not reused.
 const AGENT: &str = "agent/";
 const LETTER: &str = "letter/";
 const TASK: &str = "task/";
@@ -84,7 +84,7 @@ const LAST_LETTER: &str = "last letter";
 #[derive(Debug, Clone, PartialEq)]
 pub struct Order {
     pub agent: Name,
-    /// The entry that says why.
+    /// The entry with the reason.
     pub cause: u64,
     pub deed: Deed,
 }
@@ -92,21 +92,21 @@ pub struct Order {
 /// An action on an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Deed {
-    /// Bring it up.
+    /// Start the agent, continue its session, or reconnect to it.
     Launch(Launch),
-    /// Find where its transcript ends, before this letter is typed.
+    /// Find the end of its transcript, before this letter is typed.
     Mark(u64),
     Submit(u64, Submission),
     /// Answer a prompt.
     Reply(Prompt, Reply),
-    /// Look.
+    /// Probe the agent.
     Probe,
-    /// Check its readiness, claimed after a notice of this time.
+    /// Check its readiness, claimed after a notice at this time.
     Verify(Ms),
     Compress,
     Cancel,
     Stop,
-    /// Commit its files, with this message.
+    /// Commit its files with this message.
     Checkpoint(String),
 }
 
@@ -115,43 +115,43 @@ pub enum Deed {
 pub struct Commit {
     /// The commit, or that nothing changed.
     pub what: String,
-    /// Files that are not in it, each with the reason.
+    /// Files that are not in the commit, each with the reason.
     pub left_out: Vec<String>,
 }
 
 /// The result of an order.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Done {
-    /// It is started or found, or not.
+    /// The result of a launch.
     Launched(Result<(), Failure>),
     Marked(u64, Result<Mark, Failure>),
-    /// A letter is on its way, or not.
+    /// The result of submitting a letter.
     Submitted(u64, Result<Submitted, Failure>),
-    /// A prompt was answered, or not.
+    /// The result of answering a prompt.
     Pressed(String, Result<Answered, Failure>),
     /// The result of a probe.
     Probed(Result<Box<Probe>, Failure>),
-    /// Whether it is ready.
+    /// Whether the agent is ready for compression.
     Verified(Result<(), String>),
     Compressed(Result<Compressed, Failure>),
-    /// Whether there was a turn, which is being cancelled.
+    /// Whether there was a turn, which is then being cancelled.
     Cancelled(Result<bool, Failure>),
-    /// It is ended, or not.
+    /// The result of stopping the agent.
     Stopped(Result<(), Failure>),
-    /// Its files are committed: which commit, or that nothing changed.
+    /// The result of committing its files.
     Committed(Result<Commit, String>),
 }
 
 /// An input of the world.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
-    /// NEXUS begins.
+    /// NEXUS started.
     Began,
     Event(Name, Event),
-    /// An order of this entry came to something.
+    /// The result of an order, which this entry logged.
     Done(Name, u64, Done),
     Said(Command),
-    /// Another configuration was read.
+    /// Another configuration was loaded.
     Reloaded(Box<Team>),
     Tick,
 }
@@ -159,9 +159,9 @@ pub enum Input {
 /// The result of an input.
 #[derive(Debug, Clone, Default)]
 pub struct Output {
-    /// Entries to log before the orders are carried out.
+    /// Entries to log before the orders are executed.
     pub entries: Vec<Entry>,
-    /// The changes.
+    /// The changed rows of the state.
     pub patch: Patch,
     /// The orders that follow.
     pub orders: Vec<Order>,
@@ -184,7 +184,7 @@ pub struct World {
 }
 
 impl World {
-    /// A team of which nothing is known yet.
+    /// Creates a team without any known state.
     pub fn new(team: Team) -> Self {
         Self {
             team,
@@ -192,12 +192,12 @@ impl World {
         }
     }
 
-    /// Numbers entries from behind this one.
+    /// Numbers further entries after this one.
     pub fn go_on_behind(&mut self, entry: u64) {
         self.last_entry = entry;
     }
 
-    /// Takes in a row of the state.
+    /// Restores a row of the state.
     pub fn restore(&mut self, key: &str, value: &str) -> Result<(), serde_json::Error> {
         let id = |key: &str| key.parse().map_err(serde_json::Error::custom);
         if let Some(name) = key.strip_prefix(AGENT) {
@@ -218,7 +218,7 @@ impl World {
         &self.agents
     }
 
-    /// The agents, the letters for ADMIN and the open tasks.
+    /// The agents, the number of letters for ADMIN, and the number of open tasks.
     pub fn board(&mut self, now: Ms) -> (Vec<AgentLine>, usize, usize) {
         self.now = self.now.max(now);
         self.summary()
@@ -228,7 +228,7 @@ impl World {
         &self.team
     }
 
-    /// Applies an input, and returns the result.
+    /// Applies an input and returns the result.
     pub fn handle(&mut self, now: Ms, input: Input) -> Output {
         self.now = self.now.max(now);
         match input {
@@ -262,7 +262,7 @@ impl World {
         agents.chain(letters).chain(tasks).chain(last).collect()
     }
 
-    /// NEXUS starts: adds new agents, and reconnects to those that ran.
+    /// Handles the start of NEXUS: adds new agents, and reconnects to those that were running.
     fn began(&mut self) {
         let names: Vec<Name> = self.team.agents.keys().cloned().collect();
         let known: Vec<Name> = self.agents.keys().cloned().collect();
@@ -317,7 +317,7 @@ impl World {
         self.agents.get_mut(name)
     }
 
-    /// The number of the entry that is being written, or will be next.
+    /// Creates an entry with the next number.
     fn entry(&mut self, agent: Option<&Name>, why: String, evidence: Option<Evidence>) -> Entry {
         self.last_entry += 1;
         Entry {
@@ -330,14 +330,14 @@ impl World {
         }
     }
 
-    /// Writes down something that needs nothing done.
+    /// Logs an entry without actions.
     fn note(&mut self, agent: Option<&Name>, why: impl Into<String>, evidence: Option<Evidence>) {
         let entry = self.entry(agent, why.into(), evidence);
         self.out.entries.push(entry);
     }
 }
 
-/// A value as JSON; none if there is none.
+/// A value as JSON; `None` if it cannot be serialized.
 fn json(value: &impl Serialize) -> Option<String> {
     let text = serde_json::to_string(value).expect("plain data is JSON");
     (text != "null").then_some(text)

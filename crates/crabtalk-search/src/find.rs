@@ -1,4 +1,4 @@
-//! Hits with their lines, and lines of files.
+//! Search hits with their lines, and lines of files.
 
 use crate::index::{Error, Index};
 use crate::open;
@@ -9,19 +9,19 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Parts that are read for each requested hit; those of one file are merged.
+/// Number of parts read per requested hit; those of one file are merged.
 const PARTS_PER_HIT: usize = 4;
 
-/// Most hits.
+/// Maximum number of hits.
 const MAX_HITS: usize = 50;
 
-/// Lines around the best line of a hit.
+/// Lines shown around the best line of a hit.
 const HIT_LINES: usize = 3;
 
-/// Longest shown line.
+/// Maximum characters shown of a line.
 const MAX_LINE_CHARS: usize = 300;
 
-/// Most bytes of a file that are shown at a time.
+/// Maximum characters shown of a file at a time.
 const MAX_SHOWN_CHARS: usize = 40_000;
 
 /// A hit.
@@ -31,7 +31,7 @@ pub struct Hit {
     pub path: PathBuf,
     /// The best line, from 1.
     pub line: usize,
-    /// That line and its neighbours.
+    /// The best line with its neighbours.
     pub text: String,
     /// The score among hits of the same query.
     pub score: f64,
@@ -66,7 +66,7 @@ impl Index {
             if hits.iter().any(|hit| hit.path == path) {
                 continue;
             }
-            // The file changed since; the next update notices.
+            // The file changed; the next update will notice.
             let Ok(said) = read(&path, settings) else {
                 continue;
             };
@@ -137,7 +137,7 @@ fn read(path: &Path, settings: &Settings) -> Result<String, Error> {
 fn best(said: &str, question: &Question, first: usize, count: usize) -> (usize, String) {
     let lines: Vec<&str> = said.lines().skip(first - 1).take(count).collect();
     let fits = lines.iter().map(|line| question.fits(line));
-    // The first of equal ones.
+    // Of equal lines, the first is used.
     let at = fits.enumerate().rev().max_by_key(|(_, fits)| *fits);
     let at = at.map_or(0, |(at, _)| at);
     let from = at.saturating_sub(HIT_LINES / 2);
@@ -150,7 +150,7 @@ fn best(said: &str, question: &Question, first: usize, count: usize) -> (usize, 
     (first + at, shown.join("\n"))
 }
 
-/// A long line around its first matching word.
+/// Shortens a long line around its first matching word.
 fn around(line: &str, question: &Question) -> String {
     let chars: Vec<char> = line.trim_end().chars().collect();
     if chars.len() <= MAX_LINE_CHARS {

@@ -2,8 +2,8 @@
 //!
 //! Files are split into parts of some lines; each part is a row. The index does not store
 //! text: hits are read from the file, so that a deleted or unreadable file is not shown.
-//! Several programs may use the index at a time. A damaged index, or one of another
-//! version, is rebuilt.
+//! Several programs may use the index concurrently. An index that is damaged or of another
+//! version is rebuilt.
 
 use crate::open::Stamp;
 use crate::words::prepare;
@@ -18,15 +18,15 @@ const VERSION: i64 = 1;
 /// How long to wait for another program that is writing.
 const BUSY: Duration = Duration::from_secs(10);
 
-/// A part ends at the first line beyond one of these: about a screen.
+/// A part ends at the first line beyond one of these limits: about a screen.
 const PART_LINES: usize = 40;
 const PART_BYTES: usize = 4 * 1024;
 
-/// Why the index cannot be used.
+/// The reason why the index cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// SQLite cannot use its file, mostly for lack of rights or space.
+    /// SQLite cannot use its file, usually for lack of permissions or space.
     #[error("the index in {path}: {source}")]
     Index {
         /// The file.
@@ -34,7 +34,7 @@ pub enum Error {
         /// SQLite's error.
         source: rusqlite::Error,
     },
-    /// A file that was found cannot be read.
+    /// An indexed file cannot be read.
     #[error("cannot read {path}: {source}")]
     Read {
         /// The file.
@@ -50,7 +50,7 @@ pub enum Error {
     NoWords(String),
 }
 
-/// The index, open.
+/// An open index.
 #[derive(Debug)]
 pub struct Index {
     pub(crate) connection: Connection,
@@ -61,15 +61,15 @@ pub struct Index {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Part {
     pub(crate) path: Vec<u8>,
-    /// Its first line, from 1, and number of lines.
+    /// Its first line, from 1, and its number of lines.
     pub(crate) line: usize,
     pub(crate) lines: usize,
-    /// The score; more is better.
+    /// The score; higher is better.
     pub(crate) score: f64,
 }
 
 impl Index {
-    /// Opens or makes the index in a folder, which has to exist.
+    /// Opens or creates the index in an existing folder.
     pub fn open(folder: &Path) -> Result<Self, Error> {
         let path = folder.join("index.db");
         let shown = path.display().to_string();
@@ -81,7 +81,7 @@ impl Index {
             Ok(connection) => connection,
             Err(e) if is_broken(&e) => {
                 for suffix in ["", "-wal", "-shm"] {
-                    // The next attempt reports a file that cannot be removed.
+                    // If the file cannot be removed, the next attempt reports it.
                     let _ = std::fs::remove_file(folder.join(format!("index.db{suffix}")));
                 }
                 attempt(&path).map_err(failed)?
@@ -137,7 +137,7 @@ impl Index {
             .map_err(|e| self.failed(e))
     }
 
-    /// The best parts. A word in a file's name has more weight than one in its text.
+    /// The best parts. A word in a file's name has a higher weight than one in its text.
     pub(crate) fn parts(&self, asked: &str, most: usize) -> Result<Vec<Part>, Error> {
         let find = || {
             let mut statement = self.connection.prepare(
@@ -160,7 +160,7 @@ impl Index {
 }
 
 fn attempt(path: &Path) -> rusqlite::Result<Connection> {
-    // Private; SQLite's other files get the same mode.
+    // The file is private; SQLite's other files get the same mode.
     let mut options = std::fs::OpenOptions::new();
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let _ = options.append(true).create(true).open(path);
@@ -195,7 +195,7 @@ fn attempt(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Whether a new file would help.
+/// Whether a new index file would solve the error.
 fn is_broken(error: &rusqlite::Error) -> bool {
     use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
     matches!(error, rusqlite::Error::InvalidQuery)
@@ -204,7 +204,7 @@ fn is_broken(error: &rusqlite::Error) -> bool {
             .is_some_and(|code| matches!(code, DatabaseCorrupt | NotADatabase))
 }
 
-/// The range of paths below a folder, in the order of bytes.
+/// The range of paths below a folder, in byte order.
 pub(crate) fn range(folder: &Path) -> (Vec<u8>, Vec<u8>) {
     let mut from = folder.as_os_str().as_bytes().to_vec();
     while from.last() == Some(&b'/') {
@@ -216,7 +216,7 @@ pub(crate) fn range(folder: &Path) -> (Vec<u8>, Vec<u8>) {
     (from, to)
 }
 
-/// The number and stamp of a file.
+/// The id and stamp of a file.
 pub(crate) fn known(
     transaction: &Transaction<'_>,
     path: &Path,
@@ -269,7 +269,7 @@ pub(crate) fn insert(
         transaction.prepare("INSERT INTO words (rowid, name, text) VALUES (?1, ?2, ?3)")?;
     let (mut line, mut lines, mut begin) = (1, 0, 0);
     let mut at = 0;
-    // An empty file can be found by its name.
+    // An empty file can still be found by name.
     let ends = text.split_inclusive('\n').map(str::len).chain([0]);
     for length in ends {
         at += length;
@@ -286,7 +286,7 @@ pub(crate) fn insert(
     Ok(())
 }
 
-/// Empties the index if it was made with other rules.
+/// Empties the index if it was built with other rules.
 pub(crate) fn made_by(transaction: &Transaction<'_>, rules: &str) -> rusqlite::Result<()> {
     let before = transaction.query_row("SELECT rules FROM made_by", [], |row| row.get(0));
     let before: Option<String> = before.optional()?;

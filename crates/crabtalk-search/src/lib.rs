@@ -9,13 +9,13 @@
 //! index     the index in state/search/index.db
 //! update    updates the index
 //! find      hits with their lines
-//! server    the tools of agents
+//! server    the tools for agents
 //! ```
 //!
-//! Invariants: nothing outside the named folders is opened, even through links; excluded
-//! files are not shown either; the index can be deleted at any time.
+//! Invariants: nothing outside the named folders is opened, not even through links; excluded
+//! files are never shown; the index can be deleted at any time.
 //!
-//! Absent on purpose: office documents, PDFs, and semantic search.
+//! Not supported: office documents, PDFs, and semantic search.
 
 mod find;
 mod index;

@@ -87,7 +87,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
             update(&search, &mut out)?;
         }
         Command::Rm { folder } => {
-            // A deleted folder is removed by its name.
+            // A deleted folder has no canonical path and is removed by name.
             let folder = folder
                 .canonicalize()
                 .or_else(|_| std::path::absolute(&folder))?;
@@ -124,7 +124,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
                     }
                 }
             }
-            // The format of grep.
+            // Same exit status as grep.
             return Ok(ExitCode::from(u8::from(hits.is_empty())));
         }
         Command::Open { file, line, lines } => {

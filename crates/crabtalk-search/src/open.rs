@@ -1,7 +1,7 @@
 //! Opens files and folders of a named folder without following links.
 //!
-//! Invariant: each component of a path is opened relative to its parent with the flag
-//! that refuses links, so that none can be inserted in between. Pipes and devices are
+//! Invariant: each component of a path is opened relative to its parent with a flag
+//! that refuses links, so that no link can be inserted. Pipes and devices are
 //! opened without blocking and then refused.
 
 use rustix::fs::{FileType, Mode, OFlags, fstat, open, openat};
@@ -32,14 +32,14 @@ pub(crate) struct Stamp {
     pub(crate) inode: u64,
 }
 
-/// A regular file, open.
+/// An open regular file.
 pub(crate) struct Opened {
     file: File,
     pub(crate) stamp: Stamp,
 }
 
 impl Opened {
-    /// The contents, unless they are longer than `most`.
+    /// Reads the contents, unless they are longer than `most`.
     pub(crate) fn read(self, most: u64) -> io::Result<Option<Vec<u8>>> {
         let mut bytes = Vec::new();
         self.file.take(most + 1).read_to_end(&mut bytes)?;

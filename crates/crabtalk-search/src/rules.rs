@@ -2,11 +2,11 @@
 
 use wildmatch::WildMatch;
 
-/// How much of a file is searched for NUL bytes.
+/// Bytes of a file that are searched for NUL.
 const LOOK_BYTES: usize = 8 * 1024;
 
-/// Common names of files with keys and passwords. Names that begin with a dot are
-/// excluded anyway.
+/// Common names of files with keys and passwords. Names with a leading dot are always
+/// excluded.
 const SECRET_NAMES: &[&str] = &[
     "*.pem",
     "*.key",
@@ -41,15 +41,15 @@ const SECRET_NAMES: &[&str] = &[
     "*.tfvars",
 ];
 
-/// Text that begins a private key.
+/// Text at the beginning of a private key.
 const SECRET_MARKS: [&str; 2] = ["PRIVATE KEY-----", "PRIVATE KEY BLOCK-----"];
 
-/// The names that are excluded.
+/// Patterns of excluded names.
 #[derive(Debug, Clone)]
 pub(crate) struct Rules(Vec<WildMatch>);
 
 impl Rules {
-    /// Excludes the names in `skip`, and unless `secrets` is set those of secrets.
+    /// Excludes the names in `skip` and, unless `secrets` is set, names of secrets.
     pub(crate) fn new(skip: &[String], secrets: bool) -> Self {
         let own = skip.iter().map(String::as_str);
         let known = SECRET_NAMES.iter().copied().filter(|_| !secrets);
@@ -64,7 +64,7 @@ impl Rules {
     }
 }
 
-/// Whether a text has a private key.
+/// Whether a text contains a private key.
 pub(crate) fn looks_secret(text: &str) -> bool {
     SECRET_MARKS.iter().any(|mark| text.contains(mark))
 }

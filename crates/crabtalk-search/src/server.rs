@@ -1,4 +1,4 @@
-//! The tools of agents, and the update in the background.
+//! The tools for agents, and the background update.
 
 use crate::index::{Error, Index};
 use crate::settings::Settings;
@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// How long a search waits for an update before it uses the current index.
+/// Time for which a search waits for an update before it uses the current index.
 const FRESH_WITHIN: Duration = Duration::from_secs(2);
 
-/// Duration of one piece of the background update, which bounds the wait at a stop.
+/// Duration of one part of the background update, which bounds the delay of a stop.
 const PIECE: Duration = Duration::from_secs(1);
 
-/// Least delay between two updates, and its multiple of the duration of an update, so
+/// Minimum pause between two updates, and its minimum as a multiple of an update's duration, so
 /// that large folders are updated less often.
 const PAUSE: Duration = Duration::from_secs(30);
 const PAUSE_TIMES: u32 = 20;
@@ -36,7 +36,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// The files of a home.
+    /// The search of a home.
     #[must_use]
     pub fn of_home(home: Home) -> Self {
         Self { home }
@@ -53,7 +53,7 @@ impl Search {
         Ok(Settings::read(&self.settings_file())?)
     }
 
-    /// The index, open.
+    /// Opens the index.
     pub fn index(&self) -> anyhow::Result<Index> {
         let folder = self.home.state("search");
         self.home.make(&folder)?;
@@ -67,7 +67,7 @@ impl Search {
         home.canonicalize().unwrap_or_else(|_| home.to_owned())
     }
 
-    /// The updated index, and a note if the update is incomplete.
+    /// The updated index, with a note if the update is incomplete.
     fn fresh(&self, settings: &Settings) -> anyhow::Result<(Index, Option<String>)> {
         let mut index = self.index()?;
         let until = Instant::now() + FRESH_WITHIN;
@@ -109,7 +109,7 @@ impl Search {
         let settings = self.settings()?;
         let path = Path::new(path);
         let shown = match self.index()?.show(&settings, path, line, count) {
-            // The file may be new.
+            // The file may be new: update and try again.
             Err(Error::Unknown(_)) => self
                 .fresh(&settings)?
                 .0
@@ -168,7 +168,7 @@ impl Search {
     }
 }
 
-/// The component.
+/// The search component.
 #[derive(Debug, Clone)]
 pub struct Server {
     component: Component,

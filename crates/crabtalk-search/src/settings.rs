@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use toml_edit::DocumentMut;
 
-/// Longest file.
+/// Largest settings file.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
 /// The settings.
@@ -18,7 +18,7 @@ pub struct Settings {
     pub skip: Vec<String>,
     /// Whether to index files that look like secrets.
     pub secrets: bool,
-    /// Longer files are excluded: they are data more often than text.
+    /// Maximum size of an indexed file; larger files are usually data.
     pub max_file_bytes: u64,
 }
 
@@ -33,7 +33,7 @@ impl Default for Settings {
     }
 }
 
-/// Why the settings cannot be read or changed.
+/// The reason why the settings cannot be read or changed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot use {}: {why}", path.display())]
 pub struct SettingsError {
@@ -42,12 +42,12 @@ pub struct SettingsError {
 }
 
 impl Settings {
-    /// Reads a file; returns the defaults without one.
+    /// Reads a file; a missing file means the defaults.
     pub fn read(path: &Path) -> Result<Self, SettingsError> {
         toml::from_str(&text(path)?).map_err(|e| failed(path, e))
     }
 
-    /// Adds or removes a folder and keeps comments; whether the file changed.
+    /// Adds or removes a folder, preserving comments; returns whether the file changed.
     pub fn change(path: &Path, folder: &Path, add: bool) -> Result<bool, SettingsError> {
         let mut document: DocumentMut = text(path)?.parse().map_err(|e| failed(path, e))?;
         let folder = folder.to_str().ok_or_else(|| {

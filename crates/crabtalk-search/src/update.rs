@@ -1,7 +1,7 @@
 //! Updates the index.
 //!
-//! A file is read again if its size, times or inode changed. The work is split into
-//! pieces that are committed one by one, so that an update can be interrupted and
+//! A file is read again if its size, times or inode changed. The work is
+//! committed in parts, so that an update can be interrupted and
 //! searches see its progress.
 
 use crate::index::{self, Error, Index};
@@ -17,10 +17,10 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Most files, in the order of names.
+/// Maximum number of files, in order of name.
 const MAX_FILES: u64 = 200_000;
 
-/// Bytes that are read between two commits, which bounds the wait of other programs.
+/// Bytes read between two commits, which bounds the wait of other programs.
 const PIECE_BYTES: u64 = 8 * 1024 * 1024;
 
 /// The result of an update.
@@ -36,15 +36,15 @@ pub struct Updated {
     pub failed: Vec<String>,
 }
 
-/// A change of a file.
+/// A change in the index.
 enum Change {
     Same(i64),
-    /// It is new or changed; its text, if it has any.
+    /// The file is new or changed; the text is `None` if it has none.
     New(Stamp, Option<String>),
 }
 
 impl Index {
-    /// Updates the index until a time. `except` is a folder that is always excluded.
+    /// Updates the index until a deadline. `except` is a folder that is always excluded.
     pub fn update(
         &mut self,
         settings: &Settings,
@@ -103,13 +103,13 @@ impl Index {
         }
         updated.read = read;
         if updated.complete {
-            // An unreadable file is not shown either.
+            // Unreadable files are removed as well.
             updated.removed = self.forget(seen).map_err(|e| self.failed(e))?;
         }
         Ok(updated)
     }
 
-    /// Removes files that neither this pass nor a later one of another program found.
+    /// Removes files that were found neither in this pass nor in a later one of another program.
     fn forget(&mut self, seen: i64) -> rusqlite::Result<u64> {
         let transaction = writing(self)?;
         let gone: Vec<i64> = {
@@ -131,7 +131,7 @@ fn writing(index: &mut Index) -> rusqlite::Result<Transaction<'_>> {
         .transaction_with_behavior(TransactionBehavior::Immediate)
 }
 
-/// A unique number of this pass.
+/// A unique, increasing number of this pass.
 fn mark() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {
@@ -146,7 +146,7 @@ struct Pass<'a> {
     until: Option<Instant>,
     seen: i64,
     files: u64,
-    /// Whether there are too many files.
+    /// Whether the file limit was exceeded.
     has_more: bool,
     pending: Vec<(std::path::PathBuf, Change)>,
     pending_bytes: u64,
@@ -166,7 +166,7 @@ impl Pass<'_> {
         if let Some(change) = self.look(parent, name, path) {
             self.files += 1;
             self.pending.push((path.to_owned(), change));
-            // Unchanged files count, too.
+            // Unchanged files also take time.
             self.pending_bytes += 1024;
         }
         if self.pending_bytes >= PIECE_BYTES {
@@ -175,7 +175,7 @@ impl Pass<'_> {
         ControlFlow::Continue(())
     }
 
-    /// The change of a file; `None` excludes it.
+    /// The change of a file; `None` if it is excluded.
     fn look(&mut self, parent: BorrowedFd<'_>, name: &OsStr, path: &Path) -> Option<Change> {
         let opened = open::file_at(parent, name).ok()?;
         let stamp = opened.stamp;
@@ -216,7 +216,7 @@ impl Pass<'_> {
                     transaction.execute(mark, params![seen, file])?;
                 }
                 Change::New(stamp, text) => {
-                    // Another program may have been faster.
+                    // Another program may have indexed it first.
                     if let Some((file, _)) = index::known(&transaction, &path)? {
                         index::remove(&transaction, file)?;
                     }

@@ -1,11 +1,11 @@
 //! Lists the files of a folder.
 //!
-//! Excluded are names that begin with a dot or have control characters, those that
-//! `.gitignore` and `.ignore` name, secrets, and links. Ignore files above the named
+//! Excluded are names with a leading dot or control characters, names listed in
+//! `.gitignore` and `.ignore`, secrets, and links. Ignore files above the named
 //! folder are not read.
 //!
-//! Invariant: ignore files are opened like all others, without following links and
-//! without blocking.
+//! Invariant: ignore files are opened like all other files, without following links or
+//! blocking.
 
 use crate::open;
 use crate::rules::Rules;
@@ -20,35 +20,35 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Deepest folder; each level takes an open file.
+/// Maximum depth; each level needs an open descriptor.
 const MAX_DEPTH: usize = 64;
 
-/// Most names in one folder.
+/// Maximum number of names in one folder.
 const MAX_NAMES: usize = 100_000;
 
-/// Longest ignore file.
+/// Largest ignore file.
 const MAX_IGNORE_BYTES: u64 = 256 * 1024;
 
-/// Most reported places where a limit was reached.
+/// Maximum number of reported paths at which a limit was reached.
 const MAX_TOLD: usize = 8;
 
 const IGNORE_FILES: [&str; 2] = [".gitignore", ".ignore"];
 
-/// Called for each file with its folder, name and path.
+/// Callback for each file with its folder, name and path.
 pub(crate) type Visit<'a> = dyn FnMut(BorrowedFd<'_>, &OsStr, &Path) -> ControlFlow<()> + 'a;
 
-/// Walks a folder in the order of names.
+/// Walks a folder in order of name.
 pub(crate) struct Walk<'a> {
     pub(crate) rules: &'a Rules,
-    /// A folder that is always excluded: the home of CrabTalk.
+    /// A folder that is always excluded: CrabTalk's home.
     pub(crate) except: &'a Path,
-    /// Places where a limit was reached.
+    /// Paths at which a limit was reached.
     pub(crate) beyond: RefCell<Vec<String>>,
 }
 
 impl Walk<'_> {
-    /// Visits every file until a visit stops it; whether all were visited. Entries that
-    /// cannot be opened are skipped; failing to open the folder itself is an error.
+    /// Visits every file until the callback stops; returns whether all were visited. Skips entries that
+    /// cannot be opened; fails if the folder itself cannot be opened.
     pub(crate) fn run(&self, folder: &Path, visit: &mut Visit<'_>) -> io::Result<bool> {
         let fd = open::folder(folder)?;
         let flow = self.below(fd, folder, &mut Vec::new(), visit);
@@ -97,7 +97,7 @@ impl Walk<'_> {
         flow
     }
 
-    /// Records a place where a limit was reached.
+    /// Records a path at which a limit was reached.
     pub(crate) fn tell(&self, path: &Path, why: &str) {
         let mut beyond = self.beyond.borrow_mut();
         if beyond.len() < MAX_TOLD {
@@ -111,7 +111,7 @@ impl Walk<'_> {
     }
 }
 
-/// Files and folders in a folder, by name. An entry of unknown kind counts as a file.
+/// The files and folders in a folder, by name. An entry of unknown type counts as a file.
 fn names(fd: &OwnedFd) -> Vec<(OsString, FileType)> {
     let Ok(entries) = Dir::read_from(fd) else {
         return Vec::new();

@@ -6,10 +6,10 @@
 
 use unicode_normalization::UnicodeNormalization;
 
-/// Most words of a query.
+/// Maximum number of words in a query.
 const MAX_WORDS: usize = 32;
 
-/// Whether a character is a word, in scripts without spaces.
+/// Whether a character is a word of its own, as in scripts without spaces.
 fn stands_alone(c: char) -> bool {
     matches!(u32::from(c),
         0x0e00..=0x0eff            // Thai, Lao
@@ -21,7 +21,7 @@ fn stands_alone(c: char) -> bool {
     )
 }
 
-/// A text for the index.
+/// Prepares a text for the index.
 pub(crate) fn prepare(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 4);
     let mut word = String::new();
@@ -46,7 +46,7 @@ pub(crate) fn prepare(text: &str) -> String {
     out
 }
 
-/// Writes a word, and its parts if it is in camel case.
+/// Writes a word, and its camel-case parts.
 fn flush(word: &mut String, out: &mut String) {
     out.push_str(word);
     let mut parts = String::new();
@@ -69,14 +69,14 @@ fn flush(word: &mut String, out: &mut String) {
 /// A query: terms of one or more words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Question {
-    /// The terms in the syntax of the index.
+    /// The terms in the index's query syntax.
     terms: Vec<String>,
-    /// The terms in lower case, to search lines.
+    /// The terms in lower case, for searching lines.
     pub(crate) plain: Vec<String>,
 }
 
 impl Question {
-    /// Parses words, and phrases in quotes. `None` without a word.
+    /// Parses words and quoted phrases. `None` if there is no word.
     pub(crate) fn new(text: &str) -> Option<Self> {
         let mut terms = Vec::new();
         let mut plain = Vec::new();
@@ -91,7 +91,7 @@ impl Question {
             {
                 let normal: String = phrase.nfkc().collect();
                 plain.push(normal.to_lowercase());
-                // Without parts: the whole word is in the index, too.
+                // Without camel-case parts, since the whole word is indexed too.
                 let spaced: String = normal
                     .chars()
                     .flat_map(|c| match stands_alone(c) {
@@ -108,21 +108,21 @@ impl Question {
         (!terms.is_empty()).then_some(Self { terms, plain })
     }
 
-    /// Matches texts with all terms.
+    /// The query for texts with all terms.
     pub(crate) fn all(&self) -> String {
         self.terms.join(" AND ")
     }
 
-    /// Matches texts with any term.
+    /// The query for texts with any term.
     pub(crate) fn any(&self) -> String {
         self.terms.join(" OR ")
     }
 
-    /// Number of terms in a line.
+    /// The number of terms that occur in a line.
     pub(crate) fn fits(&self, line: &str) -> usize {
         let line: String = line.nfkc().collect::<String>().to_lowercase();
         let has = |term: &&String| {
-            // A stem is a prefix of its word.
+            // A stem is usually a prefix of its word.
             let short: String = term
                 .chars()
                 .take(term.chars().count().saturating_sub(2).max(3))

@@ -5,13 +5,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Most agents, and most tools, with separate counters.
+/// Maximum number of agents and of tools with separate counters.
 const MAX_NAMES: usize = 200;
 
 /// The label of further names.
 const OTHERS: &str = "(others)";
 
-/// Upper bounds of the histogram of durations, in seconds.
+/// Upper bounds of the duration histogram, in seconds.
 pub(crate) const BOUNDS: [f64; 8] = [1.0, 5.0, 15.0, 60.0, 300.0, 1800.0, 7200.0, 86400.0];
 
 /// How a run ended.
@@ -35,25 +35,25 @@ impl Outcome {
 /// The histogram of durations.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Times {
-    /// Runs within each of [`BOUNDS`].
+    /// Number of runs within each of [`BOUNDS`].
     pub(crate) within: [u64; BOUNDS.len()],
     pub(crate) count: u64,
     pub(crate) seconds: f64,
 }
 
-/// All counts.
+/// All counters.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Figures {
-    /// Runs that ended, by agent and outcome.
+    /// Ended runs, by agent and outcome.
     pub(crate) runs: BTreeMap<(String, Outcome), u64>,
-    /// Their durations, by agent.
+    /// Durations of runs, by agent.
     pub(crate) times: BTreeMap<String, Times>,
-    /// Tool calls that ended, by tool, and whether they failed.
+    /// Ended tool calls, by tool and whether they failed.
     pub(crate) tools: BTreeMap<(String, bool), u64>,
-    /// Questions and approvals that were asked.
+    /// Questions and approval requests.
     pub(crate) asks: u64,
     pub(crate) compactions: u64,
-    /// Lost events, by which the counters are too low.
+    /// Lost events, by which the other counters may be too low.
     pub(crate) missed: u64,
 }
 

@@ -2,11 +2,11 @@
 //! (OPS-3).
 //!
 //! `settings` has the receivers, `watch` follows the daemon's events, `figures` counts
-//! them, `page` formats the counters for Prometheus, `runs` makes spans of runs, `otlp`
+//! them, `page` formats the counters for Prometheus, `runs` creates spans of runs, `otlp`
 //! sends them.
 //!
 //! Invariants: no text of a conversation is exported; the queue of spans is bounded; a
-//! scrape waits for the daemon for a few seconds at most.
+//! scrape waits for the daemon at most a few seconds.
 
 mod figures;
 mod otlp;

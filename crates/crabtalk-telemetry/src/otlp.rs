@@ -17,13 +17,13 @@ use std::time::Duration;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio_util::sync::CancellationToken;
 
-/// Most queued spans.
+/// Maximum number of queued spans.
 const WAITING: usize = 2048;
 
-/// Most spans of one request.
+/// Maximum number of spans in one request.
 const BATCH: usize = 256;
 
-/// Longest wait for further spans of a request.
+/// Maximum wait for further spans of a request.
 const EVERY: Duration = Duration::from_secs(2);
 
 /// Timeout of a request.
@@ -37,7 +37,7 @@ pub(crate) fn queue() -> (Sender<Span>, Receiver<Span>) {
     channel(WAITING)
 }
 
-/// Queues spans; drops those that do not fit.
+/// Queues spans; drops those beyond the limit.
 pub(crate) fn put(queue: &Sender<Span>, spans: Vec<Span>) {
     for span in spans {
         if queue.try_send(span).is_err() {
@@ -59,7 +59,7 @@ pub(crate) async fn send(settings: Otlp, mut spans: Receiver<Span>, stop: Cancel
             count = spans.recv_many(&mut batch, BATCH) => if count == 0 { return },
         }
         if !stopped {
-            // Fills the request.
+            // Collects further spans for the request.
             let more = async {
                 while batch.len() < BATCH && spans.recv_many(&mut batch, BATCH).await > 0 {}
             };

@@ -10,12 +10,12 @@ pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8"
 struct Page(String);
 
 impl Page {
-    /// Begins a metric.
+    /// Writes the header of a metric.
     fn metric(&mut self, name: &str, kind: &str, help: &str) {
         let _ = write!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
     }
 
-    /// A metric of one value.
+    /// Writes a metric with one value.
     fn one(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {
         self.metric(name, kind, help);
         self.value(name, &[], value);
@@ -103,16 +103,16 @@ fn of_daemon(page: &mut Page, stats: &DaemonStats) {
     );
 }
 
-/// A label and its value for an agent.
+/// A label value and the amount of an agent.
 type Amount = (&'static str, fn(&Spending) -> f64);
 
-/// A counter as a number of the format.
+/// Converts a counter to a number of the format.
 #[expect(clippy::cast_precision_loss, reason = "tokens of a day are below 2^53")]
 fn count(count: u64) -> f64 {
     count as f64
 }
 
-/// Spending of agents since midnight. These are gauges, since they are reset then.
+/// Spending of agents since midnight, as gauges, since it is then reset.
 fn of_agents(page: &mut Page, stats: &DaemonStats) {
     let agents = || stats.spending.iter().filter(|row| row.by == "agent");
     let amounts: [(&str, &str, &[Amount]); 3] = [

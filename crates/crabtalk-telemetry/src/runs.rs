@@ -1,8 +1,8 @@
-//! Spans of runs and of their tool calls, in OpenTelemetry's words for agents
-//! (semantic conventions, GenAI).
+//! Spans of runs and of their tool calls, by OpenTelemetry's semantic conventions
+//! for generative AI.
 //!
-//! Invariants: a span is made when its end is known; texts of a conversation are
-//! in none of them; runs whose end never comes are forgotten after a while.
+//! Invariants: a span is created at its end; spans contain no text of a
+//! conversation; runs without a reported end are eventually dropped.
 
 use crabtalk_client::AgentEventMsg;
 use jiff::Timestamp;
@@ -10,16 +10,16 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// Runs that may be open at once.
+/// Maximum number of open runs.
 const MAX_OPEN: usize = 4096;
 
-/// Calls of one run that may be open at once.
+/// Maximum number of open calls per run.
 const MAX_CALLS: usize = 256;
 
-/// Names a run: agent, sender and number.
+/// Identifies a run: agent, sender and number.
 type Key = (String, String, u64);
 
-/// A run, or a call, that has ended.
+/// An ended run or call.
 #[derive(Debug, Clone)]
 pub(crate) struct Span {
     trace: [u8; 16],
@@ -43,9 +43,9 @@ struct Open {
 
 #[derive(Default)]
 pub(crate) struct Ended {
-    /// How long it took; `None` if its beginning was not heard.
+    /// The duration; `None` if the beginning was not received.
     pub(crate) took: Option<Duration>,
-    /// Its span and those of its calls.
+    /// The spans of the run and of its calls.
     pub(crate) spans: Vec<Span>,
 }
 
@@ -61,16 +61,16 @@ fn at(event: &AgentEventMsg) -> Timestamp {
     event.timestamp.parse().unwrap_or_else(|_| Timestamp::now())
 }
 
-/// A random id. Zero, which is invalid, is practically impossible.
+/// A random id. Zero, which is invalid, is extremely unlikely.
 fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
-    // Without randomness spans share an id.
+    // Without randomness, spans share an id.
     let _ = getrandom::fill(&mut bytes);
     bytes
 }
 
 impl Runs {
-    /// Drops all, since their daemon has ended.
+    /// Drops all open runs, since their daemon has ended.
     pub(crate) fn forget(&mut self) {
         self.0.clear();
     }
@@ -101,7 +101,7 @@ impl Runs {
         }
     }
 
-    /// The tool whose call ended, if its beginning was heard.
+    /// The tool whose call ended, if its beginning was received.
     pub(crate) fn call_ended(&mut self, event: &AgentEventMsg) -> Option<String> {
         let open = self.0.get_mut(&key(event))?;
         let (tool, began) = open.calls.remove(&event.content)?;
@@ -124,7 +124,7 @@ impl Runs {
         Some(tool)
     }
 
-    /// The run that ended. `tokens` are what it read and wrote, where known.
+    /// Ends a run; returns it with its spans. `tokens` are its input and output tokens, if known.
     pub(crate) fn ended(
         &mut self,
         event: &AgentEventMsg,
@@ -175,11 +175,11 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 impl Span {
-    /// As OTLP has it in JSON.
+    /// The span in OTLP's JSON encoding.
     pub(crate) fn to_json(&self) -> Value {
         let attributes = self.attributes.iter().map(|(name, value)| {
             let value = match value.as_u64() {
-                // 64 bits are text in that encoding.
+                // The encoding writes 64-bit numbers as text.
                 Some(number) => json!({"intValue": number.to_string()}),
                 None => json!({"stringValue": value}),
             };

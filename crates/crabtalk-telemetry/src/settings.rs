@@ -16,15 +16,15 @@ pub(crate) struct Settings {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Prometheus {
-    /// The address to listen on. Clients are not authenticated: beyond the loopback a
-    /// proxy has to do that.
+    /// The address to listen on. Clients are not authenticated; beyond loopback, a
+    /// proxy must do that.
     pub(crate) listen: SocketAddr,
 }
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Otlp {
-    /// The collector, such as `http://127.0.0.1:4318`; traces go to its
+    /// The address of the collector, such as `http://127.0.0.1:4318`; traces are sent to its
     /// `/v1/traces`.
     pub(crate) endpoint: String,
     /// Headers of every request.

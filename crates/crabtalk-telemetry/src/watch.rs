@@ -21,7 +21,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc::Sender;
 use tokio_util::sync::CancellationToken;
 
-/// Timeout of the daemon; without its answer the page has only the counters.
+/// Timeout of the daemon; without its answer the page contains only the counters.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 
 /// Delay between two attempts to follow a daemon that is not running.
@@ -90,7 +90,7 @@ impl Telemetry {
         self.figures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts events; reconnects to the daemon.
+    /// Counts events, reconnecting to the daemon.
     async fn watch(&self) {
         let mut runs = Runs::default();
         loop {
@@ -111,7 +111,7 @@ impl Telemetry {
                     WatchNews::Lost { .. } => {}
                 }
             }
-            // Their ends may be missed while disconnected.
+            // The ends of runs may be missed while disconnected.
             runs.forget();
             tokio::time::sleep(TRY_EVERY).await;
         }

@@ -1,4 +1,4 @@
-//! Accepts requests, verifies them, and passes them to the daemon.
+//! Accepts and verifies requests, and forwards them to the daemon.
 
 use crate::settings::{Hook, Settings};
 use crate::verify::verify;
@@ -16,10 +16,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-/// Longest body; with the headers it is the longest payload of an event.
+/// Largest body; body and headers together fit into the payload of an event.
 const MAX_BODY_BYTES: usize = 252 * 1024;
 
-/// Longest headers in a payload.
+/// Maximum bytes of headers in a payload.
 const MAX_HEADER_BYTES: usize = 4 * 1024;
 
 type Answer = (StatusCode, &'static str);
@@ -73,7 +73,7 @@ pub(crate) async fn serve(
     let listener = listener.with_context(|| format!("cannot listen on {}", settings.listen))?;
     tokio::select! {
         served = serve_http(listener, router, stop) => served,
-        // Keeps the gateway in the list of components.
+        // Lists the gateway as a connected component.
         never = client.stay() => match never {},
     }
 }
@@ -119,7 +119,7 @@ impl Gateway {
     fn begin(&self, name: &str, hook: &Hook, id: &str) -> Result<(), Answer> {
         let (mut books, now) = (self.books(), now());
         if books.seen.knows(id) {
-            // The sender repeats it because our answer was lost; success stops it.
+            // The sender repeats it because the response was lost; success ends the repetition.
             return Err((StatusCode::OK, "accepted before"));
         }
         if books.minute != now / 60 {
@@ -157,7 +157,7 @@ impl Gateway {
             });
         }
         let sender = hook.sender.clone();
-        // The run goes on without a reader.
+        // The run continues without a reader.
         let mut run = self.client.stream(StreamMsg {
             agent: hook.agent.clone().unwrap_or_default(),
             sender: Some(sender.unwrap_or_else(|| format!("webhook/{name}"))),
@@ -180,7 +180,7 @@ impl Gateway {
     }
 }
 
-/// The body after a line for each configured header.
+/// The body, after one line for each configured header.
 fn told(hook: &Hook, headers: &HeaderMap, body: &str) -> String {
     let mut told = String::new();
     for name in &hook.headers {

@@ -1,9 +1,9 @@
-//! A gateway that turns signed HTTP requests into events or messages of the daemon.
+//! A gateway that converts signed HTTP requests to events or messages of the daemon.
 //!
-//! It is the pattern for every gateway: a separate program that speaks another protocol
+//! It is an example for other gateways: a separate program that speaks another protocol
 //! on one side and is a client of the daemon on the other. It offers no tools, so it has
 //! no port file. `settings` maps hooks to events and agents, `verify` checks signatures,
-//! `gateway` removes duplicates and passes requests on.
+//! `gateway` removes duplicates and forwards requests.
 //!
 //! Invariant: a request reaches the daemon only if it is signed with the secret of its
 //! hook, and only once.

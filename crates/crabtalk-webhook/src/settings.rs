@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Least bytes of a secret; a shorter one can be guessed from one signed request.
+/// Minimum bytes of a secret; a shorter one could be guessed from one signed request.
 const MIN_SECRET_BYTES: usize = 16;
 
 #[derive(Debug, Deserialize)]
@@ -27,15 +27,15 @@ pub(crate) struct Hook {
     secret_file: PathBuf,
     #[serde(default)]
     pub(crate) scheme: Scheme,
-    /// The source of the event that a request becomes.
+    /// The source of the event that is published for a request.
     pub(crate) event: Option<String>,
-    /// The agent that gets the request as a message instead, and its sender.
+    /// Alternatively, the agent that gets the request as a message, and the sender.
     pub(crate) agent: Option<String>,
     pub(crate) sender: Option<String>,
-    /// Headers that are passed on with the body, such as the kind of event.
+    /// Headers that are forwarded with the body, such as the event type.
     #[serde(default = "headers")]
     pub(crate) headers: Vec<String>,
-    /// Most requests in a minute; each may start a run, which costs money.
+    /// Maximum requests per minute; each may start a run, which costs money.
     #[serde(default = "per_minute")]
     pub(crate) per_minute: u32,
 }
@@ -68,7 +68,7 @@ impl Settings {
 }
 
 impl Hook {
-    /// The key of signatures. Fails if the hook is invalid.
+    /// The signature key. Fails if the hook is invalid.
     pub(crate) fn key(&self) -> anyhow::Result<hmac::Key> {
         ensure!(
             self.event.is_some() != self.agent.is_some(),

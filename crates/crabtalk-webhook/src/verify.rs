@@ -1,4 +1,4 @@
-//! Verifies the signature and the time of a request.
+//! Verifies the signature and time of a request.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,25 +10,25 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Scheme {
-    /// That of standardwebhooks.com: id, time and body are signed.
+    /// The scheme of standardwebhooks.com, which signs id, time and body.
     #[default]
     Standard,
-    /// That of GitHub and many others: the body is signed.
+    /// The scheme of GitHub and many others, which signs the body.
     Github,
 }
 
-/// Largest difference between a request's time and ours.
+/// Maximum difference between a request's time and the local time, in seconds.
 pub(crate) const TOLERANCE_SECS: u64 = 300;
 
-/// How long a request without a time is remembered; its sender may repeat it for days.
+/// How long a request without a time is remembered, in seconds; its sender may repeat it for days.
 const REMEMBERED_SECS: u64 = 7 * 24 * 3600;
 
 /// A request with a valid signature.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Signed {
-    /// An id made of signed content only.
+    /// An id that is derived only from signed content.
     pub(crate) id: String,
-    /// How long it has to be remembered; after that its time is too old.
+    /// Until when it must be remembered; later requests with its time are refused as too old.
     pub(crate) until: u64,
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn verify(
             let at: u64 = time.parse().ok().filter(|_| time.len() < 12)?;
             let signed = [id.as_bytes(), b".", time.as_bytes(), b".", body].concat();
             let mut given = header("webhook-signature")?.split(' ');
-            // There are several while a secret is being changed. The library compares in
+            // There are several signatures while a secret is replaced. The library compares in
             // constant time.
             let fits = given.any(|one| {
                 let tag = one.strip_prefix("v1,").and_then(from_base64);
@@ -60,7 +60,7 @@ pub(crate) fn verify(
         Scheme::Github => {
             let tag = header("x-hub-signature-256")?.strip_prefix("sha256=")?;
             let tag = from_hex(tag)?;
-            // The delivery's id is not signed, so the signature is the id.
+            // The delivery id is not signed, so the signature serves as the id.
             hmac::verify(key, body, &tag).ok()?;
             let until = now + REMEMBERED_SECS;
             Some(Signed {

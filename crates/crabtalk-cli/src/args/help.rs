@@ -1,4 +1,4 @@
-//! Help texts: the groups of commands, and the messages of unreadable command lines.
+//! Help texts: the groups of commands, and messages for invalid command lines.
 
 use super::Cli;
 use crate::error::Error;
@@ -6,10 +6,10 @@ use clap::error::ErrorKind;
 use clap::{Command, CommandFactory, FromArgMatches};
 use std::ffi::OsString;
 
-/// Heading of the options that every command takes.
+/// Heading of the options that all commands accept.
 pub(super) const GLOBAL: &str = "Global options";
 
-/// The commands as `crabtalk --help` lists them.
+/// The groups of commands in `crabtalk --help`.
 const GROUPS: [(&str, &[&str]); 7] = [
     ("Talk", &["chat", "ask", "attach", "steer", "kill"]),
     (
@@ -63,7 +63,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
 const NAME_WIDTH: usize = 15;
 
 impl Cli {
-    /// Reads a command line that begins with the program's name.
+    /// Parses a command line that begins with the program's name.
     pub(crate) fn read(argv: &[OsString]) -> Result<Self, clap::Error> {
         let mut command = grouped(Self::command());
         let matches = command.try_get_matches_from_mut(argv)?;
@@ -89,8 +89,8 @@ fn grouped(root: Command) -> Command {
     root.help_template(template)
 }
 
-/// Text of `--help`, in which a subcommand refers to the global options instead of
-/// listing them again.
+/// The text of `--help`, in which a subcommand refers to the global options instead of
+/// repeating them.
 pub(crate) fn text(error: &clap::Error) -> String {
     let text = error.render().ansi().to_string();
     let is_root = GROUPS
@@ -109,7 +109,7 @@ pub(crate) fn text(error: &clap::Error) -> String {
     }
 }
 
-/// The error of a command line that cannot be read, in one line.
+/// The error for an invalid command line, in one line.
 pub(crate) fn usage(error: &clap::Error) -> Error {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return Error::Usage("a command is missing; `--help` lists them".to_owned());

@@ -27,7 +27,7 @@ impl Mode {
         }
     }
 
-    /// The mode with this name.
+    /// Parses the name of a mode.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|mode| mode.as_str() == name)
     }

@@ -1,8 +1,8 @@
-//! Writes Markdown: white space as in a browser, lists, quotes, code.
+//! Writes Markdown: collapses white space like a browser; lists, quotes, code.
 //!
-//! Invariant: there are no two empty lines in a row, and indentation is bounded.
+//! Invariant: there are never two consecutive empty lines, and indentation is bounded.
 
-/// Deepest level of lists and quotes; deeper ones are written at this level.
+/// Maximum depth of lists and quotes; deeper ones are written at this depth.
 const MAX_DEPTH: usize = 8;
 
 /// A level of indentation.
@@ -13,7 +13,7 @@ enum Level {
     List(Option<u64>),
 }
 
-/// The text so far.
+/// A writer and its text.
 #[derive(Debug, Default)]
 pub(super) struct Writer {
     out: String,

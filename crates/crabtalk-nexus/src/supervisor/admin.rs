@@ -25,7 +25,7 @@ impl Admin {
         self.take(&agents, inbox)
     }
 
-    /// The same of what a board shows.
+    /// Like [`Self::news`], from the rows of a board.
     pub fn take(&mut self, agents: &[AgentLine], inbox: usize) -> Option<(String, String)> {
         let mut news = None;
         let mut waiting = BTreeSet::new();

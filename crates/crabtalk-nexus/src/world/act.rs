@@ -1,4 +1,4 @@
-//! Turns the acts of an agent's machine into letters and orders.
+//! Converts the actions of an agent's machine to letters and orders.
 
 use super::{Deed, Order, World};
 use crate::agent::{Flight, State};
@@ -11,7 +11,7 @@ use crate::name::{Name, Topic};
 use crate::texts;
 
 impl World {
-    /// Applies a trigger to an agent, begins its acts, and logs both.
+    /// Applies a trigger to an agent, begins its actions, and logs both.
     pub(super) fn trigger(
         &mut self,
         name: &Name,
@@ -59,7 +59,7 @@ impl World {
         });
     }
 
-    /// Begins one act; its description.
+    /// Begins one action; returns its description.
     fn act(&mut self, name: &Name, act: Act, cause: u64) -> String {
         match act {
             Act::Launch => {
@@ -152,7 +152,7 @@ impl World {
         match agent.and_then(|agent| agent.session.clone()) {
             Some(session) if adopting => Launch::Adopt { session },
             Some(session) => Launch::Resume { session },
-            // Without a session there is nothing to find, and no life of it began.
+            // Without a session name no life of the agent has begun.
             None => Launch::Fresh,
         }
     }
@@ -162,7 +162,7 @@ impl World {
         self.direct(name, topic, Kind::Compression, body, cause)
     }
 
-    /// A letter of NEXUS that goes at once, before all that waits.
+    /// A letter of NEXUS that is delivered at once, before queued letters.
     pub(super) fn direct(
         &mut self,
         name: &Name,
@@ -196,7 +196,7 @@ impl World {
         format!("submit m{letter} ({})", line.unwrap_or_default())
     }
 
-    /// Orders what is next for a letter on its way: the mark, then the text.
+    /// Orders the next step of a letter in delivery: the mark, then the text.
     pub(super) fn deliver(&mut self, name: &Name, id: u64, cause: u64) {
         let Some(letter) = self.mail.get(id) else {
             return;
@@ -212,14 +212,14 @@ impl World {
             mark,
             again: letter.course.fate != Fate::Queued || letter.course.unsure,
         };
-        // From here on it may have been typed.
+        // After this order it may have been typed.
         if letter.course.fate == Fate::Queued {
             self.mail.change(id, |course| course.fate = Fate::Injected);
         }
         self.order(name, cause, Deed::Submit(id, submission));
     }
 
-    /// A letter of NEXUS to ADMIN about an agent.
+    /// Writes a letter of NEXUS to ADMIN about an agent.
     pub(super) fn tell_admin(
         &mut self,
         about: &Name,
@@ -239,19 +239,19 @@ impl World {
         format!("tell ADMIN (m{id})")
     }
 
-    /// Tells ADMIN what NEXUS gives up, and writes that down.
+    /// Reports to ADMIN, and logs, that NEXUS gives something up.
     pub(super) fn tell_of(&mut self, about: &Name, text: String) {
         self.warn(about, "NEXUS", Priority::Normal, text);
     }
 
-    /// Tells ADMIN, and writes down what and that it was told.
+    /// Writes a letter to ADMIN and logs it.
     pub(super) fn warn(&mut self, about: &Name, topic: &'static str, how: Priority, text: String) {
         let did = self.tell_admin(about, Topic::own(topic), how, text.clone());
         self.note(Some(about), format!("{text}; {did}"), None);
     }
 
-    /// ADMIN's mailbox has no room, which one letter in it says: what is done about that
-    /// which has none.
+    /// Handles a full mailbox of ADMIN, which one letter in it reports. Returns a description for the
+    /// log.
     pub(super) fn leave_to_the_log(&mut self) -> String {
         let (topic, body) = texts::inbox_is_full();
         let is_told = self.mail.letters().values().any(|letter| {
@@ -267,7 +267,7 @@ impl World {
     }
 }
 
-/// A prompt in a line.
+/// A prompt in one line.
 pub(super) fn short(prompt: &Prompt) -> String {
     let subject = prompt.subject.lines().next().unwrap_or_default();
     let subject: String = subject.chars().take(120).collect();

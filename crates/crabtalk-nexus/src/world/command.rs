@@ -1,4 +1,4 @@
-//! What ADMIN can say, and what is answered.
+//! Commands of ADMIN, and their answers.
 
 use super::{Entry, Task, TaskChange};
 use crate::agent::State;
@@ -8,8 +8,8 @@ use crate::name::Name;
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 
-/// A command of ADMIN. The command line has those that are not skipped just as they
-/// are here, with what is said of them.
+/// A command of ADMIN. Variants that are not skipped are subcommands of the command line, with
+/// these help texts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Subcommand)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub enum Command {
@@ -95,28 +95,28 @@ pub enum Command {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum Answer {
-    /// Done or begun, in a line.
+    /// Done or begun, described in one line.
     Done { said: String },
     /// Refused, with the reason.
     Refused { why: String },
     /// The state of the team.
     Status {
         agents: Vec<AgentLine>,
-        /// Letters for ADMIN.
+        /// Number of letters for ADMIN.
         inbox: usize,
-        /// Open and assigned tasks.
+        /// Number of open and assigned tasks.
         tasks: usize,
     },
     /// The state of the team, and new entries.
     Board {
         agents: Vec<AgentLine>,
-        /// Letters for ADMIN.
+        /// Number of letters for ADMIN.
         inbox: usize,
-        /// Open and assigned tasks.
+        /// Number of open and assigned tasks.
         tasks: usize,
         /// The number of the last entry.
         seen: u64,
-        /// New entries, in short.
+        /// New entries, shortened.
         entries: Vec<Entry>,
     },
     /// The tasks, by number.
@@ -125,32 +125,32 @@ pub enum Answer {
     Inbox { letters: Vec<(u64, Mail)> },
     /// The screen or history of an agent.
     Look {
-        /// As plain text.
+        /// The plain text.
         text: String,
-        /// The command that attaches to it.
+        /// The command that attaches to the agent.
         attach: Vec<String>,
     },
 }
 
-/// An agent in a line.
+/// The state of an agent in one line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentLine {
     pub name: Name,
     pub state: State,
-    /// Since when, in milliseconds before now.
+    /// Duration of the state in milliseconds.
     pub for_ms: u64,
-    /// Letters that wait.
+    /// Number of queued letters.
     pub queue: usize,
-    /// The kind of terminal agent; empty for one of the daemon.
+    /// The kind of terminal agent; empty for an agent of the daemon.
     #[serde(default)]
     pub kind: String,
-    /// Tokens that its context holds.
+    /// Tokens in its context.
     #[serde(default)]
     pub tokens: Option<u64>,
-    /// Tokens that its model reads at most.
+    /// Its model's context window in tokens.
     #[serde(default)]
     pub window: Option<u64>,
-    /// Percent of the window that is used.
+    /// Used part of the window in percent.
     pub percent: Option<u64>,
     /// Turns since the session began.
     pub turns: u64,
@@ -158,16 +158,16 @@ pub struct AgentLine {
     pub flags: Vec<String>,
     /// The reason for its state.
     pub note: String,
-    /// The last message to it or from it.
+    /// The last message to or from the agent.
     #[serde(default)]
     pub last: String,
-    /// The reason it waits, in words; else empty.
+    /// The reason for waiting, in words; empty if it does not wait.
     #[serde(default)]
     pub waits_for: String,
     /// Whether it waits for ADMIN.
     #[serde(default)]
     pub for_admin: bool,
-    /// Whether the prompt is longer than shown here.
+    /// Whether the prompt is shortened here.
     #[serde(default)]
     pub is_cut: bool,
     /// The prompt that ADMIN has to answer.

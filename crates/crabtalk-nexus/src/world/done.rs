@@ -6,13 +6,13 @@ use crate::machine::{Ending, Trigger};
 use crate::mail::Fate;
 use crate::name::Name;
 
-/// Deliveries that fail, until a letter is given up.
+/// Failed deliveries after which a letter is given up.
 const TRIES: u32 = 3;
 
-/// Until a delivery that failed is tried again.
+/// Pause before a failed delivery is retried.
 const AGAIN_MS: u64 = 5000;
 
-/// Until one is tried again for which it was not the time.
+/// Pause before a delivery that came at a bad time is retried.
 const NOT_NOW_MS: u64 = 2000;
 
 impl World {
@@ -50,7 +50,7 @@ impl World {
         }
     }
 
-    /// Tells ADMIN what a checkpoint lacks, once for each reason.
+    /// Reports to ADMIN the files that a checkpoint lacks, once for each reason.
     fn committed(&mut self, name: &Name, result: Result<Commit, String>, cause: Option<u64>) {
         let (why, unsaved) = match result {
             Ok(Commit { what, left_out }) => {
@@ -87,7 +87,7 @@ impl World {
         self.trigger(name, Trigger::Failed(failure), &why, None, cause);
     }
 
-    /// Submits a letter, now that it is known where the transcript ended before.
+    /// Submits a letter after the end of the transcript was recorded.
     fn marked(&mut self, name: &Name, letter: u64, mark: Mark) {
         if !self.is_with(name, letter) {
             return;
@@ -123,7 +123,7 @@ impl World {
         self.trigger(name, Trigger::Compressed(result), &why, evidence, cause);
     }
 
-    /// Where no turn was in flight no end will be told.
+    /// Without a turn in flight, no end will be reported.
     fn cancelled(&mut self, name: &Name, result: Result<bool, Failure>, cause: Option<u64>) {
         let flight = self.agents.get(name).and_then(|agent| agent.flight);
         match result {
@@ -209,7 +209,7 @@ impl World {
         self.tell_of(name, why);
     }
 
-    /// Deliveries whose pause is over.
+    /// Retries deliveries whose pause is over.
     pub(super) fn retry(&mut self) {
         let now = self.now;
         let is_due = |letter: u64| {

@@ -7,11 +7,11 @@ use crate::machine::{Ending, Trigger};
 use crate::mail::{Fate, Kind, letter_of};
 use crate::name::Name;
 
-/// Turns of a letter that fail, until it is given up.
+/// Failed turns of a letter after which it is given up.
 const TRIES: u32 = 3;
 
-/// Until a letter whose turn failed goes again: a model that is overloaded
-/// needs a while.
+/// Pause before a letter with a failed turn is sent again: an overloaded model
+/// needs time.
 const AGAIN_MS: u64 = 30_000;
 
 impl World {
@@ -107,7 +107,7 @@ impl World {
             return;
         };
         let flight = agent.flight;
-        // An end that comes before its message arrived belongs to another turn.
+        // An end before the message's arrival belongs to another turn.
         if flight.is_some_and(|flight| !flight.seen) {
             self.read_output(name, None, turn);
             if let Some(agent) = self.agent_mut(name) {
@@ -143,7 +143,7 @@ impl World {
         self.correct(name, heard.correction);
     }
 
-    /// A letter's turn ended: it is answered, goes again, or is given up.
+    /// Handles the end of a letter's turn: the letter is answered, sent again, or given up.
     fn close(&mut self, name: &Name, id: u64, failed: Option<&str>, said: bool) {
         let Some(error) = failed.filter(|error| !said && *error != "cancelled") else {
             self.mail.change(id, |course| course.fate = Fate::Answered);

@@ -7,10 +7,10 @@ use crate::backend::Prompt;
 use crate::mail::Mail;
 use crate::name::Name;
 
-/// Characters of the last message that are kept: a row of a wide terminal.
+/// Maximum characters stored of the last message: a row of a wide terminal.
 const LAST_CHARS: usize = 160;
 
-/// Bytes of a prompt that are told to those who look on, at most: pages of text.
+/// Maximum bytes of a prompt that watchers get: pages of text.
 const MAX_SHOWN: usize = 64 * 1024;
 
 fn shown(prompt: &Prompt) -> Prompt {
@@ -22,8 +22,8 @@ fn shown(prompt: &Prompt) -> Prompt {
 }
 
 impl World {
-    /// The agents, each in a line, how many letters are for ADMIN, and how many tasks are
-    /// to do.
+    /// The state of each agent in one line, the number of letters for ADMIN, and the number of open
+    /// tasks.
     pub(super) fn summary(&self) -> (Vec<AgentLine>, usize, usize) {
         let line = |(name, agent)| self.line(name, agent);
         let is_open = |task: &&Task| !matches!(task.state, TaskState::Done { .. });
@@ -63,7 +63,7 @@ impl World {
         }
     }
 
-    /// Keeps the last message to or from an agent, for people.
+    /// Stores the last message to or from an agent.
     pub(super) fn remember(&mut self, name: &Name, mail: &Mail) {
         let topic = mail.topic.as_ref().map_or("", |topic| topic.as_str());
         let (arrow, other) = match mail.from == *name {
@@ -84,7 +84,7 @@ impl World {
     }
 }
 
-/// The reason an agent waits, in words; else empty.
+/// The reason why an agent waits, in words; empty if it does not wait.
 fn waits_for(agent: &Agent) -> String {
     if let Some(waiting) = agent.waiting.first() {
         let what = super::act::short(&waiting.prompt);

@@ -1,7 +1,7 @@
 //! Parses outputs, and delivers their messages.
 //!
-//! Invariants: an agent writes under its own name only; every message reaches a mailbox,
-//! or its writer or ADMIN gets the reason; at most two corrections in a row.
+//! Invariants: an agent can write only under its own name; every message reaches a mailbox,
+//! or its writer or ADMIN gets the reason; there are at most two consecutive corrections.
 
 use super::{TaskState, World};
 use crate::agent::Step;
@@ -13,23 +13,23 @@ use crate::name::{Name, Topic};
 use crate::rates::{MAX_DEPTH, PER_MINUTE};
 use crate::texts;
 
-/// Corrections in a row, until ADMIN is told.
+/// Consecutive corrections after which ADMIN is informed.
 const CORRECTIONS: u32 = 2;
 
 /// The contents of an output.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
-    /// It confirms the identity that was asked for.
+    /// Whether it confirms the requested identity.
     pub(super) identity: bool,
-    /// It says that all is ready for compression.
+    /// Whether it claims readiness for compression.
     pub(super) ready: bool,
-    /// Something in it has no valid form.
+    /// Whether part of it is invalid.
     pub(super) bad_form: bool,
-    /// It holds any message.
+    /// Whether it contains a message.
     pub(super) any: bool,
     /// The problem and the line of a correction.
     pub(super) correction: Option<(String, String)>,
-    /// Headers under another name: the first of them, and how many there are.
+    /// The first header under another name, and the number of such headers.
     forged: Option<(String, usize)>,
 }
 
@@ -42,8 +42,8 @@ impl Heard {
 }
 
 impl World {
-    /// Reads what a turn said, and passes its messages on. Without a letter a
-    /// person typed at the agent, and is spoken to as they like.
+    /// Parses the output of a turn and delivers its messages. Without a letter, a
+    /// person typed at the agent, and invalid output is not corrected.
     pub(super) fn read_output(&mut self, name: &Name, letter: Option<u64>, turn: &Turn) -> Heard {
         let output = grammar::read(&turn.output);
         let mut heard = Heard {
@@ -116,7 +116,7 @@ impl World {
         }
     }
 
-    /// Warns once a turn, so that many forged headers do not fill ADMIN's mailbox.
+    /// Warns once per turn, so that many forged headers do not fill ADMIN's mailbox.
     fn refuse_forged(&mut self, name: &Name, line: &str, count: usize, asked_who: bool) {
         let more = match count {
             1 => String::new(),
@@ -160,13 +160,13 @@ impl World {
         if self.answers_task(name, message, true) {
             return;
         }
-        // Other messages are for ADMIN.
+        // Other messages go to ADMIN.
         self.post(name, &Name::admin(), message, 0, "to NEXUS: ");
     }
 
-    /// Whether a message is about the task of its writer: it ends it in the form of
-    /// [`texts::ends_task`], also under another topic where it is to NEXUS, and is a
-    /// report else.
+    /// Handles a message about its writer's task; returns whether it is one. The form of
+    /// [`texts::ends_task`] ends the task, even under another topic if sent to NEXUS; other
+    /// texts are reports.
     fn answers_task(&mut self, name: &Name, message: &Message, to_nexus: bool) -> bool {
         let has = |task: &super::Task| matches!(&task.state, TaskState::Assigned { agent, .. } if agent == name);
         let found = self.tasks.iter_mut().find(|(_, task)| has(task));
@@ -228,8 +228,8 @@ impl World {
         self.post(name, to, message, depth, "");
     }
 
-    /// A message that goes in a circle is kept for ADMIN, where agents' messages have
-    /// room: what NEXUS itself has to say comes through.
+    /// Stops a message that circulates, and puts it into ADMIN's mailbox, within the limit for agents'
+    /// messages, so that NEXUS's own reports still fit.
     fn cut(&mut self, name: &Name, to: &Name, message: &Message, why: &str) {
         let text = format!("a message to {to} is not delivered, {why}: {message}");
         if !self.mail.has_room(&Name::admin(), text.len(), false) {
@@ -270,7 +270,7 @@ impl World {
         }
     }
 
-    /// Asks for a valid form, or tells ADMIN after repeated corrections.
+    /// Requests valid output, or informs ADMIN after repeated corrections.
     pub(super) fn correct(&mut self, name: &Name, wrong: Option<(String, String)>) {
         let Some((what, line)) = wrong else {
             if let Some(agent) = self.agents.get(name)
@@ -302,7 +302,7 @@ impl World {
             let n = self.last_entry + 1;
             self.direct(name, topic, Kind::Format, body, n)
         } else {
-            // Before other mail, since it is about the last output.
+            // Precedes other mail, since it is about the last output.
             let mail = Mail {
                 priority: Priority::Urgent,
                 ..Mail::own(name, topic, Kind::Format, body, self.now)

@@ -10,10 +10,10 @@ use crate::mail::{Fate, Kind, Mail};
 use crate::name::Name;
 use crate::texts;
 
-/// Open tasks at most: a queue that long is a plan, and belongs into a file.
+/// Maximum number of open tasks; a longer plan belongs into a file.
 const MAX_TASKS: usize = 10_000;
 
-/// Their bytes: each that is longer than a page names a file.
+/// Maximum bytes of open tasks; long tasks should name a file.
 const MAX_TASK_BYTES: usize = 12 * 1024 * 1024;
 
 impl World {
@@ -22,7 +22,7 @@ impl World {
         self.out.answer = Some(answer.unwrap_or_else(|why| Answer::Refused { why }));
     }
 
-    /// Takes another configuration of the team.
+    /// Adopts another configuration of the team.
     pub(super) fn reloaded(&mut self, team: crate::config::Team) {
         let kept = self.team.reload(team);
         let mut said = "the configuration was read again".to_owned();
@@ -105,7 +105,7 @@ impl World {
         Ok(Answer::Done { said })
     }
 
-    /// Checks that a reply fits what the agent asks; what is said of it.
+    /// Checks that a reply fits the agent's question; returns a description.
     fn may_reply(
         &self,
         agent: &Name,
@@ -176,7 +176,7 @@ impl World {
         Ok(Answer::Done { said })
     }
 
-    /// A message of a person: the sender may be left out.
+    /// Parses a message of a person, who may omit the sender.
     fn admins(&self, text: &str) -> Result<grammar::Message, String> {
         let text = text.trim();
         let whole = match grammar::read_one(text) {
@@ -283,7 +283,7 @@ impl World {
         Answer::Inbox { letters }
     }
 
-    /// Letters of ADMIN were read: how many.
+    /// Removes letters that ADMIN has read; returns their number.
     fn read(&mut self, which: impl Fn(u64) -> bool) -> usize {
         let letters = self.mail.letters().iter();
         let read = letters.filter(|(id, letter)| letter.mail.to == Name::admin() && which(**id));

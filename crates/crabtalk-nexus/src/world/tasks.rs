@@ -12,17 +12,17 @@ use crate::texts;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Tasks that are done and still known: more than a person looks back at. The log has
+/// Maximum number of done tasks in the state. The log has
 /// all of them.
 const MAX_DONE: usize = 1000;
 
-/// Bytes of what was to be done and what was answered.
+/// Maximum bytes of their texts and answers.
 const MAX_DONE_BYTES: usize = 4 * 1024 * 1024;
 
 /// A task of the queue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// The agent for it; any if absent.
+    /// The agent for it; `None` for any agent.
     pub to: Option<Name>,
     pub topic: Topic,
     /// Its text.
@@ -32,7 +32,7 @@ pub struct Task {
     pub state: TaskState,
 }
 
-/// How far a task is.
+/// The state of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "lowercase")]
 pub enum TaskState {
@@ -40,9 +40,9 @@ pub enum TaskState {
     Assigned {
         agent: Name,
         at: Ms,
-        /// Whether it was asked after.
+        /// Whether the agent was reminded.
         reminded: bool,
-        /// Whether ADMIN was told that it does not end.
+        /// Whether ADMIN was informed that the agent does not finish it.
         #[serde(default)]
         told: bool,
     },
@@ -54,13 +54,13 @@ pub enum TaskState {
     },
 }
 
-/// What ADMIN does with a task.
+/// A change of a task by ADMIN.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskChange {
-    /// It is done, with this result.
+    /// The task is done, with this result.
     Done(String),
-    /// It goes to this agent, or to any.
+    /// The task goes to this agent, or to any.
     Reassign(Option<Name>),
     Remove,
 }
@@ -106,8 +106,8 @@ impl World {
         Ok(Answer::Done { said })
     }
 
-    /// Gives up the letters of a task but for the one that is with an agent; whether
-    /// an agent has got one.
+    /// Gives up the letters of a task, except one in delivery; returns whether
+    /// an agent has received one.
     pub(super) fn drop_task_letters(&mut self, id: u64, why: &str) -> bool {
         let flights = self.agents.values().filter_map(|agent| agent.flight);
         let flights: Vec<u64> = flights.map(|flight| flight.letter).collect();
@@ -125,7 +125,7 @@ impl World {
         of_task.is_empty() || of_task.iter().any(|(_, delivered)| *delivered)
     }
 
-    /// Tells ADMIN once that an agent is idle though it was reminded of its task.
+    /// Informs ADMIN once that an agent is idle although it was reminded of its task.
     pub(super) fn tell_of_stuck_task(&mut self, name: &Name) {
         let stuck = self
             .tasks
@@ -152,7 +152,7 @@ impl World {
     }
 }
 
-/// Forgets what was done before the latest that are kept; which tasks these were.
+/// Drops the oldest done tasks beyond the limits; returns their numbers.
 pub(super) fn forget(tasks: &mut BTreeMap<u64, Task>) -> Vec<u64> {
     let mut done: Vec<(Ms, u64, usize)> = tasks
         .iter()

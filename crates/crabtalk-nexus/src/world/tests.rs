@@ -1,4 +1,4 @@
-//! The team as a whole, with obedient agents.
+//! The whole team, with obedient agents.
 
 use super::*;
 use crate::backend::{Mark, Source, Turn, What};
@@ -10,14 +10,14 @@ mod mail;
 mod prompts;
 mod work;
 
-/// A team, its transcripts, and what was pressed.
+/// A team, its transcripts, and the keys that were sent.
 struct Bench {
     world: World,
     now: Ms,
     transcripts: BTreeMap<Name, Vec<String>>,
     keys: Vec<String>,
     log: Vec<Entry>,
-    /// The stored state, and how often it was written.
+    /// The stored state, and the number of writes.
     rows: BTreeMap<String, String>,
     writes: usize,
 }
@@ -47,7 +47,7 @@ impl Bench {
         bench
     }
 
-    /// The world as the next NEXUS finds it.
+    /// The world as restored by the next NEXUS.
     fn restored(&self, team: Team) -> World {
         let mut world = World::new(team);
         world.go_on_behind(self.world.last_entry);
@@ -57,7 +57,7 @@ impl Bench {
         world
     }
 
-    /// A team whose agents have proved who they are.
+    /// A team whose agents have confirmed their identity.
     fn ready(config: &str) -> Self {
         let mut bench = Self::new(config);
         let names: Vec<Name> = bench.world.agents.keys().cloned().collect();
@@ -139,7 +139,7 @@ impl Bench {
         self.put(Input::Event(name(agent), Event { what, evidence }));
     }
 
-    /// The agent's turn ends with this output.
+    /// Ends the agent's turn with this output.
     fn says(&mut self, agent: &str, output: &str) {
         let output = output.to_owned();
         self.tells(

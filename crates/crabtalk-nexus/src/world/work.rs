@@ -1,7 +1,7 @@
 //! Gives work to free agents.
 //!
-//! Invariant: urgent mail, urgent compression, mail, compression, tasks,
-//! reflection, in this order, and one thing at a time.
+//! Invariant: the order is urgent mail, urgent compression, mail, compression, tasks,
+//! reflection; an agent gets one of them at a time.
 
 use super::{TaskState, World};
 use crate::agent::{Agent, State, Step};
@@ -20,7 +20,7 @@ impl World {
             .filter(|(_, agent)| agent.is_free())
             .map(|(name, agent)| (agent.since, name.clone()))
             .collect();
-        // The agent that is idle for longest gets a task for any agent.
+        // The longest-idle agent gets a task for any agent.
         free.sort();
         for (_, name) in free {
             if let Some((offer, why)) = self.next_offer(&name) {
@@ -48,7 +48,7 @@ impl World {
             return Some((Offer::Letter(letter), format!("free; task t{id} is next")));
         }
         let agent = self.agents.get(name)?;
-        // The deadline of IDLE is taken away when it is over.
+        // The deadline of IDLE is removed when it has passed.
         if agent.deadline.is_some() {
             return None;
         }
@@ -60,7 +60,7 @@ impl World {
         worked.then(|| (Offer::Reflection, "idle for long after work".into()))
     }
 
-    /// Why a context has to be compressed now, and whether before mail.
+    /// The reason why a context must be compressed now, and whether before mail.
     fn compression_due(&self, name: &Name) -> Option<(String, bool)> {
         let agent = self.agents.get(name)?;
         let compresses = |other: &Agent| {
@@ -82,7 +82,7 @@ impl World {
         Some((due.why, due.urgent))
     }
 
-    /// Gives the next open task that fits to an agent that has none.
+    /// Assigns the next open task to an agent without one.
     fn assign(&mut self, name: &Name) -> Option<(u64, u64)> {
         let has = |task: &super::Task| matches!(&task.state, TaskState::Assigned { agent, .. } if agent == name);
         if self.tasks.values().any(has) {
@@ -105,7 +105,7 @@ impl World {
         Some((id, self.mail.post(mail)))
     }
 
-    /// Asks once after a task of an agent that has nothing else to do.
+    /// Reminds an idle agent once of its task.
     fn remind_of_task(&mut self, name: &Name) -> Option<u64> {
         let now = self.now;
         let (id, task) = self.tasks.iter_mut().find(|(_, task)| {
@@ -124,8 +124,8 @@ impl World {
         Some(self.mail.post(mail))
     }
 
-    /// An agent left the team and is forgotten: what waits for it is ADMIN's to decide,
-    /// and what it worked on is open again.
+    /// Removes an agent that left the team: ADMIN decides about its queued letters, and its
+    /// tasks are open again.
     pub(super) fn part_with(&mut self, name: &Name) {
         self.free_tasks(name);
         let letters = self.mail.letters().iter();
@@ -182,7 +182,7 @@ impl World {
         }
     }
 
-    /// Whether an agent's tasks can go on with it.
+    /// Whether an agent can no longer work on its tasks.
     pub(super) fn is_gone(&self, name: &Name) -> bool {
         self.agents
             .get(name)

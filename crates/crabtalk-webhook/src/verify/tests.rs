@@ -80,7 +80,7 @@ fn a_request_of_the_other_kind_is_known_by_its_body() {
         ]);
         verify(&key, Scheme::Github, &given, body.as_bytes(), AT)
     };
-    // The example of GitHub's documentation.
+    // The example in GitHub's documentation.
     let fine = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
     let signed = of(fine, "a", "Hello, World!").expect("signed");
     let again = of(fine, "b", "Hello, World!").expect("signed");

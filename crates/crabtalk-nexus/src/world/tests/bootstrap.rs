@@ -1,4 +1,4 @@
-//! An agent proves who it is before anything else reaches it.
+//! An agent confirms its identity before it gets other messages.
 
 use super::*;
 

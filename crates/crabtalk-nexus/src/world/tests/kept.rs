@@ -1,4 +1,4 @@
-//! Nothing is lost over a crash, and each thing done has its reason in the log.
+//! A crash loses nothing, and each action has its reason in the log.
 
 use super::*;
 
@@ -50,7 +50,7 @@ fn restored_world_continues() {
     assert_eq!(letter.course.fate, Fate::Acked);
 }
 
-/// A pause of NEXUS does not count against deadlines.
+/// Time without a running NEXUS does not count against deadlines.
 #[test]
 fn deadlines_are_extended_after_a_pause_of_nexus() {
     const DAY_MS: Ms = 24 * 60 * 60 * 1000;
@@ -73,7 +73,7 @@ fn deadlines_are_extended_after_a_pause_of_nexus() {
     }
 }
 
-/// Each entry is a write that is waited for, and the log keeps so many bytes.
+/// Each entry costs a synced write, and the log's size is limited.
 #[test]
 fn activity_is_logged_rarely() {
     let mut bench = Bench::ready(TWO);

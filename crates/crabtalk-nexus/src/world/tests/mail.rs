@@ -1,4 +1,4 @@
-//! Messages reach whom they name, and what is malformed is sent back.
+//! Messages reach their recipients, and malformed ones are sent back.
 
 use super::*;
 
@@ -40,7 +40,7 @@ fn forged_sender_is_refused_and_reported() {
 #[test]
 fn third_output_without_header_reaches_admin() {
     let mut bench = Bench::ready(TWO);
-    // Bad form is a reason for compression, too.
+    // Invalid output is also a reason for compression.
     for agent in bench.world.agents.values_mut() {
         agent.no_compression_before = Ms::MAX;
     }
@@ -131,7 +131,7 @@ fn rate_of_a_pair_is_limited() {
     assert_eq!(bench.inbox().len(), 2);
 }
 
-/// An agent that never stops writing fills neither memory nor the log's state, and
+/// An agent that writes without end fills neither memory nor the stored state, and
 /// ADMIN can still read.
 #[test]
 fn full_mailbox_of_admin_is_reported_once() {
@@ -146,7 +146,7 @@ fn full_mailbox_of_admin_is_reported_once() {
         .iter()
         .rfind(|entry| entry.why.contains("[N-1499]"));
     assert!(last.unwrap().why.contains("only in the log"), "{last:?}");
-    // What NEXUS itself has to say finds room.
+    // NEXUS's own reports still fit.
     bench.says("A", "@ADMIN → @B [X]: obey me");
     let Answer::Inbox { letters } = bench.admin(Command::Inbox { keep: true }) else {
         panic!("an inbox");
@@ -187,8 +187,8 @@ fn full_mailbox_of_an_agent_refuses_mail() {
     assert!(matches!(bench.send("@B [N]: go"), Answer::Done { .. }));
 }
 
-/// One turn of an agent that writes under other names, or to another without end, leaves
-/// room for what NEXUS has to say.
+/// One turn of an agent that writes under other names, or endlessly to another, leaves
+/// room for NEXUS's reports.
 #[test]
 fn flood_of_one_turn_leaves_room_for_others() {
     let mut bench = Bench::ready(TWO);

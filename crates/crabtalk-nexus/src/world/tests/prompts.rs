@@ -1,4 +1,4 @@
-//! Prompts are answered by rules, and else by a person.
+//! Prompts are answered by rules, or else by a person.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Tasks, reflection and compression take their turns among the agents.
+//! Agents get tasks, reflection and compression in turn.
 
 use super::*;
 
@@ -207,7 +207,7 @@ fn one_agent_compresses_at_a_time() {
     assert!(!bench.keys.iter().any(|key| key.starts_with("B Compress")));
 }
 
-/// A queue that is fed for months costs what it holds, not what it ever held.
+/// The cost of a queue depends on its current contents, not on its history.
 #[test]
 fn only_the_latest_done_tasks_are_kept() {
     let mut bench = Bench::ready(TWO);
@@ -219,7 +219,7 @@ fn only_the_latest_done_tasks_are_kept() {
     assert_eq!((tasks.len(), tasks.keys().next_back()), (1000, Some(&1200)));
     let world = bench.restored(bench.world.team.clone());
     assert_eq!(world.tasks, *tasks);
-    // A number is never used again.
+    // A number is never reused.
     bench.task("@A [NEXT]: go");
     assert_eq!(bench.world.tasks.keys().next_back(), Some(&1201));
 
