@@ -1,4 +1,4 @@
-//! `chat`: on a screen (`live`), or line by line without one, as a loop of `ask`.
+//! `chat`: full-screen at a terminal (`live`), otherwise line by line as a loop of `ask`.
 //!
 //! Invariant: a failed turn ends the turn, never the chat.
 

@@ -74,7 +74,7 @@ async fn switch(
     context.done(json!({key: name, "enabled": enabled}), &said)
 }
 
-/// Whether a command uses no conversation, so that a broken project list does not block
+/// Whether a command needs no conversation, so that a broken project list does not block
 /// it.
 fn mends(command: &Command) -> bool {
     matches!(

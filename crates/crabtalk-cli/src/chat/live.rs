@@ -6,11 +6,11 @@
 //! steers      messages to an active run; queue: taking queued ones back
 //! slash       the table of commands; commands: their handlers
 //! complete    completions of the word at the cursor; tree: the files; popup: the list
-//! unknown     references that name nothing
+//! unknown     references that cannot be resolved
 //! picker      list of conversations or messages to choose from
 //! choice      entries of the picker
 //! rewind      returns to earlier messages and archives
-//! members     members at work for a run
+//! members     members at work for a run, and a view of one
 //! image       images of the clipboard
 //! runs        the followed runs
 //! join        history from before the chat and from lost connections
@@ -126,7 +126,7 @@ struct Live<'a> {
     tree: Tree,
     /// Whether the tree is being read.
     walks: bool,
-    /// References of the composer's text that name nothing, and their text.
+    /// References of the composer's text that cannot be resolved, with the text.
     unknown: Unknown,
     picker: Option<Picker>,
     transcript: Transcript,

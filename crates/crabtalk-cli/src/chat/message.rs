@@ -1,8 +1,8 @@
-//! Makes a message of typed text: attached files and images, a guest, output of `!`
+//! Builds a message from typed text: attached files and images, a guest, output of `!`
 //! commands.
 //!
-//! Invariants: a file is attached as a whole or not at all, with a note either way;
-//! `@word` without a regular text file stays a word.
+//! Invariants: a file is attached as a whole or not at all, with a note in both cases;
+//! `@word` is plain text unless it names a regular text file.
 
 use super::references::{is_known, references};
 use crate::shown::{Shown, is_image};
@@ -85,7 +85,7 @@ pub(super) fn message(typed: &str, agents: &[String], cwd: &Path, said: &[String
     message
 }
 
-/// The output of a `!` command as text for the agent.
+/// Formats the output of a `!` command for the agent.
 pub(super) fn shell(command: &str, status: &str, output: &str) -> String {
     format!(
         "I ran this command myself:\n<command>\n{command}\n</command>\n<output status=\"{status}\">\n{}\n</output>",

@@ -1,10 +1,10 @@
 //! The mode of a chat's runs.
 //!
-//! Invariant: the chat never enters `full`, it only leaves it.
+//! Invariant: the chat can leave `full` but not enter it.
 
 use crate::args::Mode;
 
-/// Why `/mode full` is refused.
+/// The reason why `/mode full` is refused.
 const NOT_FULL: &str = "start the chat with --mode full, or set `mode: full` in the agent's file";
 
 /// The chosen and the reported mode.
@@ -25,12 +25,12 @@ impl RunMode {
         }
     }
 
-    /// The mode of the next request; absent for the daemon's choice.
+    /// The mode of the next request; `None` leaves it to the daemon.
     pub(super) fn wire(&self) -> Option<String> {
         self.chosen.map(|mode| mode.to_string())
     }
 
-    /// The effective mode, empty if unknown. A report overrides the choice, since the
+    /// The effective mode; empty if unknown. A report overrides the choice, since the
     /// daemon may lower the mode.
     pub(super) fn name(&self) -> &str {
         match self.chosen {
@@ -72,7 +72,7 @@ impl RunMode {
         }
     }
 
-    /// Shift+Tab: the next mode, without `full`.
+    /// Handles Shift+Tab: chooses the next mode except `full`.
     pub(super) fn cycle(&mut self) -> String {
         let current = self.chosen.or_else(|| Mode::parse(&self.reported));
         self.choose(match current {

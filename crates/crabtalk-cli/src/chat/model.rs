@@ -27,12 +27,12 @@ impl RunModel {
         }
     }
 
-    /// The model of the next request; absent for the agent's own.
+    /// The model of the next request; `None` for the agent's own.
     pub(super) fn wire(&self) -> Option<String> {
         self.chosen.clone()
     }
 
-    /// The effective model, empty if unknown. A report overrides the choice, since
+    /// The effective model; empty if unknown. A report overrides the choice, since
     /// another model may have answered.
     pub(super) fn name(&self) -> &str {
         match &self.chosen {
@@ -42,7 +42,7 @@ impl RunModel {
         }
     }
 
-    /// Records the model of a run that starts or ended.
+    /// Records the model of a run that started or ended.
     pub(super) fn report(&mut self, model: &str) {
         if !model.is_empty() {
             model.clone_into(&mut self.reported);
@@ -74,7 +74,7 @@ impl RunModel {
         self.reported.clear();
     }
 
-    /// Keeps the choice of a conversation and takes that of another one.
+    /// Stores the choice of a conversation and restores that of another one.
     pub(super) fn switch(&mut self, from: (String, String), to: &(String, String)) {
         let chosen = self.others.remove(to);
         if let Some(left) = std::mem::replace(&mut self.chosen, chosen) {

@@ -1,6 +1,6 @@
 //! References in a message: `@path`, `@"a path"` and `@agent`.
 //!
-//! Invariants: a reference begins a word, so an address like `a@b.c` is none; text in
+//! Invariants: a reference begins a word, so that an address like `a@b.c` does not count; text in
 //! code spans and code blocks has no references.
 
 use std::ops::Range;
@@ -9,13 +9,13 @@ use std::path::Path;
 /// Characters that may precede a reference.
 const OPENING: [char; 3] = ['(', '[', '{'];
 
-/// Punctuation behind a reference, unless a known name ends with it.
+/// Punctuation after a reference, unless a known name ends with it.
 const CLOSING: [char; 9] = [',', ';', ':', '.', ')', ']', '}', '?', '!'];
 
 /// A reference.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Reference<'a> {
-    /// Its bytes with the `@`.
+    /// Its byte range, including the `@`.
     pub(super) range: Range<usize>,
     pub(super) name: &'a str,
     pub(super) is_known: bool,
@@ -62,19 +62,19 @@ pub(super) fn references(text: &str, is_known: impl Fn(&str) -> bool) -> Vec<Ref
     found
 }
 
-/// Whether a reference may begin behind this text.
+/// Whether a reference may begin after this text.
 pub(super) fn begins(before: &str) -> bool {
     let last = before.chars().next_back();
     last.is_none_or(|c| c.is_whitespace() || OPENING.contains(&c))
 }
 
-/// Whether a place is in a code span or block.
+/// Whether a byte offset is in a code span or block.
 pub(super) fn is_code(text: &str, at: usize) -> bool {
     code(text).iter().any(|code| code.contains(&at))
 }
 
-/// The longest known name that a word begins with, cut only at its punctuation, else
-/// the word without punctuation.
+/// The longest known name at the beginning of a word, cut only at punctuation; otherwise
+/// the word without trailing punctuation.
 fn named(word: &str, is_known: impl Fn(&str) -> bool) -> (&str, bool) {
     let mut name = word;
     loop {
@@ -88,7 +88,7 @@ fn named(word: &str, is_known: impl Fn(&str) -> bool) -> (&str, bool) {
     }
 }
 
-/// Code spans and blocks: from a run of backticks to the next one of that length.
+/// The ranges of code spans and blocks: from a run of backticks to the next one of equal length.
 fn code(text: &str) -> Vec<Range<usize>> {
     const BLOCK: usize = 3;
     let (mut found, mut from) = (Vec::new(), 0);
@@ -124,7 +124,7 @@ fn ticks(text: &str) -> usize {
 mod tests {
     use super::*;
 
-    /// The names; unknown ones with a question mark.
+    /// The names of references; unknown ones with a question mark.
     fn found(text: &str) -> String {
         let known = ["a.txt", "my notes/to do.md", "dir/", "odd.", "rev", "[id]"];
         let found = references(text, |name| known.contains(&name));

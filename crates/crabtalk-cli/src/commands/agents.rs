@@ -1,4 +1,4 @@
-//! `agents`: what they are and may do.
+//! `agents`: lists, shows, creates, edits and removes agents.
 
 use super::{Column, Context};
 use crate::args::Agents;
@@ -13,7 +13,7 @@ use crabtalk_proto::{
 use serde_json::json;
 use std::path::PathBuf;
 
-/// Where a new agent begins.
+/// The initial text of a new agent.
 const TEMPLATE: &str = "---\ndescription: \n---\nYou are \n";
 
 pub(super) async fn run(context: &mut Context, command: Agents) -> Result<(), Error> {
@@ -102,7 +102,7 @@ fn facts(info: &AgentInfo, rights: &AgentRights) -> Vec<(&'static str, String)> 
     ]
 }
 
-/// An agent's file as the daemon has it.
+/// The text of an agent's file, from the daemon's data.
 fn file_of(info: &AgentInfo) -> String {
     let config = info.config.trim_end();
     let newline = if config.is_empty() { "" } else { "\n" };

@@ -29,7 +29,7 @@ async fn list(context: &mut Context) -> Result<(), Error> {
     context.entries(&approvals, words, "no permanent approvals")
 }
 
-/// An approval, whole.
+/// Formats an approval in full.
 fn entry(approval: &ApprovalInfo, since: &str) -> String {
     let mut text = format!(
         "{}  {} by {} for {} in {}, since {}, said by {}",
@@ -60,7 +60,7 @@ async fn remove(context: &mut Context, index: u32) -> Result<(), Error> {
     };
     let request = RemoveApprovalMsg {
         index,
-        // Guards against a changed list.
+        // Detects that the list changed.
         exact: Some(found.exact.clone()),
     };
     context.call(request).await?;

@@ -1,4 +1,4 @@
-//! `archives`: what compactions put away.
+//! `archives`: shows the messages before compactions.
 
 use super::{Column, Context};
 use crate::args::Archives;
@@ -36,8 +36,8 @@ async fn list(context: &mut Context) -> Result<(), Error> {
     context.list(&found.archives, columns, none)
 }
 
-/// Continues an archive in a chat. Without a terminal it is only reopened, and without
-/// a number the archives are listed.
+/// Continues an archive in a chat. Without a terminal, only reopens it; without
+/// a number, lists the archives.
 pub(super) async fn resume(context: &mut Context, archive: Option<u32>) -> Result<(), Error> {
     if chat::is_on_screen(context) {
         return chat::resume(context, archive).await;
@@ -65,7 +65,7 @@ pub(super) async fn resume(context: &mut Context, archive: Option<u32>) -> Resul
     Ok(context.console.screen.line(&said)?)
 }
 
-/// The day of an instant; the whole text where it is none.
+/// The day of a timestamp, or the whole text if it is invalid.
 fn day(at: &str) -> String {
     at.get(..10).unwrap_or(at).to_owned()
 }

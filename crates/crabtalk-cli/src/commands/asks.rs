@@ -1,4 +1,4 @@
-//! `asks`, `reply`, `approve`, `deny`: what runs wait to be told.
+//! `asks`, `reply`, `approve`, `deny`: pending questions and approvals.
 
 use super::Context;
 use crate::error::Error;
@@ -15,7 +15,7 @@ pub(super) async fn list(context: &mut Context) -> Result<(), Error> {
     context.entries(&asks, words, "nothing is waiting")
 }
 
-/// An ask, whole.
+/// Formats an ask in full.
 fn entry(pending: &PendingAsk, asked: &str) -> String {
     let ask = pending.ask.clone().unwrap_or_default();
     let agent = visible(&pending.agent);
@@ -43,7 +43,7 @@ pub(super) async fn reply(
     answer(context, id, None, content).await
 }
 
-/// Allows one call, having shown all that this allows.
+/// Approves one call after showing everything that the approval allows.
 pub(super) async fn approve(
     context: &mut Context,
     id: Option<String>,
@@ -136,7 +136,7 @@ async fn pending(context: &mut Context) -> Result<Vec<PendingAsk>, Error> {
     Ok(context.call(request).await?.asks)
 }
 
-/// Answers one ask: the named one, or the only one of its kind.
+/// Answers one ask: the given one, or the only one of its kind.
 async fn answer(
     context: &mut Context,
     id: Option<String>,

@@ -1,4 +1,4 @@
-//! `audit`: the record of who did what.
+//! `audit`: shows and verifies the audit.
 
 use super::Context;
 use crate::args::Audit;

@@ -1,4 +1,4 @@
-//! `subscriptions` and `publish`: who runs when an event comes.
+//! `subscriptions` and `publish`: runs started by events.
 
 use super::Context;
 use crate::args::{Publish, Subscriptions};
@@ -75,7 +75,7 @@ async fn add(
 ) -> Result<(), Error> {
     let request = SubscribeEventMsg {
         source,
-        // The agent of the command line; empty is the default one.
+        // The agent of the command line; empty means the default agent.
         target_agent: context.global.agent.clone().unwrap_or_default(),
         once,
         prompt,
@@ -87,14 +87,14 @@ async fn add(
     context.line(&entry(&made))
 }
 
-/// `publish`
+/// Handles `publish`.
 pub(super) async fn publish(context: &mut Context, args: Publish) -> Result<(), Error> {
     let piped = stdin::piped(args.no_stdin)?;
     let request = PublishEventMsg {
         source: args.source.clone(),
         payload: stdin::append(&args.payload.join(" "), &piped),
     };
-    // An older daemon does not say.
+    // An older daemon does not report it.
     let matched = context.call(request).await?.matched;
     let mut said = format!("crabtalk: {} is published", visible(&args.source));
     if matched == Some(0) {

@@ -1,4 +1,4 @@
-//! `diff` and `undo`: what runs changed among files, and putting it back.
+//! `diff` and `undo`: show and revert file changes of runs.
 
 use super::Context;
 use crate::args::Undo;

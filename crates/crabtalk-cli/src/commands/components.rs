@@ -1,4 +1,4 @@
-//! `components`: programs that can be components, those that run, and those that the
+//! `components`: lists installed programs, running components, and those that the
 //! daemon is connected to.
 //!
 //! Installed programs and port files are found without a daemon; the daemon adds the
@@ -19,7 +19,7 @@ use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a port of this machine may take to answer.
+/// Timeout of a connection to a local port.
 const ANSWERS_WITHIN: Duration = Duration::from_millis(300);
 
 /// Prefix of component programs.
@@ -28,7 +28,7 @@ const PREFIX: &str = "crabtalk-";
 #[derive(Debug, Default)]
 struct Known {
     program: Option<PathBuf>,
-    /// Its port file: the port, or what is wrong with it.
+    /// The port in its port file, or the reason why the file is invalid.
     port: Option<Result<u16, String>>,
     answers: bool,
     told: Option<ComponentInfo>,
@@ -48,7 +48,7 @@ pub(super) async fn components(context: &mut Context) -> Result<(), Error> {
     let asked = told.is_some();
     for info in told.unwrap_or_default() {
         let entry = known.entry(info.name.clone()).or_default();
-        // One that offers tools and says that it is there is known by its tools.
+        // A running component with tools is identified by its tools.
         if entry.told.is_none() || !is_gateway(&info) {
             entry.told = Some(info);
         }
@@ -120,7 +120,7 @@ fn answers(port: u16) -> bool {
     TcpStream::connect_timeout(&address, ANSWERS_WITHIN).is_ok()
 }
 
-/// Whether it offers no tools, and is known by its own word alone.
+/// Whether the component has no tools and is known only by its connection.
 fn is_gateway(info: &ComponentInfo) -> bool {
     info.source == "hello"
 }

@@ -1,4 +1,4 @@
-//! `config`: what is in force, and changes of the file that keep its comments.
+//! `config`: shows the effective configuration, and edits the file without losing comments.
 
 use super::Context;
 use crate::args::Config;
@@ -8,7 +8,7 @@ use crabtalk_config::nearest;
 use crabtalk_proto::{Client, GetConfig, SetConfigMsg};
 use serde_json::{Value, json};
 
-/// Where a file begins that is not there yet.
+/// The initial text of a missing file.
 const TEMPLATE: &str = "# The configuration of CrabTalk; see the guide for what may stand here.\n";
 
 pub(super) async fn run(context: &mut Context, command: Config) -> Result<(), Error> {

@@ -85,7 +85,7 @@ pub(super) async fn list(context: &mut Context, limit: u32) -> Result<(), Error>
     Ok(())
 }
 
-/// What failed last in a conversation, in a line.
+/// The last failure of a conversation, in one line.
 fn failure(info: &ConversationInfo) -> Option<String> {
     let run = info.failed.as_ref()?;
     Some(format!(
@@ -98,7 +98,7 @@ fn failure(info: &ConversationInfo) -> Option<String> {
     ))
 }
 
-/// How full a conversation's context is: of the window, or else in tokens.
+/// The used context of a conversation, in percent of the window or in tokens.
 fn full(active: Option<&ActiveConversationInfo>) -> String {
     let Some((active, used)) = active.and_then(|a| Some((a, a.context_used?))) else {
         return String::new();
@@ -109,8 +109,8 @@ fn full(active: Option<&ActiveConversationInfo>) -> String {
     }
 }
 
-/// Conversations of one sender stand together, so that those of a project do;
-/// senders and what is below each stay in the order of their last use.
+/// Groups conversations by sender, so that a project's are together.
+/// Senders, and the conversations of each, keep the order of last use.
 fn by_project(found: Vec<ConversationInfo>) -> Vec<ConversationInfo> {
     let mut first = HashMap::new();
     for (at, info) in found.iter().enumerate() {
@@ -121,7 +121,7 @@ fn by_project(found: Vec<ConversationInfo>) -> Vec<ConversationInfo> {
     found
 }
 
-/// A project's folder for people: from their home on where it lies there.
+/// A project's folder, abbreviated by `~` if it is below the user's home.
 fn folder(context: &Context, folder: Option<&Path>) -> String {
     let Some(folder) = folder else {
         return String::new();
@@ -146,7 +146,7 @@ pub(super) async fn history(context: &mut Context, args: History) -> Result<(), 
     Ok(())
 }
 
-/// The last messages before an index, oldest first, and whose they are.
+/// The last messages before an index, oldest first, with the conversation's agent and sender.
 pub(super) async fn last_messages(
     context: &mut Context,
     limit: u32,

@@ -1,4 +1,4 @@
-//! `cron`: agents that run on a schedule.
+//! `cron`: manages agents that run on a schedule.
 
 mod request;
 
@@ -272,7 +272,7 @@ async fn test(
     if context.for_scripts(objects)? {
         return Ok(());
     }
-    // In the zone of the schedule; the offset shows which.
+    // In the schedule's time zone, which the offset shows.
     let rows = times.times.into_iter().zip(times.words);
     let rows = rows.map(|(time, words)| vec![time, words]);
     context.print_table(

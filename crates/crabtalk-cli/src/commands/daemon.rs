@@ -1,4 +1,4 @@
-//! `daemon start|stop|restart|status|reload|logs`.
+//! `daemon start|stop|restart|status|reload|logs`: controls the daemon.
 
 use super::Context;
 use crate::args::Daemon;
@@ -15,7 +15,7 @@ use tokio::process::Command;
 
 pub(super) async fn run(context: &mut Context, command: Daemon) -> Result<(), Error> {
     match command {
-        // The binary runs the daemon itself, before there is a runtime.
+        // The binary runs the daemon itself, before it creates an async runtime.
         Daemon::Run { .. } => Err(Error::Usage(
             "`daemon run` takes the whole process".to_owned(),
         )),
@@ -84,7 +84,7 @@ async fn install(context: &mut Context, dry_run: bool) -> Result<(), Error> {
     if dry_run {
         return show_plan(context, &plan);
     }
-    // One that was started on demand holds the home.
+    // A daemon that was started on demand holds the lock of the home.
     context.end_daemon().await?;
     carry_out(context, &plan)?;
     context.done(
@@ -115,7 +115,7 @@ fn show_plan(context: &mut Context, plan: &Plan) -> Result<(), Error> {
     Ok(shown?)
 }
 
-/// Does a plan and says what was done.
+/// Executes a plan and reports the steps.
 fn carry_out(context: &mut Context, plan: &Plan) -> Result<(), Error> {
     let mut said = Vec::new();
     let done = plan.carry_out(&mut said);
@@ -129,7 +129,7 @@ async fn status(context: &mut Context) -> Result<(), Error> {
     let mut connection = match context.known_client().connect().await {
         Ok(connection) => connection,
         Err(why @ (client::Error::NoDaemon(_) | client::Error::Broken(_))) => {
-            // One that holds the home and cannot be talked to is there all the same.
+            // A daemon that holds the home's lock but does not answer is still running.
             let said = match daemon_pid(context).await {
                 Some(pid) => format!(
                     "a daemon runs (pid {pid}), and cannot be talked to: {why}; see `crabtalk daemon \

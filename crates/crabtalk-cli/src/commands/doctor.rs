@@ -1,6 +1,6 @@
 //! `doctor`: checks the installation and suggests fixes (OPS-2).
 //!
-//! Invariants: no check changes anything; each finding names a fix; a failed check is a
+//! Invariants: checks change nothing; each finding names a fix; a failed check is a
 //! finding and does not stop other checks.
 
 mod local;

@@ -1,4 +1,4 @@
-//! `events`: what happens in every conversation, as it happens.
+//! `events`: prints the events of all conversations as they occur.
 
 use super::Context;
 use crate::error::Error;
@@ -54,7 +54,7 @@ pub(super) async fn events(context: &mut Context) -> Result<(), Error> {
     }
 }
 
-/// What became of the connection, in words and for scripts.
+/// A change of the connection, as JSON.
 fn lost_and_found(news: &WatchNews) -> serde_json::Value {
     let events = |count: u64| match count {
         0 => "nothing is missing".to_owned(),
@@ -82,7 +82,7 @@ fn lost_and_found(news: &WatchNews) -> serde_json::Value {
     }
 }
 
-/// One line for people; `None` for the pieces of a text, which would flood.
+/// Formats an event in one line; `None` for deltas of text, which would be too many.
 fn line(event: &AgentEventMsg) -> Option<String> {
     let kind = json::of(event)["type"]
         .as_str()

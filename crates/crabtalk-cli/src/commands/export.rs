@@ -1,4 +1,4 @@
-//! `export`: a conversation with its archives, for people or for programs.
+//! `export`: writes a conversation with its archives as Markdown or JSON.
 
 use super::Context;
 use super::conversations::last_messages;
@@ -28,7 +28,7 @@ pub(super) async fn export(context: &mut Context, args: Export) -> Result<(), Er
     )
 }
 
-/// The conversation in the words of the list.
+/// The conversation's data from the list.
 async fn about(context: &mut Context, agent: String, sender: String) -> Result<Value, Error> {
     let mut value = json!({"agent": agent, "sender": sender});
     let request = ListConversationsMsg {

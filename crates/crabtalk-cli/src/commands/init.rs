@@ -1,8 +1,8 @@
-//! `init`: a configuration that works, from what is found here (OPS-1).
+//! `init`: creates a working configuration from detected providers (OPS-1).
 //!
 //! Invariants: with options or without a terminal no questions are asked; a configured
 //! provider is replaced only with `--force`; the new configuration is tested with one
-//! request and kept in any case.
+//! request, and is kept even if that fails.
 
 use super::Context;
 use crate::args::Init;
@@ -18,7 +18,7 @@ use crabtalk_proto::{
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
-/// The kinds that [provider.NAME] takes, and whether they need a key.
+/// The kinds of `[provider.NAME]`, and whether they need a key.
 const KINDS: [(&str, bool); 7] = [
     ("openai", true),
     ("anthropic", true),
@@ -29,7 +29,7 @@ const KINDS: [(&str, bool); 7] = [
     ("offline", false),
 ];
 
-/// Models of one provider that a person is shown.
+/// Maximum models shown of one provider.
 const SHOWN_MODELS: usize = 12;
 
 /// The chosen configuration.
@@ -43,14 +43,14 @@ struct Choice {
     model: String,
 }
 
-/// Where the key comes from.
+/// The source of the key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 enum Key {
     #[default]
     None,
     /// A variable of the daemon's environment.
     Variable(String),
-    /// A file with nothing else in it.
+    /// A file that contains only the key.
     File(String),
     Typed(String),
 }
@@ -88,7 +88,7 @@ pub(super) async fn run(context: &mut Context, args: Init) -> Result<(), Error> 
     tried(context, model).await
 }
 
-/// Asks the model for a word, and says what came of it.
+/// Sends a test request to the model and reports the result.
 async fn tried(context: &mut Context, model: &str) -> Result<(), Error> {
     let request = TestModelMsg {
         model: model.to_owned(),
@@ -123,7 +123,7 @@ pub(super) fn told(context: &mut Context, test: &ModelTest) -> Result<(), Error>
     ))?)
 }
 
-/// Without a question: what the options say, filled up with what was found.
+/// Builds the configuration from options and detected values, without questions.
 fn from_options(
     args: &Init,
     model: Option<&str>,
@@ -176,7 +176,7 @@ fn from_options(
     checked(choice)
 }
 
-/// Whether a kind needs a key; `None` for one that there is not.
+/// Whether a kind needs a key; `None` for an unknown kind.
 fn needs_key(kind: &str) -> Option<bool> {
     let known = KINDS.iter().find(|(known, _)| *known == kind);
     known.map(|(_, needs)| *needs)
@@ -186,7 +186,7 @@ fn kinds() -> String {
     KINDS.map(|(kind, _)| kind).join(", ")
 }
 
-/// What could be written and work.
+/// Checks that a configuration can be written and used.
 fn checked(choice: Choice) -> Result<Choice, Error> {
     let Some(needs_key) = needs_key(&choice.kind) else {
         let hint = match nearest(&choice.kind, KINDS.iter().map(|(kind, _)| *kind)) {
@@ -204,7 +204,7 @@ fn checked(choice: Choice) -> Result<Choice, Error> {
             choice.name
         )));
     }
-    // A server of one's own with the format of another kind may need none.
+    // A private server with the format of another kind may need no key.
     if needs_key && choice.key == Key::None && choice.base_url.is_empty() {
         return Err(Error::Usage(format!(
             "{} needs a key: --key-env names a variable of the daemon's environment, --key-file a file",
@@ -239,7 +239,7 @@ impl Choice {
             Key::None => {}
             Key::Variable(name) => table["api_key"] = format!("${{{name}}}").into(),
             Key::File(path) => table["api_key_file"] = path.as_str().into(),
-            // The daemon takes `$${` for `${`.
+            // The daemon reads `$${` as `${`.
             Key::Typed(key) => table["api_key"] = key.replace("${", "$${").into(),
         }
         if !self.models.is_empty() {
@@ -267,14 +267,14 @@ async fn write(context: &mut Context, choice: &Choice) -> Result<(), Error> {
     context.note(&format!("crabtalk: wrote {}", path.display()))
 }
 
-/// Asks at the terminal.
+/// Asks questions at the terminal.
 struct Asker<'a> {
     terminal: &'a mut dyn Terminal,
     interrupts: &'a mut Interrupts,
 }
 
 impl<'a> Asker<'a> {
-    /// The terminal to ask on; `None` with options or without a terminal.
+    /// The questions, or `None` with options or without a terminal.
     fn of(context: &'a mut Context, args: &Init) -> Option<Self> {
         let says = args.yes || args.provider.is_some() || args.kind.is_some();
         let terminal = context.console.terminal.as_mut().filter(|_| !says)?;
@@ -385,7 +385,7 @@ impl<'a> Asker<'a> {
         })
     }
 
-    /// The line that a hidden answer did not end.
+    /// Ends the line after a hidden answer.
     fn ask_nothing(&mut self) -> Result<(), Error> {
         let shown = self.terminal.show("\n");
         shown.map_err(|e| Error::io("ask at the terminal", &e))

@@ -5,15 +5,15 @@ use crate::error::Error;
 use crate::text::summary;
 use crabtalk_proto::{BrokenLog, CheckConversationsMsg};
 
-/// Files that are told below a list; `doctor` tells all of them.
+/// Maximum number of files reported below a list; `doctor` reports all of them.
 const MAX_TOLD: usize = 5;
 
-/// Whether a file has the name of a log, so that a conversation is missed.
+/// Whether a file is named like a log, so that a conversation is missing.
 pub(super) fn is_named_as_log(log: &BrokenLog) -> bool {
     log.file.contains(".jsonl")
 }
 
-/// Which file, what is wrong with it, and what can still be read.
+/// Describes a file, its error, and the part that can still be read.
 pub(super) fn said(log: &BrokenLog, in_trash: bool) -> String {
     let folder = if in_trash {
         "sessions/trash"
@@ -38,8 +38,8 @@ pub(super) fn said(log: &BrokenLog, in_trash: bool) -> String {
     )
 }
 
-/// Tells below a list which files it leaves out. Only where these files are: a
-/// daemon elsewhere is asked by who can do something about them.
+/// Reports below a list the files that it omits. Only for a local daemon, since users of a
+/// remote one cannot repair its files.
 pub(super) async fn tell_left_out(context: &mut Context, trash: bool) -> Result<(), Error> {
     if !context.known_client().endpoint().is_local() {
         return Ok(());

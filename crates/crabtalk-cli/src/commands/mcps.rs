@@ -1,4 +1,4 @@
-//! `mcps`: servers of the Model Context Protocol.
+//! `mcps`: manages servers of the Model Context Protocol.
 
 mod import;
 mod login;
@@ -12,7 +12,7 @@ use crabtalk_proto::{
 };
 use serde_json::{Map, Value, json};
 
-/// Said where there is none.
+/// The text shown if there are no servers.
 const NONE_YET: &str =
     "crabtalk: no servers or components; add one with `crabtalk mcps add NAME -- PROGRAM ..`";
 
@@ -89,7 +89,7 @@ async fn set(context: &mut Context, name: &str, table: &Value) -> Result<(), Err
     context.call(request).await
 }
 
-/// `NAME=VALUE`, several of them.
+/// Parses repeated `NAME=VALUE` options.
 fn pairs(given: &[String]) -> Result<Value, Error> {
     let pair = |text: &String| match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), Value::from(value))),

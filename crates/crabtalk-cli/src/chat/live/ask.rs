@@ -2,7 +2,7 @@
 //!
 //! Invariants: keys typed before a question was visible for a moment do not answer it
 //! and stay in the composer; an approval needs its last row on the screen and more than
-//! one key; each row of foreign text is behind the edge of the frame.
+//! one key; each row of foreign text follows the edge of the frame.
 
 #![expect(
     clippy::wildcard_enum_match_arm,
@@ -30,7 +30,7 @@ pub(super) enum Answered {
     Not,
     /// The answer to send.
     With(String),
-    /// Show the text in the pager.
+    /// Show the whole text in the pager.
     Pager,
     /// The user writes a message first.
     Aside,
@@ -121,7 +121,7 @@ impl Asking {
         &self.ask.ask_id
     }
 
-    /// Starts to settle once drawn.
+    /// Records that the question is drawn, which starts its waiting time.
     pub(super) fn drawn(&mut self, now: Instant) {
         self.stage.get_or_insert(Stage::Settling(now + SETTLE));
     }
@@ -139,21 +139,21 @@ impl Asking {
         }
     }
 
-    /// Other typing restarts the wait.
+    /// Restarts the waiting time, since the user types elsewhere.
     pub(super) fn typed_elsewhere(&mut self, now: Instant) {
         if let Some(Stage::Settling(at)) = &mut self.stage {
             *at = now + SETTLE;
         }
     }
 
-    /// Takes keys from now on.
+    /// Accepts keys from now on.
     pub(super) fn settle(&mut self, now: Instant) {
         if self.settles_at().is_some_and(|at| at <= now) {
             self.focus();
         }
     }
 
-    /// The user selects the question.
+    /// Selects the question.
     pub(super) fn focus(&mut self) {
         self.stage = Some(match is_approval(&self.ask) {
             true => Stage::Choosing(None),
@@ -161,7 +161,7 @@ impl Asking {
         });
     }
 
-    /// The answer was refused.
+    /// Shows that the answer was refused.
     pub(super) fn refused(&mut self, why: &str) {
         self.questions = Questions::new(&self.ask.questions);
         self.focus();
@@ -187,7 +187,7 @@ impl Asking {
         }
     }
 
-    /// The choices and the pager.
+    /// The choices of an approval, and the pager.
     fn choices(&self) -> Vec<Choice> {
         let offered = offered(&self.ask).into_iter().map(Choice::Answer);
         offered.chain([Choice::Pager]).collect()
@@ -259,7 +259,7 @@ impl Asking {
         Answered::With(answer.label().to_owned())
     }
 
-    /// The reason of a denial, or the answers to questions.
+    /// Handles a key while the reason of a denial or an answer is written.
     fn write(&mut self, key: KeyEvent) -> Answered {
         let is_approval = is_approval(&self.ask);
         match key.code {

@@ -1,4 +1,4 @@
-//! The terminal's title, and notifications of a person who looks elsewhere.
+//! The terminal's title, and notifications for a person who is not watching.
 //!
 //! Invariant: without `--bell` nothing rings.
 
@@ -9,9 +9,9 @@ use std::io;
 /// The title and bell of the terminal.
 #[derive(Debug, Default)]
 pub(super) struct Attention {
-    /// Whether notifications are wanted.
+    /// Whether notifications are enabled.
     bell: bool,
-    /// Whether the terminal has the focus; `None` if it does not say.
+    /// Whether the terminal has the focus; `None` if it does not report it.
     has_focus: Option<bool>,
     /// The last title.
     title: String,
@@ -53,7 +53,7 @@ impl Attention {
     }
 }
 
-/// The word for the state of the chat.
+/// The name of the chat's state.
 fn state(waits: bool, works: bool) -> &'static str {
     match (waits, works) {
         (true, _) => "waiting for you \u{b7} ",
@@ -63,7 +63,7 @@ fn state(waits: bool, works: bool) -> &'static str {
 }
 
 impl Live<'_> {
-    /// Shows what the chat does in the terminal's title.
+    /// Shows the state of the chat in the terminal's title.
     pub(super) fn show_title(&mut self) -> io::Result<()> {
         let waits = !self.asks.is_empty();
         let works = !self.runs.is_empty() || self.shell.is_some();
@@ -76,11 +76,11 @@ impl Live<'_> {
         }
     }
 
-    /// Notifies the person that the agent waits or is done.
+    /// Notifies the person that the agent waits or has finished.
     pub(super) fn ring(&mut self, what: &str) {
         let text = format!("{} {what}", self.learned.agent);
         if let Some(sequence) = self.attention.ring(&text) {
-            // A missing bell is not reported.
+            // A failed bell is not reported.
             let _ = self.canvas.send(&sequence);
         }
     }

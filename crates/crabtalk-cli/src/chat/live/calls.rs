@@ -1,6 +1,6 @@
 //! Concurrent requests of the chat to the daemon.
 //!
-//! Invariant: a call blocks nothing else; its result is one [`Done`].
+//! Invariant: a call blocks nothing else and has one result, a [`Done`].
 
 use super::complete::Known;
 use super::statusline::Read;
@@ -46,7 +46,7 @@ pub(super) enum Done {
     Learned(Pair, Option<Box<Learned>>),
     /// The messages of `/history`.
     History(Result<HistoryPage, Error>),
-    /// Messages before the next event of a run, for the request of this number.
+    /// Messages before the next event of a run, for the request with this number.
     Before(u64, Result<HistoryPage, Error>),
     /// The messages of a member, by its sender.
     Member(String, Result<HistoryPage, Error>),
@@ -56,13 +56,13 @@ pub(super) enum Done {
     Undone(Result<UndoReport, Error>),
     /// Conversations for `/switch`.
     Places(Result<Vec<Place>, Error>),
-    /// One's earlier messages for `/rewind`, newest first.
+    /// The user's earlier messages for `/rewind`, newest first.
     Said(Result<Vec<super::choice::Said>, Error>),
-    /// The history ends before an earlier message.
+    /// The history was ended before an earlier message.
     Rewound(Result<super::rewind::Rewound, Error>),
     /// Results of undoing several runs.
     AllUndone(Vec<Result<UndoReport, Error>>),
-    /// An archive is the history again.
+    /// An archive became the history again.
     Reopened(Result<ArchiveContent, Error>),
     /// An archive to show.
     Archive(Result<ArchiveContent, Error>),
@@ -185,7 +185,7 @@ pub(super) async fn history(client: Client, pair: Pair, limit: u32) -> Done {
     Done::History(client.call(last_messages(pair, limit)).await)
 }
 
-/// The same for a request with a number.
+/// Reads history for a request with a number.
 pub(super) async fn before(client: Client, pair: Pair, limit: u32, wait: u64) -> Done {
     Done::Before(wait, client.call(last_messages(pair, limit)).await)
 }

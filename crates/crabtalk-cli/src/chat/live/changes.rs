@@ -34,7 +34,7 @@ pub(super) async fn undo(client: Client, pair: Pair, run: Option<u64>, partly: b
 }
 
 impl Live<'_> {
-    /// `/diff [RUN]` and `/undo [RUN] [partly]`.
+    /// Handles `/diff [RUN]` and `/undo [RUN] [partly]`.
     pub(super) fn changes_command(&mut self, name: &str, arguments: &str) {
         let (client, pair) = (self.client.clone(), self.pair.clone());
         let (mut run, mut partly) = (None, false);

@@ -7,14 +7,14 @@ use crabtalk_proto::{FileChange, RunChanges};
 use crabtalk_render::{Line, shorten, theme};
 use jiff::Timestamp;
 
-/// Reason for choosing.
+/// The purpose of a choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Purpose {
     #[default]
     Switch,
     Resume,
     Rewind,
-    /// Whether to undo file changes after a rewind.
+    /// Decide whether to undo file changes after a rewind.
     Undo,
 }
 

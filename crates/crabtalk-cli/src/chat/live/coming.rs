@@ -13,15 +13,15 @@ pub(super) struct Coming {
 }
 
 impl Coming {
-    /// Whether to announce this text now. Commands are not messages; the guest of
-    /// `@name` is not known yet.
+    /// Whether to announce this text now. Commands are not announced, nor `@name`, whose guest
+    /// is not known yet.
     fn announces(&mut self, typed: &str) -> bool {
         let text = typed.trim_start();
         let is_message = !text.is_empty() && !text.starts_with(['/', '!', '@']);
         is_message && !std::mem::replace(&mut self.is_announced, true)
     }
 
-    /// The message was sent: the next text is another one.
+    /// Records that the message was sent; the next text is a new one.
     pub(super) fn sent(&mut self) {
         self.is_announced = false;
     }
@@ -30,7 +30,7 @@ impl Coming {
 impl Live<'_> {
     /// Announces the text in the composer if it is a message.
     pub(super) fn announce(&mut self) {
-        // An active run has a connection already.
+        // An active run already has a connection.
         if self.runs.is_running() || self.is_gone() {
             return;
         }

@@ -7,7 +7,7 @@ use super::status;
 use crate::text::money;
 use crabtalk_render::tokens;
 
-/// Makes `/model` change the default.
+/// Option that makes `/model` change the default.
 const DEFAULT: &str = "--default";
 
 /// Default number of messages of `/history`.
@@ -121,7 +121,7 @@ impl Live<'_> {
         self.call(calls::title(client, pair, title.to_owned()));
     }
 
-    /// Shows what this chat uses; the daemon adds its version and the session's file.
+    /// Shows the settings of this chat; the daemon adds its version and the session's file.
     pub(super) fn status_command(&mut self) {
         let mode = match self.mode.name() {
             "" => "by agent and folder",
@@ -171,7 +171,7 @@ impl Live<'_> {
         self.transcript.lines(lines);
     }
 
-    /// `/model [NAME [--default]]`.
+    /// Handles `/model [NAME [--default]]`.
     pub(super) fn model_command(&mut self, arguments: &str) {
         let is_default = arguments.split_whitespace().any(|word| word == DEFAULT);
         let mut names = arguments.split_whitespace().filter(|word| *word != DEFAULT);
@@ -187,7 +187,7 @@ impl Live<'_> {
 
     fn choose_model(&mut self, name: &str, is_default: bool) {
         let models = &self.learned.models;
-        // Without a list the daemon decides.
+        // Without a list of models, the daemon checks the name.
         if !models.is_empty() && !models.iter().any(|model| model.name == name) {
             let near = crabtalk_config::nearest(name, models.iter().map(|m| m.name.as_str()));
             let hint = near.map_or_else(
@@ -299,7 +299,7 @@ impl Live<'_> {
     }
 }
 
-/// Base64, for the terminal's clipboard.
+/// Encodes bytes as base64 for the terminal's clipboard.
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);

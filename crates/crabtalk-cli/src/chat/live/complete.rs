@@ -22,7 +22,7 @@ pub(super) struct Known {
     pub(super) agents: Vec<String>,
     pub(super) models: Vec<String>,
     pub(super) skills: Vec<String>,
-    /// Whether the demonstration answers.
+    /// Whether the offline demonstration is the model.
     pub(super) demonstration: bool,
 }
 
@@ -45,14 +45,14 @@ impl Candidate {
 /// The completions of a word.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Completion {
-    /// The byte where the word begins.
+    /// The byte offset of the word.
     pub(super) from: usize,
     pub(super) candidates: Vec<Candidate>,
     /// Whether the word is complete.
     pub(super) is_complete: bool,
 }
 
-/// Where names are looked up.
+/// The folders in which names are resolved.
 #[derive(Clone, Copy)]
 pub(super) struct Places<'a> {
     pub(super) cwd: &'a Path,
@@ -88,7 +88,7 @@ impl Known {
         })
     }
 
-    /// Values of a command's argument.
+    /// The values of a command's argument.
     fn arguments(&self, command: &str) -> Option<Vec<String>> {
         match command {
             "/model" => Some(self.models.clone()),
@@ -104,7 +104,7 @@ impl Known {
             about: format!("{} {}", command.arguments, command.about)
                 .trim()
                 .to_owned(),
-            // A match in the middle of a name may be a surprise.
+            // A match in the middle of a name may be unexpected.
             runs: command.runs_alone() && command.name.starts_with(word),
         };
         let of_skill = |skill: &String| Candidate {
@@ -122,7 +122,7 @@ impl Known {
         found.into_iter().map(|(.., candidate)| candidate).collect()
     }
 
-    /// Completions of `@word`, and whether it is known.
+    /// The completions of `@word`, and whether the word is known.
     fn references(&self, word: &str, from: usize, places: Places<'_>) -> (Vec<Candidate>, bool) {
         let quoted = word.starts_with(QUOTED);
         let path = word.trim_start_matches('@').trim_start_matches('"');
@@ -130,7 +130,7 @@ impl Known {
             0 if !quoted => ranked(&self.agents, path, "@", "a guest answers once"),
             _ => Vec::new(),
         };
-        // Paths that the tree leaves out are listed folder by folder.
+        // Paths that the tree omits are listed folder by folder.
         let listed = path.starts_with(['.', '/']) || path.contains("/.");
         let mut files = match listed {
             true => Vec::new(),
@@ -145,7 +145,7 @@ impl Known {
     }
 }
 
-/// Where the reference at the end of a text begins.
+/// The byte offset of the reference at the end of a text.
 fn reference(before: &str) -> Option<usize> {
     let open_quote = before.rfind(QUOTED).filter(|at| {
         let behind = &before[at + QUOTED.len()..];
@@ -171,7 +171,7 @@ fn ranked(names: &[String], word: &str, mark: &str, about: &str) -> Vec<Candidat
     names.collect()
 }
 
-/// The paths of the tree that match, best first; near and short ones before others.
+/// The matching paths of the tree, best first; near and short ones precede others.
 fn in_tree(path: &str, tree: &Tree) -> Vec<Candidate> {
     let depth = |name: &str| name.trim_end_matches('/').matches('/').count();
     let mut found: Vec<_> = tree
@@ -189,7 +189,7 @@ fn in_tree(path: &str, tree: &Tree) -> Vec<Candidate> {
     found.map(|(.., name)| file(name)).collect()
 }
 
-/// Files and folders with a prefix; hidden ones only for a dot.
+/// Files and folders with a prefix; hidden ones only after a dot.
 fn in_folder(path: &str, cwd: &Path) -> Vec<Candidate> {
     let (folder, name) = match path.rfind('/') {
         Some(end) => path.split_at(end + 1),
@@ -214,7 +214,7 @@ fn in_folder(path: &str, cwd: &Path) -> Vec<Candidate> {
     names.iter().map(|name| file(name)).collect()
 }
 
-/// A folder can be continued; a space follows a file.
+/// A folder can be continued; a file is followed by a space.
 fn file(path: &str) -> Candidate {
     let text = match (path.contains(char::is_whitespace), path.ends_with('/')) {
         (false, true) => format!("@{path}"),
@@ -241,7 +241,7 @@ mod tests {
         }
     }
 
-    /// The completions of a text, with the byte where they begin and a mark if the word
+    /// The completions of a text, with the byte offset of the word, and a mark if the word
     /// is complete.
     fn texts(before: &str, cwd: &Path, tree: &Tree) -> String {
         let places = Places { cwd, tree };
@@ -313,7 +313,7 @@ mod tests {
             let found = texts(before, folder.path(), &tree);
             assert_eq!(found, want, "{before}");
         }
-        // Before the walk ends, the folder is listed.
+        // Until the walk ends, the folder itself is listed.
         let found = texts("see @s", folder.path(), &Tree::default());
         assert_eq!(found, "4: @src/");
     }

@@ -1,6 +1,6 @@
 //! Draws the rows below the transcript: live output and composer.
 //!
-//! Invariant: the rows fit the terminal; open output shrinks first, the composer last.
+//! Invariant: the rows fit the terminal; open output is shortened first, the composer last.
 
 use super::Live;
 use super::steers::Known;
@@ -20,7 +20,7 @@ const SPINNER: [&str; 10] = [
 /// Duration of a spinner frame in milliseconds.
 pub(super) const SPIN_MS: u128 = 120;
 
-/// Time after a resize within which others may follow.
+/// Time after a resize in which another may follow.
 const HOLD: Duration = Duration::from_secs(1);
 
 /// Minimum rows of open output.
@@ -54,13 +54,13 @@ impl Live<'_> {
         Ok(())
     }
 
-    /// Whether final lines wait for a larger terminal, since they would bury rows that
+    /// Whether final lines wait for a larger terminal, since they would cover rows that
     /// scrolled away.
     fn holds_lines(&self, now: Instant) -> bool {
         self.held_until().is_some_and(|until| now < until) && self.canvas.hides_rows()
     }
 
-    /// When final lines are written in any case.
+    /// When final lines are written regardless.
     pub(super) fn held_until(&self) -> Option<Instant> {
         self.resized.map(|at| at + HOLD)
     }
@@ -124,7 +124,7 @@ impl Live<'_> {
         rows.extend(waiting);
         let above = rows.len();
         rows.extend(below);
-        // Small terminals show the last rows.
+        // Small terminals show only the last rows.
         let (columns, most) = self.canvas.size();
         let excess = rows.len().saturating_sub(most.saturating_sub(1).max(1));
         rows.drain(..excess);
@@ -152,7 +152,7 @@ impl Live<'_> {
         rows.extend(lines);
         let cursor = (row + 1, column);
         if let Some(popup) = &self.popup {
-            // One row stays free for the status.
+            // One row remains for the status.
             let most = height.saturating_sub(rows.len() + 2).max(1);
             rows.extend(popup.rows(width, most));
         }
@@ -214,7 +214,7 @@ impl Live<'_> {
         rows
     }
 
-    /// Whether an active run shows nothing yet.
+    /// Whether an active run has no output yet.
     fn is_waiting_for_words(&self) -> bool {
         (!self.runs.is_empty() || self.shell.is_some()) && self.asks.is_empty()
     }
@@ -226,7 +226,7 @@ impl Live<'_> {
             (None, _, true) => format!("cancelling \u{b7} {since}"),
             (None, true, _) => format!("working \u{b7} {since}"),
             (None, false, _) if self.runs.place().is_some() => format!("waiting \u{b7} {since}"),
-            // Queued messages.
+            // Only queued messages.
             (None, false, _) => format!("asking \u{b7} {since}"),
         }
     }

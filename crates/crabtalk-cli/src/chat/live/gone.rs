@@ -1,7 +1,7 @@
 //! Messages written while no daemon runs.
 //!
 //! Invariants: a message is held until a daemon answers, or returns to the composer;
-//! only a sent message or Enter on held ones starts the daemon, since it may have been
+//! only sending a message, or Enter with held messages, starts the daemon, since it may have been
 //! stopped on purpose.
 
 use super::calls::Done;
@@ -38,13 +38,13 @@ impl Gone {
 }
 
 impl Live<'_> {
-    /// Whether the local daemon is gone and has to be started.
+    /// Whether the local daemon is not running and must be started.
     pub(super) fn is_gone(&self) -> bool {
         let is_here = self.client.endpoint().is_local();
         is_here && (self.gone.starts || self.outage.why().is_some())
     }
 
-    /// What unsent messages wait for, if the daemon is away.
+    /// The reason why unsent messages wait; `None` if the daemon runs.
     pub(super) fn awaits(&self) -> Option<&'static str> {
         let is_gone = self.is_gone();
         if !is_gone && self.outage.why().is_none() {
@@ -57,7 +57,7 @@ impl Live<'_> {
         })
     }
 
-    /// The texts of messages that no daemon has.
+    /// The texts of messages that were not sent to a daemon.
     pub(super) fn unsent(&self) -> Vec<String> {
         let away = self.awaits().is_some();
         let sent = self.runs.waiting().filter(|_| away).map(|(said, _)| said);
@@ -109,7 +109,7 @@ impl Live<'_> {
         }
     }
 
-    /// Returns unsent text to the composer, before its present text.
+    /// Puts unsent text before the composer's text.
     pub(super) fn put_back(&mut self, said: &str) {
         let text = match self.composer.is_empty() {
             true => said.to_owned(),

@@ -33,7 +33,7 @@ impl Live<'_> {
         }
     }
 
-    /// Handles an event whose preceding history is shown.
+    /// Handles an event after the history before it is shown.
     pub(super) fn take_news(&mut self, next: Next) {
         match next {
             Some(Ok(RunNews::Event(event))) => self.run_event(&event),
@@ -86,7 +86,7 @@ impl Live<'_> {
         self.over();
     }
 
-    /// Removes the front run, which is over.
+    /// Removes the front run after its end.
     fn over(&mut self) {
         let number = self.runs.pop();
         self.killing = false;
@@ -104,7 +104,7 @@ impl Live<'_> {
         self.catch_up();
     }
 
-    /// Attaches to a run that began unseen.
+    /// Attaches to a run whose start was missed.
     pub(super) fn catch_up(&mut self) {
         if self.runs.catches_up() {
             self.attach(None);
@@ -162,14 +162,14 @@ impl Live<'_> {
                 let number = self.runs.number();
                 self.asks
                     .push_back(Asking::new((**ask).clone(), &speaker, &agent, &sender).of(number));
-                // It settles once it is drawn.
+                // The question settles after it is drawn.
                 self.dirty = true;
             }
             Some(Event::AskSettled(settled)) => return self.settled(event, settled, now),
             Some(Event::Compacted(compacted)) => self.figures.compacted(compacted),
-            // Handled for all followed runs.
+            // Handled for all followed runs elsewhere.
             Some(Event::Queued(_)) => return,
-            // Its failure is on the screen.
+            // The failure is already shown.
             Some(Event::Interrupted(cut)) if cut.run <= self.runs.failed() => return,
             Some(_) | None => {}
         }
@@ -182,13 +182,13 @@ impl Live<'_> {
     fn settled(&mut self, event: &StreamEvent, settled: &AskSettledEvent, now: Instant) {
         self.asks.retain(|asking| asking.id() != settled.ask_id);
         self.members.settled(&settled.ask_id);
-        // Answers given here are followed by their results.
+        // Answers given here are followed by their own results.
         if !self.answered.remove(&settled.ask_id) {
             self.transcript.event(event, now);
         }
     }
 
-    /// Whether an agent is the one of the conversation, and not a guest.
+    /// Whether an agent is the conversation's agent, not a guest.
     fn is_primary(&self, agent: &str) -> bool {
         agent.is_empty() || self.learned.agent.is_empty() || agent == self.learned.agent
     }
@@ -359,7 +359,7 @@ impl Live<'_> {
             | Done::Noted(Err(error)) => {
                 self.transcript.problem(&error.to_string());
             }
-            // Of another conversation if the chat has switched since.
+            // The chat may have switched to another conversation.
             Done::Learned(of, Some(learned)) if of == self.pair => self.learned(*learned),
             Done::Learned(..) => {}
             Done::Started(outcome) => self.started(outcome),
@@ -399,7 +399,7 @@ impl Live<'_> {
             Some(code::NOT_FOUND) => {
                 self.send(text.to_owned(), None, Shown::default(), text.to_owned());
             }
-            // Held until a daemon runs.
+            // The message is held until a daemon runs.
             None if gone => self.send(text.to_owned(), None, Shown::default(), text.to_owned()),
             _ => {
                 self.transcript.problem(&error.to_string());

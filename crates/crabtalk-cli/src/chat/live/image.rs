@@ -1,6 +1,6 @@
 //! Images from pasted paths and the clipboard.
 //!
-//! Invariants: the clipboard program has a time and size limit and blocks nothing; its
+//! Invariants: the clipboard program has time and size limits and does not block the chat; its
 //! output goes to a private file.
 
 use super::calls::Done;
@@ -14,7 +14,7 @@ use tokio::io::AsyncReadExt;
 /// Timeout of the clipboard program.
 const GIVE_WITHIN: Duration = Duration::from_secs(3);
 
-/// The `@path` of a pasted image path, as terminals paste dropped files.
+/// Converts a pasted image path to `@path`, since terminals paste dropped files as paths.
 pub(super) fn pasted(text: &str, cwd: &Path) -> Option<String> {
     let line = text.trim();
     if line.is_empty() || line.lines().count() != 1 {
@@ -83,7 +83,7 @@ async fn given(program: &str, arguments: &[&str]) -> Option<Vec<u8>> {
     tokio::time::timeout(GIVE_WITHIN, read).await.ok()?
 }
 
-/// The system clears temporary files later.
+/// Writes a temporary file, which the system removes later.
 fn keep(bytes: &[u8]) -> Result<PathBuf, String> {
     let kept = || {
         let file = tempfile::Builder::new()

@@ -1,10 +1,10 @@
-//! Shows the part of the history that no event told: messages from before the chat
-//! joined, and from while the connection was lost.
+//! Shows the part of the history without events: messages from before the chat
+//! joined, and from the time of a lost connection.
 //!
 //! Runs are shown from their events; everything else is read from the history.
 //! Invariants: the history is read once the next run is known, and shown before that
 //! run; a page that cannot be read blocks nothing. After a reconnect, a passage may be
-//! shown again under a note.
+//! shown again with a note.
 
 use super::runs::Next;
 use super::{Live, calls};
@@ -29,10 +29,10 @@ enum Part {
     Run { run: u64, failed: bool },
 }
 
-/// The part of the history that is shown next.
+/// The pending part of the history.
 #[derive(Default)]
 pub(super) struct Joining {
-    /// Whether nothing of the conversation is shown yet.
+    /// Whether nothing of the conversation was shown yet.
     begins: bool,
     /// Whether events of the front run were lost.
     misses: bool,
@@ -56,14 +56,14 @@ impl Joining {
         self.misses = true;
     }
 
-    /// Whether a page is on its way, and events of runs have to wait for it.
+    /// Whether a page is requested, so that events of runs must wait.
     pub(super) fn waits(&self) -> bool {
         self.waits.is_some()
     }
 }
 
 impl Live<'_> {
-    /// Requests the part of the history that belongs before an event, or returns the
+    /// Requests the part of the history that precedes an event, or returns the
     /// event if there is none.
     pub(super) fn read_before(&mut self, next: Next) -> Option<Next> {
         let Some(part) = self.lacks(&next) else {
@@ -86,7 +86,7 @@ impl Live<'_> {
         None
     }
 
-    /// The part of the history that belongs before an event.
+    /// The part of the history that precedes an event.
     fn lacks(&mut self, next: &Next) -> Option<Part> {
         let front = self.runs.front()?;
         let (attached, number) = (front.said.is_none(), front.number);
@@ -106,7 +106,7 @@ impl Live<'_> {
             Some(Ok(RunNews::Lost { .. } | RunNews::Back | RunNews::Missing { .. })) => {
                 return None;
             }
-            // Connection errors say nothing about the conversation; refusals do: no run is
+            // Connection errors say nothing about the conversation; a refusal means that no run is
             // active.
             Some(Err(error)) if error.code().is_none() => return None,
             Some(Err(_)) | None => (u64::MAX, false),
@@ -117,7 +117,7 @@ impl Live<'_> {
         (run > told && run < u64::MAX).then_some(Part::Between(told, run))
     }
 
-    /// Shows a requested page and the event behind it.
+    /// Shows a requested page and the event after it.
     pub(super) fn show_before(&mut self, wait: u64, page: Result<HistoryPage, Error>) {
         if wait != self.joining.number {
             return;
@@ -171,7 +171,7 @@ impl Live<'_> {
         let first = page.entries.first().map_or(0, |entry| entry.run);
         cut(part, &mut page);
         if let Part::Between(told, _) = part {
-            // Earlier messages are on the screen.
+            // Earlier messages are already shown.
             page.more &= first > told + 1;
         }
         let failed = page
@@ -185,7 +185,7 @@ impl Live<'_> {
     }
 }
 
-/// The entries of a run, without the message that began it if that is on the screen.
+/// The entries of a run, without its first message if that is already shown.
 fn entries_of(run: u64, is_begun: bool, page: HistoryPage) -> Vec<HistoryEntry> {
     let is_of = |entry: &HistoryEntry| entry.run == run;
     let is_whole = !page.more || !page.entries.first().is_some_and(is_of);

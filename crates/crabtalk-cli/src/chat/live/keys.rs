@@ -1,4 +1,4 @@
-//! What keys do.
+//! Handling of keys.
 
 #![expect(
     clippy::wildcard_enum_match_arm,
@@ -122,7 +122,7 @@ impl Live<'_> {
             }
             KeyCode::Enter if plain && !self.composer.is_searching() => return self.submit(false),
             KeyCode::Tab if plain => return self.submit(true),
-            // Taken out of the queue.
+            // A queued message returns to the composer.
             KeyCode::Up
                 if plain
                     && self.composer.is_empty()
@@ -191,7 +191,7 @@ impl Live<'_> {
             Answered::Aside => {
                 let own = asking.agent == self.pair.agent && asking.sender == self.pair.sender;
                 if !own {
-                    // It stays in `others`.
+                    // The ask remains in `others`.
                     self.asks.pop_front();
                 }
             }
@@ -199,7 +199,7 @@ impl Live<'_> {
         Ok(Go::On)
     }
 
-    /// Cancels the user's command or the run; questions stay.
+    /// Cancels the user's command or the run; questions stay open.
     fn stop(&mut self) {
         match &self.shell {
             Some((_, shell)) => shell.abort(),

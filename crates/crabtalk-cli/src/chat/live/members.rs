@@ -1,8 +1,8 @@
-//! The members at work for the run in front: a row each, and a view of one.
+//! The members at work for the front run: a row for each, and a view of one.
 //!
-//! Invariants: rows follow the events of all conversations, which name the run at the
-//! top; only the open view follows a member's own stream; at most [`MAX_LINES`] of a
-//! view are kept.
+//! Invariants: rows follow the events of all conversations, which name the root run;
+//! only the open view follows a member's own stream; a view stores at most [`MAX_LINES`]
+//! lines.
 
 #![expect(
     clippy::wildcard_enum_match_arm,
@@ -22,13 +22,13 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::time::{Duration, Instant};
 
-/// Rows of members.
+/// Maximum number of member rows.
 const MOST: usize = 8;
 
-/// Lines kept of a member's output.
+/// Lines stored of a member's output.
 const MAX_LINES: usize = 2_000;
 
-/// Messages shown of a member whose run is over.
+/// Messages shown of a member whose run has ended.
 const MESSAGES: u32 = 50;
 
 /// The state of a member.
@@ -44,7 +44,7 @@ struct Member {
     sender: String,
     run: u64,
     state: State,
-    /// Its last call.
+    /// The member's last call.
     tool: String,
     tokens: u64,
     since: Instant,
@@ -84,13 +84,13 @@ pub(super) enum Wanted {
 pub(super) struct Members {
     root: u64,
     list: Vec<Member>,
-    /// Senders of the members that wait for an answer, by ask.
+    /// Senders of members that wait for an answer, by ask id.
     asks: HashMap<String, String>,
     view: Option<View>,
 }
 
 impl Members {
-    /// Handles an event of a run below a run of this conversation.
+    /// Handles an event of a member's run.
     pub(super) fn event(&mut self, event: &AgentEventMsg, (agent, sender): (&str, &str)) {
         let Some(root) = &event.root else { return };
         if root.agent != agent || root.sender != sender || root.run < self.root {
@@ -131,7 +131,7 @@ impl Members {
         }
     }
 
-    /// Notes that a member waits for an answer.
+    /// Records that a member waits for an answer.
     pub(super) fn asked(&mut self, ask: &AskUserEvent) {
         if !ask.delegate.is_empty() {
             self.asks.insert(ask.ask_id.clone(), ask.delegate.clone());
@@ -186,7 +186,7 @@ impl Members {
             end.push_str(&format!(" \u{b7} {} tokens", tokens(member.tokens)));
         }
         end.push_str(&format!(" \u{b7} {}", ago_secs(took)));
-        // The command may be long; what it cost is shown all the same.
+        // A long command is shortened, so that the cost is visible.
         let doing: String = doing.chars().take(48).collect();
         Line::styled(format!("{MARGIN}{mark} "), style)
             .with(&member.agent, theme::BOLD)
@@ -194,7 +194,7 @@ impl Members {
             .with(end, theme::DIM)
     }
 
-    /// The member that a view opens with: the last one at work.
+    /// The member shown first in a view: the last one at work.
     pub(super) fn first(&self, run: Option<u64>) -> Option<usize> {
         if run != Some(self.root) {
             return None;
@@ -203,8 +203,8 @@ impl Members {
         works.or(self.list.len().checked_sub(1))
     }
 
-    /// Opens the view of a member; returns the request for its messages if its run is
-    /// over.
+    /// Opens the view of a member; returns the request for its messages if its run has
+    /// ended.
     pub(super) fn open(
         &mut self,
         at: usize,
@@ -257,7 +257,7 @@ impl Members {
         self.view = None;
     }
 
-    /// The messages of a member whose run was over when its view opened.
+    /// Shows the messages of a member whose run had ended before its view opened.
     pub(super) fn messages(&mut self, of: &str, page: Result<HistoryPage, Error>) {
         let Some(view) = self.view.as_mut().filter(|view| view.sender == of) else {
             return;
@@ -316,7 +316,7 @@ impl Members {
         Wanted::Nothing
     }
 
-    /// The view in so many rows.
+    /// Draws the view in at most `most` rows.
     pub(super) fn view_rows(&self, width: usize, most: usize, spinner: &str) -> Vec<Line> {
         let Some(view) = &self.view else {
             return Vec::new();

@@ -34,7 +34,7 @@ impl Outage {
         *self.of(heard) = Some(why);
     }
 
-    /// A connection is restored; returns whether to report it.
+    /// Records that a connection is restored; returns whether to report it.
     pub(super) fn back(&mut self, heard: Heard) -> bool {
         let say = self.of(heard).is_some() && !self.said;
         self.said |= say;
@@ -42,7 +42,7 @@ impl Outage {
         say
     }
 
-    /// A connection is no longer needed.
+    /// Records that a connection is no longer needed.
     pub(super) fn over(&mut self, heard: Heard) {
         *self.of(heard) = None;
         self.said &= self.why().is_some();

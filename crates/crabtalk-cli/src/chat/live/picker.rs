@@ -17,14 +17,14 @@ const OWN_ROWS: usize = 5;
 /// Result of a key.
 #[derive(Debug, PartialEq)]
 pub(super) enum Picked {
-    /// Stays open.
+    /// The picker stays open.
     Not,
-    /// Closed without a choice.
+    /// The picker closed without a choice.
     Left,
     This(Purpose, Box<Choice>),
 }
 
-/// The list.
+/// A list with a search field.
 #[derive(Debug, Default)]
 pub(super) struct Picker {
     /// `None` until the daemon answered.

@@ -1,7 +1,7 @@
 //! The list of completions below the composer.
 //!
 //! Invariants: a paste and the input history open no list, so that Enter sends exactly
-//! their text; Enter takes a row only if it was selected or the word means nothing.
+//! their text; Enter inserts a row only if it was selected or the word is incomplete.
 
 use super::Live;
 use super::complete::{Candidate, Completion, Places};
@@ -14,7 +14,7 @@ use unicode_width::UnicodeWidthStr;
 /// Maximum number of visible candidates.
 const SHOWN: usize = 8;
 
-/// Minimum rows for a footer.
+/// Minimum rows for showing a footer.
 const MIN_WITH_FOOTER: usize = 3;
 
 /// Completions of the word at the cursor.
@@ -33,7 +33,7 @@ pub(super) enum Popped {
     /// Not handled.
     Not,
     Handled,
-    /// The composer has a whole command now.
+    /// The composer now contains a complete command.
     Submit,
 }
 
@@ -42,7 +42,7 @@ impl Popup {
         &self.found.candidates[self.chosen]
     }
 
-    /// Whether Enter takes the selected row.
+    /// Whether Enter inserts the selected row.
     fn takes_enter(&self) -> bool {
         self.is_moved || !self.found.is_complete
     }
@@ -52,7 +52,7 @@ impl Popup {
         self.is_moved = true;
     }
 
-    /// The rows, at most this number.
+    /// The rows, at most `most`.
     pub(super) fn rows(&self, width: usize, most: usize) -> Vec<Line> {
         let all = &self.found.candidates;
         let footer = usize::from(most >= MIN_WITH_FOOTER);
@@ -145,7 +145,7 @@ impl Live<'_> {
         });
     }
 
-    /// Completes from newer names and keeps the selection.
+    /// Refreshes the completions from newer names, keeping the selection.
     pub(super) fn look_up_again(&mut self) {
         let Some(before) = self.popup.take() else {
             return;

@@ -7,7 +7,8 @@ use super::{Live, calls};
 use crabtalk_client::Error;
 
 impl Live<'_> {
-    /// Up on an empty composer: asks for the newest queued message; returns whether there
+    /// Handles Up in an empty composer: requests the newest queued message; returns whether there
+    /// is one.
     /// is one.
     pub(super) fn ask_back(&mut self) -> bool {
         let Some(id) = self.runs.ask_back() else {
@@ -26,7 +27,7 @@ impl Live<'_> {
                 self.catch_up();
             }
             Err(error) => {
-                // Without an answer the end of its stream tells.
+                // Without an answer, the end of the message's stream decides.
                 if error.code().is_some() {
                     self.runs.stays(id);
                 }

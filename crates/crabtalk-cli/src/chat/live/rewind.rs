@@ -1,7 +1,7 @@
 //! `/rewind` and `/resume`: returns to an earlier message or archive.
 //!
-//! Invariant: the screen keeps everything that it showed; a line says where the
-//! history now goes on.
+//! Invariant: lines on the screen are never removed; a line says where the
+//! history continues.
 
 use super::calls::{Done, Pair};
 use super::choice::{Choice, Purpose, Said};
@@ -23,16 +23,16 @@ const MAX_ENTRIES: usize = 2_000;
 /// Entries per request.
 const PAGE: u32 = 500;
 
-/// Runs whose file changes are looked up.
+/// Runs whose file changes are requested.
 const MAX_RUNS: u32 = 200;
 
 /// Messages shown of a reopened archive.
 const SHOWN: u32 = 30;
 
-/// How the chat begins.
+/// How the chat starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::chat) enum Start {
-    /// With the present conversation.
+    /// With the current conversation.
     Here,
     /// With the list of `/resume`.
     Choose,
@@ -40,13 +40,13 @@ pub(in crate::chat) enum Start {
     Archive(u32),
 }
 
-/// A rewind, and the file changes of the runs that it hid.
+/// A rewind, with the file changes of the runs that it removed from the history.
 pub(super) struct Rewound {
     answer: RewindResponse,
     changes: Vec<RunChanges>,
 }
 
-/// The user's messages that the history holds, newest first.
+/// The user's messages in the history, newest first.
 async fn said(client: Client, pair: Pair) -> Done {
     let (mut before, mut entries) = (None, Vec::new());
     loop {
@@ -70,7 +70,7 @@ async fn said(client: Client, pair: Pair) -> Done {
     }
 }
 
-/// The user's messages among entries, newest first, without those that a rewind hid.
+/// The user's messages in a list of entries, newest first, without those removed by a rewind.
 fn visible(entries: Vec<HistoryEntry>) -> Vec<Said> {
     let mut end = u64::MAX;
     let mut said = Vec::new();
@@ -108,7 +108,7 @@ async fn rewind(client: Client, pair: Pair, index: u64) -> Done {
         limit: MAX_RUNS,
         diffs: false,
     };
-    // A token may be allowed to talk and not to see changes.
+    // A token may be allowed to talk but not to list changes.
     let mut changes = client.call(request).await.unwrap_or_default().runs;
     let hidden = answer.first_run.max(1)..=answer.last_run;
     changes.retain(|run| hidden.contains(&run.run) && !run.undone && !run.files.is_empty());
@@ -116,7 +116,7 @@ async fn rewind(client: Client, pair: Pair, index: u64) -> Done {
     Done::Rewound(Ok(Rewound { answer, changes }))
 }
 
-/// Undoes the changes of runs, the latest first.
+/// Undoes the changes of runs, latest first.
 async fn undo(client: Client, pair: Pair, runs: Vec<RunChanges>) -> Done {
     let mut reports = Vec::new();
     for run in runs {
@@ -160,7 +160,7 @@ impl Live<'_> {
         }
     }
 
-    /// `/rewind`: opens the picker over one's earlier messages.
+    /// Handles `/rewind`: opens the picker with the user's earlier messages.
     pub(super) fn rewind_command(&mut self, search: &str) {
         if self.is_busy("/rewind") {
             return;
@@ -169,7 +169,7 @@ impl Live<'_> {
         self.call(said(self.client.clone(), self.pair.clone()));
     }
 
-    /// `/resume`: opens the picker over archives and the conversations of this folder.
+    /// Handles `/resume`: opens the picker with archives and the conversations of this folder.
     pub(super) fn resume_command(&mut self, search: &str) {
         if self.is_busy("/resume") {
             return;
@@ -179,7 +179,7 @@ impl Live<'_> {
         self.call(calls::switch(self.client.clone(), own));
     }
 
-    /// Whether a run is active, which is then reported.
+    /// Whether a run is active; if so, reports it.
     fn is_busy(&mut self, command: &str) -> bool {
         let is_busy = self.runs.is_running();
         if is_busy {
@@ -294,7 +294,7 @@ mod tests {
             rewound_to,
             ..HistoryEntry::default()
         };
-        // Newest first. Behind 5 the history went back to 3, behind 9 to 7.
+        // Newest first. After 5 the history returned to 3, after 9 to 7.
         let entries = vec![
             entry(11, "assistant", None),
             entry(10, "user", None),

@@ -1,7 +1,7 @@
 //! The runs that a chat follows: the front run, which is shown, and queued ones.
 //!
 //! Invariants: at most one event of a queued run is read ahead and held until the run
-//! is in front; a message is sent once the daemon has those before it, also after a lost
+//! is in front; a message is sent once the daemon has those before it, even after a lost
 //! connection, which keeps their order; runs up to the last shown one are known, since
 //! their start events may arrive later on another connection.
 
@@ -17,7 +17,7 @@ use std::task::{Context, Poll};
 /// The next event of a run; `None` after its end.
 pub(super) type Next = Option<Result<RunNews, Error>>;
 
-/// A run that is followed.
+/// A followed run.
 pub(super) struct Followed {
     run: Run,
     /// The message that began it; `None` for runs of other clients.
@@ -30,7 +30,7 @@ pub(super) struct Followed {
     held: Option<Next>,
     /// Whether the daemon is known to have the message.
     is_taken: bool,
-    /// Whether it was asked back.
+    /// Whether a withdrawal was requested.
     is_asked_back: bool,
     /// Output of `!` commands in the message.
     outputs: Vec<String>,
@@ -76,8 +76,8 @@ impl Followed {
         }
     }
 
-    /// Whether the next message may be sent: the daemon has this one. A message behind an
-    /// attach waits for its answer, since a history read after it would have the message.
+    /// Whether the next message may be sent, since the daemon has this one. After an attach it
+    /// must wait for the answer, since a history read later would include the message.
     fn lets_others_on(&self) -> bool {
         self.number.is_some() || self.is_taken
     }
@@ -91,12 +91,12 @@ pub(super) struct Runs {
     told: u64,
     /// Number of the last run that is shown as failed.
     failed: u64,
-    /// Whether a run may have begun that is neither followed nor shown.
+    /// Whether a run may have started that is neither followed nor shown.
     is_behind: bool,
 }
 
 impl Runs {
-    /// Sends a message; its run is followed behind all others.
+    /// Sends a message, whose run is followed after all others.
     pub(super) fn send(&mut self, client: &Client, mut request: StreamMsg, said: String) {
         let request_id = new_request_id();
         request.request_id = Some(request_id.clone());
@@ -105,14 +105,14 @@ impl Runs {
             .push_back(Followed::new(run, Some(said), request_id));
     }
 
-    /// Keeps the outputs of `!` commands with the message that was just sent.
+    /// Stores the outputs of `!` commands with the message that was just sent.
     pub(super) fn keep_outputs(&mut self, outputs: Vec<String>) {
         if let Some(last) = self.followed.back_mut() {
             last.outputs = outputs;
         }
     }
 
-    /// Marks the newest queued message that the daemon has as asked back; returns its id.
+    /// Marks the newest queued message that the daemon has as being withdrawn; returns its id.
     pub(super) fn ask_back(&mut self) -> Option<String> {
         let is_queued = |run: &&mut Followed| {
             run.said.is_some() && run.number.is_none() && run.is_taken && !run.is_asked_back
@@ -130,7 +130,7 @@ impl Runs {
         Some((run.said?, run.outputs))
     }
 
-    /// Id of the front run if it was asked back before it began.
+    /// The id of the front run if its withdrawal was requested before it started.
     pub(super) fn asked_back(&self) -> Option<String> {
         let front = self.followed.front()?;
         let is = front.is_asked_back && front.number.is_none();
@@ -155,12 +155,12 @@ impl Runs {
         self.followed.front_mut()
     }
 
-    /// Removes the front run; returns its number if it had begun.
+    /// Removes the front run; returns its number if it had started.
     pub(super) fn pop(&mut self) -> Option<u64> {
         self.followed.pop_front()?.number
     }
 
-    /// Forgets all runs, for another conversation.
+    /// Drops all runs, for another conversation.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }
@@ -185,12 +185,12 @@ impl Runs {
         self.failed = self.failed.max(number);
     }
 
-    /// Records that a run may have begun unseen.
+    /// Records that a run may have started unnoticed.
     pub(super) fn fall_behind(&mut self) {
         self.is_behind = true;
     }
 
-    /// Whether to look for such a run now, since none is followed.
+    /// Whether to look for such a run now, because no run is followed.
     pub(super) fn catches_up(&mut self) -> bool {
         self.is_empty() && std::mem::take(&mut self.is_behind)
     }
@@ -199,7 +199,7 @@ impl Runs {
         self.followed.is_empty()
     }
 
-    /// Whether the front run has begun.
+    /// Whether the front run has started.
     pub(super) fn is_running(&self) -> bool {
         self.followed
             .front()
@@ -211,13 +211,13 @@ impl Runs {
         number <= self.told
     }
 
-    /// Whether a run that another client began is attached to and not known yet.
+    /// Whether the chat attaches to a run of another client whose number is unknown.
     pub(super) fn is_attaching(&self) -> bool {
         let mut runs = self.followed.iter();
         runs.any(|run| run.said.is_none() && run.number.is_none())
     }
 
-    /// Whether a message of this chat began the run.
+    /// Whether the run was started by a message of this chat.
     pub(super) fn is_own(&self, request_id: &str) -> bool {
         !request_id.is_empty() && self.followed.iter().any(|run| run.request_id == request_id)
     }
@@ -233,7 +233,7 @@ impl Runs {
         own.filter_map(|run| Some((run.said.as_deref()?, run.place.as_ref())))
     }
 
-    /// Place in the queue of the front run, if runs of others come before it.
+    /// The front run's place in the queue, if runs of others precede it.
     pub(super) fn place(&self) -> Option<&QueuedEvent> {
         let front = self.followed.front()?;
         front.place.as_ref().filter(|_| front.number.is_none())
@@ -247,7 +247,7 @@ impl Runs {
                 if followed.held.is_none()
                     && let Poll::Ready(next) = followed.poll(context, index == 0)
                 {
-                    // A place in the queue is reported at once.
+                    // A place in the queue is reported immediately.
                     if let Some(Ok(RunNews::Event(event))) = &next
                         && let Some(Event::Queued(place)) = &event.event
                     {

@@ -10,7 +10,7 @@ use crabtalk_proto::StreamMsg;
 use std::time::Instant;
 
 impl Live<'_> {
-    /// Submits the text; `queue` sends it behind the active run.
+    /// Submits the text; with `queue`, after the active run.
     pub(super) fn submit(&mut self, queue: bool) -> Result<Go, Error> {
         if self.composer.text().trim().is_empty() {
             if !queue {

@@ -13,12 +13,12 @@ pub(super) struct Slash {
     /// Its arguments; optional ones in brackets.
     pub(super) arguments: &'static str,
     pub(super) about: &'static str,
-    /// Called with the trimmed text behind the name.
+    /// Handler, called with the trimmed text after the name.
     pub(super) run: Handler,
 }
 
 impl Slash {
-    /// Whether the command makes sense without arguments.
+    /// Whether the command can be run without arguments.
     pub(super) fn runs_alone(&self) -> bool {
         self.arguments.is_empty() || self.arguments.starts_with('[')
     }
@@ -189,9 +189,9 @@ pub(super) static COMMANDS: &[Slash] = &[
 /// Meaning of a `/word`.
 pub(super) enum Meaning {
     Command(&'static Slash),
-    /// A skill, sent to the agent.
+    /// The name of a skill; the message is sent to the agent.
     Message,
-    /// Unknown, with a message.
+    /// Unknown, with an error message.
     Unknown(String),
 }
 

@@ -84,7 +84,7 @@ pub(super) async fn status(
     Done::Shown(Ok(format!("| | |\n|---|---|\n{rows}")))
 }
 
-/// Spending, unless it is zero.
+/// Formats spending; empty if it is zero.
 fn in_money(spent: f64) -> String {
     match spent > 0.0 {
         true => format!(", {}", money(spent)),

@@ -1,7 +1,7 @@
 //! The status line and its figures.
 //!
-//! Invariants: a figure that is not known is not shown; the line never wraps, and its
-//! least important parts go first.
+//! Invariants: unknown figures are not shown; the line never wraps, and its
+//! least important parts are dropped first.
 
 use super::Live;
 use super::calls::{Done, Pair};
@@ -19,7 +19,7 @@ use std::path::Path;
 /// Separator of the parts.
 const BETWEEN: &str = " \u{b7} ";
 
-/// Days of spending that are asked for; the daemon keeps fewer.
+/// Number of days to request; the daemon keeps fewer.
 const ALL_DAYS: u32 = u32::MAX;
 
 /// Figures of the shown conversation.
@@ -29,15 +29,15 @@ pub(super) struct Figures {
     pub(super) tokens: u64,
     /// Tokens in the context; 0 if unknown.
     pub(super) context: u64,
-    /// A model and the size of its window, as its last run reported.
+    /// A model and its window size, as reported by its last run.
     window: Option<(String, u64)>,
     /// Cost of the conversation.
     pub(super) money: f64,
-    /// Whether the daemon was asked for the figures.
+    /// Whether the figures were requested from the daemon.
     pub(super) is_read: bool,
 }
 
-/// Figures that the daemon keeps.
+/// Figures that the daemon stores.
 #[derive(Debug, Default)]
 pub(super) struct Read {
     agent: String,
@@ -48,7 +48,7 @@ pub(super) struct Read {
 }
 
 impl Figures {
-    /// Counts a run that ended.
+    /// Adds the figures of a run that ended.
     pub(super) fn ended(&mut self, end: &StreamEnd, is_guest: bool) {
         if let Some(usage) = &end.usage {
             let sum = usage.prompt_tokens.saturating_add(usage.completion_tokens);
@@ -71,7 +71,7 @@ impl Figures {
         }
     }
 
-    /// Takes figures of the daemon.
+    /// Applies figures of the daemon.
     fn take(&mut self, read: &Read, model: &str) {
         self.money = read.money.unwrap_or(self.money);
         self.context = read.context.unwrap_or(self.context);
@@ -90,7 +90,7 @@ impl Figures {
     }
 }
 
-/// Reads the figures of a conversation; refused ones stay unknown.
+/// Requests the figures of a conversation; refused ones stay unknown.
 pub(super) async fn read(client: Client, pair: Pair) -> Done {
     let Pair { agent, sender } = pair;
     let live = client.call(ListActiveConversationsMsg {
@@ -120,7 +120,7 @@ pub(super) async fn read(client: Client, pair: Pair) -> Done {
 }
 
 impl Live<'_> {
-    /// Asks for the figures of the shown conversation.
+    /// Requests the figures of the shown conversation.
     pub(super) fn read_figures(&mut self) {
         self.figures.is_read = true;
         let pair = Pair {
@@ -136,11 +136,11 @@ impl Live<'_> {
         }
     }
 
-    /// Reads the branch again, which a command may have changed.
+    /// Reads the branch again, since a command may have changed it.
     pub(super) fn read_branch(&mut self) {
         self.branch = match self.client.endpoint().is_local() {
             true => branch(&self.cwd),
-            // The folder here is not that of the conversation.
+            // The local folder is not the conversation's.
             false => None,
         };
     }
@@ -173,7 +173,7 @@ impl Live<'_> {
         }
         let sender = match sender {
             "user" => String::new(),
-            // The folder is named beside it.
+            // The folder next to it shows the name.
             sender if self.cwd.ends_with(sender.trim_start_matches("user/")) => String::new(),
             sender => format!("as {sender}"),
         };
@@ -190,7 +190,7 @@ impl Live<'_> {
         parts.line(width)
     }
 
-    /// Folder and branch.
+    /// The folder and branch.
     pub(super) fn place(&self) -> String {
         match &self.branch {
             Some(branch) => format!("{} ({branch})", self.folder()),
@@ -211,7 +211,7 @@ impl Live<'_> {
         }
     }
 
-    /// Used part of the context window.
+    /// The used part of the context window.
     pub(super) fn context_used(&self) -> String {
         let percent = self
             .figures
@@ -220,7 +220,7 @@ impl Live<'_> {
     }
 }
 
-/// Parts of the line; those with a high rank go first.
+/// Parts of the line; those with a high rank are dropped first.
 #[derive(Debug, Default)]
 struct Parts(Vec<(usize, Span)>);
 
@@ -255,7 +255,7 @@ impl Parts {
     }
 }
 
-/// The branch of the repository in which a folder is, as its file says.
+/// The branch of the repository that contains a folder, from `HEAD`.
 pub(super) fn branch(folder: &Path) -> Option<String> {
     const MAX_HEAD: u64 = 4096;
     let git = folder
@@ -264,7 +264,7 @@ pub(super) fn branch(folder: &Path) -> Option<String> {
         .find(|git| git.exists())?;
     let git = match git.is_dir() {
         true => git,
-        // A worktree's folder is elsewhere.
+        // A linked worktree has its git directory elsewhere.
         false => {
             let text = crabtalk_files::read_text(&git, MAX_HEAD).ok()?;
             let path = text.strip_prefix("gitdir:")?.trim();

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 pub(super) enum Known {
     /// Sent, not answered.
     Sent,
-    /// Logged; waits for the next step.
+    /// The message is logged and waits for the next step.
     Kept,
     /// The connection broke before the answer.
     Unsure,
@@ -29,8 +29,8 @@ impl Steers {
         self.0.iter().map(|(text, known)| (text.as_str(), *known))
     }
 
-    /// Records an answer or a broken connection; returns whether the message still
-    /// waits.
+    /// Records an answer or a broken connection; returns whether the message is still
+    /// pending.
     pub(super) fn answered(&mut self, text: &str, known: Known) -> bool {
         let mut all = self.0.iter_mut();
         let sent = all.find(|(waits, state)| waits == text && *state == Known::Sent);
@@ -46,14 +46,14 @@ impl Steers {
         }
     }
 
-    /// Returns possibly lost messages at the end of a run.
+    /// Returns messages that may be lost, at the end of a run.
     pub(super) fn over(&mut self) -> Vec<String> {
         let all = self.0.drain(..);
         let unsure = all.filter(|(_, known)| *known == Known::Unsure);
         unsure.map(|(text, _)| text).collect()
     }
 
-    /// Marks all as unsure after the log was read without them.
+    /// Marks all messages as unsure, because the log was read without them.
     pub(super) fn distrust(&mut self) {
         let kept = self.0.iter_mut().filter(|(_, known)| *known == Known::Kept);
         kept.for_each(|(_, known)| *known = Known::Unsure);

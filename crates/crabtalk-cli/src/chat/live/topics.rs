@@ -14,7 +14,7 @@ impl Live<'_> {
         topic::split(&self.learned.sender).1
     }
 
-    /// `/topic`: shows the topic, or switches to another one.
+    /// Handles `/topic`: shows the topic, or switches to another one.
     pub(super) fn topic_command(&mut self, name: &str) {
         if name.is_empty() {
             let said = match self.topic() {
@@ -35,7 +35,7 @@ impl Live<'_> {
         }
     }
 
-    /// `/topics`: opens the picker with the conversations of this folder.
+    /// Handles `/topics`: opens the picker with the conversations of this folder.
     pub(super) fn topics_command(&mut self, search: &str) {
         self.picker = Some(Picker::new(Purpose::Switch, search));
         let pair = Pair {
@@ -45,7 +45,7 @@ impl Live<'_> {
         self.call(calls::topics(self.client.clone(), pair));
     }
 
-    /// The topic of a conversation of this folder and agent that is not shown.
+    /// The topic of a conversation of this folder and agent, unless it is shown.
     pub(super) fn other_topic<'a>(&self, agent: &str, sender: &'a str) -> Option<&'a str> {
         let (folder, topic) = topic::split(sender);
         let (own_folder, own) = topic::split(&self.learned.sender);
@@ -53,7 +53,7 @@ impl Live<'_> {
         is_other.then_some(topic)
     }
 
-    /// Notes that the run of another topic of this folder ended.
+    /// Shows a note that a run of another topic of this folder ended.
     #[expect(
         clippy::wildcard_enum_match_arm,
         reason = "other kinds of events end no run"

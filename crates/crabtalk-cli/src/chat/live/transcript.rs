@@ -1,7 +1,7 @@
-//! Events of a run as final lines and rows that may still change.
+//! Lays out events of a run as final lines and rows that may still change.
 //!
-//! Invariants: foreign text begins behind a margin, so it cannot imitate our marks;
-//! final lines are given once; an empty line separates kinds of output.
+//! Invariants: foreign text is indented by a margin, so it cannot imitate CrabTalk's marks;
+//! final lines are returned once; an empty line separates kinds of output.
 
 mod entries;
 mod todo;
@@ -96,7 +96,7 @@ impl Transcript {
         agent.clone_into(&mut self.primary);
     }
 
-    /// Keeps unwritten lines of an earlier transcript.
+    /// Adds unwritten lines of an earlier transcript.
     pub(super) fn keep(&mut self, above: Vec<Line>) {
         self.last = if above.is_empty() {
             self.last
@@ -119,7 +119,7 @@ impl Transcript {
         let lines: Vec<&str> = text.trim_end().lines().collect();
         for line in lines.iter().take(PERSON_LINES) {
             let line = Line::styled(line, theme::BOLD);
-            // Fitting lines keep their spaces.
+            // Lines that fit keep their spaces.
             let parts = match line.width() > self.width {
                 true => crabtalk_render::wrapped(&line, self.width),
                 false => vec![line],
@@ -316,7 +316,7 @@ impl Transcript {
         }
         let lines = self.markdown.finish();
         self.text(lines);
-        // The next text is a new passage.
+        // The next text begins a new paragraph.
         if self.last == Kind::Text {
             self.last = Kind::Person;
         }
@@ -376,7 +376,7 @@ impl Transcript {
         self.last = Kind::Person;
     }
 
-    /// Ends a run whose events stopped: its text stays, its calls are marked as
+    /// Ends a run whose events stopped: its text stays, and its calls are marked as
     /// unknown.
     pub(super) fn cut_off(&mut self, now: Instant) {
         self.end_thinking(now);
@@ -397,7 +397,7 @@ impl Transcript {
         self.above.push(line);
     }
 
-    /// Adds an empty line between kinds of output.
+    /// Whether an empty line must precede this kind of output.
     fn is_before(&self, kind: Kind) -> bool {
         let goes_on = kind == self.last && matches!(kind, Kind::Tool | Kind::Note);
         self.last != Kind::Nothing && !goes_on
@@ -447,7 +447,7 @@ impl Transcript {
             open.extend(lines.into_iter().map(|line| line.behind(&margin)));
         }
         let tools = self.tools.rows(self.width, now, spinner);
-        // As its final form.
+        // As in the final form.
         if !tools.is_empty() && open.is_empty() && self.is_before(Kind::Tool) {
             open.push(Line::default());
         }

@@ -1,14 +1,14 @@
 //! The files of the work tree, for completion.
 //!
 //! Invariants: the walk runs in a thread and is bounded; hidden and ignored files are
-//! left out.
+//! omitted.
 
 use super::Live;
 use super::calls::Done;
 use ignore::WalkBuilder;
 use std::path::{Path, PathBuf};
 
-/// Maximum number of files and folders, which a search passes within a key press.
+/// Maximum number of files and folders, which a search can scan within a key press.
 pub(super) const MAX_PATHS: usize = 50_000;
 
 /// Files and folders below a folder.
@@ -56,7 +56,7 @@ async fn walk(folder: PathBuf) -> Done {
 }
 
 impl Live<'_> {
-    /// Reads the tree again, unless that is going on.
+    /// Reads the tree again, unless a walk is in progress.
     pub(super) fn walk(&mut self) {
         if !std::mem::replace(&mut self.walks, true) {
             self.call(walk(self.cwd.clone()));

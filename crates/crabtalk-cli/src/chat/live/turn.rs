@@ -14,7 +14,7 @@ use std::path::PathBuf;
 const ARCHIVE_MESSAGES: u32 = 30;
 
 impl Live<'_> {
-    /// `/switch`: opens the picker and requests its list.
+    /// Handles `/switch`: opens the picker and requests its list.
     pub(super) fn switch_command(&mut self, search: &str) {
         self.picker = Some(Picker::new(Purpose::Switch, search));
         let own = self.learned.sender.clone();
@@ -32,7 +32,7 @@ impl Live<'_> {
         self.fill_picker(&[Purpose::Switch, Purpose::Resume], choices);
     }
 
-    /// Fills the picker, if it is open for one of these purposes.
+    /// Fills the picker if it is open for one of these purposes.
     pub(super) fn fill_picker(
         &mut self,
         purposes: &[Purpose],
@@ -93,7 +93,7 @@ impl Live<'_> {
         );
     }
 
-    /// Shows an archive, which stays one.
+    /// Shows an archive without reopening it.
     pub(super) fn show_archive(&mut self, archive: Result<ArchiveContent, Error>) {
         match archive {
             Ok(archive) => {

@@ -1,5 +1,5 @@
-//! References of a message that name nothing: marked while it is written, and reported
-//! before it is sent as text.
+//! References of a message that cannot be resolved: marked during typing, and reported
+//! before they are sent as text.
 
 use super::Live;
 use crate::chat::references::{is_known, references};
@@ -8,7 +8,7 @@ use std::ops::Range;
 /// References without a file or agent.
 #[derive(Debug, Default)]
 pub(super) struct Unknown {
-    /// The text that they are in.
+    /// The text that contains them.
     text: String,
     ranges: Vec<Range<usize>>,
     /// The reported text, which the next Enter sends.
@@ -32,7 +32,7 @@ impl Live<'_> {
         self.composer.mark(marks);
     }
 
-    /// Looks the references up again, since other names are known now.
+    /// Resolves the references again, since the known names changed.
     pub(super) fn forget_unknown(&mut self) {
         self.unknown.text.clear();
     }
@@ -62,7 +62,7 @@ impl Live<'_> {
             .collect()
     }
 
-    /// Whether a text is for the agent.
+    /// Whether a text is sent to the agent.
     fn is_message(&self, text: &str) -> bool {
         let text = text.trim_start();
         if let Some(rest) = text.strip_prefix('/') {

@@ -1,4 +1,4 @@
-//! `cron add` and `cron edit`: requests from the words and options of the command line.
+//! `cron add` and `cron edit`: builds requests from the command line.
 
 use super::Context;
 use crate::args::{CronAdd, CronEdit, CronOptions};
@@ -17,7 +17,7 @@ pub(super) fn window(quiet: &str) -> Result<(String, String), Error> {
     ends.ok_or_else(|| Error::Usage(format!("--quiet {quiet}: write it as 23:00-07:00")))
 }
 
-/// The fields of a request that the common options set; `SetCronMsg` has them all.
+/// The fields that the common options set, as a `SetCronMsg`, which has all of them.
 fn fields(context: &Context, options: CronOptions) -> Result<SetCronMsg, Error> {
     let quiet = options.quiet.as_deref().map(window).transpose()?;
     let (quiet_start, quiet_end) = quiet.unzip();
@@ -43,7 +43,7 @@ fn fields(context: &Context, options: CronOptions) -> Result<SetCronMsg, Error> 
     })
 }
 
-/// `none` is the empty text.
+/// Converts `none` to an empty text.
 fn none(text: Option<String>) -> Option<String> {
     text.map(|text| if text == "none" { String::new() } else { text })
 }
@@ -56,7 +56,7 @@ struct Task {
     content: String,
 }
 
-/// Reads the words of `cron add`: a schedule unless a time was given, then a skill
+/// Parses the words of `cron add`: a schedule unless a time was given, then a skill
 /// or a prompt. A single name, or a name before a quoted text, is a skill.
 fn task(mut words: Vec<String>, timed: bool, skill: Option<String>) -> Result<Task, Error> {
     let mut task = Task {
@@ -70,7 +70,7 @@ fn task(mut words: Vec<String>, timed: bool, skill: Option<String>) -> Result<Ta
             return Err(Error::Usage(message.into()));
         }
         let first = words.remove(0);
-        // Unquoted, the five fields are five words.
+        // Without quotes, the five fields are separate words.
         let fields = first.split_whitespace().count();
         let is_field = |word: &String| {
             word.bytes()

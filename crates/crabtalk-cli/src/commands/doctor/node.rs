@@ -65,7 +65,7 @@ async fn audit(connection: &mut Connection) -> Option<Finding> {
     }
 }
 
-/// A failed request.
+/// The finding for a failed request.
 fn unanswered(what: &'static str, error: &ClientError) -> Finding {
     Finding::warning(what, format!("request failed: {error}"), OLDER)
 }
@@ -89,7 +89,7 @@ async fn daemon(connection: &mut Connection) -> Vec<Finding> {
     found
 }
 
-/// An incomplete sandbox and its consequence.
+/// The finding for an incomplete sandbox, with its consequence.
 fn sandbox(open: &str) -> Option<Finding> {
     let said =
         format!("incomplete, so the default mode is `ask`: commands in it can still reach {open}");

@@ -59,7 +59,7 @@ pub(super) async fn run(
     }
 }
 
-/// The outcome, with the keys that were not imported.
+/// Describes the outcome, with the keys that were not imported.
 fn outcome(what: &str, taken: &Taken) -> String {
     match taken.without.is_empty() {
         true => what.to_owned(),
@@ -81,13 +81,13 @@ fn report(context: &mut Context, rows: Vec<(String, String, PathBuf)>) -> Result
     context.print_table(&["server", "outcome", "file"], rows, none)
 }
 
-/// Asks at the terminal; without one the answer is no.
+/// Asks for consent at the terminal; without a terminal the answer is no.
 async fn agreed(
     context: &mut Context,
     candidates: &[Candidate],
     count: usize,
 ) -> Result<bool, Error> {
-    // Input from a pipe comes from a script.
+    // A script provides the input of a pipe.
     if context.global.json || !std::io::stdin().is_terminal() {
         return Ok(false);
     }
@@ -124,7 +124,7 @@ fn skip_existing(candidates: &mut [Candidate], mut known: Vec<String>) {
     }
 }
 
-/// Reads the usual files; unreadable ones are reported.
+/// Reads the usual files; reports unreadable ones.
 fn look_around(context: &mut Context) -> Result<Vec<Candidate>, Error> {
     let mut candidates = Vec::new();
     let home = context.home.user_home().map(Path::to_owned);

@@ -15,7 +15,7 @@ const BOTTOM: &str = "\u{2517}\u{2501} ";
 /// Width of the edge.
 const EDGE_WIDTH: usize = 2;
 
-/// Rows beside the content: top, note, choices.
+/// Rows in addition to the content: top, note, choices.
 const OWN_ROWS: usize = 3;
 
 impl Asking {
@@ -70,7 +70,7 @@ impl Asking {
         let speaker = visible(&self.speaker);
         let text = match is_approval(&self.ask) {
             true => {
-                // First, since long names are cut.
+                // Placed first, since long names are cut off.
                 let outside = match self.ask.outside {
                     true => "outside the sandbox: ",
                     false => "",

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 /// Maximum width of a tab's name.
 const MAX_NAME: usize = 20;
 
-/// A question and what is typed or chosen.
+/// A question with the typed text and the chosen options.
 #[derive(Default)]
 struct Tab {
     question: AskQuestion,
@@ -22,7 +22,7 @@ struct Tab {
     option: usize,
     /// Whether the text is the answer rather than an option.
     is_text: bool,
-    /// Marked options, where several may be chosen.
+    /// Marked options, if several may be chosen.
     marked: Vec<usize>,
     answer: Option<Value>,
 }
@@ -43,14 +43,14 @@ impl Tab {
         }
     }
 
-    /// The option that the typed text numbers.
+    /// The option whose number was typed.
     fn numbered(&self) -> Option<usize> {
         let number: usize = self.writing.text().trim().parse().ok()?;
         let index = number.checked_sub(1)?;
         (index < self.question.options.len()).then_some(index)
     }
 
-    /// Follows the typed text: a number is an option, other text an answer.
+    /// Interprets the typed text: a number selects an option, other text is the answer.
     fn typed(&mut self) {
         match (self.numbered(), self.writing.text().trim()) {
             (Some(option), _) => (self.option, self.is_text) = (option, false),
@@ -64,7 +64,7 @@ impl Tab {
         if self.numbered().is_some() {
             self.writing = Composer::default();
         }
-        // Behind the options is the text.
+        // The text comes after the options.
         let at = if self.is_text { count } else { self.option };
         let by = if down { 1 } else { count };
         let next = (at + by) % (count + 1);
@@ -85,7 +85,7 @@ impl Tab {
         }
     }
 
-    /// The answer that Enter gives; `None` if there is none yet.
+    /// The answer that Enter would give; `None` if there is none yet.
     fn confirmed(&mut self) -> Option<Value> {
         if self.numbered().is_some() {
             self.writing = Composer::default();
@@ -121,7 +121,7 @@ impl Tab {
         (!items.is_empty()).then_some(Value::Array(items))
     }
 
-    /// A short name, for several questions.
+    /// A short name, used if there are several questions.
     fn name(&self) -> String {
         let name = match self.question.header.as_str() {
             "" => self.question.question.as_str(),
@@ -171,7 +171,7 @@ impl Questions {
         }
     }
 
-    /// Enter: answers the shown question and goes to the next open one.
+    /// Handles Enter: answers the shown question and goes to the next open one.
     fn confirm(&mut self) -> Option<String> {
         let tab = self.tabs.get_mut(self.at)?;
         tab.answer = Some(tab.confirmed()?);
@@ -186,7 +186,7 @@ impl Questions {
         }
     }
 
-    /// One answer as a text; several as an object question -> answer.
+    /// The reply: one answer as text, several as an object from question to answer.
     fn reply(&self) -> String {
         if let [only] = &self.tabs[..]
             && let Some(Value::String(answer)) = &only.answer
@@ -247,7 +247,7 @@ impl Questions {
         (lines, highlighted)
     }
 
-    /// The names of several questions; answered ones are marked.
+    /// The row of question names; answered questions are marked.
     fn tab_row(&self, width: usize) -> Vec<Line> {
         if self.tabs.len() < 2 {
             return Vec::new();
@@ -409,13 +409,13 @@ mod tests {
         assert_eq!(tabs(&questions), "Which? | How many? | Why?");
         assert_eq!(typed(&mut questions, "\t7\n"), None);
         assert_eq!(tabs(&questions), "Which? | How many? \u{2713} | Why?");
-        // The next open one, then back to the first.
+        // Goes to the next open question, then back to the first.
         assert_eq!(typed(&mut questions, "2\n"), None);
         assert_eq!(
             tabs(&questions),
             "Which? | How many? \u{2713} | Why? \u{2713}"
         );
-        // An answer is changed.
+        // Changes an answer.
         assert_eq!(typed(&mut questions, "<1\n"), None);
         assert_eq!(
             typed(&mut questions, "v\n").as_deref(),

@@ -1,4 +1,4 @@
-//! Messages of a history in the transcript.
+//! Shows messages of a history in the transcript.
 
 use super::Transcript;
 use crate::text::{call_summary, summary};

@@ -1,4 +1,4 @@
-//! The agent's todo list: rows while a run works, lines in the transcript at its end.
+//! The agent's todo list: rows during a run, final lines at its end.
 
 use super::{Kind, Transcript};
 use crate::todo::{TOOL, Todo};
@@ -35,7 +35,7 @@ impl Shown {
         }
     }
 
-    /// Forgets a list that was finished by an earlier run.
+    /// Drops a list that an earlier run finished.
     pub(super) fn begin_run(&mut self) {
         self.called.clear();
         if self.list.is_done() {
@@ -45,7 +45,7 @@ impl Shown {
 }
 
 impl Transcript {
-    /// Takes over the list of a message of the history.
+    /// Restores the list from a message of the history.
     pub(in super::super) fn recall_todo(&mut self, call: &ToolCallInfo) {
         if call.name == TOOL
             && let Some(list) = Todo::parse(&call.arguments)
@@ -54,12 +54,12 @@ impl Transcript {
         }
     }
 
-    /// Forgets the list, which the history no longer has.
+    /// Drops the list, which the history no longer contains.
     pub(in super::super) fn forget_todo(&mut self) {
         self.todo = Shown::default();
     }
 
-    /// Rows of the list for the area that changes in place.
+    /// The rows of the list for the redrawn area.
     pub(in super::super) fn todo_rows(&self, most: usize) -> Vec<Line> {
         match self.todo.list.is_empty() {
             true => Vec::new(),
@@ -67,7 +67,7 @@ impl Transcript {
         }
     }
 
-    /// Writes the list once, if the run changed it.
+    /// Writes the list as final lines if the run changed it.
     pub(super) fn write_todo(&mut self) {
         self.todo.called.clear();
         if std::mem::take(&mut self.todo.is_new) && !self.todo.list.is_empty() {

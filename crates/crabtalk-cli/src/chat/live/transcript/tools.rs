@@ -13,22 +13,22 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 use unicode_width::UnicodeWidthStr;
 
-/// Lines of a result.
+/// Maximum lines of a result.
 const OUTPUT_LINES: usize = 4;
 
-/// Characters of a progress message.
+/// Maximum characters of a progress message.
 const PROGRESS_CHARS: usize = 24;
 
-/// Lines of a diff.
+/// Maximum lines of a diff.
 const DIFF_LINES: usize = 24;
 
-/// Tool with live output.
+/// The tool with live output.
 const COMMAND: &str = "bash";
 
-/// Lines of live output.
+/// Maximum lines of live output.
 const TAIL_LINES: usize = 3;
 
-/// Maximum size of a file searched for the changed place.
+/// Maximum size of a file that is searched for the changed line.
 const MAX_FILE: u64 = 1024 * 1024;
 
 /// Maximum bytes of tool results kept for Ctrl-T.
@@ -51,7 +51,7 @@ struct Running {
 #[derive(Default)]
 pub(in super::super) struct Tools {
     running: Vec<Running>,
-    /// Diffs shown with questions, by file.
+    /// Diffs shown with approval requests, by file.
     previews: Vec<(String, String)>,
     /// The agent's folder.
     pub(in super::super) cwd: PathBuf,
@@ -70,7 +70,7 @@ impl Tools {
         }));
     }
 
-    /// Records a diff shown with a question.
+    /// Records a diff shown with an approval request.
     pub(in super::super) fn preview(&mut self, path: &str, change: &str) {
         self.previews.push((path.to_owned(), change.to_owned()));
     }
@@ -101,7 +101,7 @@ impl Tools {
         self.previews.clear();
     }
 
-    /// Lines of calls without result events.
+    /// Lines for calls without result events.
     pub(super) fn cut_off(&mut self, width: usize) -> Vec<Line> {
         let mut running = std::mem::take(&mut self.running);
         running.retain(|running| running.call.name != todo::TOOL);
@@ -135,7 +135,7 @@ impl Tools {
             .collect()
     }
 
-    /// Lines of a finished call; `None` for an unknown one and for a todo list.
+    /// Lines of a finished call; `None` for an unknown call and a todo list.
     pub(super) fn result(&mut self, result: &ToolResultEvent, width: usize) -> Option<Vec<Line>> {
         let at = self
             .running
@@ -179,7 +179,7 @@ impl Tools {
         Some(lines)
     }
 
-    /// Diff of an edit or write.
+    /// The diff of an edit or write.
     fn change(&mut self, call: &ToolCallInfo, width: usize) -> Option<Vec<Line>> {
         let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
         let text = |key: &str| arguments.get(key)?.as_str();
@@ -215,7 +215,7 @@ impl Tools {
     }
 }
 
-/// `mark name arguments`.
+/// Formats `mark name arguments`.
 fn title(mark: &str, style: anstyle::Style, call: &ToolCallInfo) -> Line {
     Line::styled(format!("{mark} "), style)
         .with(&call.name, theme::BOLD)
@@ -223,7 +223,7 @@ fn title(mark: &str, style: anstyle::Style, call: &ToolCallInfo) -> Line {
         .with(call_summary(&call.arguments), theme::PLAIN)
 }
 
-/// The first lines and the number of omitted ones.
+/// The first lines, with the number of omitted ones.
 fn folded(lines: Vec<Line>, most: usize) -> Vec<Line> {
     let margin = [Span::new(MARGIN, theme::PLAIN)];
     let more = lines.len().saturating_sub(most);

@@ -21,7 +21,7 @@ const HERE: [&str; 3] = [".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json"];
 /// Names of the table of servers.
 const KEYS: [&str; 3] = ["mcpServers", "servers", "mcp_servers"];
 
-/// Variables that editors replace themselves.
+/// Variables that only editors can replace.
 const THEIRS: [&str; 5] = [
     "workspaceFolder",
     "workspaceFolderBasename",
@@ -33,14 +33,14 @@ const THEIRS: [&str; 5] = [
 /// Keys of a server that need no import.
 const IGNORED: [&str; 5] = ["type", "transport", "disabled", "description", "name"];
 
-/// Whether a server is imported.
+/// The result of converting a server.
 #[derive(Debug)]
 pub(super) enum Fate {
     Take(Taken),
     Leave(String),
 }
 
-/// A server as a table of our configuration.
+/// A server as a table of CrabTalk's configuration.
 #[derive(Debug)]
 pub(super) struct Taken {
     pub(super) table: Value,
@@ -48,7 +48,7 @@ pub(super) struct Taken {
     pub(super) without: Vec<String>,
 }
 
-/// A server of a file.
+/// A server in a file.
 #[derive(Debug)]
 pub(super) struct Candidate {
     pub(super) name: String,
@@ -91,13 +91,13 @@ pub(super) fn read(file: &Path) -> Result<Option<Vec<Candidate>>, Error> {
     Ok(Some(candidates.collect()))
 }
 
-/// The table of servers, if it contains one.
+/// The table of servers in a value, if any.
 fn servers(of: &Value) -> Option<&Map<String, Value>> {
     let found = KEYS.iter().find_map(|key| of.get(key)?.as_object())?;
     found.values().any(Value::is_object).then_some(found)
 }
 
-/// A name of ours: letters, digits and single hyphens.
+/// Converts a name: letters, digits and single hyphens.
 fn our_name(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
     let name: String = name.chars().map(plain).collect();

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-/// Replaces a hidden value.
+/// The text in place of a hidden value.
 const HIDDEN: &str = "...";
 
 /// Minimum length of a word that may be a key.
 const KEY_LENGTH: usize = 20;
 
-/// One line: program and arguments or address, and the names of variables or headers.
+/// Formats a server in one line: program and arguments or address, and the names of variables or headers.
 pub(super) fn table(table: &Value) -> String {
     let text = |key: &str| table[key].as_str().unwrap_or_default();
     let mut shown = match table["url"].as_str() {
