@@ -1,6 +1,6 @@
-//! Shell completions by the engine of clap, with names of the daemon.
+//! Shell completions by clap's engine, with names from the daemon.
 //!
-//! Invariants: a completion starts no daemon and ends soon; without a daemon the shell
+//! Invariants: a completion starts no daemon and ends quickly; without a daemon the shell
 //! completes commands and options.
 
 use crate::args::{Cli, Command, Global};
@@ -26,7 +26,7 @@ const VARIABLE: &str = "_CRABTALK_COMPLETE";
 /// Time for the daemon, so that a key press is not delayed.
 const ANSWER_WITHIN: Duration = Duration::from_millis(80);
 
-/// Kinds of names of the daemon.
+/// Kinds of names from the daemon.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Names {
     Agents,
@@ -36,15 +36,15 @@ pub(crate) enum Names {
     Topics,
 }
 
-/// Answers a shell that asks for completions; returns whether one did.
+/// Answers a shell's request for completions; returns whether this was one.
 pub(crate) fn answer(argv: &[OsString]) -> bool {
     let here = std::env::current_dir().ok();
     let complete = CompleteEnv::with_factory(Cli::command).var(VARIABLE);
-    // A shell shows no errors while it completes.
+    // Shells do not show errors of completions.
     complete.try_complete(argv, here.as_deref()).unwrap_or(true)
 }
 
-/// The script by which a shell asks this program.
+/// The script by which a shell requests completions from this program.
 pub(crate) fn script(shell: Shell) -> io::Result<String> {
     let shells = Shells::builtins();
     let shell = shells
@@ -53,7 +53,7 @@ pub(crate) fn script(shell: Shell) -> io::Result<String> {
     let mut script = Vec::new();
     shell.write_registration(VARIABLE, PROGRAM, PROGRAM, PROGRAM, &mut script)?;
     if shell.name() == "zsh" {
-        // A file in `fpath` is read at the first completion, which it has to answer.
+        // zsh reads a file in `fpath` at the first completion, which the file must answer.
         script.extend_from_slice(
             b"\nif [ \"$funcstack[1]\" = \"_crabtalk\" ]; then\n    \
               _clap_dynamic_completer_crabtalk \"$@\"\nfi\n",
@@ -82,9 +82,9 @@ fn ask(names: Names) -> Option<Vec<String>> {
     let home = home(&global).ok()?;
     let runtime = runtime().ok()?;
     let found = runtime.block_on(async {
-        // No command, but one without questions.
+        // A placeholder command that asks no questions.
         let mut context = Context::new(home, global, console(Some(&Command::Kill)));
-        // The sender of the folder; a broken list of projects gives none.
+        // The folder's sender; a broken list of projects yields none.
         let _ = context.find_speaker(false);
         tokio::time::timeout(ANSWER_WITHIN, find(&context, names)).await
     });

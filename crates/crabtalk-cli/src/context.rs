@@ -68,7 +68,7 @@ impl Context {
         self.global.agent.clone().unwrap_or_default()
     }
 
-    /// The sender: the option, else that of the project or topic (CONV-11). Empty for the
+    /// The sender: the option, or that of the project or topic (CONV-11). Empty for the
     /// daemon's default.
     pub(crate) fn sender(&self) -> String {
         self.speaker.clone()
@@ -84,14 +84,14 @@ impl Context {
         }
     }
 
-    /// Determines the sender. With `keep` a new project is remembered.
+    /// Determines the sender. With `keep`, a new project is saved.
     pub(crate) fn find_speaker(&mut self, keep: bool) -> Result<(), Error> {
         let speaker = self.speaker_of_folder(keep)?;
         self.speaker = match &self.global.topic {
             None => speaker,
             Some(topic) if !speaker.is_empty() => topic::sender_of(&speaker, topic)?,
             Some(topic) => {
-                // The daemon decides by the token who speaks.
+                // The token determines the sender.
                 if !self.client.endpoint().is_local() && self.global.project.is_none() {
                     return Err(Error::Usage(format!(
                         "--topic {topic} needs --project NAME with a remote daemon, or --project '' for none"
@@ -114,7 +114,7 @@ impl Context {
                     name => project::sender_of(name),
                 }
             }
-            // Local folders mean nothing to a remote daemon.
+            // Local folders have no meaning for a remote daemon.
             (None, None) if !self.client.endpoint().is_local() => String::new(),
             (None, None) if project::is_off(&self.home) => String::new(),
             (None, None) => {
@@ -356,7 +356,7 @@ impl Context {
         Ok(screen.line(&table::table(header, rows, width))?)
     }
 
-    /// An instant: its age on a terminal, else to the second.
+    /// A timestamp: as age on a terminal, otherwise to the second.
     pub(crate) fn when(&self, at: &str) -> String {
         if self.console.screen.is_terminal() {
             return text::ago(at, Timestamp::now());
@@ -364,7 +364,7 @@ impl Context {
         text::instant(at)
     }
 
-    /// Reports success: `what` as JSON, else `said`.
+    /// Reports success: `what` as JSON, or `said` as text.
     pub(crate) fn done(&mut self, what: serde_json::Value, said: &str) -> Result<(), Error> {
         if self.global.json {
             return Ok(self.console.screen.json(&what)?);

@@ -52,7 +52,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>, host: &Host) -> ExitCode {
     let cli = match Cli::read(&argv).map(|cli| resolve(cli, &argv)) {
         Ok(Ok(cli)) => cli,
         Ok(Err(error)) => return fail(&error, wants_json(&argv)),
-        // Help goes to standard output, or to standard error where a command is
+        // Help goes to standard output, or to standard error if a command is
         // missing.
         Err(error) if error.use_stderr() && (wants_json(&argv) || !is_help(&error)) => {
             return fail(&args::usage(&error), wants_json(&argv));
@@ -72,7 +72,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>, host: &Host) -> ExitCode {
     }
 }
 
-/// Prints help to standard output, or to standard error where a command is missing.
+/// Prints help to standard output, or to standard error if a command is missing.
 fn print_help(error: &clap::Error) -> std::io::Result<()> {
     let text = args::help(error);
     if error.use_stderr() {
@@ -84,7 +84,7 @@ fn print_help(error: &clap::Error) -> std::io::Result<()> {
     }
 }
 
-/// Whether `--json` is given on an unreadable command line.
+/// Whether an invalid command line contains `--json`.
 fn wants_json(argv: &[OsString]) -> bool {
     argv.iter().any(|word| word == "--json")
 }
@@ -96,7 +96,7 @@ fn is_help(error: &clap::Error) -> bool {
 fn fail(error: &Error, json: bool) -> ExitCode {
     if !error.is_silent() {
         let mut screen = Screen::stdio();
-        // A closed standard error loses the message.
+        // If standard error is closed, the message is lost.
         let _ = match json {
             true => screen.json_problem(&error.to_json()),
             false => screen.problem(&format!("crabtalk: {error}")),
@@ -105,7 +105,7 @@ fn fail(error: &Error, json: bool) -> ExitCode {
     error.exit_code()
 }
 
-/// Resolves an unknown command: a program beside this one or on PATH, or text with
+/// Resolves an unknown command: a program next to this one or on PATH, or text with
 /// spaces as a question.
 fn resolve(cli: Cli, argv: &[OsString]) -> Result<Cli, Error> {
     let Some(Command::External(words)) = &cli.command else {
@@ -134,10 +134,10 @@ fn resolve(cli: Cli, argv: &[OsString]) -> Result<Cli, Error> {
     Cli::read(&argv).map_err(|error| args::usage(&error))
 }
 
-/// Programs of this project that extend the commands.
+/// Programs of this project that add commands.
 const OF_OURS: [&str; 1] = ["nexus"];
 
-/// How to install a missing program of ours.
+/// The error for a missing program of this project, with install instructions.
 fn not_installed(name: &str) -> String {
     format!(
         "`crabtalk {name}` is the program crabtalk-{name}, found neither beside crabtalk nor on \
@@ -175,7 +175,7 @@ fn unknown_command(word: &str) -> Error {
     ))
 }
 
-/// Replaces this process; returns only on failure.
+/// Replaces this process by the program; returns only on failure.
 fn exec(program: &Path, before: &[OsString], behind: &[OsString], global: &Global) -> Error {
     let mut command = std::process::Command::new(program);
     command.args(without_home(before)).args(behind);

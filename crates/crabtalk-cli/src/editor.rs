@@ -38,7 +38,7 @@ impl Written {
         Ok(Self { text, draft })
     }
 
-    /// Removes the draft on success, else names it in the error.
+    /// Removes the draft on success; otherwise names it in the error.
     pub(crate) fn settle<T>(self, outcome: Result<T, Error>) -> Result<T, Error> {
         let Some(draft) = self.draft else {
             return outcome;
@@ -62,7 +62,7 @@ fn kept(draft: &Path, error: Error) -> Error {
     ))
 }
 
-/// Handles a failed editor: an empty draft is removed, others are kept.
+/// Handles a failed editor: removes an empty draft, keeps others.
 fn left(draft: &Path, before: &str, error: Error) -> Error {
     match std::fs::read(draft) {
         Ok(text) if text != before.as_bytes() && !text.is_empty() => kept(draft, error),
@@ -79,17 +79,17 @@ fn read(file: &Path) -> Result<String, Error> {
         .map_err(|e| Error::io(format_args!("read {}", file.display()), &e))
 }
 
-/// Makes a valid file name.
+/// Converts a name to a valid file name.
 fn safe(name: &str) -> String {
     let keep = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let name: String = name.chars().filter(keep).take(64).collect();
     name.trim_start_matches('.').to_owned()
 }
 
-/// Editors that are looked for on PATH, in order.
+/// Editors to find on PATH, in order.
 const EDITORS: [&str; 3] = ["sensible-editor", "nano", "vi"];
 
-/// The chosen editor, else an installed one.
+/// The configured editor, or an installed one.
 fn editor() -> Result<String, Error> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let known = ["VISUAL", "EDITOR"]

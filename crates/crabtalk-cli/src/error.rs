@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// Invalid command line.
+    /// The command line is invalid.
     #[error("{0}")]
     Usage(String),
     /// The daemon does not run or cannot be reached.
@@ -24,7 +24,7 @@ pub(crate) enum Error {
     /// The run failed; its events were shown.
     #[error("the run failed")]
     RunFailed,
-    /// Ctrl-C.
+    /// Ctrl-C ended the command.
     #[error("interrupted")]
     Interrupted,
     #[error("standard output was closed")]
@@ -48,7 +48,7 @@ impl Error {
         })
     }
 
-    /// The exit code (interface.md).
+    /// The exit code, as documented in interface.md.
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.exit())
     }
@@ -63,7 +63,7 @@ impl Error {
         }
     }
 
-    /// Whether no message is needed.
+    /// Whether no message is printed.
     pub(crate) fn is_silent(&self) -> bool {
         match self {
             Self::RunFailed | Self::Interrupted | Self::Unread => true,
@@ -87,13 +87,13 @@ impl Error {
         }
     }
 
-    /// An operating system error of an attempt.
+    /// An error of the operating system, with the attempted action.
     pub(crate) fn io(attempt: impl std::fmt::Display, error: &io::Error) -> Self {
         Self::Failed(format!("cannot {attempt}: {error}"))
     }
 }
 
-/// Writing to standard output failed.
+/// Converts a failure to write to standard output.
 impl From<io::Error> for Error {
     fn from(error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {

@@ -39,12 +39,12 @@ pub(crate) struct Console {
     pub(crate) interrupts: Interrupts,
 }
 
-/// Who answers questions.
+/// The source of answers to questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answers {
-    /// The user at the terminal; without one approvals are denied.
+    /// The user at the terminal; without a terminal, approvals are denied.
     Person,
-    /// The user at the terminal, else other clients.
+    /// The user at the terminal, or other clients without a terminal.
     PersonOrOthers,
     /// Other clients.
     Others,
@@ -60,7 +60,7 @@ pub(crate) enum OnInterrupt {
 /// Options for following a run.
 pub(crate) struct Follow {
     pub(crate) client: Client,
-    /// The options; empty for the defaults.
+    /// The agent option; empty for the default agent.
     pub(crate) agent: String,
     pub(crate) sender: String,
     pub(crate) json: bool,
@@ -99,7 +99,7 @@ enum Next {
     GivenUp(Result<(), crabtalk_client::Error>),
 }
 
-/// State of a followed run.
+/// The state of following a run.
 struct Following<'a> {
     how: Follow,
     screen: &'a mut Screen,
@@ -108,13 +108,13 @@ struct Following<'a> {
     /// The answering agent, known from Start.
     speaker: Option<String>,
     asks: VecDeque<Prompt>,
-    /// Ids of asks answered here, whose settlement is not reported.
+    /// Ids of asks answered here, whose settlement is not reported again.
     done: HashSet<String>,
-    /// Until when input does not answer the question.
+    /// The time until which input does not answer the question.
     settling: Option<Instant>,
     /// Results received during a prompt.
     held: Vec<StreamEvent>,
-    /// Set once the run is being cancelled.
+    /// Set while the run is being cancelled.
     cancelling: Option<Cancelling>,
 }
 
@@ -155,7 +155,7 @@ impl Follow {
                 Some(()) = interrupts.next() => Next::Interrupt,
                 () = until(settling) => Next::Settled,
                 news = news.next() => Next::News(news),
-                // Received events come first.
+                // Received events are handled first.
                 given_up = Cancelling::given_up(&mut following.cancelling) => Next::GivenUp(given_up),
                 line = typed(&mut following.terminal), if prompting => Next::Line(line),
             };
@@ -186,7 +186,7 @@ impl Follow {
     }
 }
 
-/// The stream ended without an End.
+/// The error for a stream that ended without an End.
 fn lost() -> Error {
     Error::Failed(
         "the daemon ended the stream before the run did; `crabtalk attach` finds the run again"
@@ -249,7 +249,7 @@ impl Following<'_> {
                 return Ok(None);
             }
             Some(Event::ToolResult(_)) if !self.asks.is_empty() => {
-                // Bounded by the calls of a step.
+                // Bounded by the number of calls in a step.
                 self.held.push(event);
                 return Ok(None);
             }

@@ -7,19 +7,19 @@
 /// Score of a matched character.
 const MATCH: i32 = 16;
 
-/// Added if the character before it matches as well.
+/// Bonus if the preceding character matches as well.
 const CONSECUTIVE: i32 = 12;
 
-/// Added at the start of a word.
+/// Bonus at the start of a word.
 const WORD: i32 = 8;
 
-/// Added in the last component of a path.
+/// Bonus in the last component of a path.
 const BASENAME: i32 = 4;
 
 /// Score of an impossible match; sums of it do not overflow.
 const NONE: i32 = i32::MIN / 4;
 
-/// Rank of a text for a pattern, higher is better; `None` if it does not match.
+/// The rank of a text for a pattern, higher is better; `None` without a match.
 pub(crate) fn score(pattern: &str, text: &str) -> Option<i32> {
     if !is_subsequence(pattern, text) {
         return None;
@@ -27,7 +27,7 @@ pub(crate) fn score(pattern: &str, text: &str) -> Option<i32> {
     let text: Vec<char> = text.chars().collect();
     let path = text.strip_suffix(&['/']).unwrap_or(&text);
     let base = path.iter().rposition(|c| *c == '/').map_or(0, |at| at + 1);
-    // Best scores of the pattern so far that end at each character.
+    // Best scores of the current pattern prefix that end at each character.
     let mut row = vec![0; text.len()];
     for (index, wanted) in pattern.chars().enumerate() {
         let mut next = vec![NONE; text.len()];

@@ -82,19 +82,19 @@ fn show_message(screen: &mut Screen, entry: &HistoryEntry) -> io::Result<()> {
     })
 }
 
-/// The list of a call of `todo`.
+/// The list in a `todo` call.
 fn todo_list(call: &ToolCallInfo) -> Option<Todo> {
     let list = Todo::parse(&call.arguments)?;
     (call.name == todo::TOOL).then_some(list)
 }
 
-/// Writes an export to a new file, whole or not at all; a kill leaves an empty file.
+/// Writes an export to a new file, completely or not at all; a kill leaves an empty file.
 pub(crate) fn write_new(file: &Path, text: &str) -> io::Result<()> {
-    // Creates the file first, since not every file system renames without replacing.
+    // The file is created first, since not every file system supports renaming without replacing.
     drop(File::create_new(file)?);
     let written = crabtalk_files::write(file, text.as_bytes(), Existing::Replace);
     if written.is_err() {
-        // Removes the file for the next try.
+        // Removes the file, so that a retry succeeds.
         let _ = std::fs::remove_file(file);
     }
     written
@@ -112,7 +112,7 @@ pub(crate) fn markdown(entry: &HistoryEntry) -> String {
         text.push_str(&format!("<!-- {} -->\n\n", entry.timestamp));
     }
     if entry.role == "tool" {
-        // A fence longer than those in the text.
+        // The fence is longer than those in the text.
         let longest = entry.content.split(|c| c != '`').map(str::len).max();
         let fence = "`".repeat(longest.unwrap_or_default().max(2) + 1);
         text.push_str(&format!("{fence}\n{}\n{fence}\n", entry.content.trim_end()));

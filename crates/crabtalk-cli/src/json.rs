@@ -1,6 +1,6 @@
 //! Messages as JSON, for scripts (`--json`).
 //!
-//! Names and values come from `crabtalk-proto`, except that images are shown by size
+//! Names and values come from `crabtalk-proto`, but images are reduced to their size,
 //! and unknown events have a `type`.
 
 use crabtalk_proto::{

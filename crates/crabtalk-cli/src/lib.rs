@@ -3,12 +3,12 @@
 //! ```text
 //! args      the command line
 //! dispatch  runs a command, an external program or a question
-//! programs  external programs: crabtalk-NAME beside this program and on PATH
+//! programs  external programs: crabtalk-NAME next to this program and on PATH
 //! project   the sender of a folder
 //! context   home, options, sender and daemon of a command
-//! commands  one module per command that asks once and prints
+//! commands  one module per command that makes requests and prints
 //! ask chat  the commands that follow a run
-//! completions  shell completions, and the names that they ask for
+//! completions  shell completions, with names from the daemon
 //! follow    the events and questions of a run
 //! prompt    prompts for questions and approvals
 //! view      prints events of a run; history prints messages
@@ -20,11 +20,10 @@
 //! system    system calls
 //! ```
 //!
-//! Invariants: text of models and tools reaches a terminal without control characters;
+//! Invariants: text of models and tools has no control characters on a terminal;
 //! answers go to standard output, everything else to standard error; each request uses
-//! a connection of its own, also replies and kills (WIRE-4).
-//!
-//! Must not contain the daemon: the binary passes `daemon run` as a function.
+//! a separate connection, including replies and kills (WIRE-4); the daemon is not part of
+//! this crate: the binary passes `daemon run` as a function.
 
 mod args;
 mod dispatch;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 pub(crate) use crate::system::is_program;
 
-/// `crabtalk-NAME` beside this program, else on PATH.
+/// The path of `crabtalk-NAME`, next to this program or on PATH.
 pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
     let file = format!("crabtalk-{name}");
     find_in(folders_of_programs().into_iter(), OsStr::new(&file))
@@ -18,7 +18,7 @@ pub(crate) fn folders_of_programs() -> Vec<PathBuf> {
         .and_then(|exe| Some(exe.parent()?.to_owned()));
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = beside.into_iter().chain(std::env::split_paths(&path));
-    // A relative folder would run programs of the current folder.
+    // A relative folder would run programs from the current folder.
     folders.filter(|folder| folder.is_absolute()).collect()
 }
 

@@ -36,7 +36,7 @@ const HEAD: &str = "# Which folder a project's name belongs to. The command line
 struct Project {
     name: String,
     path: PathBuf,
-    /// When it was first seen.
+    /// The time when it was added.
     #[serde(default)]
     at: String,
 }
@@ -80,10 +80,10 @@ impl Projects {
         known.map(|known| known.name.as_str())
     }
 
-    /// A free name for a folder.
+    /// A name for a folder that no other folder has.
     fn free_name(&self, folder: &Path) -> String {
         let name = plain_name(folder);
-        // Names differ by more than case.
+        // Names are unique ignoring case.
         let is_free = |name: &String| {
             let mut known = self.list.project.iter();
             known.all(|known| known.name.to_lowercase() != name.to_lowercase())
@@ -109,8 +109,8 @@ fn broken(file: &Path, why: &dyn std::fmt::Display) -> Error {
     ))
 }
 
-/// The sender for a folder; `None` outside of a work tree. With `keep` a new project is
-/// remembered.
+/// The sender for a folder; `None` outside a work tree. With `keep`, a new project is
+/// saved.
 ///
 /// # Errors
 /// The list is unreadable or cannot be written.
@@ -127,7 +127,7 @@ pub(crate) fn sender_in(home: &Home, folder: &Path, keep: bool) -> Result<Option
     Ok(Some(sender_of(&name)))
 }
 
-/// Settings of the command line.
+/// The command line's settings in the configuration.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Wishes {
     project: Option<String>,
@@ -135,7 +135,7 @@ pub(crate) struct Wishes {
     pub(crate) keys: Option<String>,
 }
 
-/// The command line's settings in the configuration; the daemon reports a broken file.
+/// Reads the command line's settings; the daemon reports a broken file.
 pub(crate) fn wishes(home: &Home) -> Wishes {
     #[derive(Deserialize)]
     struct Found {
@@ -172,7 +172,7 @@ pub(crate) fn check(name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Assigns a name to a folder. A lock serialises concurrent commands.
+/// Assigns a name to a folder. A lock serializes concurrent commands.
 fn remember(home: &Home, folder: &Path) -> Result<String, Error> {
     let home = home.create()?;
     let state = home.state_dir();
@@ -191,8 +191,8 @@ fn remember(home: &Home, folder: &Path) -> Result<String, Error> {
     Ok(name)
 }
 
-/// The top folder of the git work tree of a folder. The user's home does not count,
-/// which dotfile repositories would turn into one project.
+/// The top folder of a folder's git work tree. The user's home does not count, since
+/// a dotfile repository would make it one project.
 fn work_tree(folder: &Path, user_home: Option<&Path>) -> Option<PathBuf> {
     let is_home = |folder: &Path| user_home.is_some_and(|home| home == folder);
     let mut folders = folder.ancestors().filter(|folder| !is_home(folder));
@@ -205,7 +205,7 @@ fn work_tree(folder: &Path, user_home: Option<&Path>) -> Option<PathBuf> {
     Some(root.to_owned())
 }
 
-/// A folder's name as one segment of a sender.
+/// Converts a folder's name to one segment of a sender.
 fn plain_name(folder: &Path) -> String {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     let name = name.replace(|c: char| c.is_control() || c == '/', "-");

@@ -11,7 +11,7 @@ use crabtalk_proto::{AskQuestion, AskUserEvent};
 pub(crate) use shown::{Size, lasting, pages, question_text, wanted};
 use std::collections::VecDeque;
 
-/// Answer of a client without a terminal.
+/// The answer of a client without a terminal.
 pub(crate) const NOBODY: &str = "nobody is at the terminal";
 
 pub(crate) fn is_approval(ask: &AskUserEvent) -> bool {
@@ -57,7 +57,7 @@ impl Prompt {
         is_approval(&self.ask)
     }
 
-    /// Starts the prompt, also after a refused answer.
+    /// Starts the prompt, also again after a refused answer.
     pub(crate) fn begin(&mut self, agent: &str, size: Option<Size>) {
         self.answers.clear();
         if is_approval(&self.ask) {
@@ -90,7 +90,7 @@ impl Prompt {
         }
     }
 
-    /// Takes a line; `None` is the end of input.
+    /// Handles a line; `None` is the end of input.
     pub(crate) fn take(&mut self, line: Option<&str>) -> Step {
         if is_approval(&self.ask) {
             return self.judge(line);
@@ -108,7 +108,7 @@ impl Prompt {
         Step::Answer(self.answer())
     }
 
-    /// Reads an answer to an approval; before the last page only a denial counts.
+    /// Parses an answer to an approval; before the last page only a denial counts.
     fn judge(&self, line: Option<&str>) -> Step {
         let Some(line) = line else {
             return Step::Answer("Deny".to_owned());
@@ -132,7 +132,7 @@ impl Prompt {
         }
     }
 
-    /// One answer as typed; several as a JSON object question -> answer.
+    /// The reply: one answer as typed, several as a JSON object from question to answer.
     fn answer(&self) -> String {
         if let ([answer], 0..=1) = (&self.answers[..], self.ask.questions.len()) {
             return answer.clone();
@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(closed, Step::Answer("Deny".into()));
     }
 
-    /// All text before the last line.
+    /// All output before the input line.
     fn shown(ask: AskUserEvent, size: Option<Size>) -> String {
         let mut prompt = Prompt::new(ask);
         prompt.begin("crab", size);

@@ -1,6 +1,6 @@
 //! Remote daemons of this machine: `state/remotes.toml`.
 //!
-//! Invariants: the file is private, since it holds tokens; certificates change only by
+//! Invariants: the file is private, since it contains tokens; certificates are changed only by
 //! hand or by `remote add`.
 
 use crate::error::Error;
@@ -17,7 +17,7 @@ const MAX_BYTES: u64 = 1024 * 1024;
 pub(crate) struct Known {
     pub(crate) address: String,
     pub(crate) token: String,
-    /// Absent for local addresses without TLS.
+    /// The pinned fingerprint; `None` for local addresses without TLS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fingerprint: Option<String>,
 }

@@ -12,7 +12,7 @@ pub(crate) struct Screen {
     out: Box<dyn Write + Send>,
     err: Box<dyn Write + Send>,
     out_is_terminal: bool,
-    /// Whether both streams are the same terminal.
+    /// Whether both streams go to the same terminal.
     shared: bool,
     colors: bool,
     /// Whether the answer's last line is unfinished.
@@ -122,7 +122,7 @@ impl Screen {
     }
 
     pub(crate) fn bell(&mut self) {
-        // A missing bell is not reported.
+        // A failed bell is not reported.
         let _ = self.err.write_all(b"\x07").and_then(|()| self.err.flush());
     }
 }

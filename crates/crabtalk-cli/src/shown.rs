@@ -1,6 +1,6 @@
 //! Images attached to messages.
 //!
-//! Invariants: the first bytes decide whether a file is an image; too large images are
+//! Invariants: the first bytes decide whether a file is an image; images that are too large are
 //! refused before sending. The daemon checks again.
 
 use crate::text::image_note;
@@ -70,10 +70,10 @@ pub(crate) fn is_image(path: &Path) -> bool {
     begin().is_some_and(|begin| media_type(&begin).is_some())
 }
 
-/// The image type of these first bytes.
+/// The image type that begins with these bytes.
 pub(crate) fn media_type(bytes: &[u8]) -> Option<&'static str> {
     let (magic, media_type) = MAGIC.iter().find(|(magic, _)| bytes.starts_with(magic))?;
-    // Other files begin with RIFF, too.
+    // Other formats also begin with RIFF.
     let is_whole = *magic != b"RIFF" || bytes.get(8..12) == Some(b"WEBP");
     is_whole.then_some(media_type)
 }

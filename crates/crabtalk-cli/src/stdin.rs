@@ -11,7 +11,7 @@ pub(crate) use crate::system::is_piped;
 /// Maximum size, which fits a frame with the question (WIRE-1).
 const MAX_BYTES: u64 = 8 * 1024 * 1024;
 
-/// Size above which a note is shown, about 50,000 tokens.
+/// Size above which a note is printed: about 50,000 tokens.
 const MUCH_BYTES: usize = 200_000;
 
 /// Reads all input; invalid UTF-8 is replaced.
@@ -37,7 +37,7 @@ pub(crate) fn read(input: impl Read) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// What is piped in, unless it is not to be read.
+/// Reads standard input if it is a pipe or file, unless disabled.
 pub(crate) fn piped(no_stdin: bool) -> Result<String, Error> {
     let input = std::io::stdin();
     match !no_stdin && is_piped(&input) {

@@ -15,13 +15,13 @@ use jiff::Timestamp;
 /// Maximum number of conversations, newest first.
 const MAX_CONVERSATIONS: u32 = 200;
 
-/// Conversations whose messages and archives are requested.
+/// Number of conversations whose messages and archives are requested.
 const LOOKED_INTO: usize = 40;
 
-/// Concurrent requests.
+/// Maximum concurrent requests.
 const AT_ONCE: usize = 8;
 
-/// Messages read from each end.
+/// Number of messages read from each end.
 const NEAR_AN_END: u32 = 6;
 
 /// A conversation, or an archive of one.
@@ -34,14 +34,14 @@ pub(crate) struct Place {
     pub(crate) title: String,
     /// Working folder, if known.
     pub(crate) folder: String,
-    /// When it was last used.
+    /// The time of its last use.
     pub(crate) at: String,
     pub(crate) messages: u64,
     pub(crate) first: String,
     pub(crate) last: String,
-    /// The topic, in a list of topics only.
+    /// The topic; used only in the list of topics.
     pub(crate) topic: String,
-    /// The state of its run, in the list of topics.
+    /// The state of its run; used only in the list of topics.
     pub(crate) state: &'static str,
     /// Messages near both ends, for the search.
     pub(crate) near_the_ends: String,
@@ -83,7 +83,7 @@ impl Place {
         }
     }
 
-    /// The title, else the first message.
+    /// The title, or the first message.
     pub(crate) fn about(&self) -> String {
         match (self.title.as_str(), self.first.as_str()) {
             ("", "") => counted(self.messages, "message"),

@@ -14,7 +14,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// State of a file system.
+/// Free space of a file system.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Room {
     pub(crate) read_only: bool,
@@ -47,7 +47,7 @@ pub(crate) fn another_owner(metadata: &Metadata) -> Option<u32> {
     Some(metadata.uid()).filter(|owner| *owner != own)
 }
 
-/// The mode, if others have access.
+/// The mode, if other users have access.
 pub(crate) fn open_to_others(metadata: &Metadata) -> Option<u32> {
     Some(metadata.mode() & 0o777).filter(|mode| mode & 0o077 != 0)
 }
@@ -67,12 +67,12 @@ pub(crate) fn columns() -> Option<u16> {
     Some(size.ws_col).filter(|columns| *columns > 0)
 }
 
-/// SIGCONT.
+/// Subscribes to SIGCONT.
 pub(crate) fn continued() -> io::Result<Signal> {
     signal(SignalKind::from_raw(rustix::process::Signal::CONT.as_raw()))
 }
 
-/// Signals that end a program at a terminal.
+/// The signals that end a program at a terminal.
 #[derive(Debug)]
 pub(crate) struct Ending {
     terminated: Signal,
@@ -87,7 +87,7 @@ impl Ending {
         })
     }
 
-    /// Resolves on a signal. Cancel-safe.
+    /// Resolves on such a signal. Cancel safe.
     pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.terminated.recv() => {}

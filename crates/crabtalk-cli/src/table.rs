@@ -1,9 +1,9 @@
-//! Tables for people.
+//! Text tables.
 
 use crate::text::summary;
 use comfy_table::{ContentArrangement, Table, presets};
 
-/// Rows under a header, without columns that are empty in all of them; widths follow the
+/// Formats rows under a header, without columns that are empty in all rows; widths follow the
 /// terminal.
 pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>, width: Option<u16>) -> String {
     let is_used = |column: &usize| rows.iter().any(|row| !row[*column].is_empty());
@@ -22,7 +22,7 @@ pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>, width: Option<u16>)
     trimmed(&table)
 }
 
-/// Names and values, one pair on a line, without empty values.
+/// Formats names and values, one pair per line, without empty values.
 pub(crate) fn pairs(rows: &[(&str, String)]) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
@@ -32,7 +32,7 @@ pub(crate) fn pairs(rows: &[(&str, String)]) -> String {
     trimmed(&table)
 }
 
-/// A table without the padding at both ends of its lines.
+/// Formats a table without padding at line ends.
 fn trimmed(table: &Table) -> String {
     let lines = table.lines().map(|line| {
         let line = line.strip_prefix(' ').unwrap_or(&line);

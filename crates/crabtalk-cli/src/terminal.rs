@@ -11,12 +11,12 @@ pub(crate) const MAX_LINE_BYTES: usize = 64 * 1024;
 /// An input line; `None` at end of input.
 pub(crate) type Line<'a> = Pin<Box<dyn Future<Output = io::Result<Option<String>>> + Send + 'a>>;
 
-/// A terminal that takes questions.
+/// A terminal on which questions are asked.
 pub(crate) trait Terminal: Send {
     /// Shows cleaned text.
     fn show(&mut self, text: &str) -> io::Result<()>;
 
-    /// The next line. Cancel-safe.
+    /// Reads the next line. Cancel safe.
     fn line(&mut self) -> Line<'_>;
 
     /// Drops pending input.
@@ -31,7 +31,7 @@ pub(crate) trait Terminal: Send {
     fn size(&self) -> Option<Size>;
 }
 
-/// The size of a terminal that reports none.
+/// The size used if a terminal reports none.
 pub(crate) const USUAL: Size = Size {
     columns: 80,
     rows: 24,

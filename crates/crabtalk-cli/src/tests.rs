@@ -1,4 +1,4 @@
-//! Doubles: a server behind a real socket, a person at a terminal, a buffer.
+//! Doubles: a server on a real socket, a person at a terminal, a buffer.
 
 mod answers;
 mod daemon;
@@ -10,7 +10,7 @@ use person::Person;
 pub(crate) use person::shows;
 use script::Script;
 
-/// Lines that all have to be JSON.
+/// Parses lines, which must all be JSON.
 #[track_caller]
 pub(crate) fn json_lines(text: &str) -> Vec<serde_json::Value> {
     text.lines()

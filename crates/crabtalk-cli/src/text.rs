@@ -9,8 +9,8 @@ use std::path::Path;
 /// Maximum characters of a summary.
 const SUMMARY_CHARS: usize = 100;
 
-/// Makes control characters, except newline and tab, and bidirectional controls
-/// visible.
+/// Escapes control characters, except newline and tab, and bidirectional
+/// controls.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     visible_prose(text)
 }
@@ -25,7 +25,7 @@ pub(crate) fn summary(text: &str) -> String {
     format!("{cut}...")
 }
 
-/// The main argument of a tool call, a todo list in one line, or the names of members.
+/// The main argument of a tool call, a todo list in one line, or names of members.
 pub(crate) fn call_summary(arguments: &str) -> String {
     let parsed: Option<serde_json::Value> = serde_json::from_str(arguments).ok();
     let telling = ["command", "path", "question", "name", "query"];
@@ -46,7 +46,7 @@ pub(crate) fn call_summary(arguments: &str) -> String {
     }
 }
 
-/// Money, as in `$0.0068`.
+/// Formats money, as in `$0.0068`.
 pub(crate) fn money(money: f64) -> String {
     const SMALLEST: f64 = 0.0001;
     if money > 0.0 && money < SMALLEST {
@@ -55,7 +55,7 @@ pub(crate) fn money(money: f64) -> String {
     format!("${money:.4}")
 }
 
-/// Spending; unpriced tokens are mentioned.
+/// Formats spending; mentions tokens without a price.
 pub(crate) fn spent(spent: f64, unpriced_tokens: u64) -> String {
     match (spent > 0.0, unpriced_tokens > 0) {
         (false, true) => "no price".to_owned(),
@@ -74,7 +74,7 @@ pub(crate) fn image_note(image: &Image) -> String {
     format!("[{}, {size}]", summary(&image.media_type))
 }
 
-/// A count with a noun whose plural ends in `s`.
+/// A count with a regular noun.
 pub(crate) fn counted(count: impl TryInto<u64>, what: &str) -> String {
     match count.try_into().unwrap_or(u64::MAX) {
         1 => format!("1 {what}"),
@@ -91,7 +91,7 @@ pub(crate) fn written(messages: usize, file: &Path) -> String {
     )
 }
 
-/// A duration in words.
+/// Formats a duration in words.
 pub(crate) fn duration(secs: u64) -> String {
     match secs {
         0..60 => format!("{secs} s"),
@@ -101,7 +101,7 @@ pub(crate) fn duration(secs: u64) -> String {
     }
 }
 
-/// Two units; a zero second one is omitted.
+/// Formats two units; a zero second one is omitted.
 fn both((large, of): (u64, &str), small: (u64, &str)) -> String {
     match small {
         (0, _) => format!("{large} {of}"),
@@ -109,7 +109,7 @@ fn both((large, of): (u64, &str), small: (u64, &str)) -> String {
     }
 }
 
-/// Elapsed time for a running clock.
+/// Formats elapsed time for a running clock.
 pub(crate) fn ago_secs(passed: std::time::Duration) -> String {
     match passed.as_secs() {
         secs @ 0..60 => format!("{secs}s"),
@@ -126,7 +126,7 @@ pub(crate) fn ago_millis(millis: u64) -> String {
     }
 }
 
-/// An instant to the second; other text is unchanged.
+/// Formats a timestamp to the second; other text is unchanged.
 pub(crate) fn instant(at: &str) -> String {
     let Ok(then) = at.parse::<Timestamp>() else {
         return at.to_owned();
@@ -134,7 +134,7 @@ pub(crate) fn instant(at: &str) -> String {
     then.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// An instant as local time to the second; other text is unchanged.
+/// Formats a timestamp in local time to the second; other text is unchanged.
 pub(crate) fn local(at: &str) -> String {
     let Ok(then) = at.parse::<Timestamp>() else {
         return at.to_owned();
@@ -143,7 +143,7 @@ pub(crate) fn local(at: &str) -> String {
     then.strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-/// An instant as its age; other text is unchanged.
+/// Formats a timestamp as age; other text is unchanged.
 pub(crate) fn ago(at: &str, now: Timestamp) -> String {
     let Ok(then) = at.parse::<Timestamp>() else {
         return at.to_owned();

@@ -1,4 +1,4 @@
-//! Todo lists of agents: calls of the tool `todo` as lists for people.
+//! Todo lists of agents: formats calls of the tool `todo`.
 
 use crate::text::{clean, summary};
 use crabtalk_render::{Line, Span, shorten, theme, wrapped};
@@ -7,7 +7,7 @@ use serde::Deserialize;
 /// Name of the tool.
 pub(crate) const TOOL: &str = "todo";
 
-/// Characters of an item in a line that tells several changes.
+/// Maximum characters of an item in a line with several changes.
 const TOLD_CHARS: usize = 60;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -33,12 +33,12 @@ pub(crate) struct Todo {
 }
 
 impl Todo {
-    /// The list in the arguments of a call.
+    /// Parses the list in the arguments of a call.
     pub(crate) fn parse(arguments: &str) -> Option<Self> {
         serde_json::from_str(arguments).ok()
     }
 
-    /// Whether no item is left to do.
+    /// Whether all items are done.
     pub(crate) fn is_done(&self) -> bool {
         self.items.iter().all(|item| item.status == Status::Done)
     }
@@ -47,7 +47,7 @@ impl Todo {
         self.items.is_empty()
     }
 
-    /// As in `1 of 3 done`.
+    /// The count, as in `1 of 3 done`.
     pub(crate) fn count(&self) -> String {
         let done = self.items.iter().filter(|i| i.status == Status::Done);
         format!("{} of {} done", done.count(), self.items.len())
@@ -63,7 +63,7 @@ impl Todo {
         self.change(self)
     }
 
-    /// The difference to an earlier list in one line.
+    /// The difference from an earlier list, in one line.
     pub(crate) fn change(&self, before: &Self) -> String {
         let was_done = |text: &&str| before.with(Status::Done).any(|known| known == *text);
         let done: Vec<String> = self
@@ -97,7 +97,7 @@ impl Todo {
         std::iter::once(self.heading()).chain(items).collect()
     }
 
-    /// The list in at most so many rows, the first unfinished item among them.
+    /// The list in at most `most` rows, including the first unfinished item.
     pub(crate) fn rows(&self, width: usize, most: usize) -> Vec<Line> {
         let most = most.max(2);
         let row = |item: &Item| {
@@ -126,7 +126,7 @@ impl Todo {
         Line::styled("Todo", theme::BOLD).with(format!(" \u{b7} {}", self.count()), theme::DIM)
     }
 
-    /// Plain lines, as a history prints them.
+    /// Plain lines for a history.
     pub(crate) fn plain(&self) -> impl Iterator<Item = String> {
         let line = |item: &Item| format!("{} {}", styles(item.status).0, summary_of(&item.text));
         self.items.iter().map(line)
@@ -160,7 +160,7 @@ fn summary_of(text: &str) -> String {
     clean(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The text of an item among others.
+/// The text of an item in a line with other items.
 fn told(text: &str) -> String {
     let text = summary(text);
     match text.char_indices().nth(TOLD_CHARS) {

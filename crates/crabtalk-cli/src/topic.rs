@@ -1,6 +1,6 @@
 //! Topics: several conversations of one folder (CONV-11).
 //!
-//! The sender of a topic is `user/PROJECT/TOPIC`, outside a work tree `user/-/TOPIC`.
+//! The sender of a topic is `user/PROJECT/TOPIC`; outside a work tree, `user/-/TOPIC`.
 //! Invariant: the topic [`MAIN`] is the conversation without a topic.
 
 use crate::error::Error;
@@ -8,7 +8,7 @@ use crate::error::Error;
 /// The name of the conversation without a topic.
 pub(crate) const MAIN: &str = "main";
 
-/// The project segment outside of a work tree.
+/// The project segment outside a work tree.
 pub(crate) const NO_PROJECT: &str = "-";
 
 /// Maximum characters of a topic's name, which is shown in lists and the status line.
@@ -17,7 +17,7 @@ const MAX_NAME: usize = 40;
 /// Checks the name of a topic.
 ///
 /// # Errors
-/// The name has other characters than allowed, or too many.
+/// The name has invalid characters or is too long.
 pub(crate) fn check(name: &str) -> Result<(), Error> {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     let begins = name.chars().next().is_some_and(char::is_alphanumeric);
@@ -29,7 +29,7 @@ pub(crate) fn check(name: &str) -> Result<(), Error> {
     )))
 }
 
-/// The sender of the folder's conversation and the topic of a sender.
+/// Splits a sender into the sender of the folder's conversation and the topic.
 pub(crate) fn split(sender: &str) -> (&str, &str) {
     let mut segments = sender.split('/');
     let parts = [(); 3].map(|()| segments.next().filter(|part| !part.is_empty()));
@@ -43,10 +43,10 @@ pub(crate) fn split(sender: &str) -> (&str, &str) {
     (base, topic)
 }
 
-/// The sender of a topic beside the conversation of `sender`.
+/// The sender of a topic in the folder of `sender`.
 ///
 /// # Errors
-/// The name is not valid, or the sender belongs to no person's folder.
+/// The name is invalid, or `sender` is not one of the user's.
 pub(crate) fn sender_of(sender: &str, topic: &str) -> Result<String, Error> {
     check(topic)?;
     let (base, _) = split(sender);

@@ -1,5 +1,5 @@
 //! Prints the events of a run: answers to standard output, tools and notes to standard
-//! error, or all as JSON.
+//! error, or all events as JSON.
 
 use crate::json;
 use crate::screen::Screen;
@@ -47,7 +47,7 @@ impl View {
         }
     }
 
-    /// The event, and with the End the whole answer.
+    /// The event as JSON; an End includes the whole answer.
     fn for_script(&mut self, event: &StreamEvent) -> serde_json::Value {
         use stream_event::Event;
         let mut value = json::stream_event(event);
@@ -139,7 +139,7 @@ impl View {
             let first = summary(first.unwrap_or_default());
             return screen.note(&format!("< {name} failed after {secs:.1} s: {first}"));
         }
-        // The call shows the list.
+        // The call itself shows the list.
         if name == todo::TOOL {
             return Ok(());
         }
@@ -186,7 +186,7 @@ pub(crate) fn queued(event: &QueuedEvent) -> String {
     }
 }
 
-/// How an ask was settled.
+/// Describes how an ask was settled.
 pub(crate) fn settled(event: &AskSettledEvent) -> String {
     match event.outcome() {
         AskOutcome::Answered => {
@@ -227,7 +227,7 @@ fn end(screen: &mut Screen, end: &StreamEnd) -> io::Result<()> {
     }
 }
 
-/// The cost of a run, if prices are known.
+/// The cost of a run, if known.
 fn cost(end: &StreamEnd) -> String {
     let Some(spent) = end.money else {
         return String::new();

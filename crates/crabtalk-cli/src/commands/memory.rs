@@ -1,4 +1,4 @@
-//! `memory`: what is remembered, as the sender of the command line sees it.
+//! `memory`: manages memory entries that the sender can see.
 
 use super::{Context, search};
 use crate::args::Memory;
@@ -10,7 +10,7 @@ use crabtalk_proto::{
 use serde_json::json;
 use std::path::Path;
 
-/// Entries asked for at a time; the daemon may give fewer.
+/// Entries per request; the daemon may return fewer.
 const PAGE: u32 = 1000;
 
 pub(super) async fn run(context: &mut Context, command: Memory) -> Result<(), Error> {
@@ -42,7 +42,7 @@ pub(super) async fn run(context: &mut Context, command: Memory) -> Result<(), Er
     }
 }
 
-/// What an entry is to say: the words, and what is piped in.
+/// The content of an entry: the text, and standard input.
 fn content(text: &str, no_stdin: bool) -> Result<String, Error> {
     let piped = stdin::piped(no_stdin)?;
     let content = stdin::append(text, &piped);

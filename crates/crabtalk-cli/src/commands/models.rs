@@ -1,4 +1,4 @@
-//! `models` and `providers`: who can answer, and who does.
+//! `models` and `providers`: lists and configures them.
 
 use super::{Column, Context, switch};
 use crate::args::{Models, Named, Providers};
@@ -11,7 +11,7 @@ use crabtalk_proto::{
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// Said where nothing is configured.
+/// The text shown if no model is configured.
 const NONE_YET: &str =
     "crabtalk: no provider is configured; the first run looks for a key or a local server";
 
@@ -64,7 +64,7 @@ fn text_of(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// Of a million tokens; built-in figures carry a tilde.
+/// Prices of a million tokens; built-in prices have a tilde.
 fn price(model: &ModelInfo) -> String {
     let about = if model.price_is_approximate { "~" } else { "" };
     match (model.input_price, model.output_price) {
@@ -102,8 +102,8 @@ pub(super) async fn providers(context: &mut Context, command: Providers) -> Resu
     }
 }
 
-/// A provider's table, from a file or standard input. Not from the command
-/// line, where everybody on the machine could read the key.
+/// Reads a provider's table from a file or standard input, but not from the command
+/// line, where other users could read the key.
 fn table(file: &Path) -> Result<String, Error> {
     if file.as_os_str() == "-" {
         return stdin::read(std::io::stdin().lock());
@@ -131,7 +131,7 @@ async fn list_providers(context: &mut Context) -> Result<(), Error> {
     let row = |provider: ProviderInfo| {
         let config = config(&provider);
         let models = config["models"].as_array().into_iter().flatten();
-        // A name, or a table with one.
+        // An entry is a name or a table with a name.
         let name = |model: &Value| {
             let name = model.as_str().or(model["name"].as_str());
             name.unwrap_or_default().to_owned()

@@ -1,4 +1,4 @@
-//! `remote`: daemons elsewhere that this machine knows.
+//! `remote`: manages known remote daemons.
 
 use super::Context;
 use crate::args::{Named, Remote};
@@ -12,7 +12,7 @@ use futures_util::StreamExt;
 use serde_json::json;
 use std::path::Path;
 
-/// Largest file of a token.
+/// Largest token file.
 const MAX_TOKEN_BYTES: u64 = 4096;
 
 pub(super) async fn run(context: &mut Context, command: Remote) -> Result<(), Error> {
@@ -99,7 +99,7 @@ async fn add(context: &mut Context, given: Given, token_file: Option<&Path>) -> 
         token: token(context, token_file).await?,
         fingerprint: seen.map(|seen| seen.to_string()),
     };
-    // One that does not work is not kept.
+    // An address that does not work is not saved.
     let client = Client::new(
         known.endpoint()?,
         concat!("crabtalk/", env!("CARGO_PKG_VERSION")),
@@ -124,7 +124,7 @@ async fn add(context: &mut Context, given: Given, token_file: Option<&Path>) -> 
     )
 }
 
-/// Lets a person say whether it is the certificate that the daemon's owner sees.
+/// Asks a person to compare the fingerprint with the one that the daemon's owner sees.
 async fn compare(context: &mut Context, address: &Address, seen: Fingerprint) -> Result<(), Error> {
     let Some(terminal) = &mut context.console.terminal else {
         return Err(Error::Usage(format!(
@@ -143,7 +143,7 @@ async fn compare(context: &mut Context, address: &Address, seen: Fingerprint) ->
     }
 }
 
-/// The token: from a file, from what is piped in, or typed without being shown.
+/// Reads the token from a file, from standard input, or typed without echo.
 async fn token(context: &mut Context, file: Option<&Path>) -> Result<String, Error> {
     let text = if let Some(file) = file {
         read_limited(file, MAX_TOKEN_BYTES)?

@@ -1,4 +1,4 @@
-//! `kill`, `steer`, `compact`: words to a run in flight or its history.
+//! `kill`, `steer`, `compact`, `new`: act on the current run or its history.
 
 use super::Context;
 use crate::error::Error;
@@ -42,7 +42,7 @@ pub(super) async fn compact(context: &mut Context, focus: Option<String>) -> Res
     Ok(screen.line(&answer.summary)?)
 }
 
-/// Puts the history away without asking a model for a summary (CONV-11).
+/// Archives the history without asking a model for a summary (CONV-11).
 pub(super) async fn start_fresh(context: &mut Context) -> Result<(), Error> {
     let request = CompactMsg {
         agent: context.agent(),

@@ -1,4 +1,4 @@
-//! `search` and `memory recall`: what entries and archives say.
+//! `search` and `memory recall`: search entries and archives.
 
 use super::Context;
 use crate::args::Search;
@@ -42,7 +42,7 @@ pub(super) async fn search(context: &mut Context, args: Search) -> Result<(), Er
     Ok(())
 }
 
-/// Where a hit stands, and since when.
+/// The source of a hit, and its date.
 fn heading(hit: &SearchHit) -> String {
     let day = hit.at.get(..10).unwrap_or_default();
     let parts = [summary(&hit.title), summary(&hit.source), summary(day)];

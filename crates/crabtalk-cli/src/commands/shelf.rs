@@ -38,7 +38,7 @@ async fn set_title(context: &mut Context, title: String) -> Result<(), Error> {
 }
 
 async fn set_folder(context: &mut Context, folder: &Path) -> Result<(), Error> {
-    // Of a daemon elsewhere the folders are not here.
+    // The folders of a remote daemon are not on this machine.
     let cwd = match context.known_client().endpoint().is_local() {
         true => utf8_folder(folder)?,
         false => folder.to_string_lossy().into_owned(),
@@ -86,7 +86,7 @@ async fn search(context: &mut Context, query: String, limit: u32) -> Result<(), 
     Ok(())
 }
 
-/// Where a message stands, and who said it when.
+/// The conversation, author and time of a message.
 fn heading(message: &FoundMessage, at: &str) -> String {
     let speaker = match message.index {
         Some(_) => message.role.as_str(),

@@ -1,5 +1,5 @@
-//! `completions` and `man`: what shells and readers need to know of the
-//! commands, made from the command line itself.
+//! `completions` and `man`: shell completions and manual pages, generated from the
+//! definition of the command line.
 
 use super::Context;
 use crate::args::{Cli, Completions, Man};

@@ -1,4 +1,4 @@
-//! `skills`: what the daemon offers to agents, and the folders of authors.
+//! `skills`: manages the daemon's skills, and imports skill folders.
 
 use super::{Context, switch};
 use crate::args::{Named, Skills};
@@ -34,7 +34,7 @@ async fn known(context: &mut Context) -> Result<SkillList, Error> {
     context.call(ListSkillsMsg { cwd }).await
 }
 
-/// The kind of folder that a skill is in, as the daemon says it.
+/// The kind of folder of a skill, from the daemon's name for it.
 fn source(skill: &SkillInfo) -> SkillSource {
     match skill.source_kind() {
         SourceKind::External => SkillSource::External,
@@ -213,7 +213,7 @@ fn import(context: &mut Context, folder: &Path, replace: bool) -> Result<(), Err
     ))?)
 }
 
-/// Whether all was copied that there was to copy.
+/// Reports an import; fails unless everything was copied.
 fn imported(report: &ImportReport, from: &Path, to: &Path) -> Result<(), Error> {
     let failed = report.skipped.iter().filter(|skipped| skipped.failed);
     let failed: Vec<&str> = failed.map(|skipped| &*skipped.reason).collect();

@@ -171,7 +171,7 @@ async fn approve_repeats_what_it_allows() {
         "reply a1 Allow for this conversation"
     );
     fake.script.asks.lock().unwrap()[0] = listed;
-    // Of several the one that is meant has to be named.
+    // If several are pending, one must be named.
     let mut another = pending_approval();
     another.ask.as_mut().unwrap().ask_id = "a2".into();
     fake.script.asks.lock().unwrap().push(another);
@@ -191,7 +191,7 @@ async fn approve_asks_again_at_a_terminal() {
     for (typed, allowed) in [("y", true), ("n", false), ("", false)] {
         let mut at = fake.at("approve a1");
         let (typist, shown) = at.with_person();
-        // Too early to be an answer.
+        // Too early to count as an answer.
         typist.send("y").await.unwrap();
         let drive = async {
             shows(&shown, "Allow it once? [y]es, [n]o > ", 1).await;
@@ -250,7 +250,7 @@ async fn hanging_daemon_is_not_reported_as_missing() {
     let socket = at.context.home.socket();
     let _ = std::fs::remove_file(&socket);
     let _silent = std::os::unix::net::UnixListener::bind(&socket).unwrap();
-    // It has nothing to wait for but the limit.
+    // The request waits only for the timeout.
     tokio::time::pause();
     let begun = tokio::time::Instant::now();
     let Err(Error::NoDaemon(said)) = at.run().await else {

@@ -1,4 +1,4 @@
-//! `tokens`: who may come in from elsewhere.
+//! `tokens`: manages access from other machines.
 
 use super::Context;
 use crate::args::{Named, Tokens};
@@ -38,7 +38,7 @@ pub(super) async fn run(context: &mut Context, command: Tokens) -> Result<(), Er
     }
 }
 
-/// The token alone is what a script takes.
+/// Prints the token alone, for scripts.
 fn show(context: &mut Context, made: &NewToken) -> Result<(), Error> {
     if context.global.json {
         return Ok(context.console.screen.json(&json::of(made))?);
@@ -52,7 +52,7 @@ fn show(context: &mut Context, made: &NewToken) -> Result<(), Error> {
     way_in(context, &made.listen, &made.fingerprint)
 }
 
-/// Where a client has to go.
+/// Prints how a client connects.
 fn way_in(context: &mut Context, listen: &[String], fingerprint: &str) -> Result<(), Error> {
     let screen = &mut context.console.screen;
     if listen.is_empty() {

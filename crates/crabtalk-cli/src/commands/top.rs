@@ -89,7 +89,7 @@ fn for_script(look: &Look) -> serde_json::Value {
     value
 }
 
-/// The daemon's figures in short.
+/// The daemon's figures in short form.
 fn figures(look: &Look) -> Vec<String> {
     let asks: usize = look.busy.iter().map(|info| info.asks.len()).sum();
     let queued: u32 = look.busy.iter().map(|info| info.queued).sum();

@@ -1,7 +1,7 @@
-//! `trust`: whose instructions agents follow, and which skills may act without
-//! asking (MEM-4, SKILL-2).
+//! `trust`: manages the folders whose instructions agents follow, and the skills that may act
+//! without asking (MEM-4, SKILL-2).
 //!
-//! Edits `state/trust.toml` directly: trust is given by the owner of this machine, and
+//! Edits `state/trust.toml` directly: the owner of this machine decides about trust, and
 //! the daemon reads the file at each use.
 
 use super::Context;
@@ -13,10 +13,10 @@ use crabtalk_config::skills::{Offer, TrustFile, content_hash};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-/// Who says so, in the file.
+/// The recorded origin of an entry.
 const BY: &str = "cli";
 
-/// What makes a folder a skill's, in both spellings that are understood.
+/// Both accepted names of the file that makes a folder a skill.
 const MANIFESTS: [&str; 2] = ["SKILL.md", "skill.md"];
 
 pub(super) fn run(context: &mut Context, command: Trust) -> Result<(), Error> {
@@ -91,7 +91,7 @@ fn add(context: &mut Context, path: &Path) -> Result<(), Error> {
     context.done(value, &said)
 }
 
-/// Says what trusting a skill lets it do, before that is kept.
+/// Shows what trust would allow a skill to do, before it is saved.
 fn tell(context: &mut Context, offer: &Offer, installed: bool) -> Result<Vec<String>, Error> {
     let screen = &mut context.console.screen;
     if !installed {

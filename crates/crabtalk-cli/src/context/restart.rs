@@ -1,4 +1,4 @@
-//! Stops the daemon and starts one of this program.
+//! Stops the daemon and starts one of this version.
 //!
 //! Invariant: a daemon with active runs is stopped only on request.
 
@@ -95,7 +95,7 @@ impl Context {
         found
     }
 
-    /// Waits until no run is active, and reports what it waits for.
+    /// Waits until no run is active, reporting the active ones.
     async fn wait_for_runs(&mut self) -> Result<(), Error> {
         let mut told = String::new();
         loop {

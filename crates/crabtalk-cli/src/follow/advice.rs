@@ -5,7 +5,7 @@ use crabtalk_proto::{AskUserEvent, visible};
 /// Characters without a special meaning in commands and rules.
 const PLAIN: &str = " -_./:,+@%";
 
-/// How to allow a denied call of this agent.
+/// Explains how to allow a denied call of this agent.
 pub(super) fn advice(ask: &AskUserEvent, agent: &str) -> String {
     match rule(ask) {
         Some(rule) => format!(
@@ -19,8 +19,8 @@ pub(super) fn advice(ask: &AskUserEvent, agent: &str) -> String {
     }
 }
 
-/// The key of a rule that allows exactly this call. Commands with several parts have
-/// none, since the gate judges each part.
+/// The key of a rule that allows exactly this call; `None` for commands with several parts, which
+/// the gate judges separately.
 fn rule(ask: &AskUserEvent) -> Option<String> {
     let detail = ask.detail.as_str();
     let is_plain = |c: char| c.is_alphanumeric() || PLAIN.contains(c);

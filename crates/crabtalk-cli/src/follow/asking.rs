@@ -46,7 +46,7 @@ impl Following<'_> {
         Ok(())
     }
 
-    /// Whether no terminal can answer and no other client may.
+    /// Whether there is no terminal and no other client may answer.
     pub(super) fn is_alone(&self) -> bool {
         self.terminal.is_none() && self.how.answers == Answers::Person
     }
@@ -107,7 +107,7 @@ impl Following<'_> {
         self.done.insert(ask.ask_id.clone());
         if approval {
             let wanted = prompt::wanted(&ask, self.agent());
-            // A member's call is denied under the member's name.
+            // The denial names the member whose call it is.
             let asking = ask.always.as_ref().map(|rule| rule.agent.as_str());
             let advice = advice::advice(&ask, asking.unwrap_or_else(|| self.agent()));
             self.screen.problem(&format!(
@@ -209,7 +209,7 @@ impl Following<'_> {
 
     pub(super) fn show(&mut self, text: &str) {
         if let Some(terminal) = &mut self.terminal {
-            // A broken terminal gives no input either.
+            // A broken terminal has no input either.
             let _ = terminal.show(text);
         }
     }

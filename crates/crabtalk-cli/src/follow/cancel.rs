@@ -1,6 +1,6 @@
-//! A cancelled run, until its End.
+//! A run that is being cancelled, until its End.
 //!
-//! Invariant: cancelling is never waited for, so another Ctrl-C leaves at any time.
+//! Invariant: nothing blocks on the cancellation, so another Ctrl-C leaves at any time.
 
 use crabtalk_client::{Client, Error};
 use crabtalk_proto::{KillMsg, code};
@@ -9,11 +9,11 @@ use std::pin::Pin;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Time for the daemon to end the run; the last events are synced first, which takes
+/// Time for the daemon to end the run; it first syncs the last events, which takes
 /// seconds on a busy disk.
 pub(super) const KILL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Cancels a run.
+/// A kill request in flight.
 type Telling = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 
 /// A run that is being cancelled.
@@ -31,7 +31,7 @@ impl Cancelling {
         }
     }
 
-    /// Resolves when the End is overdue, or the request failed. Cancel-safe.
+    /// Resolves when the End is overdue or the request failed. Cancel safe.
     pub(super) async fn given_up(this: &mut Option<Self>) -> Result<(), Error> {
         let Some(this) = this else {
             return pending().await;

@@ -166,7 +166,7 @@ fn ending() -> Vec<Event> {
     ]
 }
 
-/// One of each event of a run, in the order in which they may come.
+/// One of each event of a run, in a possible order.
 fn events() -> Vec<String> {
     let events = [beginning(), calling(), ending()].concat();
     let (out, mut view) = (Buffer::default(), View::new(true));
@@ -240,7 +240,7 @@ fn found() -> Vec<String> {
     vec![of(&message).to_string()]
 }
 
-/// The blocks of the page, in their order.
+/// The JSON blocks of the page, in order.
 fn blocks() -> [Vec<String>; 4] {
     [events(), watched(), history(), found()]
 }

@@ -42,7 +42,7 @@ fn folders_of_one_name_get_stable_numbers() {
         let name = |folder: &PathBuf| sender_in(&home, folder, keep).unwrap().unwrap();
         folders.iter().map(name).collect::<Vec<_>>()
     };
-    // Looking remembers nothing.
+    // Without `keep` nothing is saved.
     assert_eq!(names(false), ["user/house", "user/house", "user/House"]);
     let kept = ["user/house", "user/house-2", "user/House-3"];
     assert_eq!(names(true), kept);
@@ -73,7 +73,7 @@ fn linked_work_trees_and_submodules_are_projects() {
 fn lookalikes_are_not_repositories() {
     let dir = tempfile::tempdir().unwrap();
     let home = home(dir.path());
-    // Settings that are kept by git in the person's own home.
+    // A repository of dotfiles in the user's home.
     repository(dir.path().to_owned());
     let folder = dir.path().join("notes");
     fs::create_dir_all(folder.join("empty/.git")).unwrap();

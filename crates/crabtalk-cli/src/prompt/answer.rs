@@ -1,6 +1,6 @@
 //! The answers to an approval.
 //!
-//! Invariant: an answer is taken only where the ask lists it; a denial always is.
+//! Invariant: an answer is accepted only if the ask lists it; a denial always is.
 
 use crabtalk_proto::AskUserEvent;
 
@@ -34,7 +34,7 @@ impl Answer {
         }
     }
 
-    /// The keys that choose it: a letter and a digit.
+    /// The keys for it: a letter and a digit.
     pub(crate) fn keys(self) -> [&'static str; 2] {
         match self {
             Self::Once => ["y", "1"],
@@ -45,7 +45,7 @@ impl Answer {
         }
     }
 
-    /// Its other names where a person types a word.
+    /// Other words that a person may type for it.
     fn words(self) -> &'static [&'static str] {
         match self {
             Self::Once => &["yes", "allow", "once"],
@@ -56,7 +56,7 @@ impl Answer {
         }
     }
 
-    /// The answer that a word means, in any case.
+    /// Parses a word, ignoring case.
     pub(super) fn of(word: &str) -> Option<Self> {
         let word = word.to_ascii_lowercase();
         Self::ALL.into_iter().find(|answer| {
@@ -66,7 +66,7 @@ impl Answer {
         })
     }
 
-    /// How a line that asks for it names it.
+    /// Its short name in the input line.
     pub(super) fn short(self) -> &'static str {
         match self {
             Self::Once => "[y]es once",
@@ -78,7 +78,7 @@ impl Answer {
     }
 }
 
-/// The answers that an ask lists. One without a list can be allowed once.
+/// The answers that an ask lists. An ask without a list can be allowed once.
 pub(crate) fn offered(ask: &AskUserEvent) -> Vec<Answer> {
     let mut options = ask.questions.iter().flat_map(|question| &question.options);
     let unlisted = options.next().is_none();
@@ -95,7 +95,7 @@ pub(crate) fn offered(ask: &AskUserEvent) -> Vec<Answer> {
     .collect()
 }
 
-/// The keys of answers as a person reads them, as in `y, a or n`.
+/// Lists the keys of answers, as in `y, a or n`.
 pub(crate) fn keys(offered: &[Answer]) -> String {
     let keys: Vec<&str> = offered.iter().map(|answer| answer.keys()[0]).collect();
     match keys.split_last() {

@@ -1,8 +1,8 @@
-//! The text of an ask: all that an answer allows, line by line, and in pages
-//! where a screen is too small for it.
+//! The text of an ask: everything that an answer would allow, line by line, split into pages
+//! if the screen is too small.
 //!
-//! Invariants: every row that is not ours is indented, also where a line is
-//! broken, so that no text of a model looks like a prompt; nothing is cut.
+//! Invariants: every row of foreign text is indented, including continued
+//! lines, so that a model's text cannot imitate a prompt; no text is cut off.
 
 use super::{Answer, offered};
 use crabtalk_proto::{AskQuestion, AskUserEvent, visible};
@@ -11,23 +11,23 @@ use unicode_width::UnicodeWidthChar;
 /// Indentation of foreign text.
 const INDENT: &str = "    ";
 
-/// The same, where a line had to be broken.
+/// Indentation of continued lines.
 const BROKEN: &str = "    ... ";
 
-/// Columns between two stops of a tab, on any terminal.
+/// Columns between tab stops of a terminal.
 const TAB: usize = 8;
 
-/// Columns that a text gets on the narrowest terminal.
+/// Minimum columns for text on a narrow terminal.
 const MIN_COLUMNS: usize = 20;
 
-/// Rows of a terminal that a page leaves free: the prompt, and what stood
-/// before it.
+/// Rows of a terminal that a page leaves free, for the prompt and the preceding
+/// lines.
 const SPARE_ROWS: usize = 3;
 
-/// Rows that a page has on the smallest terminal.
+/// Minimum rows of a page.
 const MIN_ROWS: usize = 3;
 
-/// How large a terminal is.
+/// The size of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Size {
     pub(crate) columns: usize,
@@ -86,7 +86,7 @@ pub(crate) fn lasting(ask: &AskUserEvent) -> Vec<String> {
                 "edit" => "edit",
                 _ => "call",
             };
-            // An exact edit is a file and a hash, which say nothing to a person.
+            // An exact edit is a file and a hash, which mean nothing to a person.
             let exact = match rule.exact == ask.detail || kind == "edit" {
                 true => String::new(),
                 false => format!(": {}", one_line(&rule.exact)),
@@ -109,7 +109,7 @@ pub(crate) fn lasting(ask: &AskUserEvent) -> Vec<String> {
     lines
 }
 
-/// How many lines a text of several has.
+/// The number of lines of a multi-line text.
 fn count(text: &str) -> String {
     match text.lines().count() {
         0 | 1 => String::new(),
@@ -125,12 +125,12 @@ fn indent(text: &mut String, block: &str) {
     }
 }
 
-/// A text of ours in which others may have put line ends.
+/// Escapes line ends in a text with foreign parts.
 fn one_line(text: &str) -> String {
     visible(text).lines().collect::<Vec<_>>().join(" ")
 }
 
-/// A question and what it offers.
+/// A question with its options.
 pub(crate) fn question_text(question: &AskQuestion, agent: &str) -> String {
     let asked = visible(&question.question);
     let mut text = match question.header.as_str() {
@@ -151,7 +151,7 @@ pub(crate) fn question_text(question: &AskQuestion, agent: &str) -> String {
     text
 }
 
-/// The text in pieces that a terminal shows whole, each with its line end.
+/// Splits a text, at line ends, into pieces that fit a terminal.
 pub(crate) fn pages(text: &str, size: Option<Size>) -> Vec<String> {
     let Some(size) = size else {
         return vec![format!("{text}\n")];
@@ -166,7 +166,7 @@ pub(crate) fn pages(text: &str, size: Option<Size>) -> Vec<String> {
         .collect()
 }
 
-/// Breaks a line where a terminal would, and says so.
+/// Breaks a line like a terminal, marking continued lines.
 fn rows(line: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(MIN_COLUMNS);
     let mut rows = Vec::new();

@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 use tokio::net::unix::pipe::Receiver;
 
-/// Whether this is a program that may be run.
+/// Whether a file is an executable program.
 pub(crate) fn is_program(path: &Path) -> bool {
     path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
 }
@@ -19,8 +19,8 @@ pub(crate) fn leave_session() {
     let _ = rustix::process::setsid();
 }
 
-/// Stops this job until its shell lets it go on. Where no shell would, the system
-/// ignores it.
+/// Stops this job until its shell continues it. The system ignores this if no shell
+/// could.
 pub(crate) fn suspend() -> io::Result<()> {
     Ok(rustix::process::kill_current_process_group(Signal::TSTP)?)
 }
@@ -36,8 +36,8 @@ pub(crate) async fn end(pid: i32) -> io::Result<()> {
         Ok(()) | Err(Errno::SRCH) => {}
         Err(error) => return Err(error.into()),
     }
-    // It is readable once all threads have ended; any descriptor that can be polled
-    // serves as a receiver.
+    // A pidfd is readable once all threads have ended; any pollable descriptor can be used as a
+    // pipe receiver.
     let process = Receiver::from_file_unchecked(File::from(process))?;
     process.readable().await
 }

@@ -11,23 +11,23 @@ use std::fs::File;
 use std::io::{self, Write};
 use tokio::net::unix::pipe::Receiver;
 
-/// `/dev/tty`.
+/// An open `/dev/tty`.
 pub(crate) struct ControllingTerminal {
-    /// For waiting and reading; any descriptor that can be polled serves.
+    /// Waits and reads; any pollable descriptor can be used as a pipe receiver.
     reader: Receiver,
     writer: File,
     typed: Vec<u8>,
 }
 
 impl ControllingTerminal {
-    /// Opens it; `None` if the process has none. Must be called in a runtime.
+    /// Opens the terminal; `None` if the process has none. Must be called in a runtime.
     pub(crate) fn open() -> Option<Self> {
         // O_NONBLOCK affects only this open file.
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let open = |path: &CStr| rustix::fs::open(path, flags, Mode::empty()).ok();
         let terminal = Self::over(open(c"/dev/tty")?.into());
         terminal.ok().or_else(|| {
-            // Where `/dev/tty` cannot be polled, the device behind it can.
+            // If `/dev/tty` cannot be polled, its device can.
             let name = rustix::termios::ttyname(io::stderr(), Vec::new()).ok()?;
             Self::over(open(&name)?.into()).ok()
         })
@@ -91,7 +91,7 @@ impl Terminal for ControllingTerminal {
 
     fn forget(&mut self) {
         self.typed.clear();
-        // Half a line too, which no reading would give.
+        // Also discards an incomplete line, which a read would not return.
         let _ = rustix::termios::tcflush(&self.writer, QueueSelector::IFlush);
         let mut chunk = [0; 4096];
         while matches!(self.reader.try_read(&mut chunk), Ok(count) if count > 0) {}

@@ -5,7 +5,7 @@ use crabtalk_proto::{
     ProviderInfo, ProviderKind, SearchHit, SearchMsg, Spending,
 };
 
-/// A conversation whose title would write over the screen.
+/// A conversation whose title contains terminal controls.
 pub(super) fn conversation() -> ConversationInfo {
     ConversationInfo {
         agent: "crab".into(),
@@ -50,7 +50,7 @@ pub(super) fn memories() -> impl Iterator<Item = MemoryEntry> {
     ["a", "b", "c"].into_iter().map(entry)
 }
 
-/// One with a price, which is in use, and one of which nothing is known.
+/// A model with a price, which is active, and an unknown model.
 pub(super) fn models() -> Vec<ModelInfo> {
     let model = |name: &str, price: Option<f64>| ModelInfo {
         name: name.into(),

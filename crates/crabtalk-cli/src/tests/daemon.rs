@@ -1,4 +1,4 @@
-//! A daemon behind a real socket, and command lines at it.
+//! A daemon on a real socket, and command lines that use it.
 
 use super::{Person, Script};
 use crate::args::{Cli, Command};
@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// A daemon that does what the test says.
+/// A daemon that follows the test's script.
 pub(crate) struct Fake {
     folder: tempfile::TempDir,
     pub(crate) script: Script,
@@ -45,12 +45,12 @@ impl Fake {
         self.events.send(event.into()).await.unwrap();
     }
 
-    /// The daemon dies.
+    /// Kills the daemon.
     pub(crate) async fn stop(&mut self) {
         self.server.shutdown().await;
     }
 
-    /// A daemon is started again, which says what is sent to it from now on.
+    /// Starts another daemon, which relays the events sent from now on.
     pub(crate) async fn start_again(&mut self) {
         let (events, receiver) = mpsc::channel(64);
         let (teller, told) = mpsc::channel(64);
@@ -59,16 +59,16 @@ impl Fake {
         self.server = listen(self.folder.path(), &self.script).await;
     }
 
-    /// The next thing that the server is told.
+    /// The next request that the server received.
     pub(crate) async fn next_told(&mut self) -> String {
         self.told.recv().await.unwrap()
     }
 
-    /// A command line at this daemon, with its output.
+    /// A command line with this daemon, and its output.
     pub(crate) fn at(&self, words: &str) -> At {
         let words = std::iter::once("crabtalk").chain(words.split_whitespace());
         let mut cli = Cli::try_parse_from(words).unwrap();
-        // These tests lie in a repository.
+        // These tests run inside a repository.
         cli.global.project.get_or_insert_default();
         let (out, err) = (Buffer::default(), Buffer::default());
         let (interrupt, interrupts) = mpsc::channel(4);
@@ -76,7 +76,7 @@ impl Fake {
             screen: Screen::test(out.clone(), err.clone(), false),
             terminal: None,
             interrupts: Box::pin(futures_util::stream::unfold(interrupts, async |mut i| {
-                // A person who is done with Ctrl-C does not end the program.
+                // A closed channel of Ctrl-C keys does not end the program.
                 match i.recv().await {
                     Some(()) => Some(((), i)),
                     None => std::future::pending().await,
@@ -95,7 +95,7 @@ impl Fake {
     }
 }
 
-/// Serves what the script says in this home.
+/// Serves the script in this home.
 async fn listen(home: &Path, script: &Script) -> JoinSet<()> {
     let socket = home.join("daemon.sock");
     let listener = crabtalk_transport::listen(&socket).await.unwrap();
@@ -110,7 +110,7 @@ async fn listen(home: &Path, script: &Script) -> JoinSet<()> {
     server
 }
 
-/// A command line and its surroundings.
+/// A command line and its environment.
 pub(crate) struct At {
     pub(crate) context: Context,
     pub(crate) command: Option<Command>,
@@ -120,7 +120,7 @@ pub(crate) struct At {
 }
 
 impl At {
-    /// Seats a person at the terminal, who types what the sender sends.
+    /// Adds a person at the terminal, who types what is sent to the returned sender.
     pub(crate) fn with_person(&mut self) -> (mpsc::Sender<&'static str>, Buffer) {
         let (typist, typed) = mpsc::channel(16);
         let shown = Buffer::default();

@@ -1,4 +1,4 @@
-//! A person at a terminal, and what is shown.
+//! A person at a terminal.
 
 use crate::prompt::Size;
 use crate::terminal::{Line, Terminal};
@@ -6,14 +6,14 @@ use crabtalk_testkit::Buffer;
 use std::io::{self, Write};
 use tokio::sync::mpsc;
 
-/// Waits until a text was shown so many times.
+/// Waits until a text was shown this many times.
 pub(crate) async fn shows(shown: &Buffer, text: &str, times: usize) {
     while shown.text().matches(text).count() < times {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
 }
 
-/// Types what a sender sends.
+/// Types the texts from a channel.
 pub(super) struct Person {
     pub(super) typed: mpsc::Receiver<&'static str>,
     pub(super) shown: Buffer,

@@ -1,4 +1,4 @@
-//! A server that answers what the test says, and tells what it was told.
+//! A server with scripted answers, which reports its requests.
 
 use super::answers;
 use crabtalk_proto::{
@@ -25,7 +25,7 @@ pub(crate) struct Script {
     events: Arc<Mutex<Option<mpsc::Receiver<StreamEvent>>>>,
     told: mpsc::Sender<String>,
     pub(crate) report: Arc<Mutex<ReloadReport>>,
-    /// Whether there is something to attach to.
+    /// Whether there is a run to attach to.
     pub(crate) runs: Arc<AtomicBool>,
     pub(crate) replies: Arc<Mutex<VecDeque<Result<(), Status>>>>,
     pub(crate) asks: Arc<Mutex<Vec<PendingAsk>>>,
@@ -35,7 +35,7 @@ pub(crate) struct Script {
 }
 
 impl Script {
-    /// Relays these events, and tells what it is told.
+    /// Relays these events, and reports requests.
     pub(super) fn new(events: mpsc::Receiver<StreamEvent>, told: mpsc::Sender<String>) -> Self {
         Self {
             events: Arc::new(Mutex::new(Some(events))),
@@ -155,7 +155,7 @@ impl Server for Script {
             .filter(|e| e.index < before)
             .cloned()
             .collect();
-        // Pages of two, so that a client has to turn them.
+        // Pages of two entries, so that clients have to request several.
         let count = (request.limit as usize).min(2);
         let from = older.len().saturating_sub(count);
         Ok(HistoryPage {
@@ -194,7 +194,7 @@ impl Server for Script {
     }
 
     async fn list_memory(&self, request: ListMemoryMsg) -> Result<MemoryList, Status> {
-        // Pages of two, so that a client has to turn them.
+        // Pages of two entries, so that clients have to request several.
         let offset = request.offset as usize;
         let page = answers::memories().skip(offset).take(2).collect();
         let warnings = (offset == 0).then(|| "x.md is broken".to_owned());

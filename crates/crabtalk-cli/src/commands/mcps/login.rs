@@ -1,7 +1,7 @@
-//! `mcps login`: a person says yes in a browser, and the browser comes back here.
+//! `mcps login`: a person logs in with a browser, which is redirected to this program.
 //!
-//! Invariants: the listener is on the loopback and takes one answer, that of the
-//! login which was begun; a browser is opened only for a person at a terminal.
+//! Invariants: the listener is on loopback and accepts one redirect, that of the
+//! login in progress; a browser is opened only for a person at a terminal.
 
 use super::Context;
 use crate::error::Error;
@@ -15,17 +15,17 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Where the browser comes to.
+/// The path of the redirect address.
 const PATH: &str = "/callback";
 
-/// Longest request of a browser that is read; more than its first line counts for
-/// nothing.
+/// Maximum bytes read of a browser's request, of which only the first line is
+/// used.
 const MAX_REQUEST: usize = 16 << 10;
 
-/// How long a connection may take to say what it wants.
+/// Timeout of a browser's request.
 const SAYS_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long the person may take: as long as the daemon waits.
+/// Time for the person to log in, equal to the daemon's.
 const WITHIN: Duration = Duration::from_secs(900);
 
 pub(super) async fn run(context: &mut Context, name: String, may_open: bool) -> Result<(), Error> {
@@ -76,8 +76,8 @@ pub(super) async fn run(context: &mut Context, name: String, may_open: bool) -> 
     context.done(json!({"logged_in": name}), &said)
 }
 
-/// Waits for the browser, or for a person who types the address at which it
-/// arrived elsewhere: the path with its query, and who waits for a page.
+/// Waits for the browser, or for a person who types the address to which the browser was redirected
+/// elsewhere. Returns the path with its query, and the connection that waits for a page.
 async fn comes(
     context: &mut Context,
     listener: &Listener,
@@ -124,7 +124,7 @@ async fn comes(
     }
 }
 
-/// The path that a request asks for.
+/// Reads the path of a request.
 async fn asks(mut stream: TcpStream) -> Option<(String, TcpStream)> {
     let mut head = Vec::new();
     while !head.windows(4).any(|four| four == b"\r\n\r\n") {
@@ -144,7 +144,7 @@ async fn answer(mut stream: TcpStream, status: &str, said: &str) {
          Connection: close\r\n\r\n{said}",
         said.len()
     );
-    // A browser that has gone needs no page.
+    // The browser may have closed the connection.
     let _ = stream.write_all(said.as_bytes()).await;
     let _ = stream.shutdown().await;
 }
@@ -169,11 +169,11 @@ fn open(address: &str) {
         _ if has_screen => "xdg-open",
         _ => return,
     };
-    // Only what is an address: no file, no option.
+    // Only web addresses: no files, no options.
     if !address.starts_with("https://") && !address.starts_with("http://") {
         return;
     }
-    // The address is on the screen in any case.
+    // The address is also printed.
     let _ = Command::new(program)
         .arg(address)
         .stdin(Stdio::null())

@@ -118,7 +118,7 @@ const LINES: &[&str] = &[
     "undo",
 ];
 
-/// Commands that start, stop or replace what is there; end-to-end tests run them.
+/// Commands that start, stop or replace files and processes; end-to-end tests cover them.
 const ELSEWHERE: &[&str] = &[
     "backup",
     "chat",
@@ -166,7 +166,7 @@ fn table_has_all_commands() {
     assert!(missing.is_empty(), "not in the table: {missing:?}");
 }
 
-/// A command line at a daemon that ends the run which it is asked for.
+/// A command line, with a daemon that ends the requested run.
 async fn at(line: &str, option: &str) -> (Fake, tempfile::TempDir, At) {
     let fake = Fake::start().await;
     fake.send(crabtalk_proto::stream_event::Event::End(Default::default()))
@@ -181,7 +181,7 @@ async fn at(line: &str, option: &str) -> (Fake, tempfile::TempDir, At) {
     (fake, folder, at)
 }
 
-/// Many are refused here, which is fine.
+/// Many commands are refused here, which is fine.
 async fn outcome(line: &str, at: &mut At) -> Result<(), Error> {
     let ended = tokio::time::timeout(Duration::from_secs(20), at.run()).await;
     ended.unwrap_or_else(|_| panic!("{line} did not end"))
@@ -191,7 +191,7 @@ async fn outcome(line: &str, at: &mut At) -> Result<(), Error> {
 async fn json_option_prints_only_json_lines() {
     for line in LINES {
         let (_fake, _folder, mut at) = at(line, "--json").await;
-        // `outcome` says whether it ended.
+        // `outcome` asserts that the command ends.
         let _ = outcome(line, &mut at).await;
         let out = at.out.text();
         let is_json = |line: &str| serde_json::from_str::<serde_json::Value>(line).is_ok();

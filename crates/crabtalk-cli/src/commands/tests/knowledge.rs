@@ -10,7 +10,7 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
-/// Writes a skill, and gives its folder.
+/// Writes a skill; returns its folder.
 fn skill(below: &Path, name: &str, front: &str) -> String {
     let folder = below.join(name);
     fs::create_dir_all(&folder).unwrap();

@@ -41,7 +41,7 @@ async fn earlier_input_does_not_answer_a_question() {
         for event in [start(), approval("a1"), approval("a2")] {
             fake.send(event).await;
         }
-        // Also right after the question appears.
+        // Input right after the question appears is ignored as well.
         shows(&shown, "    ls\n", 1).await;
         typist.send("y").await.unwrap();
         shows(&shown, "> ", 1).await;

@@ -10,7 +10,7 @@ async fn ctrl_c_cancels_the_run_and_waits_for_its_end() {
         fake.send(start()).await;
         fake.send(chunk("hal")).await;
         fake.next_told().await;
-        // Shown, so the run is known to have begun.
+        // Output proves that the run has started.
         while out.text().is_empty() {
             tokio::task::yield_now().await;
         }
