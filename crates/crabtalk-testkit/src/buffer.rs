@@ -1,9 +1,9 @@
-//! A buffer that several writers share.
+//! A buffer for several writers.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
-/// A buffer that several writers share: its clones are one.
+/// A buffer for several writers; clones share the contents.
 #[derive(Debug, Clone, Default)]
 pub struct Buffer(Arc<Mutex<Vec<u8>>>);
 

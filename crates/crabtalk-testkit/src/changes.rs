@@ -5,7 +5,7 @@ use crabtalk_domain::{BoxFuture, ConversationKey};
 use std::future::ready;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A [`ChangeJournal`] that ends with the test.
+/// A [`ChangeJournal`] in memory.
 #[derive(Debug, Default)]
 pub struct MemoryChanges(Mutex<Vec<((ConversationKey, u64), String)>>);
 

@@ -4,7 +4,7 @@ use crabtalk_domain::Clock;
 use jiff::{SignedDuration, Timestamp};
 use std::sync::Mutex;
 
-/// A wall clock in a test's hand.
+/// A wall clock that changes only by [`ManualClock::advance`].
 #[derive(Debug)]
 pub struct ManualClock(Mutex<Timestamp>);
 
@@ -15,12 +15,12 @@ impl Default for ManualClock {
 }
 
 impl ManualClock {
-    /// A clock that shows this RFC 3339 instant.
+    /// Creates a clock at this RFC 3339 instant.
     pub fn at(instant: &str) -> Self {
         Self(Mutex::new(instant.parse().expect("an RFC 3339 instant")))
     }
 
-    /// Moves it on.
+    /// Advances the clock.
     pub fn advance(&self, by: SignedDuration) {
         let mut now = self.0.lock().expect("not poisoned");
         *now = now.checked_add(by).expect("a time that exists");

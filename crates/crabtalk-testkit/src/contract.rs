@@ -1,9 +1,9 @@
-//! The contracts of the storage port and of the ports for records.
+//! The contracts of the storage port and of the record ports.
 //!
-//! For storage they are cases that every store has to pass.
+//! For storage, the contract is a set of cases that every store must pass.
 //! The cases are data, in `contract/*.txt`. A case begins with `case NAME`; each of
-//! its lines is `COMMAND` or `COMMAND = RESULT`, and a command without a result has to
-//! return none. The module `script` has the commands.
+//! its lines is `COMMAND` or `COMMAND = RESULT`. A command without a result must
+//! return none. The module `script` documents the commands.
 
 mod record;
 pub mod records;
@@ -14,16 +14,16 @@ use script::Script;
 
 /// A store under test.
 pub trait Subject {
-    /// The store, as it runs now.
+    /// The running store.
     fn storage(&self) -> &dyn Storage;
 
-    /// Loses everything in memory, as SIGKILL does, and starts again.
+    /// Loses everything in memory, like SIGKILL, and starts again.
     fn restart(&mut self);
 
     /// Restarts without the records that were not synced.
     fn cut_power(&mut self);
 
-    /// Makes writes fail as on a full disk, or lets them succeed again.
+    /// Makes writes fail, like on a full disk, or lets them succeed again.
     fn set_full(&mut self, full: bool);
 }
 
@@ -33,11 +33,11 @@ const CASES: [&str; 2] = [
     include_str!("contract/lists.txt"),
 ];
 
-/// Runs each case on a fresh store.
+/// Runs each case on a new store.
 ///
 /// # Panics
 ///
-/// If a case fails; the message names all failed lines.
+/// A case fails; the message names all failed lines.
 pub async fn check<S: Subject>(mut fresh: impl FnMut() -> S) {
     let mut failures = Vec::new();
     for text in CASES {

@@ -5,12 +5,12 @@ use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
-/// The reported ends so far, in order. Panics at an end that was reported before:
-/// for each run there is one.
+/// The reported ends so far, in order. Panics at a second end of the same
+/// run.
 #[derive(Debug)]
 pub struct HeardEnds {
     heard: Mutex<Vec<RunEnded>>,
-    /// Whether it takes in what it hears.
+    /// Whether reports return instead of hanging.
     listens: watch::Sender<bool>,
 }
 
@@ -28,18 +28,18 @@ impl HeardEnds {
         self.heard.lock().expect("not poisoned")
     }
 
-    /// From now on it hangs at each report, or continues.
+    /// Makes later reports hang, or return again.
     pub fn hang(&self, hang: bool) {
         self.listens.send_replace(!hang);
     }
 
-    /// All that it heard.
+    /// All reported ends.
     pub fn all(&self) -> Vec<RunEnded> {
         self.heard().clone()
     }
 
-    /// All that it heard, a line each: whose, the number, the code, and what
-    /// became of it.
+    /// All reported ends, one per line: agent and sender, number, code, and
+    /// outcome.
     pub fn lines(&self) -> Vec<String> {
         let heard = self.heard();
         let lines = heard.iter().map(|ended| {

@@ -1,4 +1,4 @@
-//! Fuzzing on the stable toolchain: saved inputs, changed at random.
+//! Fuzzing on the stable toolchain: saved inputs and random mutations.
 //!
 //! Invariants: every run tries all saved inputs; mutations run for the duration
 //! given by [`time`], in an order that depends only on the seed, so that a
@@ -13,27 +13,27 @@ use std::panic::{RefUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Seconds for each target beside the saved inputs.
+/// Environment variable with the seconds of mutations per target.
 const SECONDS: &str = "CRABTALK_FUZZ_SECS";
 
-/// Without the variable: little enough for a test among hundreds.
+/// Default seconds: short enough for a test among hundreds.
 const DEFAULT_SECONDS: f64 = 0.3;
 
-/// The number that decides what is tried; 1 without it.
+/// Environment variable with the seed; 1 by default.
 const SEED: &str = "CRABTALK_FUZZ_SEED";
 
-/// Changes of one input, at most.
+/// Maximum mutations of one input.
 const MAX_EDITS: usize = 16;
 
-/// How often a failing input is made shorter, at most.
+/// Maximum steps of minimising a failing input.
 const MAX_SHRINKS: u32 = 2_000;
 
-/// Longest input that is made: beyond any limit that a target has for lines
-/// and names, short enough for thousands of tries a second.
+/// Longest generated input: beyond the limits of targets for lines
+/// and names, short enough for thousands of attempts per second.
 const MAX_BYTES: usize = 64 * 1024;
 
-/// What changed inputs are made of beside their own bytes: what parsers look
-/// for.
+/// Fragments to insert in addition to an input's own bytes: the syntax of
+/// parsed formats.
 const WORDS: [&[u8]; 16] = [
     b"\n",
     b"\r\n",
@@ -53,10 +53,10 @@ const WORDS: [&[u8]; 16] = [
     b"18446744073709551616",
 ];
 
-/// A change: where, which, how much, and what.
+/// A mutation: position, kind, length and fragment.
 type Edit = (u16, u8, u8, u8);
 
-/// How long a target is tried.
+/// The duration of mutations for a target.
 pub fn time() -> Duration {
     let seconds = std::env::var(SECONDS)
         .ok()
@@ -67,7 +67,7 @@ pub fn time() -> Duration {
 /// Runs the saved inputs of a folder, then mutations of them.
 ///
 /// # Panics
-/// If an input makes `target` panic, or if the folder has no saved inputs.
+/// An input makes `target` panic, or the folder has no saved inputs.
 pub fn fuzz(folder: impl AsRef<Path>, target: impl Fn(&[u8]) + RefUnwindSafe) {
     let saved = load(folder.as_ref());
     for input in &saved {
@@ -157,7 +157,7 @@ fn changed(input: &[u8], edits: &[Edit]) -> Vec<u8> {
                 bytes.splice(at..at, word.iter().copied());
             }
             4 => {
-                // A part again elsewhere, perhaps often.
+                // Copies a part to another position, perhaps repeatedly.
                 let part = bytes[at..end].repeat(1 + usize::from(*what) / 16);
                 let to = usize::from(*what).wrapping_mul(257) % (bytes.len() + 1);
                 bytes.splice(to..to, part);

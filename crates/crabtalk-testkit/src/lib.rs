@@ -1,7 +1,7 @@
 //! Test doubles of CrabTalk, one per port.
 //!
-//! Each is a small real implementation that is stricter than the one it
-//! replaces. Absent on purpose: anything that a released binary needs.
+//! Each is a small working implementation that is stricter than the one it
+//! replaces. Invariant: no released binary needs this crate.
 
 pub mod buffer;
 pub mod changes;

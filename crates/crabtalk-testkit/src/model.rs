@@ -1,7 +1,7 @@
-//! A [`Model`] that plays a script and checks every request it gets.
+//! A [`Model`] that plays a script and checks every request.
 //! Invariant: a request that a real provider would refuse is refused here, by
 //! the rules of [`history_problems`], so that no test passes on a history that
-//! would fail in the field.
+//! would fail in practice.
 
 use crabtalk_domain::model::{Chunk, Error, ErrorKind, Model, Request, StopReason};
 use crabtalk_domain::{BoxStream, Message, Role, Usage};
@@ -17,16 +17,16 @@ use tokio::sync::{Semaphore, watch};
 pub enum Step {
     /// Streams a chunk.
     Send(Chunk),
-    /// Streams a whole tool call; its id is made up, unique in this model.
+    /// Streams a whole tool call with a generated id, unique in this model.
     Call {
         /// The tool.
         name: String,
-        /// Argument text.
+        /// The arguments as text.
         arguments: String,
     },
     /// Waits for [`ScriptedModel::release`].
     Hang,
-    /// Lets time pass.
+    /// Waits for this time.
     Pause(Duration),
     /// Fails and ends the stream.
     Fail(Error),
@@ -35,19 +35,19 @@ pub enum Step {
 /// One answer of a [`ScriptedModel`].
 #[derive(Debug, Clone)]
 pub enum Reply {
-    /// Plays these after `Answering`. Without a final `Stop` it was cut.
+    /// Plays these steps after `Answering`. Without a final `Stop`, the answer was cut off.
     Steps(Vec<Step>),
-    /// Fails before anything is said.
+    /// Fails before any content.
     Error(Error),
 }
 
 impl Reply {
-    /// Says this.
+    /// Answers with a text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::pieces([text])
     }
 
-    /// Says this in several chunks.
+    /// Answers with a text in several chunks.
     pub fn pieces<T: Into<String>>(pieces: impl IntoIterator<Item = T>) -> Self {
         let mut steps: Vec<Step> = pieces
             .into_iter()
@@ -62,7 +62,7 @@ impl Reply {
         Self::tools([(name, arguments)])
     }
 
-    /// Calls several tools at once.
+    /// Calls several tools in one step.
     pub fn tools<T: Into<String>>(calls: impl IntoIterator<Item = (T, Value)>) -> Self {
         let mut steps: Vec<Step> = calls
             .into_iter()
@@ -75,12 +75,12 @@ impl Reply {
         Self::Steps(steps)
     }
 
-    /// Says nothing until released, then `released`.
+    /// Stalls until released, then answers `released`.
     pub fn hang() -> Self {
         Self::text("released").after([Step::Hang])
     }
 
-    /// Says this and then nothing more until released.
+    /// Answers with a text, then stalls until released.
     pub fn hang_after(text: impl Into<String>) -> Self {
         Self::Steps(vec![
             Step::Send(Chunk::Text(text.into())),
@@ -89,12 +89,12 @@ impl Reply {
         ])
     }
 
-    /// Says this and ends without a `Stop`.
+    /// Answers with a text and ends without a `Stop`.
     pub fn cut(text: impl Into<String>) -> Self {
         Self::Steps(vec![Step::Send(Chunk::Text(text.into()))])
     }
 
-    /// Reasons first; the signature may be empty.
+    /// Adds reasoning before the reply; the signature may be empty.
     #[must_use]
     pub fn thinking(self, text: impl Into<String>, signature: impl Into<String>) -> Self {
         self.after([
@@ -103,19 +103,19 @@ impl Reply {
         ])
     }
 
-    /// Reports figures first.
+    /// Adds usage before the reply.
     #[must_use]
     pub fn usage(self, usage: Usage) -> Self {
         self.after([Step::Send(Chunk::Usage(usage))])
     }
 
-    /// Says this before the rest.
+    /// Adds text before the reply.
     #[must_use]
     pub fn saying(self, text: impl Into<String>) -> Self {
         self.after([Step::Send(Chunk::Text(text.into()))])
     }
 
-    /// Plays these steps before the rest.
+    /// Adds steps before the reply.
     #[must_use]
     pub fn after(self, first: impl IntoIterator<Item = Step>) -> Self {
         match self {
@@ -169,7 +169,7 @@ impl Shared {
 pub struct ScriptedModel(Arc<Shared>);
 
 impl ScriptedModel {
-    /// Gives these replies, one per request, then errors.
+    /// Creates a model with these replies, one per request, followed by errors.
     pub fn new(replies: Vec<Reply>) -> Self {
         Self::build(
             State {
@@ -180,7 +180,7 @@ impl ScriptedModel {
         )
     }
 
-    /// Lets a function decide about each request.
+    /// Creates a model whose replies a function decides.
     pub fn answering(answer: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
         Self::build(State::default(), Some(Box::new(answer)))
     }
@@ -196,7 +196,7 @@ impl ScriptedModel {
         }))
     }
 
-    /// Pretends that the model reads so many tokens. Call it before cloning.
+    /// Sets the context size in tokens. Call it before cloning.
     #[must_use]
     pub fn with_context_limit(mut self, tokens: u64) -> Self {
         let shared = Arc::get_mut(&mut self.0).expect("set up before it is cloned");
@@ -209,7 +209,7 @@ impl ScriptedModel {
         self.0.state().replies.push_back(reply);
     }
 
-    /// Lets the stream that hung first go on; ahead of time if none hangs yet.
+    /// Continues the stream that hung first, or the next one that hangs.
     pub fn release(&self) {
         self.0.release.add_permits(1);
     }
@@ -219,7 +219,7 @@ impl ScriptedModel {
         self.0.state().requests.clone()
     }
 
-    /// The models that were prepared for a call so far.
+    /// The names of the models that were announced for a call so far.
     pub fn expected(&self) -> Vec<String> {
         self.0.state().expected.clone()
     }
@@ -229,7 +229,7 @@ impl ScriptedModel {
         self.0.state().problems.clone()
     }
 
-    /// Where it stands now.
+    /// The current counters.
     pub fn progress(&self) -> Counters {
         *self.0.progress.borrow()
     }
@@ -307,7 +307,7 @@ impl Model for ScriptedModel {
     }
 }
 
-/// A reply on its way out.
+/// A reply that is being streamed.
 struct Playing {
     shared: Arc<Shared>,
     steps: VecDeque<Step>,
@@ -373,7 +373,7 @@ impl Drop for Playing {
     }
 }
 
-/// Everything that a provider would refuse in a request, and what must never
+/// The reasons why a provider would refuse a request, and contents that must never
 /// reach one.
 pub fn request_problems(request: &Request) -> Vec<String> {
     let messages: Vec<&Message> = request.messages().collect();
@@ -391,7 +391,7 @@ pub fn request_problems(request: &Request) -> Vec<String> {
     problems
 }
 
-/// Breaches of the rules that all providers share: the user speaks first,
+/// Violations of the rules that all providers share: the user speaks first,
 /// every call is answered at once, every result has its call.
 pub fn history_problems(messages: &[&Message]) -> Vec<String> {
     let mut problems = Vec::new();

@@ -1,19 +1,19 @@
-//! Loopback ports that another process opens, or that stay closed.
+//! Loopback ports for another process, and ports that stay closed.
 //!
-//! Invariant: neither is in the system's range for port 0 and for connections: on
-//! a machine that runs many tests, it would soon be taken.
+//! Invariant: the ports are outside the system's range for port 0 and for outgoing connections,
+//! in which concurrent tests would soon use them.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU16, Ordering};
 use tokio::net::TcpSocket;
 
-/// The first that is tried: below it are the usual ones of programs.
+/// The first port to try; common programs use lower ones.
 const FIRST: u16 = 20_000;
 
-/// The beginning of the system's range, where it is not known.
+/// The assumed beginning of the system's range if it is unknown.
 const GIVEN_OUT: u16 = 32_768;
 
-/// A port that stays closed for as long as this lives.
+/// A port that stays closed while this value exists.
 #[derive(Debug)]
 pub struct Closed {
     _socket: TcpSocket,
@@ -21,11 +21,11 @@ pub struct Closed {
 }
 
 impl Closed {
-    /// One that was free.
+    /// Reserves a port that was free.
     ///
     /// # Panics
     ///
-    /// Without a loopback interface.
+    /// There is no loopback interface.
     pub fn new() -> Self {
         let socket = TcpSocket::new_v4().expect("a socket");
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -48,11 +48,11 @@ impl Default for Closed {
     }
 }
 
-/// A port for a program that has to be told one.
+/// Finds a port for a program that needs a fixed one.
 ///
 /// # Panics
 ///
-/// Where none is free.
+/// No port is free.
 pub fn free() -> u16 {
     static TRIED: AtomicU16 = AtomicU16::new(0);
     let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range");
@@ -61,7 +61,7 @@ pub fn free() -> u16 {
         .and_then(|range| range.split_whitespace().next()?.parse().ok())
         .unwrap_or(GIVEN_OUT);
     let count = u32::from(given_out.saturating_sub(FIRST)).max(1);
-    // Another program of tests begins elsewhere.
+    // Other test programs begin at other ports.
     let begin = std::process::id().wrapping_mul(97);
     for _ in 0..count {
         let tried = u32::from(TRIED.fetch_add(1, Ordering::Relaxed));

@@ -1,7 +1,7 @@
 //! Storage in memory with injected faults and crashes.
 //!
-//! Stricter than a disk in one way: it separates appended from synced records,
-//! so that a test sees the state after a power loss.
+//! It is stricter than a disk: appended and synced records are separate,
+//! so that a test can check the state after a power loss.
 
 #[expect(
     clippy::wildcard_enum_match_arm,
@@ -29,7 +29,7 @@ use tokio::sync::Notify;
 #[derive(Default)]
 struct State {
     logs: BTreeMap<ConversationKey, Log>,
-    /// Removed conversations, the last removed at the end.
+    /// Removed conversations; the last one was removed last.
     trash: Vec<(ConversationKey, Log)>,
     appends_left: Option<usize>,
     hold_syncs: bool,
@@ -52,19 +52,19 @@ impl MemoryStore {
         self.state().panic_in_opens
     }
 
-    /// Lets this many more appends succeed; then the disk is full. `None`
+    /// Fails appends, as on a full disk, after this many; `None`
     /// makes room again.
     pub fn fail_after(&self, appends: Option<usize>) {
         self.state().appends_left = appends;
     }
 
-    /// From now on syncs never finish, as on a disk that hangs.
+    /// Makes later syncs hang, like on a hanging disk, or continue.
     pub fn hold_syncs(&self, hold: bool) {
         self.state().hold_syncs = hold;
     }
 
-    /// From now on opening a log takes until this is taken back, as on a disk
-    /// that hangs.
+    /// Makes later opens of a log hang, like on a hanging disk, or
+    /// continue.
     pub fn hold_opens(&self, hold: bool) {
         let mut state = self.state();
         state.hold_opens = hold;
@@ -96,8 +96,8 @@ impl MemoryStore {
         log.map(|log| log.records.clone()).unwrap_or_default()
     }
 
-    /// Another store that holds what this one holds now: a daemon killed at
-    /// this instant and started again.
+    /// Another store with the current contents, as after a kill and restart at
+    /// this instant.
     pub fn snapshot(&self) -> Self {
         let state = self.state();
         Self(Arc::new(Mutex::new(State {
@@ -107,7 +107,7 @@ impl MemoryStore {
         })))
     }
 
-    /// As [`MemoryStore::snapshot`] after a power cut.
+    /// Like [`MemoryStore::snapshot`], after a power cut.
     pub fn power_cut(&self) -> Self {
         let cut = self.snapshot();
         for log in cut.state().logs.values_mut() {

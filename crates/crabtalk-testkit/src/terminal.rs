@@ -1,4 +1,4 @@
-//! A terminal that a test can type into and read: a tmux window.
+//! A terminal for tests: a tmux window.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A private tmux server with one window; ends when it is dropped.
 ///
-/// All of its methods panic if tmux refuses: a test has nothing to go on with.
+/// All methods panic if tmux fails, since a test cannot continue then.
 #[derive(Debug)]
 pub struct Terminal {
     socket: PathBuf,
@@ -16,8 +16,8 @@ impl Terminal {
     /// Opens a window of this size and runs the line in a shell; the server's socket is
     /// in the folder. The window and its last content remain after the line has ended.
     pub fn open(folder: &Path, line: &str, (columns, rows): (usize, usize)) -> Self {
-        // A server that is ending still accepts clients for a moment, and ends them. So
-        // names are not reused.
+        // Names are not reused, since a server that is ending still accepts clients for a moment and ends
+        // them.
         static OPENED: AtomicUsize = AtomicUsize::new(0);
         let number = OPENED.fetch_add(1, Ordering::Relaxed);
         let terminal = Self {
@@ -45,19 +45,19 @@ impl Terminal {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// Makes the terminal larger or smaller.
+    /// Resizes the terminal.
     pub fn resize(&self, columns: usize, rows: usize) {
         let (columns, rows) = (columns.to_string(), rows.to_string());
         self.tmux(&["resize-window", "-x", &columns, "-y", &rows]);
     }
 
-    /// Writes every byte that comes from now on to a file.
+    /// Writes all further output to a file.
     pub fn record(&self, file: &Path) {
         self.tmux(&["pipe-pane", "-o", &format!("cat > '{}'", file.display())]);
     }
 
-    /// The text of the screen, without the blanks at the ends of lines; with `scrolled`
-    /// what went out at the top, too, and lines that were broken made whole.
+    /// The text of the screen without trailing blanks; `scrolled` includes the scrollback and
+    /// joins wrapped lines.
     pub fn screen(&self, scrolled: bool) -> String {
         let more = if scrolled {
             &["-J", "-S", "-"][..]

@@ -1,4 +1,4 @@
-//! Programs that not every machine has.
+//! Optional programs of tests.
 //!
 //! Invariant: a test that lacks one is skipped by name, past the capture of its output; with
 //! `CRABTALK_REQUIRE_TOOLS=1`, as `.ci/run` sets it, it fails instead.
@@ -6,7 +6,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Forbids skipping.
+/// Environment variable that forbids skipping.
 const REQUIRED: &str = "CRABTALK_REQUIRE_TOOLS";
 
 /// Whether programs are in `PATH`; skips the test if not.
@@ -37,10 +37,10 @@ pub fn installed(test: &str, variable: &str) -> Option<PathBuf> {
     found
 }
 
-/// Says that a test is skipped for want of something that can be installed.
+/// Reports that a test is skipped for lack of an installable program.
 ///
 /// # Panics
-/// Where nothing may be skipped.
+/// Skipping is forbidden.
 pub fn skipped(test: &str, reason: &str) {
     assert!(
         std::env::var_os(REQUIRED).is_none_or(|value| value != "1"),
@@ -49,11 +49,11 @@ pub fn skipped(test: &str, reason: &str) {
     skip(test, reason);
 }
 
-/// Says that a test, or a part of it, is skipped because of what no program can
-/// bring here: the kernel, or the user's rights.
+/// Reports that a test, or a part of it, is skipped for a reason that no installation
+/// can change: the kernel, or the user's rights.
 ///
 /// # Panics
-/// If nothing can be written to standard error.
+/// Standard error cannot be written.
 pub fn skip(test: &str, reason: &str) {
     writeln!(std::io::stderr(), "SKIPPED: {test}: {reason}").expect("standard error is there");
 }

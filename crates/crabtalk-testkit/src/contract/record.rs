@@ -1,11 +1,11 @@
-//! The notation for records: a word for the kind, then its fields.
+//! The notation for records: the kind, then its fields.
 
 use crabtalk_domain::storage::{MetaRecord, Opened, Record, RunPhase, RunRecord};
 use crabtalk_domain::{ContextUse, Message, ToolCall, Usage};
 use std::sync::Arc;
 
-/// Parses one record. `at` is the time of a message; `opened` is what a record
-/// `all` repeats.
+/// Parses one record. `at` is the time of a message; the record `all` repeats
+/// `opened`.
 pub(super) fn parse(text: &str, at: &str, opened: &Opened) -> Record {
     let (kind, rest) = text.split_once(' ').unwrap_or((text, ""));
     let words = || {
@@ -119,7 +119,7 @@ fn run(id: u64, phase: RunPhase) -> RunRecord {
     }
 }
 
-/// The state that is written behind a marker.
+/// The state that follows a marker.
 fn all(opened: &Opened) -> MetaRecord {
     MetaRecord {
         title: Some(opened.meta.title.clone()),

@@ -1,11 +1,11 @@
-//! The contract of the ports for records: what every database has to fulfil.
+//! The contract of the record ports, which every database must fulfil.
 //!
-//! Each function is given a way to open the database, which it opens again in between,
-//! as a restarted daemon does.
+//! Each function gets a way to open the database, and reopens it
+//! like a restarted daemon.
 //!
 //! # Panics
 //!
-//! All functions panic if an operation fails or returns something else.
+//! All functions panic if an operation fails or returns an unexpected result.
 
 use crabtalk_domain::records::{
     AuditEntry, AuditLog, ChangeJournal, CostOf, CostRow, Costs, CronBooks, CronBooksChange,
@@ -17,7 +17,7 @@ use std::ops::Deref;
 
 const TAKES: &str = "the database takes the operation";
 
-/// Events wait until they are done, and no number is given twice.
+/// Events are stored until they are done, and numbers are not reused.
 pub async fn events<D: Deref<Target: Events>>(open: impl Fn() -> D) {
     let event = |payload: &str| Event {
         source: "test".into(),
@@ -45,7 +45,7 @@ pub async fn events<D: Deref<Target: Events>>(open: impl Fn() -> D) {
     assert_eq!(events.next_subscription(1).await, Ok(8));
 }
 
-/// The books keep accounts, and runs with their ends, newest first.
+/// The books store runs with their ends, newest first.
 pub async fn crons<D: Deref<Target: CronBooks>>(open: impl Fn() -> D) {
     let begun = |entry, run| CronFact::Begun {
         entry,
@@ -87,7 +87,7 @@ pub async fn crons<D: Deref<Target: CronBooks>>(open: impl Fn() -> D) {
     assert_eq!(books.latest(Some(2), 1).await, Ok(vec![skip]));
 }
 
-/// A reservation counts once its life is over, and each call counts once.
+/// A reservation is counted after the end of its life, and each call is counted once.
 pub async fn costs<D: Deref<Target: Costs>>(open: impl Fn() -> D) {
     let day: Date = "2026-11-21".parse().expect("a date");
     let row = |of| CostRow {
@@ -131,7 +131,7 @@ pub async fn costs<D: Deref<Target: Costs>>(open: impl Fn() -> D) {
     assert_eq!(costs.of_day(tomorrow, 1).await, Ok(Vec::new()));
 }
 
-/// The journal keeps the entries of each run in order.
+/// The journal stores the entries of each run in order.
 pub async fn changes<D: Deref<Target: ChangeJournal>>(open: impl Fn() -> D) {
     let key = |agent| ConversationKey::new(agent, "user").expect("a valid key");
     let (ada, bob) = (key("ada"), key("bob"));
@@ -161,7 +161,7 @@ pub async fn changes<D: Deref<Target: ChangeJournal>>(open: impl Fn() -> D) {
     assert_eq!(journal.by_age().await, Ok(vec![(bob, 1)]));
 }
 
-/// The chain goes on after a restart, and a new one keeps the entries before it.
+/// The chain continues after a restart, and a new chain keeps earlier entries.
 pub async fn audit<D: Deref<Target: AuditLog>>(open: impl Fn() -> D) {
     let entry = |what: &str| AuditEntry::new("2026-01-01T00:00:00Z".into(), what, "local");
     let audit = open();

@@ -23,7 +23,7 @@ use std::collections::HashMap;
 use std::fmt::Display;
 use std::sync::Arc;
 
-/// A log that is open, with the position behind its last record.
+/// An open log with the position after its last record.
 type OpenLog = (Box<dyn ConversationLog>, Position);
 
 pub(super) struct Script<S> {
@@ -59,7 +59,7 @@ impl<S: Subject> Script<S> {
         })
     }
 
-    /// Runs a command that changes something; `None` for all others.
+    /// Runs a command with an effect; `None` for other commands.
     async fn change(&mut self, line: &str) -> Option<Result<(), Error>> {
         let (command, rest) = line.split_once(' ').unwrap_or((line, ""));
         match command {
@@ -120,7 +120,7 @@ impl<S: Subject> Script<S> {
         Ok(())
     }
 
-    /// Runs a command that changes nothing.
+    /// Runs a command without effects.
     async fn read(&self, line: &str) -> Result<String, Error> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let storage = self.subject.storage();
@@ -203,7 +203,7 @@ impl<S: Subject> Script<S> {
         self.subject.storage().page(source, before, limit).await
     }
 
-    /// Reads all entries of the conversation by index, and some that do not exist.
+    /// Reads all entries of the conversation by index, including indexes that do not exist.
     async fn entries(&self) -> Result<String, Error> {
         let source = LogPart::Conversation(self.key.clone());
         let page = self.page(&source, None, 1_000).await?;
@@ -235,7 +235,7 @@ impl<S: Subject> Script<S> {
     }
 }
 
-/// A part of what loading a conversation returns.
+/// A part of the loaded conversation.
 fn loaded(what: &str, opened: &Opened) -> String {
     match what {
         "history" => join(opened.history.iter().map(|message| {
@@ -297,7 +297,7 @@ fn lines(summaries: Vec<Summary>) -> String {
     shown.join(" | ")
 }
 
-/// A summary: whose conversation, how many messages, title and state.
+/// A summary: agent and sender, number of messages, title and state.
 fn line(summary: &Summary) -> String {
     let (agent, sender) = (&summary.key.agent, &summary.key.sender);
     let open = if summary.has_open_run { " open" } else { "" };

@@ -5,7 +5,7 @@
 pub(super) enum Key {
     Enter,
     Escape,
-    /// Takes the draft away.
+    /// Clears the draft.
     Clear,
     Interrupt,
     Text(String),
@@ -15,16 +15,16 @@ pub(super) enum Key {
 const BEGIN: &[u8] = b"\x1b[200~";
 const END: &[u8] = b"\x1b[201~";
 
-/// Puts bytes together to keys.
+/// Combines bytes to keys.
 #[derive(Debug, Default)]
 pub(super) struct Keys {
     bytes: Vec<u8>,
-    /// Where the end of a paste is not, so that a long one is looked through once.
+    /// Length of the part already searched for the end of a paste, so that a long paste is searched once.
     searched: usize,
 }
 
 impl Keys {
-    /// The keys that are whole with these bytes.
+    /// Returns the keys that these bytes complete.
     pub(super) fn take(&mut self, bytes: &[u8]) -> Vec<Key> {
         self.bytes.extend_from_slice(bytes);
         let mut found = Vec::new();
@@ -85,7 +85,7 @@ mod tests {
             let mut keys = Keys::default();
             let mut all = keys.take(&bytes[..cut]);
             all.extend(keys.take(&bytes[cut..]));
-            // An ESC that comes alone is the key.
+            // A single ESC is the Esc key.
             if bytes.get(cut.wrapping_sub(1)) == Some(&0x1b) && cut < bytes.len() {
                 continue;
             }

@@ -1,31 +1,31 @@
-//! An agent for terminals that does what its messages tell it, well or badly.
+//! A terminal agent that follows directives in its messages, including faulty behaviour.
 //!
 //! It draws a screen with a composer, asks before it runs a command, writes a
-//! transcript in pi's form, and notes every key that reaches it. A test program
-//! plays it when it is started again in a terminal, see [`enter`]; [`KIND`] is
-//! what a supervisor has to know of it.
+//! transcript in pi's form, and records every key. A test program
+//! runs as this agent when it is started again in a terminal, see [`enter`]; [`KIND`] is
+//! its description for a supervisor.
 //!
-//! A message holds directives, of which the first counts:
+//! A message contains directives, of which the first is used:
 //!
 //! ```text
 //! [say:TEXT]       answers TEXT              [tokens:N]   reports N tokens
-//! [tool:CMD]       asks, with a bell         [mute:CMD]   asks, without one
-//! [two:CMD]        asks, with a second call open that the screen does not show
-//! [vanish:CMD]     asks until `go` is there  [odd]        asks an unknown question
-//! [old:CMD]        writes what a prompt looks like, and asks nothing
-//! [wait]           works until `go` is there [spin]       the same, and redraws
-//! [hang]           says and does nothing     [deaf]       the same, and reads no key
-//! [bells:N]        rings so often            [title]      rings at the end of a title
+//! [tool:CMD]       asks, with a bell         [mute:CMD]   asks, without a bell
+//! [two:CMD]        asks, with a second open call that the screen does not show
+//! [vanish:CMD]     asks until `go` exists    [odd]        asks an unknown question
+//! [old:CMD]        prints the text of a prompt without asking
+//! [wait]           works until `go` exists   [spin]       the same, and redraws
+//! [hang]           does nothing              [deaf]       does nothing and reads no key
+//! [bells:N]        rings N times             [title]      rings at the end of a title
 //! [crash:N]        ends with this status     [child]      leaves a process behind
 //! ```
 //!
-//! Anything else is answered `ok: ` and its first line. Each turn but a
+//! Other messages are answered by `ok: ` and their first line. Each turn except a
 //! cancelled one ends with a bell. `/compact`, `/new` and `/quit` are commands.
-//! A test may say by a function what a message makes it do instead, see
+//! A test may replace the directives by a function, see
 //! [`enter_as`].
 //! A message that ends in `@word` needs Enter twice. Files in its folder: `go`
-//! lets it go on; `late` makes it write a message with its answer alone; `dialog` makes it ask for trust before its composer comes;
-//! `keys` and `ran` tell what reached it.
+//! lets it continue; `late` makes it record a message only with its answer; `dialog` makes it show a question of trust before its composer;
+//! `keys` and `ran` record its input and commands.
 
 mod keys;
 mod play;

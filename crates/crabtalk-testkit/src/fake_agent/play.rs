@@ -1,4 +1,4 @@
-//! The agent itself.
+//! The agent's behaviour.
 
 use super::keys::{Key, Keys};
 use super::screen::{Below, Screen, put};
@@ -8,19 +8,19 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
-/// Names the agent's folder; only with it [`enter`] plays the agent.
+/// Environment variable with the agent's folder; without it [`enter`] does nothing.
 pub const FOLDER: &str = "FAKE_AGENT";
 
-/// Between two reads of its files and, when it spins, two redraws.
+/// Interval of checks of its files and, when it spins, of redraws.
 const TICK: Duration = Duration::from_millis(10);
 
-/// Between two bells, so that a terminal hears two.
+/// Pause between two bells, so that a terminal reports both.
 const BETWEEN_BELLS: Duration = Duration::from_millis(60);
 
 /// The tokens of a new context.
 const FRESH_TOKENS: u64 = 1000;
 
-/// Pieces of input that wait.
+/// Maximum pieces of queued input.
 const PIECES: usize = 64;
 
 const BELL: &str = "\x07";
@@ -28,35 +28,35 @@ const BELL: &str = "\x07";
 /// The reaction to a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Does {
-    /// It answers.
+    /// Answers with a text.
     Answers(String),
-    /// It answers, and reports that its context holds so many tokens from now on.
+    /// Answers, and reports this many tokens in its context from now on.
     Counts(u64, String),
-    /// It asks, and then answers this or that.
+    /// Asks for approval, and answers depending on it.
     Asks {
-        /// The command to allow.
+        /// The command to approve.
         command: String,
-        /// Its answer when that was allowed.
+        /// The answer if it was allowed.
         done: String,
-        /// Its answer when that was refused.
+        /// The answer if it was refused.
         refused: String,
     },
-    /// It rings, and says and does nothing more.
+    /// Rings, and then does nothing.
     Hangs,
-    /// It ends with this status.
+    /// Ends with this status.
     Crashes(i32),
 }
 
 /// A test's function from messages to reactions.
 type Brain = fn(&str) -> Does;
 
-/// As [`enter`], for an agent whose messages mean what `brain` says, not what
-/// directives in them say.
+/// Like [`enter`], for an agent whose reactions come from `brain` instead of
+/// directives.
 pub fn enter_as(brain: fn(&str) -> Does) {
     begin(Some(brain));
 }
 
-/// Plays the agent and ends the process, if this process was started to; else it
+/// Runs the agent and ends the process, if this process was started as one; otherwise
 /// returns at once. A test calls it, so that the test program can be started
 /// again as the agent.
 pub fn enter() {
@@ -72,7 +72,7 @@ fn begin(brain: Option<Brain>) {
     std::process::exit(status);
 }
 
-/// The present activity.
+/// The current activity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Doing {
     Nothing,
@@ -82,8 +82,8 @@ enum Doing {
     Asking {
         command: String,
         vanishes: bool,
-        /// Its answers after permission and after refusal; without the latter its turn is
-        /// cancelled where it has nothing to say.
+        /// The answers after permission and after refusal; without the latter, a refusal cancels the
+        /// turn.
         then: (String, Option<String>),
     },
     Odd,
@@ -96,7 +96,7 @@ struct Agent {
     screen: Screen,
     keys: Keys,
     doing: Doing,
-    /// A completion is open, or was closed by an Enter.
+    /// Whether a completion was opened or closed by Enter.
     completed: bool,
     deaf: bool,
     spin: usize,
@@ -126,7 +126,7 @@ impl Agent {
         agent
     }
 
-    /// A new file, made when the first message comes.
+    /// Creates a new transcript at the first message.
     fn begin_session(&mut self) {
         self.sessions += 1;
         self.tokens = FRESH_TOKENS;
@@ -164,7 +164,7 @@ impl Agent {
         self.folder.join(file).exists()
     }
 
-    /// Takes a file away; whether it was there.
+    /// Removes a file; returns whether it existed.
     fn goes(&self) -> bool {
         std::fs::remove_file(self.folder.join("go")).is_ok()
     }
@@ -269,7 +269,7 @@ impl Agent {
         }
     }
 
-    /// A message.
+    /// Handles a message.
     fn take(&mut self, text: &str) -> Option<i32> {
         self.screen
             .say(&format!("you: {}", text.lines().next().unwrap_or_default()));
@@ -433,7 +433,7 @@ impl Agent {
         append(&self.transcript, &line.to_string());
     }
 
-    /// A line that is written with the next one, where it is that late.
+    /// The file of a delayed line, which is written with the next one.
     fn held(&self) -> PathBuf {
         self.folder.join("held")
     }
@@ -456,12 +456,12 @@ fn append(path: &Path, line: &str) {
         .append(true)
         .open(path);
     if let Ok(mut file) = file {
-        // A test that misses it fails by that.
+        // A test that needs this line fails without it.
         let _ = file.write_all(format!("{line}\n").as_bytes());
     }
 }
 
-/// The input, piece by piece.
+/// Reads the input in pieces.
 fn read() -> Receiver<Vec<u8>> {
     let (sender, receiver) = sync_channel(PIECES);
     std::thread::spawn(move || {

@@ -1,11 +1,11 @@
-//! The screen.
+//! The agent's screen.
 
 use std::io::Write;
 
-/// Lines of what was said that are shown.
+/// Lines of the conversation that are shown.
 const SHOWN: usize = 30;
 
-/// Bytes of a draft that is drawn in full.
+/// Longest draft that is drawn in full, in bytes.
 const LONGEST_DRAFT: usize = 400;
 
 /// The part below the messages.
@@ -16,7 +16,7 @@ pub(super) enum Below {
     Prompt(String),
     /// An unknown prompt.
     Odd,
-    /// A question before there is a composer.
+    /// A question before the composer appears.
     Dialog,
 }
 
@@ -81,7 +81,7 @@ impl Screen {
 /// Writes to the terminal, at once.
 pub(super) fn put(text: &str) {
     let mut out = std::io::stdout().lock();
-    // A terminal that is gone ends the agent by a signal.
+    // If the terminal is gone, a signal ends the agent.
     let _ = out.write_all(text.as_bytes());
     let _ = out.flush();
 }

@@ -1,5 +1,5 @@
-//! An answer and a refusal in any format, for tests that hold them all to the
-//! same cases.
+//! Answers and errors in any format, for tests that apply the
+//! same cases to all formats.
 
 pub use super::figures::{ANSWER_TOKENS, CACHED_TOKENS, PROMPT_TOKENS};
 use super::{Action, Format, Reply, anthropic, bedrock, google, openai};
@@ -9,7 +9,7 @@ use super::{Action, Format, Reply, anthropic, bedrock, google, openai};
 pub enum Part {
     /// Text in pieces.
     Text(Vec<String>),
-    /// Reasoning, with a proof where the format has one.
+    /// Reasoning, with a signature if the format has one.
     Thinking {
         /// The thought.
         text: String,
@@ -55,20 +55,20 @@ fn owned(pieces: &[&str]) -> Vec<String> {
     pieces.iter().map(|piece| (*piece).into()).collect()
 }
 
-/// Why an answer stops.
+/// The stop reason of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FinishReason {
-    /// All is said.
+    /// The answer is complete.
     Done,
-    /// Tools are to be called.
+    /// The answer ends with tool calls.
     Calls,
-    /// It reached its limit.
+    /// The answer reached its length limit.
     Length,
-    /// A filter stopped it.
+    /// A filter stopped the answer.
     Filtered,
 }
 
-/// A whole answer.
+/// A complete answer.
 pub fn answer(format: Format, parts: &[Part], end: FinishReason) -> Reply {
     match format {
         Format::OpenAi => openai::answer(parts, end),
@@ -78,7 +78,7 @@ pub fn answer(format: Format, parts: &[Part], end: FinishReason) -> Reply {
     }
 }
 
-/// The same from a server that does not stream.
+/// A complete answer of a server that does not stream.
 pub fn whole(format: Format, text: &str) -> Reply {
     let body = match format {
         Format::OpenAi => openai::whole(text),
@@ -89,7 +89,7 @@ pub fn whole(format: Format, text: &str) -> Reply {
     Reply::json(200, &body)
 }
 
-/// A refusal with a status, in the shape that the provider gives it.
+/// An error status, in the provider's format.
 pub fn refusal(format: Format, status: u16, class: &str, message: &str) -> Reply {
     match format {
         Format::OpenAi => Reply::error(status, class, message),
@@ -99,7 +99,7 @@ pub fn refusal(format: Format, status: u16, class: &str, message: &str) -> Reply
     }
 }
 
-/// An error within an answer.
+/// An error event within an answer.
 pub fn failure(format: Format, class: &str, message: &str) -> Action {
     match format {
         Format::OpenAi => Action::Event(

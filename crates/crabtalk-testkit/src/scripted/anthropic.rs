@@ -3,7 +3,7 @@
 use super::{Action, FinishReason, Part, Reply};
 use serde_json::{Value, json};
 
-/// An event: its type is in the data and before it.
+/// An event; its type is in the data and in the event field.
 pub fn event(data: &Value) -> Action {
     let kind = data["type"].as_str().unwrap_or_default();
     Action::Body(format!("event: {kind}\ndata: {data}\n\n"))
@@ -16,7 +16,7 @@ pub enum Block {
     Text(Vec<String>),
     /// Reasoning with its signature.
     Thinking(String, String),
-    /// Reasoning that is not shown.
+    /// Redacted reasoning.
     Redacted(String),
     /// A call: id, name, pieces of the input.
     Tool(String, String, Vec<String>),
@@ -63,13 +63,13 @@ impl Block {
     }
 }
 
-/// An answer of blocks, with a ping among them.
+/// An answer with these blocks and a ping.
 pub fn blocks(blocks: &[Block]) -> Reply {
     let calls = blocks.iter().any(|block| matches!(block, Block::Tool(..)));
     blocks_until(blocks, if calls { "tool_use" } else { "end_turn" })
 }
 
-/// An answer of parts.
+/// An answer with these parts.
 pub fn answer(parts: &[Part], end: FinishReason) -> Reply {
     let block = |part: &Part| match part {
         Part::Text(pieces) => Block::Text(pieces.clone()),
@@ -97,7 +97,7 @@ pub fn whole(text: &str) -> Value {
     })
 }
 
-/// A refusal with a status.
+/// An error status.
 pub fn refusal(status: u16, class: &str, message: &str) -> Reply {
     let error = json!({"type": class, "message": message});
     Reply::json(status, &json!({"type": "error", "error": error}))
@@ -135,12 +135,12 @@ fn blocks_until(blocks: &[Block], reason: &str) -> Reply {
     Reply::new(actions)
 }
 
-/// An answer.
+/// A text answer.
 pub fn text(text: &str) -> Reply {
     blocks(&[Block::text(text)])
 }
 
-/// An error within a stream.
+/// An error event within a stream.
 pub fn error(kind: &str, message: &str) -> Action {
     event(&json!({"type": "error", "error": {"type": kind, "message": message}}))
 }

@@ -1,10 +1,10 @@
-//! Replies in Bedrock's format, framing included.
+//! Replies in Bedrock's format, including frames.
 
 use super::figures::{ANSWER_TOKENS, CACHED_TOKENS, PROMPT_TOKENS};
 use super::{Action, FinishReason, Part, Reply};
 use serde_json::{Value, json};
 
-/// Tokens written to the cache; the format counts them apart from the others.
+/// Tokens written to the cache, which the format counts separately.
 const WRITTEN_TOKENS: u64 = 3;
 
 /// The bytes of an event.
@@ -23,7 +23,7 @@ pub fn framed(headers: &[(&str, &str)], payload: &str) -> Vec<u8> {
     for (name, value) in headers {
         head.push(u8::try_from(name.len()).expect("a short name"));
         head.extend_from_slice(name.as_bytes());
-        // The type of text.
+        // The header type for text.
         head.push(7);
         let length = u16::try_from(value.len()).expect("a short value");
         head.extend_from_slice(&length.to_be_bytes());
@@ -68,17 +68,17 @@ pub fn head() -> Action {
 }
 
 fn delta(index: usize, delta: &Value) -> Action {
-    // Padding hides how long the text is.
+    // Padding hides the length of the text.
     let data = json!({"contentBlockIndex": index, "delta": delta, "p": "abcdefghij"});
     event("contentBlockDelta", &data)
 }
 
-/// An answer.
+/// A text answer.
 pub fn text(text: &str) -> Reply {
     answer(&[Part::text(&[text])], FinishReason::Done)
 }
 
-/// An answer of parts.
+/// An answer with these parts.
 pub fn answer(parts: &[Part], end: FinishReason) -> Reply {
     let mut actions = vec![head(), event("messageStart", &json!({"role": "assistant"}))];
     for (index, part) in parts.iter().enumerate() {
@@ -122,7 +122,7 @@ pub fn input(index: usize, piece: &str) -> Action {
     delta(index, &json!({"toolUse": {"input": piece}}))
 }
 
-/// The reason and the figures.
+/// The stop reason and the usage.
 pub fn ended(end: FinishReason) -> [Action; 2] {
     let reason = match end {
         FinishReason::Done => "end_turn",
@@ -155,7 +155,7 @@ pub fn whole(text: &str) -> Value {
     })
 }
 
-/// An error; its kind is in a header.
+/// An error status; its kind is in a header.
 pub fn refusal(status: u16, class: &str, message: &str) -> Reply {
     let class = format!("{class}:http://internal.amazon.com/coral/");
     let headers = [

@@ -1,4 +1,4 @@
-//! Problems for which a provider would refuse a request.
+//! Reasons why a provider would refuse a request.
 
 mod bedrock;
 mod google;
@@ -8,13 +8,13 @@ use super::Format;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Images that a request may hold; Bedrock counts like this.
+/// Maximum number of images in a request, as in Bedrock.
 const MAX_IMAGES: usize = 20;
 
-/// Marks of caching that Anthropic allows in a request.
+/// Maximum number of cache marks in a request, as in Anthropic's API.
 const MAX_MARKS: usize = 4;
 
-/// Everything wrong with a request's body.
+/// All problems of a request's body.
 pub(super) fn problems(format: Format, path: &str, body: &Value) -> Vec<String> {
     if !body.is_object() {
         return vec!["the body is no JSON object".into()];
@@ -30,7 +30,7 @@ pub(super) fn problems(format: Format, path: &str, body: &Value) -> Vec<String> 
     }
 }
 
-/// What two formats have in common, and the rest.
+/// The checks that two formats share, followed by the format's own.
 fn common(body: &Value, rest: impl Fn(&Value, &[Value], &mut Vec<String>)) -> Vec<String> {
     let mut found = Vec::new();
     if body["model"].as_str().is_none_or(str::is_empty) {
@@ -55,7 +55,7 @@ fn common(body: &Value, rest: impl Fn(&Value, &[Value], &mut Vec<String>)) -> Ve
     found
 }
 
-/// Framing that was rendered into a text that holds it already.
+/// Whether a text with guest framing was framed again.
 fn is_framed_twice(message: &Value) -> bool {
     message["content"]
         .as_str()
@@ -76,7 +76,7 @@ fn tool_names(tools: &Value, name: impl Fn(&Value) -> &Value, found: &mut Vec<St
     }
 }
 
-/// Whether it is base64 of an image of one of these types.
+/// Whether data is the base64 of an image of one of these types.
 fn is_image(media_type: &Value, data: &Value, types: &[&str]) -> bool {
     let known = media_type.as_str().is_some_and(|t| types.contains(&t));
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=');
@@ -93,7 +93,7 @@ fn too_many_images(body: &Value, field: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Whether a content consists of texts and pictures, as a user's may.
+/// Whether content consists of texts and images, as allowed for a user.
 fn is_shown(content: &Value) -> bool {
     let types = ["image/png", "image/jpeg", "image/gif", "image/webp"];
     let good = |part: &Value| match part["type"].as_str() {
@@ -135,7 +135,7 @@ fn openai(body: &Value, messages: &[Value], found: &mut Vec<String>) {
         }
         let says_nothing = message["content"].as_str().is_none_or(str::is_empty);
         if role == "assistant" && says_nothing && calls.is_none_or(Vec::is_empty) {
-            // OpenAI takes it, Mistral and others do not.
+            // OpenAI accepts it; Mistral and others do not.
             found.push(format!("message {at}: neither content nor tool_calls"));
         }
         if role == "tool" {
@@ -170,7 +170,7 @@ fn unanswered(open: &mut BTreeSet<&str>, at: usize, found: &mut Vec<String>) {
     }
 }
 
-/// How many tokens may be thought, of all that may be said.
+/// The reasoning budget within the output limit.
 fn budget(body: &Value, found: &mut Vec<String>) -> u64 {
     let most = body["max_tokens"].as_u64().unwrap_or(0);
     if most == 0 {
@@ -256,13 +256,13 @@ fn is_reasoning(block: &Value) -> bool {
     block["type"] == "thinking" || block["type"] == "redacted_thinking"
 }
 
-/// The alphabet of ids.
+/// Whether an id has only allowed characters.
 fn is_plain(id: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     !id.is_empty() && id.chars().all(allowed)
 }
 
-/// With thinking on, the open group of calls has to begin with a thought.
+/// With thinking on, an unfinished group of calls must begin with reasoning.
 fn begins_with_reasoning(messages: &[Value], found: &mut Vec<String>) {
     let holds = |message: &Value, kind: &str| {
         let mut blocks = message["content"].as_array().into_iter().flatten();
@@ -276,7 +276,7 @@ fn begins_with_reasoning(messages: &[Value], found: &mut Vec<String>) {
     }
 }
 
-/// A result is a text, or blocks of texts and images; a failure has no images.
+/// A result is a text, or blocks of texts and images; an error has no images.
 fn result_block(at: usize, block: &Value, found: &mut Vec<String>) {
     for inner in block["content"].as_array().into_iter().flatten() {
         let kind = inner["type"].as_str().unwrap_or_default();

@@ -8,10 +8,10 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Longest head of a request that is read.
+/// Longest request head.
 const MAX_HEAD_BYTES: usize = 64 << 10;
 
-/// Bytes that a flood sends at once: a system call for each piece would slow it.
+/// Bytes that a flood sends per system call, for speed.
 const FLOOD_BYTES: usize = 64 << 10;
 
 /// How an answer's body is delimited.
@@ -26,7 +26,7 @@ enum Framing {
 enum Outcome {
     /// The connection may serve another request.
     Done,
-    /// It was closed as the script wants.
+    /// The script closed the connection.
     Closed,
 }
 
@@ -235,7 +235,7 @@ impl Connection {
         self.stream.write_all(&chunk).await
     }
 
-    /// Waits, but not for a client that has gone.
+    /// Waits, unless the client closes.
     async fn wait(&mut self, until: impl Future<Output = ()>) -> io::Result<()> {
         let mut until = std::pin::pin!(until);
         loop {
@@ -251,7 +251,7 @@ impl Connection {
     }
 }
 
-/// A piece so often that sending it is worth a system call.
+/// Repeats a piece until sending it is worth a system call.
 fn enough_of(piece: &str) -> String {
     piece.repeat((FLOOD_BYTES / piece.len().max(1)).max(1))
 }

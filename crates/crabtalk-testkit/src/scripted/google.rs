@@ -4,7 +4,7 @@ use super::figures::{ANSWER_TOKENS, CACHED_TOKENS, PROMPT_TOKENS};
 use super::{Action, FinishReason, Part, Reply};
 use serde_json::{Value, json};
 
-/// Data of an event with these parts; every event repeats the figures.
+/// Data of an event with these parts; every event repeats the usage.
 pub fn event(parts: &[Value], finish: Option<&str>) -> String {
     let mut candidate = json!({"content": {"parts": parts, "role": "model"}, "index": 0});
     if let Some(reason) = finish {
@@ -17,7 +17,7 @@ pub fn event(parts: &[Value], finish: Option<&str>) -> String {
     .to_string()
 }
 
-/// The figures.
+/// The usage.
 pub fn usage() -> Value {
     json!({
         "promptTokenCount": PROMPT_TOKENS, "candidatesTokenCount": ANSWER_TOKENS - 2,
@@ -26,12 +26,12 @@ pub fn usage() -> Value {
     })
 }
 
-/// An answer.
+/// A text answer.
 pub fn text(text: &str) -> Reply {
     answer(&[Part::text(&[text])], FinishReason::Done)
 }
 
-/// An answer of parts. A proof of reasoning comes with what follows it: the
+/// An answer with these parts. A reasoning signature is in the following part: the
 /// next call, or the last piece of text.
 pub fn answer(parts: &[Part], end: FinishReason) -> Reply {
     let mut events: Vec<Value> = Vec::new();
@@ -78,7 +78,7 @@ pub fn whole(text: &str) -> Value {
     serde_json::from_str(&event(&[json!({ "text": text })], Some("STOP"))).expect("made of JSON")
 }
 
-/// A request that was not let through to the model.
+/// A prompt that a filter blocked.
 pub fn blocked(reason: &str) -> Reply {
     let data = json!({"promptFeedback": {"blockReason": reason}, "usageMetadata": usage()});
     Reply::events([data.to_string()])
@@ -90,7 +90,7 @@ pub fn refusal(status: u16, class: &str, message: &str) -> Reply {
     Reply::json(status, &json!({ "error": error }))
 }
 
-/// The error of a key that is none, which has the status of a bad request.
+/// The error for an invalid key, which has the status of a bad request.
 pub fn bad_key() -> Reply {
     let detail = json!({
         "@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID",
@@ -102,7 +102,7 @@ pub fn bad_key() -> Reply {
     Reply::json(400, &json!({ "error": error }))
 }
 
-/// 429 that says in its body when to come back.
+/// A 429 with the retry delay in its body.
 pub fn exhausted(delay: &str) -> Reply {
     let detail = json!({
         "@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay,
@@ -114,7 +114,7 @@ pub fn exhausted(delay: &str) -> Reply {
     Reply::json(429, &json!({ "error": error }))
 }
 
-/// An error within a stream.
+/// An error event within a stream.
 pub fn failure(message: &str) -> Action {
     let error = json!({"code": 503, "message": message, "status": "UNAVAILABLE"});
     Action::Event(json!({ "error": error }).to_string())

@@ -14,13 +14,13 @@ pub fn delta(delta: &Value) -> String {
     .to_string()
 }
 
-/// Data of the event that says why the answer stopped.
+/// Data of the event with the stop reason.
 pub fn finish(reason: &str) -> String {
     let choice = json!({"index": 0, "delta": {}, "finish_reason": reason});
     json!({"object": "chat.completion.chunk", "choices": [choice]}).to_string()
 }
 
-/// Data of the last event with figures, as it comes with `include_usage`.
+/// Data of the last event, with the usage, as requested by `include_usage`.
 pub fn usage(prompt: u64, completion: u64, cached: u64) -> String {
     json!({"object": "chat.completion.chunk", "choices": [], "usage": {
         "prompt_tokens": prompt, "completion_tokens": completion,
@@ -31,7 +31,7 @@ pub fn usage(prompt: u64, completion: u64, cached: u64) -> String {
     .to_string()
 }
 
-/// A fragment of a tool call; the first one of a call has id and name.
+/// A fragment of a tool call; the first fragment has id and name.
 pub fn fragment(index: u32, begin: Option<(&str, &str)>, arguments: &str) -> String {
     let call = match begin {
         Some((id, name)) => json!({
@@ -43,7 +43,7 @@ pub fn fragment(index: u32, begin: Option<(&str, &str)>, arguments: &str) -> Str
     delta(&json!({ "tool_calls": [call] }))
 }
 
-/// An answer in pieces.
+/// A text answer in pieces.
 pub fn pieces(pieces: &[&str]) -> Reply {
     let mut events = vec![delta(&json!({"role": "assistant", "content": ""}))];
     events.extend(
@@ -54,12 +54,12 @@ pub fn pieces(pieces: &[&str]) -> Reply {
     ended(events, "stop")
 }
 
-/// An answer.
+/// A text answer.
 pub fn text(text: &str) -> Reply {
     pieces(&[text])
 }
 
-/// Calls of tools, whole; ids are made of `id` and the place.
+/// Whole tool calls, with ids made of `id` and the index.
 pub fn tools(id: &str, calls: &[(&str, Value)]) -> Reply {
     let events = (0..).zip(calls).map(|(index, (name, arguments))| {
         fragment(
@@ -71,7 +71,7 @@ pub fn tools(id: &str, calls: &[(&str, Value)]) -> Reply {
     ended(events.collect(), "tool_calls")
 }
 
-/// An answer of parts; the format has no proof of reasoning.
+/// An answer with these parts; the format has no signatures.
 pub fn answer(parts: &[Part], end: FinishReason) -> Reply {
     let mut events = vec![delta(&json!({"role": "assistant", "content": ""}))];
     let mut calls = 0;
@@ -114,7 +114,7 @@ pub fn whole(text: &str) -> Value {
     json!({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
 }
 
-/// Events with a proper end: reason, figures, terminator.
+/// Events with a regular end: stop reason, usage, terminator.
 pub fn ended(events: Vec<String>, reason: &str) -> Reply {
     let end = [finish(reason), usage(10, 5, 4), "[DONE]".to_owned()];
     Reply::new(events.into_iter().chain(end).map(Action::Event))

@@ -1,14 +1,14 @@
-//! Replies of the Responses API, as programs ask for them that speak it.
+//! Replies of the Responses API, for programs that use it.
 
 use super::Reply;
 use serde_json::{Value, json};
 
-/// An answer that says this, after a request that came to so many tokens.
+/// A text answer to a request with this many tokens.
 pub fn text(text: &str, tokens: u64) -> Reply {
     answer(text, None, tokens)
 }
 
-/// Says something and calls a tool.
+/// A text answer with a tool call.
 pub fn tool(id: &str, name: &str, arguments: &Value) -> Reply {
     let call = json!({
         "id": format!("fc_{id}"), "type": "function_call", "status": "completed",

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Which provider's rules requests are checked against.
+/// The provider format whose rules apply to requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Format {
@@ -19,13 +19,13 @@ pub enum Format {
     Bedrock,
 }
 
-/// One thing that the server does with the connection.
+/// An action of the server on the connection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// Sends status and headers. With `content-length` the body is written as
-    /// it is, with `connection: close` it ends with the connection, otherwise
-    /// it is chunked. A reply without a head is 200 and an event stream.
+    /// Sends status and headers. With `content-length` the body is sent
+    /// unchanged, with `connection: close` the end of the connection ends it, otherwise
+    /// it is chunked. A reply without a head is a 200 with an event stream.
     Head {
         /// The status.
         status: u16,
@@ -36,44 +36,44 @@ pub enum Action {
     Event(String),
     /// Sends this piece of the body.
     Body(String),
-    /// Sends these bytes of the body, for instance half a character.
+    /// Sends these bytes of the body, such as half a character.
     Bytes(Vec<u8>),
     /// Sends this piece of the body one byte at a time.
     Dribble(String),
-    /// Sends this piece of the body again and again, as fast as the client
-    /// takes it, until the client goes.
+    /// Sends this piece of the body repeatedly, as fast as the client
+    /// reads, until the client closes.
     Flood(String),
-    /// The same until it is released.
+    /// Sends this piece of the body repeatedly until released.
     FloodHeld(String),
-    /// Sends this past all framing.
+    /// Sends this without framing.
     Raw(String),
-    /// The same again and again, until the client goes.
+    /// Sends this without framing, repeatedly, until the client closes.
     RawFlood(String),
-    /// Waits for so many milliseconds.
+    /// Waits for this many milliseconds.
     SleepMs(u64),
-    /// Waits to be released, or for the client to go.
+    /// Waits until released, or until the client closes.
     Stall,
     /// Closes the connection at once.
     Cut,
 }
 
-/// What one request is answered with. Unless it is cut, the body is ended
-/// properly after the last action.
+/// The answer to one request. Unless it is cut, the body is ended
+/// regularly after the last action.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Reply {
-    /// In order.
+    /// The actions, in order.
     pub actions: Vec<Action>,
 }
 
 impl Reply {
-    /// A reply of these actions.
+    /// Creates a reply with these actions.
     pub fn new(actions: impl IntoIterator<Item = Action>) -> Self {
         Self {
             actions: actions.into_iter().collect(),
         }
     }
 
-    /// An event stream of these data, unchanged.
+    /// An event stream with these data, unchanged.
     pub fn events<T: Into<String>>(events: impl IntoIterator<Item = T>) -> Self {
         Self::new(events.into_iter().map(|data| Action::Event(data.into())))
     }
@@ -87,7 +87,7 @@ impl Reply {
         )
     }
 
-    /// A whole answer with a status, headers and a body.
+    /// A page with a status, headers and a body.
     pub fn page(status: u16, headers: &[(&str, &str)], body: &str) -> Self {
         let mut all: Vec<(String, String)> = headers
             .iter()
@@ -103,26 +103,26 @@ impl Reply {
         ])
     }
 
-    /// An error as the providers write it.
+    /// An error in the providers' format.
     pub fn error(status: u16, code: &str, message: &str) -> Self {
         let error = serde_json::json!({"message": message, "type": code, "code": code});
         Self::json(status, &serde_json::json!({ "error": error }))
     }
 
-    /// 429 that asks to wait.
+    /// A 429 with a `Retry-After` header.
     pub fn rate_limited(retry_after: &str) -> Self {
         let body = r#"{"error":{"message":"slow down","type":"rate_limit_error"}}"#;
         Self::page(429, &[("retry-after", retry_after)], body)
     }
 
-    /// Does this after the rest.
+    /// Adds actions at the end.
     #[must_use]
     pub fn then(mut self, actions: impl IntoIterator<Item = Action>) -> Self {
         self.actions.extend(actions);
         self
     }
 
-    /// Keeps the first actions only, and cuts the connection after them.
+    /// Keeps only the first actions, and cuts the connection after them.
     #[must_use]
     pub fn cut_after(mut self, actions: usize) -> Self {
         self.actions.truncate(actions);
@@ -130,14 +130,14 @@ impl Reply {
         self
     }
 
-    /// Waits behind the first actions until it is released, and goes on.
+    /// Waits after the first actions until released, and continues.
     #[must_use]
     pub fn held_after(mut self, actions: usize) -> Self {
         self.actions.insert(actions, Action::Stall);
         self
     }
 
-    /// Keeps the first actions only, and says nothing more.
+    /// Keeps only the first actions, and stalls after them.
     #[must_use]
     pub fn stall_after(mut self, actions: usize) -> Self {
         self.actions.truncate(actions);
@@ -174,22 +174,22 @@ pub struct Script {
     /// The rules for requests.
     #[serde(default)]
     pub format: Format,
-    /// One per request.
+    /// The replies, one per request.
     pub replies: Vec<Reply>,
-    /// Comes before `replies`: what a request is answered with whose last
-    /// message contains a text, for instance the order to summarise.
+    /// Replies that take precedence over `replies`, for requests whose last
+    /// message contains a text, such as the request for a summary.
     #[serde(default)]
     pub rules: Vec<(String, Reply)>,
-    /// Begins again after the last one.
+    /// Whether to begin again after the last reply.
     #[serde(default)]
     pub repeat: bool,
-    /// What GET answers, by path; anything else is 404.
+    /// The answers to GET by path; other paths are 404.
     #[serde(default)]
     pub pages: BTreeMap<String, String>,
 }
 
 impl Script {
-    /// Replies in OpenAI's format.
+    /// A script with replies in OpenAI's format.
     pub fn openai(replies: impl IntoIterator<Item = Reply>) -> Self {
         Self {
             replies: replies.into_iter().collect(),
@@ -197,7 +197,7 @@ impl Script {
         }
     }
 
-    /// Replies in Anthropic's format.
+    /// A script with replies in Anthropic's format.
     pub fn anthropic(replies: impl IntoIterator<Item = Reply>) -> Self {
         Self {
             format: Format::Anthropic,
@@ -205,7 +205,7 @@ impl Script {
         }
     }
 
-    /// Replies in a format.
+    /// A script with replies in a format.
     pub fn new(format: Format, replies: impl IntoIterator<Item = Reply>) -> Self {
         Self {
             format,
@@ -213,21 +213,21 @@ impl Script {
         }
     }
 
-    /// The same replies over and over.
+    /// Repeats the replies.
     #[must_use]
     pub fn repeating(mut self) -> Self {
         self.repeat = true;
         self
     }
 
-    /// Answers every request whose last message contains a text.
+    /// Answers requests whose last message contains a text.
     #[must_use]
     pub fn when(mut self, text: &str, reply: Reply) -> Self {
         self.rules.push((text.into(), reply));
         self
     }
 
-    /// Answers that depend on the last message of a request only.
+    /// The reply by a rule, which depends only on a request's last message.
     pub(super) fn rule(&self, body: &Value) -> Option<&Reply> {
         let messages = body["messages"]
             .as_array()
@@ -238,7 +238,7 @@ impl Script {
         Some(reply)
     }
 
-    /// Answers GET of a path.
+    /// Sets the answer to GET of a path.
     #[must_use]
     pub fn page(mut self, path: &str, body: impl Into<String>) -> Self {
         self.pages.insert(path.into(), body.into());

@@ -22,12 +22,12 @@ async fn accept(listener: TcpListener, state: Arc<State>) {
     }
 }
 
-/// Serves until it is dropped.
+/// Serves a script until dropped.
 pub async fn serve(listener: TcpListener, script: Script) {
     accept(listener, State::new(script)).await;
 }
 
-/// A server within the test's process; ends when it is dropped.
+/// A server in the test's process; ends when it is dropped.
 pub struct Server {
     address: SocketAddr,
     state: Arc<State>,
@@ -35,7 +35,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts one on a free port of loopback.
+    /// Starts a server on a free loopback port.
     pub async fn start(script: Script) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0")
             .await
@@ -61,17 +61,17 @@ impl Server {
         format!("http://{}", self.address)
     }
 
-    /// The same with the path that most kinds have.
+    /// The listening address with the path that most kinds use.
     pub fn url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
 
-    /// Every call so far.
+    /// Every recorded request.
     pub fn requests(&self) -> Vec<Received> {
         self.state.book().requests.clone()
     }
 
-    /// The problems of the calls so far.
+    /// The problems of the requests so far.
     pub fn problems(&self) -> Vec<String> {
         self.requests()
             .into_iter()
@@ -79,7 +79,7 @@ impl Server {
             .collect()
     }
 
-    /// Lets the answer that stalled first go on.
+    /// Continues the answer that stalled first.
     pub fn release(&self) {
         self.state.release.add_permits(1);
     }
@@ -89,7 +89,7 @@ impl Server {
         self.state.book().script.replies.push(reply);
     }
 
-    /// Where it stands now.
+    /// The current counters.
     pub fn progress(&self) -> ServerCounters {
         *self.state.progress().borrow()
     }

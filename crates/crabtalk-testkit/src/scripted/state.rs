@@ -7,16 +7,16 @@ use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Semaphore, watch};
 
-/// A request as it came.
+/// A received request.
 #[derive(Debug, Clone, Serialize)]
 pub struct Received {
-    /// The target, query included.
+    /// The target, including the query.
     pub path: String,
-    /// Names in lower case.
+    /// Headers, with names in lower case.
     pub headers: Vec<(String, String)>,
-    /// The body as it came.
+    /// The body as received.
     pub text: String,
-    /// The body; null unless it is JSON.
+    /// The body as JSON; null if it is not JSON.
     pub body: Value,
     /// Problems for which a provider would have refused it.
     pub problems: Vec<String>,
@@ -41,7 +41,7 @@ pub struct ServerCounters {
     pub requests: usize,
     /// Answers that reached a stall so far.
     pub stalled: usize,
-    /// Clients that went away in mid-answer so far.
+    /// Clients that disconnected during an answer so far.
     pub closed_early: usize,
 }
 
@@ -94,7 +94,7 @@ impl State {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where it stands, to be waited upon.
+    /// The counters, for waiting.
     pub(super) fn progress(&self) -> watch::Receiver<ServerCounters> {
         self.progress.subscribe()
     }

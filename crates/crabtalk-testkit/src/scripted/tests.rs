@@ -207,7 +207,7 @@ fn a_script_survives_its_file() {
     );
 }
 
-/// Sends raw bytes and reads until the server closes or falls silent.
+/// Sends raw bytes, and reads until the server closes or sends nothing more.
 async fn exchange(server: &Server, request: &str) -> String {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let mut stream = tokio::net::TcpStream::connect(server.address())

@@ -1,4 +1,4 @@
-//! The log of one conversation, as it would be read from a disk.
+//! The log of one conversation, as a reader of the disk would see it.
 
 use crabtalk_domain::storage::{
     ArchiveInfo, LogEntry, LogId, MAX_RUN, Meta, Page, Record, RunPhase, RunRecord, Steering,
@@ -8,14 +8,14 @@ use crabtalk_domain::{ConversationKey, Message, Role};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-/// Requests that are remembered (CONV-9).
+/// Maximum number of request ids to remember (CONV-9).
 const MAX_REQUESTS: usize = 256;
 
 #[derive(Default, Clone)]
 pub(super) struct Log {
     pub(super) meta: Meta,
     pub(super) records: Vec<Record>,
-    /// Records in front of this survive a power cut.
+    /// Number of records that survive a power cut.
     pub(super) synced: usize,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct Log {
 pub(super) struct Working {
     pub(super) history: Vec<Message>,
     pub(super) has_summary: bool,
-    /// Messages that were kept from before the summary.
+    /// Number of messages kept from before the summary.
     pub(super) kept: usize,
 }
 
@@ -57,7 +57,7 @@ impl Log {
             .collect()
     }
 
-    /// The record at an index as a page shows it, if it does.
+    /// The record at an index as a history entry, if it is one.
     pub(super) fn entry(&self, at: usize) -> Option<LogEntry> {
         let (message, compact) = match self.records.get(at)? {
             Record::Message(message) => ((**message).clone(), false),
@@ -124,7 +124,7 @@ impl Log {
         })
     }
 
-    /// The records of an archive, which are numbered from 1.
+    /// The records of an archive; archives are numbered from 1.
     pub(super) fn archive(&self, index: usize) -> Option<Range<usize>> {
         let end = self.archive_ends().nth(index.checked_sub(1)?)?;
         let begin = index
@@ -179,7 +179,7 @@ impl Log {
         }
     }
 
-    /// The working history: what the records make of it one after the other.
+    /// Computes the working history from the records in order.
     pub(super) fn working(&self) -> Working {
         let targets = self.records.iter().filter_map(|record| match record {
             Record::Rewind { to: at, .. } | Record::Reopen { marker: at, .. } => Some(*at as usize),
@@ -211,14 +211,14 @@ impl Log {
 
     pub(super) fn runs(&self) -> impl DoubleEndedIterator<Item = &RunRecord> {
         self.records.iter().filter_map(|record| match record {
-            // Above that no number is a run's.
+            // Higher numbers are not valid run numbers.
             Record::Run(run) => Some(run).filter(|run| run.id <= MAX_RUN),
             _ => None,
         })
     }
 
-    /// Requests and their runs, as who reads back to the last marker finds them:
-    /// what lies further back is known if the state beside the marker repeats it.
+    /// Request ids and their runs, as found by reading back to the last marker:
+    /// earlier ones are known if the state after the marker repeats them.
     pub(super) fn requests(&self) -> Vec<(String, u64)> {
         let marker = self.records.iter().rposition(is_marker).unwrap_or(0);
         let mut requests: Vec<(String, u64)> = Vec::new();
@@ -237,7 +237,7 @@ impl Log {
         requests
     }
 
-    /// The run that began and never ended, as was told of it last.
+    /// The last record of a run that started and did not end.
     pub(super) fn open_run(&self) -> Option<RunRecord> {
         let told = self.records.iter().rev().find_map(|record| match record {
             Record::Run(run) => Some(Some(run).filter(|run| run.phase == RunPhase::Start)),
@@ -247,7 +247,7 @@ impl Log {
         told.flatten().cloned()
     }
 
-    /// The last end behind the last marker: a store reads no further back.
+    /// The last end after the last marker, since stores read no further back.
     pub(super) fn last_end(&self) -> Option<RunRecord> {
         let tail = self.records.iter().rposition(is_marker).unwrap_or(0);
         let mut records = self.records[tail..].iter().rev();
@@ -312,7 +312,7 @@ fn marker_message(summary: &str, archived_at: &str) -> Message {
     }
 }
 
-/// A record as a short line.
+/// Formats a record as a short line.
 pub(super) fn line(record: &Record) -> String {
     match record {
         Record::Message(m) => {

@@ -11,7 +11,7 @@ use std::future::ready;
 struct Handle {
     store: MemoryStore,
     key: ConversationKey,
-    /// Where the log ended after the handle's last append.
+    /// The end of the log after the handle's last append.
     end: usize,
 }
 

@@ -195,7 +195,7 @@ fn fits(key: &ConversationKey, agent: Option<&str>, sender: Option<&str>) -> boo
         && sender.is_none_or(|sender| sender == key.sender.as_str())
 }
 
-/// Whether a word of the text begins with this one.
+/// Whether a word of the text begins with `wanted`.
 fn begins_a_word(text: &str, wanted: &str) -> bool {
     let text = text.to_lowercase();
     let mut words = text.split(|c: char| !c.is_alphanumeric());

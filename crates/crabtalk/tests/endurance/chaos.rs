@@ -1,9 +1,9 @@
-//! Twenty components that are killed, started again on the same port and on
-//! another, stopped and replaced at random, under fifty conversations that call
-//! them: each death costs its own calls and nothing else.
+//! Twenty components that are killed, restarted on the same or another
+//! port, stopped and replaced at random, while fifty conversations call
+//! them: a failure costs only the calls of the failed component.
 //!
-//! It runs in rounds. After each of them all calls end, and the daemon's memory and
-//! descriptors without activity are recorded: the second half of the rounds is compared with
+//! The test runs in rounds. After each round all calls end, and the idle daemon's memory and
+//! descriptors are recorded: the second half of the rounds is compared with
 //! the first, and the end with the beginning.
 //!
 //! `CRABTALK_CHAOS_SEED` sets the seed, `CRABTALK_CHAOS_SECS` the duration, and
@@ -28,33 +28,33 @@ const SECS: &str = "CRABTALK_CHAOS_SECS";
 const SEED: &str = "CRABTALK_CHAOS_SEED";
 const CSV: &str = "CRABTALK_CHAOS_CSV";
 
-/// How long the whole test takes, start and calm included; `cargo xtask chaos` lets
-/// things happen for twenty minutes.
+/// Duration of the whole test, including start and settling; `cargo xtask chaos` runs
+/// faults for twenty minutes.
 const SECS_IN_TESTS: u64 = 30;
 
-/// The time for calming down after each round and at the end, in times of the
-/// start, on a busy machine as on an idle one.
+/// Time to settle after each round and at the end, in multiples of the start time,
+/// which adapts it to a busy machine.
 const CALM_TIMES: u32 = 2;
 
-/// Least length of a round: in less, few faults happen.
+/// Minimum length of a round; a shorter round has too few faults.
 const ROUND_AT_LEAST: Duration = Duration::from_secs(8);
 
-/// In a long run a round takes so long.
+/// Length of a round in a long run.
 const ROUND_SECS: u64 = 60;
 
-/// Additional rounds of a slow machine, until each fault has happened.
+/// Additional rounds on a slow machine, until each fault has occurred.
 const MORE_ROUNDS: usize = 10;
 
-/// Components that things happen to.
+/// Number of components with faults.
 const BEASTS: u64 = 20;
 
 /// Components without faults: their calls must succeed.
 const CALM: u64 = 4;
 
-/// A program of the configuration that is killed now and then.
+/// A configured program that is killed from time to time.
 const PROGRAM: &str = "program";
 
-/// What private memory may have grown by after the second half of the rounds.
+/// Allowed growth of private memory in the second half of the rounds.
 const MAY_GROW_KIB: u64 = 16 * 1024;
 
 fn beast(number: u64) -> String {
@@ -84,7 +84,7 @@ fn write_csv(length: Duration, rounds: &[Usage]) {
     std::fs::write(path, text).unwrap();
 }
 
-/// A home with the model that needs no network, which calls what it is told to.
+/// A home with the offline model, which makes the requested calls.
 fn world() -> World {
     let world = World::new("http://127.0.0.1:9/v1");
     let program = beast::server();
@@ -101,7 +101,7 @@ fn world() -> World {
     world
 }
 
-/// How long a round takes, and how many there are at least.
+/// The length of a round, and the minimum number of rounds.
 fn plan(begun: Instant) -> (Duration, usize) {
     if std::env::var_os(SECS).is_some() {
         let secs = setting(SECS, SECS_IN_TESTS);
@@ -114,8 +114,8 @@ fn plan(begun: Instant) -> (Duration, usize) {
     ((left / 2).max(ROUND_AT_LEAST), 2)
 }
 
-/// Rounds until there were enough and everything has happened: what each left, and
-/// who is there in the end.
+/// Runs rounds until there were enough and every fault has occurred; returns the usage after each,
+/// and the remaining components.
 async fn rounds(
     world: &Arc<World>,
     daemon: &Daemon,
@@ -153,7 +153,7 @@ async fn deaths_of_components_cost_their_own_calls_only() {
         if known.len() == 1 { Ok(()) } else { Err(known) }
     })
     .await;
-    // Its books are open from the first run on.
+    // The books are open from the first run on.
     let alone = answers(&world, "alone", vec![PROGRAM.to_owned()]).await;
     alone.unwrap();
     settled("no call to be in flight", async || quiet(&world).await).await;

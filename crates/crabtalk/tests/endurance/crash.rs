@@ -1,5 +1,5 @@
-//! `kill -9` at every call that changes a file: before it, half-way through
-//! what it writes, and after it. What clients were told is there afterwards,
+//! `kill -9` at every call that changes a file: before the call, halfway through its
+//! write, and after it. Everything that clients were told is there afterwards,
 //! every conversation is valid, and nothing runs twice (STORE-4, STORE-7).
 
 mod team;
@@ -19,26 +19,26 @@ use tokio::task::JoinSet;
 use tracer::{Call, Followed, Moment, Point, is_possible};
 use workload::{Account, home, script, work};
 
-/// How many points are tried; all of them where it says 0.
+/// The number of points to try; 0 tries all.
 const POINTS: &str = "CRABTALK_CRASH_POINTS";
 const SEED: &str = "CRABTALK_CRASH_SEED";
 
 /// Whether to list the calls.
 const LIST: &str = "CRABTALK_CRASH_LIST";
 
-/// As a test, of each way to resume; `cargo xtask crash` tries all.
+/// Number of points in the test, per way to resume; `cargo xtask crash` tries all.
 const POINTS_IN_TESTS: u64 = 24;
 
-/// Homes at once: as many as the daemon and its followers leave processors for.
+/// Concurrent homes: more would need more processors for daemons and tracers.
 const WORKERS: usize = 2;
 
-/// Between two looks whether a daemon answers.
+/// Interval of checks whether a daemon answers.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// What takes longer hangs.
+/// Timeout, after which a step counts as hanging.
 const HANGS: Duration = Duration::from_secs(240);
 
-/// Starts a daemon that is followed, and works until it dies or all is done.
+/// Starts a traced daemon, and works until it dies or all is done.
 async fn live(world: &World, account: &mut Account, point: Option<Point>) -> Vec<Call> {
     let daemon = Followed::start(&world.command(), point);
     let living = async {
@@ -58,7 +58,7 @@ async fn live(world: &World, account: &mut Account, point: Option<Point>) -> Vec
     daemon.end().await
 }
 
-/// Says where a daemon was killed, should that have gone wrong.
+/// Prints the point of a kill if the test fails.
 struct Trying(String);
 
 impl Drop for Trying {
@@ -69,7 +69,7 @@ impl Drop for Trying {
     }
 }
 
-/// One home, one kill, and what came of it.
+/// Tries one kill in a new home; returns the call and the number of told facts.
 async fn die_at(resume: &str, point: Point) -> (Option<Call>, usize) {
     let model = Server::start(script()).await;
     let world = home(&model.url(), resume);
@@ -92,7 +92,7 @@ async fn die_at(resume: &str, point: Point) -> (Option<Call>, usize) {
     checked.unwrap_or_else(|_| panic!("{point:?}: the next daemon hangs"));
     daemon.terminate().await;
     assert_eq!(model.problems(), Vec::<String>::new(), "{point:?}");
-    // Those of what runs changed go with these changes.
+    // Objects of file changes are removed with the changes.
     let changes = world.home().join("state/changes");
     let mut left = left_over(&world.home());
     left.retain(|path| !path.starts_with(&changes));
@@ -128,7 +128,7 @@ fn points(calls: &[Call]) -> Vec<Point> {
     calls.iter().enumerate().flat_map(moments).collect()
 }
 
-/// Some of them, or all.
+/// A random selection of the points, or all.
 fn chosen(mut points: Vec<Point>, seed: u64, in_tests: u64) -> Vec<Point> {
     let wanted = setting(POINTS, in_tests);
     if wanted == 0 {

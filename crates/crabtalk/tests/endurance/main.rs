@@ -1,6 +1,6 @@
-//! Faults over time: the daemon is killed at every call that changes a file,
+//! Long-running fault tests: the daemon is killed at every call that changes a file,
 //! clients stall and misbehave, components die, hang and are replaced.
-//! `cargo xtask crash`, `soak` and `chaos` run the same for longer.
+//! `cargo xtask crash`, `soak` and `chaos` run these tests for longer.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,

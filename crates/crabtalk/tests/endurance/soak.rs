@@ -1,4 +1,4 @@
-//! Two hundred clients that come, go, stall and misbehave: memory and
+//! Two hundred clients connect, leave, stall and misbehave: memory and
 //! descriptors do not grow, and other clients are served.
 
 use crate::world::{Chance, Usage, World, setting};
@@ -19,38 +19,38 @@ use tokio::task::JoinSet;
 const SECS: &str = "CRABTALK_SOAK_SECS";
 const CLIENTS: &str = "CRABTALK_SOAK_CLIENTS";
 
-/// Where samples go, if anywhere.
+/// File for the samples, if set.
 const CSV: &str = "CRABTALK_SOAK_CSV";
 
-/// As a test; `cargo xtask soak` takes ten minutes.
+/// Duration of the test; `cargo xtask soak` takes ten minutes.
 const SECS_IN_TESTS: u64 = 8;
 
 const ALL_CLIENTS: u64 = 200;
 
 const SAMPLE_EVERY: Duration = Duration::from_millis(500);
 
-/// Turns of a conversation; then its sender is never heard of again, so that
+/// Turns of a conversation, after which its sender is not used again, so that
 /// histories stay short.
 const TURNS: u64 = 10;
 
-/// Conversations that stay: listing thousands takes memory.
+/// Maximum number of conversations: listing thousands takes memory.
 const KEEP: u64 = 200;
 
-/// What memory may grow by between the second quarter of the time and the
-/// last: nothing but noise, of which short runs have more.
+/// Allowed growth of memory between the second and the last quarter: measurement noise,
+/// which is larger in short runs.
 const MAY_GROW_KIB: u64 = 6 * 1024;
 
-/// How long the daemon may take to close what its clients have left, on a machine that
-/// does much else.
+/// Time for the daemon to close the connections of gone clients on a busy
+/// machine.
 const SETTLE: Duration = Duration::from_secs(120);
 
-/// Answers for each client before anything is measured.
+/// Answers per client before measuring.
 const WARM_UP: u64 = 4;
 
-/// How much longer the clients may go on, until enough of them were answered.
+/// Maximum additional time until enough answers were given.
 const UNTIL_ANSWERED: Duration = Duration::from_secs(300);
 
-/// Counts conversations, so that each gets its turns.
+/// Counts conversations and their turns.
 #[derive(Default)]
 struct Counter {
     turns: AtomicU64,
@@ -63,7 +63,7 @@ impl Counter {
         format!("soak-{}", turn / TURNS)
     }
 
-    /// Whether a sender's conversation is one of those that are removed.
+    /// Whether a sender's conversation is removed.
     fn is_old(&self, sender: &str) -> bool {
         let now = self.turns.load(Ordering::Relaxed) / TURNS;
         let number = sender.strip_prefix("soak-").and_then(|n| n.parse().ok());
@@ -71,7 +71,7 @@ impl Counter {
     }
 }
 
-/// A model that answers everybody with a few words in half a second.
+/// A model that answers every request with a few words in half a second.
 async fn model(listener: TcpListener) {
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
@@ -128,7 +128,7 @@ async fn write_event(stream: &mut TcpStream, data: &str) -> std::io::Result<()> 
     stream.write_all(chunk.as_bytes()).await
 }
 
-/// A client's life: one behaviour after the other.
+/// Runs a client with one behaviour after the other.
 async fn client(world: Arc<World>, counter: Arc<Counter>, number: u64) {
     let mut chance = Chance::new(number);
     loop {
@@ -153,20 +153,20 @@ fn question(counter: &Counter) -> StreamMsg {
     }
 }
 
-/// Asks, and leaves after so many events.
+/// Sends a message, and disconnects after this many events.
 async fn ask(world: &World, counter: &Counter, events: usize) {
     let mut connection = world.try_connect().await.expect("it accepts");
     let answer = connection.stream(question(counter)).take(events);
     let answer: Vec<_> = answer.collect().await;
     if events == usize::MAX {
-        // A conversation that another client keeps busy may be full.
+        // The queue of a conversation that another client uses may be full.
         if answer.iter().all(Result::is_ok) {
             counter.answers.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
-/// Asks again and again and reads nothing.
+/// Sends messages repeatedly without reading.
 async fn stall(world: &World, counter: &Counter, chance: &mut Chance) {
     let stream = UnixStream::connect(world.socket()).await;
     let mut stream = stream.expect("it accepts");
@@ -193,7 +193,7 @@ async fn garbage(world: &World, chance: &mut Chance) {
     let length = chance.below(20_000);
     let mut bytes: Vec<u8> = (0..length).map(|_| chance.below(256) as u8).collect();
     if chance.below(2) == 0 {
-        // A frame that is well-formed but for what is in it, or never whole.
+        // A frame with invalid content, or an incomplete one.
         let declared = (length / 2 + chance.below(1 << 23)) as u32;
         bytes.splice(0..0, declared.to_be_bytes());
     }
@@ -201,7 +201,7 @@ async fn garbage(world: &World, chance: &mut Chance) {
     tokio::time::sleep(Duration::from_millis(chance.below(1_000))).await;
 }
 
-/// Watches the whole daemon, for a while without reading.
+/// Watches all events, without reading for a while.
 async fn watch(world: &World, chance: &mut Chance) {
     let mut connection = world.try_connect().await.expect("it accepts");
     let mut events = Box::pin(connection.subscribe_events(SubscribeEvents::default()));
@@ -231,7 +231,7 @@ async fn look_around(world: &World, counter: &Counter) {
                 agent: old.agent,
                 sender: old.sender,
             };
-            // Another client may have been faster.
+            // Another client may have removed it.
             let _ = connection.remove_conversation(remove).await;
         }
     }
@@ -239,12 +239,12 @@ async fn look_around(world: &World, counter: &Counter) {
         sender: counter.sender(),
         ..GetHistoryMsg::default()
     };
-    // It may not exist yet.
+    // The conversation may not exist yet.
     let _ = connection.get_history(request).await;
     connection.get_stats(GetStats::default()).await.unwrap();
 }
 
-/// The middle of a part of the samples.
+/// The median of a part of the samples.
 fn median(samples: &[(f64, Usage)], of: impl Fn(&Usage) -> u64) -> u64 {
     let mut values: Vec<u64> = samples.iter().map(|(_, usage)| of(usage)).collect();
     values.sort_unstable();
@@ -281,8 +281,8 @@ async fn clients_that_come_and_go_leave_nothing_behind() {
     for number in 0..clients {
         living.spawn(client(Arc::clone(&world), Arc::clone(&counter), number));
     }
-    // What runs for the first time is mapped, and what is held once is held: neither
-    // is growth.
+    // Code that runs for the first time is mapped, and caches are filled: this is not
+    // growth.
     let warm = Instant::now();
     while counter.answers.load(Ordering::Relaxed) < clients * WARM_UP
         && warm.elapsed() < UNTIL_ANSWERED
@@ -291,7 +291,7 @@ async fn clients_that_come_and_go_leave_nothing_behind() {
     }
     let begun = Instant::now();
     let mut samples = Vec::new();
-    // As long as it takes on a slow machine, so that there is something to see.
+    // Waits longer on a slow machine, so that there are enough samples.
     let warmed = counter.answers.load(Ordering::Relaxed);
     let answers = || counter.answers.load(Ordering::Relaxed) - warmed;
     let enough = || answers() > clients / 4 || begun.elapsed() > time + UNTIL_ANSWERED;
@@ -307,7 +307,7 @@ async fn clients_that_come_and_go_leave_nothing_behind() {
     loop {
         let usage = daemon.usage();
         samples.push((begun.elapsed().as_secs_f64(), usage));
-        // Idle connections to the model.
+        // Allows for idle connections to the model.
         if usage.descriptors <= before.descriptors + 16 {
             break;
         }

@@ -1,13 +1,13 @@
-//! What clients were told, and whether it is still there.
+//! The facts that clients were told, and checks that they are in the history.
 
 use crabtalk_client::Connection;
 use crabtalk_proto::stream_event::Event;
 use crabtalk_proto::{AskUserEvent, Client, ClientError, GetHistoryMsg, HistoryEntry, StreamEvent};
 
-/// Entries of a page of history.
+/// Entries per page of history.
 const PAGE: u32 = 200;
 
-/// Something that a client was told and that is therefore on disk.
+/// A fact that a client was told and that must therefore be on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Told {
     Calls(Vec<String>),
@@ -23,10 +23,10 @@ pub(crate) enum Taken {
     Ended,
 }
 
-/// A message of a user and what came of it.
+/// A user's message and the facts about its run.
 #[derive(Debug, Clone)]
 pub(crate) struct Said {
-    /// Unique, so that it is found again; the request's id too.
+    /// The text of the message, which is unique and also the request's id.
     pub(crate) words: String,
     pub(crate) started: bool,
     pub(crate) ended: bool,
@@ -46,7 +46,7 @@ impl Said {
         }
     }
 
-    /// Notes what an event tells.
+    /// Records the fact in an event.
     pub(crate) fn take(&mut self, event: StreamEvent) -> Taken {
         match event.event.expect("an event of a version") {
             Event::Start(_) => self.started = true,
@@ -87,12 +87,12 @@ impl Said {
         Taken::More
     }
 
-    /// Notes words that were put into the run and acknowledged.
+    /// Records an acknowledged steer.
     pub(crate) fn steered(&mut self, words: &str) {
         self.told.push(Told::Steered(words.into()));
     }
 
-    /// Text that was cut off was never promised.
+    /// Drops text that was cut off, since it was never promised.
     pub(crate) fn cut(&mut self) {
         self.text.clear();
     }
@@ -103,8 +103,8 @@ impl Said {
         }
     }
 
-    /// Everything told is in the history, in its order, up to the next of all
-    /// that was said.
+    /// Asserts that every fact is in the history, in order, before the next of all
+    /// messages.
     pub(crate) fn check<'a>(&self, history: &[HistoryEntry], all: impl Iterator<Item = &'a Self>) {
         let all: Vec<&str> = all.map(|said| said.words.as_str()).collect();
         let is_it = |entry: &&HistoryEntry| entry.role == "user" && entry.content == self.words;
@@ -127,8 +127,8 @@ impl Said {
             .collect();
         let mut kept = rest.iter();
         for told in &self.told {
-            // Results are told as they come and kept in the order of the calls;
-            // what waits for the disk is told behind text that does not.
+            // Results are told as they arrive but stored in the order of the calls;
+            // durable facts are told after text that needs no sync.
             let is_there = match told {
                 Told::Result(..) | Told::Steered(_) => rest.contains(told),
                 Told::Calls(_) | Told::Text(_) => kept.any(|kept| kept == told),
@@ -144,7 +144,7 @@ impl Said {
     }
 }
 
-/// What an entry would have been told as.
+/// The facts that an entry corresponds to.
 fn as_told(entry: &HistoryEntry) -> Vec<Told> {
     match entry.role.as_str() {
         "tool" => {
@@ -165,7 +165,7 @@ fn as_told(entry: &HistoryEntry) -> Vec<Told> {
     told
 }
 
-/// A conversation's whole history.
+/// Reads the whole history of a conversation.
 pub(crate) async fn history(
     connection: &mut Connection,
     agent: &str,

@@ -1,4 +1,4 @@
-//! A home, a daemon on it that can be killed, and chance that can be repeated.
+//! A home, a daemon that can be killed, and a reproducible random generator.
 
 use crabtalk_client::{Connection, Endpoint};
 use crabtalk_proto::{Client, Ping};
@@ -10,13 +10,13 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
-/// The daemon's program, where another build than the tests' own is meant.
+/// Environment variable with the daemon's program, if it is not the tests' own build.
 const PROGRAM: &str = "CRABTALK_PROGRAM";
 
-/// How long a daemon may take to answer, on a busy machine too.
+/// Time for a daemon to answer on a busy machine.
 const START_DEADLINE: Duration = Duration::from_secs(120);
 
-/// Between two looks for the socket.
+/// Interval of checks for the socket.
 const LOOK: Duration = Duration::from_millis(2);
 
 pub(crate) struct World {
@@ -27,7 +27,7 @@ pub(crate) struct Daemon {
     child: Child,
 }
 
-/// A number from the environment, else the one for the tests.
+/// A number from the environment, or the default for the tests.
 pub(crate) fn setting(name: &str, default: u64) -> u64 {
     match std::env::var(name) {
         Ok(text) => text.parse().unwrap(),
@@ -36,7 +36,7 @@ pub(crate) fn setting(name: &str, default: u64) -> u64 {
 }
 
 impl World {
-    /// A home whose agent may do what it likes and asks the model at `url`.
+    /// A home whose agent is in mode `full` and uses the model at `url`.
     pub(crate) fn new(url: &str) -> Self {
         let dir = tempfile::Builder::new().prefix("cte").tempdir().unwrap();
         let world = Self { dir };
@@ -62,7 +62,7 @@ impl World {
         fs::write(self.home().join(path), text).unwrap();
     }
 
-    /// Where the daemon stands and commands work.
+    /// The daemon's and commands' working folder.
     pub(crate) fn folder(&self) -> &Path {
         self.dir.path()
     }
@@ -71,7 +71,7 @@ impl World {
         self.dir.path().join("home")
     }
 
-    /// How the daemon is started.
+    /// The command that starts the daemon.
     pub(crate) fn command(&self) -> std::process::Command {
         let program =
             std::env::var_os(PROGRAM).unwrap_or_else(|| env!("CARGO_BIN_EXE_crabtalk").into());
@@ -84,8 +84,8 @@ impl World {
             .env("CRABTALK_HOME", self.home())
             .env("CRABTALK_DETECT", "0")
             .env("CRABTALK_LOG", "error")
-            // As long as a call may be silent: on a crowded machine a component to
-            // which nothing happens may be as slow with a ping.
+            // As long as the limit of a silent call: on a busy machine, a healthy component may also be
+            // slow to answer a ping.
             .env("CRABTALK_MCP_PING_MS", "60000")
             .current_dir(self.dir.path());
         command
@@ -138,14 +138,14 @@ impl Daemon {
         Pid::from_raw(pid.cast_signed()).expect("a child's number")
     }
 
-    /// SIGTERM, and its end.
+    /// Sends SIGTERM and waits for the end.
     pub(crate) async fn terminate(mut self) {
         kill_process(self.pid(), Signal::TERM).unwrap();
         let status = self.child.wait().await.unwrap();
         assert!(status.success(), "{status}");
     }
 
-    /// Its children: names and states, zombies included.
+    /// Names and states of its children, including zombies.
     pub(crate) fn children(&self) -> Vec<String> {
         let own = self.pid().as_raw_nonzero().get();
         let processes = fs::read_dir("/proc").unwrap().flatten();
@@ -180,19 +180,19 @@ impl Daemon {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Usage {
     pub(crate) rss_kib: u64,
-    /// Of these the anonymous part: a program's code counts as soon as it ran once.
+    /// The anonymous part of it; a program's code counts once it has run.
     pub(crate) own_kib: u64,
     pub(crate) threads: u64,
     pub(crate) descriptors: u64,
 }
 
-/// Chance that a seed repeats (xorshift64*).
+/// A seeded random generator (xorshift64*).
 #[derive(Debug, Clone)]
 pub(crate) struct Chance(u64);
 
 impl Chance {
     pub(crate) fn new(seed: u64) -> Self {
-        // Neighbouring seeds must not begin alike, and zero never moves.
+        // Neighbouring seeds must not start alike, and a state of zero would not change.
         Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 

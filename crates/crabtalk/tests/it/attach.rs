@@ -15,7 +15,7 @@ fn hello() -> StreamMsg {
     }
 }
 
-/// Reads up to the first piece of text.
+/// Reads up to the first text.
 async fn to_text(
     events: &mut (impl Stream<Item = Result<StreamEvent, ClientError>> + Unpin),
 ) -> Vec<StreamEvent> {
@@ -34,7 +34,7 @@ async fn to_text(
     seen
 }
 
-/// A server whose only answer stops in the middle until it is released.
+/// A server whose only answer stalls in the middle until released.
 async fn halting() -> ModelServer {
     let reply = openai::pieces(&["first ", "second"]).held_after(2);
     ModelServer::start(Script::openai([reply])).await
@@ -81,7 +81,7 @@ async fn two_clients_see_the_same_run() {
     );
     let starts = |events: &[StreamEvent]| events.first().cloned();
     assert_eq!(starts(&begun), starts(&seen));
-    // Attaching to a finished run gives its end.
+    // Attaching to a finished run returns its end.
     let mut late = env.connect().await;
     let late: Vec<_> = late
         .attach(AttachMsg::default())
@@ -117,7 +117,7 @@ async fn attach_resumes_a_run_after_an_event_and_after_its_end() {
     assert_eq!(rest.last(), Some(last));
     let none = told(attach(7, 1)).await;
     assert_eq!(none[0].as_ref().unwrap_err().code(), Some(404), "{none:?}");
-    // After a restart only the end is left.
+    // After a restart only the end remains.
     daemon.terminate().await;
     let _daemon = env.daemon().await;
     let rest = told(attach(1, first.seq)).await;

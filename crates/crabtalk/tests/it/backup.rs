@@ -1,4 +1,4 @@
-//! A home written to a file while its daemon runs, and put back.
+//! A home is backed up while its daemon runs, and restored.
 
 use crate::rig::{TestEnv, eventually};
 use crabtalk_proto::{Client, GetHistoryMsg, GetStats, ListCronRunsMsg};

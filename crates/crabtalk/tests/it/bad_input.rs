@@ -77,7 +77,7 @@ async fn configuration_error_names_position_and_remedy() {
     // A client that starts the daemon reports the same.
     let ask = env.run(&["ask", "hello"]).await.fails(3);
     assert!(ask.contains("config.toml:2:8"), "{ask}");
-    // An unknown key warns, with the nearest known one.
+    // An unknown key causes a warning with the nearest known key.
     env.config("modle = \"offline\"\n");
     let daemon = env.daemon().await;
     let log = daemon.stderr();

@@ -1,4 +1,4 @@
-//! Invalid files: nothing more permissive takes their place, and no run waits for them.
+//! Invalid files: they are not replaced by more permissive settings, and block no run.
 
 use crate::rig::{ModelServer, TestEnv, eventually, within};
 use crabtalk_proto::{Client, ReloadConfigMsg, ReloadReport, SendMsg};
@@ -12,7 +12,7 @@ async fn agreeing() -> ModelServer {
     ModelServer::start(Script::openai([openai::text("Yes.")]).repeating()).await
 }
 
-/// The code that an agent answers a message with.
+/// The code with which an agent's run ends.
 async fn code(env: &TestEnv, agent: &str) -> u32 {
     let request = SendMsg {
         agent: agent.into(),
@@ -50,7 +50,7 @@ async fn invalid_agent_file_is_refused_or_previous_one_kept() {
         env.write(".crabtalk/config/agents/crab.md", rubbish);
         env.write(".crabtalk/config/agents/other.md", "You are another.");
         let daemon = env.daemon().await;
-        // No earlier state is known: refused by name, not replaced by a default.
+        // Without a known earlier state, the agent is refused by name, not replaced by a default.
         assert_eq!(code(&env, "crab").await, 409, "{rubbish:?}");
         assert_eq!(code(&env, "other").await, 0);
         assert!(daemon.stderr().contains("crab.md"), "{}", daemon.stderr());
@@ -132,7 +132,7 @@ async fn reload_reports_start_errors_and_retained_settings() {
     assert_eq!(code(&env, "").await, 0);
 }
 
-/// Every file that a daemon, a run or a client reads.
+/// The files that a daemon, a run or a client reads.
 const READ: [&str; 17] = [
     "config/agents/other.md",
     "config/approvals.toml",
@@ -178,7 +178,7 @@ async fn named_pipes_in_place_of_files_block_nothing() {
     ] {
         env.run(&words).await;
     }
-    // The configuration itself: no start, and the reason.
+    // A broken configuration prevents the start, with the reason.
     fs::remove_file(env.home.join("config/config.toml")).unwrap();
     pipe(&env.home.join("config/config.toml"));
     let report = reload(&env).await;
@@ -227,14 +227,14 @@ async fn events_after_lost_records_start_runs() {
         .await;
         daemon.terminate().await;
         for file in ["records.db", "records.db-wal", "records.db-shm"] {
-            // Not all are there while no daemon runs.
+            // Some files do not exist while no daemon runs.
             let _ = fs::remove_file(env.home.join("state").join(file));
         }
         daemon = env.daemon().await;
     }
 }
 
-/// Every regular file below a folder, by its path there.
+/// Every regular file below a folder, by relative path.
 fn files_below(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut waiting = vec![folder.to_owned()];
@@ -252,7 +252,7 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// A damaged file affects no other file, whichever it is.
+/// A damaged file affects no other file.
 #[tokio::test]
 async fn garbage_files_do_not_prevent_start() {
     let env = TestEnv::new();

@@ -1,4 +1,4 @@
-//! Published events start their subscribers, once each, also across a crash.
+//! Published events start their subscribers, once each, even after a crash.
 
 use crate::rig::{TestEnv, eventually, stream_to_end};
 use crabtalk_proto::{
@@ -49,7 +49,7 @@ async fn said(env: &TestEnv, agent: &str, sender: &str) -> Vec<String> {
     entries.map(|entry| entry.content).collect()
 }
 
-/// Waits until a subscription started so many runs.
+/// Waits until a subscription has started this many runs.
 async fn fired(env: &TestEnv, id: u64, times: u64) {
     eventually("runs of events", async || {
         let list = listed(env).await;
@@ -82,7 +82,7 @@ async fn published_events_start_subscribers() {
     let sender = "event:build:failed";
     let told = said(&env, "builder", sender).await;
     assert_eq!(told, ["main is red", "main is still red"]);
-    // Used up, and gone from the file.
+    // It is used up and removed from the file.
     eventually("the end of a subscription", async || {
         (!listed(&env).await.iter().any(|one| one.id == once.id)).then_some(())
     })
@@ -93,7 +93,7 @@ async fn published_events_start_subscribers() {
         !file.contains("once") && file.contains("by = \"user\""),
         "{file}"
     );
-    // A number is not given again.
+    // Numbers are not reused.
     let next = subscribe(&env, "x", "crab", false).await;
     let request = UnsubscribeEventMsg { id: next.id };
     env.connect()

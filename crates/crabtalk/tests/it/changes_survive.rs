@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use rustix::process::Signal;
 use std::fs;
 
-/// The lists of everything that changes in this test.
+/// Lists all objects that change in this test.
 async fn listed(env: &TestEnv) -> String {
     let mut text = String::new();
     for words in [

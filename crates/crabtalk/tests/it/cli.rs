@@ -155,7 +155,7 @@ async fn folder_of_a_message_applies_to_its_run() {
     let pwd = "/tool bash {\"command\": \"pwd\"}";
     let work = env.work.to_str().unwrap();
     let place = place.to_str().unwrap();
-    // The first message makes the conversation, and settles nothing else.
+    // The first message creates the conversation without settings.
     for (arguments, want) in [
         (&["ask", pwd][..], work),
         (&["ask", "--cwd", "", pwd], place),

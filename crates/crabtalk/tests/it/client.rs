@@ -108,7 +108,7 @@ async fn streams_report_runs_interrupted_by_a_crash() {
     };
     assert_eq!(end.run, 1);
     assert_ne!(end.code, 0, "{end:?}");
-    // A new attachment gets the end of that run.
+    // A new attachment returns the end of that run.
     let over = client.attach(AttachMsg::default()).next().await;
     assert!(is_end(&over.unwrap().unwrap()));
 }

@@ -1,5 +1,5 @@
-//! Components and the daemon as services: what is installed, what runs, what would be
-//! written; and the programs themselves beside a real daemon.
+//! Components and the daemon as services: installed, running, and planned ones;
+//! and the programs themselves with a real daemon.
 
 mod agents;
 
@@ -11,8 +11,8 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::process::Child;
 
-/// A program of another package, built with the workspace's tests; `None` where this
-/// package alone was built, which skips the test by name.
+/// A program of another package, built with the workspace's tests. `None` if only this
+/// package was built, which skips the test by name.
 pub(crate) fn program(test: &str, name: &str) -> Option<PathBuf> {
     let beside = Path::new(crate::rig::CRABTALK).with_file_name(name);
     if !beside.is_file() {
@@ -132,13 +132,13 @@ async fn components_are_listed_without_a_daemon() {
     );
 }
 
-/// A program that listens on the loopback, and where.
+/// A program that listens on loopback, and its address.
 pub(crate) struct Serving {
     _child: Child,
     pub(crate) port: u16,
 }
 
-/// Starts a program's `serve`, and waits until it says where it listens.
+/// Starts a program's `serve`, and waits until it reports its address.
 pub(crate) async fn serve(env: &TestEnv, program: &Path) -> Serving {
     let mut command = env.program(program);
     command
@@ -158,12 +158,12 @@ pub(crate) async fn serve(env: &TestEnv, program: &Path) -> Serving {
     }
 }
 
-/// A body that GitHub would sign: HMAC-SHA256 by openssl's own hand, in hexadecimal.
+/// A body and its signature as GitHub would sign it: HMAC-SHA256 in hexadecimal, computed by openssl.
 const BODY: &str = "Hello, World!";
 const SECRET: &str = "It's a Secret to Everybody";
 const SIGNATURE: &str = "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
 
-/// Posts the signed body to a hook: the response's status and text.
+/// Posts the signed body to a hook; returns the response's status and text.
 async fn post(gateway: &Serving, hook: &str, signature: &str) -> (String, String) {
     let mut stream = TcpStream::connect(("127.0.0.1", gateway.port))
         .await
@@ -194,7 +194,7 @@ async fn said(env: &TestEnv, agent: &str, sender: &str) -> Vec<String> {
     of_user.map(|entry| entry.content).collect()
 }
 
-/// Waits until `crabtalk components` says this of one in its last column.
+/// Waits until `crabtalk components` shows this text in a component's last column.
 async fn listed_as(env: &TestEnv, name: &str, connected: &str) {
     eventually(&format!("{name} to be {connected}"), async || {
         let table = env.run(&["components"]).await.stdout;
@@ -300,7 +300,7 @@ async fn signed_request_reaches_an_agent_once() {
         assert_eq!(status(&gateway, hook).await, "200", "repeated: {hook}");
     }
     drop(gateway);
-    // Both have another start, and know it all the same.
+    // The state survives restarts of both.
     daemon.kill().await;
     let _daemon = env.daemon().await;
     let gateway = serve(&env, &program).await;

@@ -16,7 +16,7 @@ use serde_json::Value;
 /// A part of the request to summarise a history.
 const SUMMARISE: &str = "answer with the summary alone";
 
-/// A model that summarises everything in the same words.
+/// A model that always returns the same summary.
 fn summarising(replies: impl IntoIterator<Item = Reply>, summary: &str) -> Script {
     Script::openai(replies).when(SUMMARISE, openai::text(summary))
 }
@@ -31,7 +31,7 @@ fn message(env: &TestEnv, sender: &str, content: &str) -> StreamMsg {
     }
 }
 
-/// Says something that must be answered.
+/// Sends a message, whose run must succeed.
 async fn say(env: &TestEnv, sender: &str, content: &str) {
     let events = stream_to_end(env, message(env, sender, content)).await;
     let end = end_of(&events);
@@ -47,7 +47,7 @@ fn texts(request: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// All that a request tells the model.
+/// All text that a request sends to the model.
 fn told(request: &Value) -> String {
     texts(request).join("\n")
 }

@@ -1,4 +1,4 @@
-//! Cron entries with the machine's clock: due in a second, or started by hand.
+//! Cron entries in real time: due in a second, or started manually.
 
 mod failures;
 mod notified;
@@ -52,7 +52,7 @@ async fn fire(env: &TestEnv, id: u64) {
     connection.run_cron(RunCronMsg { id }).await.unwrap();
 }
 
-/// The last run of an entry, once it is over.
+/// The last run of an entry, after its end.
 async fn over(env: &TestEnv, id: u64) -> CronRun {
     eventually("a run to end", async || {
         let last = rows(env, id).await.into_iter().next()?;
@@ -61,7 +61,7 @@ async fn over(env: &TestEnv, id: u64) -> CronRun {
     .await
 }
 
-/// Runs an entry by hand, to its end.
+/// Starts an entry manually and waits for the end of the run.
 async fn fired(env: &TestEnv, id: u64) -> CronRun {
     fire(env, id).await;
     over(env, id).await
@@ -286,7 +286,7 @@ async fn run_ended_by_a_kill_is_interrupted() {
     let daemon = env.daemon().await;
     let id = create(&env, yearly("/slow 60000 a b c")).await.id;
     fire(&env, id).await;
-    // A run whose message is not in the log yet is started again by the next daemon.
+    // The next daemon restarts a run whose message is not yet in the log.
     eventually("the run to begin", async || {
         let log = env.logs().pop()?;
         let text = fs::read_to_string(log).ok()?;
@@ -298,7 +298,7 @@ async fn run_ended_by_a_kill_is_interrupted() {
     let _daemon = env.daemon().await;
     let run = over(&env, id).await;
     assert_eq!(run.outcome, "interrupted", "{run:?}");
-    // The entry is updated a moment later.
+    // The entry is updated shortly after.
     eventually("the end of the run", async || {
         let info = listed(&env).await.remove(0);
         (info.last_outcome == "interrupted" && info.fired == 1).then_some(())
@@ -318,7 +318,7 @@ async fn resumed_run_ends_in_the_books() {
     let daemon = env.daemon().await;
     let id = create(&env, yearly("say it")).await.id;
     fire(&env, id).await;
-    // It has begun and does not end by itself.
+    // The run has started and would not end.
     eventually("the run to ask its model", async || {
         (!model.requests().await.is_empty()).then_some(())
     })

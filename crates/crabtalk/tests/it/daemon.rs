@@ -72,7 +72,7 @@ async fn signal_ends_the_daemon_during_a_run() {
     let model = ModelServer::start(Script::openai([cut])).await;
     let env = TestEnv::with_model(&model);
     let daemon = env.daemon().await;
-    // One client sent half a frame, another one waits for an answer.
+    // One client sent half a frame, another waits for an answer.
     let mut half = UnixStream::connect(env.socket()).await.unwrap();
     half.write_all(&[0, 0, 0, 9, 1]).await.unwrap();
     let mut connection = env.connect().await;
@@ -105,10 +105,10 @@ async fn exhausted_descriptors_end_no_connection() {
         };
         prlimit(Some(daemon.pid()), Resource::Nofile, limit).unwrap()
     };
-    // No descriptor is left for a new connection.
+    // No descriptor is free for a new connection.
     let before = limit(3);
     let mut waiting = env.connect_silently().await;
-    // Connected clients are served at once, the new one when there is room.
+    // Connected clients are served at once; the new one once a descriptor is free.
     known.ping(Ping {}).await.unwrap();
     limit(before.current.unwrap());
     let answer = within("the newcomer's answer", waiting.ping(Ping {})).await;
@@ -133,7 +133,7 @@ async fn too_few_descriptors_are_refused_with_advice() {
     // A client that starts the daemon reports the same.
     let said = with(32, "ask hello").await.fails(3);
     assert!(said.contains("needs 64 open files"), "{said}");
-    // The named limit is enough.
+    // The limit named in the error suffices.
     env.agent("crab", "permissions: { bash: allow }");
     with(64, "daemon start").await.ok();
     let asked = r#"ask '/tool bash {"command": "echo served"}'"#;

@@ -19,8 +19,8 @@ fn say(content: &str) -> StreamMsg {
     }
 }
 
-/// Lets no file of the daemon grow beyond so many bytes: a full disk that
-/// needs no disk and no rights.
+/// Limits the size of the daemon's files, which simulates a full disk without
+/// privileges.
 fn limit_files(daemon: &Daemon, bytes: Option<u64>) {
     let limit = Rlimit {
         current: bytes,
@@ -124,7 +124,7 @@ async fn event_waits_for_disk_space() {
     };
     eventually("the run", said).await;
 
-    // The same daemon starts it, too, once there is room.
+    // The same daemon also starts it once there is room.
     let size = std::fs::metadata(&log).unwrap().len();
     limit_files(&daemon, Some(size));
     publish("at last").await;

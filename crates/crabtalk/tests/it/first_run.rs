@@ -49,7 +49,7 @@ async fn init_uses_and_tests_a_detected_key() {
     let text = config(&env);
     assert!(text.contains("api_key = \"${OPENAI_API_KEY}\""), "{text}");
     assert!(!text.contains("planted-key"), "{text}");
-    // A second time nothing is replaced, and it is tried again.
+    // A second `init` replaces nothing, and tests again.
     let said = env.run(&["init", "--yes"]).await;
     assert!(
         said.stderr
@@ -153,7 +153,7 @@ async fn init_asks_and_hides_the_key() {
 async fn doctor_reports_ok() {
     let model = ModelServer::start(ready()).await;
     let env = TestEnv::with_model(&model);
-    // As the daemon makes them, and not as this test did.
+    // The modes that the daemon sets, not those of this test.
     for (path, mode) in [(".", 0o700), ("config/config.toml", 0o600)] {
         let mode = std::fs::Permissions::from_mode(mode);
         std::fs::set_permissions(env.home.join(path), mode).unwrap();

@@ -1,4 +1,4 @@
-//! Images at providers, in logs and at clients.
+//! Images in provider requests, logs and clients.
 
 use crate::rig::{ModelServer, TestEnv, Tmux, entries, has_tools};
 use crabtalk_testkit::scripted::{FinishReason, Format, Part, Reply, Script, answer};
@@ -37,7 +37,7 @@ async fn env(replies: Vec<Reply>, model: &str) -> (ModelServer, TestEnv) {
     (server, env)
 }
 
-/// The result of the only call; cache marks move.
+/// The result of the only call, without cache marks, which move.
 fn shown(body: &Value) -> Value {
     let mut result = body["messages"][2]["content"][0].clone();
     assert_eq!(result["tool_use_id"], "c1", "{body}");
@@ -69,14 +69,14 @@ async fn read_image_reaches_the_provider_after_a_restart() {
     );
 
     daemon.kill().await;
-    // The history keeps the image without the file.
+    // The history contains the image, not the file.
     fs::remove_file(env.work.join("shot.png")).unwrap();
     let _daemon = env.daemon().await;
     assert_eq!(env.run(&["ask", "and now?"]).await.ok(), "Still there.\n");
     assert_eq!(shown(&server.requests().await[2]), first);
 }
 
-/// The last user message of a request; cache marks move.
+/// The last user message of a request, without cache marks, which move.
 fn asked(body: &Value) -> Value {
     let messages = body["messages"].as_array().unwrap();
     let mut content = messages.last().unwrap()["content"].clone();
@@ -117,7 +117,7 @@ async fn attached_image_reaches_the_provider_and_stays() {
 
     daemon.kill().await;
     let _daemon = env.daemon().await;
-    // Images stay; a summary is text.
+    // Images stay in the history; a summary has none.
     env.run(&["ask", "and now?"]).await.ok();
     let messages = server.requests().await[1]["messages"].clone();
     assert_eq!(messages[0]["content"][0], picture());

@@ -6,7 +6,7 @@ use crate::rig::{LlamaCpp, TestEnv};
 /// `notes.txt` instead.
 const SAID: &str = "The crab walks sideways.\n";
 
-/// A few questions of [`LONG`] beside the system prompt and a tool, whose every
+/// Room for a few questions of [`LONG`], the system prompt and a tool; every
 /// byte is a token.
 const CONTEXT: u32 = 8_192;
 const LONG: usize = 1_000;

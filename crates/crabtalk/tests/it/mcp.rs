@@ -26,7 +26,7 @@ fn server() -> String {
     PathBuf::from(path).display().to_string()
 }
 
-/// `[mcp.NAME]` of a program.
+/// The table `[mcp.NAME]` of a program.
 fn program(name: &str, more: &str) -> String {
     format!(
         "[mcp.{name}]\ncommand = \"python3\"\nargs = [\"{}\", \"stdio\"]\n{more}\n",
@@ -102,9 +102,9 @@ impl Component {
         Self(command.spawn().unwrap())
     }
 
-    /// `kill -9`, which leaves the port file.
+    /// Sends SIGKILL, which leaves the port file.
     async fn kill(mut self) {
-        // `setsid` replaces itself, so that it is the server.
+        // `setsid` executes the server, so this is its process.
         self.0.kill().await.unwrap();
     }
 }
@@ -118,7 +118,7 @@ async fn components(env: &TestEnv) -> Vec<ComponentInfo> {
     listed.unwrap().components
 }
 
-/// Waits until a server is in a state.
+/// Waits until a server has this state.
 async fn comes_to_be(env: &TestEnv, name: &str, state: &str) -> ComponentInfo {
     eventually(&format!("{name} to be {state}"), async || {
         let all = components(env).await;

@@ -18,7 +18,7 @@ fn say(agent: &str, sender: &str, content: &str) -> StreamMsg {
     }
 }
 
-/// A provider's table, with a key and a single try.
+/// A provider's table, with a key and without retries.
 fn table(name: &str, server: &ModelServer, model: &str) -> String {
     let url = server.url();
     format!(

@@ -29,7 +29,7 @@ async fn completions_and_manual_cover_all_commands() {
     assert_eq!(completed(&env, &["daemon", "rest"]).await, "restart");
 }
 
-/// Completions of these words by bash, in one line.
+/// bash's completions of these words, in one line.
 async fn completed(env: &TestEnv, words: &[&str]) -> String {
     let script = format!(
         "PATH=\"${{0%/*}}:$PATH\"; source <(crabtalk completions bash)\n\

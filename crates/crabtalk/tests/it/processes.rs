@@ -1,4 +1,4 @@
-//! No process of a tool outlives its run or the daemon, and none may talk to
+//! No process of a tool outlives its run or the daemon, or can connect to
 //! the daemon (RUN-10, GATE-5).
 
 use crate::rig::{CRABTALK, TestEnv, chunks, end_of, eventually, gone, stream_to_end, within};
@@ -26,7 +26,7 @@ fn bash(env: &TestEnv, command: &str) -> StreamMsg {
     }
 }
 
-/// The process whose number is written to a file.
+/// Waits for the process id in a file.
 async fn pid_in(env: &TestEnv, file: &str) -> i32 {
     let path = env.work.join(file);
     eventually(file, async || {
@@ -90,7 +90,7 @@ async fn process_of_a_command_is_refused_by_the_daemon() {
             "{way}'{CRABTALK}' --home '{home}' stats > out 2>&1; \
              until [ -s out ]; do :; done; cat out"
         );
-        // A command that names the home would be denied before that.
+        // The gate would deny a command that names the home.
         env.script("client", &format!("#!/bin/sh\n{command}"));
         let events = stream_to_end(&env, bash(&env, "./client")).await;
         let text = chunks(&events);

@@ -44,7 +44,7 @@ async fn repositories_have_separate_conversations() {
     assert!(history(&["--cwd", &house]).await.contains("paint the door"));
     let there = history(&["--cwd", &other]).await;
     assert!(there.contains("mend the roof") && !there.contains("paint"));
-    // By name from anywhere; an empty name leaves the project.
+    // By name, from any folder; an empty name uses no project.
     let named = history(&["--project", "house-2"]).await;
     assert!(named.contains("mend the roof"), "{named}");
     let none = history(&["--cwd", &house, "--project", ""]).await;
@@ -52,7 +52,7 @@ async fn repositories_have_separate_conversations() {
     let spoken = history(&["--cwd", &house, "--as", "user"]).await;
     assert!(spoken.contains("outside"), "{spoken}");
 
-    // The list has all of them with their folders, and can be narrowed.
+    // The list has all conversations with their folders, and can be filtered.
     let list = env.run(&["conversations"]).await.ok();
     assert!(
         list.contains("a/house") && list.contains("b/house"),
@@ -119,7 +119,7 @@ async fn new_archives_the_conversation() {
     let _daemon = env.daemon().await;
     let again = env.run(&["new", "--json"]).await.ok();
     assert_eq!(again.trim(), "{\"archive\":\"\"}");
-    // The model sees nothing of the archive.
+    // The model gets nothing of the archive.
     let answer = env.run(&["ask", "what do you see?"]).await.ok();
     assert!(answer.contains("1 message"), "{answer}");
     let archives = env.run(&["archives"]).await.ok();

@@ -4,7 +4,7 @@ use crate::rig::{ModelServer, TestEnv, eventually, within};
 use crabtalk_testkit::scripted::{Script, openai};
 use serde_json::Value;
 
-/// Waits until a file below the work folder holds a text.
+/// Waits until a file below the work folder contains a text.
 async fn holds(env: &TestEnv, file: &str, text: &str) -> String {
     let path = env.work.join(file);
     eventually(&format!("{text:?} in {file}"), async || {

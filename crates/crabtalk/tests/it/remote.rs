@@ -21,14 +21,14 @@ pub(crate) const PLAIN: &str = "[tcp]\nlisten = \"127.0.0.1:0\"\n";
 pub(crate) const TLS: &str = "[tcp]\nlisten = \"127.0.0.1:0\"\ntls = true\n";
 
 impl Elsewhere {
-    /// With this configuration.
+    /// Starts a daemon with this configuration.
     pub(crate) async fn with(config: &str) -> Self {
         let env = TestEnv::new();
         env.config(config);
         Self::of(env).await
     }
 
-    /// With a scripted model.
+    /// Starts a daemon with a scripted model.
     pub(crate) async fn speaking(model: &ModelServer, config: &str) -> Self {
         let env = TestEnv::with_model(model);
         let text = std::fs::read_to_string(env.home.join("config/config.toml")).unwrap();
@@ -45,7 +45,7 @@ impl Elsewhere {
         Client::new(Endpoint::of_home(&self.env.home), "e2e")
     }
 
-    /// The address it listens on.
+    /// The address of the daemon.
     pub(crate) async fn address(&self) -> String {
         let listed = self.owner().call(ListTokensMsg {}).await.unwrap();
         listed.listen.first().expect("it listens").clone()
@@ -76,7 +76,7 @@ pub(crate) fn token(name: &str, role: &str, senders: &[&str]) -> CreateTokenMsg 
     }
 }
 
-/// A client of a token, at an address.
+/// A client with a token, at an address.
 pub(crate) fn client_at(address: &str, made: &NewToken) -> Client {
     let address = Address::parse(address).unwrap();
     let remote = match Fingerprint::parse(&made.fingerprint) {

@@ -50,7 +50,7 @@ async fn rewind_holds_across_a_restart() {
     let _daemon = env.daemon().await;
     env.run(&["ask", "--as", "user", "three"]).await.ok();
     assert_eq!(last_said(&model).await, ["one", "Of one.", "three"]);
-    // The page shows what the model is not sent, and where the rewind was.
+    // The page shows the messages that the model is not sent, and the position of the rewind.
     let history = entries(&env, "crab", "user").await;
     let marked = history.iter().find(|entry| entry.rewound_to.is_some());
     let marked = marked.expect("a divider");

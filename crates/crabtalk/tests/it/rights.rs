@@ -27,7 +27,7 @@ fn tool(name: &str, arguments: &Value) -> String {
     format!("/tool {name} {arguments}")
 }
 
-/// The results of a run, in the order in which they came.
+/// The results of a run, in order of arrival.
 fn results(events: &[StreamEvent]) -> Vec<ToolResultEvent> {
     let results = events.iter().filter_map(|event| match &event.event {
         Some(Event::ToolResult(result)) => Some(result.clone()),
@@ -36,7 +36,7 @@ fn results(events: &[StreamEvent]) -> Vec<ToolResultEvent> {
     results.collect()
 }
 
-/// Lets the offline model call one tool, and gives its result.
+/// Makes the offline model call one tool; returns its result.
 async fn call(env: &TestEnv, name: &str, arguments: Value) -> ToolResultEvent {
     let events = stream_to_end(env, say(env, tool(name, &arguments))).await;
     results(&events)

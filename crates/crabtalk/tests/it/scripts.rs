@@ -18,7 +18,7 @@ fn editor(env: &mut TestEnv, text: &str) {
     env.set("EDITOR", editor.to_str().unwrap());
 }
 
-/// The file that an error says it kept.
+/// The file that an error names as kept.
 fn kept(stderr: &str) -> PathBuf {
     let (_, behind) = stderr.split_once("your text is kept in ").unwrap();
     Path::new(behind.split(';').next().unwrap()).to_owned()

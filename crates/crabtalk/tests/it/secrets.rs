@@ -13,7 +13,7 @@ const IN_FILE: &str = "sk-planted-in-file-0123456789";
 const IN_HEADER: &str = "planted-in-header-0123456789";
 const IN_ENVIRONMENT: &str = "sk-planted-in-environment-0123456789";
 
-/// A node whose three keys are planted, with one model for each provider.
+/// A node with three planted keys and one model per provider.
 fn planted(model: &ModelServer) -> TestEnv {
     let mut env = TestEnv::new();
     env.set("PLANTED_KEY", IN_ENVIRONMENT);
@@ -28,7 +28,7 @@ fn planted(model: &ModelServer) -> TestEnv {
     env
 }
 
-/// Asserts that no place shows a key.
+/// Asserts that no file or output contains a key.
 #[track_caller]
 fn hold_no_key(places: &[(String, String)]) {
     for (place, text) in places {
@@ -47,7 +47,7 @@ fn hold_no_key(places: &[(String, String)]) {
     }
 }
 
-/// Every file below a folder, its path and its text.
+/// Reads every file below a folder: its path and text.
 fn files(folder: &Path, into: &mut Vec<(String, String)>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -106,7 +106,7 @@ async fn keys_are_sent_to_their_provider_only() {
     assert_eq!(model.requests().await.len(), 4);
 }
 
-/// Entries below a folder that other users may read, write or enter.
+/// Entries below a folder that other users can read, write or enter.
 fn open_to_others(folder: &Path, found: &mut Vec<String>) {
     for item in std::fs::read_dir(folder).unwrap().flatten() {
         let metadata = item.path().symlink_metadata().unwrap();

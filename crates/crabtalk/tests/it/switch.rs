@@ -45,7 +45,7 @@ async fn switch_finds_conversations_and_archives() {
         terminal.shows("\u{203a} the gutter leaks", 1).await;
         let said = format!("seen at {columns}");
         terminal.types(&said);
-        // The screen shows that runs of before are over, too.
+        // The screen also shows that earlier runs have ended.
         let arrives = async || {
             let history = entries(&env, "crab", "user/roof").await;
             let there = history.iter().any(|entry| entry.content == said);

@@ -1,4 +1,4 @@
-//! Agents in terminals beside the daemon: our own chat, supervised like any
+//! Agents in terminals next to the daemon: CrabTalk's chat, supervised like any
 //! other program.
 
 mod day;
@@ -12,10 +12,10 @@ use futures_util::StreamExt;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Far beyond what anything here takes: it ends what would never end.
+/// Timeout of hanging tests; much longer than any test takes.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// The tmux server of a test; it ends with it.
+/// The tmux server of a test, which ends with the test.
 pub(crate) struct Server(pub(crate) std::path::PathBuf);
 
 impl Drop for Server {
@@ -25,7 +25,7 @@ impl Drop for Server {
     }
 }
 
-/// The chat, in a window.
+/// The chat in a window.
 struct Chat {
     port: Terminal,
     events: Events,
@@ -144,7 +144,7 @@ async fn chat_is_supervised_like_other_agents() {
     let mut chat = Chat::new(&terminals, &env, "CHAT");
     chat.starts().await;
 
-    // Longer than the window is wide, and with a line of its own.
+    // Wider than the window, and with a second line.
     let long = format!(
         "good day {}\nand a second line",
         "to all of you ".repeat(14)

@@ -9,13 +9,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::task::JoinSet;
 
-/// Names a Python with `prometheus_client`.
+/// Environment variable with a Python that has `prometheus_client`.
 const PYTHON: &str = "CRABTALK_PROMETHEUS";
 
-/// Names `promtool`, if it is not on the path.
+/// Environment variable with `promtool`, if it is not on PATH.
 const PROMTOOL: &str = "CRABTALK_PROMTOOL";
 
-/// Parses a page as Prometheus does.
+/// Parses a page like Prometheus.
 const READ: &str = "import sys\n\
     from prometheus_client.parser import text_string_to_metric_families as read\n\
     print(' '.join(sorted(m.name for m in read(sys.stdin.read()) if m.samples)))";
@@ -151,7 +151,7 @@ async fn runs_are_counted_and_traced_without_text() {
     .await;
 }
 
-/// Prometheus's own programs read the page, where they are installed.
+/// Checks the page with Prometheus's own programs, if they are installed.
 async fn checked(env: &TestEnv, test: &str, text: &str) {
     if let Some(python) = std::env::var_os(PYTHON) {
         let mut reader = env.program(python);

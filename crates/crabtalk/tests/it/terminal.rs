@@ -4,7 +4,7 @@ use crate::rig::{ModelServer, TestEnv, Tmux, entries, has_tools};
 use crabtalk_testkit::scripted::{Script, openai};
 use serde_json::json;
 
-/// A file with a typo, and a model that fixes it and then wants to remove another file.
+/// A file with a typo, and a model that fixes it and then tries to remove another file.
 pub(crate) async fn correcting() -> (ModelServer, TestEnv) {
     let edit = json!({"path": "greeting", "old_string": "Helo", "new_string": "Hello"});
     let model = ModelServer::start(Script::openai([
@@ -124,7 +124,7 @@ async fn earlier_input_never_answers_a_question() {
     );
     let terminal = Tmux::open(&env, &line);
     terminal.shows("waiting", 1).await;
-    // A line and a half in the terminal's queue.
+    // Queues one and a half lines in the terminal.
     terminal.types("y");
     terminal.types_half("y");
     terminal.shows("y\ny", 1).await;

@@ -1,4 +1,4 @@
-//! Changes of runs are shown and undone: in the chat, by command, remotely.
+//! Changes of runs are shown and undone: in the chat, by command, and remotely.
 
 use crate::remote::{Elsewhere, PLAIN, token};
 use crate::rig::{ModelServer, OVER, TestEnv, Tmux, has_tools};
@@ -104,7 +104,7 @@ async fn undo_command_has_a_dry_run_and_refuses_changed_files() {
     env.run(&["undo"]).await.fails(1);
 }
 
-/// The code with which undoing is refused, or 0.
+/// The code of a refused undo, or 0.
 async fn undo(client: &Client, sender: &str) -> u32 {
     let request = UndoMsg {
         sender: sender.into(),

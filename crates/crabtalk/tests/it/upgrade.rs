@@ -9,7 +9,7 @@ use std::process::Stdio;
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
-/// Names the socket in the environment of the other process.
+/// Environment variable with the socket, for the other process.
 const SOCKET: &str = "CRABTALK_E2E_OTHER_VERSION";
 
 /// A daemon of another version with the requests of a client that restarts it.
@@ -79,7 +79,7 @@ async fn chat_offers_to_restart_daemon_of_another_version() {
         std::os::unix::net::UnixStream::connect(env.socket()).ok()
     })
     .await;
-    // Without a terminal the version is only reported.
+    // Without a terminal, the version is only reported.
     let said = env.run(&["asks"]).await;
     assert!(
         said.stderr.contains("the daemon has version 0.0.1"),

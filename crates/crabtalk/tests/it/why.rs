@@ -1,5 +1,5 @@
 //! The example of the README: `git diff | crabtalk ask "fix the failing test"` in a real
-//! repository, with the person's approval.
+//! repository, with a person's approval.
 
 use crate::rig::{
     ModelServer, TestEnv, entries, eventually, has_tools, kinds, stream_to_end, within,
@@ -170,7 +170,7 @@ async fn kill_during_a_run_keeps_acknowledged_messages() {
 
     // The server checks that the next request is valid.
     let events = stream_to_end(&env, request).await;
-    // A reconnecting client is told of the interruption (STORE-7).
+    // A reconnecting client is informed of the interruption (STORE-7).
     assert_eq!(
         kinds(&events),
         "Start Interrupted TextStart Chunk TextEnd End"

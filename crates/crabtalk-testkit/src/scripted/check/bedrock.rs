@@ -4,10 +4,10 @@ use super::{is_image, too_many_images, tool_names, unanswered};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Cache points that a request may have.
+/// Maximum number of cache points in a request.
 const MAX_POINTS: usize = 4;
 
-/// Models that take cache points in these tests.
+/// Models with cache points in these tests.
 const CACHING: [&str; 2] = ["anthropic.claude", "amazon.nova"];
 
 pub(super) fn problems(path: &str, body: &Value) -> Vec<String> {

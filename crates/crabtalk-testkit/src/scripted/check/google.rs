@@ -3,7 +3,7 @@
 use super::{is_image, tool_names};
 use serde_json::Value;
 
-/// Fields of a request; others are refused by name.
+/// Known fields of a request; others are refused by name.
 const FIELDS: [&str; 5] = [
     "contents",
     "generationConfig",
@@ -31,7 +31,7 @@ pub(super) fn problems(path: &str, body: &Value) -> Vec<String> {
     if contents.is_empty() {
         found.push("contents is not specified".into());
     }
-    // Gemini 3 wants to know that the first call of every step is its own.
+    // Gemini 3 requires a signature on the first call of every step.
     let wants_proofs = path.contains("/gemini-3");
     let mut open: Vec<&str> = Vec::new();
     for (at, content) in contents.iter().enumerate() {
@@ -80,7 +80,7 @@ fn names<'a>(parts: &'a [Value], field: &str) -> Vec<&'a str> {
         .collect()
 }
 
-/// `nested`: whether a result may hold images itself.
+/// Whether a part is invalid; `nested` allows images in a result.
 fn is_bad(part: &Value, nested: bool) -> bool {
     let call = &part["functionCall"];
     let result = &part["functionResponse"];

@@ -1,4 +1,4 @@
-//! Requests of the Responses API.
+//! Checks for requests of the Responses API.
 
 use serde_json::Value;
 use std::collections::BTreeSet;

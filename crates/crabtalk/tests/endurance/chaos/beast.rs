@@ -1,4 +1,4 @@
-//! A component that things happen to.
+//! A component with faults.
 
 use crate::world::{Chance, World};
 use rustix::process::{Pid, Signal, kill_process};
@@ -9,24 +9,24 @@ use std::time::Duration;
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 
-/// Between two things that happen to a component, at least and at most so much
-/// more.
+/// Minimum pause between two faults of a component, and the maximum random
+/// addition.
 const REST_MS: (u64, u64) = (1_000, 6_000);
 
-/// The same for the program of the configuration, before whose next start there is a
-/// pause that grows.
+/// The same for the configured program, whose restarts are delayed
+/// increasingly.
 const PROGRAM_REST_MS: (u64, u64) = (3_000, 4_000);
 
-/// How long one stays dead, or stopped, at most.
+/// Maximum time for which a component stays dead or stopped.
 const AWAY_MS: u64 = 3_000;
 
-/// Between two looks for a port file.
+/// Interval of checks for a port file.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// How long a component may take to announce itself, on a busy machine too.
+/// Time for a component to announce itself on a busy machine.
 const START_DEADLINE: Duration = Duration::from_secs(240);
 
-/// What happened, and how often.
+/// The number of each fault.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     killed: u64,
@@ -47,7 +47,7 @@ impl Tally {
         self.withdrawn += other.withdrawn;
     }
 
-    /// Whether each thing has happened.
+    /// Whether each fault has occurred.
     pub(super) fn is_everything(&self) -> bool {
         let Self {
             killed,
@@ -75,7 +75,7 @@ pub(super) struct Beast {
     port: u16,
 }
 
-/// The server that does what tests want.
+/// The path of the scripted test server.
 pub(super) fn server() -> PathBuf {
     concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/rig/mcp_server.py").into()
 }
@@ -87,7 +87,7 @@ fn signal(child: &Child, signal: Signal) {
 }
 
 impl Beast {
-    /// Starts one, on this port if one is given, and waits for its port file.
+    /// Starts a component, on this port if given, and waits for its port file.
     pub(super) async fn start(world: &World, name: &str, port: Option<u16>) -> Self {
         let file = port_file(world, name);
         fs::create_dir_all(file.parent().expect("it has a folder")).unwrap();
@@ -124,7 +124,7 @@ impl Beast {
         }
     }
 
-    /// One thing after the other, until it is time. It is up in the end.
+    /// Causes one fault after the other until the end. The component then runs.
     pub(super) async fn suffer(
         mut self,
         world: std::sync::Arc<World>,
@@ -171,7 +171,7 @@ impl Beast {
                     tally.replaced += 1;
                 }
                 _ => {
-                    // As one that is ended in order.
+                    // As in a regular end.
                     fs::remove_file(port_file(&world, &self.name)).unwrap();
                     self.dies(away, &until).await;
                     self = Self::start(&world, &self.name, None).await;
@@ -182,20 +182,20 @@ impl Beast {
         (self, tally)
     }
 
-    /// `kill -9`, and a while of absence.
+    /// Kills the component with SIGKILL, and waits before the restart.
     async fn dies(&mut self, away: Duration, until: &CancellationToken) {
         self.child.kill().await.unwrap();
         for_a_while(away, until).await;
     }
 
-    /// Ends it.
+    /// Ends the component.
     pub(super) async fn end(mut self, world: &World) {
         fs::remove_file(port_file(world, &self.name)).unwrap();
         self.child.kill().await.unwrap();
     }
 }
 
-/// So long, and no longer than things happen at all.
+/// Waits, but not beyond the end of the faults.
 async fn for_a_while(time: Duration, until: &CancellationToken) {
     tokio::select! {
         () = until.cancelled() => {}
@@ -207,7 +207,7 @@ fn port_file(world: &World, name: &str) -> PathBuf {
     world.home().join(format!("run/{name}.port"))
 }
 
-/// Kills the program of the configuration now and then; how often.
+/// Kills the configured program from time to time; returns how often.
 pub(super) async fn kill_programs(
     world: std::sync::Arc<World>,
     mut chance: Chance,
@@ -219,7 +219,7 @@ pub(super) async fn kill_programs(
         for_a_while(rest, &until).await;
         let starts = fs::read_to_string(world.folder().join("starts")).unwrap_or_default();
         let starts: Vec<i32> = starts.lines().filter_map(|pid| pid.parse().ok()).collect();
-        // A killed or ended process has no number.
+        // A killed or ended process has no pid.
         let last = starts.last().filter(|_| starts.len() > seen);
         if let Some(pid) = last.and_then(|pid| Pid::from_raw(*pid)) {
             seen = starts.len();

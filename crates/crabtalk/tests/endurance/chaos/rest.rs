@@ -1,4 +1,4 @@
-//! Waiting until everybody is calm, and what the daemon holds then.
+//! Waits until the components are idle, and measures the daemon.
 
 use super::talk::all_answer;
 use super::{BEASTS, CALM};
@@ -7,11 +7,11 @@ use crabtalk_proto::{Client, ComponentInfo, GetStats, ListComponentsMsg};
 use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
-/// How long the daemon may take to find everybody again, and to let go of what it
-/// needs no more.
+/// Time for the daemon to find all components again and to release unneeded
+/// resources.
 const SETTLE: Duration = Duration::from_secs(240);
 
-/// Between two polls of a state.
+/// Interval of polls.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
 
 pub(super) async fn components(world: &World) -> Vec<ComponentInfo> {
@@ -20,7 +20,7 @@ pub(super) async fn components(world: &World) -> Vec<ComponentInfo> {
     listed.unwrap().components
 }
 
-/// Waits for a state, and says what it was last if it does not come.
+/// Waits for a state; panics with the last state if it is not reached.
 pub(super) async fn settled<T: Debug>(what: &str, mut look: impl AsyncFnMut() -> Result<(), T>) {
     let begun = Instant::now();
     while let Err(last) = look().await {
@@ -47,7 +47,7 @@ async fn all_connected(world: &World) {
 /// Waits until all components answer and no call is in flight.
 pub(super) async fn calm_down(world: &World, round: &str) {
     all_connected(world).await;
-    // The end of one that was replaced a moment ago may not be known yet.
+    // The daemon may not have noticed the end of a component that was just replaced.
     settled("all components to answer", async || {
         all_answer(world, round).await
     })
@@ -55,7 +55,7 @@ pub(super) async fn calm_down(world: &World, round: &str) {
     settled("no call to be in flight", async || quiet(world).await).await;
 }
 
-/// Whether no call is in flight and the program of the configuration is idle.
+/// Checks that no call is in flight and the configured program is idle.
 pub(super) async fn quiet(world: &World) -> Result<(), Vec<ComponentInfo>> {
     let mut all = components(world).await;
     all.retain(|one| one.calls > 0 || (one.source == "config" && one.state != "idle"));
@@ -76,7 +76,7 @@ pub(super) async fn at_rest(world: &World, daemon: &Daemon) -> Usage {
     daemon.usage()
 }
 
-/// Waits until the daemon holds no more than it may.
+/// Waits until the daemon's usage is within a limit.
 pub(super) async fn back_at(what: &str, daemon: &Daemon, most: Usage) {
     settled(what, async || {
         let usage = daemon.usage();
@@ -86,7 +86,7 @@ pub(super) async fn back_at(what: &str, daemon: &Daemon, most: Usage) {
     .await;
 }
 
-/// What rounds left: the middle of each figure, and the most descriptors.
+/// The median of each figure of the rounds, and the maximum of descriptors.
 pub(super) fn median(rounds: &[Usage]) -> Usage {
     let middle = |of: fn(&Usage) -> u64| {
         let mut all: Vec<u64> = rounds.iter().map(of).collect();

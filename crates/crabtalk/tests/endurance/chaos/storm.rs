@@ -1,4 +1,4 @@
-//! Things that happen to everybody at once, under all conversations.
+//! Concurrent faults of all components, during all conversations.
 
 use super::beast::{Beast, Tally, kill_programs};
 use super::rest::LOOK;
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 const CONVERSATIONS: u64 = 50;
 
-/// What storms did.
+/// The result of a storm.
 #[derive(Debug, Default)]
 pub(super) struct Storm {
     runs: Runs,
@@ -26,7 +26,7 @@ impl Storm {
         self.programs += other.programs;
     }
 
-    /// Whether each fault has happened and cost a call.
+    /// Whether each fault has occurred and failed a call.
     pub(super) fn is_everything(&self) -> bool {
         let Runs {
             ended,
@@ -38,7 +38,7 @@ impl Storm {
     }
 }
 
-/// Lets things happen to everybody for so long, under all conversations.
+/// Causes faults for this long, during all conversations.
 pub(super) async fn storm(
     world: &Arc<World>,
     beasts: Vec<Beast>,

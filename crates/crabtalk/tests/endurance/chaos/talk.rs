@@ -1,4 +1,4 @@
-//! Conversations that call everybody, and what came of their calls.
+//! Conversations that call all components, and the outcomes.
 
 use super::{BEASTS, CALM, PROGRAM, beast, calm};
 use crate::world::{Chance, World};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Runs of a conversation; then a new one takes its place, so that histories
+/// Runs of a conversation before a new one replaces it, so that histories
 /// stay short.
 const TURNS: u64 = 10;
 
@@ -19,7 +19,7 @@ const TURNS: u64 = 10;
 pub(super) struct Runs {
     pub(super) ended: u64,
     pub(super) answered: u64,
-    /// Calls of a component that something happened to.
+    /// Failed calls of components with faults.
     pub(super) failed: u64,
 }
 
@@ -31,7 +31,7 @@ impl Runs {
     }
 }
 
-/// A call of each of these servers, in one step.
+/// A message that calls each of these servers in one step.
 fn step(sender: &str, words: &str, servers: &[String], ms: u64) -> StreamMsg {
     let call = |server: &String| {
         let arguments = serde_json::json!({"ms": ms, "text": format!("{server} says {words}")});
@@ -45,7 +45,7 @@ fn step(sender: &str, words: &str, servers: &[String], ms: u64) -> StreamMsg {
     }
 }
 
-/// Runs a step to its end, which has to be a good one, and gives the results.
+/// Runs a step, which must succeed; returns its results.
 async fn run(connection: &mut Connection, request: StreamMsg) -> Vec<ToolResultEvent> {
     let asked = request.content.clone();
     let events: Vec<_> = connection.stream(request).collect().await;
@@ -69,7 +69,7 @@ async fn run(connection: &mut Connection, request: StreamMsg) -> Vec<ToolResultE
     results.collect()
 }
 
-/// Takes turns until it is time.
+/// Runs turns until the end.
 pub(super) async fn talk(
     world: Arc<World>,
     number: u64,
@@ -106,7 +106,7 @@ pub(super) async fn talk(
         runs.ended += 1;
         turn += 1;
         let is_over = until.is_cancelled();
-        // The last one, too: nothing is held for it then.
+        // Also removes the last one, so that the daemon has none in memory.
         if turn % TURNS == 0 || is_over {
             forget(&mut connection, sender).await;
         }
@@ -125,7 +125,7 @@ async fn forget(connection: &mut Connection, sender: String) {
     connection.remove_conversation(remove).await.unwrap();
 }
 
-/// Calls all components; the failed results if one does not answer.
+/// Calls all components; returns the failed results, if any.
 pub(super) async fn all_answer(world: &World, round: &str) -> Result<(), Vec<ToolResultEvent>> {
     let all = (0..CALM).map(calm).chain((0..BEASTS).map(beast));
     answers(world, round, all.chain([PROGRAM.to_owned()]).collect()).await

@@ -1,5 +1,5 @@
-//! `kill -9` of NEXUS at every call that changes a file: before it, half-way through what
-//! it writes, and after it. What ADMIN was told is so afterwards, each task is done once,
+//! `kill -9` of NEXUS at every call that changes a file: before the call, halfway through
+//! its write, and after it. Everything that ADMIN was told holds afterwards, each task is done once,
 //! and no prompt is answered twice.
 
 use super::tracer::{Call, Followed, Point, is_possible};
@@ -22,26 +22,26 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Names the home in the environment of the NEXUS that is killed.
+/// Environment variable with the home of the NEXUS that is killed.
 const HOME: &str = "CRABTALK_CRASH_NEXUS";
 
-/// The instant from which its clock runs faster.
+/// Environment variable with the instant from which its clock runs faster.
 const EPOCH: &str = "CRABTALK_CRASH_EPOCH";
 
-/// Pauses between tries take some tens of milliseconds at this rate.
+/// At this rate, pauses between attempts take some tens of milliseconds.
 const RATE: u32 = 100;
 
-/// Points that are tried as a test; `cargo xtask crash` tries all.
+/// Number of points in the test; `cargo xtask crash` tries all.
 const POINTS_IN_TESTS: u64 = 12;
 
-/// A team that is left in peace.
+/// A team without timeouts.
 const TEAM: &str = "[times]\nbootstrap_secs = 6000\n\
                     reflection_secs = 3600000\nsilent_secs = 60000\n[agent.D2]\n";
 
-/// The file that the agent's command makes.
+/// The file that the agent's command creates.
 const EFFECT: &str = "effect";
 
-/// What ADMIN says, and tasks.
+/// ADMIN's messages, and whether each is a task.
 const SAYS: [(&str, bool); 4] = [
     ("@D2 [ONE]: one", true),
     ("@D2 [ASK]: prompt", false),
@@ -49,7 +49,7 @@ const SAYS: [(&str, bool); 4] = [
     ("@D2 [LAST]: last", false),
 ];
 
-/// What ADMIN was told of each, and so may rely on.
+/// The messages that were acknowledged to ADMIN.
 type Told = BTreeSet<&'static str>;
 
 /// Not a test: the NEXUS that is killed.
@@ -88,7 +88,7 @@ fn script() -> Script {
         .when("[LAST]", says("LAST"))
 }
 
-/// A home with an agent that asks, and a team of it.
+/// A home with an agent that asks, and a team with it.
 fn home(url: &str) -> World {
     let world = World::new(url);
     world.write(
@@ -118,7 +118,7 @@ fn nexus(world: &World, epoch: u64) -> std::process::Command {
     command
 }
 
-/// ADMIN, to whom a NEXUS that dies says nothing more.
+/// ADMIN, as a client of a NEXUS that may die.
 struct Admin<'a> {
     world: &'a World,
     told: &'a mut Told,
@@ -144,10 +144,10 @@ impl Admin<'_> {
         Some(agents.remove(0))
     }
 
-    /// Says everything once and answers what is asked, until all is done or NEXUS is gone.
+    /// Sends everything once and answers prompts, until all is done or NEXUS is gone.
     async fn work(&mut self) -> Option<()> {
         for (text, is_task) in SAYS {
-            // An unanswered message is repeated, unless the log has it.
+            // An unanswered message is repeated unless the log has it.
             if self.is_logged(text) {
                 continue;
             }
@@ -163,7 +163,7 @@ impl Admin<'_> {
         loop {
             let line = self.line().await?;
             if line.waits.is_some() {
-                // It may be gone by now.
+                // The prompt may have closed by now.
                 self.say(Command::Reply {
                     agent: line.name,
                     prompt: line.waits.map(|prompt| prompt.id),
@@ -185,7 +185,7 @@ impl Admin<'_> {
         self.heard(text.split_once(' ').unwrap().1) > 0
     }
 
-    /// How many entries of the log say this.
+    /// The number of log entries that contain this text.
     fn heard(&self, part: &str) -> usize {
         let mut count = 0;
         let state = places(&self.world.home()).state();
@@ -193,12 +193,12 @@ impl Admin<'_> {
             count += usize::from(entry.why.contains(part));
             true
         });
-        // A log that is being written is read with the next look.
+        // A log that is being written is read again at the next check.
         taken.map_or(0, |()| count)
     }
 }
 
-/// Has one NEXUS, which is followed, work until it dies or all is done.
+/// Runs one traced NEXUS until it dies or all is done.
 async fn live(world: &World, told: &mut Told, epoch: u64, point: Option<Point>) -> Vec<Call> {
     let followed = Followed::start(&nexus(world, epoch), point);
     let living = async {
@@ -209,7 +209,7 @@ async fn live(world: &World, told: &mut Told, epoch: u64, point: Option<Point>) 
             }
             tokio::time::sleep(LOOK).await;
         }
-        // Without an answer it is gone.
+        // Without an answer NEXUS is gone.
         let _ = admin.work().await;
     };
     let lived = tokio::time::timeout(HANGS, living).await;
@@ -217,7 +217,7 @@ async fn live(world: &World, told: &mut Told, epoch: u64, point: Option<Point>) 
     followed.end().await
 }
 
-/// Acknowledged changes hold, and nothing was done twice.
+/// Asserts that acknowledged changes hold and nothing was done twice.
 async fn check(world: &World, admin: &Admin<'_>) {
     let tasks = admin.tasks().await.unwrap();
     let topics: Vec<String> = tasks.iter().map(|(_, t)| t.topic.to_string()).collect();
@@ -245,7 +245,7 @@ async fn check(world: &World, admin: &Admin<'_>) {
     assert_eq!(last, Some(1));
 }
 
-/// One home, one kill, and what came of it: the call, and how much had been told.
+/// Tries one kill in a new home; returns the calls and the number of told facts.
 async fn die_at(point: Option<Point>) -> (Vec<Call>, usize) {
     let model = Server::start(script()).await;
     let world = home(&model.url());
@@ -281,7 +281,7 @@ async fn die_at(point: Option<Point>) -> (Vec<Call>, usize) {
         }
         admin.work().await.expect("the next NEXUS goes on");
         check(&world, &admin).await;
-        // Leftovers are removed with the next table of states.
+        // Temporary files are removed when the next table of states is written.
         while torn.iter().any(|path| path.exists()) {
             tokio::time::sleep(LOOK).await;
         }

@@ -1,7 +1,7 @@
-//! Follows a daemon call by call and kills it at one that changes a file.
+//! Traces a daemon and kills it at a system call that changes a file.
 //!
 //! Invariants: calls are counted over all threads, in the order in which they
-//! begin; at the moment that is asked for nothing else is done than to kill;
+//! begin; at the requested moment the tracer only kills;
 //! a daemon ends with its tracer.
 
 use nix::errno::Errno;
@@ -18,18 +18,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-/// When, of a call.
+/// The moment of a kill within a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Moment {
-    /// It was asked for and nothing is done.
+    /// Before the call has any effect.
     Before,
-    /// Half of what it was to write is there, the other half never will be.
+    /// After half of a write; the other half is never written.
     Half,
-    /// It is done, and the daemon does not know it yet.
+    /// After the call, before the daemon gets its result.
     After,
 }
 
-/// Where a daemon is killed.
+/// The point at which a daemon is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Point {
     /// Number of the call, from 0.
@@ -43,11 +43,11 @@ pub(crate) struct Call {
     pub(crate) name: &'static str,
     /// Whether it writes more than one byte.
     pub(crate) writes: bool,
-    /// Of what, where that can be seen.
+    /// The path, if known.
     pub(crate) path: String,
 }
 
-/// A daemon that is followed.
+/// A traced daemon.
 pub(crate) struct Followed {
     thread: JoinHandle<Vec<Call>>,
     over: Arc<AtomicBool>,
@@ -55,13 +55,13 @@ pub(crate) struct Followed {
 }
 
 impl Followed {
-    /// Starts a program and follows it from its first call on.
+    /// Starts a program and traces it from its first call.
     pub(crate) fn start(command: &Command, point: Option<Point>) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&over);
         let (say, pid) = std::sync::mpsc::channel();
         let command = waiting(command);
-        // The kernel knows a tracer by its thread.
+        // The kernel identifies a tracer by its thread.
         let thread = std::thread::spawn(move || {
             let calls = Tracer::start(command, point, |pid| say.send(pid).unwrap()).follow();
             told.store(true, Ordering::SeqCst);
@@ -76,17 +76,16 @@ impl Followed {
         self.over.load(Ordering::SeqCst)
     }
 
-    /// Asks it to end, should it not have been killed, and tells the calls that
-    /// it made, up to the one at which it was killed.
+    /// Asks the daemon to end unless it was killed; returns its calls up to the kill.
     pub(crate) async fn end(self) -> Vec<Call> {
-        // It may have ended just now.
+        // The daemon may have ended just now.
         let _ = kill(self.pid, Signal::SIGTERM);
         let ended = tokio::task::spawn_blocking(|| self.thread.join().unwrap());
         ended.await.unwrap()
     }
 }
 
-/// Whether this system lets us follow a program.
+/// Whether this system permits tracing.
 pub(crate) fn is_possible() -> bool {
     let mut sleeper = Command::new("sleep").arg("60").spawn().unwrap();
     let pid = Pid::from_raw(sleeper.id().cast_signed());
@@ -97,7 +96,7 @@ pub(crate) fn is_possible() -> bool {
     possible
 }
 
-/// The same in a shell that waits for a line first, so that it is followed
+/// The command in a shell that first waits for a line, so that it is traced
 /// from the beginning.
 fn waiting(command: &Command) -> Command {
     let mut shell = Command::new("sh");
@@ -120,10 +119,10 @@ fn waiting(command: &Command) -> Command {
     shell
 }
 
-/// The call that a thread is in.
+/// The call in which a thread is.
 struct Entered {
     call: Option<usize>,
-    /// What to do with the descriptor that it answers.
+    /// The path to record for the descriptor that the call returns.
     opens: Option<String>,
 }
 
@@ -131,9 +130,9 @@ struct Tracer {
     pid: Pid,
     child: Child,
     point: Option<Point>,
-    /// Calls that were entered and not left, by thread.
+    /// Calls that were entered but not left, by thread.
     entered: HashMap<Pid, Entered>,
-    /// Descriptors that write to files, with their paths.
+    /// Writable descriptors of files, with their paths.
     files: HashMap<u64, String>,
     calls: Vec<Call>,
     killed: bool,
@@ -163,13 +162,13 @@ impl Tracer {
     }
 
     fn follow(mut self) -> Vec<Call> {
-        // Not what other threads of the tests have started.
+        // Threads of other tests are excluded.
         let mine = WaitPidFlag::__WALL | WaitPidFlag::__WNOTHREAD;
         loop {
             let status = match waitpid(None, Some(mine)) {
                 Ok(status) => status,
                 Err(Errno::EINTR) => continue,
-                // Everything has ended.
+                // All threads have ended.
                 Err(_) => break,
             };
             match status {
@@ -188,14 +187,14 @@ impl Tracer {
                 WaitStatus::Continued(_) | WaitStatus::StillAlive => {}
             }
         }
-        // It is waited for already where its end was seen.
+        // If its end was observed, it was already waited for.
         let _ = self.child.try_wait();
         self.calls
     }
 
-    /// A thread enters a call or leaves it.
+    /// Handles a thread's entry to or exit from a call.
     fn syscall(&mut self, thread: Pid) {
-        // It may have been killed already.
+        // The thread may have been killed.
         let Ok(registers) = ptrace::getregs(thread) else {
             return;
         };
@@ -222,8 +221,8 @@ impl Tracer {
                 registers.rdx /= 2;
                 ptrace::setregs(thread, registers).unwrap();
             }
-            // In this life the call may be another one, whose third argument is not a length:
-            // the flags of `open` would say that the file is to be emptied.
+            // This life may differ, so that the call has no length as third argument:
+            // changing the flags of `open` could truncate the file.
             Moment::Before | Moment::Half => self.kill(),
             Moment::After => {}
         }
@@ -247,7 +246,7 @@ impl Tracer {
         kill(self.pid, Signal::SIGKILL).unwrap();
     }
 
-    /// Whether a call changes a file, and the file that it opens for writing.
+    /// Classifies a call: whether it changes a file, and the file that it opens for writing.
     fn judge(
         &mut self,
         thread: Pid,
@@ -323,8 +322,8 @@ fn go_on(thread: Pid, signal: Option<Signal>) {
     let _ = ptrace::syscall(thread, signal);
 }
 
-/// A path in the memory of a program. A program that is closed to others shows
-/// none to a user without rights; then it is empty.
+/// Reads a path from the memory of a program. A protected program is not readable without
+/// privileges; then the path is empty.
 fn text(thread: Pid, mut at: u64) -> String {
     let mut bytes = Vec::new();
     while bytes.len() < libc::PATH_MAX as usize {

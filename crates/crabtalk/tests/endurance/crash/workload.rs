@@ -1,5 +1,5 @@
-//! What clients do while the daemon is killed: one of everything that is
-//! written down, in a fixed order, and what they were told of it.
+//! The work of clients while the daemon is killed: one of every persistent
+//! change, in a fixed order, and the facts that they were told.
 
 use crate::told::{Said, Taken, history};
 use crate::world::World;
@@ -28,19 +28,19 @@ const STEER: &str = "Mind the roses.";
 /// The sender whose conversation is removed.
 const GUEST_OF_A_DAY: &str = "visitor";
 
-/// Where commands note that they ran.
+/// The file in which commands record that they ran.
 const EFFECTS: &str = "effects";
 
-/// The acknowledged or expected state of a thing.
+/// The acknowledged or expected state of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Holds {
-    /// Either state is allowed: no reply was received.
+    /// Either state is allowed, since no reply was received.
     Either,
     Yes,
     No,
 }
 
-/// What clients were told so far.
+/// The facts that clients were told.
 #[derive(Debug, Default)]
 pub(crate) struct Account {
     runs: Vec<(&'static str, Said)>,
@@ -49,7 +49,7 @@ pub(crate) struct Account {
 
 type Done = Result<(), ClientError>;
 
-/// The model: what it says depends on what it was told last, so that it is the
+/// The model's script. Answers depend on the last message, so that they are the
 /// same whenever a daemon was killed.
 pub(crate) fn script() -> Script {
     let effect =
@@ -84,7 +84,7 @@ pub(crate) fn script() -> Script {
         .when("summar", openai::text(SUMMARY))
 }
 
-/// A home for it.
+/// A home for the workload.
 pub(crate) fn home(url: &str, resume: &str) -> World {
     let world = World::new(url);
     let config = fs::read_to_string(world.home().join("config/config.toml")).unwrap();
@@ -101,7 +101,7 @@ pub(crate) fn home(url: &str, resume: &str) -> World {
     world
 }
 
-/// A person at work.
+/// A client at work.
 struct Hands<'a> {
     world: &'a World,
     account: &'a mut Account,
@@ -134,7 +134,7 @@ async fn connect(world: &World) -> Result<Connection, ClientError> {
 }
 
 impl Hands<'_> {
-    /// Does what changes a fact, which is known again when it was acknowledged.
+    /// Makes a change; its fact is known again once it was acknowledged.
     async fn change<T>(
         &mut self,
         fact: &'static str,
@@ -199,12 +199,12 @@ impl Hands<'_> {
             Ok(())
         };
         self.change(SUMMARY, Holds::Yes, work).await?;
-        // The title that the run below gives is another one.
+        // The run below sets another title.
         self.account.facts.insert(TITLE, Holds::Either);
         Ok(())
     }
 
-    /// A sender whose conversation is removed.
+    /// Talks as a sender whose conversation is then removed.
     async fn visitor(&mut self) -> Done {
         self.say(GUEST_OF_A_DAY, "I only look.", None).await?;
         let remove = RemoveConversationMsg {
@@ -217,7 +217,7 @@ impl Hands<'_> {
         self.change(GUEST_OF_A_DAY, Holds::No, work).await
     }
 
-    /// Removes a lasting approval.
+    /// Removes a permanent approval.
     async fn take_back(&mut self) -> Done {
         let work = async |mut connection: Connection| {
             let all = approvals(&mut connection).await?.approvals;
@@ -233,7 +233,7 @@ impl Hands<'_> {
         self.change("approval", Holds::No, work).await
     }
 
-    /// Asks, and reads the answer to its end.
+    /// Sends a message and reads the answer to its end.
     async fn say(
         &mut self,
         sender: &'static str,
@@ -260,11 +260,11 @@ impl Hands<'_> {
             runs.push((sender, Said::new(words.into())));
             runs.len() - 1
         });
-        // An answer without an end before a daemon died was not acknowledged.
+        // An answer without an end before the daemon died was not acknowledged.
         self.account.runs[at].1.cut();
         let mut events = Box::pin(connection.stream(request));
         while let Some(event) = events.next().await {
-            // A retry is told what is known of the first, and may be told less.
+            // A retry may be told less than the first attempt.
             let mut again = Said::new(words.into());
             let runs = &mut self.account.runs;
             let said = if runs[at].1.ended {
@@ -307,7 +307,7 @@ async fn approvals(connection: &mut Connection) -> Result<ApprovalList, ClientEr
 }
 
 impl Account {
-    /// How many things were told that could have been lost.
+    /// The number of told facts that could have been lost.
     pub(crate) fn told(&self) -> usize {
         let runs = self.runs.iter();
         let facts = self.facts.values().filter(|holds| **holds != Holds::Either);
@@ -316,7 +316,7 @@ impl Account {
             + facts.count()
     }
 
-    /// Compares what was told with what is there.
+    /// Compares the told facts with the daemon's state.
     pub(crate) async fn check(&self, world: &World) {
         let mut connection = world.try_connect().await.expect("the daemon is there");
         for (fact, holds) in self.facts_now(world, &mut connection).await {
@@ -370,7 +370,7 @@ impl Account {
         ]
     }
 
-    /// Every conversation can be read, and every call in it has one result.
+    /// Asserts that every conversation can be read and every call has one result.
     async fn check_conversations(&self, world: &World, connection: &mut Connection) {
         let all = ListConversationsMsg::default();
         let all = connection.list_conversations(all).await.unwrap();
@@ -381,7 +381,7 @@ impl Account {
         }
     }
 
-    /// Nothing ran twice, and what was told to have run did.
+    /// Asserts that nothing ran twice, and everything that was told to have run did.
     fn check_effects(&self, world: &World) {
         let effects = fs::read_to_string(world.folder().join(EFFECTS)).unwrap_or_default();
         for name in ["dig", "left"] {
@@ -391,8 +391,8 @@ impl Account {
     }
 }
 
-/// Waits for the run that may be carried on, and opens a conversation, which
-/// makes it valid. A question of a life before is asked again.
+/// Waits for a run that may be resumed, and loads a conversation, which
+/// makes it valid. A question of an earlier life is asked again.
 async fn follow_to_end(world: &World, connection: &mut Connection, of: &ConversationInfo) {
     let attach = AttachMsg {
         agent: of.agent.clone(),
@@ -416,7 +416,7 @@ async fn follow_to_end(world: &World, connection: &mut Connection, of: &Conversa
     }
 }
 
-/// Behind each message with calls stand their results, in order.
+/// Asserts that results follow the message with their calls, in order.
 fn check_groups(entries: &[HistoryEntry]) {
     let mut open: Vec<&str> = Vec::new();
     for entry in entries {

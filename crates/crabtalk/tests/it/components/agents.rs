@@ -69,7 +69,7 @@ async fn call(env: &TestEnv, tool: &str, arguments: Value) -> ToolResultEvent {
     results.remove(0)
 }
 
-/// A home with an agent that asks for nothing and the configuration of the components.
+/// A home with an agent that needs no approvals, and the components' configuration.
 async fn zoo() -> (TestEnv, Daemon) {
     let env = TestEnv::new();
     env.agent("crab", "permissions: { \"*__*\": allow }");

@@ -20,7 +20,7 @@ const KILLED_IN_TOOL: usize = 75;
 /// The size of the model's context window in tokens.
 const WINDOW: usize = 8_000;
 
-/// Bytes of a token, roughly.
+/// Approximate bytes per token.
 const TOKEN_BYTES: usize = 4;
 
 const QUESTION: &str = "Do the steps of the list, in order, each of them once.";
@@ -53,7 +53,7 @@ fn done(env: &TestEnv) -> Vec<usize> {
     text.lines().map(|line| line.parse().unwrap()).collect()
 }
 
-/// Waits until so many steps are done.
+/// Waits until this many steps are done.
 async fn reach(env: &TestEnv, steps: usize) {
     let what = format!("step {steps}");
     eventually(&what, async || (done(env).len() >= steps).then_some(())).await;
@@ -101,7 +101,7 @@ async fn long_run_survives_compactions_and_kills() {
     let end = end_of(&within("the end of the run", events).await);
     assert_eq!((end.code, end.error.as_str()), (0, ""));
 
-    // The same end, and every step once.
+    // The result is the same, and every step ran once.
     assert_eq!(done(&env), (1..=STEPS).collect::<Vec<_>>());
     let last = GetHistoryMsg {
         limit: 1,

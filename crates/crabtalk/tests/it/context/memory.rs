@@ -36,7 +36,7 @@ async fn hand_edits_take_effect_while_the_daemon_runs() {
         "{block}"
     );
 
-    // A broken entry is named and hides no other.
+    // A broken entry is reported and hides no other.
     env.write(&format!("{ENTRIES}/shed.md"), "---\nname: [garden shed\n");
     let block = recalled(&env, &model, question).await;
     assert!(block.contains("red as a lobster"), "{block}");

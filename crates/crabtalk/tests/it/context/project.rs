@@ -1,4 +1,4 @@
-//! Instructions of a project, and whose word makes agents follow them (MEM-4).
+//! Instructions of a project, and the trust that makes agents follow them (MEM-4).
 
 use super::{message, say, told};
 use crate::rig::{ModelServer, TestEnv, asked, end_of, eventually, within};
@@ -9,7 +9,7 @@ use futures_util::StreamExt;
 
 const RULE: &str = "Answer in rhyme, always.";
 
-/// Whether the last request had the instructions, else the note about them.
+/// Whether the last request had the instructions; otherwise it had the note about them.
 async fn follows(model: &ModelServer) -> bool {
     let told = told(model.requests().await.last().unwrap());
     let note = told.contains("are left out, since that folder is not trusted");
@@ -20,7 +20,7 @@ async fn follows(model: &ModelServer) -> bool {
     !note
 }
 
-/// Says something as the owner, and answers the question of trust.
+/// Sends a message as the owner, and answers the question of trust.
 async fn say_and_answer(env: &TestEnv, answer: &str) {
     let mut connection = env.connect().await;
     let mut events = std::pin::pin!(connection.stream(message(env, "user", "Hello.")));
@@ -48,7 +48,7 @@ async fn instructions_apply_in_trusted_folders() {
     let env = TestEnv::with_model(&model);
     env.write("work/AGENTS.md", &format!("{RULE}\n"));
     let daemon = env.daemon().await;
-    // A stranger is not asked.
+    // Other senders are not asked.
     say(&env, "ann", "Hello.").await;
     assert!(!follows(&model).await);
     assert!(
@@ -70,7 +70,7 @@ async fn instructions_apply_in_trusted_folders() {
 
     say_and_answer(&env, "Trust").await;
     assert!(follows(&model).await);
-    // From now on, and for everybody.
+    // From now on, and for all senders.
     say(&env, "user", "Hello.").await;
     assert!(follows(&model).await);
     say(&env, "ann", "Hello.").await;

@@ -22,7 +22,7 @@ async fn slash_command_brings_the_skill_to_the_model() {
     env.agent("crab", "description: all");
     env.agent("narrow", "skills: [\"check-*\"]");
     let _daemon = env.daemon().await;
-    // It is there at once, without a reload.
+    // The skill is available at once, without a reload.
     skill(&env, INSTALLED, "greet", "---\nGreet $ARGUMENTS warmly.\n");
     say(&env, "user", "/greet Bob").await;
     let request = told(model.requests().await.last().unwrap());
@@ -126,11 +126,11 @@ async fn allowed_tools_hold_for_an_unchanged_trusted_skill() {
     assert_eq!(try_it(&env, "crab", "/say").await, Tried::Asked);
     trust("add", &installed).await;
     assert_eq!(try_it(&env, "crab", "/say").await, Tried::Ran);
-    // Only while that skill is at work.
+    // Allowed only while that skill is used.
     assert_eq!(try_it(&env, "crab", "say crab").await, Tried::Asked);
-    // Never over a `deny`.
+    // A `deny` takes precedence.
     assert_eq!(try_it(&env, "strict", "/say").await, Tried::Refused);
-    // Never from a project, even a trusted one.
+    // A project's skill allows nothing, even in a trusted project.
     trust("add", &env.work.join(".crabtalk/skills/shout")).await;
     trust("add", &env.work).await;
     assert_eq!(try_it(&env, "crab", "/shout").await, Tried::Asked);

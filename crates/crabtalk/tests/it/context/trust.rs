@@ -11,7 +11,7 @@ use std::fs;
 
 const SKILL: &str = ".crabtalk/config/skills/say";
 
-/// A model that calls `bash` with each of these, one a message.
+/// A model that calls `bash` with these commands, one per message.
 async fn calling(commands: &[&str]) -> ModelServer {
     let replies = commands.iter().enumerate().flat_map(|(at, command)| {
         let call = ("bash", json!({"command": command}));

@@ -45,7 +45,7 @@ async fn first_message_is_recalled_after_compactions() {
     assert!(block.contains("said by user"), "{block}");
     let year = block.contains("(said by user, 20");
     assert!(year, "without its time: {block}");
-    // It occurs only there: three summaries replaced it in the history.
+    // Only there: three summaries replaced it in the history.
     let elsewhere = texts(last);
     let mut elsewhere = elsewhere.iter().filter(|text| !text.contains("<recall>"));
     assert!(elsewhere.all(|text| !text.contains("blue tin")), "{last}");

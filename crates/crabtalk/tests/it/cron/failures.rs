@@ -1,4 +1,4 @@
-//! Folders and books that cannot be used.
+//! Unusable folders and books.
 
 use super::{create, fired, rows, yearly};
 use crate::rig::TestEnv;
@@ -12,7 +12,7 @@ async fn unwritable_cron_journal_stops_only_firing() {
     let id = create(&env, yearly("hello")).await.id;
     assert_eq!(fired(&env, id).await.outcome, "ok");
     daemon.terminate().await;
-    // A folder is in the database's place.
+    // A folder is at the database's path.
     let (records, kept) = (
         env.home.join("state/records.db"),
         env.home.join("state/kept"),

@@ -1,4 +1,4 @@
-//! Notifications of results, failures and asks: a command, or an address.
+//! Notifications of results, failures and asks, by a command or to an address.
 
 use super::{create, crons_file, fire, fired, yearly};
 use crate::rig::{TestEnv, eventually, within};
@@ -73,7 +73,7 @@ async fn owner_is_notified_of_failures_asks_and_results() {
     assert!(ask["text"].as_str().unwrap().contains("touch x"), "{ask}");
     assert!(!ask["ask_id"].as_str().unwrap().is_empty());
     assert!(!self::told(&env).iter().any(|value| value["cron"] == quiet));
-    // A command gets none of the daemon's secrets.
+    // The command gets none of the daemon's secrets.
     let environment = fs::read_to_string(env.work.join("told.env")).unwrap();
     assert!(environment.contains("CRABTALK_TITLE=") && !environment.contains("secret"));
 }

@@ -2,7 +2,7 @@
 
 use crate::rig::{TestEnv, has_tools, skip};
 
-/// Steps of a shell in its own mount namespace.
+/// Shell steps in a separate mount namespace.
 const STEPS: &str = r#"
 set -u
 home=$CRABTALK_HOME

@@ -53,7 +53,7 @@ async fn restarted_component_restores_its_tools_on_a_new_port() {
     let echo = async |text: &str| call(&env, "search__echo", json!({ "text": text })).await;
     assert_eq!(echo("a").await.output, "a");
 
-    // Calls in flight when it is killed get an error, and the run continues.
+    // Calls in flight at the kill fail, and the run continues.
     let call_it = stream_to_end(&env, tool("search__slow", json!({"ms": 60_000})));
     let kill_it = async {
         eventually("the call", async || {

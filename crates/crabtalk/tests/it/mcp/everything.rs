@@ -5,7 +5,7 @@ use crate::rig::TestEnv;
 use crabtalk_proto::{Client, TestMcpMsg};
 use serde_json::{Value, json};
 
-/// Node and the server's program, where `.ci/run` has installed them.
+/// Node and the server's program, if `.ci/run` has installed them.
 fn installed(test: &str) -> Option<(String, String)> {
     let node = std::env::var("CRABTALK_NODE");
     let program = std::env::var("CRABTALK_MCP_EVERYTHING");
@@ -40,7 +40,7 @@ fn wanted(raw: &str) -> (Value, &'static str) {
             "application/gzip",
         ),
         "trigger-long-running-operation" => (json!({"duration": 1, "steps": 2}), "completed"),
-        // It is for clients that poll tasks, and says so.
+        // The tool is for clients that poll tasks, and reports that.
         "simulate-research-query" => (json!({"topic": "x"}), "task"),
         _ => (json!({}), ""),
     }

@@ -1,4 +1,4 @@
-//! What agents may do with tools of servers (COMP-3, GATE-1).
+//! Permissions for tools of servers (COMP-3, GATE-1).
 
 use super::{call, program, result, tool};
 use crate::rig::{TestEnv, asked, eventually, has_tools, stream_to_end, within};
@@ -96,7 +96,7 @@ async fn changed_description_asks_with_the_difference() {
     );
     call(&env, "files__rename", json!({})).await;
     let (events, asks) = loop {
-        // The new description is known once the list has been read again.
+        // The new description is known after the list was read again.
         let mut connection = env.connect().await;
         let mut events =
             std::pin::pin!(connection.stream(tool("files__echo", json!({"text": "b"}))));

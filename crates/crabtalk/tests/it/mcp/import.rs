@@ -79,7 +79,7 @@ async fn import_adds_confirmed_servers_and_reports_each() {
         assert!(written.contains(part), "{part}: {written}");
     }
 
-    // Of the usual places, an unreadable file is reported and the others are imported.
+    // An unreadable file among the usual ones is reported, and the others are imported.
     let around = env.run(&["mcps", "import", "--yes"]).await;
     assert_eq!(around.code, Some(0), "{}", around.stderr);
     assert!(

@@ -1,4 +1,4 @@
-//! Logins to MCP servers (OAuth), with a strict authorization server on the loopback.
+//! Logins to MCP servers (OAuth), with a strict authorization server on loopback.
 
 use super::{allowing, comes_to_be, components, server, stream_to_end, tool};
 use crate::rig::{Daemon, TestEnv, eventually, has_tools, within};
@@ -34,7 +34,7 @@ impl Tickets {
         }
     }
 
-    /// Starts it and a daemon without a login to it.
+    /// Starts the server, and a daemon without a login to it.
     async fn and_daemon(env: &TestEnv) -> (Self, Daemon) {
         allowing(env);
         let tickets = Self::start(env).await;
@@ -72,7 +72,7 @@ async fn get(address: &str) -> (String, String) {
     (location.unwrap_or_default().to_owned(), body.to_owned())
 }
 
-/// Starts `crabtalk mcps login tickets` and returns the address that a person opens.
+/// Starts `crabtalk mcps login tickets`; returns the address that a person opens.
 async fn begin(env: &TestEnv) -> (Child, String) {
     let mut command = env.program(crate::rig::CRABTALK);
     command
@@ -93,7 +93,7 @@ async fn begin(env: &TestEnv) -> (Child, String) {
     (rest, said["address"].as_str().unwrap().to_owned())
 }
 
-/// Completes a login as a person and their browser do.
+/// Completes a login like a person with a browser.
 async fn log_in(env: &TestEnv) {
     let (child, address) = begin(env).await;
     let (back, body) = get(&address).await;
@@ -130,7 +130,7 @@ async fn person_logs_in_with_a_browser_and_logs_out() {
     assert_eq!(failed.error, mends);
     let tested = env.run(&["mcps", "test", "tickets"]).await;
     assert!(tested.stderr.contains(mends), "{}", tested.stderr);
-    // A run reports it, too.
+    // A run also reports it.
     let said = call(&env, "a").await;
     assert!(said.is_error, "{said:?}");
 
@@ -145,7 +145,7 @@ async fn person_logs_in_with_a_browser_and_logs_out() {
         (&json!(1), &json!(1))
     );
 
-    // It survives a restart and is shown nowhere.
+    // The login survives a restart and is never shown.
     daemon.kill().await;
     let daemon = env.daemon().await;
     comes_to_be(&env, "tickets", "connected").await;
@@ -176,7 +176,7 @@ async fn tokens_are_renewed_once_and_revocation_is_named() {
     log_in(&env).await;
     comes_to_be(&env, "tickets", "connected").await;
 
-    // Eight simultaneous calls get a revoked token renewed once.
+    // Eight concurrent calls renew a revoked token once.
     tickets.control("revoke=access").await;
     let calls: Vec<String> = (0..8)
         .map(|at| format!("/tool tickets__echo {}", json!({"text": format!("{at}")})))
@@ -199,7 +199,7 @@ async fn tokens_are_renewed_once_and_revocation_is_named() {
         (&json!(1), &json!(0))
     );
 
-    // A revoked login has to be repeated by a person.
+    // After a revoked login, a person must log in again.
     tickets.control("revoke=all").await;
     let said = stream_to_end(&env, tool("tickets__echo", json!({"text": "x"}))).await;
     let said = super::result(&said);
@@ -258,7 +258,7 @@ async fn refused_logins_change_nothing() {
     let (_, page) = get(&format!("{back}?code=x&state=guessed")).await;
     assert_eq!(page, "There is nothing here.");
     let state = of("state");
-    // So are requests of agents' commands, also with the right state.
+    // So are requests of agents' commands, even with the right state.
     let place = back.strip_prefix("http://127.0.0.1:").unwrap();
     let (port, path) = place.split_once('/').unwrap();
     let script = format!(
@@ -267,7 +267,7 @@ async fn refused_logins_change_nothing() {
     );
     let marked = env.program("bash").args(["-c", &script]).output().await;
     assert!(marked.unwrap().stdout.is_empty());
-    // The person says no.
+    // The person refuses.
     let (_, page) = get(&format!("{back}?error=access_denied&state={state}")).await;
     assert!(page.contains("failed"), "{page}");
     let ended = within("the command", child.wait_with_output())

@@ -1,4 +1,4 @@
-//! A component as the memory (`[memory] provider`).
+//! A component as memory provider (`[memory] provider`).
 
 use super::{allowing, program, result, say, tool};
 use crate::rig::{TestEnv, chunks, end_of, has_tools, stream_to_end};

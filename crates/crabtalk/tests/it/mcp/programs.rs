@@ -1,4 +1,4 @@
-//! Servers of the configuration that are programs.
+//! Configured servers that are programs.
 
 use super::{allowing, call, program, result, running, tool};
 use crate::rig::{TestEnv, eventually, has_tools, stream_to_end};
@@ -33,7 +33,7 @@ async fn no_program_outlives_the_daemon() {
         }
         let own = starts(&env);
         assert!(!own.is_empty());
-        // A zombie has no environment, by which the others are found.
+        // A zombie has no environment, by which other processes are found.
         let is_zombie = |pid: &i32| {
             let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
             stat.contains(") Z ")

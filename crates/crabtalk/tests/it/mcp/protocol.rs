@@ -1,4 +1,4 @@
-//! The messages of MCP servers.
+//! The protocol messages for MCP servers.
 
 use super::server;
 use crate::rig::{TestEnv, has_tools};
@@ -8,7 +8,7 @@ use crabtalk_proto::{
 };
 use serde_json::json;
 
-/// A program of the test as `files`, with a secret.
+/// The test server's program as `files`, with a secret.
 fn files() -> SetMcpMsg {
     let config =
         json!({"command": "python3", "args": [server(), "stdio"], "env": {"KEY": "s3cret"}});
@@ -47,7 +47,7 @@ async fn servers_are_listed_and_tested() {
             .any(|tool| tool.name == "files__look" && tool.read_only)
     );
     assert!(tested.steps.len() >= 3, "{:?}", tested.steps);
-    // A server that is not configured, with its error.
+    // A server that is not configured; the test reports its error.
     let broken = json!({"command": "python3", "args": [server(), "stdio"], "env": {"BROKEN": "1", "COMPLAIN": "no luck"}});
     let tested = client
         .test_mcp(test("tried", broken.to_string()))
@@ -77,7 +77,7 @@ async fn servers_are_changed_and_removed_with_comments_kept() {
     let mut client = env.connect().await;
     client.set_mcp(files()).await.unwrap();
     let listed = client.list_mcps(ListMcpsMsg {}).await.unwrap().mcps;
-    // A client of the older generation sends the whole list, secrets masked.
+    // An older client sends the whole list, with masked secrets.
     let mut old: Vec<McpInfo> = listed;
     old.push(McpInfo {
         name: "remote".into(),

@@ -112,7 +112,7 @@ async fn provider_change_keeps_comments_and_secrets() {
     assert!(text.contains("api_key = \"sk-of-a\""), "{text}");
     assert_eq!(models(&env).await, ["one active", "two on"]);
 
-    // TOML, and the command line.
+    // As TOML, and by the command line.
     let toml = "kind = \"offline\"\nmodels = [\"play\"]";
     set(&env, "toml", toml).await.unwrap();
     let more = "kind = \"offline\"\nmodels = [\"toy\"]";
@@ -186,7 +186,7 @@ async fn invalid_provider_change_writes_nothing() {
     assert_eq!(file(&env), before);
     assert_eq!(models(&env).await, ["one active"]);
 
-    // A concurrent edit is neither overwritten nor read half-done.
+    // A concurrent edit is neither overwritten nor read incompletely.
     let theirs = format!("{before}\n# half-done");
     env.config(&theirs);
     assert_eq!(code(set(&env, "new", "kind = \"offline\"").await), 409);

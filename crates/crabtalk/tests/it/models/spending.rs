@@ -1,4 +1,4 @@
-//! Budgets, and what was spent.
+//! Budgets and spending.
 
 use super::say;
 use crate::rig::{ModelServer, TestEnv, end_of, stream_to_end};
@@ -49,7 +49,7 @@ async fn spent_budget_refuses_calls_after_a_restart() {
     let end = end_of(&stream_to_end(&env, say("crab", "user", "more")).await);
     assert_eq!(end.code, 402);
     refused(&end.error);
-    // For every sender, also after a crash.
+    // The budget applies to every sender, even after a crash.
     daemon.kill().await;
     let _daemon = env.daemon().await;
     let request = SendMsg {

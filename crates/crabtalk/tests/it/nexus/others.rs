@@ -25,7 +25,7 @@ async fn is(team: &Team<'_>, state: State) -> AgentLine {
     .await
 }
 
-/// What another client of the owner says in the conversation.
+/// Sends a message as another client of the owner in the conversation.
 fn says(env: &TestEnv, topic: &str, text: &str) -> Run {
     let client = Client::new(Endpoint::of_home(&env.home), "other/1");
     client.stream(StreamMsg {
@@ -47,7 +47,7 @@ async fn approve(team: &Team<'_>) {
     assert!(matches!(answer, Answer::Done { .. }), "{answer:?}");
 }
 
-/// A run to its end.
+/// Follows a run to its end.
 async fn follow(run: &mut Run) {
     while let Some(news) = run.next().await {
         news.unwrap();
@@ -81,7 +81,7 @@ async fn run_of_another_client_is_work_of_the_agent() {
     assert_eq!(line.last, "→ ADMIN [HELLO] done");
     assert!(env.work.join("one").exists());
 
-    // What asks while no NEXUS runs is asked of the next one.
+    // The next NEXUS is asked about an approval that opened while none was running.
     team.kill().await;
     let mut run = says(&env, "AGAIN", "prompt touch two");
     let looks_on = async {
@@ -98,7 +98,7 @@ async fn run_of_another_client_is_work_of_the_agent() {
     let ((), line) = tokio::join!(follow(&mut run), looks_on);
     assert_eq!(line.last, "→ ADMIN [AGAIN] done");
 
-    // Its own work goes on as ever, each message once.
+    // NEXUS's own work continues, each message once.
     let text = "@D2 [OWN]: work".to_owned();
     team.say(Command::AddTask { text }).await;
     eventually("the task", async || {

@@ -1,5 +1,5 @@
-//! A model that speaks as a team does: it reads the last message and answers it
-//! in the form, with a tool call before if the message wants one.
+//! A model that acts as a team: it reads the last message and answers in the required
+//! form, after a tool call if the message requests one.
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -31,7 +31,7 @@ impl Speaker {
         }
     }
 
-    /// A configuration whose model it is.
+    /// A configuration with this model.
     pub(crate) fn config(&self) -> String {
         format!(
             "model = \"speaker\"\n\n[provider.test]\nkind = \"openai\"\nbase_url = \

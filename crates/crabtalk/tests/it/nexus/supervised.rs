@@ -12,20 +12,20 @@ use std::process::Stdio;
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::process::Child;
 
-/// Names the home in the environment of the other process.
+/// Environment variable with the home, for the other process.
 const HOME: &str = "CRABTALK_E2E_NEXUS";
 
-/// The instant from which its clock runs faster.
+/// Environment variable with the instant from which its clock runs faster.
 const EPOCH: &str = "CRABTALK_E2E_EPOCH";
 
-/// A day takes some minutes at this rate, an hour of tasks some seconds.
+/// At this rate a day takes some minutes, an hour of tasks some seconds.
 const RATE: u32 = 100;
 
-/// A team of one agent of the daemon, D2, who is left in peace.
+/// A team of one agent of the daemon, D2, without timeouts.
 pub(super) const ONE: &str =
     "[times]\nbootstrap_secs = 6000\nreflection_secs = 3600000\nsilent_secs = 60000\n[agent.D2]\n";
 
-/// The home of a daemon that has D2, whose model is this one.
+/// The home of a daemon with D2, which uses this model.
 pub(super) fn of_one(speaker: &Speaker) -> TestEnv {
     let env = TestEnv::new();
     env.config(&speaker.config());
@@ -37,7 +37,7 @@ pub(crate) struct Team<'a> {
     env: &'a TestEnv,
     epoch: u64,
     child: Option<Child>,
-    /// Whether it finds `crabtalk` to start a daemon.
+    /// Whether NEXUS finds `crabtalk` to start a daemon.
     pub(crate) finds_program: bool,
 }
 
@@ -64,7 +64,7 @@ async fn serve_nexus() {
 }
 
 impl<'a> Team<'a> {
-    /// A team that is not started yet.
+    /// A team that was not started.
     pub(crate) fn new(env: &'a TestEnv, config: &str) -> Self {
         let root = env.work.join("team");
         env.write(

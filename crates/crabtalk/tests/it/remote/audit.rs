@@ -86,7 +86,7 @@ async fn full_disk_refuses_audited_requests_but_not_kill() {
     let elsewhere = Elsewhere::with(PLAIN).await;
     let owner = elsewhere.owner();
     let made = elsewhere.token(token("phone", "talk", &[])).await;
-    // A folder in the file's place cannot be written, even by root.
+    // A folder at the file's path makes it unwritable, even for root.
     let path = elsewhere.env.home.join("state/records.db");
     let Elsewhere { daemon, env } = elsewhere;
     daemon.kill().await;

@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use std::process::Stdio;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-/// Another machine, which knows the daemon by these tokens.
+/// Another machine's home, with the daemon as remote under these tokens.
 async fn knowing(elsewhere: &Elsewhere, tokens: &[(&str, &str)]) -> TestEnv {
     let there = TestEnv::new();
     for (name, role) in tokens {

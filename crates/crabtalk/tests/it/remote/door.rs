@@ -128,7 +128,7 @@ async fn removed_token_loses_its_connections() {
             panic!("the socket was cut")
         };
         if let Some(Event::Chunk(chunk)) = &event.event {
-            // No client with the token waits for its end.
+            // No client with the token reads its end.
             if said.is_empty() {
                 model.release().await;
             }
@@ -144,7 +144,7 @@ async fn removed_token_loses_its_connections() {
 
 #[tokio::test]
 async fn reload_changes_only_changed_listeners() {
-    // Keeps the port taken while it is closed.
+    // Reserves the port while it is closed.
     let listen = format!("listen = \"127.0.0.1:{}\"", crabtalk_testkit::ports::free());
     let plain = format!("[tcp]\n{listen}\n");
     let elsewhere = Elsewhere::with(&plain).await;
@@ -158,7 +158,7 @@ async fn reload_changes_only_changed_listeners() {
         fs::write(&config, text).unwrap();
         elsewhere.env.run(&["daemon", "reload"]).await
     };
-    // A second one beside the first.
+    // A second listener next to the first.
     reload(with(&format!("listen = [\"{address}\", \"[::1]:0\"]")))
         .await
         .ok();
@@ -167,7 +167,7 @@ async fn reload_changes_only_changed_listeners() {
     crabtalk_proto::Client::ping(&mut open, Ping {})
         .await
         .unwrap();
-    // A taken port is reported, and the other listeners work.
+    // A used port is reported, and the other listeners work.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let both = format!("listen = [\"{address}\", \"127.0.0.1:{port}\"]");

@@ -11,7 +11,7 @@ use requests::{of_all, of_pair};
 use std::collections::VecDeque;
 use std::fmt::Debug;
 
-/// Texts that no answer to another token may contain.
+/// Text that answers to another token must not contain.
 const OTHERS: &str = "betasecret";
 const OWNERS: &str = "ownersecret";
 
@@ -24,7 +24,7 @@ fn say(agent: &str, sender: &str, content: &str) -> StreamMsg {
     }
 }
 
-/// Lets a run come to its end.
+/// Follows a run to its end.
 async fn run(client: &Client, request: StreamMsg) {
     let mut run = client.stream(request);
     while let Some(news) = within("a run", run.next()).await {
@@ -79,7 +79,7 @@ async fn two_worlds() -> Elsewhere {
         };
         let made = owner.call(cron).await.unwrap();
         owner.call(RunCronMsg { id: made.id }).await.unwrap();
-        // Its text is in the history before the comparison.
+        // The run's text must be in the history before the comparison.
         eventually("a run of cron to end", async || {
             let request = ListCronRunsMsg {
                 id: Some(made.id),
@@ -149,7 +149,7 @@ fn no_secrets(of: &str, secrets: &[&str], what: &impl Debug, said: &str) {
     }
 }
 
-/// A mixed order, the same in each run.
+/// A pseudo-random order, the same in each test run.
 fn mixed<T>(mut all: VecDeque<T>) -> Vec<T> {
     let mut order = Vec::new();
     let mut n: usize = 7;
@@ -161,7 +161,7 @@ fn mixed<T>(mut all: VecDeque<T>) -> Vec<T> {
     order
 }
 
-/// Objects out of reach of alpha's tokens: ask ids and conversation files.
+/// Objects outside the reach of alpha's tokens: ask ids and conversation files.
 async fn of_others(owner: &Client) -> (Vec<String>, Vec<String>) {
     let asks = owner.call(ListAsksMsg::default()).await.unwrap().asks;
     let foreign = asks.iter().filter(|ask| ask.agent == "beta");
@@ -226,14 +226,14 @@ async fn token_neither_reads_nor_changes_others_data() {
         for request in mixed(requests) {
             let shown = request.clone();
             for mut said in answers(&client, request).await {
-                // An answer may repeat the request's file.
+                // An answer may repeat the file name of the request.
                 for file in &files {
                     said = said.replace(file, "FILE");
                 }
                 no_secrets(role, &[OTHERS, OWNERS], &shown, &said);
             }
         }
-        // The token sees its own conversations.
+        // The token can see its own conversations.
         let own = client.call(ListConversationsMsg::default());
         let own = format!("{:?}", within("a list", own).await.unwrap());
         assert!(
@@ -252,7 +252,7 @@ async fn token_neither_reads_nor_changes_others_data() {
                 .all(|event| event.agent == "alpha" && event.sender.starts_with("a:"))
         );
         no_secrets(role, &[OTHERS, OWNERS], &"events", &format!("{seen:?}"));
-        // Removes the conversations that the test has begun.
+        // Removes the conversations that the test created.
         for sender in ["b:9", "user"] {
             let agent = if sender == "user" { "" } else { "beta" };
             let remove = RemoveConversationMsg {
@@ -266,7 +266,7 @@ async fn token_neither_reads_nor_changes_others_data() {
     assert_eq!(before, state(&owner).await);
 }
 
-/// All of beta's and the owner's that a client might have changed.
+/// The objects of beta and the owner that a client might have changed.
 async fn state(owner: &Client) -> String {
     let mut state = String::new();
     for sender in ["b:1", "b:2", "b:3"] {

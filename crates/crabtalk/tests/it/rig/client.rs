@@ -9,14 +9,14 @@ use crabtalk_proto::{
 };
 use futures_util::{Stream, StreamExt};
 
-/// Runs an agent and gives all events, up to End.
+/// Runs an agent; returns all events, up to End.
 pub(crate) async fn stream_to_end(env: &TestEnv, request: StreamMsg) -> Vec<StreamEvent> {
     let mut connection = env.connect().await;
     let events = connection.stream(request);
     within("the end of a run", events.map(Result::unwrap).collect()).await
 }
 
-/// The End that a stream must have come to.
+/// The End of a stream, which must be its last event.
 #[track_caller]
 pub(crate) fn end_of(events: &[StreamEvent]) -> StreamEnd {
     match events.last().and_then(|event| event.event.clone()) {
@@ -34,8 +34,8 @@ pub(crate) fn chunks(events: &[StreamEvent]) -> String {
     text.collect()
 }
 
-/// The kinds of a stream's events, repeated ones once. `ToolProgress` is left out: it
-/// depends on how long a command takes.
+/// The kinds of a stream's events, without repetitions. `ToolProgress` is omitted, since it
+/// depends on a command's duration.
 pub(crate) fn kinds(events: &[StreamEvent]) -> String {
     let mut kinds: Vec<String> = events
         .iter()
@@ -66,7 +66,7 @@ pub(crate) async fn asked(
     within("an ask", find).await
 }
 
-/// A conversation's whole history.
+/// Reads the whole history of a conversation.
 pub(crate) async fn entries(env: &TestEnv, agent: &str, sender: &str) -> Vec<HistoryEntry> {
     let request = GetHistoryMsg {
         agent: agent.into(),

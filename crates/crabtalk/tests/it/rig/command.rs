@@ -17,14 +17,14 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Standard output of a program that must have succeeded.
+    /// Standard output; the program must have succeeded.
     #[track_caller]
     pub(crate) fn ok(self) -> String {
         assert_eq!(self.code, Some(0), "{self:?}");
         self.stdout
     }
 
-    /// Standard error of a program that must have ended with this code.
+    /// Standard error; the program must have ended with this code.
     #[track_caller]
     pub(crate) fn fails(self, code: i32) -> String {
         assert_eq!(self.code, Some(code), "{self:?}");

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tokio::net::UnixDatagram;
 use tokio::process::{Child, Command};
 
-/// Allows the programs of a shell to write core files.
+/// Shell text that allows programs to write core files.
 pub(crate) const ALLOW_CORES: &str = "ulimit -S -c \"$(ulimit -H -c)\"";
 
 /// The prefix of a shell command that drops root's capabilities, which would allow
@@ -30,7 +30,7 @@ pub(crate) struct TestEnv {
     /// The user's home folder, with `.crabtalk` in it.
     pub(crate) user_home: PathBuf,
     pub(crate) home: PathBuf,
-    /// A folder to work in.
+    /// The work folder.
     pub(crate) work: PathBuf,
     variables: Vec<(String, String)>,
 }
@@ -68,7 +68,7 @@ impl TestEnv {
         env
     }
 
-    /// Adds a variable to the environment of everything that is started.
+    /// Sets a variable for everything that is started.
     pub(crate) fn set(&mut self, name: &str, value: &str) {
         self.variables.push((name.to_owned(), value.to_owned()));
     }
@@ -145,7 +145,7 @@ impl TestEnv {
             .kill_on_drop(true);
     }
 
-    /// Variables as a shell takes them, for programs that start others.
+    /// The variables as shell text, for programs that start others.
     pub(crate) fn exports(&self) -> String {
         let own = [
             ("HOME", self.user_home.display().to_string()),
@@ -166,7 +166,7 @@ impl TestEnv {
         self.run_with(arguments, None).await
     }
 
-    /// Runs `crabtalk` with something piped in.
+    /// Runs `crabtalk` to its end with this input.
     pub(crate) async fn run_with(&self, arguments: &[&str], input: Option<&str>) -> Output {
         let mut command = self.program(command::CRABTALK);
         command.args(arguments);
@@ -181,7 +181,7 @@ impl TestEnv {
         command::run(command, None).await
     }
 
-    /// Starts the daemon and waits until it says that it is ready.
+    /// Starts the daemon and waits until it reports that it is ready.
     pub(crate) async fn daemon(&self) -> Daemon {
         // Not through `setsid`, so that signals reach the daemon itself.
         self.daemon_by(Command::new(command::CRABTALK)).await
@@ -192,13 +192,13 @@ impl TestEnv {
         self.daemon_by(Command::new(program)).await
     }
 
-    /// Starts a daemon with the rights of an ordinary user that may write core files.
+    /// Starts a daemon without root's capabilities that may write core files.
     pub(crate) async fn daemon_of_a_user(&self) -> Daemon {
         let script = format!("{ALLOW_CORES}; exec {WITHOUT_RIGHTS}");
         self.daemon_by(shell(&script)).await
     }
 
-    /// Starts a daemon where user namespaces are unavailable.
+    /// Starts a daemon without user namespaces.
     pub(crate) async fn daemon_without_namespaces(&self) -> Daemon {
         let forbid = "echo 0 > /proc/sys/user/max_user_namespaces; exec \"$0\" \"$@\"";
         let script = format!("exec unshare --user --map-root-user sh -c '{forbid}'");
@@ -253,7 +253,7 @@ impl TestEnv {
     }
 }
 
-/// A shell that runs a script and then becomes the program.
+/// A shell that runs a script and then executes the program.
 fn shell(script: &str) -> Command {
     let mut command = Command::new("sh");
     let script = format!("{script} \"$0\" \"$@\"");
@@ -283,7 +283,7 @@ impl Daemon {
         fs::read_to_string(&self.log).unwrap()
     }
 
-    /// `kill -9`, and its end.
+    /// Sends SIGKILL and waits for the end.
     pub(crate) async fn kill(mut self) {
         kill_process(self.pid(), Signal::KILL).unwrap();
         within("a killed daemon to end", self.child.wait())
@@ -291,7 +291,7 @@ impl Daemon {
             .unwrap();
     }
 
-    /// Sends a signal until the process ends, as a crash does.
+    /// Sends a fatal signal until the process ends.
     pub(crate) async fn crash(mut self, signal: Signal) -> ExitStatus {
         let pid = self.pid();
         let crashing = async {
@@ -307,7 +307,7 @@ impl Daemon {
         within("a crashed daemon to end", crashing).await
     }
 
-    /// SIGTERM, and its end.
+    /// Sends SIGTERM and waits for the end.
     pub(crate) async fn terminate(mut self) -> ExitStatus {
         kill_process(self.pid(), Signal::TERM).unwrap();
         within("the daemon to end", self.child.wait())
@@ -324,7 +324,7 @@ impl Drop for Daemon {
     }
 }
 
-/// Waits until a process is gone.
+/// Waits until a process has ended.
 pub(crate) async fn gone(pid: i32) {
     eventually("a process to be gone", async || {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat"));

@@ -1,4 +1,4 @@
-//! A server of llama.cpp's own code, with a model made up for it.
+//! A server built from llama.cpp's code, with a generated model.
 
 use super::skipped;
 use super::wait::eventually;
@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Stdio;
 use tokio::process::{Child, Command};
 
-/// Names the Python that has the package `xllamacpp`, where `python3` has not.
+/// Environment variable with a Python that has the package `xllamacpp`, if `python3` does not.
 const PYTHON: &str = "CRABTALK_LLAMA_CPP";
 
 const SERVER: &str = concat!(
@@ -20,7 +20,7 @@ pub(crate) struct LlamaCpp {
 }
 
 impl LlamaCpp {
-    /// Starts it in this folder with a context of so many tokens; every byte of a prompt
+    /// Starts the server in this folder with a context of this many tokens; every byte of a prompt
     /// is one token. `None` if it is not installed.
     pub(crate) async fn start(test: &str, folder: &Path, context: u32) -> Option<Self> {
         let python = std::env::var_os(PYTHON).unwrap_or_else(|| "python3".into());
@@ -36,7 +36,7 @@ impl LlamaCpp {
         }
         let (says, log) = (folder.join("address"), folder.join("log"));
         let child = Command::new(&python)
-            // Nothing is written beside the scripts.
+            // Python must not write files next to the scripts.
             .args(["-B", SERVER])
             .arg(folder.join("crab.gguf"))
             .arg(context.to_string())
@@ -58,7 +58,7 @@ impl LlamaCpp {
         })
     }
 
-    /// Its `base_url`.
+    /// The `base_url` of the server.
     pub(crate) fn url(&self) -> String {
         format!("{}/v1", self.address)
     }

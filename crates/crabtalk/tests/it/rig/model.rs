@@ -10,7 +10,7 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, Command};
 
-/// Names the script's file in the environment of the other process.
+/// Environment variable with the script's file, for the other process.
 const SCRIPT: &str = "CRABTALK_E2E_SCRIPT";
 
 /// The prefix of the line with the address.
@@ -74,12 +74,12 @@ impl ModelServer {
         }
     }
 
-    /// Its `base_url`.
+    /// The `base_url` of the server.
     pub(crate) fn url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
 
-    /// The bodies of its requests, each of which a real provider would accept.
+    /// The bodies of its requests; asserts that a real provider would accept each.
     pub(crate) async fn requests(&self) -> Vec<Value> {
         let text = self.exchange("GET", "/requests").await;
         let list: Vec<Value> = serde_json::from_str(&text).unwrap();

@@ -12,7 +12,7 @@ const SPACE: f32 = 14.0;
 const TEXT: &str = "#d5dae1";
 const GROUND: &str = "#15191f";
 
-/// Black to white, of a dark terminal.
+/// The colours from black to white of a dark terminal.
 const COLOURS: [&str; 8] = [
     "#3b4252", "#e06c75", "#a5d26a", "#e5c07b", "#61afef", "#c792ea", "#5fc9c9", TEXT,
 ];
@@ -64,7 +64,7 @@ impl Style {
     }
 }
 
-/// Writes a picture of a screen as `tmux capture-pane -e` gives it.
+/// Writes a picture of a screen in the format of `tmux capture-pane -e`.
 pub(super) fn write(file: &Path, title: &str, columns: usize, screen: &str) {
     let rows: Vec<&str> = screen.trim_end().lines().collect();
     let width = (columns as f32).mul_add(CELL.0, 2.0 * SPACE);

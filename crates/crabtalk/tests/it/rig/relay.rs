@@ -9,7 +9,7 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 
-/// Hands bytes on between clients of its home and the daemon of another one.
+/// Forwards bytes between clients of its home and the daemon of another home.
 pub(crate) struct Relay {
     folder: TempDir,
     connections: Arc<Mutex<JoinSet<()>>>,
@@ -33,7 +33,7 @@ impl Relay {
                 }
                 let daemon = daemon.clone();
                 relayed.lock().unwrap().spawn(async move {
-                    // A daemon that is not there hangs up at once.
+                    // If the daemon does not run, the connection is closed.
                     if let Ok(mut daemon) = UnixStream::connect(daemon).await {
                         let _ = copy_bidirectional(&mut client, &mut daemon).await;
                     }
@@ -48,23 +48,23 @@ impl Relay {
         }
     }
 
-    /// The home that clients are to be given.
+    /// The home for the clients.
     pub(crate) fn home(&self) -> PathBuf {
         self.folder.path().to_owned()
     }
 
-    /// Cuts every connection; new ones are taken.
+    /// Cuts every connection; new ones are accepted.
     pub(crate) fn cut(&self) {
         self.connections.lock().unwrap().abort_all();
     }
 
-    /// Cuts every connection; new ones are closed at once until it opens again.
+    /// Cuts every connection; new ones are closed until it is opened again.
     pub(crate) fn shut(&self) {
         self.is_shut.store(true, Ordering::SeqCst);
         self.cut();
     }
 
-    /// Takes new connections again.
+    /// Accepts new connections again.
     pub(crate) fn open(&self) {
         self.is_shut.store(false, Ordering::SeqCst);
     }

@@ -8,7 +8,7 @@ use rustix::process::Pid;
 use std::ops::Deref;
 use std::time::Duration;
 
-/// The interval between two looks at the screen, each of which starts a program.
+/// Interval of reads of the screen, each of which starts a program.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// A part of the line below the answer of a finished run.
@@ -23,19 +23,19 @@ pub(crate) const IDLE: &str = "type a message";
 /// The text of an approval's frame once it accepts an answer.
 pub(crate) const CHOICES: &str = "y allow once";
 
-/// Has the tests write the pictures and tables of the documents.
+/// Environment variable that makes the tests write the pictures and tables of the documents.
 const UPDATE: &str = "CRABTALK_UPDATE_DOCS";
 
 /// A terminal whose screen can be waited for.
 pub(crate) struct Tmux(Terminal);
 
 impl Tmux {
-    /// Opens a terminal in which a shell line runs; `$CRABTALK` is the program.
+    /// Opens a terminal that runs a shell line; `$CRABTALK` is the program.
     pub(crate) fn open(env: &TestEnv, line: &str) -> Self {
         Self::sized(env, line, 150, 50)
     }
 
-    /// The same, of so many columns and rows.
+    /// Opens a terminal with this many columns and rows.
     pub(crate) fn sized(env: &TestEnv, line: &str, columns: usize, rows: usize) -> Self {
         let line = format!(
             "trap : INT; cd '{}' && export {} CRABTALK='{CRABTALK}' && {line}; echo \"ended with $?\"",
@@ -45,7 +45,7 @@ impl Tmux {
         Self(Terminal::open(env.root(), &line, (columns, rows)))
     }
 
-    /// The contents of a file of terminal output once a text is in it.
+    /// The contents of a file of terminal output once it contains a text.
     pub(crate) async fn recorded(&self, file: &std::path::Path, text: &str) -> String {
         eventually("what was shown, in a file", async || {
             // Another program writes it and may not have started.
@@ -60,7 +60,7 @@ impl Tmux {
         self.0.screen(true)
     }
 
-    /// Waits until the screen and its scrollback show a text so many times. Wait only for
+    /// Waits until the screen and its scrollback show a text this many times. Use only
     /// text that the program does not erase.
     pub(crate) async fn shows(&self, text: &str, times: usize) -> String {
         let mut screen = String::new();
@@ -131,7 +131,7 @@ impl Tmux {
         self.0.types(text);
     }
 
-    /// Writes bytes to the program as the terminal itself would, such as an answer.
+    /// Sends bytes to the program like the terminal itself, for example a reply.
     pub(crate) fn answers(&self, bytes: &str) {
         let bytes: Vec<String> = bytes.bytes().map(|byte| format!("{byte:02x}")).collect();
         let bytes = bytes.iter().map(String::as_str);

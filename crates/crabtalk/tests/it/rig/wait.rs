@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-/// Ends tests that would never end; far beyond the time that any of them takes.
+/// Timeout of hanging tests; much longer than any test takes.
 pub(super) const LIMIT: Duration = Duration::from_secs(300);
 
 /// The interval between polls of a state without notifications.

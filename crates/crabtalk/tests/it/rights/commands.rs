@@ -31,7 +31,7 @@ async fn permanent_grants_are_listed_and_revoked() {
         (&json!(1), &json!("touch made"), &json!("bash"))
     );
     assert_eq!(approval["cwd"], env.work.display().to_string());
-    // Asked no more.
+    // There is no further ask.
     fs::remove_file(env.work.join("made")).unwrap();
     assert!(
         !call(&env, "bash", json!({"command": "touch made"}))

@@ -1,4 +1,4 @@
-//! Members at work in the real daemon.
+//! Members at work in a real daemon.
 
 use super::{say, tool};
 use crate::rig::{TestEnv, end_of, eventually, gone, within};
@@ -10,7 +10,7 @@ use serde_json::json;
 use std::fs;
 use std::time::Duration;
 
-/// `crab` sends `mid`, `mid` sends `leaf`, whose rule for `bash` is this.
+/// `crab` delegates to `mid`, `mid` to `leaf`, which has this rule for `bash`.
 fn team(env: &TestEnv, bash: &str) {
     env.agent("crab", "members: [mid]");
     env.agent("mid", "members: [leaf]");
@@ -26,17 +26,17 @@ fn three(agent: &str, task: &str) -> String {
 async fn kill_at_the_top_ends_all_members() {
     let env = TestEnv::new();
     team(&env, "allow");
-    // Outside the sandbox, so that their numbers are the machine's.
+    // Outside the sandbox, process ids are the machine's.
     env.agent("crab", "members: [mid]\nmode: full");
     let _daemon = env.daemon().await;
-    // `$$` makes the names differ: nine run at once.
+    // `$$` makes the names unique: nine run concurrently.
     let work = "echo $$ > pid-$$.tmp && mv pid-$$.tmp pid-$$ && sleep 1000 & wait";
     let leaf = tool("bash", &json!({"command": work}));
     let content = three("mid", &three("leaf", &leaf));
     let mut connection = env.connect().await;
     let mut events = std::pin::pin!(connection.stream(say(&env, content)));
     let pids = eventually("nine commands", async || {
-        // The stream moves only when it is read.
+        // The stream progresses only while it is read.
         let _ = tokio::time::timeout(Duration::from_millis(1), events.next()).await;
         let names = fs::read_dir(&env.work).unwrap();
         let pids: Vec<i32> = names

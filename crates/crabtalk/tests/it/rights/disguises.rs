@@ -1,4 +1,4 @@
-//! A model tries everything that is forbidden: every call is refused and logged.
+//! A model tries forbidden calls: each is refused and logged.
 
 use super::{results, say};
 use crate::rig::{ModelServer, TestEnv, end_of, stream_to_end};
@@ -7,7 +7,7 @@ use crabtalk_testkit::scripted::{Script, openai};
 use serde_json::{Value, json};
 use std::fs;
 
-/// Commands that would leave the file `C`, though `echo` alone is allowed.
+/// Commands that would create the file `C`, though only `echo` is allowed.
 const COMMANDS: [&str; 32] = [
     "touch C",
     "echo x; touch C",
@@ -117,7 +117,7 @@ async fn no_disguise_gets_past_the_gate() {
     let names: Vec<_> = env.logs();
     assert_eq!(names.len(), 1, "no other agent ran: {names:?}");
 
-    // Every call is in the log, except that of a tool that does not exist.
+    // Every call is in the log, except the call of an unknown tool.
     let log = fs::read_to_string(env.home.join("logs/daemon.log")).unwrap();
     let security = log.lines().filter(|line| line.contains(" security: "));
     assert_eq!(security.count(), calls.len() - 1, "{log}");

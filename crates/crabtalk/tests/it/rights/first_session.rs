@@ -1,5 +1,5 @@
 //! A first session with default settings: reading, searching, editing, testing
-//! and committing in a git repository asks no question.
+//! and committing in a git repository needs no approval.
 
 use super::{results, say};
 use crate::rig::{ModelServer, TestEnv, end_of, has_tools, stream_to_end};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::process::Command;
 
-/// Most questions of a first session.
+/// Maximum questions in a first session.
 const MAX_QUESTIONS: usize = 2;
 
 pub(crate) fn git(env: &TestEnv, args: &[&str]) -> String {

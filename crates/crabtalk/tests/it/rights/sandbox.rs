@@ -1,4 +1,4 @@
-//! Attempts of a real agent to leave the sandbox (GATE-5).
+//! Attempts of an agent to leave the sandbox (GATE-5).
 
 use super::{call, results, say, tool};
 use crate::rig::{TestEnv, has_tools, stream_to_end};
@@ -7,7 +7,7 @@ use serde_json::json;
 use std::fs;
 use std::net::TcpListener;
 
-/// The error where the kernel lacks landlock; then no command may have run.
+/// The error on a kernel without landlock; then no command may have run.
 const LACKS: &str = "the sandbox cannot be set up, so the command was not run";
 
 async fn bash(env: &TestEnv, command: &str) -> Option<String> {
@@ -33,24 +33,24 @@ async fn agent_cannot_leave_the_sandbox() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let socket = env.socket();
-    // Prints the canary only if all of it worked.
+    // Prints the canary only if everything worked.
     let connect = |to: &str| {
         format!("python3 -c 'import socket; {to}; print(\"CONNECTED\")' 2>&1 | tail -n 1; true")
     };
     let attempts = [
-        // The effect is checked outside, below: inside, the command may have a
-        // private folder with that name.
+        // The effect is checked outside: inside, the command may have a
+        // private folder of that name.
         format!("touch {0}; echo x > {0}", outside.display()),
         "cat ~/.ssh/id".to_owned(),
         "ln -s ~/.ssh/id here; cat here".to_owned(),
         "cat ~/beside/file".to_owned(),
-        // Not visible to the gate, which refuses paths in the home.
+        // The gate, which refuses paths in the home, cannot see this path.
         "cat $HOME/.crabtalk/config/agents/crab.md && echo SECRET".to_owned(),
         "ls $HOME/.crabtalk/sessions && echo SECRET".to_owned(),
         connect(&format!(
             "socket.create_connection((\"127.0.0.1\", {port}), 2)"
         )),
-        // A Ping, which is answered by a refusal.
+        // A Ping, which a refusal answers.
         connect(&format!(
             "import os; s = socket.socket(socket.AF_UNIX); \
              s.connect(os.environ[\"HOME\"] + \"/.crabtalk/{}\"); \
@@ -71,7 +71,7 @@ async fn agent_cannot_leave_the_sandbox() {
     // Ordinary work succeeds.
     let output = bash(&env, "echo kept > file && cat file").await;
     assert_eq!(output.as_deref(), Some("kept\n"));
-    // Its process number outside differs, but its name does not.
+    // The process id differs outside, but the name does not.
     let name = format!("1000.{}", std::process::id());
     let left = format!(
         "setsid sh -c 'echo > child; exec sleep {name}' & until [ -s child ]; do sleep 0.01; done"

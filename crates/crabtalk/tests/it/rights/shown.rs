@@ -18,7 +18,7 @@ async fn reply(env: &TestEnv, ask: &AskUserEvent, answer: &str) -> Result<(), Cl
     env.connect().await.reply_to_ask(reply).await
 }
 
-/// Lets the offline model call a tool, checks the ask, answers it, and returns the
+/// Makes the offline model call a tool, checks the ask and answers it; returns the
 /// result.
 async fn answered(
     env: &TestEnv,
@@ -50,7 +50,7 @@ async fn ask_shows_the_whole_change() {
             (diff, "diff")
         );
         assert_eq!(ask.cwd, env.work.to_str().unwrap());
-        // Clients that show the question alone show it too.
+        // Clients that show only the question also show the diff.
         assert!(ask.questions[0].question.ends_with(diff), "{ask:?}");
         let listed = env.connect().await.list_asks(ListAsksMsg::default()).await;
         assert_eq!(listed.unwrap().asks[0].ask.as_ref(), Some(ask));

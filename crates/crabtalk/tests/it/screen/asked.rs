@@ -1,4 +1,4 @@
-//! Approvals, and what never answers one.
+//! Approvals, and input that must not answer them.
 
 use super::*;
 use crate::terminal::{corrected, correcting};

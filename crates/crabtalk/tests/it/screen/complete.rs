@@ -18,7 +18,7 @@ async fn menu_filters_and_footer_names_the_keys() {
     assert!(screen.contains("show model, mode"), "{screen}");
     terminal.key("Enter");
     terminal.shows("session file", 1).await;
-    // Only the beginning of a name runs: this would revert files.
+    // Enter must not run this match in the middle of a name: it would revert files.
     terminal.types_half("/ndo");
     terminal.shows("Enter inserts", 1).await;
     terminal.key("Enter");

@@ -14,7 +14,7 @@ const MAIN: &str = "//! Greets.\n\nfn main() {\n    println!(\"hello\");\n}\n";
 /// Lines of the long paste.
 const PASTED: usize = 5_000;
 
-/// Sizes of the resize storm.
+/// Number of resizes in a row.
 const RESIZES: u64 = 40;
 
 fn edit(old: &str, new: &str) -> (&'static str, serde_json::Value) {
@@ -58,12 +58,12 @@ fn script() -> Script {
 }
 
 struct Day {
-    /// Reads files of `env` when it is dropped.
+    /// Dropped before `env`, whose files it reads.
     _daemon: Daemon,
     env: TestEnv,
     model: ModelServer,
     terminal: Tmux,
-    /// Whether the screens go into the documents.
+    /// Whether screens are written to the documents.
     is_shown: bool,
 }
 
@@ -87,7 +87,7 @@ impl Day {
         chat.types("y");
         chat.shows("It greets by name now.", 1).await;
         chat.shows(OVER, 2).await;
-        // From here on edits are accepted.
+        // Edits are allowed from here on.
         chat.key("BTab");
         chat.shows("\u{b7} auto", 1).await;
         chat.types("take the name from the command line");
@@ -199,7 +199,7 @@ impl Day {
 }
 
 impl Day {
-    /// Many sizes, each for a moment: every line remains, and each row of the input once.
+    /// Resizes quickly many times: every line remains, and each input row is shown once.
     async fn is_resized(&self, (columns, rows): (usize, usize)) {
         let chat = &self.terminal;
         let words = |screen: &str| screen.split_whitespace().collect::<String>();

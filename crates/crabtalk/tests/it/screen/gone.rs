@@ -3,7 +3,7 @@
 use super::shared::in_order;
 use super::*;
 
-/// A run that waits for a write to `gate`, and its further replies.
+/// A run that waits for a write to `gate`, and further replies.
 fn held_by_a_command(then: Vec<Reply>) -> Script {
     let gate = openai::tools("wait", &[("bash", json!({"command": "cat gate"}))]);
     Script::openai([vec![gate], then].concat())
@@ -83,7 +83,7 @@ async fn queued_messages_wait_for_another_daemon() {
     }
     daemon.kill().await;
     one.shows("waits for a daemon", 3).await;
-    // Enter alone starts one.
+    // Enter alone starts a daemon.
     one.key("Enter");
     let screen = one.shows("The fourth answer.", 1).await;
     let order = [

@@ -23,7 +23,7 @@ async fn late_background_answer_is_used_and_not_typed() {
     terminal.shows("\u{203a} before\n", 1).await;
     let drawn = terminal.recorded(&said, RULE_ON_LIGHT).await;
     assert!(!drawn.contains("11;rgb"), "{drawn:?}");
-    // An answer that ends with a bell, which must not be Ctrl-G.
+    // An answer that ends with BEL, which must not be handled as Ctrl-G.
     terminal.answers("\x1b]11;rgb:1e/1e/2e\x07");
     terminal.types(" noon");
     terminal.shows("told me: before noon", 1).await;

@@ -29,7 +29,7 @@ async fn chat_suspends_and_resumes() {
     terminal.types("");
     terminal.shows("told me: half a message", 1).await;
 
-    // After SIGSTOP it takes the terminal again.
+    // After SIGSTOP the chat takes over the terminal again.
     terminal.shows(OVER, 1).await;
     terminal.shows(IDLE, 1).await;
     kill_process(terminal.program().await, Signal::STOP).unwrap();
@@ -102,7 +102,7 @@ async fn every_command_of_the_help_answers() {
     terminal.shows(OVER, 1).await;
     for (command, answer) in [
         ("/status", "session file"),
-        // The list of models may be older than the first run, which adds this one.
+        // The list of models may be older than the first run, which adds this model.
         ("/model", "offline"),
         ("/agent", "You talk to crab"),
         ("/context", "The context holds"),

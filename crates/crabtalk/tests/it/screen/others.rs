@@ -1,4 +1,4 @@
-//! Other clients, guests and a daemon that dies.
+//! Other clients, guests, and a daemon that dies.
 
 use super::*;
 

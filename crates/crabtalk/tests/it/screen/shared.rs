@@ -1,4 +1,4 @@
-//! One conversation in several chats, across lost daemons and connections.
+//! One conversation in several chats, with lost daemons and connections.
 
 use super::*;
 

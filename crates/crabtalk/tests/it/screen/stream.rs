@@ -1,4 +1,4 @@
-//! An answer while it streams, and what is done to its run.
+//! An answer during streaming, and actions on its run.
 
 use super::*;
 
@@ -12,7 +12,7 @@ async fn answer_streams_as_markdown_at_every_size() {
     let env = TestEnv::with_model(&model);
     let _daemon = env.daemon().await;
     for (columns, rows) in sizes {
-        // Each in its own conversation.
+        // Each size has its own conversation.
         let line = format!("{CHAT} --as user/{columns}");
         let terminal = Tmux::sized(&env, &line, columns, rows);
         terminal.shows(IDLE, 1).await;
@@ -139,7 +139,7 @@ async fn run_is_steered_queued_and_interrupted() {
     let notice = "Ctrl-C again leaves";
     let mut screen = terminal.shows(notice, 1).await;
     while !screen.contains("ended with") {
-        // Where some seconds have passed since the notice it is given again.
+        // If some seconds have passed since the notice, it is repeated.
         let notices = screen.matches(notice).count();
         terminal.key("C-c");
         screen = eventually("the chat to leave or to say how", async || {

@@ -1,4 +1,4 @@
-//! A crash writes no key to disk, and no other process reads one.
+//! A crash writes no key to disk, and no other process can read one.
 
 use super::{files, hold_no_key, planted};
 use crate::rig::{
@@ -42,7 +42,7 @@ impl Midway {
                 cwd: Some(env.work.display().to_string()),
                 ..StreamMsg::default()
             }));
-            // Each has its answer before the next one asks for another.
+            // Each command gets its answer before the next request.
             loop {
                 let event = within("an answer", events.next()).await.unwrap().unwrap();
                 if let Some(Event::Chunk(_) | Event::ToolStart(_)) = event.event {
@@ -67,7 +67,7 @@ impl Midway {
     }
 }
 
-/// Whether this system writes core files at all; limits of a container may forbid it.
+/// Whether this system writes core files; a container's limits may prevent it.
 async fn system_dumps() -> bool {
     let folder = tempfile::tempdir().unwrap();
     let mut shell = Command::new("sh")
@@ -98,7 +98,7 @@ async fn crash_during_runs_leaves_no_key_on_disk() {
         kill_process(guardian, signal).unwrap();
         let status = daemon.crash(signal).await;
         assert_eq!(status.signal(), Some(signal.as_raw()), "{status:?}");
-        // The kernel reports this wherever it writes the file.
+        // The kernel reports this regardless of the file's path.
         assert!(!status.core_dumped(), "{status:?}");
         gone(guardian.as_raw_nonzero().get()).await;
         let mut left = Vec::new();
@@ -120,7 +120,7 @@ async fn no_process_reads_the_daemons_memory_or_environment() {
     let guardian = guardian.as_raw_nonzero();
     for file in ["environ", "maps", "mem"] {
         assert!(!opens(&env, &format!("/proc/{daemon}/{file}")).await);
-        // Only the daemon is closed to it.
+        // Only the daemon is protected.
         assert!(opens(&env, &format!("/proc/{guardian}/{file}")).await);
     }
     let file = format!("/proc/{guardian}/environ");

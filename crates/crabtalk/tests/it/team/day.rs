@@ -1,5 +1,5 @@
-//! A short day of a team: one codex, one pi and one agent of the daemon, with a
-//! command allowed and one refused in each, one compression and one crash.
+//! A short day of a team: one codex, one pi and one agent of the daemon, with one
+//! allowed and one refused command each, one compression and one crash.
 
 use super::{PATIENCE, Server as Tmux};
 use crate::rig::{CRABTALK, TestEnv, eventually, has_tools, installed};
@@ -35,7 +35,7 @@ impl Day {
         assert!(matches!(answer, Answer::Done { .. }), "{answer:?}");
     }
 
-    /// Whether the model was asked this, by the last message of a request.
+    /// The number of requests whose last message contains this text.
     fn asked(&self, text: &str) -> usize {
         let last = |body: &serde_json::Value| {
             let messages = body["messages"].as_array().or(body["input"].as_array());
@@ -46,7 +46,7 @@ impl Day {
         texts.filter(|last| last.contains(text)).count()
     }
 
-    /// Waits for a state, and shows everybody where it does not come.
+    /// Waits for a state; shows all agents if it is not reached.
     async fn until(&self, name: &str, mut is: impl AsyncFnMut() -> bool) {
         let wait = async {
             while !is().await {
@@ -66,8 +66,8 @@ impl Day {
         }
     }
 
-    /// What stands in the log of NEXUS, and in the transcript of one that hides
-    /// what it was at.
+    /// The log of NEXUS, and the transcript of an agent that does not show its
+    /// activity.
     fn told(&self) -> String {
         let mut told = String::new();
         let state = self.places.state();
@@ -121,7 +121,7 @@ impl Day {
     }
 }
 
-/// The model's answers to each of the team.
+/// The model's answers to each agent.
 fn script(root: &Path) -> Script {
     let run = |what: &str, name: &str, topic: &str| {
         format!("sh {}/{what} {name} {topic}", root.display())
@@ -184,7 +184,7 @@ fn script(root: &Path) -> Script {
         )
 }
 
-/// A command that no rule speaks of, and one that begins like it.
+/// A command without a rule, and one with the same beginning.
 fn always(mut script: Script, root: &Path) -> Script {
     let root = root.display();
     for (topic, more, did) in [
@@ -204,7 +204,7 @@ fn always(mut script: Script, root: &Path) -> Script {
     script
 }
 
-/// The exact commands of the scripted agents in terminals.
+/// The rules with the exact commands of the scripted terminal agents.
 fn rules(root: &Path) -> String {
     let run = |rest: &str| format!("bash(sh {}/{rest})", root.display());
     let allowed = ["CODEX ONE", "CODEX THREE", "PI ONE", "PI THREE"];
@@ -266,7 +266,7 @@ async fn prepared(test: &str) -> Option<Day> {
     Some(Day { env, model, places })
 }
 
-/// The homes of both programs, and the repository of the team.
+/// Creates the homes of both programs, and the team's repository.
 fn homes(env: &TestEnv, root: &Path, url: &str) {
     let write = |path: PathBuf, text: &str| {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -345,7 +345,7 @@ async fn story(day: &Day) {
 
     for_good(day).await;
 
-    // One crashes, comes up again, proves its identity, and goes on.
+    // One agent crashes, restarts, proves its identity, and continues.
     let pid = day.pid_of("codex").expect("codex runs");
     let pid = rustix::process::Pid::from_raw(pid).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
@@ -361,7 +361,7 @@ async fn story(day: &Day) {
     })
     .await;
 
-    // One consolidates, is compressed, and proves its identity.
+    // One agent consolidates, is compressed, and proves its identity.
     let agent = Name::new("PI").unwrap();
     let answer = day.say(Command::Compress { agent }).await;
     assert!(matches!(answer, Answer::Done { .. }), "{answer:?}");

@@ -114,11 +114,11 @@ fn of_either(agent: &str, sender: &str) -> Vec<ClientMessage> {
     ]
 }
 
-/// Every request with a number, a file, or no name.
+/// Every request with a number or a file, or without a name.
 pub(super) fn of_all(ask_ids: &[String], files: &[String]) -> Vec<ClientMessage> {
     let mut all: Vec<ClientMessage> = OPERATIONS
         .iter()
-        // It would be this connection's second.
+        // This would be the connection's second such request.
         .filter(|operation| operation.name != "hello" && operation.name != "subscribe_events")
         .map(|operation| ClientMessage {
             msg: Some(operation.empty()),
