@@ -74,7 +74,7 @@ pub enum Error {
 /// How a guarded process ended. Its descendants have ended as well.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExitStatus {
-    /// It ended, by itself or by our signal.
+    /// It ended, with or without our signal.
     Ended {
         /// Its exit code, if it exited.
         code: Option<i32>,

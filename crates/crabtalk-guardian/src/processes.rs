@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 
-/// Rounds of stopping a tree that forks meanwhile. A stopped parent cannot fork, so each
+/// Rounds of stopping a tree that continues to fork. A stopped parent cannot fork, so each
 /// round leaves fewer processes.
 const FREEZE_ROUNDS: u32 = 16;
 

@@ -107,7 +107,7 @@ impl Children {
         ))
     }
 
-    /// Ends every orphan, and processes that are re-parented to this one meanwhile; reports the ended
+    /// Ends every orphan, and processes that this re-parents to this one; reports the ended
     /// and the remaining ones.
     pub async fn sweep(&self) -> Swept {
         if !self.0.adopts {

@@ -251,8 +251,8 @@ async fn local(ports: Ports) -> Servers {
     Servers { found, empty }
 }
 
-/// The chat models that a server lists, under short names; `None` if there is no such
-/// server.
+/// The chat models that a server lists, under short names; `None` if the
+/// answer has another form.
 async fn probe(port: u16, path: &str, list: &str, id: &str) -> Option<Vec<ModelConfig>> {
     let asked = async {
         let host = format!("127.0.0.1:{port}");

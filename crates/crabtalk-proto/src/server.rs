@@ -142,7 +142,7 @@ pub enum Reply {
     One(Pin<Box<dyn Future<Output = ServerMessage> + Send>>),
     /// Any number; an error is the last.
     Many(Pin<Box<dyn Stream<Item = ServerMessage> + Send>>),
-    /// Nothing more.
+    /// The reply is complete.
     Done,
 }
 

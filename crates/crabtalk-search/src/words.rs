@@ -9,7 +9,7 @@ use unicode_normalization::UnicodeNormalization;
 /// Maximum number of words in a query.
 const MAX_WORDS: usize = 32;
 
-/// Whether a character is a word of its own, as in scripts without spaces.
+/// Whether a character alone is a word, as in scripts without spaces.
 fn stands_alone(c: char) -> bool {
     matches!(u32::from(c),
         0x0e00..=0x0eff            // Thai, Lao
@@ -76,7 +76,7 @@ pub(crate) struct Question {
 }
 
 impl Question {
-    /// Parses words and quoted phrases. `None` if there is no word.
+    /// Parses words and quoted phrases. `None` without any word.
     pub(crate) fn new(text: &str) -> Option<Self> {
         let mut terms = Vec::new();
         let mut plain = Vec::new();

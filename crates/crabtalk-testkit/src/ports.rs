@@ -25,7 +25,7 @@ impl Closed {
     ///
     /// # Panics
     ///
-    /// There is no loopback interface.
+    /// The loopback interface is missing.
     pub fn new() -> Self {
         let socket = TcpSocket::new_v4().expect("a socket");
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));

@@ -48,7 +48,7 @@ pub(super) async fn components(context: &mut Context) -> Result<(), Error> {
     let asked = told.is_some();
     for info in told.unwrap_or_default() {
         let entry = known.entry(info.name.clone()).or_default();
-        // A running component with tools is identified by its tools.
+        // If a component is listed twice, its tools take precedence over its connection.
         if entry.told.is_none() || !is_gateway(&info) {
             entry.told = Some(info);
         }

@@ -12,7 +12,7 @@ use crabtalk_proto::{
 };
 use serde_json::{Map, Value, json};
 
-/// The text shown if there are no servers.
+/// The text shown instead of an empty list.
 const NONE_YET: &str =
     "crabtalk: no servers or components; add one with `crabtalk mcps add NAME -- PROGRAM ..`";
 

@@ -46,7 +46,7 @@ impl Following<'_> {
         Ok(())
     }
 
-    /// Whether there is no terminal and no other client may answer.
+    /// Whether the run has neither a terminal nor other clients to answer.
     pub(super) fn is_alone(&self) -> bool {
         self.terminal.is_none() && self.how.answers == Answers::Person
     }

@@ -26,7 +26,7 @@ struct Headers<'a> {
 #[derive(Default)]
 pub(crate) struct Frames {
     buf: Vec<u8>,
-    /// Where the next frame begins.
+    /// The offset of the next frame.
     at: usize,
 }
 

@@ -112,7 +112,7 @@ fn is_proxy(value: &str) -> bool {
     matcher.intercept(&anywhere).is_some()
 }
 
-/// The password in an address, as it is written.
+/// The password in an address, not decoded.
 fn password(value: &str) -> Option<String> {
     let (user, _) = value.rsplit_once('@')?;
     let (_, password) = user.rsplit_once(':')?;

@@ -132,7 +132,7 @@ fn said(message: &Message, has_guests: bool) -> Value {
             json!({"role": "assistant", "content": content})
         }
         Role::Assistant => {
-            // Null if there is no text.
+            // Null if the text is empty.
             let content = (!content.is_empty()).then_some(content);
             let calls: Value = message.tool_calls.iter().map(call).collect();
             json!({"role": "assistant", "content": content, "tool_calls": calls})

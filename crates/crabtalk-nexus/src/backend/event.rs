@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// An event and its evidence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// What happened.
+    /// The event itself.
     pub what: What,
     /// The evidence, which the log stores.
     pub evidence: Evidence,
@@ -48,7 +48,7 @@ pub enum Source {
     Nexus,
 }
 
-/// What happened.
+/// A kind of event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum What {

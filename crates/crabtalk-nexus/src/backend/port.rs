@@ -27,8 +27,8 @@ pub type Events = Pin<Box<dyn Stream<Item = Event> + Send>>;
 /// - NEXUS makes one call to an agent at a time, except [`Backend::stop`],
 ///   [`Backend::cancel`], [`Backend::probe`] and [`Backend::look`], which may
 ///   overlap another call.
-/// - No call waits for a person, and only [`Backend::compress`] waits for a model. Other calls
-///   fail after half a minute with [`Failure::Timeout`].
+/// - No call waits for a person, and only [`Backend::compress`] waits for a model, for minutes at
+///   most. Other calls fail after half a minute with [`Failure::Timeout`].
 /// - Programs that a call starts end with their agent, including descendants. If NEXUS was
 ///   killed, they continue, and [`Launch::Adopt`] finds them.
 pub trait Backend: Send + Sync {

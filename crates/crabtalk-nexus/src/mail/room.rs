@@ -6,7 +6,7 @@
 use super::{Letter, Mailbox};
 use crate::name::Name;
 
-/// Maximum letters in one mailbox; more means that nobody has read it for days.
+/// Maximum letters in one mailbox; a full one was not read for days.
 const MAX_LETTERS: usize = 1000;
 
 /// Maximum bytes in one mailbox: some hundred long letters. Longer texts belong

@@ -25,7 +25,7 @@ impl Admin {
         self.take(&agents, inbox)
     }
 
-    /// Like [`Self::news`], from the rows of a board.
+    /// The agent and text of a new request in the rows of a board, if there is one.
     pub fn take(&mut self, agents: &[AgentLine], inbox: usize) -> Option<(String, String)> {
         let mut news = None;
         let mut waiting = BTreeSet::new();

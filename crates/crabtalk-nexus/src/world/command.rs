@@ -8,8 +8,8 @@ use crate::name::Name;
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 
-/// A command of ADMIN. Variants that are not skipped are subcommands of the command line, with
-/// these help texts.
+/// A command of ADMIN. The command line has those that are not skipped just as they
+/// are here, with what is said of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Subcommand)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub enum Command {

@@ -9,8 +9,7 @@ use crate::terminal::tmux::keys::Stroke;
 use crate::terminal::tmux::windows::Window;
 use std::time::{Duration, Instant};
 
-/// Time for a history to be cleared or summarized; the port allows half a
-/// minute.
+/// Time for a history to be cleared or summarized.
 const COMPRESSED: Duration = Duration::from_secs(27);
 
 /// Pause between two reads of the screen.

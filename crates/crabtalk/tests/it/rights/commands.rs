@@ -31,7 +31,7 @@ async fn permanent_grants_are_listed_and_revoked() {
         (&json!(1), &json!("touch made"), &json!("bash"))
     );
     assert_eq!(approval["cwd"], env.work.display().to_string());
-    // There is no further ask.
+    // The approved command runs without an ask.
     fs::remove_file(env.work.join("made")).unwrap();
     assert!(
         !call(&env, "bash", json!({"command": "touch made"}))

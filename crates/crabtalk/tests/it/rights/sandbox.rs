@@ -39,7 +39,7 @@ async fn agent_cannot_leave_the_sandbox() {
     };
     let attempts = [
         // The effect is checked outside: inside, the command may have a
-        // private folder of that name.
+        // private folder at that path.
         format!("touch {0}; echo x > {0}", outside.display()),
         "cat ~/.ssh/id".to_owned(),
         "ln -s ~/.ssh/id here; cat here".to_owned(),
