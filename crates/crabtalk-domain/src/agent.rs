@@ -4,21 +4,21 @@ use crate::{AgentName, Mode};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Steps after which a run ends with 508 unless the agent says otherwise.
+/// Default for the steps after which a run ends with 508.
 const DEFAULT_MAX_ITERATIONS: u32 = 50;
 
-/// Estimated tokens above which a history is compacted (0000).
+/// Default for the estimated tokens above which a history is compacted (0000).
 const DEFAULT_COMPACT_THRESHOLD: u64 = 100_000;
 
 /// The gate's verdict on a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Permission {
-    /// Runs without a question.
+    /// Executes without asking.
     Allow,
-    /// A person must approve it.
+    /// Executes after a person has approved it.
     Ask,
-    /// Never runs.
+    /// Never executes.
     Deny,
 }
 
@@ -34,11 +34,11 @@ pub struct PermissionRule {
     pub permission: Permission,
 }
 
-/// The scope of an agent. Empty lists mean everything, but empty `members` means
-/// none. Entries are glob patterns.
+/// The scope of an agent, as glob patterns. An empty list allows everything, but empty
+/// `members` allow none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Scope {
-    /// Tools; when not empty, the last word.
+    /// Tools; if not empty, the list is exhaustive.
     pub tools: Vec<String>,
     /// Skills.
     pub skills: Vec<String>,
@@ -60,45 +60,45 @@ pub struct Budget {
     pub money_per_day: Option<f64>,
 }
 
-/// An agent as a run sees it; it holds for the whole run.
+/// The configuration of an agent, unchanged for the whole run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentConfig {
-    /// Its name, also that of its file.
+    /// The agent's name, also the name of its file.
     pub name: AgentName,
     /// One line for people and for delegating agents.
     pub description: String,
     /// The system prompt.
     pub prompt: String,
-    /// Model name; empty for the node's active model.
+    /// The model's name; empty for the node's active model.
     pub model: String,
-    /// Models to try when that one fails, in order.
+    /// Models to try in order when `model` fails.
     pub fallback: Vec<String>,
     /// Whether to ask the model for reasoning.
     pub thinking: bool,
-    /// Steps after which a run ends with 508.
+    /// Number of steps after which a run ends with 508.
     pub max_iterations: u32,
     /// Estimated tokens above which the history is compacted; `None` is off.
     pub compact_threshold: Option<u64>,
     /// Replaces the built-in compaction prompt.
     pub compact_prompt: Option<String>,
-    /// Its scope.
+    /// The tools, skills, servers and agents that it can use.
     pub scope: Scope,
-    /// Its rules: allow, ask, deny.
+    /// Its permission rules.
     pub permissions: Vec<PermissionRule>,
     /// The mode of its runs; `None` for the default of the run's folder.
     pub mode: Option<Mode>,
-    /// Where its conversations work unless they say otherwise.
+    /// The default working directory of its conversations.
     pub cwd: Option<PathBuf>,
-    /// Its budget.
+    /// Its daily limits.
     pub budget: Budget,
-    /// Whether it answers as a guest: without tools, so that what speaks of
-    /// tools, skills or memory's tools stays out of its prompt (RUN-2). The
-    /// runtime's to say, for one turn; never configured.
+    /// Whether the agent answers as a guest: it gets no tools, and prompt sections about
+    /// tools, skills or memory are omitted (RUN-2). Set by the runtime for one turn, never
+    /// by the configuration.
     pub as_guest: bool,
 }
 
 impl AgentConfig {
-    /// An agent with nothing but a name and a prompt.
+    /// Creates an agent with a name and a prompt, and defaults for the rest.
     pub fn new(name: AgentName, prompt: impl Into<String>) -> Self {
         Self {
             name,

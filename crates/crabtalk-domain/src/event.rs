@@ -1,4 +1,4 @@
-//! What happens in a run, as every client may see it.
+//! The events of runs.
 
 use crate::tool::{Preview, Progress};
 use crate::{ContextUse, Cost, Image, Mode, Principal, Usage};
@@ -15,13 +15,13 @@ pub struct ToolCallInfo {
     pub arguments: String,
 }
 
-/// What an ask is about.
+/// The kind of an ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AskKind {
-    /// The agent wants to know something.
+    /// The agent asks a question.
     #[default]
     Question,
-    /// The gate wants a tool call approved.
+    /// The gate asks for approval of a tool call.
     Approval,
 }
 
@@ -35,10 +35,10 @@ impl AskKind {
     }
 }
 
-/// One answer that a question offers.
+/// One predefined answer to a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AskOption {
-    /// What to answer.
+    /// The text of the answer.
     pub label: String,
     /// Its description.
     pub description: String,
@@ -47,40 +47,40 @@ pub struct AskOption {
 /// One question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AskQuestion {
-    /// The question itself.
+    /// The question's text.
     pub question: String,
     /// A heading of a word or two.
     pub header: String,
-    /// Offered answers; none means free text.
+    /// Predefined answers; empty for free text.
     pub options: Vec<AskOption>,
     /// Whether several options may be chosen.
     pub multi_select: bool,
 }
 
-/// What "Allow always" would keep: a call that matches all of it is not asked
-/// for again (GATE-4).
+/// The rule that "Allow always" would store: later calls that match every field
+/// are not asked about (GATE-4).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AskRule {
-    /// The agent that may.
+    /// The agent that may make the call.
     pub agent: String,
-    /// For whom.
+    /// The sender for whom it may.
     pub sender: String,
-    /// With which tool.
+    /// The tool that it may call.
     pub tool: String,
-    /// Exactly what.
+    /// The exact command, path or change.
     pub exact: String,
-    /// In which working folder.
+    /// The working directory of the call.
     pub cwd: String,
-    /// The beginning of the command that "Allow prefix" would keep in its place;
-    /// empty where that is not offered.
+    /// The prefix of the command that "Allow prefix" would store instead; empty if
+    /// that is not offered.
     pub prefix: String,
 }
 
-/// Questions that a run waits for (RUN-7, GATE-4). Texts are exact; what
-/// shows them makes visible what a screen would hide.
+/// Questions that a run waits for (RUN-7, GATE-4). Texts are unchanged; clients
+/// make invisible characters visible.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ask {
-    /// Names the ask; unique in the life of the daemon.
+    /// Identifies the ask within the life of the daemon.
     pub id: String,
     /// A question or an approval.
     pub kind: AskKind,
@@ -88,16 +88,15 @@ pub struct Ask {
     pub questions: Vec<AskQuestion>,
     /// For an approval: the tool.
     pub tool: String,
-    /// For an approval: what would be done.
+    /// For an approval: the command, path or arguments.
     pub detail: String,
-    /// For an approval: what would be written.
+    /// For an approval: the change to a file.
     pub preview: Option<Preview>,
-    /// For an approval: where.
+    /// For an approval: the working directory.
     pub cwd: String,
-    /// For an approval: why it is asked.
+    /// For an approval: the reason for asking.
     pub reason: String,
-    /// For an approval: what "Allow always" keeps; `None` where that is not
-    /// offered.
+    /// For an approval: the rule that "Allow always" stores; `None` if that is not offered.
     pub always: Option<AskRule>,
     /// For an approval: whether the call leaves the sandbox.
     pub outside: bool,
@@ -105,43 +104,43 @@ pub struct Ask {
     pub delegate: String,
 }
 
-/// How an ask ended.
+/// The result of an ask.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AskOutcome {
-    /// An answer was given.
+    /// A person answered.
     Answered {
-        /// Who, as their connection proved it.
+        /// The principal who answered.
         by: Principal,
-        /// What, in the words that answer such an ask (RUN-7).
+        /// The answer as text (RUN-7).
         answer: String,
     },
-    /// The run no longer waits for an answer.
+    /// The run stopped waiting.
     Withdrawn,
-    /// No answer came in time.
+    /// The time limit passed without an answer.
     TimedOut,
 }
 
-/// How a component or MCP server fares.
+/// A change of state of a component or MCP server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ComponentNews {
-    /// Its name.
+    /// The name of the component or server.
     pub name: String,
-    /// Where the daemon knows it from, in the words of lists.
+    /// How the daemon found it, as lists show it.
     pub source: String,
-    /// Its state.
+    /// The new state.
     pub state: String,
-    /// Why it failed; empty if it did not.
+    /// The reason for a failure; empty otherwise.
     pub error: String,
-    /// Tools that it offers.
+    /// Number of tools that it offers.
     pub tools: usize,
-    /// What happened, for a person.
+    /// A description of the change for people.
     pub said: String,
 }
 
 /// How a run ended (WIRE-6).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct End {
-    /// Who spoke: the agent or the guest.
+    /// The agent that answered: the conversation's agent or the guest.
     pub agent: String,
     /// Empty on success.
     pub error: String,
@@ -153,8 +152,8 @@ pub struct End {
     pub model: String,
     /// Tokens of all steps together.
     pub usage: Option<Usage>,
-    /// Money of all its model calls together: compaction within it, and what
-    /// was cancelled or cut, included.
+    /// Cost of all model calls of the run, including compactions and calls that were
+    /// cancelled or cut off.
     pub cost: Cost,
     /// How full the context is after the run, if known; boxed to keep events
     /// small.
@@ -166,13 +165,13 @@ pub struct End {
 pub enum AgentEvent {
     /// The run began.
     Start {
-        /// Who speaks: the agent or the guest.
+        /// The agent that answers: the conversation's agent or the guest.
         agent: String,
         /// Number of the run within its conversation.
         run: u64,
-        /// The model that was asked for.
+        /// The requested model.
         model: String,
-        /// The mode in force; `None` for a run that ended before.
+        /// The mode in force; `None` in the replay of a run that ended earlier.
         mode: Option<Mode>,
     },
     /// The user's message that the run answers.
@@ -181,7 +180,7 @@ pub enum AgentEvent {
         content: String,
         /// The guest asked to answer, if any.
         guest: String,
-        /// Where the message came from.
+        /// The origin of the run.
         origin: String,
     },
     /// Reasoning begins.
@@ -200,73 +199,73 @@ pub enum AgentEvent {
     ToolStart(Vec<ToolCallInfo>),
     /// A tool call ended; its result is on disk.
     ToolResult {
-        /// The call.
+        /// The id of the call.
         call_id: String,
         /// The text for the model.
         output: String,
-        /// How long it took.
+        /// The duration of the call.
         duration_ms: u64,
         /// Whether it failed.
         is_error: bool,
-        /// The images.
+        /// Images for the model.
         images: Vec<Image>,
     },
-    /// A tool call says how far it is.
+    /// A tool call reports progress.
     ToolProgress {
-        /// The call.
+        /// The id of the call.
         call_id: String,
-        /// How far.
+        /// The reported progress.
         progress: Progress,
     },
     /// Every call of the step has its result.
     ToolsComplete,
     /// The run waits for an answer.
     AskUser(Arc<Ask>),
-    /// An ask that was shown has ended: exactly one for each.
+    /// A shown ask has ended; sent exactly once for each.
     AskSettled {
-        /// Which one.
+        /// The id of the ask.
         id: String,
-        /// How the ask ended.
+        /// The result of the ask.
         outcome: AskOutcome,
     },
     /// A steering message entered the history.
     Steered(String),
-    /// The history was compacted, or could not be.
+    /// The history was compacted, or compaction failed.
     Compacted {
-        /// Estimated tokens before.
+        /// Estimated tokens before compaction.
         tokens_before: u64,
-        /// Estimated tokens after.
+        /// Estimated tokens after compaction.
         tokens_after: u64,
         /// Title of the archive.
         title: String,
-        /// Why nothing changed; empty on success.
+        /// The reason for a failure; empty on success.
         failed: String,
     },
-    /// An earlier run was cut off by a crash.
+    /// A crash interrupted an earlier run.
     Interrupted {
-        /// Number of that run.
+        /// Number of the interrupted run.
         run: u64,
-        /// What happened to it.
+        /// The reason recorded for the interruption.
         reason: String,
     },
-    /// The run waits for an approval that is not the reader's to give.
+    /// The run waits for an approval that the reader cannot give.
     Waiting {
-        /// For whom it waits.
+        /// The people who can give it.
         whom: String,
-        /// How long at most, in seconds.
+        /// The time limit in seconds.
         timeout_secs: u64,
     },
     /// A notice for the readers of the run.
     Notice(String),
-    /// A component or MCP server appeared, vanished or changed. It belongs to no
-    /// run; watchers of everything are told.
+    /// A component or MCP server appeared, disappeared or changed. Belongs to no run;
+    /// only subscribers to all events receive it.
     Component(Arc<ComponentNews>),
     /// The run ended.
     End(End),
 }
 
 impl AgentEvent {
-    /// The same with notes in place of images, for those who keep many events.
+    /// Replaces images by notes, for consumers that store many events.
     #[must_use]
     pub fn without_images(mut self) -> Self {
         if let Self::ToolResult { output, images, .. } = &mut self {

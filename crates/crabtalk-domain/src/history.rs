@@ -5,9 +5,9 @@ use crate::shown::{self, Shown};
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Messages in order. Cheap to clone for a request: appending copies the list only
-/// while a request still holds it. Of many images the older ones are replaced by
-/// notes; logs keep them.
+/// Messages in order. Cloning is cheap; appending copies the list only while a request
+/// shares it. If there are too many images, the oldest are replaced by notes; the log
+/// still has them.
 #[derive(Debug, Clone, Default)]
 pub struct History {
     messages: Arc<Vec<Arc<Message>>>,
@@ -26,7 +26,7 @@ impl History {
         }
     }
 
-    /// Puts notes in place of the images of these messages.
+    /// Replaces the images of these messages by notes.
     fn take_images(&mut self, of: &[usize]) {
         let messages = Arc::make_mut(&mut self.messages);
         for at in of {
@@ -37,7 +37,7 @@ impl History {
         }
     }
 
-    /// What all messages are in tokens, roughly.
+    /// Estimated tokens of all messages.
     pub fn estimated_tokens(&self) -> u64 {
         self.tokens
     }

@@ -6,37 +6,37 @@ use std::future::ready;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Why a hook turned a message away, before anything of it was kept.
+/// A hook's refusal of a message, before any of it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// One of the codes of WIRE-3.
     pub code: u32,
-    /// What happened, to what, and what to do.
+    /// The reason, with the object and the remedy.
     pub message: String,
 }
 
-/// The run that a hook is called for.
+/// The run for which a hook is called.
 #[derive(Debug, Clone, Copy)]
 pub struct RunContext<'a> {
-    /// Its conversation.
+    /// The conversation of the run.
     pub key: &'a ConversationKey,
-    /// Where it comes from.
+    /// The origin of the run.
     pub origin: &'a Origin,
-    /// The agent that speaks: the conversation's own, or a guest.
+    /// The agent that answers: the conversation's agent or a guest.
     pub agent: &'a AgentConfig,
-    /// Where it works.
+    /// The working directory of the run.
     pub cwd: &'a Path,
-    /// Its number.
+    /// The run's number.
     pub run: u64,
-    /// Whether it acts for an owner who can be asked.
+    /// Whether it has an owner's authority and the owner can be asked.
     pub for_owner: bool,
     /// Whether parts of the conversation are archived.
     pub has_archives: bool,
 }
 
-/// Lets a hook ask the people behind a run.
+/// Access for hooks to the people behind a run.
 pub trait People: Send + Sync {
-    /// The answer, or `None` where no person can be asked. Dropping the future
+    /// Asks a question; returns `None` if no person can be asked. Dropping the future
     /// withdraws the question.
     fn ask<'a>(&'a self, question: AskQuestion) -> BoxFuture<'a, Option<String>>;
 
@@ -51,7 +51,7 @@ pub struct ToolRegistry {
 }
 
 impl ToolRegistry {
-    /// Adds a provider. Of two tools by one name the earlier counts.
+    /// Adds a provider. Of two tools with the same name, the first one counts.
     pub fn register(&mut self, provider: Arc<dyn ToolProvider>) {
         self.providers.push(provider);
     }
@@ -62,26 +62,25 @@ impl ToolRegistry {
     }
 }
 
-/// Called at the turning points of an agent's life. Every method has a
-/// default that does nothing, and `()` implements the trait.
+/// The extension point of the run loop. Every method has a default that does
+/// nothing, and `()` implements the trait.
 pub trait Hook: Send + Sync {
-    /// Composes an agent, for instance its prompt, from what is configured at that
-    /// moment: once for each of its runs, before the message is preprocessed, and once for each summary that is asked for beside a run. So a change of
-    /// what it adds reaches the next run, and nothing accumulates. In a guest's turn
-    /// the conversation's own agent is composed first, then the guest, with
-    /// [`AgentConfig::as_guest`] set.
+    /// Composes an agent, for instance its prompt, from the current configuration. Called
+    /// once for each run before the message is preprocessed, and once for each compaction on
+    /// demand, so that additions never accumulate. In a guest's turn the conversation's own
+    /// agent is composed first, then the guest, with [`AgentConfig::as_guest`] set.
     fn on_build_agent<'a>(&'a self, agent: AgentConfig) -> BoxFuture<'a, AgentConfig> {
         Box::pin(ready(agent))
     }
 
-    /// Brings tools, beside those that the runtime was made with. Called once,
-    /// before the first run. Calls of them pass the same gate as all others.
+    /// Registers tools beside those of the runtime. Called once, before the first run.
+    /// Calls to them pass the same gate.
     fn on_register_tools<'a>(&'a self, _tools: &'a mut ToolRegistry) -> BoxFuture<'a, ()> {
         Box::pin(ready(()))
     }
 
-    /// Rewrites a user message before it enters the history, for instance a
-    /// slash command.
+    /// Rewrites a user message before it enters the history, for instance a slash
+    /// command.
     fn preprocess<'a>(
         &'a self,
         _run: RunContext<'a>,
@@ -90,7 +89,7 @@ pub trait Hook: Send + Sync {
         Box::pin(ready(Ok(content)))
     }
 
-    /// Gives context for one run; the runtime marks it auto-injected (RUN-3).
+    /// Returns context for one run; the runtime marks it as auto-injected (RUN-3).
     fn on_before_run<'a>(
         &'a self,
         _run: RunContext<'a>,
@@ -100,7 +99,7 @@ pub trait Hook: Send + Sync {
         Box::pin(ready(Vec::new()))
     }
 
-    /// Sees every event of every run. Must not block.
+    /// Receives every event of every run. Must not block.
     fn on_event(&self, _key: &ConversationKey, _event: &AgentEvent) {}
 }
 

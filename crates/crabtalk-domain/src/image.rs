@@ -9,27 +9,27 @@ use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use std::fmt;
 use std::sync::Arc;
 
-/// Largest image: its base64 has 5 MiB, the limit of the strictest provider.
+/// Maximum bytes of an image: 5 MiB as base64, the limit of the strictest provider.
 pub const MAX_IMAGE_BYTES: usize = 3840 * 1024;
 
-/// Images of one message or result.
+/// Maximum number of images in one message or result.
 pub const MAX_IMAGES: usize = 8;
 
-/// Bytes of a message's images together: two of the largest, so that they
-/// fit one frame of the protocol beside the text.
+/// Maximum bytes of a message's images together: two of the largest fit into one
+/// frame of the protocol beside the text.
 pub const MAX_IMAGES_BYTES: usize = 2 * MAX_IMAGE_BYTES;
 
 /// Estimated tokens of an image: about what providers charge for the size to which
 /// they scale it down.
 pub(crate) const IMAGE_TOKENS: u64 = 1600;
 
-/// Other writers may leave trailing bits.
+/// Accepts nonzero trailing bits, which some encoders leave.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
 );
 
-/// The formats that models read.
+/// The image formats that models accept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ImageType {
     /// PNG.
@@ -46,7 +46,7 @@ impl ImageType {
     /// Every format.
     pub const ALL: [Self; 4] = [Self::Png, Self::Jpeg, Self::Gif, Self::Webp];
 
-    /// Its media type.
+    /// The media type of the format.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Png => "image/png",
@@ -73,12 +73,12 @@ impl fmt::Display for ImageType {
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Image {
     media_type: ImageType,
-    /// Base64, as logs and providers have it.
+    /// The content as base64, the encoding of logs and providers.
     data: Arc<str>,
 }
 
 impl Image {
-    /// The note in its place, if it is too large.
+    /// Encodes an image; an image that is too large returns a note as the error.
     pub fn new(media_type: ImageType, bytes: &[u8]) -> Result<Self, String> {
         if bytes.len() > MAX_IMAGE_BYTES {
             return Err(too_large(media_type, bytes.len()));
@@ -89,8 +89,8 @@ impl Image {
         })
     }
 
-    /// The note in its place, if it is too large, not base64 or of an
-    /// unsupported format.
+    /// Checks an encoded image; if it is too large, not base64 or of an unsupported
+    /// format, the error is a note.
     pub fn from_base64(media_type: &str, data: Arc<str>) -> Result<Self, String> {
         let Some(known) = ImageType::parse(media_type) else {
             let shown: String = media_type.chars().take(40).collect();
@@ -116,18 +116,18 @@ impl Image {
         self.media_type
     }
 
-    /// Its bytes as base64, which needs no escapes in JSON.
+    /// The content as base64, which needs no escapes in JSON.
     pub fn base64(&self) -> &str {
         &self.data
     }
 
-    /// How many bytes it has.
+    /// Size of the decoded content in bytes.
     pub fn size(&self) -> usize {
         let padding = self.data.bytes().rev().take_while(|b| *b == b'=').count();
         self.data.len() / 4 * 3 - padding
     }
 
-    /// Its bytes.
+    /// The decoded content.
     pub fn to_bytes(&self) -> Vec<u8> {
         BASE64
             .decode(&*self.data)
@@ -139,12 +139,12 @@ impl Image {
         format!("{}, {}", self.media_type, size_text(self.size()))
     }
 
-    /// The note in place of the image.
+    /// The note that replaces the image.
     pub fn note(&self) -> String {
         format!("[{}]", self.summary())
     }
 
-    /// The note for an image that is not shown, with the reason.
+    /// The note that replaces the image, with the reason.
     pub fn note_why(&self, why: &str) -> String {
         format!("[{}, not shown: {why}]", self.summary())
     }
@@ -183,7 +183,7 @@ pub(crate) fn within_limits(
     (kept, notes)
 }
 
-/// Adds a note on a separate line.
+/// Appends a note on a separate line.
 pub(crate) fn push_note(text: &mut String, note: &str) {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
@@ -199,7 +199,7 @@ fn too_large(media_type: ImageType, size: usize) -> String {
     )
 }
 
-/// A size for people.
+/// A size for people, such as `2.0 MB`.
 fn size_text(bytes: usize) -> String {
     match bytes {
         0..1_000 => format!("{bytes} bytes"),
@@ -242,7 +242,7 @@ mod tests {
         for (media_type, data, want) in [
             ("image/png", "AAAA", "ok"),
             ("IMAGE/JPEG", "AAA=", "ok"),
-            // Bits that the padding leaves over do no harm.
+            // Nonzero trailing bits are accepted.
             ("image/gif", "AB==", "ok"),
             ("image/png", "", "damaged"),
             ("image/png", "AAA", "damaged"),

@@ -1,37 +1,37 @@
-//! The port through which the run loop answers for what it spends (MODEL-7).
+//! The port for the accounting of model calls (MODEL-7).
 
 use crate::model::Error;
 use crate::{AgentConfig, BoxFuture, ConversationKey, Usage};
 use std::future::ready;
 
-/// A model call that was made, and for whom.
+/// A completed or interrupted model call, to be booked.
 #[derive(Debug, Clone, Copy)]
 pub struct Spent<'a> {
-    /// The conversation.
+    /// The conversation of the call.
     pub key: &'a ConversationKey,
-    /// The run within it; compaction on demand has the last one's.
+    /// The number of the run; for a compaction on demand, that of the last run.
     pub run: u64,
-    /// The agent that spoke; its budget pays.
+    /// The agent that made the call, whose budget pays.
     pub agent: &'a AgentConfig,
     /// The provider that answered.
     pub provider: &'a str,
     /// The model that answered.
     pub model: &'a str,
-    /// Its usage.
+    /// The tokens of the call.
     pub usage: &'a Usage,
 }
 
-/// What calls cost in money, as far as their prices are known.
+/// The cost of calls, as far as prices are known.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Cost {
-    /// In the unit of the prices; `None` while nothing had one.
+    /// In the unit of the prices; `None` if no call had a price.
     pub money: Option<f64>,
-    /// Tokens without a price.
+    /// Tokens of calls without a price.
     pub unpriced_tokens: u64,
 }
 
 impl Cost {
-    /// What one call cost: money where its price is known, else tokens without one.
+    /// The cost of one call: money if its price is known, else unpriced tokens.
     pub fn of_call(usage: &Usage, money: Option<f64>) -> Self {
         Self {
             money,
@@ -42,7 +42,7 @@ impl Cost {
         }
     }
 
-    /// Adds another call's.
+    /// Adds the cost of other calls.
     pub fn add(&mut self, other: Self) {
         if let Some(more) = other.money {
             *self.money.get_or_insert(0.0) += more;
@@ -51,11 +51,11 @@ impl Cost {
     }
 }
 
-/// Model calls together: those of a run, an agent or a day. Calls of compaction and
-/// calls that were cancelled or cut are included.
+/// The total of some model calls, including compactions and calls that were cancelled
+/// or cut off.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct CallTotal {
-    /// Model calls.
+    /// Number of calls.
     pub calls: u64,
     /// Their tokens.
     pub usage: Usage,
@@ -64,7 +64,7 @@ pub struct CallTotal {
 }
 
 impl CallTotal {
-    /// Adds a call.
+    /// Adds one call.
     pub fn add(&mut self, usage: &Usage, cost: Cost) {
         self.add_all(&Self {
             calls: 1,
@@ -73,44 +73,42 @@ impl CallTotal {
         });
     }
 
-    /// Adds other calls.
+    /// Adds another total.
     pub fn add_all(&mut self, other: &Self) {
         self.calls += other.calls;
         self.usage.add(&other.usage);
         self.cost.add(other.cost);
     }
 
-    /// Money, as far as prices are known.
+    /// The money of calls with a price.
     pub fn money(&self) -> f64 {
         self.cost.money.unwrap_or_default()
     }
 }
 
-/// Keeps account of model calls. `()` allows everything and forgets it.
+/// Accounts for model calls. `()` allows every call and records nothing.
 pub trait Ledger: Send + Sync {
-    /// Reserves what a call is estimated to use, before every call. A reservation
-    /// that a crash leaves unsettled counts in full. Waits for a disk for a bounded
-    /// time.
+    /// Reserves the estimated tokens of a call before it is made. A reservation that a
+    /// crash leaves unsettled counts in full. The wait for the disk is bounded.
     ///
     /// # Errors
-    /// [`ErrorKind::Budget`](crate::model::ErrorKind::Budget), saying which budget is
-    /// spent or reserved, and when it opens again.
+    /// [`ErrorKind::Budget`](crate::model::ErrorKind::Budget) names the exhausted budget and
+    /// when it opens again.
     fn reserve<'a>(
         &'a self,
         agent: &'a AgentConfig,
         estimate: Usage,
     ) -> BoxFuture<'a, Result<Reservation, Error>>;
 
-    /// Books a call in place of its reservation, and says what it cost; waits for
-    /// nothing. Called for every call that a provider began to answer, also when it
-    /// was cancelled or cut.
+    /// Replaces a reservation by the call and returns its cost, without waiting. Called
+    /// for every call that a provider began to answer, also if it was cancelled or cut off.
     fn record(&self, reservation: Reservation, spent: Spent<'_>) -> Cost;
 
-    /// Gives back the reservation of a call that no provider answered.
+    /// Releases the reservation of a call that no provider answered.
     fn release(&self, _agent: &AgentConfig, _reservation: Reservation) {}
 }
 
-/// Part of a budget, set aside for one call; the default for none.
+/// Identifies a reserved part of a budget; the default reserves nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reservation(pub u64);
 

@@ -1,4 +1,4 @@
-//! The vocabulary of CrabTalk, and the ports of the run loop.
+//! Domain types of CrabTalk and the ports of the run loop.
 //!
 //! This crate has no I/O, no async runtime, no wire types and no configuration
 //! files.

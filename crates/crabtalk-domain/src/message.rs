@@ -9,11 +9,11 @@ use std::borrow::Cow;
 /// Characters per token in the estimate that triggers compaction (0000).
 const CHARS_PER_TOKEN: u64 = 4;
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// The sender, or what the daemon says in the sender's place.
+    /// The sender, or the daemon on the sender's behalf.
     User,
     /// The agent or a guest.
     Assistant,
@@ -43,18 +43,18 @@ pub struct ToolCall {
     pub arguments: String,
 }
 
-/// A block of reasoning. The signature is the provider's proof and must go
-/// back with the text unchanged.
+/// A block of reasoning. Providers require the text and its signature back
+/// unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Thinking {
     /// The reasoning.
     pub text: String,
-    /// Opaque; empty where the provider has none.
+    /// Opaque; empty if the provider has none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub signature: String,
 }
 
-/// Tokens that a model call cost.
+/// The tokens of a model call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
@@ -65,7 +65,7 @@ pub struct Usage {
     /// Prompt tokens that came from the provider's cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_hit_tokens: Option<u64>,
-    /// Prompt tokens that did not.
+    /// Prompt tokens that did not come from the cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_miss_tokens: Option<u64>,
     /// Completion tokens spent on reasoning.
@@ -79,7 +79,7 @@ impl Usage {
         self.prompt_tokens + self.completion_tokens
     }
 
-    /// Adds another call's figures.
+    /// Adds the tokens of another call.
     pub fn add(&mut self, other: &Usage) {
         fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
             a.or(b).map(|_| a.unwrap_or(0) + b.unwrap_or(0))
@@ -92,22 +92,22 @@ impl Usage {
     }
 }
 
-/// How much of what a model can read at once is used.
+/// How much of the model's context window is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ContextUse {
-    /// Tokens of the last request with its answer; an estimate where no
-    /// provider said it, as after a compaction.
+    /// Tokens of the last request and its answer; estimated if no provider reported
+    /// them, as after a compaction.
     pub used: u64,
-    /// Tokens that the model reads at most, where that is known.
+    /// The size of the context window, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
 }
 
-/// One entry of a history. Immutable once it is in one.
+/// One message of a history, immutable once appended.
 #[derive(Debug, Clone)]
 pub struct Message {
-    /// Who speaks.
+    /// The author of the message.
     pub role: Role,
     /// The text.
     pub content: String,
@@ -117,23 +117,23 @@ pub struct Message {
     pub tool_call_id: String,
     /// For a tool message: whether the tool failed.
     pub is_error: bool,
-    /// Images of a person or a tool, within the limits of
+    /// Images from a person or a tool, within the limits of
     /// [`Message::with_images`].
     pub images: Vec<Image>,
     /// Reasoning of an assistant message.
     pub thinking: Vec<Thinking>,
-    /// The guest who spoke; empty for the conversation's own agent.
+    /// The guest that answered; empty for the conversation's own agent.
     pub agent: String,
-    /// RFC 3339 instant of the append; empty in logs that had none.
+    /// RFC 3339 instant of the append; empty in old logs.
     pub at: String,
     /// The usage of the model call behind an assistant message.
     pub usage: Option<Usage>,
-    /// Injected for one run: never persisted, stripped before the next (RUN-3).
+    /// Injected for one run: never stored, removed before the next run (RUN-3).
     pub auto_injected: bool,
 }
 
 impl Message {
-    /// An empty message of a role.
+    /// Creates a message of a role with a text.
     pub fn new(role: Role, content: impl Into<String>) -> Self {
         Self {
             role,
@@ -150,17 +150,17 @@ impl Message {
         }
     }
 
-    /// A message of the sender.
+    /// Creates a message of the sender.
     pub fn user(content: impl Into<String>) -> Self {
         Self::new(Role::User, content)
     }
 
-    /// A message of the agent.
+    /// Creates a message of the agent.
     pub fn assistant(content: impl Into<String>) -> Self {
         Self::new(Role::Assistant, content)
     }
 
-    /// The result of a tool call.
+    /// Creates the result of a tool call from a text.
     pub fn tool(call_id: impl Into<String>, content: impl Into<String>, is_error: bool) -> Self {
         let mut message = Self::new(Role::Tool, content);
         message.tool_call_id = call_id.into();
@@ -168,13 +168,13 @@ impl Message {
         message
     }
 
-    /// The result of a tool call.
+    /// Creates the result of a tool call from a tool's output.
     pub fn result(call_id: impl Into<String>, output: ToolOutput) -> Self {
         Self::tool(call_id, output.content, output.is_error).with_images(output.images)
     }
 
-    /// Adds images to a message of a person or a tool. Images beyond the
-    /// limits, or of another role, become notes in the text.
+    /// Adds images to a message of the sender or of a tool. Images beyond the limits,
+    /// or of another role, become notes in the text.
     #[must_use]
     pub fn with_images(mut self, images: Vec<Image>) -> Self {
         let (kept, notes) = match self.role {
@@ -187,12 +187,12 @@ impl Message {
         self
     }
 
-    /// Adds a note on a separate line.
+    /// Appends a note on a separate line.
     pub fn push_note(&mut self, note: &str) {
         image::push_note(&mut self.content, note);
     }
 
-    /// A copy with notes in place of the images for which `note` returns one.
+    /// A copy in which notes replace the images for which `note` returns one.
     #[must_use]
     pub fn with_notes(&self, note: impl Fn(&Image) -> Option<String>) -> Self {
         let mut copy = self.clone();
@@ -205,17 +205,17 @@ impl Message {
         copy
     }
 
-    /// Context for one run (RUN-3).
+    /// Creates context for one run (RUN-3).
     pub fn injected(content: impl Into<String>) -> Self {
         let mut message = Self::user(content);
         message.auto_injected = true;
         message
     }
 
-    /// The content as a request has it (RUN-2). With guests, a guest's text is
-    /// wrapped in `<from agent="..">`, and similar tags elsewhere are escaped.
-    /// Tags of the daemon's blocks are escaped in messages of people. Other
-    /// content is unchanged: an edit needs a file's exact text.
+    /// The content as a request contains it (RUN-2). With guests, a guest's text is
+    /// wrapped in `<from agent="..">`, and similar tags elsewhere are escaped. The daemon's
+    /// tags are escaped in messages of people. Other content is unchanged, since an edit
+    /// needs a file's exact text.
     pub fn rendered(&self, has_guests: bool) -> Cow<'_, str> {
         match self.role {
             Role::User if self.auto_injected => Cow::Borrowed(&self.content),
@@ -230,8 +230,8 @@ impl Message {
         }
     }
 
-    /// Rough tokens of this message: text, reasoning and call arguments at
-    /// four characters each (0000), images at a flat rate.
+    /// Estimated tokens of this message: text, reasoning and arguments at four
+    /// characters each (0000), images at a flat rate.
     pub fn estimated_tokens(&self) -> u64 {
         let calls: usize = self
             .tool_calls
@@ -244,7 +244,7 @@ impl Message {
     }
 }
 
-/// Rough tokens of a text (0000): four characters each, rounded up.
+/// Estimated tokens of a text (0000): four characters each, rounded up.
 pub fn estimate_tokens(text: &str) -> u64 {
     estimate(text.len())
 }

@@ -3,19 +3,18 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// How much a run may do without asking (GATE-2). A later mode allows more than
-/// an earlier one.
+/// How much a run may do without asking (GATE-2), ordered from the narrowest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// Commands run in the sandbox and write nowhere; edits are refused.
+    /// Commands run in the sandbox and cannot write; edits are refused.
     ReadOnly,
-    /// Commands and edits ask.
+    /// Commands and edits require approval.
     Ask,
-    /// Commands in the sandbox and edits below the folder run without asking;
-    /// leaving the sandbox asks.
+    /// Sandboxed commands and edits below the folder run without asking; leaving the
+    /// sandbox requires approval.
     Auto,
-    /// Nothing asks and commands run outside the sandbox.
+    /// Nothing requires approval, and commands run outside the sandbox.
     Full,
 }
 

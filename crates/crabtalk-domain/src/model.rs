@@ -1,30 +1,30 @@
-//! The port behind which language models live (MODEL-1).
+//! The port for language models (MODEL-1).
 
 use crate::tool::ToolSpec;
 use crate::{BoxFuture, BoxStream, History, Message, Thinking, ToolCall, Usage};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Whether and which tool the model must call.
+/// The caller's constraint on tool calls.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum ToolChoice {
     /// The model decides.
     #[default]
     Auto,
-    /// No tool.
+    /// The model must not call a tool.
     None,
-    /// Some tool.
+    /// The model must call a tool.
     Required,
-    /// This tool.
+    /// The model must call this tool.
     Named(String),
 }
 
 /// One model call. Cheap to clone, so that it can be retried.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Model name; empty for the active one.
+    /// The model's name; empty for the active one.
     pub model: String,
-    /// Models to try in order when that one fails.
+    /// Models to try in order when `model` fails.
     pub fallback: Vec<String>,
     /// The system prompt.
     pub system: Arc<str>,
@@ -32,23 +32,23 @@ pub struct Request {
     pub history: History,
     /// Context for this run only (RUN-3).
     pub injected: Arc<Vec<Message>>,
-    /// Index in `history` before which `injected` stands.
+    /// Index in `history` before which `injected` is inserted.
     pub injected_at: usize,
-    /// A last message that is not part of the conversation, for instance the
+    /// A final message that is not part of the conversation, for instance the
     /// compaction instruction.
     pub closing: Option<Arc<Message>>,
-    /// Whether guests speak in it, so that speakers are tagged (RUN-2).
+    /// Whether guests have spoken, so that speakers are tagged (RUN-2).
     pub has_guests: bool,
     /// Tools on offer, in a stable order.
     pub tools: Arc<Vec<Arc<ToolSpec>>>,
-    /// Whether one must be called.
+    /// The caller's constraint on tool calls.
     pub tool_choice: ToolChoice,
-    /// Whether reasoning is wanted.
+    /// Whether to ask for reasoning.
     pub thinking: bool,
 }
 
 impl Request {
-    /// A request of a history and nothing else.
+    /// Creates a request with a system prompt and a history only.
     pub fn new(system: impl Into<Arc<str>>, history: impl Into<History>) -> Self {
         let history = history.into();
         Self {
@@ -79,23 +79,23 @@ impl Request {
     }
 }
 
-/// Why a model stopped.
+/// The reason for the end of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopReason {
-    /// It had said everything.
+    /// The answer is complete.
     Done,
-    /// It wants tools called.
+    /// The model waits for tool results.
     ToolCalls,
-    /// It ran into its output limit.
+    /// The output limit was reached.
     Length,
-    /// The provider's filter cut it.
+    /// The provider's filter cut the answer off.
     ContentFilter,
 }
 
-/// A piece of a streamed answer. A stream that ends without `Stop` was cut.
+/// A piece of a streamed answer. A stream that ends without `Stop` was cut off.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Chunk {
-    /// Who answers; comes first.
+    /// The provider and model that answer; always the first chunk of an answer.
     Answering {
         /// The provider's configured name.
         provider: String,
@@ -109,51 +109,51 @@ pub enum Chunk {
     Text(String),
     /// Reasoning.
     Thinking(String),
-    /// Proof of the reasoning since the last signature.
+    /// Signature of the reasoning since the last signature.
     ThinkingSignature(String),
     /// A tool call begins.
     ToolCallStart {
-        /// Its place in the answer; fragments name it.
+        /// Position of the call in the answer; argument fragments refer to it.
         index: u32,
-        /// The provider's id, or one made up where it has none.
+        /// The provider's id, or a generated one.
         id: String,
-        /// The tool.
+        /// The tool's name.
         name: String,
     },
-    /// A piece of a call's argument text.
+    /// A fragment of a call's arguments.
     ToolCallArguments {
-        /// Which call.
+        /// Position of the call in the answer.
         index: u32,
-        /// What to append.
+        /// Text to append to the arguments.
         fragment: String,
     },
-    /// Figures; the last one counts.
+    /// Token counts; the last ones replace earlier ones.
     Usage(Usage),
-    /// The answer is complete.
+    /// The end of a complete answer.
     Stop(StopReason),
 }
 
-/// A whole answer.
+/// A whole answer, assembled from chunks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Response {
     /// The provider that answered.
     pub provider: String,
     /// The model that answered.
     pub model: String,
-    /// Its text.
+    /// The text.
     pub content: String,
-    /// Its reasoning.
+    /// The reasoning.
     pub thinking: Vec<Thinking>,
-    /// The calls it wants.
+    /// The requested tool calls.
     pub tool_calls: Vec<ToolCall>,
-    /// Its usage.
+    /// The tokens of the call.
     pub usage: Option<Usage>,
-    /// Why it stopped; `None` while incomplete.
+    /// The reason for the end; `None` while the answer is incomplete.
     pub stop: Option<StopReason>,
 }
 
 impl Response {
-    /// Takes in the next chunk. The one place where chunks become an answer.
+    /// Adds a chunk. Only this method assembles answers from chunks.
     pub fn push(&mut self, chunk: Chunk) {
         match chunk {
             Chunk::Answering { provider, model } => {
@@ -199,19 +199,18 @@ impl Response {
     }
 }
 
-/// What went wrong with a model call, said so that a person can act on it.
-/// Never carries a key.
+/// A failed model call. Never contains a key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
-    /// What kind of failure it is.
+    /// The kind of failure.
     pub kind: ErrorKind,
-    /// What happened, at which provider, and what to do.
+    /// The failure, the provider and the remedy.
     pub message: String,
 }
 
 impl Error {
-    /// Joins both.
+    /// Creates an error of a kind with a message.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -223,44 +222,44 @@ impl Error {
 /// Kinds of failure that callers distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// No such model; the message names those that exist.
+    /// The model does not exist; the message names those that do.
     UnknownModel,
-    /// The configuration does not allow the call, for instance a missing key.
+    /// The configuration does not permit the call, for instance without a key.
     NotConfigured,
-    /// The provider refused the credentials (401, 403).
+    /// The provider rejected the credentials (401, 403).
     Refused,
-    /// The provider found the request wrong (other 4xx).
+    /// The provider rejected the request (other 4xx).
     Invalid,
     /// The request is longer than the model's context; compaction helps.
     TooLong,
-    /// Too many requests (429).
+    /// The provider limits the rate of requests (429).
     RateLimited {
-        /// When to come back, where the provider said so.
+        /// The delay that the provider asks for.
         retry_after: Option<Duration>,
     },
     /// The provider failed (5xx).
     Provider {
-        /// When to come back, where the provider said so.
+        /// The delay that the provider asks for.
         retry_after: Option<Duration>,
     },
-    /// Nothing listens, or the name does not resolve.
+    /// The connection was refused, or the host name does not resolve.
     Unreachable,
-    /// Connect to first byte took too long.
+    /// The first byte did not arrive in time.
     Timeout,
-    /// The stream went silent (MODEL-4: 504).
+    /// The stream stalled (MODEL-4: 504).
     Stalled,
-    /// The stream ended early or made no sense (MODEL-4: 502).
+    /// The stream ended early or is invalid (MODEL-4: 502).
     Malformed,
-    /// The provider's filter refused to answer.
+    /// The provider's filter rejected the request or the answer.
     Filtered,
-    /// A day's budget is spent (MODEL-7: 402).
+    /// A daily budget is exhausted (MODEL-7: 402).
     Budget,
-    /// The answer was more than one may be (MODEL-9: 422).
+    /// The answer exceeds a limit (MODEL-9: 422).
     Limit,
 }
 
 impl ErrorKind {
-    /// Whether the same call may succeed in a moment (MODEL-3).
+    /// Whether a retry of the call may succeed (MODEL-3).
     pub fn is_transient(self) -> bool {
         match self {
             Self::RateLimited { .. }
@@ -280,7 +279,7 @@ impl ErrorKind {
         }
     }
 
-    /// The wire's code (WIRE-3).
+    /// The code on the wire (WIRE-3).
     pub fn code(self) -> u32 {
         match self {
             Self::UnknownModel => 404,
@@ -304,7 +303,7 @@ pub trait Model: Send + Sync {
     /// Streams an answer. Dropping the stream closes the connection.
     fn stream(&self, request: Request) -> BoxStream<'static, Result<Chunk, Error>>;
 
-    /// Gives a whole answer.
+    /// Returns the whole answer.
     fn send(&self, request: Request) -> BoxFuture<'static, Result<Response, Error>> {
         let mut stream = self.stream(request);
         Box::pin(async move {
@@ -316,14 +315,14 @@ pub trait Model: Send + Sync {
         })
     }
 
-    /// Tokens that a model can read, where that is known.
+    /// Size of the model's context window in tokens, if known.
     fn context_limit(&self, model: &str) -> Option<u64>;
 
-    /// The model that an empty name means.
+    /// The model to which an empty name refers.
     fn active_model(&self) -> String;
 
-    /// Announces a request to this model, so that connections can be opened
-    /// ahead (MODEL-8). Returns at once, reports no failure and costs nothing.
+    /// Announces a request to this model, so that connections can be opened in advance
+    /// (MODEL-8). Returns at once, reports no failure and costs nothing.
     fn expect(&self, model: &str) {
         let _ = model;
     }

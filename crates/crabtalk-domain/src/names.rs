@@ -4,25 +4,25 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
-/// Longest sender accepted, in bytes: gateways put whole addresses in it, yet
-/// it is stored in every log and shown in every list.
+/// Maximum bytes of a sender: room for a gateway's addresses, yet small enough to repeat
+/// in every log and list.
 const MAX_SENDER_BYTES: usize = 4096;
 
-/// Longest agent, skill, component, provider or cron-skill name (CONV-2).
+/// Maximum length of an agent, skill, component, provider or cron-skill name (CONV-2).
 const MAX_NAME_BYTES: usize = 64;
 
 /// Why a name was refused. The wire answers 400.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    /// Not `[A-Za-z0-9][A-Za-z0-9_-]{0,63}`.
+    /// The name does not match `[A-Za-z0-9][A-Za-z0-9_-]{0,63}`.
     #[error(
         "{0:?} is not a name: use 1 to 64 letters, digits, `_` or `-`, beginning with a letter or digit"
     )]
     BadName(String),
-    /// The sender is empty; the caller has to supply its default first.
+    /// The sender is empty; callers supply their default first.
     #[error("the sender is empty")]
     EmptySender,
-    /// The sender is longer than anything a gateway needs.
+    /// The sender exceeds the limit; holds its length in bytes.
     #[error("the sender has {0} bytes, the limit is {MAX_SENDER_BYTES}")]
     LongSender(usize),
 }
@@ -30,7 +30,7 @@ pub enum NameError {
 /// Checks an agent, skill, component, provider or cron-skill name (CONV-2).
 ///
 /// # Errors
-/// [`NameError`] says what a name has to be.
+/// [`NameError`] describes a valid name.
 pub fn check_name(name: &str) -> Result<(), NameError> {
     let mut bytes = name.bytes();
     let first = bytes.next().is_some_and(|b| b.is_ascii_alphanumeric());
@@ -42,7 +42,7 @@ pub fn check_name(name: &str) -> Result<(), NameError> {
     }
 }
 
-/// Keeps a refused name readable in the error that quotes it.
+/// Shortens a refused name for the error that quotes it.
 fn shorten(name: &str) -> String {
     name.chars().take(MAX_NAME_BYTES + 16).collect()
 }
@@ -53,7 +53,7 @@ fn shorten(name: &str) -> String {
 pub struct AgentName(Arc<str>);
 
 impl AgentName {
-    /// Checks and takes a name.
+    /// Checks a name.
     pub fn new(name: &str) -> Result<Self, NameError> {
         check_name(name)?;
         Ok(Self(name.into()))
@@ -90,13 +90,13 @@ impl fmt::Debug for AgentName {
     }
 }
 
-/// The sender of messages to an agent. Any text: identity is the exact bytes.
+/// The sender of messages to an agent: any text, compared byte by byte.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Sender(Arc<str>);
 
 impl Sender {
-    /// Checks and takes a sender.
+    /// Checks a sender.
     pub fn new(sender: &str) -> Result<Self, NameError> {
         match sender.len() {
             0 => Err(NameError::EmptySender),
@@ -110,7 +110,7 @@ impl Sender {
         &self.0
     }
 
-    /// Whether the daemon alone may speak as this sender (CONV-10).
+    /// Whether only the daemon may use this sender (CONV-10).
     pub fn is_reserved(&self) -> bool {
         &*self.0 == "cron"
             || ["cron:", "delegate:", "event:"]
@@ -144,7 +144,7 @@ impl fmt::Debug for Sender {
     }
 }
 
-/// The only outward name of a conversation (CONV-1).
+/// Identifies a conversation outside the daemon (CONV-1).
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct ConversationKey {
     /// The agent whose conversation it is.
@@ -158,7 +158,7 @@ impl ConversationKey {
     ///
     /// # Errors
     ///
-    /// A name is not valid.
+    /// The agent's name or the sender is not valid.
     pub fn new(agent: &str, sender: &str) -> Result<Self, NameError> {
         Ok(Self {
             agent: AgentName::new(agent)?,

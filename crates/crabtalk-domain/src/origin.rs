@@ -1,51 +1,51 @@
-//! Where a run comes from (CONV-10).
+//! The origins of runs (CONV-10).
 
 use crate::{ConversationKey, Principal};
 use std::fmt;
 
-/// Who caused a run, as the daemon saw it. Permissions read this, never the
-/// text of the sender.
+/// The cause of a run, as the daemon verified it. Permissions depend on it, never on
+/// the sender's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     /// A client connection.
     Client {
-        /// The principal that its connection proved.
+        /// The principal that the connection proved.
         principal: Principal,
     },
     /// A cron entry.
     Cron {
         /// The entry's id.
         id: u64,
-        /// The sender who made it, whose memory it sees; empty if that is not
-        /// known.
+        /// The sender who created the entry, whose memory the run can use; empty if
+        /// unknown.
         by: String,
     },
     /// A published event.
     Event {
         /// The event's source.
         source: String,
-        /// How many runs the chain of events has with this one: 1 where a client
-        /// published, more where the end of a run did.
+        /// Position in the chain of events: 1 unless the event reports the end of a run
+        /// that an event fired.
         depth: u32,
     },
     /// Another run's `delegate` call.
     Delegate {
-        /// The conversation of the run that people see, at the top.
+        /// The conversation of the root run, whose stream people read.
         root: ConversationKey,
         /// The conversation of the run that delegated.
         parent: ConversationKey,
         /// The parent's run number.
         run: u64,
-        /// How many delegations lie above, the first being 1.
+        /// Depth of the delegation, 1 for a member of the root run.
         depth: u32,
-        /// Who caused the run at the top, if that was a client.
+        /// The principal behind the root run, if a client caused it.
         principal: Option<Principal>,
     },
 }
 
 impl Origin {
-    /// Reads what `Display` wrote; `None` for a delegate, whose parent the
-    /// text does not describe, and for anything else.
+    /// Parses the output of `Display`; returns `None` for a delegate, whose parent the
+    /// text does not contain, and for invalid text.
     pub fn parse(text: &str) -> Option<Self> {
         let (kind, rest) = text.split_once(':')?;
         match kind {
@@ -70,7 +70,7 @@ impl Origin {
         }
     }
 
-    /// The client behind it; `None` where the daemon itself began, as for cron.
+    /// The principal behind the run; `None` if the daemon began it, as for cron.
     pub fn principal(&self) -> Option<&Principal> {
         match self {
             Self::Client { principal } => Some(principal),
@@ -79,7 +79,7 @@ impl Origin {
         }
     }
 
-    /// The origin of a run that the owner caused, over the local socket.
+    /// The origin of a run that the owner caused over the local socket.
     pub fn local() -> Self {
         Self::Client {
             principal: Principal::Owner,

@@ -1,29 +1,29 @@
-//! The identity of a client, as the daemon verified it.
+//! The verified identity of a client.
 
 use crate::{NameError, check_name};
 use std::fmt;
 use std::sync::Arc;
 
-/// How the log writes the owner: the word that logs have always had.
+/// The owner in logs.
 const OWNER: &str = "local";
 
-/// Precedes a token's name in the log. No token can be named to read as the owner,
-/// since names have no `/`.
+/// Prefix of a token in logs. Names contain no `/`, so that no token reads as the
+/// owner.
 const TOKEN: &str = "token/";
 
-/// Precedes the name of a token that speaks for an owner. Versions without it treat
-/// such a token as unknown.
+/// Prefix of a token that speaks for an owner. Versions without it treat such a token
+/// as unknown.
 const ADMIN: &str = "admin/";
 
-/// The identity of a client, as its connection proved it. It is part of the origin
-/// of runs and of the log.
+/// The identity of a client, as its connection proved it; part of a run's origin and
+/// of the log.
 ///
-/// Only the listener of the Unix socket makes the owner; no text of a client or a
-/// configuration does. A token has an owner's authority only with the role `admin`
+/// Only the listener of the Unix socket creates the owner; text of a client or of the
+/// configuration never does. A token has an owner's authority only with the role `admin`
 /// and an owner as its sender.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Principal {
-    /// The user whose daemon it is: the kernel says who connected to the socket.
+    /// The user whose daemon this is, as the kernel reports for the socket's peer.
     Owner,
     /// The holder of a token.
     Token(TokenName),
@@ -32,7 +32,7 @@ pub enum Principal {
 }
 
 impl Principal {
-    /// Reads what `Display` wrote; `None` for anything else.
+    /// Parses the output of `Display`; returns `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
         if text == OWNER {
             return Some(Self::Owner);
@@ -44,8 +44,8 @@ impl Principal {
         }
     }
 
-    /// Whether an owner's sender has an owner's authority when this one speaks
-    /// as it.
+    /// Whether this principal has an owner's authority when it speaks as an owner's
+    /// sender.
     pub fn may_be_owner(&self) -> bool {
         match self {
             Self::Owner | Self::Admin(_) => true,

@@ -1,9 +1,9 @@
-//! Ports for records that are kept outside the conversations, and for indexes
-//! derived from conversations.
+//! Ports for records outside the conversations, and for indexes derived from
+//! conversations.
 //!
 //! Invariants: an operation that returned `Ok` survives SIGKILL and a power loss
-//! unless its page says otherwise; a failed operation changes nothing. No
-//! operation assumes a file, a single process or a synchronous answer.
+//! unless its page says otherwise; a failed operation changes nothing. No operation
+//! assumes a file, a single process or a synchronous answer.
 
 mod audit;
 mod changes;
@@ -19,7 +19,7 @@ pub use crons::{CronBooks, CronBooksChange, CronBooksContent, CronFact, CronRow}
 pub use events::{Event, Events};
 pub use passages::{Candidate, Candidates, IndexedArchive, Passage, PassageQuery, Passages};
 
-/// Why an operation on records failed. Nothing was changed.
+/// A failed operation on records; nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The disk is full or read-only.
@@ -30,7 +30,7 @@ pub enum Error {
         /// The error of the operating system.
         reason: String,
     },
-    /// A newer program wrote it.
+    /// A newer program wrote the database.
     #[error(
         "{store} has format {found}, and this program knows formats up to {known}: update the \
          program, or move the file away to begin without records"
@@ -38,12 +38,12 @@ pub enum Error {
     Newer {
         /// The database.
         store: String,
-        /// Its format.
+        /// The format of the database.
         found: i64,
-        /// The newest format of this program.
+        /// The newest format that this program knows.
         known: i64,
     },
-    /// Its content cannot be read.
+    /// The content cannot be read.
     #[error(
         "{store} is damaged ({reason}): restore a backup, or move the file away to begin without \
          records"
@@ -54,7 +54,7 @@ pub enum Error {
         /// Description of the fault.
         reason: String,
     },
-    /// Entries of the audit were changed or removed.
+    /// Entries of the audit were changed or removed; holds the fault.
     #[error(
         "the audit does not fit together: {0}; `crabtalk audit verify` names the first entry that \
          does not fit, `crabtalk audit new-chain` keeps all of them and begins a new chain"

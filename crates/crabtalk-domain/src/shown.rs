@@ -1,28 +1,28 @@
-//! Selects the images of a history that are still shown.
+//! Selects the images of a history that requests contain.
 //!
-//! Invariants: the selection depends on the messages only, so that a history that
-//! is read again shows the same; if there are too many, the older half is dropped
-//! at once, so that provider caches change rarely.
+//! Invariants: the selection depends on the messages only, so that a history that is
+//! read again contains the same images; above the limits the older half is dropped at
+//! once, so that provider caches change rarely.
 
 use crate::{Image, Message};
 use std::collections::VecDeque;
 
-/// Images in a history: with more, some providers refuse the request.
+/// Maximum number of images in a history; some providers refuse more.
 const MAX_IMAGES: usize = 20;
 
-/// Base64 bytes of these images: the strictest provider takes 20 MB with everything
-/// else.
+/// Maximum base64 bytes of these images: the strictest provider accepts requests of
+/// 20 MB.
 const MAX_TEXT: usize = 15 << 20;
 
 /// The reason in the note of an old image.
 const TOO_OLD: &str = "newer ones have taken its place; get it again if it is needed";
 
-/// The note in place of an image that is shown no more.
+/// The note that replaces a dropped image.
 pub(crate) fn note(image: &Image) -> String {
     image.note_why(TOO_OLD)
 }
 
-/// A message with images.
+/// A message with images and their size.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     at: usize,
@@ -30,13 +30,13 @@ struct Place {
     text: usize,
 }
 
-/// The messages whose images are shown, oldest first.
+/// The messages whose images remain, oldest first.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Shown {
     places: VecDeque<Place>,
     images: usize,
     text: usize,
-    /// Where the running step begins.
+    /// Index of the message that began the current step.
     step: usize,
 }
 
@@ -62,8 +62,8 @@ impl Shown {
             return leaving;
         }
         while let Some(oldest) = self.places.front().copied() {
-            // Images of the current step were not seen yet: keep them
-            // if possible.
+            // The model has not seen the images of the current step yet: keep them if
+            // possible.
             if !(self.is_above(1) || self.is_above(2) && oldest.at < self.step) {
                 break;
             }
@@ -75,7 +75,7 @@ impl Shown {
         leaving
     }
 
-    /// Whether more than this fraction of the limits is shown.
+    /// Whether the images exceed the limits divided by `part`.
     fn is_above(&self, part: usize) -> bool {
         self.images > MAX_IMAGES / part || self.text > MAX_TEXT / part
     }
@@ -87,7 +87,7 @@ mod tests {
     use crate::{History, Image, ImageType, Message, ToolCall};
     use std::sync::Arc;
 
-    /// Messages of steps with results that show an image of so many bytes each.
+    /// Messages of steps, each result with one image of the given size.
     fn steps(steps: &[&[usize]]) -> Vec<Arc<Message>> {
         let mut messages = Vec::new();
         for results in steps {
@@ -103,7 +103,7 @@ mod tests {
         messages
     }
 
-    /// Which messages show images, and whether the others say why not.
+    /// Indexes of the messages with images; checks the notes of the others.
     fn shown(history: &History) -> Vec<usize> {
         let results = history.iter().enumerate();
         let results = results.filter(|(_, m)| m.tool_calls.is_empty());

@@ -1,8 +1,8 @@
 //! Tags that separate the daemon's text from quoted content.
 //!
-//! Invariants: content of people, files, skills, memories and models passes through
-//! [`escape`] before it is put where a block can be, so that it opens or closes no
-//! tag of the daemon; [`TAGS`] lists every such tag; escaping is idempotent.
+//! Invariants: content from people, files, skills, memories and models passes through
+//! [`escape`] before it is placed where a tag could occur, so that it cannot open or
+//! close a tag of the daemon; [`TAGS`] lists every such tag; escaping is idempotent.
 
 use std::borrow::Cow;
 
@@ -20,17 +20,17 @@ pub const TAGS: [&str; 10] = [
     "system",
 ];
 
-/// The end of a skill's block.
+/// The closing tag of a skill's block.
 const SKILL_END: &str = "</skill>";
 
-/// A block of the daemon with foreign content.
+/// Wraps foreign content in a tag of the daemon.
 pub fn block(tag: &str, content: &str) -> String {
     debug_assert!(TAGS.contains(&tag), "a tag that is not in TAGS");
     format!("<{tag}>\n{}\n</{tag}>", escape(content.trim()))
 }
 
-/// Escapes every opening and closing tag of the daemon, with any spacing, case or
-/// invisible characters.
+/// Escapes every opening and closing tag of the daemon, regardless of spacing, case
+/// and invisible characters.
 pub fn escape(text: &str) -> Cow<'_, str> {
     disarm(text, &TAGS)
 }
@@ -40,8 +40,8 @@ pub(crate) fn escape_only<'t>(text: &'t str, tag: &str) -> Cow<'t, str> {
     disarm(text, &[tag])
 }
 
-/// Escapes a message of a person. A skill's block at its beginning, from a slash
-/// command, is kept.
+/// Escapes a message of a person, except a skill's block at its beginning, which
+/// comes from a slash command.
 pub(crate) fn escape_message(text: &str) -> Cow<'_, str> {
     let block = text
         .strip_prefix("<skill name=\"")
@@ -56,7 +56,7 @@ pub(crate) fn escape_message(text: &str) -> Cow<'_, str> {
     Cow::Owned(format!("<skill name=\"{within}{SKILL_END}{behind}"))
 }
 
-/// Escapes a text for an attribute: one line without quotes or brackets.
+/// Escapes a text for an attribute: one line without quotes or angle brackets.
 pub fn attribute(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -95,7 +95,7 @@ fn disarm<'t>(text: &'t str, tags: &[&str]) -> Cow<'t, str> {
     Cow::Owned(out)
 }
 
-/// Whether the text after a `<` is the name of one of these tags.
+/// Whether the text after a `<` begins with the name of one of these tags.
 fn begins_tag(rest: &str, tags: &[&str]) -> bool {
     let rest = rest.trim_start_matches(|c: char| c == '/' || c.is_whitespace() || is_unseen(c));
     tags.iter().any(|tag| {
@@ -103,7 +103,7 @@ fn begins_tag(rest: &str, tags: &[&str]) -> bool {
         let is_name = tag
             .chars()
             .all(|want| seen.next().is_some_and(|c| c.eq_ignore_ascii_case(&want)));
-        // A longer name is another tag.
+        // A longer name is a different tag.
         is_name
             && seen
                 .next()
@@ -111,8 +111,8 @@ fn begins_tag(rest: &str, tags: &[&str]) -> bool {
     })
 }
 
-/// Removes invisible characters, which could hide instructions. Line breaks and
-/// tabs stay.
+/// Removes invisible characters, which could hide instructions. Line breaks and tabs
+/// remain.
 pub fn seen(text: &str) -> Cow<'_, str> {
     match text.chars().any(is_unseen) {
         true => Cow::Owned(text.chars().filter(|c| !is_unseen(*c)).collect()),
@@ -120,7 +120,7 @@ pub fn seen(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether a character is invisible between letters.
+/// Whether a character is invisible.
 fn is_unseen(c: char) -> bool {
     (c.is_control() && !c.is_whitespace())
         || matches!(

@@ -1,11 +1,11 @@
-//! The wall clock as a port, so that tests decide what time it is.
+//! The port for the wall clock, which tests replace.
 
 use jiff::Timestamp;
 use jiff::fmt::temporal::DateTimePrinter;
 
-/// Tells the wall-clock time. Timers use the async runtime's own clock.
+/// The wall clock. Timers use the clock of the async runtime.
 pub trait Clock: Send + Sync + 'static {
-    /// Now, as an instant in UTC.
+    /// The current instant in UTC.
     fn now(&self) -> Timestamp;
 }
 
@@ -19,7 +19,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A time as logs and lists write it: RFC 3339 in UTC, to the millisecond.
+/// Formats an instant for logs and lists: RFC 3339 in UTC, to the millisecond.
 pub fn stamp(at: Timestamp) -> String {
     const MILLIS: DateTimePrinter = DateTimePrinter::new().precision(Some(3));
     let mut text = String::with_capacity("2026-01-01T00:00:00.000Z".len());

@@ -1,4 +1,4 @@
-//! The port behind which tools live.
+//! The port for tools.
 
 use crate::{AgentConfig, AskQuestion, BoxFuture, ConversationKey, Image, Origin, Permission};
 use serde::Serialize;
@@ -7,16 +7,16 @@ use serde_json::value::{RawValue, to_raw_value};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A tool as a model is told of it.
+/// A tool as described to a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
-    /// Its name; MCP tools are `server__tool`.
+    /// The tool's name; `server__tool` for MCP tools.
     pub name: String,
-    /// Its description for the model.
+    /// The description for the model.
     pub description: String,
-    /// What its arguments have to be.
+    /// The schema of the arguments.
     pub parameters: Schema,
-    /// The gate's verdict where neither a rule nor the subject decides.
+    /// The verdict if no rule and no property of the call decides.
     pub default_permission: Permission,
 }
 
@@ -45,29 +45,29 @@ impl PartialEq for Schema {
     }
 }
 
-/// The subject of a call, on which permission is judged (GATE-2).
+/// The object of a call that the gate judges (GATE-2).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
-    /// A shell command. The tool runs exactly this command.
+    /// A shell command; the tool runs exactly this command.
     Command(ShellCommand),
-    /// A file, resolved through `..` and symlinks. The tool opens exactly this
-    /// path and follows nothing that was not judged.
+    /// A file, with `..` and symlinks resolved. The tool opens exactly this path and
+    /// follows no link.
     Path {
         /// Absolute, without links.
         path: PathBuf,
-        /// Whether it would be changed.
+        /// Whether the call changes the file.
         write: bool,
     },
-    /// Nothing of the operating system.
+    /// No object of the operating system.
     Other,
 }
 
 /// The kind of text in a [`Preview`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PreviewKind {
-    /// A unified diff of what is there and what would be.
+    /// A unified diff of the current and the new content.
     Diff,
-    /// The whole content that would be there.
+    /// The whole new content.
     Content,
 }
 
@@ -81,28 +81,28 @@ impl PreviewKind {
     }
 }
 
-/// The change by a call, for the person who is asked (GATE-4).
+/// The change by a call, shown for approval (GATE-4).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Preview {
     /// The kind of text.
     pub kind: PreviewKind,
-    /// All of the change, never a part of it.
+    /// The whole change, never truncated.
     pub text: String,
     /// A remark, such as that the file is new; may be empty.
     pub note: String,
-    /// Names the outcome: calls with the same come to the same. What "Allow
-    /// always" keeps.
+    /// Identifies the outcome: calls with the same value have the same outcome. "Allow
+    /// always" stores it.
     pub exact: String,
-    /// Names what was there when the preview was made.
+    /// Identifies the content from which the preview was made.
     pub before: String,
 }
 
-/// A command as it runs.
+/// A command to execute.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ShellCommand {
     /// The text for the shell.
     pub text: String,
-    /// Its access: requested before the gate judged it, granted afterwards.
+    /// The requested access; after the verdict, the granted access.
     pub access: CommandAccess,
 }
 
@@ -111,19 +111,19 @@ pub struct ShellCommand {
 pub struct CommandAccess {
     /// Whether it runs outside the sandbox.
     pub outside: bool,
-    /// Whether it may write nowhere, its folder included.
+    /// Whether it may not write at all, not even in its folder.
     pub read_only: bool,
-    /// Hosts that it may reach through the sandbox's proxy, as `host` or `*`
-    /// for every public host.
+    /// Hosts that it may reach through the sandbox's proxy, or `*` for every public
+    /// host.
     pub hosts: Vec<String>,
-    /// Absolute paths that it may write beside its folder.
+    /// Absolute paths that it may write in addition to its folder.
     pub write: Vec<PathBuf>,
-    /// Why the model wants this; for the question, never for the decision.
+    /// The model's reason, shown in the question but ignored by the decision.
     pub reason: String,
 }
 
 impl CommandAccess {
-    /// Whether it goes beyond what every sandboxed command may reach.
+    /// Whether the access exceeds that of every sandboxed command.
     pub fn is_wide(&self) -> bool {
         self.outside || !self.hosts.is_empty() || !self.write.is_empty()
     }
@@ -138,27 +138,27 @@ impl<T: Into<String>> From<T> for ShellCommand {
     }
 }
 
-/// A call on its way through the gate.
+/// A tool call with the facts of its run.
 #[derive(Debug, Clone)]
 pub struct Invocation {
-    /// The conversation whose run calls.
+    /// The conversation of the calling run.
     pub key: ConversationKey,
-    /// Where that run came from.
+    /// The origin of the calling run.
     pub origin: Origin,
     /// The run's number.
     pub run: u64,
-    /// The run that people see: the same, or the one at the top of a delegation,
-    /// and its conversation.
+    /// The conversation and number of the root run, which equal the run's unless it is a
+    /// delegate.
     pub root: (ConversationKey, u64),
-    /// The agent as the run knows it.
+    /// The configuration of the agent, unchanged for the run.
     pub agent: Arc<AgentConfig>,
     /// Pairs call and result.
     pub call_id: String,
-    /// The tool.
+    /// The tool's name.
     pub name: String,
-    /// Parsed arguments, an object.
+    /// The parsed arguments, an object.
     pub arguments: Value,
-    /// Where relative paths begin.
+    /// The directory that relative paths start from.
     pub cwd: PathBuf,
 }
 
@@ -169,12 +169,12 @@ pub struct ToolOutput {
     pub content: String,
     /// Whether the tool failed.
     pub is_error: bool,
-    /// The images in order.
+    /// Images for the model, in order.
     pub images: Vec<Image>,
 }
 
 impl ToolOutput {
-    /// A result.
+    /// Creates a successful result.
     pub fn ok(content: impl Into<String>) -> Self {
         Self {
             content: content.into(),
@@ -183,7 +183,7 @@ impl ToolOutput {
         }
     }
 
-    /// A failure that the model should read.
+    /// Creates a failed result with an error message for the model.
     pub fn error(content: impl Into<String>) -> Self {
         Self {
             content: content.into(),
@@ -192,7 +192,7 @@ impl ToolOutput {
         }
     }
 
-    /// The same with images.
+    /// Adds images.
     #[must_use]
     pub fn with_images(mut self, images: Vec<Image>) -> Self {
         self.images = images;
@@ -200,12 +200,12 @@ impl ToolOutput {
     }
 }
 
-/// How far a call is, by its own account.
+/// The progress of a call, as its tool reports it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress {
-    /// How much is done; it grows.
+    /// The amount of completed work; never decreases.
     pub done: f64,
-    /// How much there is, if that is known.
+    /// The total amount of work, if known.
     pub total: Option<f64>,
     /// The current activity; may be empty.
     pub message: String,
@@ -213,11 +213,11 @@ pub struct Progress {
 
 /// The caller of a tool.
 pub trait Caller: Send + Sync {
-    /// Hears how far the call is.
+    /// Receives the progress of the call.
     fn progress(&self, _progress: Progress) {}
 
-    /// Asks the people behind the run: the answers by question, or `None` where
-    /// no person can be asked. Dropping the future withdraws the questions.
+    /// Asks the people behind the run; returns the answers by question, or `None` if no
+    /// person can be asked. Dropping the future withdraws the questions.
     fn ask<'a>(&'a self, _questions: Vec<AskQuestion>) -> BoxFuture<'a, Option<Value>> {
         Box::pin(std::future::ready(None))
     }
@@ -225,30 +225,30 @@ pub trait Caller: Send + Sync {
 
 impl Caller for () {}
 
-/// A family of tools. Scope and permission are judged before `call`, by the
-/// gate alone (GATE-6).
+/// A group of tools. Only the gate calls `call`, after judging scope and permission
+/// (GATE-6).
 pub trait ToolProvider: Send + Sync {
-    /// The tools it has now; looked up once per step.
+    /// The current tools; called once per step.
     fn specs(&self) -> Vec<Arc<ToolSpec>>;
 
-    /// The subject of the call, or why the call is invalid.
+    /// Returns the subject of the call, or why the call is invalid.
     fn subject<'a>(&'a self, call: &'a Invocation) -> BoxFuture<'a, Result<Subject, String>>;
 
-    /// A name in the call, such as a skill, that is out of the agent's scope
+    /// Returns a name in the call, such as a skill, that is out of the agent's scope
     /// (GATE-1). Checked before permission.
     fn out_of_scope<'a>(&'a self, _call: &'a Invocation) -> BoxFuture<'a, Option<String>> {
         Box::pin(std::future::ready(None))
     }
 
-    /// Whether the call only reads the conversation's own files, such as
-    /// earlier outputs, which needs no approval (GATE-3). May touch the disk.
+    /// Whether the call only reads the conversation's own files, such as earlier outputs,
+    /// which needs no approval (GATE-3). May access the disk.
     fn is_own(&self, _call: &Invocation, _subject: &Subject) -> bool {
         false
     }
 
-    /// The whole change by the call for an approval (GATE-4); `None` if the
-    /// subject says it all. The work is bounded and does not block. An error is
-    /// the result that the call itself would have.
+    /// Returns the whole change by the call for an approval (GATE-4); `None` if the
+    /// subject describes it completely. The work is bounded and does not block. An error is
+    /// also the result of the call.
     fn preview<'a>(
         &'a self,
         _call: &'a Invocation,
@@ -257,11 +257,11 @@ pub trait ToolProvider: Send + Sync {
         Box::pin(std::future::ready(Ok(None)))
     }
 
-    /// Executes an allowed call on this subject. Dropping the future cancels it
-    /// and ends all that it started.
+    /// Executes an allowed call on this subject. Dropping the future cancels the call and
+    /// ends everything that it started.
     fn call<'a>(&'a self, call: &'a Invocation, subject: &'a Subject) -> BoxFuture<'a, ToolOutput>;
 
-    /// Executes a call that was allowed for its preview: exactly that change or
+    /// Executes a call that was approved by its preview: makes exactly that change, or
     /// none.
     fn call_as_shown<'a>(
         &'a self,
@@ -272,8 +272,8 @@ pub trait ToolProvider: Send + Sync {
         self.call(call, subject)
     }
 
-    /// Executes a call for a caller that receives progress and questions;
-    /// `shown` is the approved preview, if any.
+    /// Executes a call for a caller that receives progress and questions; `shown` is the
+    /// approved preview, if any.
     fn call_for<'a>(
         &'a self,
         call: &'a Invocation,
@@ -287,9 +287,8 @@ pub trait ToolProvider: Send + Sync {
         }
     }
 
-    /// Why an owner has to look again although the call is allowed: the tool is
-    /// not what it was when it was allowed (COMP-3). Its preview then shows what
-    /// has changed.
+    /// Returns why an owner must confirm an allowed call again: the tool has changed since
+    /// it was allowed (COMP-3). The preview then shows the change.
     fn is_news(&self, _call: &Invocation) -> Option<String> {
         None
     }

@@ -1,10 +1,10 @@
-//! Addresses as people may see them.
+//! Masks secrets in addresses that people see.
 
 /// Replaces a secret in shown text.
 pub const MASK: &str = "***";
 
-/// Letters and digits in a row that are taken for a key. Names of models and
-/// deployments have separators in between.
+/// Length from which letters and digits in a row count as a key; names of models and
+/// deployments have separators.
 const KEY_RUN: usize = 20;
 
 /// Masks user, password and key-like parts of an address. Other text is unchanged.

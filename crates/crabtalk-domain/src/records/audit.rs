@@ -5,20 +5,20 @@ use crate::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Most bytes of one text of an entry; a longer one is cut.
+/// Maximum bytes of one text of an entry; longer texts are cut.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
 
-/// An action, without its place in the chain.
+/// An action to record, before it has a place in the chain.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditEntry {
-    /// When, RFC 3339.
+    /// RFC 3339 instant of the action.
     pub at: String,
-    /// The action: one word, such as `login`.
+    /// The name of the action, such as `login`.
     pub what: String,
-    /// By whom, as the daemon knows it.
+    /// The principal, as the daemon verified it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub by: String,
-    /// From which address; empty for this machine.
+    /// The address of the client; empty for this machine.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub from: String,
     /// Further values by name.
@@ -27,7 +27,7 @@ pub struct AuditEntry {
 }
 
 impl AuditEntry {
-    /// An entry without further values.
+    /// Creates an entry without further values.
     pub fn new(at: String, what: &str, by: impl ToString) -> Self {
         Self {
             at,
@@ -37,7 +37,7 @@ impl AuditEntry {
         }
     }
 
-    /// Adds a value; an empty text adds nothing, and a long one is cut.
+    /// Adds a value. An empty text is omitted, and a long one is cut.
     #[must_use]
     pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
         let mut value = value.into();
@@ -56,10 +56,10 @@ impl AuditEntry {
     }
 }
 
-/// The result of a verification of the chain.
+/// The result of verifying the chain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuditCheck {
-    /// Entries that fit.
+    /// Number of entries that fit.
     pub entries: u64,
     /// The first entry that does not fit, and why.
     pub problem: Option<String>,
@@ -68,32 +68,32 @@ pub struct AuditCheck {
 /// Entries of the chain, oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuditPage {
-    /// Each as the JSON object whose hash the next one names.
+    /// Each entry as the JSON object that the next one hashes.
     pub lines: Vec<String>,
-    /// Whether there are older ones.
+    /// Whether older entries exist.
     pub more: bool,
 }
 
-/// Keeps the audit. Each entry has a number, from 1 in each chain, and the hash of
-/// the entry before; the number and hash of the last one are kept beside them.
+/// Stores the audit. Each entry has the hash of the entry before it and a number, from 1
+/// in each chain. The number and hash of the last entry are also stored separately.
 pub trait AuditLog: Send + Sync {
-    /// Adds an entry, and answers with its number.
+    /// Appends an entry and returns its number.
     ///
     /// # Errors
-    /// [`Error::BrokenChain`] where the last entry is not the one that was written last.
+    /// [`Error::BrokenChain`] if the last entry differs from the one that was written last.
     fn append(&self, entry: AuditEntry) -> BoxFuture<'static, Result<u64, Error>>;
 
-    /// The latest entries of the chain below a number, at most `limit`.
+    /// Returns up to `limit` of the latest entries of the chain below a number.
     fn latest(
         &self,
         before: Option<u64>,
         limit: usize,
     ) -> BoxFuture<'static, Result<AuditPage, Error>>;
 
-    /// Compares each entry of the chain with the next one, and the last one with what
-    /// was kept beside it.
+    /// Compares each entry of the chain with the next one, and the last one with the
+    /// separate copy of its number and hash.
     fn verify(&self) -> BoxFuture<'static, Result<AuditCheck, Error>>;
 
-    /// Begins another chain with an entry; those before it are kept.
+    /// Begins another chain with an entry; earlier chains remain.
     fn begin_chain(&self, first: AuditEntry) -> BoxFuture<'static, Result<(), Error>>;
 }

@@ -1,11 +1,11 @@
-//! The journal of changes that runs made to files, from which they are undone.
+//! The journal of changes that runs made to files, used for undo.
 
 use super::Error;
 use crate::{BoxFuture, ConversationKey};
 
-/// Keeps the journal. Entries are JSON of the tools' own types.
+/// Stores the journal. Entries are JSON of the tools' types.
 pub trait ChangeJournal: Send + Sync {
-    /// Adds entries of a run in order, all or none.
+    /// Appends entries of a run in order, all or none.
     fn append(
         &self,
         key: &ConversationKey,
@@ -20,10 +20,10 @@ pub trait ChangeJournal: Send + Sync {
         run: u64,
     ) -> BoxFuture<'static, Result<Vec<String>, Error>>;
 
-    /// Numbers of the runs of a conversation that have entries, highest first.
+    /// Numbers of a conversation's runs with entries, highest first.
     fn runs(&self, key: &ConversationKey) -> BoxFuture<'static, Result<Vec<u64>, Error>>;
 
-    /// All runs that have entries, the least recently changed first.
+    /// All runs with entries, the least recently changed first.
     fn by_age(&self) -> BoxFuture<'static, Result<Vec<(ConversationKey, u64)>, Error>>;
 
     /// Removes the entries of a run, or those of all runs of a conversation.

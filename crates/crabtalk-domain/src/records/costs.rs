@@ -1,29 +1,29 @@
-//! Costs of model calls.
+//! The cost of model calls.
 
 use super::Error;
 use crate::{BoxFuture, CallTotal};
 use jiff::civil::Date;
 
-/// Days with calls that are kept: a year and a month. They are counted, not dated, so
+/// Number of days that are stored: a year and a month. Only days with calls count, so
 /// that a wrong clock removes at most the oldest one.
 pub const COST_DAYS: u32 = 400;
 
-/// The subject of a row.
+/// The kind of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CostOf {
     /// A call that was made.
     #[default]
     Call,
-    /// A call under way, with its estimate. Counts once its life is over.
+    /// A call in progress, with its estimate. Counts once the life of its daemon is over.
     Reservation(ReservedCost),
-    /// A run that ended with a code, whose calls other rows count.
+    /// A run that ended with this code; other rows have its calls.
     Run(u32),
 }
 
-/// Identifies a reservation by the life of the daemon that made it and a number.
+/// Identifies a reservation by the daemon's life and a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReservedCost {
-    /// When the daemon began, in microseconds.
+    /// Start of the daemon's life, in microseconds.
     pub life: i64,
     /// The number of the reservation.
     pub number: u64,
@@ -32,13 +32,13 @@ pub struct ReservedCost {
 /// One row of the ledger.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CostRow {
-    /// The local day that it counts for.
+    /// The local day to which the row belongs.
     pub day: Date,
-    /// When, RFC 3339.
+    /// RFC 3339 instant of the row.
     pub at: String,
-    /// Its subject.
+    /// The kind of the row.
     pub of: CostOf,
-    /// The agent that spoke, whose budget pays.
+    /// The agent that made the call, whose budget pays.
     pub speaker: String,
     /// The agent of the conversation.
     pub agent: String,
@@ -57,22 +57,22 @@ pub struct CostRow {
 /// Sums over some days, the costliest first.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CostReport {
-    /// By day, newest first.
+    /// Totals by day, newest first.
     pub days: Vec<(Date, CallTotal)>,
-    /// By the agent that spoke.
+    /// Totals by the agent that made the calls.
     pub agents: Vec<(String, CallTotal)>,
-    /// By provider and model.
+    /// Totals by provider and model.
     pub models: Vec<((String, String), CallTotal)>,
-    /// By agent and sender.
+    /// Totals by agent and sender of the conversation.
     pub conversations: Vec<((String, String), CallTotal)>,
-    /// Runs that ended, newest first.
+    /// Ended runs, newest first.
     pub runs: Vec<CostRow>,
 }
 
-/// Keeps the cost of model calls. Operations take effect in the order in which they
-/// are called, also where a future is dropped.
+/// Stores the cost of model calls. Operations take effect in the order of the calls, also
+/// if a future is dropped.
 pub trait Costs: Send + Sync {
-    /// Adds a row, in place of a reservation if one is named.
+    /// Adds a row; it replaces the reservation, if one is given.
     fn add(
         &self,
         row: CostRow,
@@ -82,16 +82,16 @@ pub trait Costs: Send + Sync {
     /// Removes the reservation of a call that was not made.
     fn release(&self, reserved: ReservedCost) -> BoxFuture<'static, Result<(), Error>>;
 
-    /// Sums of a day by agent, without the reservations of this life. Removes the
-    /// oldest days beyond [`COST_DAYS`].
+    /// Totals of a day by agent, without the reservations of this life. Removes the oldest
+    /// days beyond [`COST_DAYS`].
     fn of_day(
         &self,
         day: Date,
         life: i64,
     ) -> BoxFuture<'static, Result<Vec<(String, CallTotal)>, Error>>;
 
-    /// Sums from one day to another, likewise, with at most `limit` rows of each kind
-    /// but days.
+    /// Totals of a range of days, without the reservations of this life, with at most
+    /// `limit` rows of each kind except days.
     fn report(
         &self,
         from: Date,

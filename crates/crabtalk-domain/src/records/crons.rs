@@ -3,50 +3,50 @@
 use super::Error;
 use crate::BoxFuture;
 
-/// Content of the cron books. Texts are JSON of the schedules' own types.
+/// Content of the cron books. Texts are JSON of the schedules' types.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CronBooksContent {
-    /// The account of each entry, by its number.
+    /// Accounts by the number of their entry.
     pub accounts: Vec<(u64, String)>,
-    /// The highest number that an entry ever had.
+    /// The highest number of an entry so far.
     pub last_entry: u64,
-    /// The highest number that a run ever had.
+    /// The highest number of a run so far.
     pub last_run: u64,
 }
 
-/// Changes of the books that belong together.
+/// A change of the books, applied atomically.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CronBooksChange {
-    /// The accounts that changed; `None` for an entry that is gone.
+    /// Changed accounts; `None` for a removed entry.
     pub accounts: Vec<(u64, Option<String>)>,
-    /// Events, in order.
+    /// Outcomes of due times, in order.
     pub facts: Vec<CronFact>,
 }
 
 /// The outcome of a due time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CronFact {
-    /// A run begins, possibly for a second time.
+    /// A run begins, possibly again.
     Begun {
-        /// Its entry.
+        /// The number of the entry.
         entry: u64,
-        /// Its number.
+        /// The number of the run.
         run: u64,
         /// The stored JSON.
         text: String,
     },
-    /// A run is over.
+    /// A run ended.
     Ended {
-        /// Its number.
+        /// The number of the run.
         run: u64,
-        /// How it ended.
+        /// The outcome as JSON.
         text: String,
     },
-    /// No run came of due times.
+    /// Due times were skipped without a run.
     Skipped {
-        /// Their entry.
+        /// The number of their entry.
         entry: u64,
-        /// Which ones, and why.
+        /// The due times and the reason, as JSON.
         text: String,
     },
 }
@@ -54,13 +54,13 @@ pub enum CronFact {
 /// One row of the books.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CronRow {
-    /// A run, and how it ended if it has.
+    /// A run, and its outcome once it has ended.
     Run(String, Option<String>),
-    /// Due times that no run came of.
+    /// Skipped due times.
     Skipped(String),
 }
 
-/// Keeps the books of cron.
+/// Stores the books of cron.
 pub trait CronBooks: Send + Sync {
     /// Loads the content of the books.
     fn load(&self) -> BoxFuture<'static, Result<CronBooksContent, Error>>;
@@ -68,7 +68,7 @@ pub trait CronBooks: Send + Sync {
     /// Applies a change atomically.
     fn write(&self, change: CronBooksChange) -> BoxFuture<'static, Result<(), Error>>;
 
-    /// The latest rows of an entry, or of all, newest first.
+    /// The latest rows of one entry or of all, newest first.
     fn latest(
         &self,
         entry: Option<u64>,

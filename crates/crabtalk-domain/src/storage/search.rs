@@ -1,58 +1,58 @@
-//! Searches for words in all conversations.
+//! Full-text search over all conversations.
 
 use crate::{ConversationKey, Role};
 use std::sync::Arc;
 
-/// Characters before and after the first match in a snippet.
+/// Characters shown before and after the first match in a snippet.
 const AROUND: usize = 80;
 
 /// A search for messages and titles.
 #[derive(Clone)]
 pub struct Search {
-    /// Words that must occur, case-insensitively. Each matches as a prefix of a word of the text.
+    /// Required words, case-insensitive; each matches the beginning of a word in the text.
     pub words: Vec<String>,
-    /// This agent only.
+    /// Restricts the search to this agent.
     pub agent: Option<String>,
-    /// This sender only.
+    /// Restricts the search to this sender.
     pub sender: Option<String>,
-    /// Whether a conversation may be shown.
+    /// Whether the caller may see a conversation.
     pub reach: Arc<dyn Fn(&ConversationKey) -> bool + Send + Sync>,
-    /// Most hits.
+    /// Maximum number of hits.
     pub limit: usize,
 }
 
-/// A message or title with the words in it.
+/// A message or title that contains all words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hit {
     /// The conversation.
     pub key: ConversationKey,
     /// The conversation's title.
     pub title: String,
-    /// The message by its index in the log, and its author; `None` for a title.
+    /// Index and author of the message; `None` for a title.
     pub message: Option<(u64, Role)>,
     /// RFC 3339 instant of the message, or of the conversation's creation.
     pub at: String,
-    /// The first word, with some text around it.
+    /// The first match with surrounding text.
     pub snippet: String,
 }
 
 /// The hits of a search, newest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hits {
-    /// At most as many as were asked for.
+    /// At most `limit` hits.
     pub hits: Vec<Hit>,
-    /// Whether there may be more.
+    /// Whether more hits may exist.
     pub incomplete: bool,
 }
 
 impl Search {
-    /// Some of a text around the first of the words; `None` unless it has all of them.
+    /// The text around the first match; `None` unless the text contains all words.
     pub fn snippet(&self, text: &str) -> Option<String> {
         let folded = text.to_lowercase();
         let find = |word: &String| folded.find(&word.to_lowercase());
         let first = self.words.iter().map(find).collect::<Option<Vec<_>>>()?;
         let first = first.into_iter().min()?;
-        // Folding hardly ever changes the number of characters.
+        // Case folding rarely changes the number of characters.
         let at = folded[..first].chars().count();
         let from = at.saturating_sub(AROUND);
         let mut rest = text.chars().skip(from);

@@ -1,10 +1,10 @@
-//! Collects the messages that were accepted for a run and wait for its next step
-//! from the lines of a log, newest first.
+//! Collects steering messages that were accepted for a run but not consumed by a
+//! step.
 
 use super::{MetaRecord, RunPhase, RunRecord};
 use std::collections::VecDeque;
 
-/// Collects the messages waiting for a step from the lines of a log, newest first.
+/// Reads the lines of a log, newest first, for steering messages without a step.
 #[derive(Debug, Default)]
 pub struct Steering {
     lines: Vec<Steered>,
@@ -13,14 +13,14 @@ pub struct Steering {
 
 #[derive(Debug)]
 enum Steered {
-    /// Messages accepted by the line at that index.
+    /// Messages accepted by the line with this index.
     Accepted(u64, Vec<String>),
-    /// One of them, or what a run answers, was written.
+    /// A user message was written, which consumes the oldest one.
     Taken,
 }
 
 impl Steering {
-    /// Takes notice of a message of a user: the oldest that waited was written by it.
+    /// Processes a user message, which consumes the oldest waiting message.
     pub fn said(&mut self) {
         if !self.is_known {
             self.lines.push(Steered::Taken);

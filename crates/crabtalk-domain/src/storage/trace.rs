@@ -7,9 +7,9 @@ use std::ops::ControlFlow;
 /// The recorded trace of one run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RunTrace {
-    /// The guest that answered, if one did.
+    /// The guest that answered; empty for the conversation's own agent.
     pub guest: String,
-    /// Its last text, unless it went on with calls.
+    /// The last text of the run; `None` if the run ended with tool calls.
     pub answer: Option<String>,
     /// The recorded end or interruption of the run; `None` before one is recorded.
     pub end: Option<RunRecord>,
@@ -20,8 +20,8 @@ pub struct RunTrace {
 pub struct Tracing {
     run: u64,
     trace: RunTrace,
-    /// The last that was said between the lines of runs, and whether it was an
-    /// answer.
+    /// The last assistant message since the previous run line; `Some(None)` if it has
+    /// tool calls.
     said: Option<Option<String>>,
 }
 
@@ -34,7 +34,7 @@ impl Tracing {
         }
     }
 
-    /// Takes notice of a message, which may be the run's answer.
+    /// Processes a message, which may be the run's answer.
     pub fn message(&mut self, message: &Message) {
         if self.said.is_none() && message.role == Role::Assistant {
             let is_answer = message.tool_calls.is_empty();
@@ -42,8 +42,8 @@ impl Tracing {
         }
     }
 
-    /// Processes a run line. `Break` ends the search with the result: no earlier line
-    /// can matter.
+    /// Processes a run line. `Break` ends the search with the result, since no earlier
+    /// line can change it.
     pub fn run(&mut self, run: &RunRecord) -> ControlFlow<Option<RunTrace>> {
         if run.phase != RunPhase::Start {
             if run.id == self.run && self.trace.end.is_none() {
@@ -64,7 +64,7 @@ impl Tracing {
         if answered || run.tries == 0 {
             return ControlFlow::Break(Some(std::mem::take(&mut self.trace)));
         }
-        // It carried on one that had said everything but its end.
+        // This run resumed the one before, whose answer was complete but not its end.
         self.run -= 1;
         ControlFlow::Continue(())
     }

@@ -5,7 +5,7 @@ use crate::{ConversationKey, Message, Role};
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-/// Identifies a log among those of a store, or of its trash. A new title changes it.
+/// Identifies a log in a store or its trash. A change of the title changes it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct LogId(pub String);
 
@@ -18,7 +18,7 @@ impl fmt::Display for LogId {
 /// One entry of a page, with its opaque, ordered index.
 #[derive(Debug, Clone)]
 pub struct LogEntry {
-    /// Grows along the log.
+    /// Increases along the log.
     pub index: u64,
     /// The message, or the summary of a marker as a user message.
     pub message: Message,
@@ -26,7 +26,7 @@ pub struct LogEntry {
     pub compact: bool,
 }
 
-/// Puts the results behind each message with calls in the order of the calls.
+/// Sorts the results behind each message with calls into the order of the calls.
 pub fn order_results(entries: &mut [LogEntry]) {
     let mut at = 0;
     while at < entries.len() {
@@ -59,113 +59,112 @@ pub fn order_results(entries: &mut [LogEntry]) {
 pub struct Page {
     /// The entries.
     pub entries: Vec<LogEntry>,
-    /// Where runs began and how they ended, with their indexes among those of the
-    /// entries.
+    /// Starts and ends of runs, with their indexes in the order of the entries.
     pub runs: Vec<(u64, RunRecord)>,
-    /// Rewinds and reopened archives by their indexes among those of the entries, each
-    /// with the index of the entry before which the working history went on.
+    /// Rewinds and reopened archives with their indexes, and the index of the entry
+    /// before which the working history continued.
     pub rewinds: Vec<(u64, u64)>,
-    /// On the newest page: what was accepted for a run and waits for its next step.
+    /// On the newest page: steering messages that wait for the next step.
     pub waiting: Vec<LogEntry>,
-    /// Whether older ones exist.
+    /// Whether older entries exist.
     pub more: bool,
 }
 
 /// A log as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
-    /// Whose conversation.
+    /// The conversation.
     pub key: ConversationKey,
-    /// Of several logs of a pair the highest is the conversation.
+    /// The number among the pair's logs; the highest is the conversation.
     pub seq: u32,
-    /// Whether a higher one exists.
+    /// Whether the pair has a log with a higher number.
     pub superseded: bool,
-    /// Title and working directory.
+    /// Title, working directory and other state.
     pub meta: Meta,
-    /// The log.
+    /// The id of the log.
     pub id: LogId,
     /// Messages in the log, archived ones included.
     pub message_count: u64,
-    /// Whether its last run never ended, as a crash leaves it (STORE-7).
+    /// Whether the last run has not ended, as after a crash (STORE-7).
     pub has_open_run: bool,
-    /// How its last run ended, if it failed, was cancelled or was cut off.
+    /// The end of the last run, if it failed, was cancelled or was interrupted.
     pub failed: Option<RunRecord>,
-    /// When it was last written to.
+    /// Time of the last write.
     pub modified: SystemTime,
 }
 
-/// A check of logs.
+/// Parameters for a check of logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Check {
-    /// Those in the trash, not those in use.
+    /// Whether to check the logs in the trash instead of those in use.
     pub in_trash: bool,
-    /// All lines, not only line 1 of logs of which that was not read yet.
+    /// Whether to check all lines, not only the first line of logs not read yet.
     pub lines: bool,
-    /// Most logs to report.
+    /// Maximum number of logs to report.
     pub most: usize,
-    /// How long the check may take.
+    /// Time limit of the check.
     pub time: Duration,
 }
 
 /// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BrokenLogs {
-    /// By id.
+    /// Unreadable logs by id.
     pub logs: Vec<BrokenLog>,
-    /// Whether there may be more.
+    /// Whether more may exist.
     pub incomplete: bool,
 }
 
 /// A log that cannot be read completely.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BrokenLog {
-    /// The log, or a file that could be taken for one.
+    /// The log, or a file with a name like that of a log.
     pub id: LogId,
-    /// Whose conversation, if line 1 names it.
+    /// The conversation, if line 1 names it.
     pub key: Option<ConversationKey>,
-    /// Lines behind the first that cannot be read and are passed over; 0 if nothing of
-    /// the log can be read.
+    /// Number of unreadable lines after the first, which readers skip; 0 if the whole log
+    /// is unreadable.
     pub lines: u64,
-    /// Offset of the first of them.
+    /// Byte offset of the first unreadable line.
     pub first_at: u64,
-    /// Description of the fault in the log.
+    /// Description of the fault.
     pub reason: String,
-    /// Messages that can still be read.
+    /// Number of readable messages.
     pub messages: u64,
 }
 
-/// An archived segment (RUN-6).
+/// An archived segment of a conversation (RUN-6).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArchiveInfo {
-    /// From 1, oldest first.
+    /// The number of the archive, from 1, oldest first.
     pub index: u32,
-    /// Index in the log of the marker that ends it.
+    /// Index of the marker that ends the archive.
     pub marker: u64,
     /// First sentence of the summary.
     pub title: String,
     /// RFC 3339 instant; empty in old logs.
     pub archived_at: String,
-    /// Messages in it.
+    /// Number of messages in the archive.
     pub message_count: u64,
     /// The summary.
     pub summary: String,
 }
 
-/// Which part of which log a page is cut from.
+/// The part of a log from which a page is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogPart {
-    /// The whole conversation of a pair.
+    /// The whole conversation.
     Conversation(ConversationKey),
-    /// One archive of it.
+    /// One archive of the conversation.
     Archive(ConversationKey, u32),
-    /// One log as a list named it.
+    /// One log from a list.
     Log(LogId),
 }
 
-/// Longest title of an archive, in characters (CONV-7).
+/// Maximum characters of an archive's title (CONV-7).
 const MAX_ARCHIVE_TITLE_CHARS: usize = 60;
 
-/// The title of an archive: the first sentence of its summary (CONV-7).
+/// Makes the title of an archive from the first sentence of its summary (CONV-7).
 pub fn archive_title(summary: &str) -> String {
     let line = summary
         .lines()
