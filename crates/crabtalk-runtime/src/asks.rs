@@ -2,8 +2,8 @@
 //!
 //! Invariants: an ask is pending as long as the future that waits for it lives; an
 //! invalid answer leaves it pending; a reply without an id reaches only asks that a
-//! reader of the conversation's stream has shown; of two answers the first counts;
-//! each viewer of an ask is told once how it ended.
+//! reader of the conversation's stream has shown; the first of two answers counts;
+//! each viewer of an ask receives its end once.
 
 mod reply;
 
@@ -19,17 +19,17 @@ use tokio::sync::oneshot;
 /// An answer to an ask.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// To questions: a JSON object question -> answer or answers.
+    /// Answers to questions: a JSON object from each question to its answers.
     Questions(serde_json::Value),
-    /// This call may run.
+    /// Allows this call.
     AllowOnce,
-    /// This call may run, now and whenever it comes again.
+    /// Allows this call and stores a rule for it.
     AllowAlways,
-    /// This call may run, and every command that begins like it.
+    /// Allows this call and stores a rule for commands with the same prefix.
     AllowPrefix,
-    /// This call may run, and others of the conversation reach the same hosts.
+    /// Allows this call, and the requested hosts for the whole conversation.
     AllowConversation,
-    /// This call must not run; the reason reaches the model.
+    /// Denies this call; the model gets the reason.
     Deny(String),
 }
 
@@ -72,15 +72,15 @@ pub struct PendingAsk {
     pub ask: Arc<Ask>,
     /// RFC 3339 instant.
     pub asked_at: String,
-    /// Whether only the owner's inbox shows it.
+    /// Whether it appears only in the owner's inbox.
     pub inbox: bool,
 }
 
 struct Waiting {
     pending: PendingAsk,
-    /// The stream that shows it; `None` for the inbox.
+    /// The stream that shows the ask; `None` for the inbox.
     shown_in: Option<Arc<RunLog>>,
-    /// Taken out while an answer to it is being kept.
+    /// `None` while an answer is being stored.
     answer: Option<oneshot::Sender<Answered>>,
 }
 
@@ -92,7 +92,7 @@ impl Waiting {
     }
 }
 
-/// An answer, and the principal who gave it.
+/// An answer and the principal who gave it.
 pub(crate) struct Answered {
     pub(crate) answer: Answer,
     pub(crate) by: Principal,
@@ -107,14 +107,13 @@ impl Answered {
     }
 }
 
-/// Sends an ask and its end to the viewers.
+/// Sends an ask and its end to its viewers.
 pub(crate) type Tell = Box<dyn Fn(AgentEvent) + Send + Sync>;
 
 /// Every pending ask of the daemon, oldest first.
 pub(crate) struct AskDesk {
     waiting: Mutex<Vec<Waiting>>,
-    /// Differs between daemons, so that an answer to an earlier daemon's ask
-    /// cannot hit a new one.
+    /// Differs between daemons, so that an id from an earlier daemon matches no ask.
     era: String,
     next: AtomicU64,
 }
@@ -139,8 +138,8 @@ impl AskDesk {
         format!("{}-{}", self.era, self.next.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Makes an ask pending until the returned wait is dropped. Without
-    /// `shown_in` only its id answers it.
+    /// Makes an ask pending until the returned wait is dropped. Without `shown_in` an
+    /// answer must name its id.
     pub(crate) fn open(
         self: &Arc<Self>,
         pending: PendingAsk,
@@ -161,7 +160,7 @@ impl AskDesk {
         }
     }
 
-    /// Pending asks, oldest first; `None` means any.
+    /// Pending asks, oldest first; `None` matches any.
     pub(crate) fn list(&self, agent: Option<&str>, sender: Option<&str>) -> Vec<PendingAsk> {
         let fits = |want: Option<&str>, is: &str| want.is_none_or(|want| want == is);
         let of = |w: &Waiting| {
@@ -172,9 +171,8 @@ impl AskDesk {
         self.waiting().iter().filter_map(of).collect()
     }
 
-    /// Claims the named ask for an answer, or else the oldest that was shown in
-    /// the conversation's stream. No other answer reaches it until the claim is
-    /// settled or dropped.
+    /// Claims the ask with this id, or else the oldest one shown in the conversation's
+    /// stream. Other answers cannot claim it until the claim is settled or dropped.
     pub(crate) fn claim(
         self: &Arc<Self>,
         key: &ConversationKey,
@@ -203,7 +201,7 @@ impl AskDesk {
     }
 }
 
-/// An answer that no later one can overtake. Dropping it leaves the ask pending.
+/// Exclusive right to answer an ask. Dropping it leaves the ask pending.
 pub(crate) struct Claim {
     desk: Arc<AskDesk>,
     ask: Arc<Ask>,
@@ -224,7 +222,7 @@ impl Claim {
         let id = &self.ask.id;
         self.desk.waiting().retain(|w| w.pending.ask.id != *id);
         if let Some(sender) = self.sender.take() {
-            // The run may just have ended.
+            // The run may have ended.
             let _ = sender.send(Answered {
                 answer: self.answer.clone(),
                 by: by.clone(),
@@ -251,32 +249,31 @@ pub(crate) struct AskWait {
     desk: Arc<AskDesk>,
     ask: Arc<Ask>,
     receiver: oneshot::Receiver<Answered>,
-    /// Sends events to the viewers of the ask; taken once its end was sent.
+    /// Sends events to the ask's viewers; `None` once its end was sent.
     tell: Option<Tell>,
 }
 
 impl AskWait {
-    /// Shows the ask, which is pending already, so that no answer comes too
-    /// early. The same viewers are told how it ended.
+    /// Shows the ask, which must be pending already so that an immediate answer finds it.
+    /// The same viewers receive its end.
     pub(crate) fn show(&mut self, tell: impl Fn(AgentEvent) + Send + Sync + 'static) {
         tell(AgentEvent::AskUser(Arc::clone(&self.ask)));
         self.tell = Some(Box::new(tell));
     }
 
-    /// The answer, or `None` when the runtime goes down.
+    /// Returns the answer, or `None` when the runtime shuts down.
     pub(crate) async fn answer(&mut self) -> Option<Answer> {
         self.answered().await.map(|answered| answered.answer)
     }
 
-    /// The answer and who gave it.
+    /// Returns the answer and its author.
     pub(crate) async fn answered(&mut self) -> Option<Answered> {
         let answered = (&mut self.receiver).await.ok()?;
         self.settle(answered.outcome());
         Some(answered)
     }
 
-    /// Like [`AskWait::answered`] with a time limit, after which the ask is
-    /// settled.
+    /// Like [`AskWait::answered`] with a time limit, after which the ask has timed out.
     pub(crate) async fn answered_within(mut self, time: Duration) -> Result<Answered, AskOutcome> {
         match tokio::time::timeout(time, self.answered()).await {
             Ok(Some(answered)) => Ok(answered),
@@ -288,7 +285,7 @@ impl AskWait {
         }
     }
 
-    /// Ends the ask and says how, once.
+    /// Sends the end of the ask, once.
     fn settle(&mut self, outcome: AskOutcome) {
         let id = &self.ask.id;
         self.desk.waiting().retain(|w| w.pending.ask.id != *id);
@@ -301,7 +298,7 @@ impl AskWait {
 
 impl Drop for AskWait {
     fn drop(&mut self) {
-        // An answer may have arrived that the run did not read.
+        // An answer may have arrived that the run has not read.
         let outcome = match self.receiver.try_recv() {
             Ok(answered) => answered.outcome(),
             Err(_) => AskOutcome::Withdrawn,

@@ -11,22 +11,22 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bounds that configuration may move.
+/// Configurable limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Runs that may wait in one conversation (CONV-3).
+    /// Runs that may queue in one conversation (CONV-3).
     pub queued_runs: usize,
-    /// Delegations that may lie above a run (RUN-9).
+    /// Maximum depth of delegation (RUN-9).
     pub delegate_depth: u32,
-    /// How long an ask in the owner's inbox waits (GATE-4).
+    /// Time limit of an ask in the owner's inbox (GATE-4).
     pub ask_timeout: Duration,
     /// Bytes of one answer: text, thinking and arguments together (MODEL-9).
     pub answer_bytes: usize,
-    /// Tool calls of one answer (MODEL-9).
+    /// Number of tool calls in one answer (MODEL-9).
     pub answer_calls: usize,
-    /// From a request to the end of its answer (MODEL-9).
+    /// Time from a request to the end of its answer (MODEL-9).
     pub answer_time: Duration,
-    /// Bytes of the schemas of MCP tools above which models get names alone.
+    /// Bytes of MCP tools' schemas above which requests contain names only.
     pub tool_schema_bytes: usize,
 }
 
@@ -44,31 +44,31 @@ impl Default for Limits {
     }
 }
 
-/// A snapshot of the configuration as far as runs need it.
+/// A snapshot of the configuration for runs.
 #[derive(Debug, Clone)]
 pub struct Catalog {
     /// Every agent by name.
     pub agents: BTreeMap<AgentName, Arc<AgentConfig>>,
-    /// Agents that are configured and cannot be used, with the reason.
+    /// Agents with an invalid configuration, with the error.
     pub refused: BTreeMap<AgentName, String>,
-    /// The agent that an empty name means (CONV-8).
+    /// The agent to which an empty name refers (CONV-8).
     pub default_agent: AgentName,
     /// Senders with the owner's authority.
     pub owners: Vec<String>,
-    /// The user's home directory, where conversations begin without a cwd.
+    /// The user's home directory, the last default for a working directory.
     pub user_home: Option<PathBuf>,
-    /// Whether memory's tools belong to the base tools (GATE-1).
+    /// Whether the base tools include the memory tools (GATE-1).
     pub memory_enabled: bool,
-    /// Whether a run that a crash cut off is carried on (STORE-7).
+    /// Whether a run that a crash interrupted is resumed (STORE-7).
     pub resume: bool,
-    /// Whether a model is told of a message that is coming (MODEL-8).
+    /// Whether the runtime announces a coming message to the model (MODEL-8).
     pub prewarm: bool,
     /// Bounds.
     pub limits: Limits,
 }
 
 impl Catalog {
-    /// One agent, the default one, and nothing else.
+    /// Creates a catalogue with one agent, which is the default agent.
     pub fn of(agent: AgentConfig) -> Self {
         Self {
             default_agent: agent.name.clone(),
@@ -83,9 +83,9 @@ impl Catalog {
         }
     }
 
-    /// The working folder of a conversation's runs unless a message names one
-    /// (CONV-6): the conversation's folder, else its agent's, else that of the
-    /// client that created it, else the user's home.
+    /// The default working directory of a conversation's runs (CONV-6): the conversation's
+    /// folder, else its agent's, else that of the client that created it, else the user's
+    /// home.
     pub fn cwd(&self, key: &ConversationKey, meta: &Meta) -> PathBuf {
         let stored = (!meta.cwd.is_empty()).then(|| PathBuf::from(&meta.cwd));
         let of_agent = || self.agents.get(&key.agent)?.cwd.clone();

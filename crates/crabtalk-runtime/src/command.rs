@@ -12,19 +12,19 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-/// A run on its way to the conversation's task.
+/// A run to submit to the conversation's task.
 pub(crate) struct Job {
     pub(crate) request: RunRequest,
     pub(crate) log: Arc<RunLog>,
-    /// Ends it, also before it has begun.
+    /// Cancels the run, also before it begins.
     pub(crate) cancel: CancellationToken,
-    /// Where its asks are shown, if not in its own stream: at the root of a
+    /// The stream that shows its asks, if not its own: that of the root of a
     /// delegation (RUN-9).
     pub(crate) audience: Option<Arc<Publisher>>,
 }
 
 impl Job {
-    /// A run whose asks are its own.
+    /// Creates a job that shows its asks in its own stream.
     pub(crate) fn new(request: RunRequest, log: Arc<RunLog>) -> Self {
         Self {
             request,
@@ -35,7 +35,7 @@ impl Job {
     }
 }
 
-/// Changes to what a conversation is called and where it works.
+/// Changes of a conversation's title and folder.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Change {
     pub(crate) title: Option<String>,
@@ -44,23 +44,24 @@ pub(crate) struct Change {
 
 type Respond<T> = oneshot::Sender<Result<T, Error>>;
 
-/// A command, handled in order. Small, since the queue allocates room for many.
+/// A command. Commands are handled in order, and are small since the queue preallocates
+/// them.
 pub(crate) enum Command {
     Run(Box<Job>),
     Compact {
         focus: Option<Box<str>>,
         reply: Respond<String>,
     },
-    /// Puts the working history away without a summary.
+    /// Archives the working history without a summary.
     StartFresh {
         reply: Respond<String>,
     },
-    /// Returns to before the message at an index of the log.
+    /// Restores the history before the message at an index of the log.
     Rewind {
         to: u64,
         reply: Respond<Rewound>,
     },
-    /// Returns to the working history of an archive.
+    /// Restores the working history of an archive.
     Reopen {
         archive: u32,
         reply: Respond<String>,
@@ -75,17 +76,17 @@ pub(crate) enum Command {
     LastEnd {
         reply: Respond<RunRecord>,
     },
-    /// How the run of a request came out.
+    /// Returns the outcome of a request's run.
     Outcome {
         request_id: Box<str>,
         reply: Respond<Option<RunOutcome>>,
     },
-    /// Carries on what a crash cut off.
+    /// Resumes a run that a crash interrupted.
     Resume,
 }
 
 impl Command {
-    /// The run that it begins, if it is one.
+    /// The run to begin, for a command that begins one.
     pub(crate) fn job(&self) -> Option<&Job> {
         if let Self::Run(job) = self {
             return Some(job);

@@ -1,9 +1,9 @@
-//! Makes room in a working history by summarising it (RUN-4, RUN-5).
+//! Shortens a working history by summarising it (RUN-4, RUN-5).
 //!
-//! Invariants: nothing is ever deleted, the marker only says where the working
-//! history begins; what is kept follows the summary verbatim and never begins
-//! inside a group of calls and results; an unfinished todo list stays; a summary
-//! that is missing, empty or longer than what it replaces changes nothing.
+//! Invariants: the log is never shortened, a marker only moves the beginning of the
+//! working history; the kept tail follows the summary verbatim and begins with a whole
+//! group of calls and results; an unfinished todo list survives; a summary that is
+//! missing, empty or longer than what it replaces changes nothing.
 
 mod pieces;
 mod plan;
@@ -30,32 +30,31 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Attempts at a summary before compaction is given up (RUN-4).
+/// Attempts at a summary before compaction fails (RUN-4).
 const ATTEMPTS: usize = 2;
 
-/// Window below which pieces get no smaller: the instruction alone fills it.
+/// Lower limit for the assumed window: the instruction alone fills it.
 const SMALLEST_WINDOW: u64 = 1000;
 
-/// Time limit of a compaction on demand, since messages queue behind it: enough for
-/// many pieces of a slow model.
+/// Time limit of a compaction on demand, during which messages queue: enough for many
+/// pieces of a slow model.
 const MAX_TIME: Duration = Duration::from_secs(15 * 60);
 
 /// Tokens below which a history is short.
 const SHORT_HISTORY: u64 = 1000;
 
-/// Who summarises, for what.
+/// The agent, prompt and limits of a compaction.
 pub(crate) struct Job<'a> {
-    /// The conversation's own agent, guests or not.
+    /// The conversation's own agent, also if a guest answers.
     pub(crate) agent: &'a AgentConfig,
-    /// The system prompt of the conversation, so that the provider's cache is
-    /// used.
+    /// The conversation's system prompt, so that the provider's cache is used.
     pub(crate) system: Arc<str>,
     pub(crate) tools: Arc<Vec<Arc<ToolSpec>>>,
-    /// The focus of the summary.
+    /// The topic that the summary should focus on.
     pub(crate) focus: Option<&'a str>,
-    /// A summary of fewer tokens is never too long.
+    /// A summary with fewer tokens is never rejected as too long.
     pub(crate) min_replaced: u64,
-    /// Where what it costs is added up.
+    /// Adds up the cost.
     pub(crate) tally: &'a Tally,
 }
 
@@ -71,7 +70,7 @@ pub(crate) struct Done {
 
 /// Compacts at a client's request (RUN-5), until cancelled. The summary of a short
 /// history may be longer than the history. Without messages since the last summary,
-/// that summary is the answer.
+/// returns that summary.
 pub(crate) async fn on_demand(
     rt: &Arc<Inner>,
     shared: &Arc<Shared>,
@@ -119,7 +118,7 @@ async fn now(
         agent: &agent,
         focus,
         min_replaced: SHORT_HISTORY,
-        // Its run is over; the day has it.
+        // The run is over; the ledger adds the call to the day.
         tally: &Tally::default(),
     };
     let done = compact(rt, shared, open, &job, Plan::all(), None).await?;
@@ -128,9 +127,9 @@ async fn now(
     Ok(done)
 }
 
-/// Puts the working history away without a summary, and answers with the
-/// archive's title (CONV-11). No model is called, so that nothing can fail but
-/// the disk. Its answer is empty if nothing was there.
+/// Archives the working history without a summary, and returns the archive's title
+/// (CONV-11), which is empty if there was nothing to archive. Calls no model, so that
+/// only the disk can fail.
 pub(crate) async fn start_fresh(
     rt: &Arc<Inner>,
     shared: &Arc<Shared>,
@@ -148,8 +147,8 @@ pub(crate) async fn start_fresh(
     Ok(title)
 }
 
-/// Publishes that the working history became an archive, with its size in tokens
-/// before and after.
+/// Publishes that the working history became an archive, with the tokens before and
+/// after.
 pub(crate) fn tell_put_away(
     rt: &Arc<Inner>,
     shared: &Shared,
@@ -182,7 +181,7 @@ fn first_words(open: &Open) -> &str {
     said.map_or("", |message| message.content.as_str())
 }
 
-/// What clients are told of a compaction.
+/// The event that reports a compaction to clients.
 pub(crate) fn event(done: &Result<Done, Error>) -> AgentEvent {
     match done {
         Ok(done) => AgentEvent::Compacted {
@@ -200,7 +199,7 @@ pub(crate) fn event(done: &Result<Done, Error>) -> AgentEvent {
     }
 }
 
-/// Summarises the archived part of the plan and restarts the working history.
+/// Summarises the archived part of the plan and begins a new working history.
 pub(crate) async fn compact(
     rt: &Inner,
     shared: &Shared,
@@ -237,7 +236,7 @@ pub(crate) async fn compact(
     })
 }
 
-/// The todo list, unless the kept messages have it or nothing is left to do.
+/// The todo list, unless the kept messages contain it or every item is done.
 fn archived_todo_list(open: &Open, keep: usize) -> Option<String> {
     let (archived, kept) = open.history.split_at(open.history.len() - keep);
     if router::last_todo_list(kept).is_some() {
@@ -275,9 +274,9 @@ fn append_compact(
     append_marker(shared, open, marker, Some(used), running)
 }
 
-/// Appends a marker with the state before and after it: a crash may cut the batch
-/// anywhere, and a reader from the end needs the state beside the marker. `used` is
-/// the size of the history after it, where that is known.
+/// Appends a marker between two records of the state: a crash may cut the batch
+/// anywhere, and a reader from the end needs the state beside the marker. `used` is the
+/// number of tokens after it, if known.
 pub(crate) fn append_marker(
     shared: &Shared,
     open: &Open,
@@ -285,7 +284,7 @@ pub(crate) fn append_marker(
     used: Option<u64>,
     running: Option<RunRecord>,
 ) -> BoxFuture<'static, Result<Position, storage::Error>> {
-    // Held, so that nothing is put in between the two.
+    // Locked until the append, so that no steering message comes between the records.
     let mut live = shared.live();
     if let Some(used) = used {
         live.meta.context = Some(ContextUse {
@@ -338,8 +337,8 @@ async fn summarise(
                 pieces::summarise(rt, account, job, archived, &instruction, window).await
             }
             None => {
-                // The second attempt leaves the tools away: some servers let a
-                // model call them although it must not.
+                // The second attempt omits the tools: some servers let a
+                // model call them although the request forbids it.
                 let request = Request {
                     model: job.agent.model.clone(),
                     fallback: job.agent.fallback.clone(),
@@ -382,8 +381,8 @@ async fn summarise(
     Err(ModelError::new(ErrorKind::Malformed, message))
 }
 
-/// A history with notes in place of images: a summary is words, and images
-/// may be what made the history too long.
+/// Replaces images by notes: a summary is text, and images may have made the
+/// history too long.
 fn in_words(history: &[Arc<Message>]) -> Vec<Arc<Message>> {
     let told = |message: &Arc<Message>| {
         if message.images.is_empty() {

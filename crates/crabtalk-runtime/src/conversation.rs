@@ -1,8 +1,8 @@
-//! One task owns one conversation.
+//! The task of a conversation.
 //!
-//! Invariants: only this task appends to the history, so its order is total; memory
-//! equals the disk, and after a failed write the memory is dropped and read again;
-//! the task lives while there is work and [`LINGER`] longer.
+//! Invariants: only this task and its run append to the history, so its order is total;
+//! memory equals the disk, and after a failed write the memory is dropped and read
+//! again; the task lives while it has work and [`LINGER`] longer.
 
 mod carry_on;
 mod go_back;
@@ -26,11 +26,11 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// How long an idle conversation stays in memory: long enough for a person's next
-/// message or a burst of a gateway.
+/// How long an idle conversation stays in memory: enough for a person's next message or a
+/// gateway's burst.
 const LINGER: Duration = Duration::from_secs(5);
 
-/// The task.
+/// The state of the task.
 struct Conversation {
     rt: Arc<Inner>,
     shared: Arc<Shared>,
@@ -54,7 +54,7 @@ impl Conversation {
         }
     }
 
-    /// Handles commands until none has come for [`LINGER`].
+    /// Handles commands until none has arrived for [`LINGER`].
     async fn work(mut self: Box<Self>) {
         let shutdown = self.rt.shutdown.clone();
         loop {
@@ -78,7 +78,7 @@ impl Conversation {
         self.rt.registry.retire(&self.shared, &self.commands);
     }
 
-    /// Handles a command. A panic outside of a run fails that command only.
+    /// Handles a command. A panic outside a run fails only that command.
     async fn handle_guarded(&mut self, command: Command) {
         let log = command.job().map(|job| Arc::clone(&job.log));
         let handled = AssertUnwindSafe(self.handle(command)).catch_unwind().await;
@@ -134,7 +134,7 @@ impl Conversation {
         }
     }
 
-    /// Loads the conversation unless it is in memory already.
+    /// Reads the conversation unless it is in memory.
     async fn ensure_open(&mut self, create: Option<NewConversation>) -> Result<(), Error> {
         if self.open.is_some() && self.shared.is_current().await {
             return Ok(());
@@ -144,7 +144,7 @@ impl Conversation {
 
     async fn load(&mut self, create: Option<NewConversation>) -> Result<(), Error> {
         if self.open.take().is_some() {
-            // The disk is the truth.
+            // The log on disk takes precedence.
             tracing::warn!(conversation = %self.shared.key, "another program changed its log; it is read again");
             self.shared.set_log(None);
         }
@@ -156,7 +156,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// Reports a run that a crash interrupted to the listeners for ends.
+    /// Reports an interrupted run to the listeners for ends.
     async fn tell_cut_off(&self, cut_off: Option<RunRecord>) {
         if let Some(cut_off) = cut_off {
             let key = &self.shared.key;
@@ -164,7 +164,7 @@ impl Conversation {
         }
     }
 
-    /// Opens the log. A disk that hangs holds up no shutdown.
+    /// Opens the log. A disk that hangs does not delay the shutdown.
     async fn read_log(&self, create: Option<NewConversation>) -> Result<Opened, Error> {
         let key = &self.shared.key;
         let opened = tokio::select! {
@@ -175,13 +175,13 @@ impl Conversation {
         opened.ok_or_else(|| Error::NoConversation((**key).clone()))
     }
 
-    /// Drops the memory; the log is read again when needed.
+    /// Drops the state in memory; the next command reads the log again.
     fn forget(&mut self) {
         self.open = None;
         self.shared.set_log(None);
     }
 
-    /// Executes one run; its readers always get its end.
+    /// Executes one run, whose readers always receive its end.
     async fn run(&mut self, job: Box<Job>) {
         let log = Arc::clone(&job.log);
         if let Err(error) = self.execute_or_tell_again(job).await {
@@ -208,7 +208,7 @@ impl Conversation {
             .as_deref()
             .and_then(|id| open.run_of(id))
         {
-            // A request never runs twice (CONV-9).
+            // A request is never executed twice (CONV-9).
             Some(run) => Box::pin(self.tell_again(run, &job)).await?,
             None => self.execute(job, None).await,
         }
@@ -222,7 +222,7 @@ impl Conversation {
         // durable.
         let end = self.shared.append(&[]).await?;
         self.shared.synced_at_end(end).await?;
-        // Out of flight before its End is read.
+        // The run leaves the registry before readers get its End.
         self.shared.forget_current();
         replay::tell(run, told.unwrap_or_default(), job);
         Ok(())
@@ -243,15 +243,15 @@ impl Conversation {
         }
     }
 
-    /// Ends a run that panicked, first in its log, which is then read again.
+    /// Records the end of a run that panicked, then reads the log again.
     async fn close_panicked(&mut self, ending: &Ending) {
         self.forget();
         self.shared.live().steers = None;
         let closed = async {
             let opened = self.read_log(None).await?;
             let cut = Cut::by_panic(&opened, ending.run());
-            // Steering is closed before the log is read, which has all
-            // accepted messages.
+            // Steering is closed before the log is read, so that the log
+            // has every accepted message.
             let (open, cut_off) = Open::take(&self.rt, &self.shared, opened, cut).await?;
             let end = self.shared.append(&[]).await?;
             self.open = Some(open);
@@ -265,8 +265,8 @@ impl Conversation {
         ending.tell_of_panic(&self.shared).await;
     }
 
-    /// The settings of a new conversation (CONV-6): the folder to use while
-    /// neither it nor its agent has one.
+    /// The parameters of a new conversation (CONV-6): the folder to use if neither it nor
+    /// its agent has one.
     fn creation(&self, request: &RunRequest) -> NewConversation {
         let catalog = self.rt.catalog.load();
         let cwd = request
@@ -280,7 +280,7 @@ impl Conversation {
         }
     }
 
-    /// Compacts on demand; a kill or a shutdown cancels it at once.
+    /// Compacts on demand; a kill or a shutdown cancels it.
     async fn compact(&mut self, focus: Option<&str>) -> Result<String, Error> {
         self.carry_on().await?;
         let cancel = CancellationToken::new();
@@ -293,7 +293,7 @@ impl Conversation {
         done
     }
 
-    /// Begins an empty working history (CONV-11).
+    /// Archives the working history and begins an empty one (CONV-11).
     async fn start_fresh(&mut self) -> Result<String, Error> {
         self.carry_on().await?;
         let Some(open) = self.open.as_mut() else {

@@ -1,16 +1,16 @@
-//! Numbers for the conversations of members.
+//! The port for the numbers of members' conversations.
 
 use crabtalk_domain::BoxFuture;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Gives `delegate:<n>` its numbers (CONV-10).
+/// Numbers for the senders `delegate:<n>` (CONV-10).
 pub trait DelegateNumbers: Send + Sync {
-    /// A number that was never given before, restarts included. The error
-    /// says what happened to which file.
+    /// Returns a number that was never returned before, also across restarts. The error
+    /// names the file and its fault.
     fn next(&self) -> BoxFuture<'_, Result<u64, String>>;
 }
 
-/// Numbers of a runtime whose conversations do not outlive it either.
+/// Numbers for a runtime whose conversations end with it.
 impl DelegateNumbers for AtomicU64 {
     fn next(&self) -> BoxFuture<'_, Result<u64, String>> {
         let number = self.fetch_add(1, Ordering::Relaxed);

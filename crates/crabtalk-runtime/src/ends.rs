@@ -1,8 +1,8 @@
-//! Reports the end of each run once to the listeners (ledger, bus, cron).
+//! Reports the end of each run to the listeners.
 //!
-//! Invariants: no end is lost, and each is reported by the conversation's task; a
-//! panic of one listener does not affect the others. A run whose end could not be
-//! written may be reported once more, as interrupted.
+//! Invariants: every end is reported, by the conversation's task; a panic of one
+//! listener does not affect the others. A run whose end could not be written may be
+//! reported again, as interrupted.
 
 use crabtalk_domain::storage::RunRecord;
 use crabtalk_domain::{ConversationKey, Origin, RunEnded, RunEnds, RunOutcome};
@@ -30,7 +30,7 @@ impl Ends {
         join_all(told).await;
     }
 
-    /// Reports a run that a crash interrupted.
+    /// Reports an interrupted run.
     pub(crate) async fn tell_interrupted(
         &self,
         key: &Arc<ConversationKey>,

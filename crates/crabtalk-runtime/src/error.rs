@@ -1,22 +1,22 @@
-//! Refusals of the runtime and their codes (WIRE-3).
+//! The runtime's errors and their codes (WIRE-3).
 
 use crabtalk_domain::{AgentName, ConversationKey, NameError, Refusal, storage};
 
-/// A refusal before a run starts, or the failure of an operation.
+/// A refused request, or the failure of an operation.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A name is empty or too long, or has characters that none may have.
+    /// A name is empty, too long, or has characters that are not allowed.
     #[error(transparent)]
     BadName(#[from] NameError),
     /// No agent has this name.
     #[error("there is no agent {name:?}; there are: {known}")]
     UnknownAgent {
-        /// The name, or its beginning.
+        /// The requested name, possibly shortened.
         name: String,
-        /// The names that exist, for a person to choose from.
+        /// The names of the agents that exist.
         known: String,
     },
-    /// Its file is invalid; no run of it begins until the file is repaired.
+    /// The agent's file is invalid; the agent cannot run until the file is repaired.
     #[error("the agent {name} cannot be used: {why}")]
     AgentRefused {
         /// The agent.
@@ -24,11 +24,11 @@ pub enum Error {
         /// The error in its file.
         why: String,
     },
-    /// The message is blank; no run was started.
+    /// The message is blank.
     #[error("the content is empty; say something")]
     EmptyContent,
-    /// The sender has no conversation with the agent, and the operation creates
-    /// none.
+    /// The sender has no conversation with the agent, and the operation does not create
+    /// one.
     #[error("there is no conversation {0}; send a message to begin one")]
     NoConversation(ConversationKey),
     /// No user message of the conversation has this index.
@@ -37,7 +37,7 @@ pub enum Error {
     /// The conversation has no archive of this number.
     #[error("{1} has no archive {0}; `crabtalk archives` lists them")]
     NoArchive(u32, ConversationKey),
-    /// A sender that is reserved for the daemon (CONV-10).
+    /// The sender is reserved for the daemon (CONV-10).
     #[error("the sender {0:?} is reserved for the daemon; choose another")]
     ReservedSender(String),
     /// The conversation's queue is full (CONV-3).
@@ -45,23 +45,22 @@ pub enum Error {
     QueueFull {
         /// The conversation.
         key: ConversationKey,
-        /// How many may wait.
+        /// Maximum number of queued runs.
         bound: usize,
     },
     /// The message was withdrawn before its run began.
     #[error("the message was withdrawn before its run began")]
     Withdrawn,
-    /// The run of the message has begun, and cannot be withdrawn (CONV-3).
+    /// The run of the message has begun, so the message cannot be withdrawn (CONV-3).
     #[error("the run of this message has begun in {0}; kill it to end it")]
     Begun(ConversationKey),
-    /// No message with this request id is queued; it may have ended or been withdrawn.
+    /// No message with this request id is queued.
     #[error("no queued message of {0} has this request id; it may have ended or been withdrawn")]
     NotQueued(ConversationKey),
-    /// No run is in flight for a kill or a steering message; it may just have
-    /// ended.
+    /// No run is in flight for a kill or a steering message.
     #[error("nothing is running in {0}")]
     NothingRunning(ConversationKey),
-    /// The run takes no more steering messages before its next step (RUN-8).
+    /// The run accepts no more steering messages before its next step (RUN-8).
     #[error("{key} has {bound} of steering messages waiting, the bound; wait for the next step")]
     SteersFull {
         /// The conversation.
@@ -69,23 +68,22 @@ pub enum Error {
         /// The limit with its unit.
         bound: String,
     },
-    /// A kill cancelled the operation; nothing of it was kept.
+    /// A kill cancelled the operation; nothing was changed.
     #[error("cancelled")]
     Cancelled,
-    /// The model was too slow; the next run compacts if needed. Holds the
-    /// minutes.
+    /// A compaction on demand exceeded its time limit, in minutes.
     #[error("the compaction took longer than {0} minutes and was given up; nothing changed")]
     TookTooLong(u64),
-    /// A part of the daemon, or something plugged into it, panicked.
+    /// A task of the daemon, or a provider or hook, panicked.
     #[error("internal error: the run failed; the daemon's log says where")]
     Panicked,
-    /// The ask was answered or withdrawn, timed out, or never existed.
+    /// No ask with this id is pending.
     #[error("no question is waiting for an answer{0}")]
     NoAsk(String),
     /// The reply is invalid; the ask stays pending.
     #[error("{0}")]
     BadReply(String),
-    /// "Allow always" could not be stored; the text says why.
+    /// "Allow always" could not be stored; holds the reason.
     #[error(
         "this cannot be kept, and nothing was allowed: {0}; the question still waits, and \
          \"Allow once\" allows this call alone"
@@ -94,10 +92,10 @@ pub enum Error {
     /// A field of the request is invalid.
     #[error("{0}")]
     BadRequest(String),
-    /// The operation cannot be done while a run is in flight (STORE-8).
+    /// The operation is not possible while a run is in flight (STORE-8).
     #[error("{0} is running; kill it first or wait")]
     Busy(ConversationKey),
-    /// A hook refuses the content, such as a slash command out of scope.
+    /// A hook refused the content, for instance a slash command out of scope.
     #[error("{}", .0.message)]
     Refused(Refusal),
     /// The log cannot be read or written.
@@ -112,7 +110,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether more room on the disk would solve it (STORE-5).
+    /// Whether the operation failed because the disk is full (STORE-5).
     pub fn is_full_disk(&self) -> bool {
         let Self::Storage(storage::Error::Unwritable { source, .. }) = self else {
             return false;
@@ -121,7 +119,7 @@ impl Error {
         source.kind() != std::io::ErrorKind::PermissionDenied
     }
 
-    /// The wire's code (WIRE-3).
+    /// The code on the wire (WIRE-3).
     pub fn code(&self) -> u32 {
         match self {
             Self::BadName(_) | Self::EmptyContent | Self::BadReply(_) | Self::BadRequest(_) => 400,
@@ -147,7 +145,7 @@ impl Error {
     }
 }
 
-/// The wire's code of a failure of the store.
+/// The code on the wire for an error of the store.
 pub(crate) fn storage_code(error: &storage::Error) -> u32 {
     match error {
         storage::Error::NotFound(_) => 404,
@@ -159,7 +157,7 @@ pub(crate) fn storage_code(error: &storage::Error) -> u32 {
     }
 }
 
-/// A store's error with its cause, for the one line that a client sees.
+/// An error of the store with its cause in one line.
 pub(crate) fn with_source(error: &storage::Error) -> String {
     match std::error::Error::source(error) {
         Some(source) if !matches!(error, storage::Error::Unwritable { .. }) => {

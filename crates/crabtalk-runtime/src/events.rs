@@ -3,8 +3,8 @@
 //! A [`RunLog`] stores a run's events once; each reader has a cursor into it. A
 //! reader that stops reading blocks no other and continues where it stopped.
 //!
-//! Invariants: `seq` counts from 1 without a gap; Start is first; exactly one
-//! End is last. Places in the queue are not events.
+//! Invariants: `seq` counts from 1 without a gap; Start is first; exactly one End is
+//! last. The position in the queue is not an event.
 
 mod answer;
 mod entry;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub(crate) struct Facts {
     pub(crate) key: ConversationKey,
     pub(crate) origin: Origin,
-    /// The agent that answers: the conversation's own, or a guest.
+    /// The agent that answers: the conversation's agent or a guest.
     pub(crate) agent: Arc<AgentConfig>,
     pub(crate) cwd: PathBuf,
     pub(crate) run: u64,

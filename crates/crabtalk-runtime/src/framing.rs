@@ -27,8 +27,8 @@ pub(crate) fn has_guests(history: &[Arc<Message>]) -> bool {
         .any(|m| m.role == Role::Assistant && !m.agent.is_empty())
 }
 
-/// The system prompt of a turn: the speaker's own prompt and the framing that
-/// the turn needs.
+/// Composes the system prompt of a turn: the speaker's prompt and the framing, if
+/// needed.
 pub(crate) fn system_prompt(
     prompt: &str,
     guest: Option<&str>,

@@ -1,10 +1,10 @@
-//! Network hosts that owners allowed for a conversation, until the daemon stops.
+//! Network hosts that owners allowed for a conversation until the daemon ends.
 
 use crabtalk_domain::ConversationKey;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard};
 
-/// Conversations with grants; beyond it all grants are dropped.
+/// Maximum number of conversations with grants; beyond it all grants are dropped.
 const MAX_CONVERSATIONS: usize = 1_000;
 
 /// Hosts by conversation.

@@ -1,4 +1,4 @@
-//! Keeps a history valid for every provider (CONV-5, STORE-7).
+//! Makes a history valid for every provider (CONV-5, STORE-7).
 //!
 //! Invariant: after [`repair`], every tool call has a unique id and exactly one
 //! result, results follow their calls in order, and no result lacks its call.
@@ -10,32 +10,32 @@ use std::sync::Arc;
 /// Result of a call that the sender cancelled.
 pub(crate) const CANCELLED: &str = "cancelled: the run was stopped before this call had a result";
 
-/// Result of a call that a crash cut off (STORE-7).
+/// Result of a call that a crash interrupted (STORE-7).
 pub(crate) const UNKNOWN: &str = "unknown: the daemon stopped while this call was running, so it may \
      or may not have taken effect; check before doing it again";
 
-/// Result of a call whose approval a crash cut off: it is known that it never
-/// began (RUN-7).
+/// Result of a call whose approval a crash interrupted, so that it never began
+/// (RUN-7).
 pub(crate) const NOT_APPROVED: &str = "not executed: the daemon stopped while this call waited for an \
      approval; make it again if it is still wanted";
 
-/// Result of a question that a crash cut off (RUN-7).
+/// Result of a question that a crash interrupted (RUN-7).
 pub(crate) const UNANSWERED: &str = "not answered: the daemon stopped while this question waited; ask \
      again if it still matters";
 
-/// Result of a call that a panic cut off.
+/// Result of a call that a panic interrupted.
 pub(crate) const FAILED: &str = "unknown: the run failed while this call was running, so it may or may \
      not have taken effect; check before doing it again";
 
-/// A history made valid.
+/// A valid history.
 pub(crate) struct Repaired {
     pub(crate) history: Vec<Arc<Message>>,
-    /// Synthetic results to append to the log. One that is missing earlier
-    /// cannot be inserted there and stays in memory.
+    /// Synthetic results to append to the log. A result that is missing further up cannot
+    /// be inserted in the log and exists only in memory.
     pub(crate) added: Vec<Arc<Message>>,
 }
 
-/// Makes the messages of a log a valid history.
+/// Makes a valid history from the messages of a log.
 pub(crate) fn repair(
     messages: Vec<Message>,
     missing: impl Fn(&ToolCall) -> &'static str,
@@ -84,8 +84,8 @@ pub(crate) fn repair(
     }
 }
 
-/// Gives every call of a message a unique id: some servers omit ids, or repeat them
-/// within one answer or in each.
+/// Gives each call of a message a unique id: some servers omit ids, or repeat them
+/// within or across answers.
 pub(crate) fn name_calls(message: &mut Message, is_taken: impl Fn(&str) -> bool) {
     let mut own = HashSet::new();
     for call in &mut message.tool_calls {

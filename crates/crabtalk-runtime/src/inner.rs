@@ -1,4 +1,4 @@
-//! What all clones of a runtime share.
+//! The state that all clones of a runtime share.
 
 use crate::Error;
 use crate::asks::{Answer, AskDesk, PendingAsk};
@@ -27,8 +27,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Begins the task of a conversation. It is handed in, since a run may begin one (RUN-9):
-/// what the task does lies above everything that this file knows.
+/// Starts the task of a conversation. A function pointer, since runs start tasks too (RUN-9)
+/// and this module must not depend on the task's.
 pub(crate) type Start = fn(&Arc<Inner>, Arc<Shared>, mpsc::Receiver<Command>);
 
 pub(crate) struct Inner {
@@ -49,17 +49,17 @@ pub(crate) struct Inner {
     pub(crate) running: AtomicU64,
     pub(crate) delegates: Arc<dyn DelegateNumbers>,
     pub(crate) tasks: TaskTracker,
-    /// Begins the task of a conversation.
+    /// Starts the task of a conversation.
     pub(crate) start: Start,
 }
 
 impl Inner {
-    /// Now, as logs and lists write it.
+    /// The current time in the format of logs and lists.
     pub(crate) fn now(&self) -> String {
         stamp(self.clock.now())
     }
 
-    /// Submits a run that has been checked.
+    /// Submits a job that has been checked.
     pub(crate) fn submit_job(self: &Arc<Self>, job: Job) -> Result<Subscription, Error> {
         let subscription = job.log.subscribe(0);
         let key = job.request.key.clone();
@@ -67,7 +67,7 @@ impl Inner {
         Ok(subscription)
     }
 
-    /// Puts a command before the task of a conversation.
+    /// Sends a command to the task of a conversation.
     pub(crate) fn command(
         self: &Arc<Self>,
         key: &ConversationKey,
@@ -84,7 +84,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Where the events of a run go that its readers find in `log`.
+    /// Creates the publisher for a run whose readers read `log`.
     pub(crate) fn publisher(
         &self,
         key: Arc<ConversationKey>,
@@ -101,9 +101,8 @@ impl Inner {
         Publisher::new(told, key, run, speaker, request_id, log)
     }
 
-    /// Shows questions in a stream and waits for the answers, a JSON object;
-    /// `None` once the questions are withdrawn. `delegate` is the sender of the
-    /// delegate that asks.
+    /// Shows questions in a stream and returns the answers, a JSON object; `None` once the
+    /// questions are withdrawn. `delegate` is the sender of the delegate that asks.
     pub(crate) async fn ask(
         &self,
         audience: &Arc<Publisher>,
@@ -132,12 +131,12 @@ impl Inner {
         Some(answers)
     }
 
-    /// The content of a message to a run, as hooks rewrite it.
+    /// Lets hooks rewrite the content of a message.
     pub(crate) async fn preprocess(&self, facts: &Facts, content: String) -> Result<String, Error> {
         let command = first_word(&content).to_owned();
         let said = self.hook.preprocess(facts.context(), content).await;
         said.map_err(|refusal| {
-            // The way in of slash commands: what is out of scope is refused so.
+            // Hooks answer 403 to a slash command out of scope.
             if refusal.code == 403 {
                 let violation = Violation {
                     agent: facts.agent.name.clone(),
@@ -151,7 +150,7 @@ impl Inner {
         })
     }
 
-    /// An agent as its runs know it: composed by the hooks, told of its scope
+    /// Composes the agent for a run: hooks first, then the description of its scope
     /// (0082).
     pub(crate) async fn build_agent(&self, agent: &AgentConfig) -> Arc<AgentConfig> {
         self.toolbox.ask_for_tools(&*self.hook).await;
@@ -166,7 +165,7 @@ impl Inner {
         Arc::new(agent)
     }
 
-    /// The model that a name means; an empty one is the one in use.
+    /// The model for a name; an empty name selects the active one.
     pub(crate) fn model_named(&self, name: &str) -> String {
         match name {
             "" => self.model.active_model(),
@@ -174,12 +173,12 @@ impl Inner {
         }
     }
 
-    /// Calls the model. Nothing else calls it, so that every answer is bounded.
+    /// Calls the model. All calls pass here, so that every answer is limited.
     pub(crate) fn listen(&self, request: Request) -> Listener {
         Listener::new(self.model.stream(request), &self.catalog.load().limits)
     }
 
-    /// Counts and logs an attempt to reach what is out of scope (GATE-1).
+    /// Counts and logs an attempt to use something out of scope (GATE-1).
     pub(crate) fn violation(&self, violation: &Violation, origin: &Origin) {
         self.violations.fetch_add(1, Ordering::Relaxed);
         tracing::warn!(
@@ -194,7 +193,7 @@ impl Inner {
     }
 }
 
-/// The command of a slash command, for the log.
+/// The name of a slash command, for the log.
 fn first_word(content: &str) -> &str {
     content.split_whitespace().next().unwrap_or_default()
 }

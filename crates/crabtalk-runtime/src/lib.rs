@@ -1,13 +1,11 @@
-//! Conversations, runs and steps, and the one gate that every tool call
-//! passes.
+//! Conversations, runs and steps, and the gate that every tool call passes.
 //!
-//! In reading order: a [`Runtime`] keeps a registry of conversations; one task
-//! owns each conversation while it has work; a run executes an agent on it,
-//! step by step, and publishes what happens to a [`RunLog`] that any number of
-//! clients read.
+//! In reading order: a [`Runtime`] keeps a registry of conversations; one task owns each
+//! conversation while it has work; a run executes an agent on it, step by step, and
+//! publishes events to a [`RunLog`] that any number of clients read.
 //!
-//! Absent on purpose: wire types, files, processes, configuration formats,
-//! skills, memory, MCP. They come in through the ports of `crabtalk-domain`.
+//! This crate contains no wire types, files, processes, configuration formats, skills,
+//! memory or MCP. The ports of `crabtalk-domain` provide them.
 
 mod asks;
 mod catalog;

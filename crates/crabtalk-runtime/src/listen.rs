@@ -1,7 +1,7 @@
-//! Reads an answer and enforces its limits (MODEL-9).
+//! Reads a model's answer and enforces its limits (MODEL-9).
 //!
-//! Invariants: every answer of a model passes here, summaries too; no chunk beyond
-//! a limit is returned; a model that never pauses leaves other tasks their turn.
+//! Invariants: every answer passes here, summaries too; no chunk beyond a limit is
+//! returned; a model that never pauses does not starve other tasks.
 
 use crate::Limits;
 use crabtalk_domain::BoxStream;
@@ -11,14 +11,14 @@ use std::time::Duration;
 use tokio::task::coop::consume_budget;
 use tokio::time::{Instant, timeout_at};
 
-/// The least weight of a piece, for its place in memory.
+/// Minimum weight of a piece, for its overhead in memory.
 const MIN_PIECE_BYTES: usize = 8;
 
-/// Signed pieces of reasoning: one for each tool call of some models, and all are
-/// sent back with later requests.
+/// Maximum signed pieces of reasoning: some models send one for each tool call, and
+/// later requests repeat all of them.
 const MAX_REASONING: usize = 1_024;
 
-/// An answer on its way in.
+/// Reads one answer.
 pub(crate) struct Listener {
     stream: BoxStream<'static, Result<Chunk, Error>>,
     measure: Measure,
@@ -27,7 +27,7 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// The time limit starts now, so the wait for the first chunk counts.
+    /// Starts the time limit, which includes the wait for the first chunk.
     pub(crate) fn new(stream: BoxStream<'static, Result<Chunk, Error>>, limits: &Limits) -> Self {
         // Larger values overflow the clock.
         let time = limits.answer_time.min(Duration::from_secs(u32::MAX.into()));
@@ -41,7 +41,7 @@ impl Listener {
 
     /// The next chunk; `None` after the last. Nothing follows an error.
     pub(crate) async fn next(&mut self) -> Option<Result<Chunk, Error>> {
-        // A model that never pauses must leave other tasks their turn.
+        // Yields to other tasks if the model never pauses.
         consume_budget().await;
         let next = timeout_at(self.deadline, self.stream.next()).await;
         let chunk = match next {

@@ -1,6 +1,6 @@
 //! The working state of a conversation, read from its log.
 //!
-//! Invariant: an invalid log is repaired, on disk too, before its content is used
+//! Invariant: an invalid log is repaired, also on disk, before its content is used
 //! (STORE-7).
 
 use crate::history::{self, FAILED, NOT_APPROVED, UNANSWERED, UNKNOWN};
@@ -13,11 +13,11 @@ use crabtalk_domain::{AgentEvent, History, Message, Origin};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// How often a run is resumed (STORE-7): a run that crashes the daemon each time
+/// Maximum attempts to resume a run (STORE-7): a run that crashes the daemon each time
 /// must not loop.
 const MAX_TRIES: u32 = 3;
 
-/// Request ids that are remembered (CONV-9).
+/// Number of request ids to remember (CONV-9).
 pub(crate) const REMEMBERED_REQUESTS: usize = 256;
 
 /// The reason in the end of an interrupted run.
@@ -30,7 +30,7 @@ pub(crate) struct Open {
     pub(crate) archived_messages: u64,
     /// Whether the history begins with a summary.
     pub(crate) has_summary: bool,
-    /// Messages behind the summary that were kept from before it.
+    /// Number of kept messages behind the summary.
     pub(crate) kept: usize,
     pub(crate) last_run: u64,
     pub(crate) requests: VecDeque<(String, u64)>,
@@ -43,19 +43,19 @@ pub(crate) struct Open {
     pub(crate) last_end: Option<RunRecord>,
 }
 
-/// The fate of a run without an end in the log.
+/// What to do about a run without an end in the log.
 pub(crate) enum Cut {
-    /// Every run has its end.
+    /// There is no such run.
     Nothing,
     CarriedOn(RunRecord),
-    /// It is over, by the daemon's end.
+    /// It ended with the daemon.
     Over(RunRecord, String),
-    /// It is over, by a panic.
+    /// It ended with a panic.
     Failed(RunRecord),
 }
 
 impl Cut {
-    /// For a log that is opened for the first time since the crash.
+    /// For a log that is opened for the first time since a crash.
     pub(crate) fn by_crash(opened: &Opened, resume: bool) -> Self {
         let Some(run) = opened.open_run.clone() else {
             return Self::Nothing;
@@ -70,12 +70,12 @@ impl Cut {
         }
         match Origin::parse(&run.origin) {
             Some(_) => Self::CarriedOn(run),
-            // The parent of a delegate is gone.
+            // The parent of a delegate has ended.
             None => Self::Over(run, CUT_OFF.into()),
         }
     }
 
-    /// For a log that is read again after a panic of this daemon.
+    /// For a log that is read again after a panic.
     pub(crate) fn by_panic(opened: &Opened, number: u64) -> Self {
         match opened.open_run.clone() {
             Some(run) if run.id == number => Self::Failed(run),
@@ -101,7 +101,7 @@ impl Cut {
     }
 }
 
-/// The line that closes a run which a crash cut off.
+/// The record of an interrupted run.
 pub(crate) fn interrupted(run: RunRecord, reason: String, now: String) -> RunRecord {
     RunRecord {
         phase: RunPhase::Interrupted,
@@ -112,7 +112,7 @@ pub(crate) fn interrupted(run: RunRecord, reason: String, now: String) -> RunRec
     }
 }
 
-/// Steering messages as messages of the history.
+/// Converts steering messages to messages of the history.
 fn messages(rt: &Inner, steers: Vec<String>) -> Vec<Arc<Message>> {
     let message = |content: String| {
         let mut message = Message::user(content);
@@ -135,8 +135,8 @@ pub(crate) fn interruption(cut: &RunRecord) -> AgentEvent {
 }
 
 impl Open {
-    /// Repairs the log's content, on disk too. Also returns the run that is
-    /// closed as interrupted by this.
+    /// Repairs the log, also on disk, and reads the state. Also returns the run that
+    /// this closes as interrupted.
     pub(crate) async fn take(
         rt: &Inner,
         shared: &Shared,
@@ -156,7 +156,7 @@ impl Open {
         let mut records: Vec<Record> = added.map(Record::Message).collect();
         let closed = cut.closed(rt.now());
         records.extend(closed.clone().map(Record::Run));
-        // A resumed run takes them itself.
+        // A resumed run consumes them itself.
         let (steers, late) = match &cut {
             Cut::CarriedOn(_) => (opened.steers, Vec::new()),
             Cut::Nothing | Cut::Over(..) | Cut::Failed(_) => {
@@ -199,7 +199,7 @@ impl Open {
         Ok((open, cut_off))
     }
 
-    /// Appends the steering messages of a run that is not resumed after all.
+    /// Appends the steering messages of a run that cannot be resumed.
     pub(crate) async fn keep_late_steers(
         &mut self,
         rt: &Inner,
@@ -213,13 +213,13 @@ impl Open {
         Ok(end)
     }
 
-    /// The run of a request that was made before (CONV-9).
+    /// The run of an earlier request (CONV-9).
     pub(crate) fn run_of(&self, id: &str) -> Option<u64> {
         let known = self.requests.iter().find(|(known, _)| known == id);
         known.map(|(_, run)| *run)
     }
 
-    /// Restarts the working history with a summary, if any, and the kept tail.
+    /// Begins a new working history with a summary, if any, and the kept tail.
     pub(crate) fn begin_anew(&mut self, summary: &str, keep: usize) {
         let archived = self.history.len() - keep;
         // An earlier summary does not count as a message.
@@ -232,19 +232,19 @@ impl Open {
         self.has_guests = framing::has_guests(&self.history);
     }
 
-    /// The summary at the beginning, if no message followed it.
+    /// The summary at the beginning, if no message follows it.
     pub(crate) fn fresh_summary(&self) -> Option<&str> {
         let is_fresh = self.has_summary && self.history.len() <= 1 + self.kept;
         let summary = self.history.first().filter(|_| is_fresh)?;
         Some(&summary.content)
     }
 
-    /// Whether it was compacted at least once.
+    /// Whether the conversation has archives.
     pub(crate) fn has_archives(&self) -> bool {
         self.has_summary || self.archived_messages > 0
     }
 
-    /// Messages, archived ones included.
+    /// Number of messages, including archived ones.
     pub(crate) fn message_count(&self) -> u64 {
         self.archived_messages + (self.history.len() - usize::from(self.has_summary)) as u64
     }

@@ -17,11 +17,11 @@ pub(crate) struct Publisher {
     speaker: Arc<str>,
     request_id: Arc<str>,
     log: Arc<RunLog>,
-    /// The run at the top, for the run of a delegate.
+    /// The root run; `None` unless the run is a delegate's.
     root: Option<(Arc<ConversationKey>, u64)>,
     /// The run's model calls.
     tally: Arc<Tally>,
-    /// Orders the commands of the run and of the runs below it.
+    /// Orders the commands of the run and its members.
     commands: CommandTurns,
 }
 
@@ -50,20 +50,19 @@ impl Publisher {
         }
     }
 
-    /// Names the stream of the run at the top, if there is one, and the run's own
-    /// model calls.
+    /// Sets the root run, if there is one, and the account of the run's model calls.
     pub(crate) fn with_run(mut self, audience: Option<&Self>, tally: &Arc<Tally>) -> Self {
         self.root = audience.map(|root| (Arc::clone(&root.key), root.run));
         self.tally = Arc::clone(tally);
         self
     }
 
-    /// Orders the commands of the run and of the runs below it.
+    /// Orders the commands of the run and its members.
     pub(crate) fn commands(&self) -> &CommandTurns {
         &self.commands
     }
 
-    /// The log that the run's readers read.
+    /// The log for the run's readers.
     pub(crate) fn log(&self) -> &Arc<RunLog> {
         &self.log
     }
@@ -73,7 +72,7 @@ impl Publisher {
         &self.key
     }
 
-    /// Notes that the streamed answer is in the history.
+    /// Records that the history has the streamed answer.
     pub(crate) fn answer_stored(&self) {
         self.log.answer_stored();
     }

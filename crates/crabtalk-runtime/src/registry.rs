@@ -1,8 +1,8 @@
 //! The conversations in memory.
 //!
-//! Invariants: at most one task per pair; submission and retirement use one lock,
-//! so a command reaches the living task or starts a new one; idle conversations are
-//! not listed.
+//! Invariants: at most one task per pair; submission and retirement share one lock, so
+//! that a command reaches the running task or starts a new one; idle conversations are
+//! removed.
 
 mod steers;
 
@@ -18,20 +18,20 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// What lists say of a conversation in memory.
+/// The listed state of a conversation in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveInfo {
     /// The conversation.
     pub key: ConversationKey,
     /// Title, folder and other metadata.
     pub meta: Meta,
-    /// Messages, archived ones included.
+    /// Number of messages, including archived ones.
     pub message_count: u64,
     /// Whether a run is in flight.
     pub running: bool,
     /// The client's id of the request that started it; empty if it has none.
     pub request_id: String,
-    /// Runs that wait behind it.
+    /// Number of runs queued behind it.
     pub queued: usize,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Current {
     pub(crate) log: Arc<RunLog>,
     pub(crate) cancel: CancellationToken,
     pub(crate) request_id: String,
-    /// Reported to the queued runs.
+    /// Reported to queued runs.
     origin: String,
     guest: String,
 }
@@ -63,7 +63,7 @@ impl Current {
     }
 }
 
-/// The part of a conversation that other tasks may read and change.
+/// The state of a conversation that other tasks may read and change.
 pub(crate) struct Shared {
     pub(crate) key: Arc<ConversationKey>,
     mailbox: mpsc::Sender<Command>,
@@ -76,11 +76,11 @@ pub(crate) struct Live {
     pub(crate) current: Option<Current>,
     /// The last run that ended while the conversation was in memory.
     pub(crate) last: Option<Arc<RunLog>>,
-    /// Runs in the mailbox, in order, with their request ids.
+    /// Queued runs in order, with their request ids.
     pub(crate) queued: VecDeque<(String, Arc<RunLog>)>,
     /// Cancels the compaction on demand in progress.
     pub(crate) compacting: Option<CancellationToken>,
-    /// Steering messages for the next step; `None` while no run takes any.
+    /// Steering messages for the next step; `None` while no run accepts any.
     pub(crate) steers: Option<Steers>,
     pub(crate) meta: Meta,
     pub(crate) message_count: u64,
@@ -88,7 +88,7 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// Reports to the queued runs what precedes them.
+    /// Reports their positions to the queued runs.
     fn tell_waiting(&self) {
         let (in_front, origin, guest) = match (&self.current, &self.compacting) {
             (Some(current), _) => (1, current.origin.as_str(), current.guest.as_str()),
@@ -120,7 +120,7 @@ impl Shared {
             .expect("no code panics while it holds a log")
     }
 
-    /// Hands the log over, or takes it away.
+    /// Sets or removes the open log.
     pub(crate) fn set_log(&self, log: Option<Box<dyn ConversationLog>>) {
         self.live().is_open = log.is_some();
         *self.log() = log;
@@ -140,7 +140,7 @@ impl Shared {
         }
     }
 
-    /// Resolves when the position is safe.
+    /// Resolves when the position is durable.
     pub(crate) fn synced(&self, upto: Position) -> BoxFuture<'static, Result<(), storage::Error>> {
         match self.log().as_ref() {
             Some(log) => log.synced(upto),
@@ -148,7 +148,7 @@ impl Shared {
         }
     }
 
-    /// Resolves when the position, which ends a run, is safe.
+    /// Resolves when the position, which ends a run, is durable.
     pub(crate) fn synced_at_end(
         &self,
         upto: Position,
@@ -159,7 +159,7 @@ impl Shared {
         }
     }
 
-    /// Appends changed state and lets lists see it. It is safe once the position
+    /// Appends changed state and updates lists. The change is durable once the position
     /// is.
     pub(crate) async fn apply(&self, change: &Change) -> Result<Position, Error> {
         let cwd = change
@@ -184,7 +184,7 @@ impl Shared {
         Ok(at)
     }
 
-    /// Whether the open log is as this process left it.
+    /// Whether the open log is unchanged since this process wrote it.
     pub(crate) fn is_current(&self) -> BoxFuture<'static, bool> {
         match self.log().as_ref() {
             Some(log) => log.is_current(),
@@ -192,7 +192,7 @@ impl Shared {
         }
     }
 
-    /// Makes a run the one in flight; returns false if it was withdrawn.
+    /// Puts a queued run in flight; returns `false` if it was withdrawn.
     pub(crate) fn begin(&self, job: &Job) -> bool {
         let mut live = self.live();
         let is_next = |(_, log): &mut (String, Arc<RunLog>)| Arc::ptr_eq(log, &job.log);
@@ -204,8 +204,8 @@ impl Shared {
         true
     }
 
-    /// Removes a queued run, which then never begins. Under the lock of
-    /// [`Shared::begin`], so that it is either withdrawn or has begun.
+    /// Removes a queued run before it begins. Shares a lock with [`Shared::begin`], so that
+    /// a run is either withdrawn or begun.
     pub(crate) fn withdraw(&self, request_id: &str) -> Result<(), Error> {
         let mut live = self.live();
         let current = live.current.as_ref();
@@ -222,7 +222,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Takes up a run that waited in no queue.
+    /// Puts a run in flight that was never queued.
     pub(crate) fn take_up(&self, job: &Job) {
         let mut live = self.live();
         live.current = Some(Current::of(job));
@@ -236,7 +236,7 @@ impl Shared {
         live.tell_waiting();
     }
 
-    /// Puts a run back to the front of the queue.
+    /// Returns the run in flight to the front of the queue.
     pub(crate) fn step_back(&self, job: &Job) {
         let id = job.request.request_id.clone().unwrap_or_default();
         let mut live = self.live();
@@ -244,14 +244,14 @@ impl Shared {
         live.queued.push_front((id, Arc::clone(&job.log)));
     }
 
-    /// Ends the flight of a run; clients that attach later get its end.
+    /// Takes a run out of flight; clients that attach later receive its end.
     pub(crate) fn release(&self, log: &Arc<RunLog>) {
         self.forget_current();
         self.live().last = Some(Arc::clone(log));
     }
 
-    /// Ends the flight of a refused message or a replay. The last run stays the
-    /// last (WIRE-7).
+    /// Takes a refused message or a replay out of flight. The last run is unchanged
+    /// (WIRE-7).
     pub(crate) fn forget_current(&self) {
         let mut live = self.live();
         live.current = None;
@@ -297,8 +297,7 @@ impl Registry {
         self.entries().values().cloned().collect()
     }
 
-    /// Puts a command into the conversation's mailbox; `start` gives a new
-    /// conversation its task.
+    /// Sends a command to the conversation's task, or starts the task with `start`.
     pub(crate) fn submit(
         &self,
         key: &ConversationKey,
@@ -325,7 +324,7 @@ impl Registry {
         Ok(shared)
     }
 
-    /// Forgets an idle conversation, unless a command has just come in.
+    /// Removes an idle conversation, unless a command has just arrived.
     pub(crate) fn retire(&self, shared: &Arc<Shared>, commands: &mpsc::Receiver<Command>) -> bool {
         let mut entries = self.entries();
         if !commands.is_empty() {
@@ -338,7 +337,7 @@ impl Registry {
             entries.remove(&*shared.key);
         }
         if entries.is_empty() {
-            // A burst of conversations must not leave its table behind.
+            // Releases the memory of a burst of conversations.
             entries.shrink_to_fit();
         }
         true

@@ -14,30 +14,30 @@ pub struct RunRequest {
     pub content: String,
     /// The images of the message.
     pub images: Vec<Image>,
-    /// The agent that answers in the conversation's own agent's place (RUN-2).
+    /// The guest that answers instead of the conversation's own agent (RUN-2).
     pub guest: Option<String>,
     /// Working directory of this run only (CONV-6).
     pub cwd: Option<PathBuf>,
-    /// The mode that was asked for; `None` for the agent's.
+    /// The requested mode; `None` for the agent's.
     pub mode: Option<Mode>,
-    /// Whether `mode` may be wider than the agent's: only for an owner on the
-    /// local socket.
+    /// Whether `mode` may be wider than the agent's: only for an owner on the local
+    /// socket.
     pub may_raise_mode: bool,
-    /// Whether the first step must call a tool.
+    /// Whether the first step must call a tool, and which.
     pub tool_choice: ToolChoice,
-    /// The model that answers in the place of the agent's own, for this run alone.
+    /// The model to use for this run instead of the agent's.
     pub model: Option<String>,
-    /// The client's id, under which it may retry (CONV-9).
+    /// The client's id, with which it may retry (CONV-9).
     pub request_id: Option<String>,
-    /// Where it comes from (CONV-10).
+    /// The origin of the run (CONV-10).
     pub origin: Origin,
-    /// For a delegate: the standing of the run at the top. For cron and events:
-    /// whether an owner can be asked.
+    /// For a delegate: the standing of the root run. For cron and events: that of the entry
+    /// or subscription.
     pub root: Option<Standing>,
 }
 
 impl RunRequest {
-    /// A message over the local socket and nothing special.
+    /// Creates a request over the local socket with defaults.
     pub fn new(key: ConversationKey, content: impl Into<String>) -> Self {
         Self {
             key,

@@ -1,4 +1,4 @@
-//! Handles a tool call: scope, permission, dispatch (GATE-6).
+//! Judges and dispatches tool calls: scope, permission, execution (GATE-6).
 //!
 //! Invariant: only [`execute`] calls tools.
 
@@ -35,11 +35,11 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-/// Longest result of a call in bytes: more than a model reads at once, far less
-/// than a frame carries.
+/// Maximum bytes of a call's result: more than a model reads at once, far less than a
+/// frame.
 const MAX_OUTPUT_BYTES: usize = 1024 * 1024;
 
-/// A change of the conversation by a call, applied by the run.
+/// A change of the conversation that a call requests; the run applies it.
 pub(crate) enum Effect {
     Title(String),
 }
@@ -59,7 +59,7 @@ impl From<ToolOutput> for Outcome {
     }
 }
 
-/// The run on whose behalf a step's calls are made.
+/// The run whose calls are executed.
 pub(crate) struct CallContext {
     pub(crate) rt: Arc<Inner>,
     pub(crate) key: ConversationKey,
@@ -69,23 +69,23 @@ pub(crate) struct CallContext {
     pub(crate) cwd: PathBuf,
     /// The authority of the run.
     pub(crate) standing: Standing,
-    /// How much it may do without asking.
+    /// The mode of the run.
     pub(crate) mode: Mode,
     /// The stream that shows its asks.
     pub(crate) audience: Arc<Publisher>,
-    /// Its calls that wait for an approval, by id.
+    /// Ids of calls that wait for an approval.
     pub(crate) waiting: Mutex<Vec<String>>,
     /// The tools of the step.
     pub(crate) tools: Arc<Toolset>,
-    /// The time of calls that does not count as theirs.
+    /// Waiting times, which a call's duration excludes.
     pub(crate) pauses: Pauses,
 }
 
-/// Characters kept of a refusal.
+/// Maximum characters of a stored refusal.
 const MAX_DENIED_CHARS: usize = 300;
 
 impl CallContext {
-    /// The call for its tool.
+    /// Creates the invocation for the tool.
     fn invocation(&self, call: &ToolCall, arguments: Value) -> Invocation {
         Invocation {
             key: self.key.clone(),
@@ -100,8 +100,8 @@ impl CallContext {
         }
     }
 
-    /// Logs a call that its tool refused. Most are honest mistakes; access to
-    /// the closed home is not.
+    /// Logs a call that its tool refused: usually a mistake, but an attempt to access the
+    /// home directory is not.
     fn tell_turned_away(&self, tool: &str, reason: &str) {
         tracing::info!(
             target: "security",
@@ -114,13 +114,13 @@ impl CallContext {
         );
     }
 
-    /// Notes a refusal for the readers of the root run.
+    /// Records a refusal for the readers of the root run.
     fn note_denied(&self, tool: &str, why: &str) {
         let why: String = why.chars().take(MAX_DENIED_CHARS).collect();
         self.audience.log().note_denied(format!("{tool}: {why}"));
     }
 
-    /// The sender of this run if it is a delegate's, else empty.
+    /// The sender of this run if it is a delegate's; else empty.
     fn delegate(&self) -> String {
         match &self.origin {
             Origin::Delegate { .. } => self.key.sender.to_string(),
@@ -147,14 +147,14 @@ impl CallContext {
     }
 }
 
-/// The tools in an agent's scope in a stable order: the runtime's, the providers',
-/// the hook's. Tools of servers are deferred if they are many.
+/// The tools in an agent's scope in a stable order. If their schemas are too large, the
+/// tools of servers are deferred.
 pub(crate) fn tools(rt: &Inner, agent: &AgentConfig, catalog: &Catalog) -> Arc<Toolset> {
     let specs = specs(agent, catalog, &rt.toolbox.offered());
     Arc::new(Toolset::new(specs, catalog.limits.tool_schema_bytes))
 }
 
-/// The specs in scope; a runtime's tool wins over another of the same name.
+/// The specs in scope; of tools with the same name, the runtime's precedes others.
 fn specs(agent: &AgentConfig, catalog: &Catalog, offered: &[Arc<ToolSpec>]) -> Vec<Arc<ToolSpec>> {
     let mut specs: Vec<Arc<ToolSpec>> = builtin::specs();
     specs.push(delegate::spec(agent, catalog));
@@ -266,7 +266,7 @@ fn refuse_unknown(context: &CallContext, call: &ToolCall) -> ToolOutput {
     ))
 }
 
-/// The calling run, for progress and questions.
+/// Passes a tool's progress and questions to the calling run.
 struct Waiting<'a> {
     context: &'a CallContext,
     call_id: &'a str,
@@ -298,7 +298,7 @@ fn cap(content: &mut String) {
     ));
 }
 
-/// Parses the arguments, an object; models may leave out an empty one.
+/// Parses the arguments, an object; an empty text means no arguments.
 fn parse_arguments(text: &str) -> Result<Value, String> {
     if text.trim().is_empty() {
         return Ok(Value::Object(serde_json::Map::new()));

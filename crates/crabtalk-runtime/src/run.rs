@@ -1,8 +1,8 @@
-//! One run: an agent executed on a conversation, step by step (RUN-1).
+//! One run: an agent executes on a conversation, step by step (RUN-1).
 //!
-//! Invariants: messages to the model and events to clients are on disk first; a
-//! tool call executes only after it is on disk; a run that sent Start ends with one
-//! End and leaves a history that is valid for every provider (CONV-5).
+//! Invariants: messages are on disk before the model or clients get them; a tool call
+//! executes only after it is on disk; a run that published Start ends with one End and
+//! leaves a history that is valid for every provider (CONV-5).
 
 mod announce;
 mod answer;
@@ -36,21 +36,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Why a run stops early.
+/// Why a run ends early.
 #[derive(Debug)]
 enum Stop {
     Model(model::Error),
     Storage(storage::Error),
     MaxIterations(u32),
-    /// The tool that the caller named is missing; holds the message.
+    /// The tool that the caller named does not exist; holds the message.
     NoSuchTool(String),
-    /// A guest gave nothing but a tool call (RUN-2).
+    /// A guest's answer consists of tool calls only (RUN-2).
     OnlyToolCalls(String),
-    /// The model gave an empty answer.
+    /// The model's answer is empty.
     Empty(String),
-    /// The model thought and said nothing.
+    /// The model's answer consists of reasoning only.
     OnlyThoughts(String),
-    /// The same call with the same result over and over (MODEL-7).
+    /// The same call had the same result repeatedly (MODEL-7).
     Repeated(String),
     Cancelled,
     ShuttingDown,
@@ -79,21 +79,20 @@ struct Run<'a> {
     shared: &'a Arc<Shared>,
     open: &'a mut Open,
     request: RunRequest,
-    /// The agent that speaks, as hooks composed it.
+    /// The agent that answers, as hooks composed it.
     speaker: Arc<AgentConfig>,
-    /// The conversation's own agent, whose settings compaction follows.
+    /// The conversation's own agent, whose settings apply to compaction.
     primary: Arc<AgentConfig>,
     /// When to compact.
     budget: compaction::Budget,
-    /// The record at the start; repeated after a marker.
+    /// The record of the start, repeated after a marker.
     started_as: RunRecord,
     number: u64,
     cwd: PathBuf,
     standing: Standing,
     mode: Mode,
     facts: Arc<Facts>,
-    /// Whether it resumes a run that a crash interrupted; no client waits for
-    /// it.
+    /// Whether the run resumes an interrupted run, so that no client waits for it.
     carried_on: bool,
     publisher: Arc<Publisher>,
     /// The stream that shows its asks: its own, or that of the root of a
@@ -105,14 +104,14 @@ struct Run<'a> {
     injected_at: usize,
     calls: Option<Calls>,
     repeats: Repeats,
-    /// Whether the run has said anything yet.
+    /// Whether the run has produced text.
     has_text: bool,
     /// Ids of its calls, which are unique.
     call_ids: Vec<String>,
-    /// Steering messages that were taken and are not in the log.
+    /// Steering messages that were taken but are not in the log yet.
     unkept: Vec<String>,
     usage: Usage,
-    /// How full the context is, once a model was asked.
+    /// Use of the context window after the last answer.
     context: Option<ContextUse>,
     tally: Arc<Tally>,
     ending: Arc<Ending>,
@@ -129,17 +128,17 @@ impl Run<'_> {
 
 pub(crate) struct Work {
     pub(crate) job: Box<Job>,
-    /// The run that this one carries on.
+    /// The interrupted run that this one resumes.
     pub(crate) cut: Option<Box<RunRecord>>,
 }
 
-/// The state that a run leaves.
+/// The state of memory after a run.
 pub(crate) enum Outcome {
     /// Memory and disk agree.
     Intact,
-    /// They may differ: the disk is right.
+    /// Memory may differ from the disk, which takes precedence.
     Unsure,
-    /// A panic: the memory is not trusted, and the end was not reported.
+    /// After a panic, memory is not trusted, and the end was not reported.
     Panicked(Arc<Ending>),
 }
 
@@ -154,7 +153,7 @@ pub(crate) async fn execute(
     let own = request.key.agent.as_str();
     let speaker = request.guest.as_deref().unwrap_or(own);
     let ending = Arc::new(Ending::new(rt, shared, open.last_run + 1, speaker, &work));
-    // Boxed to keep the futures around it small.
+    // Boxed to keep the surrounding futures small.
     let work = Box::pin(run(rt, shared, open, work, Arc::clone(&ending)));
     let outcome = AssertUnwindSafe(work).catch_unwind().await;
     rt.running.fetch_sub(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The runtime's handle: submit, attach, change, stop.
+//! The handle of the runtime: submit, attach, change, stop.
 
 mod asking;
 mod expecting;
@@ -33,34 +33,34 @@ use tokio_util::task::TaskTracker;
 
 /// The ports of a runtime.
 pub struct Parts {
-    /// Language models.
+    /// Answers requests to language models.
     pub model: Arc<dyn Model>,
-    /// Where conversations are kept.
+    /// Stores the conversations.
     pub storage: Arc<dyn Storage>,
-    /// Tools beside those of the runtime itself.
+    /// Tools in addition to the runtime's.
     pub tools: Vec<Arc<dyn ToolProvider>>,
     /// The extension point; `Arc::new(())` for none.
     pub hook: Arc<dyn Hook>,
-    /// What model calls are booked in and allowed by; `Arc::new(())` for none.
+    /// Accounts for model calls; `Arc::new(())` for none.
     pub ledger: Arc<dyn Ledger>,
-    /// Who hears of the end of every run.
+    /// Listeners for the ends of runs.
     pub ends: Vec<Arc<dyn RunEnds>>,
     /// The wall clock.
     pub clock: Arc<dyn Clock>,
-    /// Permanent approvals.
+    /// Stored approvals.
     pub approvals: Arc<dyn ApprovalBook>,
-    /// Follows links, for files that a command names.
+    /// Resolves links in paths, also those that a command names.
     pub disk: Arc<dyn Disk>,
-    /// Numbers for `delegate:<n>`, none of which is ever given twice.
+    /// Unique numbers for `delegate:<n>`.
     pub delegates: Arc<dyn DelegateNumbers>,
 }
 
-/// Runs agents on conversations. Cheap to clone; all clones are the same.
+/// Runs agents on conversations. Clones share their state.
 #[derive(Clone)]
 pub struct Runtime(Arc<Inner>);
 
 impl Runtime {
-    /// Creates a runtime; no task starts before the first request.
+    /// Creates a runtime without tasks; they start with the first request.
     pub fn new(parts: Parts, catalog: Catalog) -> Self {
         let era_ms = parts.clock.now().as_millisecond();
         Self(Arc::new(Inner {
@@ -85,18 +85,18 @@ impl Runtime {
         }))
     }
 
-    /// Swaps the configuration; runs in flight finish on the old one.
+    /// Replaces the configuration; runs in flight continue with the old one.
     pub fn set_catalog(&self, catalog: Catalog) {
         self.0.catalog.store(Arc::new(catalog));
     }
 
-    /// Submits a run and subscribes to it. The run continues without its reader
-    /// (CONV-4). A known request id attaches to its first run (CONV-9).
+    /// Submits a run and subscribes to its events. The run continues if the subscription is
+    /// dropped (CONV-4). A known request id attaches to its first run (CONV-9).
     ///
     /// # Errors
     ///
-    /// An unknown agent, empty content, a full queue ([`Error::QueueFull`]), a
-    /// shutdown. The subscription reports later errors.
+    /// Fails for an unknown agent, empty content, a full queue ([`Error::QueueFull`]) and
+    /// during a shutdown. The subscription reports later errors.
     pub fn submit(&self, request: RunRequest) -> Result<Subscription, Error> {
         let catalog = self.0.catalog.load();
         catalog.agent(request.key.agent.as_str())?;
@@ -138,7 +138,7 @@ impl Runtime {
         let (reply, answer) = oneshot::channel();
         self.0.command(key, command(reply))?;
         answer.await.unwrap_or_else(|_| {
-            // The task is gone.
+            // The task has ended.
             Err(if self.0.shutdown.is_cancelled() {
                 Error::ShuttingDown
             } else {
@@ -147,11 +147,10 @@ impl Runtime {
         })
     }
 
-    /// Cancels the run, or the compaction, in flight (CONV-5). It bypasses the
-    /// queue.
+    /// Cancels the run or compaction in flight (CONV-5). Bypasses the queue.
     ///
     /// # Errors
-    /// [`Error::NothingRunning`].
+    /// [`Error::NothingRunning`] if none is in flight.
     pub fn kill(&self, key: &ConversationKey) -> Result<(), Error> {
         let in_flight = self.0.registry.get(key).and_then(|shared| {
             let live = shared.live();
@@ -163,11 +162,11 @@ impl Runtime {
         Ok(())
     }
 
-    /// Removes a queued message before its run begins (CONV-3). The log has no queued
-    /// messages, so it cannot come back after a restart.
+    /// Removes a queued message before its run begins (CONV-3). Queued messages are not in
+    /// the log, so that it cannot reappear after a restart.
     ///
     /// # Errors
-    /// [`Error::Begun`], and [`Error::NotQueued`] if no such message is queued.
+    /// [`Error::Begun`], or [`Error::NotQueued`] if no such message is queued.
     pub fn withdraw(&self, key: &ConversationKey, request_id: &str) -> Result<(), Error> {
         if request_id.is_empty() {
             let why = "name the message by its request id";
@@ -178,7 +177,7 @@ impl Runtime {
         shared.withdraw(request_id)
     }
 
-    /// Adds a user message to the run in flight at its next step (RUN-8). It is
+    /// Adds a user message to the run in flight at its next step (RUN-8). The message is
     /// durable when this returns. Hooks may rewrite or refuse it.
     pub async fn steer(&self, key: &ConversationKey, content: String) -> Result<(), Error> {
         if content.trim().is_empty() {
@@ -212,12 +211,12 @@ impl Runtime {
         }
     }
 
-    /// Summarises the working history now (RUN-5), and answers the summary. It can be
-    /// killed.
+    /// Summarises the working history now (RUN-5) and returns the summary. A kill cancels
+    /// it.
     ///
     /// # Errors
-    /// [`Error::NoConversation`], [`Error::Cancelled`], and what keeps the model from
-    /// answering or the marker from the disk.
+    /// [`Error::NoConversation`], [`Error::Cancelled`], and errors of the model or the
+    /// store.
     pub async fn compact(
         &self,
         key: &ConversationKey,
@@ -228,45 +227,40 @@ impl Runtime {
             .await
     }
 
-    /// Puts the working history away as an archive without a summary, and
-    /// begins an empty one (CONV-11). The answer is the archive's title; it is
-    /// empty if there was nothing to put away.
+    /// Archives the working history without a summary and begins an empty one (CONV-11).
+    /// Returns the archive's title, which is empty if there was nothing to archive.
     ///
     /// # Errors
-    /// [`Error::NoConversation`], and what keeps the marker from the disk.
+    /// [`Error::NoConversation`], and errors of the store.
     pub async fn start_fresh(&self, key: &ConversationKey) -> Result<String, Error> {
         self.ask_task(key, |reply| Command::StartFresh { reply })
             .await
     }
 
-    /// Makes the working history what it was just before the user message at an index
-    /// that a page gave (CONV-13). The log keeps what follows. Waits for runs that are
-    /// queued, as a compaction does.
+    /// Restores the working history before the user message at an index from a page
+    /// (CONV-13). The log keeps later messages. Waits for queued runs, like a compaction.
     ///
     /// # Errors
-    /// [`Error::NoConversation`], [`Error::NoMessage`], and what keeps the marker from
-    /// the disk.
+    /// [`Error::NoConversation`], [`Error::NoMessage`], and errors of the store.
     pub async fn rewind(&self, key: &ConversationKey, to: u64) -> Result<Rewound, Error> {
         self.ask_task(key, |reply| Command::Rewind { to, reply })
             .await
     }
 
-    /// Makes an archive the working history again and archives the present one
-    /// (CONV-14). The answer is the title of the new archive; it is empty if there was
-    /// nothing to archive.
+    /// Archives the working history and restores that of an archive (CONV-14). Returns the
+    /// title of the new archive, which is empty if there was nothing to archive.
     ///
     /// # Errors
-    /// [`Error::NoConversation`], [`Error::NoArchive`], and what keeps the marker from
-    /// the disk.
+    /// [`Error::NoConversation`], [`Error::NoArchive`], and errors of the store.
     pub async fn reopen(&self, key: &ConversationKey, archive: u32) -> Result<String, Error> {
         self.ask_task(key, |reply| Command::Reopen { archive, reply })
             .await
     }
 
-    /// Changes title or default working directory (CONV-6, CONV-7).
+    /// Changes the title or the default working directory (CONV-6, CONV-7).
     ///
     /// # Errors
-    /// [`Error::NoConversation`], and what the store says.
+    /// [`Error::NoConversation`], and errors of the store.
     pub async fn set(
         &self,
         key: &ConversationKey,
@@ -275,7 +269,7 @@ impl Runtime {
     ) -> Result<(), Error> {
         let change = Change { title, cwd };
         if let Some(shared) = self.0.registry.get(key) {
-            // A run may be going on: it must not make this wait.
+            // Does not wait for a run in flight.
             if shared.live().is_open {
                 let at = shared.apply(&change).await?;
                 shared.synced_at_end(at).await?;
@@ -290,13 +284,13 @@ impl Runtime {
     /// Moves a conversation to the trash (STORE-8).
     ///
     /// # Errors
-    /// [`Error::Busy`] while a run is in flight, and what the store says.
+    /// [`Error::Busy`] while a run is in flight, and errors of the store.
     pub async fn remove(&self, key: &ConversationKey) -> Result<(), Error> {
         self.ask_task(key, |reply| Command::Remove { reply }).await
     }
 
-    /// The run in flight of a conversation, or the last one that ended while
-    /// the conversation was in memory (WIRE-7).
+    /// The run in flight of a conversation, or the last one that ended while the
+    /// conversation was in memory (WIRE-7).
     pub fn attach(&self, key: &ConversationKey) -> Option<Arc<RunLog>> {
         let shared = self.0.registry.get(key)?;
         let live = shared.live();
@@ -306,7 +300,7 @@ impl Runtime {
             .or_else(|| live.last.clone())
     }
 
-    /// A run by its number: in flight, or the last one that ended while the
+    /// The run with this number: the one in flight, or the last one that ended while the
     /// conversation was in memory.
     pub fn attach_run(&self, key: &ConversationKey, run: u64) -> Option<Arc<RunLog>> {
         let shared = self.0.registry.get(key)?;
@@ -316,8 +310,7 @@ impl Runtime {
         known.find(|log| log.run() == run).cloned()
     }
 
-    /// Carries on a run that a crash cut off (STORE-7). Nothing happens where
-    /// none was.
+    /// Resumes a run that a crash interrupted (STORE-7); does nothing if there is none.
     pub fn resume(&self, key: &ConversationKey) -> Result<(), Error> {
         self.0.command(key, Command::Resume)
     }

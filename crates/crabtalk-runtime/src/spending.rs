@@ -1,8 +1,7 @@
-//! Model calls are reserved before and booked after (MODEL-7).
+//! Reserves model calls before they are made and books them afterwards (MODEL-7).
 //!
-//! Invariants: every call was reserved in the ledger; every answer that began is
-//! booked once, also when cancelled or cut off, with an estimate where the provider
-//! reports no usage.
+//! Invariants: every call has a reservation; every answer that began is booked once, also
+//! when it is cancelled or cut off, with an estimate if the provider reports no usage.
 
 use crate::inner::Inner;
 use crabtalk_domain::model::{Chunk, Error, ErrorKind, Request, Response};
@@ -12,10 +11,10 @@ use crabtalk_domain::{
 };
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Tokens that a call reserves for its answer: longer than most.
+/// Tokens to reserve for an answer: longer than most.
 const RESERVED_COMPLETION: u64 = 2_048;
 
-/// The total of a run's calls so far.
+/// The total of a run's model calls so far.
 #[derive(Debug, Default)]
 pub(crate) struct Tally(Mutex<CallTotal>);
 
@@ -30,7 +29,7 @@ impl Tally {
     }
 }
 
-/// Who pays for a call.
+/// The payer of a call.
 #[derive(Clone, Copy)]
 pub(crate) struct Account<'a> {
     pub(crate) ledger: &'a dyn Ledger,
@@ -59,10 +58,10 @@ impl<'a> Account<'a> {
     }
 }
 
-/// An answer that is being read; booked when taken or dropped.
+/// An answer that is being read; it is booked when it is taken or dropped.
 pub(crate) struct Bill<'a> {
     account: Account<'a>,
-    /// Taken when the call is booked or given back.
+    /// `None` once the call is booked or released.
     reservation: Option<Reservation>,
     system: Arc<str>,
     history: History,
@@ -90,7 +89,7 @@ impl Bill<'_> {
         let Response {
             provider, model, ..
         } = &self.response;
-        // Before the provider answers, nothing was spent.
+        // No provider has answered, so nothing was spent.
         if provider.is_empty() {
             let account = &self.account;
             return account.ledger.release(account.agent, reservation);
@@ -108,7 +107,7 @@ impl Bill<'_> {
         self.account.tally.add(&usage, cost);
     }
 
-    /// A budget must hold with servers that report nothing, too.
+    /// Estimates usage for providers that report none, so that budgets hold.
     fn estimate(&self) -> Usage {
         let thinking = self.response.thinking.iter().map(|t| t.text.as_str());
         let calls = self
@@ -133,7 +132,7 @@ impl Drop for Bill<'_> {
     }
 }
 
-/// A whole answer without streaming.
+/// Calls the model and returns the whole answer.
 pub(crate) async fn send(
     rt: &Inner,
     account: Account<'_>,

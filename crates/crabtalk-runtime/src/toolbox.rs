@@ -1,4 +1,4 @@
-//! All tools but the runtime's own, and the permanent approvals.
+//! The tools of providers, and stored approvals.
 //!
 //! Only [`execute`](crate::router::execute) calls a tool.
 
@@ -9,7 +9,7 @@ use crabtalk_gate::{Approval, Disk};
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 
-/// The tools of providers, and what the gate needs to judge calls.
+/// The tools of providers, and the approvals for the gate.
 pub(crate) struct Toolbox {
     providers: Vec<Arc<dyn ToolProvider>>,
     /// The providers of the hook (HOOK-1).
@@ -32,7 +32,7 @@ impl Toolbox {
         }
     }
 
-    /// Lets a hook bring its tools; it is asked once.
+    /// Lets the hook register its tools, once.
     pub(crate) async fn ask_for_tools(&self, hook: &dyn Hook) {
         let ask = async {
             let mut tools = ToolRegistry::default();
@@ -48,8 +48,8 @@ impl Toolbox {
         self.providers.iter().chain(of_hook)
     }
 
-    /// What there is beside the runtime's own tools, in a stable order; of two
-    /// by one name the one that would be called.
+    /// Tools of providers in a stable order; of two with the same name, the one that would be
+    /// called.
     pub(crate) fn offered(&self) -> Vec<Arc<ToolSpec>> {
         let mut offered: Vec<Arc<ToolSpec>> = Vec::new();
         for spec in self.providers().flat_map(|provider| provider.specs()) {

@@ -1,13 +1,13 @@
-//! Sandboxed commands run beside each other; a command outside the sandbox runs
-//! alone, so that no sandboxed process changes what a person was shown.
+//! Runs sandboxed commands concurrently, and a command outside the sandbox alone, so that
+//! no sandboxed process changes what a person was shown.
 
 use crabtalk_domain::tool::Subject;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// More commands than any step has.
+/// More permits than a step has commands.
 const ALL: u32 = 1 << 16;
 
-/// Orders the commands of one run and of the runs below it.
+/// Orders the commands of a run and of its members.
 pub(crate) struct CommandTurns(Semaphore);
 
 impl Default for CommandTurns {
@@ -17,8 +17,8 @@ impl Default for CommandTurns {
 }
 
 impl CommandTurns {
-    /// Waits until no sandboxed command runs, for a call that asks to leave the
-    /// sandbox; it is held while the question waits and while the command runs.
+    /// Waits until no sandboxed command runs, for a command that asks to leave the sandbox.
+    /// The permit covers the question and the execution.
     pub(crate) async fn alone(&self, subject: &Subject) -> Option<SemaphorePermit<'_>> {
         match subject {
             Subject::Command(command) if command.access.outside => self.take(ALL).await,
@@ -26,7 +26,7 @@ impl CommandTurns {
         }
     }
 
-    /// Waits until no command outside the sandbox is asked for or runs.
+    /// Waits until no command outside the sandbox is waiting for approval or running.
     pub(crate) async fn beside(&self, subject: &Subject) -> Option<SemaphorePermit<'_>> {
         match subject {
             Subject::Command(command) if !command.access.outside => self.take(1).await,

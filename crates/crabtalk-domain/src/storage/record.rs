@@ -81,8 +81,8 @@ impl RunRecord {
     }
 }
 
-/// State that a reader would otherwise search for before a marker. A record after a
-/// marker has every field; other records have the changed ones.
+/// State that a reader would otherwise search for before a marker. Each marker is
+/// between two records of the whole state; other records have the changed fields.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MetaRecord {
     /// New title.

@@ -12,7 +12,7 @@ const NOT_OFFERED: &str = "\"Allow always\" is not offered here; \"Allow once\" 
 const NO_PREFIX: &str = "\"Allow prefix\" is not offered here, since nobody could say what else would be \
      allowed; \"Allow once\" allows this call; the question still waits";
 
-/// Parses a reply, or says which replies are valid.
+/// Parses a reply; the error lists the valid replies.
 pub(super) fn parse(ask: &Ask, content: &str) -> Result<Answer, String> {
     let content = content.trim();
     if content.is_empty() {
@@ -82,7 +82,7 @@ fn questions(questions: &[AskQuestion], content: &str) -> Result<Value, String> 
     }
 }
 
-/// An object names each question by its text or its heading.
+/// Reads an object that names each question by its text or its header.
 fn by_name(questions: &[AskQuestion], given: &Map<String, Value>) -> Result<Value, String> {
     let mut answers = Map::new();
     for (name, value) in given {
@@ -119,7 +119,7 @@ fn one(question: &AskQuestion, text: &str) -> Value {
     if !question.multi_select {
         return pick(question, text);
     }
-    // A label may hold a comma itself.
+    // A label may contain a comma.
     if label(question, text).is_some() {
         return Value::Array(vec![pick(question, text)]);
     }
@@ -130,7 +130,7 @@ fn one(question: &AskQuestion, text: &str) -> Value {
     Value::Array(parts.map(|part| pick(question, part)).collect())
 }
 
-/// A label beats a number beats free text.
+/// Prefers a label, then a number, then free text.
 fn pick(question: &AskQuestion, text: &str) -> Value {
     let text = text.trim();
     let by_number = || {

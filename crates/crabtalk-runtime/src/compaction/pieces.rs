@@ -8,22 +8,22 @@ use crabtalk_domain::model::{Error, Request};
 use crabtalk_domain::{Message, Role, estimate_tokens, tags};
 use std::sync::Arc;
 
-/// Share of the window that a piece may fill, in percent; the rest is for the
-/// summary so far, the instruction and the answer.
+/// Percentage of the window that a piece may fill; the rest is for the previous
+/// summary, the instruction and the answer.
 const PIECE_PERCENT: u64 = 50;
 
-/// Smallest piece, in tokens, so that a tiny window still gets on.
+/// Minimum tokens of a piece, so that a tiny window still makes progress.
 const MIN_PIECE_TOKENS: u64 = 256;
 
-/// Characters that may be read as the end of a line.
+/// Characters that a model may read as a line break.
 const BREAKS: [char; 7] = [
     '\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}',
 ];
 
-/// How a line begins that belongs to the one before.
+/// Indentation of continuation lines.
 const CONTINUED: &str = "  ";
 
-/// Folds the pieces into one summary.
+/// Summarises the pieces one after another, each with the previous summary.
 pub(super) async fn summarise(
     rt: &Inner,
     account: Account<'_>,
@@ -53,7 +53,7 @@ pub(super) async fn summarise(
     Ok(summary)
 }
 
-/// The history as text, cut into pieces of at most `limit` tokens.
+/// Formats the history as text and cuts it into pieces of at most `limit` tokens.
 pub(super) fn pieces(history: &[Arc<Message>], limit: u64) -> Vec<String> {
     let mut pieces = vec![String::new()];
     for message in history {
@@ -68,7 +68,7 @@ pub(super) fn pieces(history: &[Arc<Message>], limit: u64) -> Vec<String> {
             let cut = rest.floor_char_boundary(room);
             piece.push_str(&rest[..cut]);
             rest.drain(..cut);
-            // Four bytes hold at least one character, so this gets on.
+            // Four bytes contain at least one character, so the loop ends.
             pieces.push(CONTINUED.to_owned());
         }
     }
@@ -81,8 +81,8 @@ fn one_entry(text: &str) -> String {
     tags::escape(text).replace(BREAKS, &format!("\n{CONTINUED}"))
 }
 
-/// A message of the transcript. Only speakers begin a line, so that no content can
-/// imitate another speaker.
+/// Formats a message. Only speakers begin a line, so that no content can imitate
+/// another speaker.
 fn line(message: &Message) -> String {
     let who = match message.role {
         Role::User => "user".to_owned(),

@@ -1,20 +1,20 @@
-//! Decides when to compact, and what stays verbatim.
+//! Decides when to compact, and which messages to keep.
 
 use crabtalk_domain::model::Model;
 use crabtalk_domain::{AgentConfig, Message, Role};
 use std::sync::Arc;
 
-/// Share of a model's window above which no threshold goes (RUN-4), in
-/// percent: room for the answer, the tools and the estimate's error.
+/// Upper limit of the threshold in percent of the model's window (RUN-4); the rest is
+/// for the answer, the tools and the error of the estimate.
 const WINDOW_PERCENT: u64 = 80;
 
-/// Share of the threshold that may be kept verbatim, in percent.
+/// Percentage of the threshold that the kept tail may use.
 const KEEP_PERCENT: u64 = 40;
 
-/// Growth over a failed attempt before the next one, in percent.
+/// Percentage to which a history must grow after a failed attempt before the next one.
 const BACK_OFF_PERCENT: u64 = 110;
 
-/// Rough tokens of a history.
+/// Estimated tokens of a history.
 pub(crate) fn tokens(history: &[Arc<Message>]) -> u64 {
     history
         .iter()
@@ -22,11 +22,11 @@ pub(crate) fn tokens(history: &[Arc<Message>]) -> u64 {
         .sum()
 }
 
-/// When a run compacts.
+/// Determines when a run compacts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Budget {
     threshold: Option<u64>,
-    /// Set by a failed attempt.
+    /// Tokens below which a failed attempt is not repeated.
     not_before: u64,
 }
 
@@ -44,19 +44,19 @@ impl Budget {
         }
     }
 
-    /// Whether a history is to be compacted now. `reported` is the provider's
-    /// own figure for it, where there is one.
+    /// Whether to compact now. `reported` is the provider's count for the history, if
+    /// known.
     pub(crate) fn is_exceeded(&self, estimate: u64, reported: u64) -> bool {
         let tokens = estimate.max(reported);
         self.threshold.is_some_and(|threshold| tokens > threshold) && tokens >= self.not_before
     }
 
-    /// Waits until the history has grown after a failed attempt.
+    /// Records a failed attempt; the next one waits until the history has grown.
     pub(crate) fn back_off(&mut self, estimate: u64, reported: u64) {
         self.not_before = estimate.max(reported) / 100 * BACK_OFF_PERCENT + 1;
     }
 
-    /// Tokens that may stay verbatim.
+    /// Tokens that the kept tail may use.
     pub(crate) fn keep_tokens(&self) -> u64 {
         self.threshold.unwrap_or(u64::MAX / 100) / 100 * KEEP_PERCENT
     }
@@ -67,7 +67,7 @@ impl Budget {
 pub(crate) struct Plan {
     /// Messages at the end that follow the summary verbatim.
     pub(crate) keep: usize,
-    /// Index of the question that is still open, if one is.
+    /// Index of the unanswered question, if there is one.
     question: Option<usize>,
 }
 
@@ -80,8 +80,8 @@ impl Plan {
         }
     }
 
-    /// In the middle of a run: what the model has not seen yet stays, as far
-    /// as `budget` tokens go, and so does the question if it fits as well.
+    /// Plans a compaction during a run: keeps the latest messages up to `budget` tokens,
+    /// at most back to the open question.
     pub(crate) fn in_run(history: &[Arc<Message>], budget: u64) -> Self {
         let question = history.iter().rposition(|m| m.role == Role::User);
         let mut keep = 0;
@@ -103,17 +103,17 @@ impl Plan {
                 break;
             }
         }
-        // Something has to be archived, else nothing is gained.
+        // At least one message must be archived.
         if keep >= history.len() {
             keep = 0;
         }
         Self { keep, question }
     }
 
-    /// The open question's text, if it is not among what is kept.
+    /// The text of the open question, unless it is kept.
     pub(crate) fn open_question(&self, history: &[Arc<Message>]) -> Option<String> {
         let at = self.question.filter(|at| *at < history.len() - self.keep)?;
-        // The archive has the images.
+        // The archive still has the images.
         Some(history[at].with_notes(|image| Some(image.note())).content)
     }
 }

@@ -1,14 +1,14 @@
 //! The request for a summary.
 
-/// Longest open question that is repeated after a summary, in bytes. Beyond
-/// it the middle is left out; the whole is in the archive.
+/// Maximum bytes of an open question that is repeated after a summary. The middle of a
+/// longer one is omitted; the archive has all of it.
 const MAX_QUESTION_BYTES: usize = 16 * 1024;
 
-/// How the repeated question is introduced. A later compaction finds it by
-/// this line and replaces it.
+/// Heading of the repeated question. A later compaction finds and replaces the question
+/// by this line.
 const QUESTION_HEADING: &str = "\n\nThe user's request that is being worked on, word for word:\n";
 
-/// How the todo list is introduced; a later compaction carries it on from here.
+/// Heading of the todo list, by which a later compaction finds it.
 const TODO_HEADING: &str = "\n\nThe todo list as it stands:";
 
 const INSTRUCTION: &str = "Summarise this conversation so far. Your summary replaces the whole of it: \
@@ -26,7 +26,7 @@ whose results have been worked in.
 Write dense prose, no lists and no headings, in the language of the conversation. Begin with a \
 sentence that could be its title. Call no tools; answer with the summary alone.";
 
-/// The closing message of a compaction request.
+/// Composes the final message of a compaction request.
 pub(super) fn instruction(own: Option<&str>, focus: Option<&str>) -> String {
     let instruction = own.unwrap_or(INSTRUCTION);
     match focus.map(str::trim).filter(|focus| !focus.is_empty()) {
@@ -35,12 +35,12 @@ pub(super) fn instruction(own: Option<&str>, focus: Option<&str>) -> String {
     }
 }
 
-/// A summary with the todo list, which stands before an open question.
+/// Adds the todo list to a summary, before an open question.
 pub(super) fn with_todo_list(summary: &str, list: &str) -> String {
     format!("{summary}{TODO_HEADING}{list}")
 }
 
-/// The todo list that an earlier summary carries.
+/// The todo list in an earlier summary.
 pub(super) fn todo_list(summary: &str) -> Option<&str> {
     let (_, list) = summary.split_once(TODO_HEADING)?;
     Some(
@@ -49,7 +49,7 @@ pub(super) fn todo_list(summary: &str) -> Option<&str> {
     )
 }
 
-/// A summary that ends with the open question.
+/// Appends the open question to a summary.
 pub(super) fn with_question(summary: &str, question: &str) -> String {
     let question = innermost(question);
     let question = if question.len() <= MAX_QUESTION_BYTES {
@@ -65,7 +65,7 @@ pub(super) fn with_question(summary: &str, question: &str) -> String {
     format!("{summary}{QUESTION_HEADING}{question}")
 }
 
-/// The question itself, where an earlier compaction has wrapped it.
+/// The question itself, without the heading that an earlier compaction added.
 fn innermost(question: &str) -> &str {
     question
         .rsplit_once(QUESTION_HEADING)

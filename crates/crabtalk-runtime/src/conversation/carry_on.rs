@@ -1,4 +1,4 @@
-//! Carries on what a crash cut off (STORE-7), and says how runs came out.
+//! Resumes interrupted runs (STORE-7), and returns the outcome of runs.
 
 use super::Conversation;
 use crate::Error;
@@ -16,8 +16,8 @@ impl Conversation {
         open.is_some_and(|open| open.resumable.is_some())
     }
 
-    /// Carries on what a crash cut off before anything else is done. One that
-    /// could not write its end is carried on once more, as often as any run is.
+    /// Resumes interrupted work before the next command. A resumed run that could not
+    /// write its end is resumed again, up to the usual limit.
     pub(super) async fn carry_on(&mut self) -> Result<(), Error> {
         self.ensure_open(None).await?;
         while self.has_resumable() {
@@ -28,13 +28,13 @@ impl Conversation {
         Ok(())
     }
 
-    /// Carries on the run that a crash cut off, if one was (STORE-7). The try
-    /// is in the log before it begins, so that a run that ends the daemon each
-    /// time is not carried on for ever.
+    /// Resumes the run that a crash interrupted, if there is one (STORE-7). The attempt is
+    /// recorded before it begins, so that a run that crashes the daemon each time is not
+    /// resumed forever.
     async fn resume(&mut self) -> Result<(), Error> {
         let resumed = self.try_to_resume().await;
         if resumed.is_err() {
-            // The log still has the run open; the next reader tries
+            // In the log the run is still open; the next reader tries
             // again.
             self.forget();
         }
@@ -81,7 +81,7 @@ impl Conversation {
         }
     }
 
-    /// Closes a run that could not be carried on.
+    /// Closes a run that cannot be resumed.
     async fn give_up(&mut self, cut: RunRecord, error: &Error) -> Result<(), Error> {
         let Some(open) = self.open.as_mut() else {
             return Ok(());
@@ -103,7 +103,7 @@ impl Conversation {
         if let Some(end) = &open.last_end {
             return Ok(end.clone());
         }
-        // The end may precede a compaction.
+        // The end may be before a marker.
         let last = self.rt.storage.trace(&self.shared.key, open.last_run);
         let last = last.await?.and_then(|trace| trace.end);
         last.ok_or_else(nothing)

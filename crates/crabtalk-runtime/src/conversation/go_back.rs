@@ -1,29 +1,29 @@
-//! Returns to an earlier working history: before a message (CONV-13), or that of an
+//! Restores an earlier working history: that before a message (CONV-13), or that of an
 //! archive (CONV-14).
 //!
-//! Invariants: the log only grows; the history is read from the log after the marker,
-//! so that memory and disk cannot differ.
+//! Invariants: the log only grows; the history is read from the log after the marker is
+//! appended, so that memory and disk agree.
 
 use super::Conversation;
 use crate::{Error, compaction};
 use crabtalk_domain::storage::{LogPart, MetaRecord, Record, RunPhase};
 use crabtalk_domain::{ContextUse, Message, Role};
 
-/// Entries read at once to find the run of a message.
+/// Number of entries to read at once while searching the run of a message.
 const ENTRIES_AT_ONCE: usize = 64;
 
 /// The result of a rewind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rewound {
-    /// The text of the message that the history now ends before.
+    /// The text of the message before which the history now ends.
     pub content: String,
     /// Numbers of the first and last run that began with this message or later;
-    /// `None` if none did.
+    /// `None` if there are none.
     pub runs: Option<(u64, u64)>,
 }
 
 impl Conversation {
-    /// Makes the working history what it was just before a user message.
+    /// Restores the working history before a user message.
     pub(super) async fn rewind(&mut self, to: u64) -> Result<Rewound, Error> {
         self.carry_on().await?;
         let message = self.said_at(to).await?;
@@ -40,8 +40,8 @@ impl Conversation {
         })
     }
 
-    /// Archives the working history and makes that of an archive the working history
-    /// again. Answers with the title of the new archive; empty if nothing was archived.
+    /// Archives the working history and restores that of an archive. Returns the title of
+    /// the new archive, which is empty if nothing was archived.
     pub(super) async fn reopen(&mut self, archive: u32) -> Result<String, Error> {
         self.carry_on().await?;
         let key = &self.shared.key;
@@ -86,7 +86,7 @@ impl Conversation {
             let page = page.await?;
             if let Some((at, run)) = page.runs.last() {
                 let newest = page.entries.last().map_or(0, |entry| entry.index);
-                // A run's start stands just before its message.
+                // A run's start directly precedes its message.
                 let begins = run.phase == RunPhase::Start && before == index && *at >= newest;
                 return Ok(run.id + u64::from(!begins));
             }
@@ -97,7 +97,7 @@ impl Conversation {
         }
     }
 
-    /// Appends a marker that points back, and reads the history that results.
+    /// Appends a marker that points back, and reads the restored history.
     async fn go_back(&mut self, marker: Record) -> Result<(), Error> {
         let open = self.open.as_ref().ok_or(Error::ShuttingDown)?;
         let appended = compaction::append_marker(&self.shared, open, marker, None, None);
@@ -115,7 +115,7 @@ impl Conversation {
         gone_back
     }
 
-    /// Notes how full the context is with the history that was read.
+    /// Records the size of the context for the restored history.
     async fn tell_context(&mut self) -> Result<(), Error> {
         let open = self.open.as_ref().ok_or(Error::ShuttingDown)?;
         let used = open.history.estimated_tokens();
@@ -133,7 +133,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// Reports that the working history became an archive.
+    /// Publishes that the working history became an archive.
     fn tell_put_away(&self, tokens_before: u64, title: &str) {
         let Some(open) = &self.open else { return };
         let tokens_after = open.history.estimated_tokens();

@@ -4,7 +4,7 @@ use crate::command::Job;
 use crabtalk_domain::storage::{RunPhase, RunTrace};
 use crabtalk_domain::{AgentEvent, End};
 
-/// Its answer and its end, as its log has them.
+/// Publishes the run's answer and end, as the log has them.
 pub(super) fn tell(run: u64, told: RunTrace, job: &Job) {
     let agent = match told.guest.as_str() {
         "" => job.request.key.agent.to_string(),
@@ -12,7 +12,7 @@ pub(super) fn tell(run: u64, told: RunTrace, job: &Job) {
     };
     let (code, error) = match told.end {
         Some(end) if end.code == 0 && end.phase == RunPhase::End => (0, String::new()),
-        // Old logs say how it ended, and not why.
+        // Old logs have the code, but not the reason.
         Some(end) if end.error.is_empty() && end.code != 0 => (
             end.code,
             format!("run {run} of this request ended with code {}", end.code),

@@ -1,14 +1,14 @@
-//! The answer of a run, for readers that need nothing else.
+//! Collects the answer of a run.
 
 use super::Subscription;
 use crate::Error;
 use crabtalk_domain::{AgentEvent, End};
 use std::sync::Arc;
 
-/// How a run ended, and the text of its last step.
+/// The end of a run and the text of its last step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunAnswer {
-    /// The End.
+    /// The End event.
     pub end: End,
     /// The last text of the agent.
     pub text: String,
@@ -16,13 +16,13 @@ pub struct RunAnswer {
     pub notices: Vec<String>,
     /// The first refusals of the gate.
     pub denied: Vec<String>,
-    /// Why the run did nothing, if the gate refused every call that it made.
+    /// Why the run did nothing, if the gate refused all its calls.
     pub refusal: Option<String>,
     /// The run's number within its conversation.
     pub run: u64,
 }
 
-/// How many calls were made, and whether one succeeded.
+/// Number of calls, and whether one succeeded.
 #[derive(Default)]
 struct Calls {
     made: usize,
@@ -30,14 +30,14 @@ struct Calls {
 }
 
 impl Subscription {
-    /// Reads the run to its end.
+    /// Reads the run's events to the end.
     pub async fn answer(mut self) -> Result<RunAnswer, Arc<Error>> {
         self.stop_viewing();
         let (mut text, mut notices, mut calls) = (String::new(), Vec::new(), Calls::default());
         while let Some(next) = self.next().await? {
             match next.event {
                 AgentEvent::Text(piece) => text.push_str(&piece),
-                // Another step follows.
+                // Only the text of the last step counts.
                 AgentEvent::ToolStart(_) | AgentEvent::Steered(_) => text.clear(),
                 AgentEvent::Notice(notice) => notices.push(notice),
                 AgentEvent::ToolResult { is_error, .. } => {

@@ -1,8 +1,8 @@
-//! One event of a run's log, or consecutive pieces of one text.
+//! An event in a run's log, or consecutive pieces of one text.
 
 use crabtalk_domain::AgentEvent;
 
-/// One event, or consecutive pieces of one text.
+/// An event, or consecutive pieces of one text.
 #[derive(Debug)]
 pub(super) struct Entry {
     first: u64,
@@ -13,7 +13,7 @@ pub(super) struct Entry {
 enum Body {
     Event(AgentEvent),
     Deltas(Deltas),
-    /// Dropped to bound the memory of a long run.
+    /// Dropped to limit the memory of a long run.
     Dropped,
 }
 
@@ -45,12 +45,12 @@ impl Entry {
         }
     }
 
-    /// Appends the next piece of the same text; `false` for any other.
+    /// Appends the next piece of the same text; returns `false` for any other.
     pub(super) fn append(&mut self, thinking: bool, piece: &str) -> bool {
         let Body::Deltas(deltas) = &mut self.body else {
             return false;
         };
-        // Offsets do not fit beyond 4 GiB of one text.
+        // Offsets are limited to 4 GiB of text.
         let Ok(end) = u32::try_from(deltas.text.len() + piece.len()) else {
             return false;
         };
@@ -83,18 +83,18 @@ impl Entry {
         }
     }
 
-    /// Whether it is the ask with this id.
+    /// Whether the event is the ask with this id.
     pub(super) fn is_ask(&self, id: &str) -> bool {
         matches!(&self.body, Body::Event(AgentEvent::AskUser(ask)) if ask.id == id)
     }
 
-    /// The number of the next event here for a reader that has `seen` so many:
-    /// one piece, or all pieces of a replay.
+    /// Number of the next event here for a reader that has read up to `seen`: one piece,
+    /// or the last piece of a replay.
     pub(super) fn upto(&self, seen: u64, replay_upto: u64) -> u64 {
         self.last().min(replay_upto).max(seen + 1).max(self.first)
     }
 
-    /// The event after `seen` up to `upto`; `None` once dropped.
+    /// The event after `seen` up to `upto`; `None` if it was dropped.
     pub(super) fn event(&self, seen: u64, upto: u64) -> Option<AgentEvent> {
         let deltas = match &self.body {
             Body::Event(event) => return Some(event.clone()),
@@ -112,8 +112,8 @@ impl Entry {
         })
     }
 
-    /// Drops the event unless it says how the run began; answers how many bytes
-    /// of texts it had.
+    /// Drops the event unless it describes the run's start; returns the bytes of its
+    /// texts.
     pub(super) fn drop_event(&mut self) -> usize {
         let bytes = match &self.body {
             Body::Deltas(deltas) => deltas.text.len(),

@@ -1,8 +1,8 @@
-//! Events of all runs, for watchers of the daemon (WIRE-8).
+//! Broadcasts the events of all runs to watchers (WIRE-8).
 //!
-//! Invariants: every event has a number within the runtime's life; an event is
-//! stored once for all watchers; at most [`MAX_BYTES`] of the latest are kept; a
-//! watcher that falls behind learns how many it lost; nothing waits for a watcher.
+//! Invariants: every event has a number within the runtime's life; all watchers share
+//! one copy of an event; at most [`MAX_BYTES`] of the latest events are stored; a slow
+//! watcher learns how many events it lost; a run never waits for a watcher.
 
 use super::entry::Entry;
 use crabtalk_domain::{AgentEvent, AskOutcome, ConversationKey};
@@ -11,15 +11,15 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// Bytes of kept events for all watchers: some seconds of many fast streams.
+/// Maximum bytes of stored events: some seconds of many fast streams.
 const MAX_BYTES: usize = 4 << 20;
 
 /// An event with its conversation.
 #[derive(Debug, Clone)]
 pub struct HubEvent {
-    /// Its number within the runtime's life, from 1; given by the hub.
+    /// Number within the runtime's life, from 1; assigned by the hub.
     pub seq: u64,
-    /// The conversation; `None` for events of no conversation.
+    /// The conversation; `None` for events that belong to none.
     pub key: Option<Arc<ConversationKey>>,
     /// The run's number.
     pub run: u64,
@@ -27,11 +27,11 @@ pub struct HubEvent {
     pub speaker: Arc<str>,
     /// The client's id of the request that started the run; empty if it gave none.
     pub request_id: Arc<str>,
-    /// The run at the top, for the run of a delegate.
+    /// The root run; `None` unless the run is a delegate's.
     pub root: Option<(Arc<ConversationKey>, u64)>,
     /// Tokens of the run's model calls so far.
     pub tokens: u64,
-    /// What happened.
+    /// The event.
     pub event: AgentEvent,
     /// RFC 3339 instant.
     pub at: String,
@@ -113,8 +113,7 @@ pub(crate) struct Hub {
 }
 
 impl Hub {
-    /// Creates a hub with a unique life, even if the clock restarts with the
-    /// machine.
+    /// Creates a hub with a unique life, even if the clock restarts with the machine.
     pub(crate) fn new(era_ms: i64) -> Self {
         let differs = RandomState::new().hash_one(era_ms) as u32;
         Self {
@@ -127,7 +126,7 @@ impl Hub {
         &self.life
     }
 
-    /// Numbers an event.
+    /// Assigns the next number to an event and stores it.
     pub(crate) fn publish(&self, event: HubEvent) {
         let weight = weight(&event);
         self.shared.ring().push(weight, event);
@@ -138,7 +137,7 @@ impl Hub {
         self.subscribe_after(u64::MAX)
     }
 
-    /// Continues after an event; a number in the future means from now on.
+    /// Subscribes to the events after a number; a number in the future means from now on.
     pub(crate) fn subscribe_after(&self, seq: u64) -> HubSubscription {
         HubSubscription {
             shared: Arc::clone(&self.shared),
@@ -154,7 +153,7 @@ impl Drop for Hub {
     }
 }
 
-/// A watcher's place among the events.
+/// A watcher's position in the events.
 #[derive(Debug)]
 pub struct HubSubscription {
     shared: Arc<Shared>,
@@ -168,8 +167,8 @@ impl HubSubscription {
         self.seen
     }
 
-    /// How many of the next events were dropped. Skips them, and `next` does
-    /// not report them again.
+    /// Skips dropped events and returns their number, so that `next` does not report
+    /// them.
     pub fn take_missed(&mut self) -> Option<Missed> {
         let lost = self.shared.ring().lost();
         let missed = lost.checked_sub(self.seen).filter(|missed| *missed > 0)?;
@@ -177,7 +176,7 @@ impl HubSubscription {
         Some(Missed(missed))
     }
 
-    /// The next event, or how many were lost; `None` when the runtime ends.
+    /// The next event, or the number of lost ones; `None` when the runtime ends.
     pub async fn next(&mut self) -> Option<Result<Arc<HubEvent>, Missed>> {
         let shared = Arc::clone(&self.shared);
         loop {
@@ -194,7 +193,8 @@ impl HubSubscription {
         }
     }
 
-    /// The event at its place, or that there will be none; `None`: not yet.
+    /// The event at the current position; `Some(None)` at the end, `None` if it is not there
+    /// yet.
     fn look(&mut self) -> Option<Option<Arc<HubEvent>>> {
         let ring = self.shared.ring();
         let at = usize::try_from(self.seen.checked_sub(ring.lost())?).ok()?;

@@ -1,8 +1,8 @@
 //! The events of one run, stored once for all readers.
 //!
-//! Invariant: texts of a run take at most [`MAX_BYTES`] beyond those of its
-//! current step. Earlier steps are dropped, and a reader that needs them gets a
-//! notice in their place; the conversation's history has them.
+//! Invariant: the texts of a run take at most [`MAX_BYTES`] beyond those of the current
+//! step. Earlier steps are dropped; readers that need them get a notice instead, and
+//! the conversation's history has them.
 
 mod waits;
 
@@ -13,24 +13,24 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::Notify;
 pub use waits::{COMPACTION, Waits};
 
-/// Texts of one run in memory (WIRE-9): enough to replay all but very long
-/// runs, and little enough for a thousand conversations.
+/// Maximum bytes of one run's texts (WIRE-9): enough to replay all but very long runs,
+/// and little enough for a thousand conversations.
 pub(super) const MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// Replaces dropped events in a replay.
+/// Notice in place of dropped events.
 const DROPPED: &str =
     "an earlier part of this run is left out here; the conversation's history has it";
 
-/// An event with its place in the run.
+/// An event with its number in the run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sequenced {
     /// From 1 within the run.
     pub seq: u64,
-    /// The event. Replayed deltas come merged, numbered as their last one.
+    /// The event. Replayed deltas are merged under the number of the last one.
     pub event: AgentEvent,
 }
 
-/// The events of one run, from its submission on.
+/// The events of one run since its submission.
 #[derive(Debug, Default)]
 pub struct RunLog {
     state: Mutex<State>,
@@ -40,30 +40,30 @@ pub struct RunLog {
 #[derive(Debug, Default)]
 struct State {
     entries: Vec<Entry>,
-    /// Seq of the last event.
+    /// Number of the last event.
     last: u64,
-    /// Set once, by a refusal before Start.
+    /// Set by a refusal before Start.
     refused: Option<Arc<Error>>,
     end: Option<End>,
     run: u64,
     speaker: Arc<str>,
-    /// Seq of the last event that a viewer has got.
+    /// Number of the last event that a viewer has received.
     shown: u64,
-    /// Readers that can show asks.
+    /// Number of readers that can show asks.
     viewers: usize,
-    /// Bytes of texts in memory.
+    /// Bytes of stored texts.
     bytes: usize,
-    /// Entries before this index belong to answers that are in the history.
+    /// Entries before this index belong to answers that the history has.
     answered: usize,
     /// Entries before this index were dropped.
     dropped: usize,
     /// The first refusals of the gate.
     denied: Vec<String>,
-    /// Its place in the queue until it starts.
+    /// Position in the queue until the run begins.
     waits: Option<Arc<Waits>>,
 }
 
-/// Refusals that are kept of a run: enough to see what it lacks.
+/// Maximum number of stored refusals: enough to see what the run lacks.
 const MAX_DENIED: usize = 20;
 
 impl RunLog {
@@ -73,7 +73,7 @@ impl RunLog {
             .expect("no code panics while it holds a run's events")
     }
 
-    /// Adds an event at the end.
+    /// Appends an event.
     pub(crate) fn publish(&self, event: AgentEvent) {
         let mut state = self.state();
         if state.end.is_some() {
@@ -95,7 +95,7 @@ impl RunLog {
         self.changed.notify_waiters();
     }
 
-    /// Notes that the streamed answer is in the history.
+    /// Records that the history has the streamed answer.
     pub(crate) fn answer_stored(&self) {
         let mut state = self.state();
         state.answered = state.entries.len();
@@ -117,7 +117,7 @@ impl RunLog {
         Arc::clone(&self.state().speaker)
     }
 
-    /// Notes a refusal of the gate, in this run or one of its members'.
+    /// Records a refusal of the gate, in this run or a member's.
     pub(crate) fn note_denied(&self, what: String) {
         let mut state = self.state();
         if state.denied.len() < MAX_DENIED {
@@ -135,7 +135,7 @@ impl RunLog {
         self.state().refused.clone()
     }
 
-    /// How the run ended, once it has.
+    /// The End of the run, if it has ended.
     pub fn end(&self) -> Option<End> {
         self.state().end.clone()
     }
@@ -156,13 +156,13 @@ impl RunLog {
         asked.is_some_and(|entry| entry.last() <= state.shown)
     }
 
-    /// Bytes of texts in memory.
+    /// Bytes of stored texts.
     #[cfg(test)]
     pub(super) fn bytes(&self) -> usize {
         self.state().bytes
     }
 
-    /// Reads from the event behind `after`, or from the beginning with 0.
+    /// Subscribes from the event after `after`; 0 means from the beginning.
     pub fn subscribe(self: &Arc<Self>, after: u64) -> Subscription {
         let mut state = self.state();
         state.viewers += 1;
@@ -176,7 +176,7 @@ impl RunLog {
         }
     }
 
-    /// Reads the last event only: the End once the run has ended.
+    /// Subscribes from the last event: the End once the run has ended.
     pub fn subscribe_to_end(self: &Arc<Self>) -> Subscription {
         let last = self.state().last;
         self.subscribe(last.saturating_sub(1))
@@ -202,7 +202,7 @@ impl State {
         }
     }
 
-    /// Drops events of earlier steps, oldest first, until half is free.
+    /// Drops events of earlier steps, oldest first, until half of the limit is free.
     fn drop_earlier(&mut self) {
         while self.bytes > MAX_BYTES / 2 && self.dropped < self.answered {
             self.bytes -= self.entries[self.dropped].drop_event();
@@ -211,19 +211,19 @@ impl State {
     }
 }
 
-/// A reader's place in a run.
+/// A reader's position in a run.
 #[derive(Debug)]
 pub struct Subscription {
     log: Arc<RunLog>,
-    /// Index of the first entry that is not wholly read.
+    /// Index of the first entry that is not read completely.
     entry: usize,
-    /// Seq of the last event read.
+    /// Number of the last event read.
     seen: u64,
-    /// Deltas up to here are a replay and come merged.
+    /// Deltas up to this number are a replay and are merged.
     replay_upto: u64,
     /// Whether the reader can show asks.
     views: bool,
-    /// The last reported place in the queue.
+    /// The last reported position in the queue.
     told: Option<Arc<Waits>>,
 }
 
@@ -234,15 +234,15 @@ impl Drop for Subscription {
 }
 
 impl Subscription {
-    /// Goes on as a reader that cannot show asks.
+    /// Continues as a reader that cannot show asks.
     pub(super) fn stop_viewing(&mut self) {
         if std::mem::take(&mut self.views) {
             self.log.state().viewers -= 1;
         }
     }
 
-    /// The next event; `None` after the End. An error means that the run was
-    /// refused and never started.
+    /// The next event; `None` after the End. An error means that the run was refused
+    /// before Start.
     pub async fn next(&mut self) -> Result<Option<Sequenced>, Arc<Error>> {
         loop {
             let log = Arc::clone(&self.log);
@@ -261,7 +261,7 @@ impl Subscription {
         }
     }
 
-    /// The next event if it is there already.
+    /// The next event, if it has been published.
     pub fn try_next(&mut self) -> Option<Result<Option<Sequenced>, Arc<Error>>> {
         let mut state = self.log.state();
         if let Some(error) = &state.refused {
@@ -270,7 +270,7 @@ impl Subscription {
         let mut dropped = false;
         while let Some(entry) = state.entries.get(self.entry) {
             if entry.last() <= self.seen {
-                // The last text may still grow.
+                // More of the last text may follow.
                 if self.entry + 1 == state.entries.len() && state.end.is_none() {
                     return None;
                 }
@@ -298,7 +298,7 @@ impl Subscription {
         state.end.is_some().then_some(Ok(None))
     }
 
-    /// The log that it reads.
+    /// The log of the run.
     pub fn log(&self) -> &Arc<RunLog> {
         &self.log
     }

@@ -12,14 +12,14 @@ use crabtalk_domain::storage::{self, MetaRecord, Position, Record};
 use crabtalk_domain::{AgentEvent, BoxFuture, ConversationKey};
 use std::sync::Arc;
 
-/// Steering messages that wait for a step: a person writes a few while a tool
-/// works, and a program that sends more is asked to wait.
+/// Maximum number of waiting steering messages: more than a person writes during a
+/// tool call.
 pub(crate) const MAX_STEERS: usize = 64;
 
-/// Their bytes together: all of them enter one request.
+/// Maximum bytes of waiting steering messages: one request contains all of them.
 pub(crate) const MAX_STEER_BYTES: usize = 4 << 20;
 
-/// Bytes shown of a message that was not taken.
+/// Maximum bytes shown of a message that was not consumed.
 const MAX_SHOWN_BYTES: usize = 200;
 
 /// The steering messages that wait for the next step of a run.
@@ -30,8 +30,8 @@ pub(crate) struct Steers {
     bytes: usize,
 }
 
-/// Reports messages that a run with a failed log did not take, waiting ones
-/// included. The log has them, and its next reader adds them to the history.
+/// Reports messages that a run with a failed log did not consume, including waiting
+/// ones. The log has them, and its next reader adds them to the history.
 pub(crate) fn tell_untaken(shared: &Shared, publisher: &Publisher, mut untaken: Vec<String>) {
     let waiting = shared.live().steers.take();
     untaken.extend(waiting.map(|mut steers| steers.take()).unwrap_or_default());
@@ -53,7 +53,7 @@ impl Steers {
         }
     }
 
-    /// Checks the bounds for a message of so many bytes.
+    /// Checks the limits for a message of this many bytes.
     pub(crate) fn check(&self, key: &ConversationKey, bytes: usize) -> Result<(), Error> {
         let full = |bound: String| {
             Err(Error::SteersFull {
@@ -70,8 +70,8 @@ impl Steers {
         Ok(())
     }
 
-    /// Adds a message here and to the log under one lock, so that both have the
-    /// same order. If the log fails, call [`Steers::take_back`].
+    /// Adds a message here and to the log under one lock, so that both have the same order.
+    /// If the append fails, call [`Steers::take_back`].
     pub(crate) fn push(
         &mut self,
         shared: &Shared,
@@ -87,7 +87,7 @@ impl Steers {
         Ok(appended)
     }
 
-    /// Removes a message that is not in the log.
+    /// Removes a message that could not be appended to the log.
     pub(crate) fn take_back(&mut self, content: &str) {
         if let Some(at) = self.waiting.iter().rposition(|one| one == content) {
             self.bytes -= self.waiting.remove(at).len();

@@ -1,4 +1,4 @@
-//! The question to a person where the rules say `ask` (GATE-4).
+//! Asks a person about a call whose verdict is `ask` (GATE-4).
 
 use super::case::Case;
 use super::verdict::{authority, may_read, offered_prefix};
@@ -11,10 +11,10 @@ use crabtalk_domain::{AgentEvent, Ask, AskOutcome, AskRule, BoxFuture};
 use crabtalk_gate::Verdict;
 use std::sync::{Arc, MutexGuard};
 
-/// The person that a stranger's run waits for.
+/// The people that a stranger's run waits for.
 const WAITS_FOR: &str = "an owner";
 
-/// Asks the people who may answer; returns the preview that they saw.
+/// Asks for approval; returns the preview that was shown.
 pub(super) async fn ask(
     context: &CallContext,
     case: &Case<'_>,
@@ -26,8 +26,8 @@ pub(super) async fn ask(
     };
     let (preview, failed) = match preview {
         Ok(preview) => (preview, None),
-        // The reason may reveal the file, so only readers of the file get
-        // it.
+        // The reason may reveal the file's content: return it only to runs that
+        // may read the file.
         Err(why) if may_read(context, case).await => return Err(why),
         Err(why) => (None, Some(why)),
     };
@@ -66,7 +66,7 @@ pub(super) async fn ask(
     }
 }
 
-/// Shows an ask, and waits for the answer.
+/// Shows an ask and waits for the answer.
 async fn answer(context: &CallContext, case: &Case<'_>, ask: &Arc<Ask>) -> Result<Answer, String> {
     let rt = &context.rt;
     // Strangers' streams do not show the ask, so that only owners answer.
@@ -84,7 +84,7 @@ async fn answer(context: &CallContext, case: &Case<'_>, ask: &Arc<Ask>) -> Resul
     let answered = if inbox {
         let timeout = rt.catalog.load().limits.ask_timeout;
         wait.show(move |event| audience.publish_to_watchers(&event));
-        // Their own stream says that the run waits, not for what.
+        // The sender's stream shows that the run waits, but not the ask.
         context.audience.publish_to_readers(AgentEvent::Waiting {
             whom: WAITS_FOR.into(),
             timeout_secs: timeout.as_secs(),
@@ -117,14 +117,14 @@ async fn answer(context: &CallContext, case: &Case<'_>, ask: &Arc<Ask>) -> Resul
     Ok(answer)
 }
 
-/// Whether a permanent approval covers this call.
+/// Whether a stored approval covers this call.
 fn is_kept(context: &CallContext, rule: &AskRule) -> bool {
     let kept = context.rt.toolbox.approvals.list();
     kept.iter().any(|kept| kept.covers(rule))
 }
 
-/// The rule that "Allow always" stores: exactly this call, or exactly this result
-/// of a change. `None` where no text describes it.
+/// The rule that "Allow always" stores: exactly this call, or exactly this result of a
+/// change. `None` if no text describes it.
 fn rule(
     context: &CallContext,
     case: &Case<'_>,
@@ -136,7 +136,7 @@ fn rule(
             path.to_str()?;
             preview.exact.clone()
         }
-        // The resulting file is unknown.
+        // Without a preview the resulting file is unknown.
         (Subject::Path { write: true, .. }, None) => return None,
         (Subject::Path { path, .. }, _) => path.to_str()?.to_owned(),
         (Subject::Command(command), _) if command.access.is_wide() => return None,
@@ -152,7 +152,7 @@ fn rule(
     })
 }
 
-/// Records that a call has not begun, so that a restart knows.
+/// Records that a call has not begun, for a restart.
 async fn note_waiting(context: &CallContext, call_id: &str) -> Result<(), String> {
     let waiting = {
         let mut waiting = waiting(context);
@@ -162,7 +162,7 @@ async fn note_waiting(context: &CallContext, call_id: &str) -> Result<(), String
     append_waiting(context, waiting).await.map(drop)
 }
 
-/// Withdraws that note on disk before the call begins: from here on its effect is
+/// Removes that record on disk before the call begins: from here on, its effect is
 /// unknown after a crash.
 async fn note_begun(context: &CallContext, call_id: &str) -> Result<(), String> {
     let waiting = {

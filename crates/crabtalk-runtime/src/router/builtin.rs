@@ -1,4 +1,4 @@
-//! Tools of the runtime itself: `set_title`, `todo`, `ask_user` and `delegate`.
+//! The runtime's tools `set_title`, `todo`, `ask_user` and `delegate`.
 
 use super::{CallContext, Effect, Outcome, deferred, delegate, todo};
 use crabtalk_domain::tool::{Invocation, ToolOutput, ToolSpec};
@@ -6,13 +6,13 @@ use crabtalk_domain::{AskOption, AskQuestion, Permission};
 use serde_json::{Value, json};
 use std::sync::{Arc, LazyLock};
 
-/// The tool that asks people.
+/// The tool that asks questions.
 pub(crate) const ASK_USER: &str = "ask_user";
 
-/// Longest title, in characters: one line of a list.
+/// Maximum characters of a title: one line of a list.
 const MAX_TITLE_CHARS: usize = 100;
 
-/// Questions in one ask and options in one question: one screen.
+/// Maximum questions of an ask and options of a question: one screen.
 const MAX_QUESTIONS: usize = 10;
 const MAX_OPTIONS: usize = 20;
 
@@ -127,7 +127,7 @@ async fn ask_user(context: &CallContext, arguments: &Value) -> ToolOutput {
     }
 }
 
-/// Asks the people behind the run, in its stream; `None` for an unattended run
+/// Asks the people behind the run, in its stream; returns `None` for an unattended run
 /// or a withdrawn question.
 pub(super) async fn ask(context: &CallContext, questions: Vec<AskQuestion>) -> Option<Value> {
     if context.standing.unattended {
@@ -137,7 +137,7 @@ pub(super) async fn ask(context: &CallContext, questions: Vec<AskQuestion>) -> O
     context.rt.ask(&context.audience, questions, delegate).await
 }
 
-/// Reads the arguments leniently: models also send one question alone.
+/// Parses the arguments leniently: models also send a single question without a list.
 fn questions(arguments: &Value) -> Result<Vec<AskQuestion>, String> {
     let list = match &arguments["questions"] {
         Value::Array(list) => list.iter().collect(),

@@ -1,13 +1,13 @@
-//! A call on its way through the gate, and what is known of it.
+//! A call during judgement.
 
 use crabtalk_domain::tool::{Invocation, Subject, ToolProvider, ToolSpec};
 use std::sync::Arc;
 
-/// A call and what is known of it.
+/// A call, its subject and its tool.
 #[derive(Clone, Copy)]
 pub(super) struct Case<'a> {
     pub(super) spec: &'a ToolSpec,
-    /// `None` for a tool of the runtime itself.
+    /// `None` for a tool of the runtime.
     pub(super) provider: Option<&'a Arc<dyn ToolProvider>>,
     pub(super) call: &'a Invocation,
     pub(super) subject: &'a Subject,

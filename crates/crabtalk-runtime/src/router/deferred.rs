@@ -1,12 +1,12 @@
 //! Deferred schemas for large sets of tools.
 //!
-//! Above a budget, the model gets the tools of MCP servers by name with a short
-//! line each, and two tools: one that searches schemas, one that calls by name.
-//! Found schemas are in the history, so the provider's cache of tools and prompt
-//! stays valid.
+//! If the schemas of MCP tools exceed a budget, requests contain only their names and
+//! short descriptions, and two more tools: one searches schemas, one calls a tool by its
+//! name. Found schemas are part of the history, so that the provider's cache of tools
+//! and prompt stays valid.
 //!
 //! Invariants: tools out of scope are neither listed nor found; a call by name is
-//! judged as the call to that tool; the list depends on the tools only.
+//! judged as a call of the named tool; the list depends on the tools only.
 
 use crabtalk_domain::tool::{ToolOutput, ToolSpec};
 use crabtalk_domain::{Permission, ToolCall};
@@ -21,13 +21,13 @@ pub(crate) const SEARCH: &str = "tool_search";
 /// Calls a tool by its name.
 pub(crate) const CALL: &str = "tool_call";
 
-/// Characters of a tool's line beside its name.
+/// Maximum characters of a tool's description in the list.
 const MAX_LINE: usize = 60;
 
-/// Bytes of the list: beyond it tools are listed without descriptions, then cut.
+/// Maximum bytes of the list: above it descriptions are omitted, then tools.
 const MAX_LISTED: usize = 24 << 10;
 
-/// Tools in one search result, and bytes of their schemas.
+/// Maximum number of tools in a search result, and maximum bytes of their schemas.
 const MAX_FOUND: usize = 10;
 const MAX_FOUND_BYTES: usize = 48 << 10;
 
@@ -65,13 +65,13 @@ impl Toolset {
         !Arc::ptr_eq(&self.offered, &self.all)
     }
 
-    /// A tool that may be called.
+    /// A tool in scope.
     pub(crate) fn get(&self, name: &str) -> Option<&Arc<ToolSpec>> {
         let own = self.offered.iter().find(|spec| spec.name == name);
         own.or_else(|| self.all.iter().find(|spec| spec.name == name))
     }
 
-    /// The call made by a call by name; `None` for any other call.
+    /// Converts a call by name to the call of the named tool; `None` for any other call.
     pub(crate) fn meant(&self, call: &ToolCall) -> Option<Result<ToolCall, String>> {
         if call.name != CALL || !self.is_deferred() {
             return None;
@@ -88,7 +88,7 @@ impl Toolset {
         }
         let given = match &arguments["arguments"] {
             Value::Null => "{}".to_owned(),
-            // Models also send text in place of an object.
+            // Models also send the object as JSON text.
             Value::String(text) => text.clone(),
             other @ (Value::Object(_) | Value::Array(_) | Value::Bool(_) | Value::Number(_)) => {
                 other.to_string()
@@ -148,7 +148,7 @@ fn is_deferrable(spec: &ToolSpec) -> bool {
     scope::mcp_server(&spec.name).is_some()
 }
 
-/// Bytes that a tool takes in a request.
+/// Bytes of a tool in a request.
 fn weight(spec: &ToolSpec) -> usize {
     spec.name.len() + spec.description.len() + spec.parameters.as_str().len()
 }
@@ -159,7 +159,7 @@ fn words(text: &str) -> Vec<String> {
     words.map(str::to_lowercase).collect()
 }
 
-/// The rank of a tool for a query: matches in the name count more.
+/// The rank of a tool for a query; matches in the name weigh more.
 fn score(spec: &ToolSpec, query: &str, wanted: &[String]) -> usize {
     if spec.name == query.trim() {
         return usize::MAX;

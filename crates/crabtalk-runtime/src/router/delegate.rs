@@ -1,8 +1,8 @@
-//! `delegate`: members work in separate conversations, all at once (RUN-9).
+//! `delegate`: members work in parallel in separate conversations (RUN-9).
 //!
-//! Invariants: a member is in the delegating agent's scope; a member's run lives at
-//! most as long as the call; a failure of one member is its result and does not
-//! affect the others.
+//! Invariants: a member is in the delegating agent's scope; a member's run ends with the
+//! call at the latest; a failure of one member is its result and does not affect the
+//! others.
 
 use super::CallContext;
 use crate::Error;
@@ -22,13 +22,13 @@ use tokio_util::sync::DropGuard;
 
 pub(super) const NAME: &str = "delegate";
 
-/// Members at work for one call: a team that one person can still follow.
+/// Maximum members of one call: a team that a person can follow.
 const MAX_TASKS: usize = 16;
 
-/// Members that the tool's description names; the rest is in the scope block.
+/// Maximum members in the tool's description; the scope block lists the others.
 const MAX_LISTED: usize = 50;
 
-/// Longest description of a member there, in characters.
+/// Maximum characters of a member's description in that list.
 const MAX_DESCRIPTION_CHARS: usize = 200;
 
 /// The parameters without the list of members.
@@ -58,7 +58,7 @@ static PARAMETERS: LazyLock<Schema> = LazyLock::new(|| {
     }))
 });
 
-/// The tool as an agent sees it: with the members that it has.
+/// The tool for an agent, with the agent's members.
 pub(super) fn spec(agent: &AgentConfig, catalog: &Catalog) -> Arc<ToolSpec> {
     let mut description = String::from(
         "Let other agents work on tasks, all at the same time, each in a conversation of its own, \
@@ -90,14 +90,14 @@ pub(super) fn spec(agent: &AgentConfig, catalog: &Catalog) -> Arc<ToolSpec> {
     })
 }
 
-/// What one member is to do.
+/// A member's task.
 struct Task {
     agent: String,
     task: String,
     cwd: Option<String>,
 }
 
-/// Reads the arguments leniently: models also send one task alone.
+/// Parses the arguments leniently: models also send a single task without a list.
 fn tasks(arguments: &Value) -> Result<Vec<Task>, String> {
     let list: Vec<&Value> = match arguments["tasks"].as_array() {
         Some(list) => list.iter().collect(),
@@ -150,7 +150,7 @@ pub(super) async fn call(context: &CallContext, arguments: &Value) -> ToolOutput
     }
 }
 
-/// Runs one member to its end; a failure is its result.
+/// Runs one member to its end; a failure becomes its result.
 async fn member(context: &CallContext, task: &Task, depth: u32) -> Value {
     match begin(context, task, depth).await {
         Ok(Begun {
@@ -169,12 +169,12 @@ async fn member(context: &CallContext, task: &Task, depth: u32) -> Value {
     }
 }
 
-/// A member at work.
+/// A running member.
 struct Begun {
     key: ConversationKey,
     run: Subscription,
-    /// Cancels the run when the call is dropped; a run that has ended does
-    /// not mind.
+    /// Cancels the run when the call is dropped; no effect on a run that has
+    /// ended.
     _ends_with_the_call: DropGuard,
 }
 
@@ -189,7 +189,7 @@ async fn begin(context: &CallContext, task: &Task, depth: u32) -> Result<Begun, 
     let found = catalog.agent(&task.agent).map_err(|e| e.to_string())?;
     let cwd = match &task.cwd {
         Some(cwd) => Some(below(context, Path::new(cwd)).await?),
-        // The owner said where that member works.
+        // The configured folder of the member applies.
         None if found.cwd.is_some() => None,
         None => Some(context.cwd.clone()),
     };
@@ -226,14 +226,14 @@ async fn begin(context: &CallContext, task: &Task, depth: u32) -> Result<Begun, 
     })
 }
 
-/// A folder for a member. Reading below one's own folder needs no approval, so
-/// a member gets none that the delegating run has not.
+/// Resolves the folder for a member. Reading below a run's folder needs no approval, so
+/// a member's folder must lie below that of the delegating run.
 async fn below(context: &CallContext, cwd: &Path) -> Result<PathBuf, String> {
     let (own, disk) = (context.cwd.clone(), context.rt.toolbox.disk());
     let wanted = own.join(cwd);
     let shown = wanted.display().to_string();
-    // The own folder is not resolved again: it was, and if a link is in its
-    // place by now, nothing lies below it.
+    // The run's folder is already resolved; if a link has replaced it, no path resolves
+    // below it.
     let of = context.key.to_string();
     let resolved = disk::ask(&disk, &of, move |disk| {
         disk.resolve(&wanted).filter(|path| path.starts_with(own))
@@ -247,7 +247,7 @@ async fn below(context: &CallContext, cwd: &Path) -> Result<PathBuf, String> {
     })
 }
 
-/// The text of a run's last step, or why there is none.
+/// The text of a run's last step, or the reason for its absence.
 async fn answer(run: Subscription) -> Result<String, String> {
     let answer = run.answer().await.map_err(|e: Arc<Error>| e.to_string())?;
     if answer.end.code == 0 {

@@ -1,4 +1,4 @@
-//! The time of a call that is not its own: it waits for a person or for its turn.
+//! Waiting times of calls, which their durations exclude.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 pub(crate) struct Pauses(Mutex<HashMap<String, Duration>>);
 
 impl Pauses {
-    /// Waits for a person or a turn on behalf of a call.
+    /// Runs a wait on behalf of a call and adds its duration.
     pub(super) async fn pause<T>(&self, call_id: &str, wait: impl Future<Output = T>) -> T {
         let since = Instant::now();
         let waited = wait.await;
@@ -18,7 +18,7 @@ impl Pauses {
         waited
     }
 
-    /// How long a call waited in all.
+    /// Total waiting time of a call.
     pub(crate) fn of(&self, call_id: &str) -> Duration {
         self.all().get(call_id).copied().unwrap_or_default()
     }

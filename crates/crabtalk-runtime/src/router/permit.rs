@@ -1,5 +1,4 @@
-//! Permission: the verdict on a call, and the question where it says `ask`
-//! (GATE-2).
+//! Determines the permission of a call, and asks a person if necessary (GATE-2).
 
 use super::case::Case;
 use super::verdict::{by_prefix, judged_by, prefixes};
@@ -10,9 +9,9 @@ use crabtalk_gate::Verdict;
 
 /// An allowed call.
 pub(super) struct Permitted {
-    /// The judged subject, which is opened or run.
+    /// The judged subject, with which the tool must be called.
     pub(super) subject: Subject,
-    /// The preview that a person saw and allowed.
+    /// The preview that a person approved.
     pub(super) shown: Option<Preview>,
 }
 
@@ -39,9 +38,8 @@ pub(super) async fn permit(context: &CallContext, case: Case<'_>) -> Result<Perm
     decide(context, case, verdict).await
 }
 
-/// The verdict with the rules of trusted skills and stored prefixes, if they
-/// allow the call. They hold inside the sandbox and below the folder only, and
-/// for an owner's runs.
+/// The verdict with the rules of trusted skills and stored prefixes, if they allow the
+/// call. They apply only inside the sandbox and below the folder.
 async fn lifted(context: &CallContext, case: &Case<'_>) -> Option<Verdict> {
     let is_inside = match case.subject {
         Subject::Command(command) => !command.access.is_wide(),
@@ -64,7 +62,7 @@ async fn lifted(context: &CallContext, case: &Case<'_>) -> Option<Verdict> {
     by_prefix(context, case, prefixes(context, case)).await
 }
 
-/// Acts on a verdict.
+/// Applies a verdict.
 async fn decide(
     context: &CallContext,
     case: Case<'_>,

@@ -1,6 +1,6 @@
-//! The content of an approval: everything that it allows (GATE-4).
+//! The content of an approval, which shows everything that it allows (GATE-4).
 //!
-//! Invariant: a call that cannot be shown whole is denied without asking.
+//! Invariant: a call that cannot be shown completely is denied without asking.
 
 use super::CallContext;
 use super::case::Case;
@@ -10,7 +10,7 @@ use crabtalk_domain::{Ask, AskKind, AskOption, AskQuestion, AskRule};
 use crabtalk_gate::Verdict;
 use std::fmt::Write as _;
 
-/// Bytes that an approval may show: ten thousand lines, far below the size of a
+/// Maximum bytes of an approval: ten thousand lines, far below the size of a
 /// message.
 const MAX_SHOWN_BYTES: usize = 512 * 1024;
 
@@ -61,7 +61,7 @@ pub(super) fn approval(
     })
 }
 
-/// The whole ask as one text, for clients that show nothing else.
+/// The whole ask as one text, for clients without a separate display.
 fn question(agent: &str, tool: &str, detail: &str, preview: Option<&Preview>) -> String {
     let mut text = match detail.lines().count() {
         0 | 1 => format!("Allow {agent} to run {tool}: {detail}"),
@@ -78,8 +78,7 @@ fn question(agent: &str, tool: &str, detail: &str, preview: Option<&Preview>) ->
     text
 }
 
-/// Whether the question may be answered for the whole conversation: hosts and
-/// nothing else are asked for.
+/// Whether "Allow for this conversation" is offered: only hosts are requested.
 fn grants_hosts(case: &Case<'_>) -> bool {
     let Subject::Command(command) = case.subject else {
         return false;

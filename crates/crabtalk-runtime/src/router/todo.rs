@@ -1,7 +1,7 @@
-//! `todo`: the plan of an agent as a list that people see.
+//! `todo`: an agent's plan as a list that people see.
 //!
-//! Invariant: the list is the arguments of the last valid call in the history; it is
-//! stored nowhere else.
+//! Invariant: the last valid call in the history contains the list, which is stored
+//! nowhere else.
 
 use crabtalk_domain::tool::{ToolOutput, ToolSpec};
 use crabtalk_domain::{Message, Permission};
@@ -11,10 +11,10 @@ use std::sync::{Arc, LazyLock};
 
 pub(super) const NAME: &str = "todo";
 
-/// Items in a list: more than a person follows on a screen.
+/// Maximum items of a list: more than a person follows on a screen.
 const MAX_ITEMS: usize = 50;
 
-/// Longest text of an item, in characters: two lines of a terminal.
+/// Maximum characters of an item: two lines of a terminal.
 const MAX_ITEM_CHARS: usize = 200;
 
 static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
@@ -63,7 +63,7 @@ struct Item {
     status: Status,
 }
 
-/// Checks a list; nothing else changes.
+/// Validates a list; the call itself is its storage.
 pub(super) fn call(arguments: &Value) -> ToolOutput {
     match items(arguments) {
         Ok(items) if items.is_empty() => ToolOutput::ok("the list is empty"),
@@ -118,7 +118,7 @@ fn item(value: &Value, number: usize) -> Result<Item, String> {
     Ok(Item { text, status })
 }
 
-/// The list as lines; empty where nothing is left to do.
+/// Formats the list; empty if every item is done.
 fn lines(items: &[Item]) -> String {
     let mut text = String::new();
     if items.iter().all(|item| item.status == Status::Done) {
@@ -135,8 +135,8 @@ fn lines(items: &[Item]) -> String {
     text
 }
 
-/// The list of a history as lines, empty if nothing is left to do; `None` without a
-/// call.
+/// The last list of a history, formatted; empty if every item is done, `None` without
+/// a call.
 pub(crate) fn last_list(history: &[Arc<Message>]) -> Option<String> {
     let mut calls = history
         .iter()

@@ -1,4 +1,4 @@
-//! Verdicts by the rules and by permanent approvals (GATE-2).
+//! Judges calls by rules and stored approvals (GATE-2).
 
 use super::CallContext;
 use super::case::Case;
@@ -7,8 +7,8 @@ use crabtalk_domain::{Origin, Permission, PermissionRule, Sender};
 use crabtalk_gate::{Disk, Question, Standing, Verdict, approvals, disk, judge, words};
 use std::sync::Arc;
 
-/// Judges a call on a blocking thread, since links on a slow disk may have to be
-/// followed.
+/// Judges a call on a blocking thread, since following links on a slow disk may take
+/// long.
 pub(super) async fn judged_by(
     context: &CallContext,
     case: &Case<'_>,
@@ -16,7 +16,7 @@ pub(super) async fn judged_by(
     standing: Standing,
 ) -> Verdict {
     let user_home = context.rt.catalog.load().user_home.clone();
-    // Approvals hold only for runs in which a person can be asked.
+    // Approvals apply only to runs in which a person can be asked.
     let approvals = if context.standing.unattended {
         Arc::default()
     } else {
@@ -63,7 +63,7 @@ pub(super) async fn judged_by(
 }
 
 /// The verdict with prefix rules added to those of the agent's file, whose patterns
-/// still ask.
+/// still apply; `None` unless it allows the call.
 pub(super) async fn by_prefix(
     context: &CallContext,
     case: &Case<'_>,
@@ -105,7 +105,7 @@ pub(super) async fn offered_prefix(context: &CallContext, case: &Case<'_>) -> Op
     Some(prefix)
 }
 
-/// Whether the file that a call would change may be read unasked.
+/// Whether the file that a call would change may be read without approval.
 pub(super) async fn may_read(context: &CallContext, case: &Case<'_>) -> bool {
     let Subject::Path { path, .. } = case.subject else {
         return true;
@@ -128,7 +128,7 @@ pub(super) async fn may_read(context: &CallContext, case: &Case<'_>) -> bool {
     verdict.permission == Permission::Allow
 }
 
-/// The sender for whom a run works in the end.
+/// The sender on whose authority a run acts.
 pub(super) fn authority(context: &CallContext) -> &Sender {
     match &context.origin {
         Origin::Delegate { root, .. } => &root.sender,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 pub(super) type Synced = BoxFuture<'static, Result<(), storage::Error>>;
 
-/// Events that wait for the disk, in order, while the run goes on.
+/// Events that wait for the disk, in order, while the run continues.
 pub(super) struct Announcer {
     publisher: Arc<Publisher>,
     waiting: VecDeque<(Option<Synced>, Vec<AgentEvent>)>,
@@ -21,12 +21,12 @@ impl Announcer {
         }
     }
 
-    /// Publishes the events once the disk has what they announce.
+    /// Queues events until the sync of their records completes.
     pub(super) fn after(&mut self, synced: Synced, events: Vec<AgentEvent>) {
         self.waiting.push_back((Some(synced), events));
     }
 
-    /// Publishes the events behind those that wait.
+    /// Queues events behind those that wait.
     pub(super) fn next(&mut self, events: Vec<AgentEvent>) {
         self.waiting.push_back((None, events));
     }
@@ -35,8 +35,7 @@ impl Announcer {
         self.waiting.is_empty()
     }
 
-    /// Publishes everything that waits. Dropped half-way, it goes on where it
-    /// stopped.
+    /// Publishes all queued events. If the future is dropped, the next call continues.
     pub(super) async fn flush(&mut self) -> Result<(), storage::Error> {
         while let Some((synced, _)) = self.waiting.front_mut() {
             if let Some(synced) = synced {
@@ -45,8 +44,8 @@ impl Announcer {
                     *synced = None;
                 }
                 if outcome.is_err() {
-                    // Events are not published if their records
-                    // may be lost.
+                    // Do not publish events whose records may be
+                    // lost.
                     self.waiting.clear();
                 }
                 outcome?;

@@ -16,7 +16,7 @@ enum Block {
     Thinking,
 }
 
-/// An answer that is being streamed.
+/// An answer during streaming.
 pub(super) struct AnswerStream<'a> {
     publisher: &'a Publisher,
     speaker: &'a str,
@@ -34,9 +34,9 @@ impl<'a> AnswerStream<'a> {
         }
     }
 
-    /// Reads to the end. The model is called while the disk still works on
-    /// what it was told, and its first chunk waits for what `announcer` has
-    /// to say first.
+    /// Reads the answer to its end. The model is called while the disk still syncs the
+    /// request's messages; the first chunk is published after the events of
+    /// `announcer`.
     pub(super) async fn read(
         mut self,
         mut stream: Listener,
@@ -57,7 +57,7 @@ impl<'a> AnswerStream<'a> {
             next = stream.next().await;
         }
         self.enter(Block::None);
-        // The readers write the end of the text before it is stored.
+        // Lets readers publish the end of the text before it is stored.
         tokio::task::yield_now().await;
         if !self.bill.is_complete() {
             let message = format!("the model's answer was cut off ({})", self.speaker);

@@ -1,4 +1,4 @@
-//! Makes room in the middle of a run (RUN-4).
+//! Compacts during a run (RUN-4).
 
 use super::{Run, Stop};
 use crate::compaction::{self, Plan};
@@ -6,8 +6,8 @@ use crate::{Error, framing, router};
 use std::sync::Arc;
 
 impl Run<'_> {
-    /// Compacts if the history has outgrown its budget. `reported` is the
-    /// provider's own figure for the step that has just ended.
+    /// Compacts if the history exceeds its budget. `reported` is the provider's token count
+    /// for the last step.
     pub(super) async fn make_room(&mut self, reported: u64) -> Result<(), Stop> {
         let estimate = self.open.history.estimated_tokens();
         if !self.budget.is_exceeded(estimate, reported) {
@@ -19,7 +19,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Compacts now; `false` if that failed and the history is unchanged.
+    /// Compacts; returns `false` if that failed and the history is unchanged.
     pub(super) async fn compact(&mut self) -> Result<bool, Stop> {
         self.announcer.flush().await?;
         let answered =

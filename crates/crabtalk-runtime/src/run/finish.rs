@@ -1,4 +1,4 @@
-//! Ends a run: closes open calls, writes the end, reports it.
+//! Ends a run: closes open calls, records the end, reports it.
 
 use super::repeats::REPEATS;
 use super::{Outcome, Publisher, Run, Stop, Work};
@@ -16,11 +16,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
-/// Longest reason of a failed run in the log; providers may answer with a page of
+/// Maximum bytes of a failure's reason in the log; providers may answer with a page of
 /// HTML.
 const MAX_REASON_BYTES: usize = 2048;
 
-/// Longest answer reported with a run's end; the conversation has the rest.
+/// Maximum bytes of the answer that is reported to listeners; the log has all of it.
 const MAX_ANSWER_BYTES: usize = 8 * 1024;
 
 /// How long the End waits for the listeners, which take milliseconds unless a disk
@@ -33,7 +33,7 @@ impl Stop {
         Self::Model(Error::new(ErrorKind::Filtered, message))
     }
 
-    /// Code and message of the End (WIRE-3).
+    /// Code and message of the End event (WIRE-3).
     fn end(&self) -> (u32, String) {
         match self {
             Self::Model(error) => (error.kind.code(), error.message.clone()),
@@ -66,8 +66,8 @@ impl Stop {
     }
 }
 
-/// Reports the end of a run once. It outlives the run, so that a panic is reported
-/// too.
+/// Reports the end of a run once. Outlives the run's future, so that a panic is also
+/// reported.
 pub(crate) struct Ending {
     rt: Arc<Inner>,
     publisher: Arc<Publisher>,
@@ -119,13 +119,12 @@ impl Ending {
         &self.tally
     }
 
-    /// How long it has taken so far.
+    /// Time since the start of the run.
     fn duration(&self) -> Duration {
         self.began.elapsed()
     }
 
-    /// Ends the run: takes it out of flight, then reports its end to the
-    /// listeners and readers.
+    /// Takes the run out of flight, then reports its end to listeners and readers.
     async fn tell(&self, shared: &Shared, end: End, answer: String) {
         shared.release(self.publisher.log());
         let total = self.tally.total();
@@ -184,7 +183,7 @@ impl Ending {
 }
 
 impl Run<'_> {
-    /// Closes what is open, records the end, and tells it.
+    /// Closes open calls, records the end and reports it.
     pub(super) async fn finish(mut self, outcome: Result<(), Stop>) -> Outcome {
         let (mut code, mut message) = match &outcome {
             Ok(()) => (0, String::new()),
@@ -229,8 +228,8 @@ impl Run<'_> {
         }
     }
 
-    /// Gives every open call a result, keeps steers that came too late for a
-    /// step, and writes the end.
+    /// Appends a result for each open call, the steering messages that no step consumed,
+    /// and the end.
     async fn close(&mut self, code: u32, why: &str) -> Result<(), storage::Error> {
         let now = self.rt.now();
         let mut records = Vec::new();
@@ -297,11 +296,11 @@ impl Run<'_> {
     }
 
     fn uptime(&self) -> Record {
-        // Written even when it has not grown: lists read state from the end.
+        // Always written, since lists read state from the log's end.
         let secs = (self.started.elapsed().as_millis() as u64 + 500) / 1000;
         let mut live = self.shared.live();
         live.meta.uptime_secs = live.meta.uptime_secs.saturating_add(secs);
-        // A guest's model has another context window.
+        // A guest's model has a different context window.
         if !self.is_guest() {
             live.meta.context = self.context.or(live.meta.context);
         }
@@ -312,7 +311,7 @@ impl Run<'_> {
         })
     }
 
-    /// OPS-3: one line per run.
+    /// Writes the run's log line (OPS-3).
     fn log_line(&self, code: u32, cost: &Cost) {
         tracing::info!(
             agent = %self.request.key.agent,

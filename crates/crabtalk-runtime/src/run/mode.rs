@@ -1,4 +1,4 @@
-//! The mode of a run (GATE-2).
+//! Determines the mode of a run (GATE-2).
 
 use crate::inner::Inner;
 use crate::request::RunRequest;
@@ -6,7 +6,7 @@ use crabtalk_domain::{AgentConfig, Mode, Origin};
 use crabtalk_gate::Standing;
 use std::path::Path;
 
-/// The mode that the agent gives the run; `None` if the folder decides.
+/// The mode that the agent's configuration determines; `None` if the folder decides.
 fn of_agent(request: &RunRequest, agent: &AgentConfig) -> Option<Mode> {
     match &request.origin {
         Origin::Delegate { .. } => agent.mode.or(request.mode),
@@ -26,9 +26,9 @@ pub(super) async fn is_contained(
     is_asked && rt.toolbox.disk().is_contained(cwd).await
 }
 
-/// The mode that a run has: the agent's or the folder's, lowered or raised by
-/// what was asked for. Only an owner on the local socket raises it. A delegate
-/// has at most the mode of the run above.
+/// The mode of a run: that of the agent or folder, unless the request lowers it. Only an
+/// owner on the local socket may raise it. A delegate without a configured mode has the
+/// mode of the delegating run.
 pub(super) fn mode_of(
     request: &RunRequest,
     agent: &AgentConfig,
@@ -43,7 +43,7 @@ pub(super) fn mode_of(
         Some(wanted) if wanted <= own || may_raise => wanted,
         Some(_) | None => own,
     };
-    // The audit takes what is logged to this target.
+    // The audit records this target.
     if mode > own || mode == Mode::Full {
         tracing::warn!(
             target: "security",

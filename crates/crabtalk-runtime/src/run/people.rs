@@ -1,4 +1,4 @@
-//! Lets hooks ask the people behind a run.
+//! Lets hooks ask the owner.
 
 use super::Publisher;
 use crate::inner::Inner;
@@ -6,14 +6,14 @@ use crabtalk_domain::{AgentEvent, AskQuestion, BoxFuture, People};
 use crabtalk_gate::Standing;
 use std::sync::Arc;
 
-/// Asks owners only, in the run's stream: hooks ask about trust, which strangers
-/// cannot give.
+/// Asks only owners, in the run's stream: hooks ask about trust, which only owners can
+/// grant.
 pub(super) struct Owner {
     pub(super) rt: Arc<Inner>,
-    /// The stream that shows it: that of the root of a delegation.
+    /// The stream that shows the question: that of the root of a delegation.
     pub(super) audience: Arc<Publisher>,
     pub(super) standing: Standing,
-    /// A resumed run has no person in front of it, and hooks work without an answer.
+    /// Whether the run resumes another: then no person is present, and questions fail.
     pub(super) carried_on: bool,
 }
 

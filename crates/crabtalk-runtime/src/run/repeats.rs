@@ -1,24 +1,24 @@
 //! Detects a run that repeats the same call (MODEL-7).
 //!
-//! Invariant: a call with other arguments or another result resets the count, so
-//! that checking the same thing between changes is not a loop.
+//! Invariant: a call with other arguments or another result resets the count, so that
+//! repeating a check between changes is not a loop.
 
 use super::Calls;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Equal calls with equal results that end a run: a model that has not
-/// understood an answer four times will not the fifth time.
+/// Number of equal calls with equal results that ends a run; further repetitions do not
+/// help a model.
 pub(super) const REPEATS: u32 = 5;
 
-/// Different calls that are remembered; with more than that a run gets on.
+/// Maximum number of different calls to remember.
 const MAX_KNOWN: usize = 4096;
 
 /// The calls of a run so far.
 #[derive(Default)]
 pub(super) struct Repeats {
     known: HashSet<u64>,
-    /// Steps in which a call was made since the last new one.
+    /// For each call, the steps that made it since the last new call.
     counts: HashMap<u64, u32>,
 }
 
@@ -46,7 +46,7 @@ impl Repeats {
                 self.counts.clear();
                 found = None;
             }
-            // The same call twice in one step counts once.
+            // Repetition within one step counts once.
             if !seen.insert(signature) {
                 continue;
             }
@@ -66,8 +66,8 @@ mod tests {
     use crabtalk_domain::{Message, ToolCall};
     use std::sync::Arc;
 
-    /// Steps of calls, each as `tool arguments result`; answers at which step
-    /// the run ends and for what.
+    /// Runs steps of calls, each as `tool arguments result`; returns the step at which the
+    /// run ends, and the tool.
     fn check(steps: &[&[&str]]) -> Option<(usize, String)> {
         let mut repeats = Repeats::default();
         steps.iter().enumerate().find_map(|(at, step)| {

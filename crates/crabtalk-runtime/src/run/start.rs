@@ -1,4 +1,4 @@
-//! Starts a run: the message is on disk, then Start is published.
+//! Starts a run: appends the message, then publishes Start.
 
 use super::announce::Synced;
 use super::mode::{is_contained, mode_of};
@@ -102,9 +102,9 @@ pub(super) async fn start<'a>(
     })
 }
 
-/// The agents as hooks composed them, the facts for hooks, and whether the folder
-/// allows mode `auto`. A kill does not wait for hooks: the model is not called, and
-/// the message is kept (CONV-5).
+/// The agents as hooks composed them, the facts for hooks, and whether the folder allows
+/// mode `auto`. A kill does not wait for hooks: the model is not called, and the message
+/// is stored (CONV-5).
 async fn composed(
     rt: &Inner,
     shared: &Shared,
@@ -115,7 +115,7 @@ async fn composed(
     let configured = Speakers::as_configured(catalog, &job.request)?;
     let mut facts = facts(shared, open, catalog, &job.request, &configured);
     let standing = standing_of(catalog, &job.request);
-    // Both wait for the disk, so they wait at the same time.
+    // Both access the disk; run them concurrently.
     let both = async {
         futures_util::join!(
             configured.composed(rt),
@@ -174,7 +174,7 @@ impl Speakers {
     async fn composed(&self, rt: &Inner) -> Self {
         let primary = rt.build_agent(&self.primary).await;
         let speaker = match &self.guest {
-            // A guest has no tools, nor instructions about them
+            // A guest gets neither tools nor instructions about them
             // (RUN-2).
             Some(_) => {
                 let mut guest = (*self.speaker).clone();
@@ -210,7 +210,7 @@ impl Speakers {
     }
 }
 
-/// The agent with the requested model, without its fallbacks.
+/// The agent with the requested model and without fallbacks.
 fn with_model(agent: &Arc<AgentConfig>, request: &RunRequest) -> Arc<AgentConfig> {
     match &request.model {
         None => Arc::clone(agent),
@@ -222,7 +222,7 @@ fn with_model(agent: &Arc<AgentConfig>, request: &RunRequest) -> Arc<AgentConfig
     }
 }
 
-/// The user's message as other clients see it.
+/// The user's message as an event.
 fn said_event(started_as: &RunRecord, said: &Message) -> AgentEvent {
     AgentEvent::UserMessage {
         // The history has the images.
@@ -232,10 +232,10 @@ fn said_event(started_as: &RunRecord, said: &Message) -> AgentEvent {
     }
 }
 
-/// The records at the start of a run.
+/// The records to append at the start of a run.
 struct Begun {
     started_as: RunRecord,
-    /// The interrupted run that it resumes, closed by this.
+    /// The interrupted run that this run resumes; this closes it.
     cut: Option<RunRecord>,
 }
 
@@ -304,8 +304,7 @@ impl Begun {
         }
     }
 
-    /// Reports the interrupted run that this one resumes; returns the start
-    /// record.
+    /// Reports the interrupted run that this one resumes; returns the start record.
     async fn tell_of_cut(self, rt: &Inner, shared: &Shared) -> RunRecord {
         if let Some(cut) = self.cut {
             let carried_on_as = Some(self.started_as.id);
@@ -316,11 +315,11 @@ impl Begun {
     }
 }
 
-/// A start that was appended to the log.
+/// The appended start of a run.
 struct Kept {
-    /// Resolves once it is durable.
+    /// Resolves when the start is durable.
     synced: Synced,
-    /// Where context for the run is injected.
+    /// Index in the history for injected context.
     injected_at: usize,
 }
 
@@ -346,7 +345,7 @@ fn start_record(
     }
 }
 
-/// The user's message as hooks rewrite it.
+/// The user's message after the hooks rewrote it.
 async fn said(rt: &Inner, job: &Job, facts: &Facts) -> Result<Arc<Message>, Error> {
     let content = job.request.content.clone();
     let content = tokio::select! {
@@ -361,8 +360,8 @@ async fn said(rt: &Inner, job: &Job, facts: &Facts) -> Result<Arc<Message>, Erro
 }
 
 impl Open {
-    /// Adds the start of a run to the working state; returns the index for
-    /// injected context.
+    /// Adds the start of a run to the working state; returns the index for injected
+    /// context.
     fn begin_run(
         &mut self,
         shared: &Shared,
@@ -398,7 +397,7 @@ impl Open {
         }
     }
 
-    /// Takes a message that is on disk into the working history.
+    /// Adds a message that is on disk to the working history.
     pub(super) fn push(&mut self, shared: &Shared, message: Arc<Message>) {
         self.has_guests |= !message.agent.is_empty();
         self.history.push(message);

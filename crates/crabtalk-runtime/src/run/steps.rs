@@ -1,4 +1,4 @@
-//! Request, answer, tool calls, and again (RUN-1).
+//! The steps of a run: request, answer, tool calls, and again (RUN-1).
 
 use super::answer::AnswerStream;
 use super::people::Owner;
@@ -21,10 +21,10 @@ type Offered = Arc<Vec<Arc<ToolSpec>>>;
 impl Run<'_> {
     /// Runs steps until the model calls no more tools.
     pub(super) async fn steps(&mut self) -> Result<(), Stop> {
-        // Steering messages accepted before a crash.
+        // Adds steering messages accepted before a crash.
         self.take_steers(false).await?;
         if self.is_answered() {
-            // The crash came between the answer and the end.
+            // The crash came after the answer and before the end.
             return Ok(());
         }
         self.inject().await;
@@ -55,8 +55,8 @@ impl Run<'_> {
         Err(Stop::MaxIterations(limit))
     }
 
-    /// Gets the context of this run from the hooks, which may ask people; a
-    /// kill cancels this.
+    /// Gets the context of this run from the hooks, which may ask people. A kill cancels
+    /// the wait.
     async fn inject(&mut self) {
         let people = Owner {
             rt: Arc::clone(self.rt),
@@ -81,7 +81,7 @@ impl Run<'_> {
         last.is_some_and(|m| m.role == Role::Assistant && m.tool_calls.is_empty())
     }
 
-    /// Compacts once and asks again if the request is too long (RUN-4).
+    /// Asks the model; if the request is too long, compacts and asks again (RUN-4).
     async fn ask_model_or_make_room(
         &mut self,
         step: u32,
@@ -89,7 +89,7 @@ impl Run<'_> {
     ) -> Result<Response, Stop> {
         match self.ask_model(step, tools).await {
             Err(Stop::Model(error)) if error.kind == ErrorKind::TooLong => {
-                // Boxed, since few runs need it.
+                // Boxed, since few runs compact.
                 if Box::pin(self.compact()).await? {
                     Box::pin(self.ask_model(step, tools)).await
                 } else {
@@ -108,8 +108,8 @@ impl Run<'_> {
         router::tools(self.rt, &self.speaker, &self.rt.catalog.load_full())
     }
 
-    /// The tool choice of the caller and the tools for it: a named tool must be
-    /// in scope, and is offered with its schema.
+    /// The tool choice of the caller and the tools to offer: a named tool must be in
+    /// scope, and is offered with its schema.
     fn chosen(&self, tools: &Toolset) -> Result<(ToolChoice, Offered), Stop> {
         let choice = self.request.tool_choice.clone();
         let offered = Arc::clone(&tools.offered);
@@ -174,7 +174,7 @@ impl Run<'_> {
         Ok(response)
     }
 
-    /// How full the context is with this answer.
+    /// Use of the context window after this answer.
     fn context_of(&self, response: &Response) -> ContextUse {
         let used = response.usage.map_or(0, |usage| usage.total_tokens());
         // Some providers report no usage.
@@ -213,7 +213,7 @@ impl Run<'_> {
         message
     }
 
-    /// Appends a message; in memory only once it is on disk.
+    /// Appends a message to the log, then to the history.
     pub(super) async fn append(
         &mut self,
         message: Message,
@@ -230,7 +230,7 @@ impl Run<'_> {
     async fn keep_answer(&mut self, response: Response) -> Result<(), Stop> {
         let stop = response.stop;
         if response.content.is_empty() && response.thinking.is_empty() {
-            // After tool calls a model may have nothing to add.
+            // After tool calls an empty answer is valid.
             return match (self.has_text || self.is_after_tools(), stop) {
                 (_, Some(StopReason::ContentFilter)) => Err(Stop::filtered(&self.model)),
                 (true, _) => Ok(()),
@@ -243,9 +243,9 @@ impl Run<'_> {
         self.publisher.answer_stored();
         match stop {
             Some(StopReason::ContentFilter) => Err(Stop::filtered(&self.model)),
-            // The reasoning is kept, so that the model can continue.
+            // The reasoning is stored, so that the model can continue.
             _ if !is_answer => Err(Stop::OnlyThoughts(self.model.clone())),
-            // A truncated answer is not obvious to the reader.
+            // Readers cannot tell that an answer is truncated.
             Some(StopReason::Length) => {
                 self.publisher.publish(AgentEvent::Notice(format!(
                     "the answer ends at {}'s limit of output; say \"go on\" to continue",
@@ -264,7 +264,7 @@ impl Run<'_> {
             .is_some_and(|m| m.role == Role::Tool)
     }
 
-    /// A guest's text is kept and its tool calls are rejected (RUN-2).
+    /// Stores a guest's text and rejects its tool calls (RUN-2).
     async fn keep_guest_answer(&mut self, mut response: Response) -> Result<(), Stop> {
         let called = !response.tool_calls.is_empty();
         response.tool_calls.clear();
@@ -274,7 +274,7 @@ impl Run<'_> {
         self.keep_answer(response).await
     }
 
-    /// Writes the calls to disk, then announces them; execution follows.
+    /// Appends the calls to the log, then announces them; execution follows.
     async fn keep_calls(&mut self, response: Response) -> Result<(), Stop> {
         let message = self.message(response);
         let calls = message.tool_calls.clone();
@@ -295,9 +295,8 @@ impl Run<'_> {
         Ok(self.announcer.flush().await?)
     }
 
-    /// Adds steering messages to the history (RUN-8). At the last step,
-    /// steering is closed under the lock that finds none waiting, so that no
-    /// accepted message is lost.
+    /// Adds steering messages to the history (RUN-8). At the last step, steering is closed
+    /// under the lock that finds none waiting, so that no accepted message is lost.
     async fn take_steers(&mut self, last: bool) -> Result<bool, Stop> {
         let steers = {
             let mut live = self.shared.live();
@@ -308,7 +307,7 @@ impl Run<'_> {
             steers
         };
         let any = !steers.is_empty();
-        // Until they are in the log.
+        // Remembered until they are in the log.
         self.unkept.clone_from(&steers);
         for content in steers {
             let mut message = Message::user(content.clone());

@@ -1,4 +1,4 @@
-//! Executes the calls of a step, all at once (RUN-1).
+//! Executes the calls of a step in parallel (RUN-1).
 
 use super::{Run, Stop};
 use crate::router::{self, CallContext, Effect, Outcome, Pauses, Toolset};
@@ -12,8 +12,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 impl Run<'_> {
-    /// Results are announced as they come and enter the history in the order
-    /// of their calls.
+    /// Results are announced as they arrive and enter the history in the order of their
+    /// calls.
     pub(super) async fn run_tools(&mut self, tools: Arc<Toolset>) -> Result<(), Stop> {
         let calls = self
             .calls
@@ -98,7 +98,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Applies a call's change of the conversation.
+    /// Applies the change that a call requests.
     async fn apply(&mut self, effect: Effect, output: ToolOutput) -> ToolOutput {
         let Effect::Title(title) = effect;
         let record = MetaRecord {
@@ -114,7 +114,7 @@ impl Run<'_> {
         }
     }
 
-    /// Takes the step's results into the history, in the order of the calls.
+    /// Moves the step's results into the history, in the order of the calls.
     pub(super) fn close_calls(&mut self) {
         let Some(calls) = self.calls.take() else {
             return;

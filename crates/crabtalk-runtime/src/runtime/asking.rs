@@ -1,4 +1,4 @@
-//! Answers to asks.
+//! Replies to asks.
 
 use super::Runtime;
 use crate::Error;
@@ -6,9 +6,8 @@ use crate::asks::PendingAsk;
 use crabtalk_domain::{ConversationKey, Principal};
 
 impl Runtime {
-    /// Answers a pending ask (RUN-7) for the owner, bypassing the queue. A
-    /// permanent approval is on disk when this returns; if it cannot be stored,
-    /// the ask stays pending.
+    /// Answers a pending ask (RUN-7) as the owner, bypassing the queue. A permanent approval
+    /// is on disk when this returns; if it cannot be stored, the ask stays pending.
     pub async fn reply(
         &self,
         key: &ConversationKey,
@@ -19,8 +18,8 @@ impl Runtime {
             .await
     }
 
-    /// [`Runtime::reply`] by another principal, which is stored with a
-    /// permanent approval.
+    /// Like [`Runtime::reply`] for another principal, which is stored with a permanent
+    /// approval.
     pub async fn reply_from(
         &self,
         key: &ConversationKey,
@@ -37,7 +36,7 @@ impl Runtime {
         Ok(())
     }
 
-    /// Pending asks, oldest first; `None` means any.
+    /// Pending asks, oldest first; `None` matches any.
     pub fn asks(&self, agent: Option<&str>, sender: Option<&str>) -> Vec<PendingAsk> {
         self.0.asks.list(agent, sender)
     }

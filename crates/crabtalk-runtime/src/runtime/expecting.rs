@@ -1,18 +1,18 @@
-//! A message that is about to be said.
+//! Announces a coming message to the model.
 //!
-//! Invariant: nothing is asked of a model, so that neither a ledger nor a budget
-//! has to do with it, and no conversation comes into being.
+//! Invariant: no model is called, so that the ledger is not involved, and no
+//! conversation is created.
 
 use super::Runtime;
 use crate::Error;
 
 impl Runtime {
-    /// Tells the model that will answer that a message to an agent is coming; an
-    /// empty name is the default agent, `model` the one that the message will name
-    /// (MODEL-8). Nothing happens where the configuration says so.
+    /// Announces to the model that a message to an agent is coming (MODEL-8). An empty name
+    /// is the default agent; `model` is the model that the message will request. Does nothing
+    /// if the configuration disables it.
     ///
     /// # Errors
-    /// An agent that is not there.
+    /// [`Error::UnknownAgent`] or [`Error::AgentRefused`].
     pub fn expect(&self, agent: &str, model: Option<&str>) -> Result<(), Error> {
         let catalog = self.0.catalog.load();
         let agent = catalog.agent(agent)?;
@@ -20,7 +20,7 @@ impl Runtime {
             return Ok(());
         }
         let model = self.0.model_named(model.unwrap_or(&agent.model));
-        // Before the first run none may be known.
+        // The registry may have no active model yet.
         if !model.is_empty() {
             self.0.model.expect(&model);
         }

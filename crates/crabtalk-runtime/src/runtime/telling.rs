@@ -1,4 +1,4 @@
-//! Read access to a runtime.
+//! Read access to the runtime's state.
 
 use super::Runtime;
 use crate::Error;
@@ -19,23 +19,23 @@ impl Runtime {
         self.0.catalog.load_full()
     }
 
-    /// Events of all runs from now on (WIRE-8).
+    /// Subscribes to events of all runs from now on (WIRE-8).
     pub fn watch(&self) -> HubSubscription {
         self.0.hub.subscribe()
     }
 
-    /// Events of all runs behind this one of this life; where some of them are
-    /// not kept any more, the subscription begins by saying how many.
+    /// Subscribes to events of all runs after this number of this life. If some of them are
+    /// no longer stored, the subscription begins with their number.
     pub fn watch_after(&self, seq: u64) -> HubSubscription {
         self.0.hub.subscribe_after(seq)
     }
 
-    /// Names the life of this runtime, within which events are numbered.
+    /// Identifies the life of this runtime, within which events are numbered.
     pub fn life(&self) -> &str {
         self.0.hub.life()
     }
 
-    /// The live state of a conversation, if it is in memory.
+    /// The state of a conversation, if it is in memory.
     pub fn live(&self, key: &ConversationKey) -> Option<LiveInfo> {
         self.0
             .registry
@@ -44,7 +44,7 @@ impl Runtime {
             .map(|shared| shared.info())
     }
 
-    /// Everything that is in memory.
+    /// The state of every conversation in memory.
     pub fn live_all(&self) -> Vec<LiveInfo> {
         self.0
             .registry
@@ -55,7 +55,7 @@ impl Runtime {
             .collect()
     }
 
-    /// Conversations in memory and runs in flight.
+    /// Number of conversations in memory and number of runs in flight.
     pub fn load(&self) -> (usize, u64) {
         (
             self.0.registry.len(),
@@ -63,17 +63,17 @@ impl Runtime {
         )
     }
 
-    /// How the last run of a conversation ended, from its log.
+    /// The end of a conversation's last run, from its log.
     pub async fn last_end(&self, key: &ConversationKey) -> Result<RunRecord, Error> {
         self.ask_task(key, |reply| Command::LastEnd { reply }).await
     }
 
-    /// How the run of a request ended (CONV-9), by its log; waits for the run
-    /// in flight. `None` for an unknown or forgotten id.
+    /// The outcome of a request's run (CONV-9), from the log; waits for the run in flight.
+    /// `None` for an unknown or forgotten id.
     ///
     /// # Errors
     ///
-    /// A log that cannot be read.
+    /// The log cannot be read.
     pub async fn outcome(
         &self,
         key: &ConversationKey,
@@ -84,7 +84,7 @@ impl Runtime {
             .await
     }
 
-    /// An agent's tools in scope with the gate's verdicts on each.
+    /// An agent's tools in scope with their verdicts.
     pub fn rights(&self, agent: &str) -> Result<(Arc<AgentConfig>, Vec<ToolRights>), Error> {
         let catalog = self.0.catalog.load_full();
         let agent = catalog.agent(agent)?;
@@ -93,7 +93,7 @@ impl Runtime {
         Ok((Arc::clone(agent), tools.collect()))
     }
 
-    /// Publishes the state of a component to watchers.
+    /// Publishes a component's change of state to watchers.
     pub fn tell_of_component(&self, news: ComponentNews) {
         self.0.hub.publish(HubEvent {
             seq: 0,
@@ -108,12 +108,12 @@ impl Runtime {
         });
     }
 
-    /// Scope violations since the start (GATE-1).
+    /// Number of scope violations since the start (GATE-1).
     pub fn violations(&self) -> u64 {
         self.0.violations.load(Ordering::Relaxed)
     }
 
-    /// The store, for reading what is not in memory.
+    /// The store, for state that is not in memory.
     pub fn storage(&self) -> &Arc<dyn Storage> {
         &self.0.storage
     }

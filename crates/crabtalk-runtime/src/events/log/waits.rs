@@ -1,7 +1,7 @@
-//! The place of a queued run, for readers that wait for its first event.
+//! The position of a queued run.
 //!
-//! Invariants: no place is reported once the run has begun or was refused; a
-//! late reader gets the latest place only.
+//! Invariants: no position is reported after the run has begun or was refused; a late
+//! reader gets only the latest position.
 
 use super::{RunLog, Subscription};
 use std::sync::Arc;
@@ -9,20 +9,20 @@ use std::sync::Arc;
 /// The origin of a compaction on demand.
 pub const COMPACTION: &str = "compaction";
 
-/// The place of a run in its conversation's queue (CONV-3).
+/// The position of a run in its conversation's queue (CONV-3).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Waits {
-    /// The run in flight and the runs queued before this one.
+    /// Number of runs before this one, including the run in flight.
     pub ahead: usize,
     /// The origin of the run in flight, as [`Origin`](crabtalk_domain::Origin)
-    /// writes it, or [`COMPACTION`]; empty while unknown.
+    /// writes it, or [`COMPACTION`]; empty if unknown.
     pub origin: String,
-    /// The guest that answers in it; empty for the primary.
+    /// The guest that answers in that run; empty for the primary.
     pub guest: String,
 }
 
 impl RunLog {
-    /// Sets the place of the queued run.
+    /// Sets the position of the queued run.
     pub(crate) fn wait_behind(&self, waits: Waits) {
         let mut state = self.state();
         if state.waits.as_deref() == Some(&waits) {
@@ -35,8 +35,7 @@ impl RunLog {
 }
 
 impl Subscription {
-    /// The next change of the run's place; `None` once it has begun or was
-    /// refused.
+    /// The next change of the run's position; `None` once it has begun or was refused.
     pub async fn waits(&mut self) -> Option<Arc<Waits>> {
         loop {
             let log = Arc::clone(&self.log);
