@@ -1,4 +1,4 @@
-//! `config/agents/`: agents as clients read and write them.
+//! Reads and writes the agents in `config/agents/` for clients.
 //!
 //! Invariants: one change at a time; names differ in more than case; a text that cannot
 //! be parsed is never written.
@@ -11,7 +11,7 @@ use tokio::sync::Mutex;
 
 pub(crate) struct AgentFiles {
     folder: PathBuf,
-    /// Held over one change of the folder.
+    /// Locked during a change of the folder.
     changing: Mutex<()>,
 }
 
@@ -72,7 +72,7 @@ impl AgentFiles {
                 (Change::Create, None) | (Change::Update { .. }, _) => {}
             }
             let prompt = match change {
-                // WIRE-5: an empty prompt keeps the present one.
+                // An empty prompt keeps the present one (WIRE-5).
                 Change::Update { built_in } if prompt.trim().is_empty() => {
                     let kept = AgentFile::load(&path)
                         .map_err(|e| Error::Conflict(e.with_causes()))?

@@ -23,13 +23,13 @@ pub(crate) struct ApprovalFile {
     path: PathBuf,
     skills: Arc<Skills>,
     now: arc_swap::ArcSwap<Vec<Approval>>,
-    /// Held over one change of the file.
+    /// Locked during a change of the file.
     changing: Mutex<()>,
 }
 
 impl ApprovalFile {
-    /// The file with the approvals that were read of it. A broken file approves nothing,
-    /// stays unchanged and is reported.
+    /// Takes the file's approvals from the start. A broken file approves nothing, stays
+    /// unchanged and is reported.
     pub(crate) fn new(
         path: PathBuf,
         read: Result<Vec<Approval>, String>,

@@ -1,8 +1,8 @@
-//! The record of who did what (REMOTE-2).
+//! Records security-relevant actions and their principals (REMOTE-2).
 //!
-//! Invariants: an action that needs an entry is done after the entry is on the disk;
-//! an action that only stops something is done without one if need be; queued entries
-//! are bounded, and those left out are counted.
+//! Invariants: an action that needs an entry is done after the entry is on disk; an
+//! action that only stops something does not need its entry; queued entries are
+//! bounded, and dropped ones are counted.
 
 mod security;
 
@@ -16,17 +16,17 @@ use std::time::Duration;
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::Instant;
 
-/// Longest time of an entry; then its action is refused.
+/// Time limit for writing an entry, after which its action is refused.
 const WITHIN: Duration = Duration::from_secs(20);
 
-/// Most entries in the queue to the service.
+/// Maximum entries in the queue to the service.
 const LATER: usize = 256;
 
-/// Most queued entries that are written in an hour: a few megabytes a day. Further ones
-/// are counted.
+/// Maximum queued entries to write in an hour: a few megabytes a day. Further ones are
+/// counted.
 const PER_HOUR: u32 = 600;
 
-/// Writes the record. Cheap to clone.
+/// Writes entries to the audit. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Audit {
     pub(crate) log: Arc<dyn AuditLog>,
@@ -34,7 +34,7 @@ pub(crate) struct Audit {
     queued: Arc<Mutex<mpsc::Receiver<AuditEntry>>>,
 }
 
-/// A new entry, now.
+/// Creates an entry with the current time.
 pub(crate) fn entry(what: &str, by: impl ToString) -> AuditEntry {
     AuditEntry::new(stamp(SystemClock.now()), what, by)
 }
@@ -59,7 +59,7 @@ impl Audit {
         let _ = self.queue.try_send(entry);
     }
 
-    /// Writes an entry, and returns its number when it is on the disk.
+    /// Writes an entry and returns its number once it is on disk.
     pub(crate) async fn record(&self, entry: AuditEntry) -> Result<u64, Error> {
         let what = entry.what.clone();
         let written = tokio::time::timeout(WITHIN, self.log.append(entry)).await;
@@ -74,7 +74,7 @@ impl Audit {
         )))
     }
 
-    /// Writes the entries of [`Self::queue`], as long as the daemon runs.
+    /// Writes the entries of [`Self::queue`] until the daemon ends.
     pub(crate) async fn work(&self) -> anyhow::Result<()> {
         let mut queued = self.queued.lock().await;
         let mut budget = Budget::new();
@@ -109,7 +109,7 @@ impl Budget {
         }
     }
 
-    /// Entries that were left out before this one; `None` if this one is.
+    /// Number of entries dropped before this one; `None` if this one is dropped.
     fn take(&mut self) -> Option<u64> {
         const HOUR: Duration = Duration::from_secs(3600);
         if self.begun.elapsed() >= HOUR {

@@ -1,9 +1,9 @@
-//! `crabtalk backup`: a home as one archive, also while its daemon runs.
+//! `crabtalk backup`: writes a home to one archive, also while its daemon runs.
 //!
-//! Invariants: the archive is complete or absent; a log is copied up to the length
-//! that it had when the copy began, and a line that was being written is repaired as
-//! after a crash; the records are one consistent state of their database; derived
-//! files are left out.
+//! Invariants: the archive is complete or absent; a log is copied up to its length at the
+//! beginning of the copy, and a line that was being written is repaired as after a
+//! crash; the records are one consistent state of their database; derived files are
+//! omitted.
 
 use anyhow::{Context, ensure};
 use crabtalk_config::Home;
@@ -14,18 +14,18 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tar::{Builder, EntryType, Header};
 
-/// Places below the home that a backup leaves out: files of a running daemon, and
-/// derived ones.
+/// Paths below the home that a backup omits: files of a running daemon, and derived
+/// ones.
 const LEFT_OUT: &[&str] = &["run", "logs", "daemon.sock", "state/caches", "state/recall"];
 
 /// The file of the records, in a home and in an archive.
 const RECORDS: &str = "state/records.db";
 
-/// Writes a backup of a home to a file that does not exist, and returns a report for
+/// Writes a backup of a home to a file that does not exist yet, and returns a report for
 /// people.
 ///
 /// # Errors
-/// A home that cannot be read, or a file that cannot be written; then there is none.
+/// The home cannot be read, or the file cannot be written; then no file is created.
 pub fn backup(home: &Home, file: &Path) -> anyhow::Result<String> {
     ensure!(
         home.root().is_dir(),
@@ -70,7 +70,7 @@ pub fn backup(home: &Home, file: &Path) -> anyhow::Result<String> {
 struct Archive<'a> {
     builder: Builder<&'a File>,
     root: PathBuf,
-    /// The archive itself, which may be in the home.
+    /// The archive, which may be in the home.
     own: PathBuf,
     files: u64,
 }
@@ -123,7 +123,7 @@ impl Archive<'_> {
         let found = file.metadata()?;
         let mut header = header(&found, EntryType::Regular);
         header.set_size(found.len());
-        // A file that became shorter must not shift those after it.
+        // Pad a file that became shorter, so that later files keep their offsets.
         let content = file.chain(io::repeat(b'\n')).take(found.len());
         self.builder.append_data(&mut header, below, content)?;
         self.files += 1;
@@ -144,9 +144,9 @@ fn is_left_out(below: &Path) -> bool {
     let name = below.file_name().and_then(|name| name.to_str());
     let is_database = |database: &str| name.is_some_and(|name| name.starts_with(database));
     LEFT_OUT.iter().any(|out| below == Path::new(out))
-        // An index can be derived again, that of a component too.
+        // Derived indexes, also those of components.
         || (below.starts_with("state") && is_database("index.db"))
-        // The records are copied by SQLite.
+        // SQLite copies the records.
         || (below.parent() == Some(Path::new("state")) && is_database("records.db"))
 }
 

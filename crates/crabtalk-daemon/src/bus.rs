@@ -1,9 +1,9 @@
 //! The node's event bus: subscriptions and published events (BUS-1).
 //!
 //! Invariants: an event that fires runs is recorded before it is acknowledged, and
-//! removed when they have ended; publishing waits for the disk, never for a run; the
-//! file is read at the start and at a reload, and a change by protocol is refused if
-//! the file was edited since.
+//! removed when the runs have ended; publishing waits for the disk, never for a run; the
+//! file is read at the start and at a reload, and a client's change is refused if the
+//! file was edited since.
 
 mod work;
 
@@ -29,17 +29,17 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// The maker of subscriptions from the local socket.
+/// The recorded maker of subscriptions from the local socket.
 const LOCAL_MAKER: &str = "user";
 
-/// Subscriptions, and events that wait. Cheap to clone.
+/// Subscriptions and waiting events. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Bus(Arc<Inner>);
 
 struct Inner {
     file: PathBuf,
     records: Arc<dyn Events>,
-    /// The least number of an event: above those of all former lives.
+    /// The least number for an event: above those of all former lives.
     first: u64,
     settings: Arc<Settings>,
     /// Locked by threads that may wait for the disk.
@@ -56,12 +56,12 @@ struct Inner {
 struct State {
     /// Waiting events; `None` before the records were read.
     pending: Option<Pending>,
-    /// The text of the file that is in force.
+    /// The text of the file in force.
     taken: Option<String>,
     findings: Vec<String>,
-    /// Why the present file is not in force.
+    /// The error of the present file, if it is not in force.
     broken: Option<String>,
-    /// Events that are being fired, by number.
+    /// Numbers of events that are being fired.
     firing: HashSet<u64>,
 }
 
@@ -72,9 +72,9 @@ pub(crate) struct Count {
     pub(crate) fired: u64,
     /// Runs that failed, or could not start.
     pub(crate) failed: u64,
-    /// Events that were left out: too many waited, or the chain was too long.
+    /// Events that were dropped: too many waited, or the chain was too long.
     pub(crate) dropped: u64,
-    /// How the last run ended: `ok`, or an error.
+    /// The result of the last run: `ok`, or an error.
     pub(crate) last: String,
 }
 
@@ -97,7 +97,7 @@ impl Bus {
         }))
     }
 
-    /// Reads the file again, and reports its errors.
+    /// Reads the file again and reports its errors.
     pub(crate) async fn reload(&self, report: &mut Report) {
         let reread = self.0.with(|inner, state| {
             state.read(inner);
@@ -145,7 +145,7 @@ impl Bus {
             .await
     }
 
-    /// Removes a subscription. Its runs continue.
+    /// Removes a subscription. Its runs in flight continue.
     pub(crate) async fn unsubscribe(&self, id: u64) -> Result<(), Error> {
         self.0
             .with(move |inner, state| {
@@ -159,7 +159,7 @@ impl Bus {
             .await
     }
 
-    /// All subscriptions with the counts of their events.
+    /// All subscriptions with their counts.
     pub(crate) async fn list(&self) -> Result<Vec<(Subscription, Count)>, Error> {
         let known = self.0.with(|inner, _| Ok(inner.known())).await?;
         let counts = self.0.counts();
@@ -200,7 +200,7 @@ impl Bus {
         .await
     }
 
-    /// Records an event for the runs that it fires. Returns their number.
+    /// Records an event and returns the number of runs that it fires.
     async fn take(&self, event: Event) -> Result<u32, Error> {
         if self.0.known_to_fire(&event.source) == Some(false) {
             return Ok(0);
@@ -234,8 +234,8 @@ impl Bus {
 impl RunEnds for Bus {
     fn on_run_end<'a>(&'a self, ended: &'a RunEnded) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            // A run that is carried on under another number has not ended, and a
-            // delegated run is part of the run above it.
+            // A resumed run has not ended, and a delegate's run is part of the run
+            // above it.
             let depth = match (&ended.origin, ended.carried_on_as) {
                 (Some(Origin::Client { .. } | Origin::Cron { .. }), None) => 1,
                 (Some(Origin::Event { depth, .. }), None) => depth.saturating_add(1),

@@ -16,7 +16,7 @@ use std::time::Duration;
 pub(crate) const DEFAULT_PROMPT: &str = "You are Crab, a capable assistant on the user's own machine. Use your \
      tools when they help, say briefly what you did, and ask when a decision is the user's.";
 
-/// Its name (CONV-12).
+/// The name of the built-in agent (CONV-12).
 pub(crate) const BUILT_IN: &str = "crab";
 
 /// Largest configuration file.
@@ -27,7 +27,7 @@ pub(crate) struct Composed {
     pub(crate) config: config::Config,
     pub(crate) catalog: Catalog,
     pub(crate) models: Chosen,
-    /// The files it was made from.
+    /// The files from which it was made.
     pub(crate) source: InForce,
     /// Warnings and errors.
     pub(crate) report: Report,
@@ -36,7 +36,7 @@ pub(crate) struct Composed {
 /// The files of the configuration in force.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct InForce {
-    /// The text of `config.toml`.
+    /// The text of `config.toml`; `None` if the file is absent.
     pub(crate) text: Option<String>,
     /// Agents that were read from a file.
     pub(crate) agents: BTreeMap<AgentName, Arc<AgentConfig>>,
@@ -45,16 +45,16 @@ pub(crate) struct InForce {
 /// Warnings and errors of a configuration that was read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Report {
-    /// Values that were changed or ignored.
+    /// Changed or ignored values.
     pub(crate) warnings: Vec<String>,
     /// Files or values that are not in force.
     pub(crate) errors: Vec<String>,
-    /// Former values that stay in force because of that.
+    /// Earlier values that remain in force because of errors.
     pub(crate) kept: Vec<String>,
 }
 
 impl Report {
-    /// Writes it to the log.
+    /// Writes the report to the log.
     pub(crate) fn log(&self) {
         for warning in &self.warnings {
             tracing::warn!("{warning}");
@@ -69,7 +69,7 @@ impl Report {
 }
 
 /// Reads the whole configuration. A broken agent file is reported, and its agent keeps
-/// its configuration of `before`, or is refused without one; a broken `config.toml` is
+/// its configuration of `before`, or is refused if it has none; a broken `config.toml` is
 /// an error.
 pub(crate) fn compose(home: &config::Home, before: &InForce) -> Result<Composed, String> {
     let mut report = Report::default();
@@ -115,7 +115,7 @@ pub(crate) fn chosen(config: &config::Config) -> Result<Chosen, String> {
         let mut off = config.provider.iter().filter(|p| !p.enabled);
         off.any(|p| p.models.iter().any(|m| m.name == **model))
     };
-    // The configuration keeps naming the active model of a disabled provider.
+    // The configuration may name the active model of a disabled provider.
     let active = config.model.as_ref().filter(|model| !is_off(model));
     Ok(Chosen {
         providers: providers.collect::<Result<_, _>>()?,
@@ -181,7 +181,7 @@ fn catalog(
 ) -> Result<Catalog, String> {
     let default_agent = AgentName::new(&config.default_agent).map_err(|e| e.to_string())?;
     let (mut agents, refused) = (files.agents.clone(), files.refused.clone());
-    // CONV-12: the built-in agent exists unless a file has its name, even a broken one.
+    // The built-in agent exists unless a file has its name, even a broken one (CONV-12).
     let built_in = AgentName::new(BUILT_IN).map_err(|e| e.to_string())?;
     let has_file = |name: &AgentName| name.as_str().eq_ignore_ascii_case(BUILT_IN);
     if !agents.keys().chain(refused.keys()).any(has_file) {
@@ -253,8 +253,8 @@ fn agent(
     }
 }
 
-/// A folder with its links resolved: they are followed when the owner names the folder
-/// and never later. A folder that does not exist yet is taken literally.
+/// Resolves a folder's links, once: links are followed when the owner names the folder
+/// and never later. A folder that does not exist yet is unchanged.
 fn settled(folder: PathBuf) -> PathBuf {
     folder.canonicalize().unwrap_or(folder)
 }

@@ -1,8 +1,8 @@
 //! The daemon's hook: adds environment, memory, skills and project instructions to
 //! agents and runs.
 //!
-//! Invariant: instructions of a project reach a model only after an owner trusted their
-//! folder (MEM-4).
+//! Invariant: a project's instructions reach a model only after an owner has trusted
+//! their folder (MEM-4).
 
 use crate::cron::Cron;
 use crate::mcp::{self, Mcps};
@@ -21,11 +21,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest time that a run waits for the answers about all untrusted folders. Without a
-/// client that follows the run it does not wait.
+/// Time limit for the answers about all untrusted folders. A run without a client that
+/// follows it does not wait.
 const TRUST_WAIT: Duration = Duration::from_secs(120);
 
-/// Longest time that a run waits for a component that is its memory.
+/// Time limit for a component that replaces the memory.
 const MEMORY_WITHIN: Duration = Duration::from_secs(10);
 
 /// The answer that trusts a folder.
@@ -54,8 +54,8 @@ impl Hook for Context {
         content: String,
     ) -> BoxFuture<'a, Result<String, Refusal>> {
         Box::pin(async move {
-            // A person's text may begin with a slash by chance; the text of a cron entry
-            // that names a skill does not.
+            // A slash at the beginning of a person's text may be accidental; in a cron entry that
+            // names a skill it is not.
             let entry = self.cron.entry_of(run.key);
             let skill = entry.filter(|entry| entry.names_skill(&content));
             let resolved = self.skills.resolve_slash(run, content.clone()).await?;
@@ -101,8 +101,8 @@ fn remembers(agent: &AgentConfig, memory: &Memory) -> bool {
     enabled && scope::allows_tool(&agent.scope, "recall", enabled)
 }
 
-/// The system that commands run on. Equal for every request, so that a provider's cache
-/// keeps the prompt.
+/// Describes the system that commands run on. Equal for all requests, so that a
+/// provider's cache keeps the prompt.
 fn environment() -> String {
     let shell = std::env::var("SHELL").unwrap_or_else(|_| "sh".into());
     let system = format!(
@@ -126,8 +126,8 @@ impl Context {
         agent
     }
 
-    /// Recalls from a component in place of the built-in memory. A failure is reported,
-    /// and the run continues without.
+    /// Recalls from a component instead of the built-in memory. A failure is reported, and
+    /// the run continues without memory.
     async fn recalled_by(
         &self,
         provider: &str,
@@ -198,8 +198,8 @@ impl Context {
         messages
     }
 
-    /// Instructions of the project if an owner trusts them, else a note that they are
-    /// left out.
+    /// Returns the project's instructions if an owner trusts them, else a note that they are
+    /// omitted.
     async fn project(
         &self,
         run: RunContext<'_>,
@@ -229,7 +229,7 @@ impl Context {
         (!text.is_empty()).then_some(text)
     }
 
-    /// Asks about one folder after the other. Returns `true` if all were answered.
+    /// Asks about the folders one after another. Returns `true` if all were answered.
     async fn ask_for_trust(&self, folders: &[PathBuf], people: &dyn People) -> bool {
         for folder in folders {
             match people.ask(trust_question(folder)).await.as_deref() {

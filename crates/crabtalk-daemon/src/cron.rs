@@ -1,8 +1,8 @@
-//! Cron entries of a node: their file, their books and their due times (CRON-1).
+//! The cron entries of a node: their file, books and due times (CRON-1).
 //!
 //! Invariants: a run begins after the books have recorded it; the file is read at the
-//! start and at a reload, and a change by protocol is refused if the file was edited
-//! since; one thread at a time works on both.
+//! start and at a reload, and a client's change is refused if the file was edited since;
+//! one thread at a time works on both.
 
 mod state;
 mod tool;
@@ -32,7 +32,7 @@ use std::time::Instant;
 use tokio::sync::Notify;
 
 /// The maker of an entry, whose memory its runs see. Only an owner may name another
-/// maker; the entry of a token has the token as its maker, and is never an owner's.
+/// maker; an entry of a token belongs to the token, never to an owner.
 pub(crate) fn maker(principal: Option<&Principal>, sender: &str) -> String {
     match principal {
         Some(token @ Principal::Token(_)) => token.to_string(),
@@ -72,7 +72,7 @@ impl Cron {
         }))
     }
 
-    /// As [`TableFile::with`], and computes the next due time again.
+    /// Like [`TableFile::with`], then computes the next due time.
     async fn change<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Inner, &mut State) -> Result<T, Error> + Send + 'static,
@@ -82,7 +82,7 @@ impl Cron {
         done
     }
 
-    /// Reads the file again, and reports its errors.
+    /// Reads the file again and reports its errors.
     pub(crate) async fn reload(&self, report: &mut Report) {
         let reread = self.0.with(|inner, state| {
             state.read(inner, Timestamp::now());
@@ -154,7 +154,7 @@ impl Cron {
         .await
     }
 
-    /// Removes an entry. Its run continues.
+    /// Removes an entry. Its run in flight continues.
     pub(crate) async fn remove(&self, id: u64) -> Result<(), Error> {
         self.change(move |inner, state| {
             let mut file = state.edit(inner)?;
@@ -174,7 +174,7 @@ impl Cron {
                 return Err(none(id));
             }
             state.save(inner, file, Timestamp::now())?;
-            // The file may lack the pause after failures if the disk was full then.
+            // If the disk was full, the file lacks a pause that failures caused.
             let now = Timestamp::now();
             let open = state.open(inner)?;
             let differs = open
@@ -190,7 +190,7 @@ impl Cron {
         .await
     }
 
-    /// All entries, and the invalid ones of the file.
+    /// All entries, and the invalid ones in the file.
     pub(crate) async fn list(&self) -> Result<(Vec<Listed>, Vec<Finding>), Error> {
         self.0
             .with(|_, state| {
@@ -202,19 +202,19 @@ impl Cron {
             .await
     }
 
-    /// Why the present file is not in force.
+    /// The error of the present file, if it is not in force.
     pub(crate) async fn problem(&self) -> Result<Option<String>, Error> {
         self.0.with(|_, state| Ok(state.broken.clone())).await
     }
 
-    /// Runs and skipped due times, the latest first.
+    /// Runs and skipped due times, latest first.
     pub(crate) async fn rows(&self, id: Option<u64>, limit: usize) -> Result<Vec<Row>, Error> {
         self.0
             .with(move |inner, state| {
                 let rows = wait(Books::rows(&*inner.books, id, limit))
                     .map_err(|error| Error::Failed(format!("the books of cron: {error}")))?;
                 match id {
-                    // The rows of a removed entry are kept.
+                    // The books keep the rows of a removed entry.
                     Some(id)
                         if rows.is_empty() && state.opened_mut().engine.entry(id).is_none() =>
                     {

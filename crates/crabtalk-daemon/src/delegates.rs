@@ -1,7 +1,7 @@
-//! `state/delegates`: the numbers of delegated conversations (CONV-10).
+//! `state/delegates`: the numbers of delegates' conversations (CONV-10).
 //!
-//! Invariant: a number is given after the file reserves it, so that none is given twice,
-//! even after a crash or a removal.
+//! Invariant: the file reserves a number before it is used, so that no number is used
+//! twice, even after a crash or a removal.
 
 use crabtalk_config::{read_limited, write_atomic};
 use crabtalk_domain::BoxFuture;
@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::Mutex;
 
-/// Numbers that one write reserves. The rest of a block is lost at the daemon's end.
+/// Numbers to reserve in one write. Unused ones are lost when the daemon ends.
 const BLOCK: u64 = 64;
 
 /// Largest file: one decimal number.
 const MAX_BYTES: u64 = 64;
 
-/// The prefix of delegated senders.
+/// The prefix of delegates' senders.
 const PREFIX: &str = "delegate:";
 
 pub(crate) struct DelegateFile {
@@ -26,7 +26,7 @@ pub(crate) struct DelegateFile {
     block: Mutex<Block>,
 }
 
-/// Reserved numbers that were not given yet.
+/// Reserved numbers that are unused.
 #[derive(Default)]
 struct Block {
     next: u64,
@@ -42,8 +42,8 @@ impl DelegateFile {
         }
     }
 
-    /// The first free number, from the file, or from the conversations if the file is
-    /// absent.
+    /// Returns the first free number from the file or, if that is absent, from the
+    /// conversations.
     async fn first_free(&self) -> Result<u64, String> {
         let path = self.path.clone();
         let read = tokio::task::spawn_blocking(move || read(&path)).await;

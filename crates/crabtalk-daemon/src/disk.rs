@@ -15,9 +15,9 @@ use std::sync::Arc;
 #[derive(Default)]
 pub(crate) struct LocalDisk {
     pub(crate) files: FileWork,
-    /// Tells whether the sandbox is complete.
+    /// Determines whether the sandbox is complete.
     pub(crate) tools: Option<Arc<OsTools>>,
-    /// Has the trusted folders.
+    /// Knows the trusted folders.
     pub(crate) skills: Option<Arc<Skills>>,
     pub(crate) user_home: Option<PathBuf>,
 }
@@ -31,7 +31,7 @@ impl Disk for LocalDisk {
         let mut missing = false;
         while let Some(step) = way.step() {
             let PathStep::Down { own } = step else {
-                // The parent of an absent folder is unknown.
+                // The parent of an absent folder cannot be resolved.
                 if missing {
                     return None;
                 }
@@ -46,7 +46,7 @@ impl Disk for LocalDisk {
             match std::fs::symlink_metadata(way.at()) {
                 Ok(meta) if meta.file_type().is_symlink() => way.follow_link().ok()?,
                 Ok(_) => {}
-                // The target of a dangling link may appear anywhere later.
+                // The target of a dangling link may be created anywhere later.
                 Err(error) if is_absent(&error) && own => missing = true,
                 Err(_) => return None,
             }

@@ -1,8 +1,8 @@
-//! Changes to `config.toml` by protocol (OPS-4).
+//! Changes `config.toml` for clients (OPS-4).
 //!
-//! Invariants: a file is changed only if its text is in force, so that an unfinished edit
-//! by hand never takes effect; an invalid configuration is never written; a written one
-//! is in force.
+//! Invariants: a file is changed only if its text is in force, so that an unfinished
+//! manual edit never takes effect; an invalid configuration is never written; a written
+//! one is in force.
 
 use crate::compose;
 use crate::error::Error;
@@ -10,8 +10,8 @@ use crate::login;
 use crabtalk_config::{Config, ConfigFile, Error as ConfigError, Home, Warning, write_atomic};
 use std::path::Path;
 
-/// Replaces the file's text, which has to equal `base`. The text need not be in force, so
-/// that a client can mend a broken file.
+/// Replaces the file's text, which must equal `base`. The text need not be in force, so
+/// that a client can repair a broken file.
 pub(crate) fn replace(home: &Home, base: Option<&str>, text: &str) -> Result<(), Error> {
     let path = home.config_file();
     if compose::text(home)?.as_deref() != base {

@@ -1,6 +1,6 @@
-//! Why an operation of the daemon failed.
+//! The errors of the daemon's operations.
 //!
-//! Invariant: no protocol is known here; `session/wire.rs` gives each error its code.
+//! Invariant: errors are independent of the protocol; `session/wire.rs` assigns codes.
 
 use crabtalk_domain::storage;
 use crabtalk_files::tables::TablesError;
@@ -8,31 +8,31 @@ use crabtalk_tools::UndoRefused;
 use crabtalk_triggers::bus::PublishError;
 use std::sync::Arc;
 
-/// A failed operation. Its text is what the client reads.
+/// A failed operation. Its text is shown to the client.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// The request is malformed or names an impossible value.
     #[error("{0}")]
     Invalid(String),
-    /// The client has to authenticate first.
+    /// The client must authenticate first.
     #[error("{0}")]
     Unauthorized(String),
-    /// The client may not do this.
+    /// The client lacks the right.
     #[error("{0}")]
     Forbidden(String),
-    /// The named object does not exist, or is beyond the client's reach.
+    /// The object does not exist, or is beyond the client's reach.
     #[error("{0}")]
     NotFound(String),
-    /// The object exists already, has changed, or is in use.
+    /// The object exists already, was changed, or is in use.
     #[error("{0}")]
     Conflict(String),
     /// The request exceeds a limit of size.
     #[error("{0}")]
     TooLarge(String),
-    /// A limit of number is reached.
+    /// The request exceeds a limit of number.
     #[error("{0}")]
     TooMany(String),
-    /// The daemon or its disk failed.
+    /// An operation of the daemon or its disk failed.
     #[error("{0}")]
     Failed(String),
     /// The daemon cannot serve the client now.
@@ -46,7 +46,7 @@ pub(crate) enum Error {
     RunEnded {
         /// The run's code.
         code: u32,
-        /// Why it ended.
+        /// The run's error.
         error: String,
     },
     /// The runtime or its storage failed.
@@ -95,7 +95,7 @@ impl From<UndoRefused> for Error {
     }
 }
 
-/// A worker thread that panicked.
+/// A worker thread panicked.
 impl From<tokio::task::JoinError> for Error {
     fn from(error: tokio::task::JoinError) -> Self {
         Self::Failed(error.to_string())

@@ -1,8 +1,8 @@
-//! Imports the record files of former versions into the records, once.
+//! Imports record files of earlier versions into the records, once.
 //!
-//! Invariants: the content of a file and the note that it was imported are committed
-//! together, and the file is moved to `state/old` after that. A crash or a failed move
-//! imports nothing twice.
+//! Invariants: the content of a file and a record of its import are committed together,
+//! then the file is moved to `state/old`. A crash or a failed move imports nothing
+//! twice.
 
 mod audit;
 mod crons;
@@ -13,10 +13,10 @@ use crabtalk_config::Home;
 use crabtalk_store::Records;
 use std::path::{Path, PathBuf};
 
-/// Largest file that is read.
+/// Largest file to import.
 const MAX_BYTES: u64 = 256 * 1024 * 1024;
 
-/// Imports all former files. A failed import is logged and repeated at the next start.
+/// Imports all old files. A failed import is logged and repeated at the next start.
 pub(crate) async fn old_files(home: &Home, records: &Records) {
     let state = home.state_dir();
     let imports = [

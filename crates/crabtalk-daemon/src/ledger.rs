@@ -1,9 +1,8 @@
-//! What model calls cost, and the budgets that end them (MODEL-7).
+//! Accounts for model calls and enforces budgets (MODEL-7).
 //!
-//! Invariants: a call counts in memory at once and is recorded a moment later, before
-//! the end of its run is published; on an unwritable disk runs continue and sums are kept in
-//! memory; a budget allows a call
-//! only after today's sums were read.
+//! Invariants: a call counts in memory at once, and its row is written before the end of
+//! its run is published; if the disk is not writable, runs continue and sums stay in
+//! memory; a budget allows a call only after today's sums were read.
 
 mod today;
 
@@ -27,12 +26,12 @@ const MAX_ROWS: u32 = 100;
 /// The cost of a model's answer, where its price is known.
 pub(crate) type Price = dyn Fn(&str, &Usage) -> Option<f64> + Send + Sync;
 
-/// The daemon's account of model calls.
+/// The daemon's ledger of model calls.
 pub(crate) struct DayLedger {
     costs: Arc<dyn Costs>,
     settings: Arc<Settings>,
     clock: Arc<dyn Clock>,
-    /// The time zone of midnight, found at the first use.
+    /// The time zone that determines days, detected on first use.
     zone: LazyLock<TimeZone, Box<dyn FnOnce() -> TimeZone + Send>>,
     price: Box<Price>,
     /// Distinguishes the reservations of this daemon from those of former ones.
@@ -44,11 +43,11 @@ pub(crate) struct DayLedger {
 
 type Write = BoxFuture<'static, Result<(), records::Error>>;
 
-/// Costs of the days up to today.
+/// Costs of some days up to today.
 pub(crate) struct Report {
     pub(crate) today: CallTotal,
     pub(crate) budget: Budget,
-    /// When spent budgets are renewed.
+    /// When the budgets are renewed.
     pub(crate) opens_at: String,
     pub(crate) costs: CostReport,
 }
@@ -95,13 +94,12 @@ impl DayLedger {
         }
     }
 
-    /// Remembers a write for [`Self::finish`]. Writes end in order, and a dropped write is
-    /// carried out.
+    /// Stores a write for [`Self::finish`]. Writes complete in order, even if dropped.
     fn write_later(&self, write: Write) {
         *self.last_write() = Some(write);
     }
 
-    /// Sums over some days up to today.
+    /// Totals over some days up to today.
     pub(crate) async fn report(&self, days: u32) -> Report {
         let now = self.now();
         let today = now.date();
@@ -124,7 +122,7 @@ impl DayLedger {
         }
     }
 
-    /// When spent budgets are renewed.
+    /// When the budgets are renewed.
     fn opens_at(&self, now: &Zoned) -> Zoned {
         let tomorrow = now.date().tomorrow().ok();
         tomorrow
@@ -199,7 +197,7 @@ impl DayLedger {
         Ok(reserved)
     }
 
-    /// The message about the budget that a call would exceed.
+    /// The message about the exceeded budget.
     fn spent(
         &self,
         today: &mut Today,
@@ -275,7 +273,7 @@ impl Ledger for DayLedger {
 
 impl RunEnds for DayLedger {
     fn on_run_end<'a>(&'a self, ended: &'a RunEnded) -> BoxFuture<'a, ()> {
-        // A crash lost the totals of this run.
+        // A crash lost the total of this run.
         let Some(total) = ended.total else {
             return Box::pin(ready(()));
         };
@@ -287,13 +285,13 @@ impl RunEnds for DayLedger {
             total,
             ..row(&self.now())
         };
-        // The run's calls were added before it.
+        // The rows of the run's calls were written before.
         let written = self.costs.add(row, None);
         Box::pin(async { report_failure(written.await) })
     }
 }
 
-/// A row with the present time.
+/// Creates a row with the current time.
 fn row(now: &Zoned) -> CostRow {
     CostRow {
         day: now.date(),

@@ -1,20 +1,20 @@
-//! Removes unfinished files that a crash left.
+//! Removes unfinished files after a crash.
 //!
-//! Invariants: only the program's own temporary names are removed, in its own folders;
-//! the start's part does not grow with the conversations.
+//! Invariants: only temporary names of this program are removed, in its own folders; the
+//! time does not grow with the number of conversations.
 
 use crabtalk_config::Home;
 use std::path::PathBuf;
 
-/// Sweeps the folders of the home, for the holder of its lock and before any write.
+/// Cleans the folders of the home, before any write of the lock's holder.
 pub(crate) fn sweep(home: &Home) {
     for folder in folders(home) {
         crabtalk_files::sweep(&folder);
     }
 }
 
-/// The folders with atomically replaced files, without those of the changes of runs, whose
-/// number grows with the conversations: what is left there goes with them.
+/// The folders with atomically replaced files, except those of runs' changes, whose
+/// number grows with the conversations; unfinished files there are removed with them.
 fn folders(home: &Home) -> Vec<PathBuf> {
     let (config, state) = (home.config_dir(), home.state_dir());
     vec![

@@ -1,12 +1,12 @@
-//! The composition root of the daemon: reads the configuration, puts the
-//! crates together, and answers the protocol.
+//! The composition root of the daemon: reads the configuration, connects the crates, and
+//! implements the protocol.
 //!
-//! In reading order: [`run`] starts and stops a daemon; a node holds what is
-//! configured and the runtime; a session is one connection and turns wire
-//! messages into calls of the runtime.
+//! In reading order: [`run`] starts and stops a daemon; a node owns the runtime and its
+//! configured parts; a session serves one connection and turns wire messages into calls
+//! of the runtime.
 //!
-//! Absent on purpose: the run loop, formats of providers, the log's format,
-//! terminal output. Nothing here parents a component.
+//! This crate contains no run loop, provider formats, log format or terminal output, and
+//! starts no component.
 
 mod agents;
 mod approvals;

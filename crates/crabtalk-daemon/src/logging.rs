@@ -1,8 +1,8 @@
-//! Where the daemon's log lines go (OPS-3): `logs/daemon.log`, and stderr in
-//! the foreground.
+//! Writes the daemon's log (OPS-3) to `logs/daemon.log`, and to stderr in the
+//! foreground.
 //!
 //! Invariants: the log has at most two files of [`MAX_LOG_BYTES`]; an event is one line,
-//! and no value can look like several.
+//! and no value can imitate another line.
 
 mod fields;
 
@@ -16,18 +16,18 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::{self, MakeWriter};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 
-/// At this size the log is put aside as `.1` and a new one begun.
+/// Size at which the log is renamed to `.1` and a new one begun.
 const MAX_LOG_BYTES: u64 = 10 * 1024 * 1024;
 
-/// Levels unless `CRABTALK_LOG` says otherwise.
+/// The level unless `CRABTALK_LOG` sets another.
 const DEFAULT_LEVEL: tracing::Level = tracing::Level::INFO;
 
-/// The MCP library, which logs each message of a server at the level INFO: a flood of them
-/// would displace everything else. `crabtalk-mcp` logs the important events.
+/// The MCP library, which logs each message of a server at the level INFO and would
+/// displace everything else. `crabtalk-mcp` logs the important events.
 const NOISY_TARGET: &str = "rmcp";
 
 /// Starts logging. An unwritable log file is a warning, since a home on a full or
-/// read-only disk can be read (STORE-5).
+/// read-only disk is still readable (STORE-5).
 pub(crate) fn init(path: &Path, to_stderr: bool, security: Security) {
     let mut file = Rotating::new(path);
     let opened = file.file().map(drop);
@@ -48,9 +48,9 @@ pub(crate) fn init(path: &Path, to_stderr: bool, security: Security) {
         .with_writer(log);
     let subscriber = tracing_subscriber::registry()
         .with(layer.with_filter(filter))
-        // Independent of the level of the log.
+        // Independent of the log's level.
         .with(security.with_filter(Targets::new().with_target("security", tracing::Level::INFO)));
-    // A second daemon in one process, as tests have it, keeps the first log.
+    // A second daemon in one process, as in tests, uses the first log.
     let _ = tracing::subscriber::set_global_default(subscriber);
     if let Err(error) = opened {
         tracing::warn!(path = %path.display(), %error, "the log file cannot be written; events are lost until it can");
@@ -59,7 +59,7 @@ pub(crate) fn init(path: &Path, to_stderr: bool, security: Security) {
 
 struct Rotating {
     path: PathBuf,
-    /// `None` while it cannot be opened; each line opens it again.
+    /// `None` while it cannot be opened; each line retries.
     file: Option<File>,
     bytes: u64,
 }

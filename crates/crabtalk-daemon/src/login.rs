@@ -1,11 +1,11 @@
-//! The environment as the configuration reads it.
+//! The environment variables that the configuration reads.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::process::{Command, Stdio};
 
-/// A variable of the environment. `USER` is the login of the process's user where it is
-/// not set, as under a service manager.
+/// Returns a variable of the environment. If `USER` is not set, as under a service
+/// manager, it is the login of the process's user.
 pub(crate) fn env(name: &str) -> Option<OsString> {
     let set = std::env::var_os(name).filter(|value| !value.is_empty());
     match set {

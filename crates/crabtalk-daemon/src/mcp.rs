@@ -1,8 +1,8 @@
-//! MCP servers and components of a node: the configured ones, those with a port file in
-//! `run/`, and the services that they get from the daemon (COMP-1 to COMP-3).
+//! The MCP servers and components of a node: the configured ones, those with a port file
+//! in `run/`, and the services that the daemon provides to them (COMP-1 to COMP-3).
 //!
-//! Invariant: a component is discovered, never parented; a program of the
-//! configuration runs under a guardian.
+//! Invariant: a component is discovered, never started; a configured program runs under
+//! a guardian.
 
 mod discovery;
 mod gateways;
@@ -26,10 +26,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, Notify, mpsc, watch};
 
-/// Most queued news. The next list shows the state if some are dropped.
+/// Maximum number of queued news. The next list shows the state if some are dropped.
 const MAX_NEWS: usize = 256;
 
-/// Longest time that a request waits for the configuration's servers.
+/// Time limit of a request for the configured servers.
 const KNOWN_WITHIN: Duration = Duration::from_secs(2);
 
 /// The file of known tools and approved descriptions.
@@ -56,7 +56,7 @@ pub(crate) struct Mcps {
     news: Mutex<mpsc::Receiver<ComponentNews>>,
     /// Notified to read the port files now.
     look: Notify,
-    /// Whether the configuration was applied once.
+    /// Whether the configuration has been applied.
     taken: watch::Sender<bool>,
 }
 
@@ -103,14 +103,14 @@ impl Mcps {
         self.look.notify_one();
     }
 
-    /// Waits until the servers of the configuration are known, after the daemon's start.
+    /// Waits until the configured servers are known, after the daemon's start.
     pub(crate) async fn known(&self) {
         let mut taken = self.taken.subscribe();
         // The timeout covers a failed service.
         let _ = tokio::time::timeout(KNOWN_WITHIN, taken.wait_for(|taken| *taken)).await;
     }
 
-    /// Lets programs in an agent's reach be known before its run begins.
+    /// Starts programs in an agent's scope whose tools are unknown, and waits for them.
     pub(crate) async fn first_look(&self, scope: &crabtalk_domain::Scope) {
         self.known().await;
         let in_reach = |name: &str| crabtalk_gate::scope::allows_mcp(scope, name);
@@ -126,7 +126,7 @@ impl Mcps {
     }
 }
 
-/// The intervals of server supervision. Tests set others.
+/// The intervals of server supervision, which tests shorten.
 fn pace() -> Pace {
     let mut pace = Pace::default();
     let other = |name: &str| {
@@ -188,7 +188,7 @@ pub(crate) fn settings(mcp: &Mcp) -> crabtalk_mcp::Settings {
     settings
 }
 
-/// Stores the part of an answer that exceeds the limit for a model.
+/// Stores the part of an answer that exceeds the model's limit.
 struct Shelf(Arc<OsTools>);
 
 impl Outputs for Shelf {
@@ -201,7 +201,7 @@ impl Outputs for Shelf {
     }
 }
 
-/// HTTP for servers, over the client of the models.
+/// HTTP requests to servers, through the client of the models.
 struct Addresses(Arc<Web>);
 
 impl Http for Addresses {

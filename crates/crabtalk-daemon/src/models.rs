@@ -1,8 +1,8 @@
-//! The models of a node: the configured ones, else one that is detected at the first run
+//! The models of a node: the configured ones, or else one that the first run detects
 //! (MODEL-6).
 //!
-//! Invariants: detection starts with the first run, and never if a provider is configured;
-//! its result is reported once.
+//! Invariants: detection starts with the first run, and never if a provider is
+//! configured; its result is reported once.
 
 use crabtalk_domain::model::{Chunk, Error, ErrorKind, Model, Request};
 use crabtalk_domain::{BoxStream, Usage};
@@ -24,7 +24,7 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
-    /// Checks whether a registry accepts it.
+    /// Checks whether a registry accepts the models.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.detect {
             return Ok(());
@@ -34,7 +34,7 @@ impl Chosen {
     }
 }
 
-/// A detection, made once.
+/// A detection, which happens once.
 struct Search {
     options: Options,
     active: Option<String>,
@@ -45,9 +45,9 @@ struct Search {
 struct State {
     /// Set while no provider is configured.
     search: Option<Arc<Search>>,
-    /// The next client's notice.
+    /// The notice for the next client.
     notice: Option<String>,
-    /// The last notice.
+    /// The latest notice.
     said: String,
 }
 
@@ -75,7 +75,7 @@ impl Models {
         self.state.lock().expect("nothing panics under it")
     }
 
-    /// Applies another configuration. Answers in flight are not disturbed.
+    /// Applies another configuration. Answers in flight are unaffected.
     pub(crate) fn replace(&self, chosen: Chosen) -> Result<(), String> {
         let mut state = self.state();
         let Chosen {
@@ -89,8 +89,7 @@ impl Models {
             state.search = None;
             return Ok(());
         }
-        // A detected model is kept, but not the demonstration: a server may have started
-        // since.
+        // Keep a detected model, but not the offline model: a server may have started since.
         let found = state.search.as_ref().and_then(|s| s.found.get().cloned());
         let found = found.filter(|provider| provider.kind != Kind::Offline);
         let (providers, known) = match &found {
@@ -106,14 +105,14 @@ impl Models {
         Ok(())
     }
 
-    /// The detection that has not been made, if any.
+    /// The pending detection, if there is one.
     fn open_search(&self) -> Option<Arc<Search>> {
         let search = self.state().search.clone();
         search.filter(|search| !search.found.initialized())
     }
 
-    /// Detects a model if none is configured and detection has not been made. The run
-    /// reports a failure.
+    /// Detects a model if none is configured and none was detected. A failure is reported
+    /// by the run.
     pub(crate) async fn find(&self) -> Result<(), Error> {
         match self.open_search() {
             None => Ok(()),
@@ -161,12 +160,12 @@ impl Models {
         Ok(())
     }
 
-    /// The notice about the detected model, for the first client.
+    /// Takes the notice about the detected model, for the first client.
     pub(crate) fn take_notice(&self) -> Option<String> {
         self.state().notice.take()
     }
 
-    /// Why the detected model was chosen; empty if one is configured.
+    /// The reason for choosing the detected model; empty if one is configured.
     pub(crate) fn why(&self) -> String {
         let state = self.state();
         match state.search {
@@ -175,7 +174,7 @@ impl Models {
         }
     }
 
-    /// Detects all available providers, independent of the configuration.
+    /// Detects all available providers, regardless of the configuration.
     pub(crate) async fn could_be(&self) -> Vec<detect::Detected> {
         detect::all(&self.options).await
     }
@@ -186,7 +185,7 @@ impl Models {
         search.found.get().cloned()
     }
 
-    /// The default model; empty before one is known.
+    /// The default model; empty if none is known yet.
     pub(crate) fn active(&self) -> String {
         self.registry.active_model()
     }
@@ -203,7 +202,7 @@ impl Models {
     }
 }
 
-/// The models as the runtime's port.
+/// Implements the runtime's port.
 pub(crate) struct Asked(pub(crate) Arc<Models>);
 
 impl Model for Asked {
@@ -229,7 +228,7 @@ impl Model for Asked {
         self.0.registry.active_model()
     }
 
-    /// Prepares a connection. Detection is left to the run.
+    /// Prepares a connection. Only a run starts the detection.
     fn expect(&self, model: &str) {
         self.0.registry.expect(model);
     }

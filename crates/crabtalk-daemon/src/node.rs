@@ -1,4 +1,4 @@
-//! A node: the runtime and its configured parts.
+//! A node: the runtime and everything that it is configured with.
 
 mod build;
 mod duties;
@@ -33,7 +33,7 @@ use crabtalk_transport::Crowd;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Everything that sessions share.
+/// The state that all sessions share.
 pub(crate) struct Node {
     pub(crate) home: Home,
     pub(crate) runtime: Runtime,
@@ -42,7 +42,7 @@ pub(crate) struct Node {
     pub(crate) approvals: Arc<ApprovalFile>,
     pub(crate) agents: AgentFiles,
     pub(crate) children: Children,
-    /// The tools of the operating system, and the changes they made.
+    /// The tools of the operating system, and the changes that they made.
     pub(crate) tools: Arc<OsTools>,
     /// MCP servers and components.
     pub(crate) mcps: Arc<Mcps>,
@@ -56,11 +56,11 @@ pub(crate) struct Node {
     pub(crate) crowd: Crowd,
     /// All long tasks of the daemon.
     pub(crate) services: Services,
-    /// Entries that start runs on a schedule.
+    /// The cron entries.
     pub(crate) cron: Cron,
     /// Notifies the owner.
     pub(crate) notifier: Notifier,
-    /// Subscriptions and events.
+    /// The subscriptions and events.
     pub(crate) bus: Bus,
     /// Tokens and TCP listeners.
     pub(crate) remote: Remote,
@@ -79,7 +79,7 @@ impl Node {
         self.settings.config()
     }
 
-    /// Starts the runs of cron entries and events.
+    /// Creates a starter for the runs of cron entries and events.
     fn starter(&self) -> Starter {
         Starter {
             runtime: self.runtime.clone(),
@@ -94,7 +94,7 @@ impl Node {
         self.started.elapsed().as_secs()
     }
 
-    /// The sandbox of this machine. The first call probes it.
+    /// The sandbox of this machine; the first call probes it.
     pub(crate) async fn walls(&self) -> Arc<Walls> {
         self.tools.walls().await
     }
@@ -110,7 +110,7 @@ impl Node {
             );
             self.children.sweep().await;
         };
-        // A disk that hangs delays neither.
+        // Run concurrently, since either may wait for a hanging disk.
         tokio::join!(self.ledger.finish(), others);
     }
 }

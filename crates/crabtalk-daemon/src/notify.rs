@@ -1,4 +1,4 @@
-//! Notifies the owner by a command, a webhook, or both.
+//! Notifies the owner through a command, a webhook, or both.
 //!
 //! Invariants: queueing a notice never waits; a failed notice is logged and has no other
 //! effect; a command runs under a guardian, without the daemon's secrets, and ends with
@@ -15,26 +15,26 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe::Receiver;
 use tokio::sync::{Mutex, mpsc};
 
-/// Most queued notices: with more, the receiver is not working.
+/// Maximum queued notices: a longer queue means a receiver that does not work.
 const MAX_WAITING: usize = 100;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Notice {
-    /// `failed`, `paused`, `result` or `ask`.
+    /// The kind: `failed`, `paused`, `result` or `ask`.
     pub(crate) kind: &'static str,
     pub(crate) title: String,
     pub(crate) text: String,
-    /// The cron entry of its run.
+    /// The cron entry, for its run.
     pub(crate) cron: Option<u64>,
     pub(crate) agent: String,
     pub(crate) sender: String,
     pub(crate) run: u64,
-    /// The id of the ask.
+    /// The id of the ask, for an ask.
     pub(crate) ask_id: String,
 }
 
 impl Notice {
-    /// The notice of an ask of a cron entry's run.
+    /// Creates the notice of an ask in a cron entry's run.
     pub(crate) fn of_ask(key: &ConversationKey, cron: u64, ask: &Ask) -> Self {
         let question = ask.questions.first().map(|q| q.question.clone());
         Self {
@@ -54,14 +54,14 @@ impl Notice {
     }
 }
 
-/// Delivers notices one after the other. Cheap to clone.
+/// Delivers notices one after another. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Notifier(Arc<Inner>);
 
 struct Inner {
     settings: Arc<Settings>,
     guardian: Guardian,
-    /// The limit of open files that commands get.
+    /// The limit of open files for commands.
     open_files: Option<u64>,
     queue: mpsc::Sender<Notice>,
     queued: Mutex<mpsc::Receiver<Notice>>,
@@ -97,7 +97,7 @@ impl Notifier {
         }
     }
 
-    /// Delivers queued notices, as long as the daemon serves.
+    /// Delivers queued notices until the daemon ends.
     pub(crate) async fn work(&self) {
         let mut queued = self.0.queued.lock().await;
         while let Some(notice) = queued.recv().await {
@@ -159,18 +159,18 @@ impl Notifier {
             open_files: self.0.open_files,
         };
         let spawned = self.0.guardian.spawn(command, Streams::Three);
-        // Dropping it ends all processes that it started.
+        // Dropping the child ends all processes that it started.
         let mut child = spawned.map_err(|error| error.to_string())?;
         let (stdin, stdout, stderr) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let told = async {
             let write = async {
                 if let Some(mut stdin) = stdin {
-                    // A command that reads nothing gets the text by its environment.
+                    // A command that does not read stdin has the text in its environment.
                     let _ = stdin.write_all(input.as_bytes()).await;
                 }
             };
-            // Its output is discarded, so that a full pipe does not block it.
+            // Output is discarded, so that a full pipe does not block the command.
             tokio::join!(write, discard(stdout), discard(stderr), child.wait()).3
         };
         match tokio::time::timeout(timeout, told).await {
@@ -187,7 +187,7 @@ impl Notifier {
         }
     }
 
-    /// Ends a running command.
+    /// Ends the command in progress.
     pub(crate) async fn shut_down(&self) {
         self.0.guardian.shut_down().await;
     }
@@ -199,7 +199,7 @@ async fn discard(stream: Option<Receiver>) {
     }
 }
 
-/// Replaces NUL, which a variable cannot contain.
+/// Replaces NUL, which an environment variable cannot contain.
 fn without_nul(text: &str) -> String {
     text.replace('\0', " ")
 }

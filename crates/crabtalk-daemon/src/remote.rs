@@ -1,7 +1,7 @@
 //! Remote access: tokens, their reach, and the TCP listeners (REMOTE-1).
 //!
 //! Invariants: without `[tcp]` nothing listens; the removal, change or expiry of a token
-//! ends its connections at once; objects beyond a token's reach do not exist for it; only
+//! ends its connections at once; objects beyond a token's reach appear not to exist; only
 //! the hash of a token is stored.
 
 mod certificate;
@@ -37,7 +37,7 @@ impl Remote {
         }
     }
 
-    /// Opens the configured listeners, whose connections `serve` serves.
+    /// Opens the configured listeners; `serve` serves their connections.
     pub(crate) async fn begin(&self, serve: Serve, config: &Config) {
         let mut report = Report::default();
         self.ears.belong_to(serve);
@@ -47,7 +47,7 @@ impl Remote {
 
     /// Applies another configuration.
     pub(crate) async fn apply(&self, config: &Config, report: &mut Report) {
-        // First, so that a removed token is refused by new listeners.
+        // First, so that new listeners refuse a removed token.
         self.tokens.replace(config);
         self.ears.apply(config.tcp.as_ref(), report).await;
     }

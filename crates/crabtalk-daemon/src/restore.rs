@@ -1,8 +1,8 @@
 //! `crabtalk restore`: replaces a home by a backup.
 //!
-//! Invariants: no daemon runs during a restore; the former home is kept beside the new
+//! Invariants: no daemon runs during a restore; the former home remains beside the new
 //! one; tokens and approvals that were revoked since the backup stay revoked; missed
-//! events and due times fire nothing.
+//! events and due times do not fire.
 
 use crate::import;
 use anyhow::{Context, bail, ensure};
@@ -24,7 +24,7 @@ const MAX_BYTES: u64 = 4 * 1024 * 1024;
 /// Replaces a home by a backup, and returns a report for people.
 ///
 /// # Errors
-/// A running daemon, a file that is not a backup, and an unwritable disk; then the home is
+/// A running daemon, a file that is not a backup, or an unwritable disk; then the home is
 /// unchanged.
 pub fn restore(home: &Home, file: &Path) -> anyhow::Result<String> {
     let root = home.root();
@@ -60,7 +60,7 @@ pub fn restore(home: &Home, file: &Path) -> anyhow::Result<String> {
     let settled = runtime.block_on(skip_missed(&missed));
     settled.context("cannot skip missed events and due times")?;
     let kept = swap(root, new.path(), lock.is_some())?;
-    // Its content has become the home.
+    // The content has become the home.
     let _ = new.keep();
     said.insert(
         0,

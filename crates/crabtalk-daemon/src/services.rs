@@ -1,7 +1,7 @@
-//! The services: long tasks of the daemon with a policy for failure and shutdown.
+//! Services: long tasks of the daemon with policies for failure and shutdown.
 //!
 //! Invariants: each has a name, an owner and both policies; a panic is a failure; none is
-//! detached: [`Services::ended`] returns when all have ended.
+//! detached: [`Services::ended`] returns after all have ended.
 
 mod keep;
 
@@ -12,7 +12,7 @@ use tokio::sync::{SetOnce, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Longest error of a service in status. The log has the full text.
+/// Longest error in the status; the log has the full text.
 const MAX_ERROR_BYTES: usize = 1024;
 
 /// The policy for a failed service.
@@ -22,12 +22,12 @@ pub(crate) enum OnFailure {
     EndDaemon,
     /// The service restarts after a pause, which grows with each failure.
     Restart,
-    /// The service stays off until the next start of the daemon.
+    /// The service stays off until the daemon restarts.
     StayOff,
 }
 
 impl OnFailure {
-    /// The word that status shows.
+    /// The name of the policy in the status.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::EndDaemon => "end daemon",
@@ -40,16 +40,16 @@ impl OnFailure {
 /// The policy for a service at shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OnStop {
-    /// It is dropped at its next await.
+    /// The service is dropped at its next await.
     Drop,
-    /// It ends after its token is cancelled, up to the shutdown's deadline.
+    /// The service ends after its token is cancelled, within the shutdown's deadline.
     Drain,
 }
 
 /// The intended duration of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Span {
-    /// As long as the daemon: returning is a failure.
+    /// As long as the daemon; returning is a failure.
     Lasting,
     /// Until its work is done.
     Once,
@@ -57,10 +57,10 @@ enum Span {
 
 type Body = Box<dyn FnMut(CancellationToken) -> BoxFuture<'static, anyhow::Result<()>> + Send>;
 
-/// A long task, before it is started.
+/// A long task before its start.
 ///
-/// Its body gets a token that is cancelled at shutdown. Most bodies ignore it, since they
-/// are dropped.
+/// The body receives a token that is cancelled at shutdown. Most bodies ignore it, since
+/// they are dropped.
 pub(crate) struct Service {
     name: &'static str,
     owner: &'static str,
@@ -71,7 +71,7 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// A service whose failure ends the daemon.
+    /// Creates a service whose failure ends the daemon.
     pub(crate) fn vital<F>(
         name: &'static str,
         owner: &'static str,
@@ -83,7 +83,7 @@ impl Service {
         Self::new(name, owner, OnFailure::EndDaemon, begun_once(body))
     }
 
-    /// A service that restarts after a failure.
+    /// Creates a service that restarts after a failure.
     pub(crate) fn restarted<F>(
         name: &'static str,
         owner: &'static str,
@@ -96,7 +96,7 @@ impl Service {
         Self::new(name, owner, OnFailure::Restart, Box::new(body))
     }
 
-    /// A service that stays off after a failure.
+    /// Creates a service that stays off after a failure.
     pub(crate) fn optional<F>(
         name: &'static str,
         owner: &'static str,
@@ -119,20 +119,20 @@ impl Service {
         }
     }
 
-    /// Marks a service that returns when its work is done.
+    /// Declares that the service returns when its work is done.
     pub(crate) fn once(mut self) -> Self {
         self.span = Span::Once;
         self
     }
 
-    /// Marks a service that ends after its token is cancelled, instead of being dropped.
+    /// Declares that the service ends after its token is cancelled, instead of being dropped.
     pub(crate) fn draining(mut self) -> Self {
         self.on_stop = OnStop::Drain;
         self
     }
 }
 
-/// The body of a service that never restarts.
+/// Wraps the body of a service that never restarts.
 fn begun_once<F>(body: impl FnOnce(CancellationToken) -> F + Send + 'static) -> Body
 where
     F: Future<Output = anyhow::Result<()>> + Send + 'static,
@@ -148,17 +148,17 @@ where
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     Running,
-    /// It failed and restarts after a pause.
+    /// The service failed and restarts after a pause.
     Pausing,
     Done,
-    /// It failed and stays off.
+    /// The service failed and stays off.
     Failed,
-    /// It ended at shutdown.
+    /// The service ended at shutdown.
     Stopped,
 }
 
 impl State {
-    /// The word that status shows.
+    /// The name of the state in the status.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -170,16 +170,16 @@ impl State {
     }
 }
 
-/// A service as status shows it.
+/// A service in the status.
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
     pub(crate) name: &'static str,
     pub(crate) owner: &'static str,
     pub(crate) on_failure: OnFailure,
     pub(crate) state: State,
-    /// The start of this state, RFC 3339.
+    /// RFC 3339 instant at which the state began.
     pub(crate) since: String,
-    /// The number of restarts.
+    /// Number of restarts.
     pub(crate) restarts: u32,
     /// The last error; empty if it never failed.
     pub(crate) last_error: String,

@@ -2,7 +2,7 @@
 //!
 //! Invariants: names and paths of a client are checked before any use.
 
-/// A pattern for requests of several kinds.
+/// Matches requests of several kinds.
 macro_rules! any {
     ($($kind:ident)*) => { $(crabtalk_proto::client_message::Msg::$kind(_))|* };
 }
@@ -47,7 +47,7 @@ pub(crate) use remote::remote_clients;
 use std::sync::{Arc, OnceLock};
 use tokio_util::sync::CancellationToken;
 
-/// The sender of a local message that names none (CONV-8).
+/// The default sender of local messages (CONV-8).
 const LOCAL_SENDER: &str = "user";
 
 pub(crate) struct Session {
@@ -58,7 +58,7 @@ pub(crate) struct Session {
     present: OnceLock<Present>,
 }
 
-/// The limit of a list: the client's, `usual` by default, and `most` at most.
+/// The limit of a list: the client's, else `usual`, but at most `most`.
 fn as_many(wanted: u32, usual: usize, most: usize) -> usize {
     match wanted as usize {
         0 => usual,
@@ -66,7 +66,7 @@ fn as_many(wanted: u32, usual: usize, most: usize) -> usize {
     }
 }
 
-/// A filter of a list; an absent or empty name means any (wire.md).
+/// The filter of a list; an absent or empty name matches any (wire.md).
 fn narrowed(name: &Option<String>) -> Option<&str> {
     name.as_deref().filter(|name| !name.is_empty())
 }

@@ -1,10 +1,10 @@
-//! The configuration in force, for parts that read it at each use.
+//! The configuration in force, for code that reads it at each use.
 
 use arc_swap::ArcSwap;
 use crabtalk_config::Config;
 use std::sync::Arc;
 
-/// Replaced by a reload.
+/// The current configuration; a reload replaces it.
 pub(crate) struct Settings(ArcSwap<Config>);
 
 impl Settings {

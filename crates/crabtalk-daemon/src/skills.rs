@@ -1,7 +1,7 @@
-//! Skills of a node: the slash command, the `skill` tool, and what a trusted
-//! skill pre-approves (SKILL-1, SKILL-2).
+//! The skills of a node: the slash command, the `skill` tool, and the rules of trusted
+//! skills (SKILL-1, SKILL-2).
 //!
-//! Invariant: every use of a skill checks the scope for the skill's own name.
+//! Invariant: every use of a skill checks the scope for the skill's canonical name.
 
 use crate::settings::Settings;
 use crabtalk_config::skills::{Error, Folder, Library, Lookup, Skill, SkillSummary, TrustFile};
@@ -17,10 +17,10 @@ use std::future::ready;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Most skills in an agent's prompt; the tool finds more.
+/// Maximum number of skills in an agent's prompt; the tool finds more.
 const MAX_ADVERTISED: usize = 50;
 
-/// Most skills in use by one run.
+/// Maximum number of skills in use by one run.
 const MAX_IN_USE: usize = 32;
 
 /// The skills in use by a conversation's run.
@@ -70,7 +70,7 @@ impl Skills {
         })
     }
 
-    /// Threads for file work.
+    /// The threads for file access.
     pub(crate) fn files(&self) -> &FileWork {
         &self.files
     }
@@ -79,7 +79,7 @@ impl Skills {
         &self.library
     }
 
-    /// Replaces the folders of skills.
+    /// Replaces the folders that are searched for skills.
     pub(crate) fn look_in(&self, folders: Vec<Folder>) {
         self.library.look_in(folders);
     }
@@ -180,8 +180,8 @@ impl Skills {
         }
     }
 
-    /// The skills `in_reach` of an agent's scope, as lines for its context. `untrusted` is
-    /// the number of skills in untrusted folders.
+    /// Lists the skills `in_reach` of an agent's scope for its context. `untrusted` is the
+    /// number of skills in untrusted folders.
     pub(crate) fn advertised(
         &self,
         run: RunContext<'_>,
@@ -284,7 +284,7 @@ fn refusal(error: &Error) -> Refusal {
         reason = "only the first concerns rights"
     )]
     let code = match error {
-        // The runtime counts and logs it as a violation.
+        // The runtime counts and logs this code as a violation.
         Error::OutOfScope { .. } => 403,
         _ => 400,
     };

@@ -1,4 +1,4 @@
-//! Starts and stops a daemon: from the process to the first request, and back.
+//! Starts and stops a daemon.
 
 use crate::audit::Audit;
 use crate::compose::{Composed, InForce, compose};
@@ -21,20 +21,20 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// Threads for file work: those for files on any mount, most of which exist only
-/// while a mount does not answer, two for the daemon's own files, and four for syncs.
+/// Threads for file access: those for files on any mount, most of which exist only while
+/// a mount does not answer, two for the daemon's files, and four for syncs.
 const BLOCKING_THREADS: usize = FileWork::MAX_THREADS + 6;
 
-/// Idle threads for file work never end: at the user's limit of processes, which an
-/// agent's own command may have reached, no other one could be started.
+/// Idle threads never end, since no new ones can be started once an agent's command has
+/// reached the user's limit of processes.
 const BLOCKING_KEEP_ALIVE: Duration = Duration::MAX;
 
-/// From the signal to the end, at most: the promise is 5 seconds.
+/// Time limit from the signal to the end; the documented limit is 5 seconds.
 const SHUTDOWN_DEADLINE: Duration = Duration::from_millis(4500);
 
-/// The fewest open files with which a daemon starts: it needs about fifteen, three more for
-/// each client, one for each open conversation, six for a starting command and one for
-/// each model call.
+/// Least limit of open files with which a daemon starts: it needs about fifteen, three
+/// more for each client, one for each open conversation, six for a starting command and
+/// one for each model call.
 const OPEN_FILES: u64 = 64;
 
 /// How the daemon is started.
@@ -54,8 +54,8 @@ pub fn run(
     }: Options,
 ) -> anyhow::Result<()> {
     check_open_files()?;
-    // Commands of agents must not read keys out of this process, nor a crash
-    // write them into a file. The environment may hold some from the start.
+    // Commands of agents must not read keys from this process, nor may a crash write them
+    // to a file. The environment may contain some from the start.
     crabtalk_guardian::conceal().context("cannot close this process to others")?;
     let home = home.create()?;
     let lock = HomeLock::acquire(home.root())?;
@@ -71,8 +71,8 @@ pub fn run(
         .build()
         .context("cannot start the async runtime")?;
     let served = runtime.block_on(serve_home(home, open_files, records, audit));
-    // A blocking call that hangs, on a dead disk for instance, must not keep
-    // the process.
+    // A blocking call that hangs, for instance on a dead disk, must not keep the
+    // process alive.
     runtime.shutdown_timeout(Duration::from_millis(200));
     drop(lock);
     served
@@ -105,8 +105,8 @@ fn raise_open_files() -> Option<u64> {
     limit.current
 }
 
-/// Turns SIGXFSZ into an error of the write that exceeds the limit of a file's size,
-/// which would end the daemon. Commands get the signal's usual effect when they start.
+/// Turns SIGXFSZ, which would end the daemon, into an error of the write that exceeds
+/// the limit of a file's size. Commands start with the signal's default action.
 fn survive_file_limit() -> anyhow::Result<()> {
     let signal_number = rustix::process::Signal::XFSZ.as_raw();
     // The handler stays when this is dropped.
@@ -114,14 +114,14 @@ fn survive_file_limit() -> anyhow::Result<()> {
     handled.map(drop).context("cannot watch for signals")
 }
 
-/// The files that a daemon needs before it serves.
+/// The files that a daemon reads before it serves.
 pub(crate) struct Loaded {
     pub(crate) composed: Composed,
     /// Permanent approvals, or the error of their file.
     pub(crate) approvals: Result<Vec<Approval>, String>,
 }
 
-/// Reads the configuration, after the removal of files that a crash left half written.
+/// Reads the configuration after removing unfinished files.
 async fn load(home: &Home, records: &Records) -> anyhow::Result<Loaded> {
     let (from, records) = (home.clone(), records.clone());
     let loading = tokio::task::spawn_blocking(move || {
@@ -181,7 +181,7 @@ async fn serve_home(
     ended
 }
 
-/// Serves clients of the Unix socket. At shutdown, replies in flight drain.
+/// Serves clients of the Unix socket. At shutdown, drains replies in flight.
 fn connections(node: &Arc<Node>, listener: UnixListener, peers: Peers) -> Service {
     let (node, crowd) = (Arc::clone(node), node.crowd.clone());
     let body = async move |shutdown: CancellationToken| {

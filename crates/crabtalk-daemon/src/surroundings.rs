@@ -1,4 +1,4 @@
-//! The surroundings of a run's folder: project instructions and skills in reach.
+//! Reads the surroundings of a run's folder: project instructions and skills.
 //!
 //! Invariant: a hanging disk delays a run by some seconds, and the run continues without
 //! them.
@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub(crate) struct Look {
     /// The project's instructions in trusted folders.
     pub(crate) project: Project,
-    /// All skills in reach, before scope.
+    /// All skills that apply to the folder, before the scope.
     pub(crate) skills: Vec<SkillSummary>,
     /// The number of the project's skills in untrusted folders.
     pub(crate) untrusted_skills: usize,

@@ -1,8 +1,8 @@
 //! Removes old items: the trash, outputs of tools, and recorded changes of runs.
 //!
-//! Invariants: an item's age is the number of dates on which a sweep found it, at most one
-//! for each sweep, so that a wrong clock costs one day at most; an item that cannot be
-//! removed keeps its age.
+//! Invariants: an item's age is the number of dates with a sweep since it was found, so
+//! that a wrong clock costs one day at most; an item that cannot be removed keeps its
+//! age.
 
 use crabtalk_config::Home;
 use crabtalk_files::{Existing, if_there, read, write};
@@ -16,18 +16,18 @@ use std::{fs, io};
 /// Interval between sweeps.
 pub(crate) const BETWEEN: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Largest account: a hundred thousand items.
+/// Largest record of sweeps: a hundred thousand items.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// The first sweep of each item, in `state/swept.json`.
+/// The record of when each item was first found, in `state/swept.json`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Account {
     /// The date of the last sweep.
     day: Option<Date>,
-    /// The number of dates with a sweep.
+    /// Number of dates with a sweep.
     days: u64,
-    /// The day on which each item was found first.
+    /// The value of `days` at which each item was first found.
     items: BTreeMap<String, u64>,
 }
 
@@ -47,7 +47,7 @@ impl Account {
             .unwrap_or_default()
     }
 
-    /// Counts a new date. An earlier one is not counted.
+    /// Counts a new date; an earlier date does not count.
     fn begin(&mut self, today: Date) {
         if self.day.is_none_or(|day| day < today) {
             self.days += 1;
@@ -62,7 +62,7 @@ impl Account {
     }
 }
 
-/// Removes items of an age of `days`; none if that is 0.
+/// Removes items that are `days` old; none if `days` is 0.
 pub(crate) fn sweep(home: &Home, today: Date, days: u64) {
     if days == 0 {
         return;
@@ -93,7 +93,7 @@ pub(crate) fn sweep(home: &Home, today: Date, days: u64) {
         .into_iter()
         .chain(folders(&changes(home)));
     for folder in emptied {
-        // Removes empty folders only.
+        // Removes only empty folders.
         let _ = fs::remove_dir(folder);
     }
     let text = serde_json::to_vec(&account).expect("names and numbers always serialise");
@@ -109,8 +109,8 @@ fn outputs(home: &Home) -> PathBuf {
     home.state_dir().join("outputs")
 }
 
-/// The items by a stable name: those of the trash, each output of a conversation, outputs of
-/// removed conversations, and the changes of each run.
+/// The items by a stable name: those in the trash, each output of a conversation,
+/// outputs of removed conversations, and the changes of each run.
 fn items(home: &Home) -> Vec<(String, PathBuf)> {
     let mut items = Vec::new();
     let mut add = |prefix: &str, path: PathBuf| {
@@ -146,7 +146,7 @@ fn items(home: &Home) -> Vec<(String, PathBuf)> {
     items
 }
 
-/// Changes of runs: a folder for each conversation with one for each run.
+/// The changes of runs: a folder for each conversation with one for each run.
 fn changes(home: &Home) -> PathBuf {
     home.state_dir().join("changes")
 }

@@ -1,8 +1,8 @@
 //! Files of TOML tables that owners edit and clients change: cron entries and
 //! subscriptions.
 //!
-//! Invariant: one thread at a time works on the state of a file, and never the runtime's,
-//! since it may wait for the disk.
+//! Invariant: one thread at a time works on the state of a file, and never a runtime
+//! thread, since it may wait for the disk.
 
 use crate::compose::Report;
 use crate::error::Error;

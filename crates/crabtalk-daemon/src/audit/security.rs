@@ -1,6 +1,6 @@
 //! Turns log events of the target `security` into entries of the audit.
 //!
-//! Invariant: every event of that target arrives here, at any level of the log.
+//! Invariant: every event of that target arrives here, whatever the level of the log.
 
 use super::entry;
 use crabtalk_domain::records::AuditEntry;
@@ -34,7 +34,7 @@ impl<S: Subscriber> Layer<S> for Security {
         for (key, value) in fields.rest {
             told = told.with(&key, value);
         }
-        // An entry that finds the queue full is in the log only.
+        // If the queue is full, only the log has the entry.
         let _ = self.0.try_send(told);
     }
 }

@@ -15,7 +15,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-/// Most runs of events at a time, so that models and machine stay free for people.
+/// Maximum concurrent runs of events, so that models and machine have room for people.
 const AT_ONCE: usize = 16;
 
 /// An event, a subscription, and the number of failed starts.
@@ -25,7 +25,7 @@ type Wanted = (Arc<Event>, u64, u32);
 struct Open {
     /// Subscriptions whose runs have not ended.
     left: usize,
-    /// Whether one of them is repeated after the next start of the daemon.
+    /// Whether a run is repeated after the next start of the daemon.
     again: bool,
 }
 
@@ -40,13 +40,13 @@ struct Fired {
     waits: Option<Wanted>,
 }
 
-/// Starts the runs of published events, as long as the daemon serves.
+/// Starts the runs of published events until the daemon ends.
 pub(crate) async fn work(bus: Bus, starter: Starter) -> anyhow::Result<()> {
     bus.begin().await?;
     let mut waiting: VecDeque<Wanted> = VecDeque::new();
     let mut resting: FuturesUnordered<BoxFuture<'_, Wanted>> = FuturesUnordered::new();
     let mut open: HashMap<u64, Open> = HashMap::new();
-    // `once` subscriptions with a run.
+    // `once` subscriptions whose run has started.
     let mut claimed: HashSet<u64> = HashSet::new();
     let mut firing: FuturesUnordered<BoxFuture<'_, Fired>> = FuturesUnordered::new();
     let mut published = true;
@@ -170,8 +170,8 @@ fn sender(event: &Event) -> String {
     format!("event:{}", event.source)
 }
 
-/// Runs an agent. Returns why the run failed, empty if it did not; an error if it never
-/// started.
+/// Runs an agent. Returns the reason for a failed run, empty on success; an error if
+/// the run did not start.
 async fn run(
     bus: &Bus,
     starter: &Starter,
@@ -203,8 +203,8 @@ async fn run(
     })
 }
 
-/// The message to the agent. An empty payload becomes the source, since a message needs
-/// a text.
+/// The message to the agent. An empty payload becomes the source, since messages must
+/// not be empty.
 fn content<'a>(event: &'a Event, subscription: &'a Subscription) -> Cow<'a, str> {
     let payload = match event.payload.trim() {
         "" => &event.source,
@@ -216,14 +216,14 @@ fn content<'a>(event: &'a Event, subscription: &'a Subscription) -> Cow<'a, str>
     }
 }
 
-/// The id of a run's request, which lets an event fire a subscription once (CONV-9).
+/// The id of a run's request, so that an event fires a subscription only once (CONV-9).
 fn request_id(event: &Event, subscription: &Subscription) -> String {
     /// Enough of a digest to distinguish the runs of a node.
     const DIGEST_BYTES: usize = 16;
     match event.about.as_str() {
         "" => format!("event:{}:{}", event.id, subscription.id),
         about => {
-            // The name of a conversation may be longer than an id.
+            // The source may be longer than an id.
             let digest = Sha256::digest(about.as_bytes());
             let digest: String = digest[..DIGEST_BYTES]
                 .iter()
@@ -235,7 +235,7 @@ fn request_id(event: &Event, subscription: &Subscription) -> String {
 }
 
 impl Bus {
-    /// Marks all waiting events as not fired.
+    /// Marks all waiting events as not being fired.
     async fn begin(&self) -> anyhow::Result<()> {
         let begun = self.0.with(|_, state| {
             state.firing.clear();
@@ -244,7 +244,7 @@ impl Bus {
         Ok(begun.await?)
     }
 
-    /// Waiting events that are not being fired, in order. Marks them.
+    /// Waiting events that are not being fired, in order; marks them as being fired.
     async fn fresh(&self) -> anyhow::Result<Vec<Arc<Event>>> {
         let fresh = self.0.with(|inner, state| {
             let pending: Vec<Arc<Event>> = state.pending(inner)?.iter().cloned().collect();
@@ -266,7 +266,7 @@ impl Bus {
             }
         });
         if let Err(error) = done.await {
-            // It is repeated after a restart, and its request ids prevent second runs.
+            // The event is repeated after a restart, but its request ids prevent second runs.
             tracing::warn!(
                 event = id,
                 %error,
@@ -288,7 +288,7 @@ impl Bus {
                 %error,
                 "a used subscription could not be removed from subscriptions.toml"
             );
-            // Until a restart it is removed from memory.
+            // Remove it from memory for this life.
             let known = self.0.known();
             let left = known.iter().filter(|one| one.id != id).cloned();
             self.0.known.store(Some(Arc::new(left.collect())));

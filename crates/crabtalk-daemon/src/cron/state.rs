@@ -1,4 +1,4 @@
-//! The state of cron entries that was read: file, books and due times.
+//! The state of cron entries in memory: file, books and due times.
 //!
 //! Invariant: a due time is recorded in the books before its run begins.
 
@@ -18,14 +18,14 @@ use std::sync::Arc;
 #[derive(Default)]
 pub(super) struct State {
     pub(super) open: Option<Open>,
-    /// The text of the file that is in force.
+    /// The text of the file in force.
     pub(super) taken: Option<String>,
     pub(super) findings: Vec<Finding>,
-    /// Why the present file is not in force.
+    /// The error of the present file, if it is not in force.
     pub(super) broken: Option<String>,
     /// Runs that a client requested.
     pub(super) wanted: Vec<Fire>,
-    /// Runs without an end in the books, left by the last daemon.
+    /// Runs of an earlier daemon without an end in the books.
     pub(super) cut: Vec<Fired>,
 }
 
@@ -79,7 +79,7 @@ impl State {
         self.open.as_ref().expect("opened before any work")
     }
 
-    /// Used entries whose run cannot begin any more.
+    /// Single-use entries that were used and have no run in flight.
     pub(super) fn spent(&self) -> Vec<u64> {
         let mut spent = self.opened().engine.spent();
         spent.retain(|id| self.cut.iter().all(|cut| cut.id != *id));
@@ -114,9 +114,9 @@ impl State {
         }
     }
 
-    /// Errors of single entries.
+    /// Errors of single entries in the file.
     pub(super) fn found(&self, inner: &Inner) -> Vec<String> {
-        /// Most errors in the log of a start.
+        /// Maximum number of errors in the log of a start.
         const MAX_FOUND: usize = 20;
         let found = self.findings.iter().take(MAX_FOUND);
         found
@@ -184,7 +184,7 @@ impl Open {
         }
     }
 
-    /// Records the end of a run. Returns whether its entry was paused for it.
+    /// Records the end of a run. Returns whether its entry was paused because of it.
     pub(super) fn end(&mut self, ended: Ended) -> bool {
         let (lines, paused) = self.engine.ended(ended);
         self.write(lines);

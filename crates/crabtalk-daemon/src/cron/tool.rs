@@ -1,8 +1,8 @@
-//! The `schedule` tool: an agent makes cron entries for itself (CRON-1).
+//! The `schedule` tool: an agent creates cron entries for itself (CRON-1).
 //!
-//! Invariants: an entry runs in the conversation that made it, with the rights of its
-//! sender; an agent lists and removes its own entries only; bounded are their number,
-//! how soon they are due, and the chain of entries that make each other.
+//! Invariants: an entry runs in the conversation that created it, with the rights of its
+//! sender; an agent lists and removes only entries of this conversation; number, first
+//! due time and chain of entries that create each other are bounded.
 
 use super::{Cron, Listed, maker};
 use crate::settings::Settings;
@@ -14,10 +14,10 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use std::sync::Arc;
 
-/// The name of the tool, which a scope has to contain.
+/// The name of the tool, which the scope must contain.
 const NAME: &str = "schedule";
 
-/// The earliest single time: entries that are due at once could form a loop.
+/// The shortest delay of a single time: entries that are due at once could form a loop.
 const SOONEST: SignedDuration = SignedDuration::from_secs(60);
 
 pub(crate) struct ScheduleTool {
@@ -81,7 +81,7 @@ impl ScheduleTool {
         }
     }
 
-    /// The entries that the agent made in this conversation.
+    /// The entries that the agent created in this conversation.
     async fn own(&self, call: &Invocation) -> Result<Vec<Listed>, String> {
         let (mut all, _) = self.cron.list().await.map_err(|error| error.to_string())?;
         all.retain(|listed| listed.entry.draft.by_agent && listed.entry.key == call.key);
@@ -141,8 +141,8 @@ impl ScheduleTool {
         Ok(line(&listed))
     }
 
-    /// The length of the chain of entries up to this one. A removed entry counts as the
-    /// last allowed one.
+    /// Length of the chain of entries up to this one. If an entry was removed, the maximum
+    /// is assumed.
     async fn chain(&self, id: u64) -> u32 {
         let listed = self
             .cron
@@ -157,7 +157,7 @@ impl ScheduleTool {
     }
 }
 
-/// An entry, as text for its agent.
+/// Formats an entry for the agent.
 fn line(listed: &Listed) -> String {
     let entry = &listed.entry;
     let next = match listed.next {

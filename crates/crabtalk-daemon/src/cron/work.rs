@@ -1,4 +1,4 @@
-//! The service that waits for due times, starts their runs and records their ends.
+//! The service that waits for due times, starts runs and records their ends.
 
 use super::{Cron, request_id, unstarted};
 use crate::notify::{Notice, Notifier};
@@ -25,25 +25,25 @@ enum Over {
         ended: Ended,
         text: String,
     },
-    /// The state of a run whose end the last daemon did not record.
+    /// The fate of a run whose end the last daemon did not record.
     Cut(Fired, Cut),
 }
 
-/// The state of such a run in its conversation's log.
+/// The fate of such a run, from its conversation's log.
 enum Cut {
-    /// It ended before the crash, or was carried on since.
+    /// It ended before the crash, or was resumed since.
     Ended(Ended),
-    /// It is absent: it waited for room on the disk or for its turn.
+    /// It is absent: it waited for room on the disk or in the queue.
     Unbegun,
-    /// It was cut off, or the log cannot be read.
+    /// It was interrupted, or the log cannot be read.
     Unknown,
 }
 
-/// Fires due entries, as long as the daemon serves.
+/// Fires due entries until the daemon ends.
 pub(crate) async fn work(cron: Cron, starter: Starter) -> anyhow::Result<()> {
     let mut tasks: FuturesUnordered<BoxFuture<'_, Over>> = FuturesUnordered::new();
     cron.0.running().clear();
-    // Everything below needs the open books.
+    // Opens the books, which everything below needs.
     let (orphans, cut) = cron.left().await?;
     for fire in orphans {
         cron.0
@@ -91,7 +91,7 @@ pub(crate) async fn work(cron: Cron, starter: Starter) -> anyhow::Result<()> {
     }
 }
 
-/// Follows a run that a failed life of the service had begun, or begins it if its
+/// Follows a run that a failed life of the service had started, or starts it if its
 /// conversation's log lacks it.
 async fn orphan(cron: &Cron, starter: &Starter, fire: Fire) -> Over {
     let id = request_id(fire.seq, fire.at);
@@ -104,8 +104,8 @@ async fn orphan(cron: &Cron, starter: &Starter, fire: Fire) -> Over {
     Over::Run { fire, ended, text }
 }
 
-/// Looks up a run that was open when the last daemon ended. The conversation's log has
-/// its request id if it began.
+/// Looks up a run that was open when the last daemon ended, by its request id in the
+/// conversation's log.
 async fn cut_off(starter: &Starter, fired: Fired) -> Over {
     let Ok(key) = ConversationKey::new(&fired.agent, &fired.sender) else {
         return Over::Cut(fired, Cut::Unknown);
@@ -148,7 +148,7 @@ fn of_outcome(id: u64, seq: u64, outcome: RunOutcome) -> Ended {
     }
 }
 
-/// The end of a run that did not begin and will not.
+/// The end of a run that never began.
 fn never_begun(fired: &Fired) -> Ended {
     Ended {
         id: fired.id,
@@ -172,14 +172,14 @@ fn of_code(code: u32) -> Outcome {
     match code {
         0 => Outcome::Ok,
         499 => Outcome::Killed,
-        // The daemon stops.
+        // The daemon is shutting down.
         503 => Outcome::Interrupted,
         _ => Outcome::Failed,
     }
 }
 
 impl Cron {
-    /// Runs of a failed life of the service, and those of an earlier daemon.
+    /// Returns runs of a failed life of the service, and those of an earlier daemon.
     async fn left(&self) -> anyhow::Result<(Vec<Fire>, Vec<Fired>)> {
         let left = self.0.with(|_, state| {
             // Requested runs that did not begin are among the running ones.
@@ -201,8 +201,8 @@ impl Cron {
         wants.await.unwrap_or(false)
     }
 
-    /// Records the end of a run that was cut off. Returns it if it has to begin: a restart
-    /// drops no due run that waited for room on the disk.
+    /// Records the end of an interrupted run. Returns a run that must begin: a due run that
+    /// waited for room on the disk survives a restart.
     async fn settle(&self, fired: Fired, cut: Cut) -> Option<Fire> {
         let id = fired.id;
         let settled = self.0.with(move |_, state| {
@@ -271,7 +271,7 @@ impl Cron {
                     %error,
                     "the pause could not be written to crons.toml"
                 );
-                // The books have it until a restart reads the file.
+                // The books have the pause until a restart reads the file.
             }
         }
         self.remove_spent().await;
@@ -291,7 +291,7 @@ impl Cron {
             state.save(inner, file, Timestamp::now())
         });
         if let Err(error) = removed.await {
-            // The books record that they are used.
+            // The books record that they were used.
             tracing::warn!(
                 %error,
                 "used entries could not be removed from crons.toml"
@@ -300,7 +300,7 @@ impl Cron {
     }
 }
 
-/// Notifies the owner as the entry wants it.
+/// Sends the notices that the entry's settings request.
 fn notify(notifier: &Notifier, fire: &Fire, ended: &Ended, text: String, paused: bool) {
     let well = matches!(ended.outcome, Outcome::Ok | Outcome::Killed);
     let wanted = match fire.entry.notify {
@@ -339,7 +339,7 @@ fn notify(notifier: &Notifier, fire: &Fire, ended: &Ended, text: String, paused:
     });
 }
 
-/// Runs an entry to its end.
+/// Runs an entry until the run ends.
 async fn run(cron: &Cron, starter: &Starter, fire: Fire) -> Over {
     let began = Instant::now();
     let mut has_waited = false;
@@ -350,7 +350,7 @@ async fn run(cron: &Cron, starter: &Starter, fire: Fire) -> Over {
         };
         match start(starter, request).await {
             Ok(answer) => break Ok(answer),
-            // It begins when there is room, unless the entry is removed or paused.
+            // The run begins once there is room, unless the entry is removed or paused.
             Err(error) if error.is_full_disk() && cron.wants(fire.entry.id).await => {
                 if !std::mem::replace(&mut has_waited, true) {
                     let cron = fire.entry.id;
@@ -373,14 +373,14 @@ async fn start(starter: &Starter, request: RunRequest) -> Result<RunAnswer, Arc<
     run.answer().await
 }
 
-/// The request of a run. Folder, agent and skill are looked up when the entry fires.
+/// Creates the request of a run. Resolves folder, agent and skill when the entry fires.
 async fn request(starter: &Starter, fire: &Fire) -> Result<RunRequest, String> {
     let entry = &fire.entry;
     let cwd = match entry.draft.cwd.as_str() {
         "" => None,
         cwd => {
             let path = starter.home.expand_tilde(cwd);
-            // It may be on a disk that hangs.
+            // The folder may be on a hanging disk.
             let at = path.clone();
             let looked = starter
                 .files

@@ -1,4 +1,4 @@
-//! `state/audit.log`, the closed `audit.NUMBER.log` before it, and `audit.anchor`.
+//! Imports `state/audit.log`, its predecessors `audit.NUMBER.log`, and `audit.anchor`.
 
 use super::{MAX_BYTES, put_aside};
 use anyhow::Context;
@@ -35,7 +35,7 @@ pub(super) async fn import(state: &Path, records: &Records) -> anyhow::Result<()
     }
     let anchor = read_limited(&state.join("audit.anchor"), MAX_BYTES)?;
     let anchor: Option<Anchor> = anchor.and_then(|text| serde_json::from_str(&text).ok());
-    // A crash left the anchor one entry behind; one ahead says that lines were removed.
+    // A crash may leave the anchor one entry behind; an anchor ahead means removed lines.
     let end = lines.last().map_or(0, |(n, _)| *n);
     let last = anchor.filter(|anchor| anchor.n >= end);
     let (entries, last) = (lines.len(), last.map(|anchor| (anchor.n, anchor.hash)));
@@ -48,7 +48,7 @@ pub(super) async fn import(state: &Path, records: &Records) -> anyhow::Result<()
     Ok(())
 }
 
-/// The files and folders of the audit, the oldest entries first.
+/// Names of the audit's files, oldest entries first.
 fn names(state: &Path) -> anyhow::Result<Vec<String>> {
     let cannot = || format!("cannot list {}", state.display());
     let mut names = Vec::new();

@@ -1,5 +1,5 @@
-//! `state/cron/NUMBER.jsonl`: lines of which the newest file begins with what all
-//! earlier ones said.
+//! Imports the newest file `state/cron/NUMBER.jsonl`, which begins with the content of
+//! all earlier ones.
 
 use super::{MAX_BYTES, put_aside};
 use crabtalk_config::read_limited;
@@ -11,7 +11,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The folder, and what it is called in `state/old`.
+/// The folder's name, also in `state/old`.
 const NAME: &str = "cron";
 
 #[derive(Deserialize)]
@@ -98,7 +98,7 @@ pub(super) async fn import(state: &Path, records: &Records) -> anyhow::Result<()
     put_aside(state, NAME)
 }
 
-/// The file with the highest number, whose digits sort.
+/// The file with the highest number; the digits sort.
 fn newest(folder: &Path) -> anyhow::Result<Option<String>> {
     if !folder.is_dir() {
         return Ok(None);

@@ -1,5 +1,5 @@
-//! `state/events.jsonl`: events that wait, numbers of those that are done, and the
-//! next numbers.
+//! Imports `state/events.jsonl`: waiting events, numbers of finished ones, and the next
+//! numbers.
 
 use super::{MAX_BYTES, put_aside};
 use crabtalk_config::read_limited;
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The file, and what it is called in `state/old`.
+/// The file's name, also in `state/old`.
 const NAME: &str = "events.jsonl";
 
 #[derive(Deserialize)]
@@ -78,7 +78,7 @@ mod tests {
         ];
         let records = Records::in_state(state);
         let mut waiting = Vec::new();
-        // The second time it is as if the file could not be moved after the import.
+        // The second import simulates a failed move after the first.
         for _ in 0..2 {
             fs::write(state.join(NAME), text.join("\n")).unwrap();
             import(state, &records).await.unwrap();

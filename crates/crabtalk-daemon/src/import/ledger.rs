@@ -1,4 +1,4 @@
-//! `state/ledger`: a file for each day, a line for each call.
+//! Imports `state/ledger`: a file for each day, a line for each call.
 
 use super::{MAX_BYTES, put_aside};
 use anyhow::Context;
@@ -21,7 +21,7 @@ struct Line {
     provider: String,
     model: String,
     run: u64,
-    /// Whether it is the total of a run.
+    /// Whether the line is the total of a run.
     ended: bool,
     code: u32,
     /// The number of a reservation, which counts unless another line settles it.
@@ -56,7 +56,7 @@ pub(super) async fn import(state: &Path, records: &Records) -> anyhow::Result<()
     put_aside(state, "ledger")
 }
 
-/// The rows of a day, and how many lines cannot be read.
+/// The rows of a day, and the number of unreadable lines.
 fn rows(day: Date, text: &str) -> (Vec<CostRow>, u64) {
     let (mut rows, mut reserved, mut broken) = (Vec::new(), BTreeMap::new(), 0);
     for text in text.lines().filter(|text| !text.trim().is_empty()) {
@@ -71,7 +71,7 @@ fn rows(day: Date, text: &str) -> (Vec<CostRow>, u64) {
             Err(_) => broken += 1,
         }
     }
-    // A crash cut these calls off; what they used is unknown.
+    // The use of calls that a crash interrupted is unknown: keep the estimates.
     rows.extend(reserved.into_values().map(|line| line.row(day)));
     (rows, broken)
 }

@@ -1,4 +1,4 @@
-//! Sums of the present day, for the budgets.
+//! Sums of the current day, for budgets.
 
 use crabtalk_domain::{CallTotal, Reservation};
 use jiff::civil::Date;
@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 
-/// Most days in memory: calls around midnight count for either.
+/// Maximum number of days in memory: calls around midnight count for either.
 const MAX_DAYS: usize = 2;
 
-/// Costs of finished calls, and estimates of calls under way.
+/// Costs of finished calls, and estimates of calls in progress.
 #[derive(Default)]
 pub(super) struct Today {
     days: BTreeMap<Date, Day>,
@@ -59,8 +59,8 @@ impl Today {
         self.reserved.remove(&reservation.0).is_some()
     }
 
-    /// The use by an agent or by all agents, including the calls under way and one more.
-    /// Without calls under way, that one is allowed while any budget is left.
+    /// The use by an agent or by all agents, including calls in progress and one more. If no
+    /// calls are in progress, that one is allowed while any budget is left.
     pub(super) fn used(
         &mut self,
         date: Date,

@@ -1,8 +1,8 @@
 //! The format of an event's fields in a log line.
 //!
 //! Invariants, since senders, models and files choose many values: no value ends its
-//! line, controls the terminal or looks like another field; invisible characters and
-//! those that change the direction of text are escaped.
+//! line, controls the terminal or imitates another field; invisible characters and those
+//! that change the direction of text are escaped.
 
 use std::borrow::Cow;
 use std::fmt::{self, Debug, Write};
@@ -14,7 +14,7 @@ use tracing_subscriber::fmt::format::Writer;
 /// The field of an event's own text.
 const MESSAGE: &str = "message";
 
-/// Writes fields as `name=value`, with quotes where a value needs them.
+/// Writes fields as `name=value`, quoting values that need it.
 pub(super) struct Quoted;
 
 impl<'w> FormatFields<'w> for Quoted {
@@ -68,7 +68,7 @@ fn value(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether a text is quoted already, as `Debug` writes it.
+/// Whether a text is already quoted, in the format of `Debug`.
 fn is_quoted(text: &str) -> bool {
     let Some(inner) = text
         .strip_prefix('"')
@@ -100,8 +100,8 @@ fn visible(to: &mut impl Write, text: &str) -> fmt::Result {
     Ok(())
 }
 
-/// Whether a character is visible: neither a control, nor a direction mark, nor of zero
-/// width, nor a space other than the blank.
+/// Whether a character is visible: not a control character, a direction mark, of zero
+/// width, or a space other than the blank.
 fn is_visible(c: char) -> bool {
     matches!(c, '"' | '\'' | '\\') || c.escape_debug().len() == 1
 }
@@ -146,7 +146,7 @@ mod tests {
         let strange = |c: char| c != '\n' && !is_visible(c);
         assert_eq!(log.find(strange), None, "{log}");
         for line in log.lines().take(6) {
-            // Outside of quotes there is the true code alone.
+            // Outside of quotes only the true code appears.
             let outside: String = line.split(" code=403").collect();
             assert!(line.contains(" code=403"), "{line}");
             assert!(

@@ -1,4 +1,4 @@
-//! Discovers components by the port files in `run/`, which is read once a second.
+//! Discovers components by the port files in `run/`, once a second.
 //!
 //! Invariant: the number and size of the files that are read are bounded.
 
@@ -12,14 +12,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Most port files that are read; a machine has a few.
+/// Maximum number of port files to read; a machine has a few.
 const MAX_FILES: usize = 512;
 
 /// Interval between two reads of the folder.
 const READ_EVERY: Duration = Duration::from_secs(1);
 
-/// Keeps the list of components equal to the folder's, and publishes news of them.
-/// Resolves with an error only.
+/// Keeps the list of components equal to the folder's content, and publishes changes.
+/// Resolves only with an error.
 pub(crate) async fn work(
     mcps: Arc<Mcps>,
     config: Arc<Config>,

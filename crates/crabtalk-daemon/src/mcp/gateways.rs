@@ -1,4 +1,4 @@
-//! Components without tools: connections whose Hello names one.
+//! Connected components without tools, which name themselves in Hello.
 //!
 //! Invariant: a component is listed while its connection is open.
 
@@ -22,7 +22,7 @@ pub(crate) struct Gateways {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Gateway {
     pub(crate) name: String,
-    /// Name and version as the component gives them.
+    /// Name and version from the component's Hello.
     pub(crate) client: String,
     pub(crate) owner: String,
     pub(crate) since: Timestamp,
@@ -47,7 +47,7 @@ impl Gateways {
         self.present.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lists a gateway by the name that its client gives.
+    /// Lists a gateway under the name from its Hello.
     pub(crate) fn enter(self: &Arc<Self>, client: &str, owner: &str) -> Result<Present, Error> {
         let name = client.split('/').next().unwrap_or_default();
         if !crabtalk_config::is_name(name) {

@@ -1,7 +1,7 @@
 //! A component as the memory: `[memory] provider = "NAME"`.
 //!
-//! The tools keep their names, schemas and permissions; their calls go to the
-//! component's tools `recall`, `remember` and `forget`, with agent and sender beside the
+//! The tools keep their names, schemas and permissions; calls go to the component's tools
+//! `recall`, `remember` and `forget`, with agent and sender in addition to the
 //! arguments.
 //!
 //! Invariants: a recalled entry reaches a sender only if it names its owner and that
@@ -17,7 +17,7 @@ use std::fmt::Write as _;
 /// The tools that a component replaces.
 pub(crate) const TOOLS: [&str; 3] = ["recall", "remember", "forget"];
 
-/// Most bytes of the recalled block, as for the built-in memory.
+/// Maximum bytes of the recalled block, as for the built-in memory.
 const BUDGET: usize = 6_000;
 
 /// Sends a tool's call to the component.
@@ -37,7 +37,7 @@ pub(crate) async fn call(
 /// Recalls for a message, as a block for the run's context.
 ///
 /// # Errors
-/// Text for clients that follow the run.
+/// The text is for clients that follow the run.
 pub(crate) async fn recalled(
     servers: &Servers,
     provider: &str,
@@ -92,7 +92,7 @@ async fn ask(
     Ok(output)
 }
 
-/// The entries that a viewer may see: its own and shared ones, all for an owner.
+/// The entries that a viewer may see: its own and shared ones; for an owner, all.
 fn visible(entries: &[Value], key: &ConversationKey, viewer: &Viewer) -> String {
     let mut text = String::new();
     for entry in entries {

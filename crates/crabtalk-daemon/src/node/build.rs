@@ -41,8 +41,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 impl Node {
-    /// Puts a node together without reading files beyond those `loaded`. `open_files`
-    /// is the limit of open files that commands get.
+    /// Builds a node without reading files beyond those `loaded`. `open_files` is the limit
+    /// of open files for commands.
     pub(crate) fn new(
         home: Home,
         open_files: Option<u64>,
@@ -120,14 +120,14 @@ impl Node {
     }
 }
 
-/// Values that several parts of a node need.
+/// Values that several parts of a node use.
 struct Ground {
     home: Home,
     indexes: Indexes,
     settings: Arc<Settings>,
     skills: Arc<Skills>,
     children: Children,
-    /// The limit of open files that commands get.
+    /// The limit of open files for commands.
     open_files: Option<u64>,
 }
 
@@ -158,7 +158,7 @@ impl Ground {
         Arc::new(ApprovalFile::new(file, found, grants, report))
     }
 
-    /// The store of conversations, with the outputs of their tools.
+    /// The store of conversations and tool outputs.
     fn store(&self) -> FileStore {
         let policy = self.settings.config().storage.sync;
         let (sessions, trash) = (self.home.sessions_dir(), self.home.trash_dir());
@@ -229,7 +229,7 @@ impl Ground {
         ))
     }
 
-    /// The hook that adds context to runs, with its sources.
+    /// The hook that adds context to runs.
     fn context(
         &self,
         store: &Arc<dyn Storage>,
@@ -255,7 +255,7 @@ impl Ground {
     }
 }
 
-/// The daemon's tools, without those that hooks add.
+/// The daemon's tools, except those that hooks register.
 fn tools_on_offer(with: &Context, system: Arc<dyn ToolProvider>) -> Vec<Arc<dyn ToolProvider>> {
     let settings = || Arc::clone(&with.settings);
     let memory = MemoryTools {
@@ -287,7 +287,7 @@ fn skills(home: &Home, settings: &Arc<Settings>, files: &FileWork) -> Arc<Skills
     Skills::new(Arc::clone(settings), library, trust, files.clone())
 }
 
-/// MODEL-6: where to look for models if no provider is configured.
+/// Where to look for models if no provider is configured (MODEL-6).
 fn detection(config: &Config) -> detect::Options {
     let forbidden = std::env::var_os("CRABTALK_DETECT").is_some_and(|value| value == "0");
     detect::Options {

@@ -1,4 +1,4 @@
-//! A node's duties beside answering clients.
+//! Background work of a node.
 
 use super::Node;
 use super::reload::report_skills;
@@ -8,12 +8,12 @@ use crabtalk_domain::{Clock, SystemClock};
 use crabtalk_files::local_zone;
 use std::time::Duration;
 
-/// Delay before interrupted runs are closed, so that the first requests go first.
+/// Delay before interrupted runs are settled, so that the first requests are served first.
 const BEFORE_CLOSING: Duration = Duration::from_secs(1);
 
 impl Node {
-    /// Carries on the runs that a crash cut off, or closes them if `resume` is off
-    /// (STORE-7), since an agent may wait for their end. Reads the end of each log.
+    /// Resumes interrupted runs, or closes them if `resume` is off (STORE-7), since an agent
+    /// may wait for their end. Reads the end of each log.
     pub(crate) async fn settle_interrupted_runs(&self) {
         if !self.runtime.catalog().resume {
             tokio::time::sleep(BEFORE_CLOSING).await;
@@ -33,14 +33,14 @@ impl Node {
         }
     }
 
-    /// Logs the findings about skills, as a reload reports them.
+    /// Logs findings about skills, in the format of a reload.
     pub(crate) async fn report_skills(&self) {
         let mut report = Report::default();
         report_skills(&self.skills, &mut report).await;
         report.log();
     }
 
-    /// Sweeps the trash and old outputs every day. Never resolves.
+    /// Cleans the trash and old outputs every day. Never resolves.
     pub(crate) async fn sweep(&self) {
         loop {
             let (home, days) = (self.home.clone(), self.config().storage.trash_days);

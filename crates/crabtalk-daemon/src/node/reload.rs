@@ -1,4 +1,4 @@
-//! Reads and changes the configuration, and puts it into force.
+//! Reads, changes and applies the configuration.
 
 use super::Node;
 use crate::compose::{Composed, InForce, Report, compose, sandbox};
@@ -10,17 +10,17 @@ use crabtalk_config::skills::{Folder, SkillSource};
 use crabtalk_config::{Config, ConfigFile, Home};
 use std::sync::Arc;
 
-/// Most findings about skills in the report of a start or reload; `crabtalk skills` lists
-/// all.
+/// Maximum number of findings about skills in the report of a start or reload;
+/// `crabtalk skills` lists all.
 const MAX_SKILL_WARNINGS: usize = 20;
 
 impl Node {
-    /// Puts the present files into force, or changes nothing (OPS-4).
+    /// Applies the present files, or changes nothing (OPS-4).
     pub(crate) async fn reload(&self) -> Result<Report, String> {
         self.take(&mut *self.in_force.lock().await).await
     }
 
-    /// Changes `config.toml` and puts it into force, or changes nothing.
+    /// Changes `config.toml` and applies it, or changes nothing.
     pub(crate) async fn edit(
         &self,
         change: impl FnOnce(&mut ConfigFile, &Config) -> Result<(), Error> + Send + 'static,
@@ -29,7 +29,7 @@ impl Node {
             .await
     }
 
-    /// Replaces the text of `config.toml` and puts it into force, or changes nothing.
+    /// Replaces the text of `config.toml` and applies it, or changes nothing.
     pub(crate) async fn replace_config(
         &self,
         base: Option<String>,
@@ -88,7 +88,7 @@ impl Node {
     }
 }
 
-/// Reports skills that are ignored, refused or duplicated.
+/// Reports ignored, refused and duplicate skills.
 pub(super) async fn report_skills(skills: &Arc<Skills>, report: &mut Report) {
     let skills = Arc::clone(skills);
     let listed = tokio::task::spawn_blocking(move || skills.library().list_all(None)).await;
@@ -97,7 +97,7 @@ pub(super) async fn report_skills(skills: &Arc<Skills>, report: &mut Report) {
     report.warnings.extend(warnings.map(ToString::to_string));
 }
 
-/// The folders of skills in order: installed, named by the owner, imported.
+/// The folders of skills in order: installed, configured, imported.
 pub(super) fn folders(home: &Home, config: &Config) -> Vec<Folder> {
     let mut folders = vec![Folder {
         path: home.skills_dir(),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Interval between passes over all conversations.
+/// Interval between index passes over all conversations.
 const MAINTAIN_EVERY: Duration = Duration::from_secs(3600);
 
 /// Pause between steps of a pass, so that runs are not delayed.
@@ -35,8 +35,8 @@ pub(crate) fn start_services(node: &Arc<Node>) {
     }
 }
 
-/// Carries on or closes the runs that a crash cut off (STORE-7). A failed one is closed
-/// when its conversation is used.
+/// Resumes or closes interrupted runs (STORE-7). If this fails, a run is closed when its
+/// conversation is used.
 fn interrupted_runs(node: Arc<Node>) -> Service {
     let body = async move |_| {
         // Logs the state of the sandbox before the first command.
@@ -44,11 +44,11 @@ fn interrupted_runs(node: Arc<Node>) -> Service {
         node.settle_interrupted_runs().await;
         Ok(())
     };
-    // Starts first, so that clients find the run when they attach.
+    // The first service, so that clients find the run when they attach.
     Service::optional("interrupted-runs", "runtime", body).once()
 }
 
-/// Logs the skills that were ignored, and why.
+/// Logs ignored skills with the reasons.
 fn skill_findings(node: Arc<Node>) -> Service {
     let body = async move |_| {
         node.report_skills().await;
@@ -95,7 +95,7 @@ fn trash(node: Arc<Node>) -> Service {
     })
 }
 
-/// Fires cron entries. Fails and restarts while the books cannot be read.
+/// Fires cron entries. Restarts until the books can be read.
 fn cron(node: Arc<Node>) -> Service {
     Service::restarted("cron", "cron", move |_| {
         crate::cron::work(node.cron.clone(), node.starter())
@@ -113,7 +113,7 @@ fn notifications(node: Arc<Node>) -> Service {
     })
 }
 
-/// Fires events. Fails and restarts while the records cannot be read.
+/// Fires events. Restarts until the records can be read.
 fn bus(node: Arc<Node>) -> Service {
     Service::restarted("bus", "bus", move |_| {
         crate::bus::work(node.bus.clone(), node.starter())
@@ -128,7 +128,7 @@ fn audit(node: Arc<Node>) -> Service {
     })
 }
 
-/// Discovers components and publishes their news. Connections survive its restart.
+/// Discovers components and publishes their changes. Connections survive its restart.
 fn components(node: Arc<Node>) -> Service {
     Service::restarted("components", "mcp", move |_| {
         let (mcps, config) = (Arc::clone(&node.mcps), node.config());

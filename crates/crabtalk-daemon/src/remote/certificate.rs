@@ -1,4 +1,4 @@
-//! The TLS certificate that clients pin: the owner's, or one that is made on first use.
+//! The TLS certificate that clients pin: the owner's, or one created on first use.
 
 use crabtalk_config::{Home, TcpTls, read_limited, write_atomic};
 use crabtalk_transport::{Certificate, make_certificate};
@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 /// Largest certificate or key file; chains have a few kilobytes.
 const MAX_PEM_BYTES: u64 = 256 * 1024;
 
-/// The folder of the daemon's own certificate.
+/// The folder of the daemon's generated certificate.
 pub(crate) fn folder(home: &Home) -> PathBuf {
     home.state_dir().join("tls")
 }
 
-/// Reads or makes the certificate. Blocks.
+/// Reads or creates the certificate. Blocks.
 pub(super) fn load(home: &Home, tls: &TcpTls) -> Result<Option<Certificate>, String> {
     let (chain, key) = match tls {
         TcpTls::Off => return Ok(None),
@@ -29,8 +29,8 @@ pub(super) fn load(home: &Home, tls: &TcpTls) -> Result<Option<Certificate>, Str
     Ok(Some(loaded))
 }
 
-/// The files of the daemon's own certificate, made if absent. The key is written first, so
-/// that a crash leaves a key that is overwritten.
+/// The files of the generated certificate, created if absent. The key is written first,
+/// so that a later start overwrites the key after a crash.
 fn own(home: &Home) -> Result<(PathBuf, PathBuf), String> {
     let folder = folder(home);
     let (chain, key) = (folder.join("cert.pem"), folder.join("key.pem"));

@@ -1,8 +1,8 @@
 //! The reach of a token.
 //!
 //! Invariants: without the role `admin` a token reaches no owner's conversation, even if a
-//! pattern matches; senders of the daemon need a pattern that names them; the answer
-//! depends on the token and the configured owners, never on the existence of objects.
+//! pattern matches; reserved senders need a pattern that names them; the answer depends
+//! on the token and the configured owners, never on the existence of objects.
 
 use crate::error::Error;
 use crabtalk_config::{Config, Token, TokenRole};
@@ -17,13 +17,13 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Prefixes of the daemon's own senders (CONV-10).
+/// Prefixes of reserved senders (CONV-10).
 const RESERVED: [&str; 3] = ["cron", "delegate:", "event:"];
 
 /// Connections from one address within this time count as one login.
 const LOGIN_LASTS: Duration = Duration::from_secs(300);
 
-/// Most remembered addresses of one token.
+/// Maximum number of remembered addresses of one token.
 const MAX_LATELY: usize = 64;
 
 /// A token in force.
@@ -34,11 +34,11 @@ pub(crate) struct Grant {
     gone: CancellationToken,
     /// Authenticated connections.
     connections: AtomicU32,
-    /// Recent addresses with their times.
+    /// Recent addresses and the times of their logins.
     lately: Mutex<Vec<(IpAddr, Instant)>>,
 }
 
-/// A token of an authenticated connection.
+/// Counts an authenticated connection of a token until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Shown(Arc<Grant>);
 
@@ -61,7 +61,7 @@ fn is_owners(config: &Config, sender: &str) -> bool {
 
 impl Grant {
     pub(super) fn new(token: Token) -> Option<Self> {
-        // The configuration has checked the name by the same rule.
+        // The configuration has already checked the name by this rule.
         let name = TokenName::new(&token.name).ok()?;
         Some(Self {
             token,
@@ -76,7 +76,7 @@ impl Grant {
         &self.token
     }
 
-    /// Its name, which is its default sender.
+    /// The token's name, which is its default sender.
     pub(crate) fn name(&self) -> &str {
         &self.token.name
     }
@@ -99,8 +99,8 @@ impl Grant {
         Shown(Arc::clone(self))
     }
 
-    /// Whether a connection from this address is a new login. Clients open a connection
-    /// for each command.
+    /// Whether a connection from this address counts as a new login; clients open a
+    /// connection for each command.
     pub(crate) fn comes_anew(&self, from: IpAddr) -> bool {
         let now = Instant::now();
         let lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
@@ -122,7 +122,7 @@ impl Grant {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// Ends its connections.
+    /// Ends the token's connections.
     pub(super) fn end(&self) {
         self.gone.cancel();
     }
@@ -146,12 +146,12 @@ impl Grant {
         }
     }
 
-    /// Whether it reaches an agent.
+    /// Whether the token reaches an agent.
     pub(crate) fn agent(&self, agent: &str) -> bool {
         fits(&self.token.agents, agent)
     }
 
-    /// Whether it reaches a sender, and may speak as it.
+    /// Whether the token reaches a sender, and may use it.
     pub(crate) fn sender(&self, config: &Config, sender: &str) -> bool {
         if !self.is_admin() && is_owners(config, sender) {
             return false;
@@ -170,32 +170,32 @@ impl Grant {
         }
     }
 
-    /// Whether it reaches a conversation.
+    /// Whether the token reaches a conversation.
     pub(crate) fn pair(&self, config: &Config, key: &ConversationKey) -> bool {
         self.agent(key.agent.as_str()) && self.sender(config, key.sender.as_str())
     }
 
-    /// Whether it reaches all agents.
+    /// Whether the token reaches all agents.
     pub(crate) fn all_agents(&self) -> bool {
         self.token.agents.is_none()
     }
 
-    /// Whether only its role limits it.
+    /// Whether the token is limited only by its role.
     pub(crate) fn unrestricted(&self) -> bool {
         self.token.role != TokenRole::Talk && self.all_agents() && self.token.senders.is_none()
     }
 
-    /// Whether it reaches all objects.
+    /// Whether the token reaches all objects.
     pub(crate) fn everything(&self) -> bool {
         self.is_admin() && self.unrestricted()
     }
 
-    /// Whether it may act for an owner, and answer asks to owners.
+    /// Whether the token has an owner's authority and may answer asks to owners.
     pub(crate) fn acts_for_owner(&self, config: &Config) -> bool {
         self.is_admin() && config.owners.iter().any(|owner| self.sender(config, owner))
     }
 
-    /// Its principal when it answers asks.
+    /// The principal of the token's answers to asks.
     pub(crate) fn answers_as(&self, config: &Config) -> Principal {
         match self.acts_for_owner(config) {
             true => Principal::Admin(self.name.clone()),
@@ -203,8 +203,8 @@ impl Grant {
         }
     }
 
-    /// Whether it may name a folder, given with links resolved. Resolves the links of the
-    /// token's own folders. Blocks.
+    /// Whether the token permits a folder, given with links resolved. Resolves the links of
+    /// the token's configured folders. Blocks.
     pub(crate) fn folder(&self, folder: &Path) -> bool {
         match &self.token.cwd {
             Some(roots) => roots.iter().any(|root| {
@@ -216,7 +216,7 @@ impl Grant {
         }
     }
 
-    /// Its principal when it speaks as a sender. It is an owner's only if the request
+    /// The token's principal when it uses a sender. It is an owner's only if the request
     /// `named` that owner and the token may act for it.
     pub(crate) fn principal(&self, config: &Config, sender: &str, named: bool) -> Principal {
         let name = self.name.clone();
@@ -233,9 +233,9 @@ fn fits(patterns: &Option<Vec<String>>, name: &str) -> bool {
     patterns.as_ref().is_none_or(fits)
 }
 
-/// Waits until an instant has passed; for ever without one.
+/// Waits until an instant has passed; forever without one.
 async fn past(until: Option<Timestamp>) {
-    /// A changed clock is noticed within this time.
+    /// A change of the clock is noticed within this time.
     const LOOK_AGAIN: Duration = Duration::from_secs(60);
     let Some(until) = until else {
         return std::future::pending().await;

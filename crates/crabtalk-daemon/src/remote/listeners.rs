@@ -1,7 +1,7 @@
 //! The TCP listeners of the configuration.
 //!
 //! Invariants: a reload keeps unchanged listeners and their connections; a listener that
-//! cannot be opened is reported and has no effect on others.
+//! cannot be opened is reported and does not affect others.
 
 use super::certificate;
 use crate::compose::Report;
@@ -15,13 +15,13 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Longest wait for a port that a closing listener of ours still holds.
+/// Time limit for a port that a closing listener of this daemon still uses.
 const AGAIN_WITHIN: Duration = Duration::from_secs(2);
 
-/// Interval between two attempts.
+/// Interval between attempts to open such a port.
 const AGAIN_EVERY: Duration = Duration::from_millis(10);
 
-/// Pause before a failed listener is opened again: at boot, networks take a while.
+/// Pause before a failed listener is opened again: at boot, networks are not ready yet.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// Serves the connections of a listener until the token is cancelled.
@@ -37,7 +37,7 @@ struct Inner {
     serve: OnceLock<Serve>,
     /// Locked during a change.
     open: Mutex<Open>,
-    /// The loops of all listeners.
+    /// The accept loops of all listeners.
     tasks: TaskTracker,
     stop: CancellationToken,
 }
@@ -45,9 +45,9 @@ struct Inner {
 #[derive(Default)]
 struct Open {
     listeners: Vec<Listening>,
-    /// The configuration with listeners that could not be opened.
+    /// The configuration, while some of its listeners could not be opened.
     missing: Option<Tcp>,
-    /// Whether a task opens them again.
+    /// Whether a task retries them.
     is_retrying: bool,
     fingerprint: Option<Fingerprint>,
 }
@@ -57,7 +57,7 @@ struct Listening {
     wanted: SocketAddr,
     /// The actual address.
     at: SocketAddr,
-    /// Its settings.
+    /// The settings of the listener.
     how: How,
     close: CancellationToken,
 }
@@ -86,7 +86,7 @@ impl Ears {
         }))
     }
 
-    /// Sets the server of their connections. Before that nothing is opened.
+    /// Sets the function that serves connections. Before that, no listener is opened.
     pub(super) fn belong_to(&self, serve: Serve) {
         let _ = self.0.serve.set(serve);
     }
@@ -108,7 +108,7 @@ impl Ears {
         }
     }
 
-    /// Closes all listeners. Resolves when replies in flight have drained.
+    /// Closes all listeners. Resolves after replies in flight have drained.
     pub(crate) async fn shut_down(&self) {
         self.0.stop.cancel();
         self.0.tasks.close();
@@ -140,7 +140,7 @@ impl Ears {
         let addresses = wanted.map(|tcp| tcp.listen.clone()).unwrap_or_default();
         let left = open.close_all_but(&addresses, &how);
         for address in addresses {
-            // Compared by the configured address, which may have port 0.
+            // Compared by the configured address, whose port may be 0.
             if open.listeners.iter().any(|one| one.wanted == address) {
                 continue;
             }
@@ -161,7 +161,7 @@ impl Ears {
         }
     }
 
-    /// Opens failed listeners again until they are open or removed.
+    /// Retries failed listeners until they are open or removed.
     async fn retry(self) {
         loop {
             tokio::select! {
@@ -203,7 +203,7 @@ impl Listening {
     }
 }
 
-/// Opens a listener. The error names the address.
+/// Opens a listener. An error names the address.
 async fn listen(
     address: SocketAddr,
     how: &How,
@@ -217,7 +217,7 @@ async fn listen(
     let begun = tokio::time::Instant::now();
     let tcp = loop {
         match TcpListener::bind(address, how.proxy.clone()).await {
-            // A closing listener of ours holds it.
+            // A closing listener of this daemon may still use it.
             Err(TcpError::Taken(_))
                 if left.contains(&address) && begun.elapsed() < AGAIN_WITHIN =>
             {
@@ -242,7 +242,7 @@ impl Listener {
 }
 
 impl Open {
-    /// Closes other listeners. Returns their addresses.
+    /// Closes all other listeners and returns their addresses.
     fn close_all_but(&mut self, addresses: &[SocketAddr], how: &How) -> Vec<SocketAddr> {
         let mut left = Vec::new();
         self.listeners.retain(|listening| {

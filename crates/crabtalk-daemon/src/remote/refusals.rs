@@ -1,4 +1,4 @@
-//! Refused tokens: their answers are delayed, and their log lines are bounded.
+//! Delays the answers to refused tokens and limits their log lines.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use tokio::time::Instant;
 /// The delay of the answer to a refused token.
 pub(crate) const DELAY: Duration = Duration::from_secs(1);
 
-/// Refusals are logged once in this time, with their number.
+/// Interval between log lines, which contain the number of refusals.
 const LOG_EVERY: Duration = Duration::from_secs(60);
 
 /// Counts refused tokens between log lines.
@@ -21,8 +21,8 @@ struct Counted {
 }
 
 impl Refusals {
-    /// Counts a refusal. Returns the number of refusals since the last log line if
-    /// another line is due.
+    /// Counts a refusal. Returns the number of refusals since the last log line if another
+    /// line is due.
     pub(crate) fn add(&self) -> Option<u32> {
         let mut counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         counted.count = counted.count.saturating_add(1);

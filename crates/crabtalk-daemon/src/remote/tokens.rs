@@ -1,6 +1,6 @@
 //! The tokens in force.
 //!
-//! Invariant: a token is compared with all of them in constant time.
+//! Invariant: a token is compared with all tokens in constant time.
 
 use super::grant::Grant;
 use arc_swap::ArcSwap;
@@ -10,20 +10,20 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use subtle::{Choice, ConstantTimeEq};
 
-/// The prefix of a token, for secret scanners.
+/// The prefix of tokens, which secret scanners recognise.
 const PREFIX: &str = "ctk_";
 
 /// Random bytes of a token.
 const BYTES: usize = 32;
 
-/// Longest token that is compared. Ours are shorter.
+/// Longest token that is compared; valid ones are shorter.
 const MAX_TOKEN_BYTES: usize = 256;
 
 #[derive(Default)]
 pub(crate) struct Tokens(ArcSwap<Vec<Arc<Grant>>>);
 
 impl Tokens {
-    /// Applies the tokens of a configuration. Ends removed and changed ones.
+    /// Applies the tokens of a configuration; ends removed and changed ones.
     pub(crate) fn replace(&self, config: &Config) {
         let before = self.0.load_full();
         let kept = |token: &crabtalk_config::Token| {
@@ -44,14 +44,14 @@ impl Tokens {
         }
     }
 
-    /// The connections of a token.
+    /// Number of a token's connections.
     pub(crate) fn connections(&self, name: &str) -> u32 {
         let all = self.0.load();
         let named = all.iter().find(|grant| grant.name() == name);
         named.map_or(0, |grant| grant.connections())
     }
 
-    /// Finds a token in force.
+    /// Finds a token in force by its secret.
     pub(crate) fn find(&self, shown: &str) -> Option<Arc<Grant>> {
         if shown.is_empty() || shown.len() > MAX_TOKEN_BYTES {
             return None;
@@ -59,7 +59,7 @@ impl Tokens {
         let hash = hash(shown);
         let mut found = None;
         for grant in self.0.load().iter() {
-            // All are compared completely.
+            // Compare all of them, for constant time.
             let same: Choice = grant.token().hash.0.ct_eq(&hash.0);
             if bool::from(same) {
                 found = Some(Arc::clone(grant));
@@ -120,7 +120,7 @@ mod tests {
         ] {
             assert!(tokens.find(wrong).is_none(), "{wrong}");
         }
-        // Unchanged tokens are kept.
+        // Unchanged tokens keep their connections.
         tokens.replace(&config(&[
             ("b", &other_hash, ""),
             ("a", &hash, "agents = \"x\""),

@@ -13,10 +13,10 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// Longest pause: a persistent failure costs one start and one line of the log a minute.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// A service that ran this long has recovered: its next pause is the first again.
+/// A service that has run this long has recovered: the pause starts over.
 const STEADY_AFTER: Duration = Duration::from_secs(120);
 
-/// The end of a service's body.
+/// How a service's body ended.
 enum Ending {
     /// It ended at shutdown.
     Stopped,
@@ -24,7 +24,7 @@ enum Ending {
     Failed(String),
 }
 
-/// Runs a service until the daemon stops, or until it is done or stays off.
+/// Runs a service until the daemon stops, its work is done, or it stays off.
 pub(super) async fn keep(mut service: Service, board: Board) {
     let mut pause = FIRST_PAUSE;
     loop {

@@ -1,4 +1,4 @@
-//! Lists of asks, and replies to them.
+//! Lists asks and replies to them.
 
 use super::{Session, narrowed, wire};
 use crate::error::Error;

@@ -1,4 +1,4 @@
-//! Unreadable parts of conversations and records.
+//! Finds unreadable parts of conversations and records.
 
 use super::Session;
 use crate::error::Error;
@@ -6,10 +6,10 @@ use crabtalk_domain::storage::{BrokenLog as Broken, Check};
 use crabtalk_proto::*;
 use std::time::Duration;
 
-/// Most logs in one answer: more of them have a common cause.
+/// Maximum logs in one answer: more damage has a common cause.
 const MAX_TOLD: usize = 100;
 
-/// Longest time of a check.
+/// Time limit of a check.
 const MAX_TIME: Duration = Duration::from_secs(20);
 
 fn told(broken: Broken) -> BrokenLog {

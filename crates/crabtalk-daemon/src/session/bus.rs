@@ -1,4 +1,4 @@
-//! Subscriptions by protocol (BUS-1).
+//! Requests about subscriptions (BUS-1).
 
 use super::Session;
 use crate::bus::Count;
@@ -53,7 +53,7 @@ impl Session {
         })
     }
 
-    /// A subscription beyond reach is treated as absent.
+    /// Treats a subscription beyond reach as absent.
     async fn check_subscription(&self, id: u64) -> Result<(), Error> {
         if self.reaches_everything() {
             return Ok(());

@@ -1,17 +1,17 @@
-//! Changes of files by runs, and their undo.
+//! Requests about runs' changes to files, and their undo.
 //!
-//! Invariants: only an owner undoes changes, or a token that acts for one; a running run
-//! of the conversation keeps its files.
+//! Invariants: only an owner undoes changes, or a token that acts for one; changes are not
+//! undone while a run of the conversation is in flight.
 
 use super::Session;
 use crate::error::Error;
 use crabtalk_proto::*;
 use crabtalk_tools::RunChanges as Changes;
 
-/// Runs of a list by default.
+/// Default number of runs in a list.
 const DEFAULT_RUNS: usize = 20;
 
-/// Most runs of a list.
+/// Maximum number of runs of a list.
 const MAX_RUNS: usize = 200;
 
 fn on_the_wire(changes: Changes) -> RunChanges {

@@ -1,5 +1,5 @@
-//! Operations on one conversation: cancel and steer its run, compact its history, set its
-//! title and folder.
+//! Requests about one conversation: cancel and steer its run, compact its history, set
+//! its title and folder.
 
 use super::Session;
 use crate::error::Error;
@@ -25,14 +25,14 @@ impl Session {
             .map_err(Error::from)
     }
 
-    /// Takes a queued message back before its run begins (CONV-3).
+    /// Withdraws a queued message before its run begins (CONV-3).
     pub(super) async fn withdraw_queued(&self, request: WithdrawMsg) -> Result<(), Error> {
         let key = self.key(&request.agent, &request.sender)?;
         let withdrawn = self.node.runtime.withdraw(&key, &request.request_id);
         withdrawn.map_err(Error::from)
     }
 
-    /// Archives the working history behind a summary, or without one for a fresh start.
+    /// Archives the working history with a summary, or without one for a fresh start.
     pub(super) async fn put_away(&self, request: CompactMsg) -> Result<CompactResponse, Error> {
         let key = self.key(&request.agent, &request.sender)?;
         let runtime = &self.node.runtime;
@@ -47,7 +47,7 @@ impl Session {
         Ok(CompactResponse { summary, title })
     }
 
-    /// Ends the working history before an earlier message (CONV-13).
+    /// Restores the working history before an earlier message (CONV-13).
     pub(super) async fn go_back(&self, request: RewindMsg) -> Result<RewindResponse, Error> {
         let key = self.key(&request.agent, &request.sender)?;
         let rewound = self.node.runtime.rewind(&key, request.index).await?;
@@ -59,7 +59,7 @@ impl Session {
         })
     }
 
-    /// Makes an archive the working history again (CONV-14).
+    /// Restores the working history of an archive (CONV-14).
     pub(super) async fn reopen_archive(&self, request: ReopenMsg) -> Result<ReopenResponse, Error> {
         let key = self.key(&request.agent, &request.sender)?;
         let title = self.node.runtime.reopen(&key, request.index).await?;

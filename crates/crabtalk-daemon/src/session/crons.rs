@@ -1,4 +1,4 @@
-//! Cron entries by protocol (CRON-1).
+//! Requests about cron entries (CRON-1).
 
 use super::Session;
 use crate::cron::{Listed, maker};
@@ -15,22 +15,22 @@ use jiff::tz::TimeZone;
 use std::collections::HashSet;
 use std::path::Path;
 
-/// Rows of an answer by default.
+/// Default number of rows in an answer.
 const ROWS: usize = 50;
 
-/// Most rows of an answer: a few hundred kilobytes.
+/// Maximum number of rows of an answer: a few hundred kilobytes.
 const MAX_ROWS: usize = 1000;
 
-/// Times of a test by default.
+/// Default number of times in a test.
 const TIMES: usize = 10;
 
-/// Most times of a test.
+/// Maximum number of times of a test.
 const MAX_TIMES: usize = 100;
 
-/// Most attempts to find times outside quiet hours: each minute of a day.
+/// Maximum number of attempts to find times outside quiet hours: each minute of a day.
 const MAX_TRIES: usize = 1440 + MAX_TIMES;
 
-/// Tools that reach memory and the conversation only.
+/// Tools that affect only memory and the conversation.
 const HARMLESS: &[&str] = &[
     "ask_user",
     "forget",
@@ -101,8 +101,8 @@ impl Session {
         Ok(info)
     }
 
-    /// The reason why a skill cannot be used now; empty if it can. It is a warning, since
-    /// skills are looked up when an entry fires.
+    /// The reason why a skill cannot be used now; empty if it can. Only a warning, since an
+    /// entry looks up its skill when it fires.
     async fn why_no_skill(&self, agent: &AgentConfig, skill: &str, cwd: &str) -> String {
         if skill.is_empty() {
             return String::new();
@@ -117,8 +117,7 @@ impl Session {
         skills.why_none(agent, skill, cwd).await.unwrap_or_default()
     }
 
-    /// An entry as this client may see it: its maker is hidden from tokens that do not
-    /// reach everything.
+    /// Removes the maker from an entry for a client with a limited reach.
     fn told(&self, mut info: CronInfo) -> CronInfo {
         if let Some(grant) = self.grant()
             && !grant.everything()
@@ -129,7 +128,7 @@ impl Session {
         info
     }
 
-    /// An entry for a conversation beyond reach is treated as absent.
+    /// Treats an entry of a conversation beyond reach as absent.
     async fn check_cron(&self, id: u64) -> Result<(), Error> {
         if self.reaches_everything() {
             return Ok(());
@@ -188,7 +187,7 @@ impl Session {
         Ok(info)
     }
 
-    /// A warning if an agent may not act outside its conversation without approval.
+    /// Warns if the agent may not act outside its conversation without approval.
     fn why_idle(&self, agent: &str) -> String {
         let Ok((_, rights)) = self.node.runtime.rights(agent) else {
             return String::new();
@@ -241,7 +240,7 @@ impl Session {
                 runs: rows.into_iter().map(row).collect(),
             });
         }
-        // A skipped row names its entry only.
+        // A skipped row contains only the number of its entry.
         let (listed, _) = self.node.cron.list().await?;
         let entries = listed
             .iter()
@@ -269,7 +268,7 @@ fn is_edit(request: &SetCronMsg) -> bool {
 }
 
 fn edit(draft: &mut Draft, request: SetCronMsg) {
-    // One replaces the other.
+    // Either replaces the other.
     if request.schedule.is_some() {
         draft.at.clear();
     }
@@ -298,7 +297,7 @@ fn edit(draft: &mut Draft, request: SetCronMsg) {
     draft.once = request.once.unwrap_or(draft.once);
 }
 
-/// The next due times of an expression or a single time.
+/// The next due times of a cron expression or a single time.
 fn cron_times(request: &TestCronMsg) -> Result<CronTimes, Error> {
     let bad = |error: String| Error::Invalid(error);
     let zone = match request.zone.trim() {
@@ -348,7 +347,7 @@ fn name(zone: &TimeZone) -> String {
     zone.iana_name().unwrap_or("local").to_owned()
 }
 
-/// RFC 3339 with the zone's offset.
+/// Formats an instant as RFC 3339 with the zone's offset.
 fn local(at: Timestamp, zone: &TimeZone) -> String {
     let local = at.to_zoned(zone.clone());
     local.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
@@ -408,7 +407,7 @@ fn info(listed: &Listed, now: Timestamp) -> CronInfo {
     }
 }
 
-/// The fields of a draft, valid or not.
+/// The fields of a draft, which may be invalid.
 fn written(draft: &Draft) -> CronInfo {
     let draft = draft.clone();
     CronInfo {
@@ -435,7 +434,7 @@ fn written(draft: &Draft) -> CronInfo {
     }
 }
 
-/// An invalid entry of the file.
+/// Represents an invalid entry of the file.
 fn broken(finding: Finding) -> CronInfo {
     CronInfo {
         problem: format!("crons.toml:{}: {}", finding.line, finding.why),

@@ -1,4 +1,4 @@
-//! `SubscribeEvents`: the events of all runs (WIRE-8).
+//! `SubscribeEvents`: streams the events of all runs (WIRE-8).
 
 use super::{Session, wire};
 use crate::node::Node;
@@ -19,7 +19,7 @@ struct Watcher {
     /// The reach of its token; `None` for the owner.
     reach: Option<Reach>,
     events: HubSubscription,
-    /// The first message, for a client that asked for its position.
+    /// The first message, for a client that requested its position.
     begins: Option<AgentEventMsg>,
     shutdown: CancellationToken,
     agent: Option<String>,
@@ -28,7 +28,7 @@ struct Watcher {
     missed: u64,
 }
 
-/// Most shown questions whose ends are pending.
+/// Maximum number of asks to remember until they end.
 const MAX_SHOWN: usize = 256;
 
 /// The reach of a watcher's token.
@@ -42,7 +42,7 @@ struct Reach {
 impl Reach {
     fn may(&mut self, event: &HubEvent) -> bool {
         let config = self.node.config();
-        // Events without a conversation need a token that reaches all.
+        // Events without a conversation require a token that reaches everything.
         let Some(key) = &event.key else {
             return self.grant.unrestricted();
         };
@@ -52,7 +52,7 @@ impl Reach {
         if self.grant.acts_for_owner(&config) {
             return true;
         }
-        // Asks to owners and their answers are hidden from others.
+        // Asks to owners and their answers are hidden from other clients.
         if let AgentEvent::AskUser(ask) = &event.event {
             let may = ask.kind == AskKind::Question;
             if may {
@@ -101,7 +101,7 @@ impl Session {
 }
 
 impl Session {
-    /// The start of a subscription: now, or the end of an earlier one.
+    /// Where a subscription starts: now, or after an earlier one.
     fn place(&self, after: Option<u64>, life: &str) -> (HubSubscription, Option<AgentEventMsg>) {
         let runtime = &self.node.runtime;
         let Some(after) = after else {
@@ -110,7 +110,7 @@ impl Session {
         let mut events = match life {
             "" => runtime.watch(),
             life if life == runtime.life() => runtime.watch_after(after),
-            // A client of an earlier life gets all events of this one.
+            // A client with the position of an earlier life gets all events of this one.
             _ => runtime.watch_after(0),
         };
         let missed = events.take_missed().map_or(0, |Missed(missed)| missed);
@@ -154,7 +154,7 @@ impl Watcher {
         self.reach.as_mut().is_none_or(|reach| reach.may(event))
     }
 
-    /// The run at the top of a delegation, if the token reaches it.
+    /// The root run of a delegation, if the token reaches it.
     fn root(&self, (key, run): &(Arc<ConversationKey>, u64)) -> Option<RunRef> {
         let may = self.reach.as_ref().is_none_or(|reach| {
             let config = reach.node.config();
@@ -182,7 +182,7 @@ fn names(event: &HubEvent) -> (&str, &str) {
     key.map_or(("", ""), |key| (key.agent.as_str(), key.sender.as_str()))
 }
 
-/// The flat form; `None` for events that watchers get in another form.
+/// The flat form; `None` for events that watchers receive in another form.
 fn message(event: &HubEvent) -> Option<AgentEventMsg> {
     let (agent, sender) = names(event);
     let mut message = AgentEventMsg {
@@ -200,7 +200,7 @@ fn message(event: &HubEvent) -> Option<AgentEventMsg> {
     Some(message)
 }
 
-/// Fills a message with an event, and returns its kind.
+/// Fills a message from an event, and returns the event's kind.
 fn told(message: &mut AgentEventMsg, event: AgentEvent) -> Option<AgentEventKind> {
     use AgentEventKind as Kind;
     Some(match event {
@@ -252,7 +252,7 @@ fn told(message: &mut AgentEventMsg, event: AgentEvent) -> Option<AgentEventKind
             message.content = reason;
             Kind::RunError
         }
-        // Watchers get the ask itself.
+        // Watchers receive the ask itself.
         AgentEvent::Waiting { .. } => return None,
         AgentEvent::Notice(notice) => {
             message.content = notice;

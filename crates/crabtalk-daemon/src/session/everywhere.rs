@@ -1,4 +1,4 @@
-//! Searches for words in all conversations.
+//! Full-text search over all conversations.
 
 use super::Session;
 use crate::error::Error;
@@ -8,13 +8,13 @@ use crabtalk_domain::storage::{Hit, Search};
 use crabtalk_proto::*;
 use std::sync::Arc;
 
-/// Hits when the client does not say.
+/// Default number of hits.
 const DEFAULT_FOUND: usize = 20;
 
-/// Most hits.
+/// Maximum number of hits.
 const MAX_FOUND: usize = 500;
 
-/// Most bytes of a query.
+/// Maximum bytes of a query.
 const MAX_QUERY: usize = 1024;
 
 fn words(query: &str) -> Result<Vec<String>, Error> {

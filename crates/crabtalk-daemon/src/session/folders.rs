@@ -1,4 +1,4 @@
-//! Folders that a client names.
+//! Checks folders that a client names.
 
 use super::Session;
 use crate::error::Error;
@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 impl Session {
-    /// Resolves a working directory, which has to exist and be absolute. Its links are
-    /// followed here, once; a link that is put there later is refused.
+    /// Resolves a working directory, which must exist and be absolute. Its links are followed
+    /// here, once; links that appear later are refused.
     pub(super) async fn check_cwd(&self, cwd: Option<&str>) -> Result<Option<PathBuf>, Error> {
         let Some(cwd) = cwd else {
             return Ok(None);
@@ -22,8 +22,8 @@ impl Session {
             .map_err(|e| Error::Invalid(format!("the cwd {cwd:?} cannot be used: {e}")))
     }
 
-    /// As [`Session::check_cwd`], below a token's folders. Nothing is revealed about
-    /// others.
+    /// Like [`Session::check_cwd`], limited to a token's folders. An error reveals nothing
+    /// about other folders.
     async fn granted_cwd(&self, grant: Arc<Grant>, cwd: &str) -> Result<PathBuf, Error> {
         let path = PathBuf::from(cwd);
         let found = self.look_at(cwd, move || {
@@ -35,7 +35,7 @@ impl Session {
         })
     }
 
-    /// Checks a folder, which has to exist and be absolute.
+    /// Checks a folder, which must exist and be absolute.
     pub(super) async fn check_folder(&self, what: &str, folder: &str) -> Result<PathBuf, Error> {
         let _ = self.resolve_folder(what, folder).await?;
         Ok(PathBuf::from(folder))
@@ -58,7 +58,7 @@ impl Session {
         found.ok_or_else(|| Error::Invalid(format!("the {what} {folder:?} is not a folder")))
     }
 
-    /// Runs file work on a client's path, which may be on a hanging disk.
+    /// Accesses a client's path on a file thread, since the disk may hang.
     async fn look_at<T: Send + 'static>(
         &self,
         path: &str,

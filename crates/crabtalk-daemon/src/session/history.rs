@@ -1,4 +1,4 @@
-//! Pages of histories and archives.
+//! Requests about histories and archives.
 
 use super::trash::failure;
 use super::{Session, wire};
@@ -9,20 +9,20 @@ use crabtalk_domain::storage::{
 use crabtalk_domain::{ConversationKey, ToolCall, ToolCallInfo as Call};
 use crabtalk_proto::*;
 
-/// Entries of a page by default.
+/// Default number of entries in a page.
 const DEFAULT_PAGE: usize = 100;
 
-/// Bytes from the beginning of a log that are read for its first messages. A longer first
+/// Bytes from the beginning of a log in which first messages are searched. A longer first
 /// message is not found.
 const NEAR_THE_BEGIN: u64 = 64 << 10;
 
-/// Most entries of a page.
+/// Maximum number of entries of a page.
 const MAX_PAGE: usize = 1000;
 
-/// Most bytes of a page's texts, well below the frame's limit (WIRE-1).
+/// Maximum bytes of a page's texts, well below the frame's limit (WIRE-1).
 const MAX_PAGE_BYTES: usize = 8 * 1024 * 1024;
 
-/// Messages of a file that an older client reads at once.
+/// Maximum messages of a log in the answer to a client that does not page.
 const MAX_FILE_MESSAGES: usize = 10_000;
 
 impl Session {
@@ -32,14 +32,14 @@ impl Session {
             true => Some(NEAR_THE_BEGIN),
             false => request.before,
         };
-        // The first entries of a long page are cut off below.
+        // The page is cut to the limit below.
         let limit = match request.first {
             true => MAX_PAGE as u32,
             false => request.limit,
         };
         let part = LogPart::Conversation(key.clone());
         let mut page = self.page(part, before, limit).await?;
-        // Acknowledged messages are shown before a step takes them.
+        // Shows acknowledged messages before a step consumes them.
         page.entries.append(&mut page.waiting);
         let (mut entries, more) = entries(page);
         if request.first && request.limit > 0 {
@@ -70,11 +70,11 @@ impl Session {
         let summary = self.log(&request.file_path).await?;
         let source = LogPart::Log(LogId(request.file_path));
         let mut page = storage.page(&source, None, MAX_FILE_MESSAGES).await?;
-        // These messages have no images.
+        // These messages have no field for images.
         for entry in &mut page.entries {
             entry.message = entry.message.with_notes(|image| Some(image.note()));
         }
-        // Nor runs.
+        // There is no field for runs either.
         page.runs.clear();
         let (entries, _) = entries(page);
         let own = summary.key.agent.as_str();
@@ -94,7 +94,7 @@ impl Session {
         })
     }
 
-    /// A conversation's log. One beyond reach is treated as absent.
+    /// A conversation's log; one beyond reach is treated as absent.
     async fn log(&self, name: &str) -> Result<Summary, Error> {
         let storage = self.node.runtime.storage();
         let found = storage.log(&LogId(name.to_owned())).await;
@@ -172,8 +172,8 @@ fn info(archive: Archive) -> ArchiveInfo {
     }
 }
 
-/// The newest entries of a page that fit into a frame, oldest first, each with the failed
-/// run after it.
+/// The newest entries of a page that fit into a frame, oldest first, each with the
+/// failed run that follows it.
 fn entries(page: Page) -> (Vec<HistoryEntry>, bool) {
     let mut bytes = 0;
     let mut more = page.more;
@@ -196,10 +196,10 @@ fn entries(page: Page) -> (Vec<HistoryEntry>, bool) {
             }
         }
         while let Some((_, to)) = rewinds.next_if(|(at, _)| *at >= entry.index) {
-            // Of several rewinds the last counts.
+            // The last of several rewinds counts.
             entry.rewound_to.get_or_insert(to);
         }
-        // The last entry may belong to a running run.
+        // The last entry may belong to a run in flight.
         entry.run = match runs.peek() {
             Some((_, run)) => run.id,
             None => ended,

@@ -1,4 +1,4 @@
-//! Search and the list of skills.
+//! Searches memory and lists skills.
 
 use super::Session;
 use crate::error::Error;
@@ -8,10 +8,10 @@ use crabtalk_memory::{FoundIn, Hit};
 use crabtalk_proto::*;
 use std::sync::Arc;
 
-/// Hits by default.
+/// Default number of hits.
 const DEFAULT_HITS: usize = 10;
 
-/// Most hits of one answer.
+/// Maximum number of hits of one answer.
 const MAX_HITS: usize = 100;
 
 impl Session {
@@ -76,7 +76,7 @@ impl Session {
         });
         let listed = listed.await.map(|mut listed| {
             if !self.reaches_everything() {
-                // Paths of the machine are hidden.
+                // Warnings contain paths of the machine.
                 listed.warnings.clear();
                 for skill in &mut listed.skills {
                     skill.source.clear();

@@ -1,4 +1,4 @@
-//! Lists of conversations.
+//! Lists conversations.
 
 use super::Session;
 use super::trash::info as as_logged;
@@ -9,12 +9,12 @@ use crabtalk_proto::*;
 use crabtalk_runtime::LiveInfo;
 use std::collections::{HashMap, HashSet};
 
-/// An empty name means any (wire.md).
+/// An empty name matches any (wire.md).
 fn wanted(name: &str) -> Option<&str> {
     (!name.is_empty()).then_some(name)
 }
 
-/// The limit of a list; 0 is none.
+/// The limit of a list; 0 means none.
 fn bound(limit: u32) -> usize {
     match limit {
         0 => usize::MAX,
@@ -30,8 +30,8 @@ fn cut<T>(all: &mut Vec<T>, limit: u32) -> bool {
 }
 
 impl Session {
-    /// Stored conversations, most recently used first, and one more than the limit if there
-    /// are more.
+    /// Stored conversations, most recently used first; one more than the limit if there are
+    /// more.
     pub(super) async fn summaries(
         &self,
         agent: &str,
@@ -41,7 +41,7 @@ impl Session {
         let storage = self.node.runtime.storage();
         let most = match self.reaches_everything() {
             true => bound(limit).saturating_add(1),
-            // Conversations beyond reach do not count.
+            // Conversations beyond reach do not count towards the limit.
             false => usize::MAX,
         };
         let listed = storage.latest(wanted(agent), wanted(sender), most).await;
@@ -58,7 +58,7 @@ impl Session {
         let live = self.live();
         let catalog = self.node.runtime.catalog();
         let info = |summary: Summary| {
-            // A live conversation is newer than its row.
+            // The state in memory is newer than the stored one.
             let now = live.get(&summary.key).filter(|_| !summary.superseded);
             let meta = now.map_or(&summary.meta, |live| &live.meta);
             ConversationInfo {

@@ -1,6 +1,6 @@
-//! Logins to MCP servers on other machines.
+//! Logs in to remote MCP servers.
 //!
-//! Invariant: a login redirects the client's browser to the loopback of its machine only.
+//! Invariant: a login redirects the client's browser only to its own machine's loopback.
 
 use super::Session;
 use crate::error::Error;
@@ -48,7 +48,7 @@ impl Session {
     }
 }
 
-/// Whether an address is a port of the loopback.
+/// Whether an address is a port on the loopback interface.
 fn is_loopback(address: &str) -> bool {
     let Some(rest) = address.strip_prefix("http://") else {
         return false;

@@ -1,4 +1,4 @@
-//! MCP servers and components: lists, changes, tests.
+//! Lists, changes and tests MCP servers and components.
 
 use super::Session;
 use crate::error::Error;
@@ -41,7 +41,7 @@ impl Session {
                 if behind.is_some_and(|behind| behind.listener == Listener::Nobody)
                     && status.phase == Phase::Connected
                 {
-                    // Makes its own task notice before the next ping.
+                    // The server's task checks the connection before its next ping.
                     servers.doubt(&status.name);
                     status.phase = Phase::Failed;
                     status.error = "its port is closed".into();
@@ -156,7 +156,7 @@ fn check_name(name: &str) -> Result<(), Error> {
     }
 }
 
-/// A server that need not be configured.
+/// Settings of a server that may be absent from the configuration.
 fn settings(name: &str, config: &str) -> Result<crabtalk_mcp::Settings, Error> {
     let invalid =
         |e: crabtalk_config::Error| Error::Invalid(format!("mcp.{name}: {}", e.with_causes()));
@@ -169,7 +169,7 @@ fn settings(name: &str, config: &str) -> Result<crabtalk_mcp::Settings, Error> {
         .ok_or_else(|| Error::Invalid("the config names no server".into()))
 }
 
-/// A server as a list shows it; its credentials are masked.
+/// A server in a list; its credentials are masked.
 fn info(status: &ServerStatus, configured: Option<&Mcp>) -> McpInfo {
     let mut info = McpInfo {
         name: status.name.clone(),
@@ -223,7 +223,7 @@ fn info(status: &ServerStatus, configured: Option<&Mcp>) -> McpInfo {
     info
 }
 
-/// The state of a server, as lists show it.
+/// The state of a server in lists.
 fn word(status: &ServerStatus) -> &'static str {
     if status.shadowed {
         "shadowed"
@@ -278,7 +278,7 @@ fn owner(listener: &Listener) -> String {
     }
 }
 
-/// The configuration table of a server in a message.
+/// Converts a server in a message to its configuration table.
 fn table(mcp: McpInfo) -> Value {
     let pairs = |map: BTreeMap<String, String>| -> Value {
         map.into_iter()

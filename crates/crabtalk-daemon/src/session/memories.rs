@@ -1,5 +1,4 @@
-//! Memory entries for clients, with the rights of the addressed conversation's sender
-//! (MEM-2).
+//! Requests about memory entries, with the rights of the conversation's sender (MEM-2).
 
 use super::Session;
 use crate::error::Error;
@@ -7,11 +6,11 @@ use crabtalk_domain::Sender;
 use crabtalk_memory::{Entry, Error as Refused, NewEntry, Viewer};
 use crabtalk_proto::*;
 
-/// Entries of a page by default.
+/// Default number of entries in a page.
 const DEFAULT_PAGE: usize = 200;
 
-/// Most entries of a page, which stays far below the frame's limit (WIRE-1), since names and
-/// descriptions are bounded.
+/// Maximum number of entries in a page, far below the frame's limit (WIRE-1) since names
+/// and descriptions are bounded.
 const MAX_PAGE: usize = 1000;
 
 impl Session {
@@ -32,7 +31,7 @@ impl Session {
         let limit = super::as_many(request.limit, DEFAULT_PAGE, MAX_PAGE);
         let memory = self.node.memory();
         let offset = request.offset as usize;
-        // Reasons contain file names, which only owners see.
+        // Warnings contain file names, which only owners may see.
         let warnings = if offset == 0 && viewer.is_owner {
             memory.warnings().await
         } else {
@@ -121,7 +120,7 @@ impl Session {
     }
 }
 
-/// Refuses senders of the daemon (CONV-8).
+/// Refuses reserved senders (CONV-8).
 fn refuse_reserved(sender: &Sender) -> Result<(), Error> {
     if sender.is_reserved() {
         return Err(crabtalk_runtime::Error::ReservedSender(sender.to_string()).into());

@@ -1,4 +1,4 @@
-//! Providers and models: lists, and changes to the configuration.
+//! Lists and configures providers and models.
 
 use super::Session;
 use super::mcps::check_has_mcp;
@@ -198,7 +198,7 @@ impl Session {
             .await
     }
 
-    /// One key of the configuration, or all of it.
+    /// Changes one key of the configuration, or all of it.
     pub(super) async fn change_config(&self, request: SetConfigMsg) -> Result<(), Error> {
         let SetConfigMsg {
             key,
@@ -276,7 +276,7 @@ fn switch_skill(
     Ok(file.set(&["skills", "disabled"], &disabled.into())?)
 }
 
-/// Keeps the hidden password of a URL that the client sent back unchanged.
+/// Restores the masked password of a URL that the client sent back unchanged.
 fn keep_masked_url(table: &mut Value, shown: Option<&str>) {
     let Some(shown) = shown.filter(|shown| shown.contains(MASK)) else {
         return;

@@ -1,4 +1,4 @@
-//! The operations of the protocol, forwarded to the methods of the session.
+//! Implements the protocol's operations by forwarding them to the session's methods.
 
 use super::Session;
 use crabtalk_proto::*;
@@ -32,7 +32,7 @@ impl Server for Session {
         &self,
         request: &client_message::Msg,
     ) -> impl Future<Output = Result<u64, Status>> + Send + 'static {
-        // Boxed, since few requests have an entry.
+        // Boxed, since few requests have an audit entry.
         let record = self.record_first(request).map(Box::pin);
         async move {
             match record {

@@ -1,7 +1,7 @@
-//! What could answer here, and whether it does: what `init` and `doctor` ask.
+//! Detects and tests models for `init` and `doctor`.
 //!
-//! Invariants: nothing here changes the configuration or a conversation; a
-//! model is asked for one word, and has a minute for it.
+//! Invariants: neither the configuration nor a conversation changes; a test asks the
+//! model for one word within [`TIME`].
 
 use super::Session;
 use crate::error::Error;
@@ -13,16 +13,16 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The system prompt.
+/// The system prompt of the test.
 const SYSTEM: &str = "You are asked whether you can be reached.";
 
-/// The question.
+/// The message of the test.
 const QUESTION: &str = "Answer with the one word: ready";
 
-/// Longest time, retries included. A local server may have to load the model first.
+/// Time limit with retries. A local server may have to load the model first.
 const TIME: Duration = Duration::from_secs(60);
 
-/// Most characters of the answer.
+/// Maximum characters of the answer to return.
 const SHOWN: usize = 200;
 
 impl Session {

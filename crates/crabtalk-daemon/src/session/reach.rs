@@ -1,8 +1,8 @@
-//! Whether a client's token reaches the objects that a request names (REMOTE-1).
+//! Checks whether a client's token reaches the objects that a request names (REMOTE-1).
 //!
-//! Invariants: a refusal depends on the token and on the configured owners, never on
-//! the existence of an object, so that a refusal reveals nothing; lists are filtered
-//! where they are made.
+//! Invariants: a refusal depends on the token and the configured owners, never on the
+//! existence of an object, so that it reveals nothing; lists are filtered where they are
+//! made.
 
 use super::Session;
 use super::requests::{Names, row};
@@ -69,8 +69,7 @@ impl Session {
         }
     }
 
-    /// An agent beyond reach is treated as absent, and the error names reachable ones
-    /// only.
+    /// Treats an agent beyond reach as absent; the error names only reachable ones.
     fn check_agent(&self, agent: &str) -> Result<(), Error> {
         let Some(grant) = self.grant() else {
             return Ok(());
@@ -120,7 +119,7 @@ impl Session {
             .is_none_or(|grant| grant.acts_for_owner(&self.config()))
     }
 
-    /// Whether the client may see an ask. Asks to owners need a client that acts for
+    /// Whether the client may see an ask. An ask to owners requires a client that acts for
     /// them.
     pub(super) fn sees_ask(&self, pending: &Waiting) -> bool {
         self.grant().is_none_or(|grant| {
@@ -129,7 +128,7 @@ impl Session {
         })
     }
 
-    /// An ask that the client may not see is treated as absent.
+    /// Treats an ask that the client may not see as absent.
     pub(super) fn check_ask(&self, id: Option<&str>) -> Result<(), Error> {
         let (Some(id), Some(_)) = (id, self.grant()) else {
             return Ok(());

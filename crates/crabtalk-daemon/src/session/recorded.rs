@@ -1,4 +1,4 @@
-//! Entries of the audit for requests (REMOTE-2), and the audit for clients.
+//! Writes the audit entries of requests (REMOTE-2), and reads the audit for clients.
 //!
 //! Invariant: an operation that only stops something is done even if its entry cannot
 //! be written.
@@ -12,7 +12,7 @@ use crabtalk_proto::client_message::Msg;
 use crabtalk_proto::*;
 use crabtalk_runtime::PendingAsk as Waiting;
 
-/// An answer to an approval, with all that was shown.
+/// The entry for an answer to an approval, with everything that was shown.
 fn answered(what: &str, pending: &Waiting, content: &str) -> AuditEntry {
     let ask = &pending.ask;
     let questions = ask.questions.iter().map(|q| q.question.as_str());
@@ -26,15 +26,15 @@ fn answered(what: &str, pending: &Waiting, content: &str) -> AuditEntry {
         .with("answer", content)
 }
 
-/// Whether an answer denies. Any other answer needs its entry first.
+/// Whether an answer denies. Any other answer requires its entry first.
 fn denies(content: &str) -> bool {
     let content = content.trim().to_lowercase();
     matches!(content.as_str(), "3" | "n" | "no" | "deny") || content.starts_with("deny:")
 }
 
 impl Session {
-    /// Writes the entry that a request needs before it is done. Resolves to the
-    /// entry's number.
+    /// Writes the entry that a request requires before it is done, and returns the entry's
+    /// number.
     pub(super) fn record_first(
         &self,
         request: &Msg,
@@ -63,7 +63,7 @@ impl Session {
         })
     }
 
-    /// Records that the operation of an entry failed.
+    /// Records that the operation of an earlier entry failed.
     pub(super) fn record_failure(&self, operation: &'static str, entry: u64, status: &Status) {
         if entry > 0 {
             let failed = self.entry("not-done").with("entry", entry);
@@ -75,15 +75,15 @@ impl Session {
         }
     }
 
-    /// An entry with this client as its principal.
+    /// Creates an entry with this client as the principal.
     pub(super) fn entry(&self, what: &str) -> AuditEntry {
         let mut entry = entry(what, self.answering());
         entry.from = self.address();
         entry
     }
 
-    /// The pending approval that a reply answers; `None` for a question, and if no ask
-    /// is pending.
+    /// The pending approval that a reply answers; `None` for a question, or if no ask is
+    /// pending.
     fn approval_of(&self, reply: &ReplyToAsk) -> Option<Waiting> {
         let id = reply.ask_id.as_deref().filter(|id| !id.is_empty());
         let key = self.key(&reply.agent, &reply.sender).ok()?;
@@ -107,7 +107,7 @@ impl Session {
         let mut lines = page.lines;
         let mut more = page.more;
         let mut bytes = 0;
-        // The newest that fit into a frame.
+        // The newest entries that fit into a frame.
         let fit = lines.iter().rev().take_while(|line| {
             bytes += line.len();
             bytes < MAX_PAGE_BYTES
@@ -125,7 +125,7 @@ impl Session {
         })
     }
 
-    /// Begins another chain after a broken one, whose entries are kept.
+    /// Begins another chain after a broken one, whose entries remain.
     pub(super) async fn begin_audit_chain(&self, _: NewAuditChainMsg) -> Result<(), Error> {
         let log = &self.node.audit.log;
         let Some(problem) = log.verify().await.map_err(unread)?.problem else {
@@ -142,11 +142,11 @@ fn unread(error: records::Error) -> Error {
     Error::Failed(format!("the audit: {error}"))
 }
 
-/// Entries of a page by default.
+/// Default number of entries in a page.
 const DEFAULT_PAGE: usize = 100;
 
-/// Most entries of a page.
+/// Maximum number of entries of a page.
 const MAX_PAGE: usize = 1000;
 
-/// Most bytes of a page, well below the frame's limit (WIRE-1).
+/// Maximum bytes of a page, well below the frame's limit (WIRE-1).
 const MAX_PAGE_BYTES: usize = 8 * 1024 * 1024;

@@ -1,4 +1,4 @@
-//! The client of a session and its authentication (WIRE-5, REMOTE-1).
+//! Authenticates the client of a session (WIRE-5, REMOTE-1).
 //!
 //! Invariants: a client of the Unix socket is the owner; any other client has no rights
 //! before its token is found; the token of a connection does not change.
@@ -19,7 +19,7 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock, Weak};
 use tokio_util::sync::CancellationToken;
 
-/// Serves the clients of TCP listeners.
+/// Serves the connections of TCP listeners.
 pub(crate) fn remote_clients(node: &Arc<Node>) -> Serve {
     let node = Arc::downgrade(node);
     Box::new(move |listener, stop| {
@@ -53,7 +53,7 @@ pub(super) enum Who {
 
 pub(super) struct Remote {
     address: SocketAddr,
-    /// Its token, once authenticated.
+    /// The client's token, once authenticated.
     shown: OnceLock<Shown>,
 }
 
@@ -87,15 +87,15 @@ impl Who {
 }
 
 impl Session {
-    /// A client of the Unix socket, which admits the owner's processes only. Refuses
-    /// processes of agents' commands (GATE-5), and those that cannot be judged.
+    /// Creates the session of a Unix socket, which only the owner's processes can open.
+    /// Refuses processes of agents' commands (GATE-5) and processes that cannot be checked.
     pub(crate) fn of_local_client(
         node: Arc<Node>,
         peers: &Peers,
         Peer { uid, pid, handle }: Peer,
         shutdown: CancellationToken,
     ) -> Result<Self, Error> {
-        // A system that does not name the peer has no guardian either.
+        // A system that does not report the peer has no guardian either.
         if let Some(pid) = pid {
             let handle = handle
                 .as_ref()
@@ -120,7 +120,7 @@ impl Session {
         Ok(Self::new(node, Who::Owner, shutdown))
     }
 
-    /// A remote client, which has to authenticate first.
+    /// Creates the session of a remote client, which must authenticate first.
     fn of_stranger(node: Arc<Node>, address: SocketAddr, shutdown: CancellationToken) -> Self {
         let remote = Remote {
             address,
@@ -155,7 +155,7 @@ impl Session {
         if request.component && self.present.get().is_none() {
             let gateways = &self.node.mcps.gateways;
             let present = gateways.enter(&request.client, &self.owner_of_client())?;
-            // Another Hello of this connection may have been faster.
+            // A concurrent Hello of this connection may have set it.
             let _ = self.present.set(present);
         }
         Ok(WelcomeMsg {
@@ -186,7 +186,7 @@ impl Session {
                 client = %crabtalk_proto::visible(&hello.client),
                 "a client authenticated"
             );
-            // Another Hello of this connection may have been faster.
+            // A concurrent Hello of this connection may have set it.
             let _ = remote.shown.set(grant.show());
             return Ok(());
         }
@@ -206,7 +206,7 @@ impl Session {
         Err(Error::Unauthorized(message.into()))
     }
 
-    /// Records a login, without which the client is refused.
+    /// Records a login; if that fails, the client is refused.
     async fn record_login(
         &self,
         remote: &Remote,
@@ -221,12 +221,12 @@ impl Session {
         Ok(())
     }
 
-    /// The sender of a message that names none (CONV-8).
+    /// The default sender of the client's messages (CONV-8).
     pub(super) fn default_sender(&self) -> &str {
         self.grant().map_or(LOCAL_SENDER, |grant| grant.name())
     }
 
-    /// The client's principal as a sender; empty is its default sender.
+    /// The client's principal when it uses a sender; an empty one is its default sender.
     pub(super) fn principal(&self, sender: &str) -> Principal {
         match self.grant() {
             None => Principal::Owner,
@@ -238,7 +238,7 @@ impl Session {
         }
     }
 
-    /// The client's principal when it answers asks.
+    /// The principal of the client's answers to asks.
     pub(super) fn answering(&self) -> Principal {
         match self.grant() {
             None => Principal::Owner,
@@ -246,7 +246,7 @@ impl Session {
         }
     }
 
-    /// The client's address; empty for the owner on this machine.
+    /// The client's address; empty for a client on the Unix socket.
     pub(super) fn address(&self) -> String {
         match &self.who {
             Who::Owner => String::new(),
@@ -254,7 +254,7 @@ impl Session {
         }
     }
 
-    /// Logs a request that was refused for the client's rights.
+    /// Logs a request that was refused because of the client's rights.
     pub(super) fn tell_refusal(&self, operation: &'static str, status: &Status) {
         let Who::Remote(remote) = &self.who else {
             return;

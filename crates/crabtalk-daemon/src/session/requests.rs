@@ -1,7 +1,7 @@
-//! The table of requests: what each names, for the reach of tokens (REMOTE-1), and its
-//! entry in the audit (REMOTE-2).
+//! The table of requests: the objects that each names, for the reach of tokens
+//! (REMOTE-1), and its entry in the audit (REMOTE-2).
 //!
-//! Invariants: an operation without a row does not compile; an entry holds names and
+//! Invariants: an operation without a row does not compile; an entry contains names and
 //! numbers, never a value that may be secret.
 
 use crabtalk_domain::records::AuditEntry;
@@ -17,11 +17,11 @@ pub(super) enum Names<'a> {
     Nothing,
     /// A conversation, by agent and sender.
     Pair(&'a str, &'a str),
-    /// A conversation that the client speaks in, and another agent in it.
+    /// A conversation that the client sends to, and another agent in it.
     Speaks(&'a str, &'a str, &'a str),
     Agent(&'a str),
-    /// Objects of the answer, which is filtered, or one that is found by a number or
-    /// a file and checked then.
+    /// Objects of the answer, which is filtered, or an object that is found by a number or a
+    /// file and checked then.
     Answer,
     /// An event's source, which may start any agent.
     Event(&'a str),
@@ -33,15 +33,15 @@ pub(super) enum Names<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Recorded {
     No,
-    /// Before the operation, which is refused without it.
+    /// The operation requires the entry.
     First(AuditEntry),
-    /// If the disk takes it, since the operation only stops something.
+    /// The operation does not require the entry, since it only stops something.
     Anyway(AuditEntry),
-    /// For an answer to an approval: allowing needs the entry, denying does not.
+    /// An answer to an approval: allowing requires the entry, denying does not.
     Answer,
 }
 
-/// An entry of which the caller fills in time, principal and address.
+/// Creates an entry; the caller adds time, principal and address.
 fn entry(what: &str) -> AuditEntry {
     AuditEntry::new(String::new(), what, "")
 }

@@ -1,4 +1,4 @@
-//! Agents, their rights, and permanent approvals.
+//! Lists and changes agents, their rights, and stored approvals.
 
 use super::{Session, narrowed};
 use crate::agents::Change;
@@ -35,8 +35,8 @@ impl Session {
         Ok(self.shown(info(agent, config.unwrap_or_default())))
     }
 
-    /// An agent as this client may see it: its file needs a client that reaches everything,
-    /// since it names others; its prompt needs the role `operate`.
+    /// Removes parts of an agent that this client may not see: the file, unless it reaches
+    /// everything, and the prompt without the role `operate`.
     fn shown(&self, mut agent: AgentInfo) -> AgentInfo {
         if !self.reaches_everything() {
             agent.config.clear();
@@ -90,7 +90,7 @@ impl Session {
         self.take_agents().await
     }
 
-    /// Puts the written file into force.
+    /// Applies the written file.
     async fn take_agents(&self) -> Result<(), Error> {
         self.node.reload().await.map(drop).map_err(|error| {
             Error::Failed(format!(

@@ -1,4 +1,4 @@
-//! Send, stream and attach.
+//! Starts and attaches to runs.
 
 use super::remote::Who;
 use super::wire::{Reader, to_wire};
@@ -74,8 +74,8 @@ impl Session {
         expected.map_err(Error::from)
     }
 
-    /// Checks the model of a run: it has to exist, and choosing it needs the role
-    /// `operate`, since it may cost more.
+    /// Checks the model of a run: it must exist, and choosing it requires the role `operate`,
+    /// since it may cost more.
     fn check_model(&self, model: Option<String>) -> Result<Option<String>, Error> {
         let Some(model) = model.filter(|model| !model.is_empty()) else {
             return Ok(None);
@@ -124,7 +124,7 @@ impl Session {
                 .with_queue_position()
                 .with_notice(notice)
         };
-        // Boxed to keep the stream small after its beginning.
+        // Boxed to keep the stream small after the start.
         stream::once(Box::pin(reader))
             .map(Reader::into_stream)
             .flatten()
@@ -158,7 +158,7 @@ impl Session {
                 };
                 return Reader::new(log.subscribe(after));
             }
-            // It has ended: only its end is sent.
+            // A finished run: send only its end.
             return Reader::new(log.subscribe_to_end());
         }
         match runtime.last_end(&key).await {
@@ -177,8 +177,8 @@ impl Session {
         if let Some(log) = runtime.attach_run(key, run) {
             return Reader::new(log.subscribe(request.after.unwrap_or_default()));
         }
-        // A run that a crash cut off ends when its conversation is opened. While a later run
-        // is attached the conversation is open already.
+        // An interrupted run gets its end when its conversation is opened. While a later run is
+        // attached, the conversation is already open.
         if runtime.attach(key).is_none()
             && let Err(error) = runtime.last_end(key).await
         {

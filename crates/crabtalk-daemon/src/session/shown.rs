@@ -1,7 +1,7 @@
-//! Images of a person's message.
+//! Checks the images of a message.
 //!
-//! Invariant: an image is complete, of a known format by its content and within the limits
-//! of a message, since a provider refuses a conversation with a broken one.
+//! Invariant: an image is complete, has a known format by its content and is within the
+//! limits of a message, since a provider refuses a conversation with a broken one.
 
 use super::Session;
 use crate::error::Error;
@@ -31,7 +31,7 @@ pub(super) fn images(sent: Vec<Image>) -> Result<Vec<Shown>, Error> {
 }
 
 impl Session {
-    /// The notice for images to a model that takes none.
+    /// A notice for images to a model that does not accept any.
     pub(super) fn blindness(&self, message: &StreamMsg) -> Option<String> {
         if message.images.is_empty() {
             return None;

@@ -1,4 +1,4 @@
-//! The daemon's figures and costs.
+//! The daemon's statistics and costs.
 
 use super::Session;
 use crate::error::Error;
@@ -44,7 +44,7 @@ impl Session {
 }
 
 impl Session {
-    /// The figures for a token: those of its reach only.
+    /// Statistics for a token, limited to its reach.
     fn own_stats(&self, report: Report, catalog: &Catalog) -> DaemonStats {
         let live = self.node.runtime.live_all();
         let reached = || live.iter().filter(|live| self.reaches_key(&live.key));

@@ -1,6 +1,7 @@
-//! Tokens by protocol (REMOTE-1).
+//! Requests about tokens (REMOTE-1).
 //!
-//! Invariant: a token is in one answer, to the client that made it; its hash is stored.
+//! Invariant: only the answer to the client that created a token contains it; the hash is
+//! stored.
 
 use super::Session;
 use crate::error::Error;

@@ -1,4 +1,4 @@
-//! Conversations in the trash, and their restoration (STORE-8).
+//! Lists and restores conversations in the trash (STORE-8).
 
 use super::Session;
 use crate::error::Error;
@@ -6,11 +6,11 @@ use crabtalk_domain::storage::{LogId, RunRecord, Summary};
 use crabtalk_proto::*;
 use jiff::Timestamp;
 
-/// Most conversations in one answer, which fit into a frame with the longest names and
-/// titles (WIRE-1).
+/// Maximum conversations in one answer, which fit into a frame with the longest names
+/// and titles (WIRE-1).
 const MAX_LISTED: usize = 2000;
 
-/// A failed run.
+/// Converts the record of a failed run.
 pub(super) fn failure(run: RunRecord) -> FailedRun {
     FailedRun {
         run: run.id,
@@ -23,7 +23,7 @@ pub(super) fn failure(run: RunRecord) -> FailedRun {
     }
 }
 
-/// A conversation, from its log.
+/// Converts the summary of a conversation.
 pub(super) fn info(summary: Summary) -> ConversationInfo {
     let used_at = Timestamp::try_from(summary.modified).map(|at| at.to_string());
     ConversationInfo {

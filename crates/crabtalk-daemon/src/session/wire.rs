@@ -1,4 +1,4 @@
-//! Events and errors of the domain as messages of the protocol.
+//! Converts events and errors of the domain to messages of the protocol.
 
 use crate::error::Error;
 use crabtalk_config as config;
@@ -75,11 +75,11 @@ impl From<Error> for Status {
 pub(super) struct Reader {
     run: Option<Subscription>,
     with_user_message: bool,
-    /// The speaker, once the run has started.
+    /// The agent that answers, once the run has started.
     speaker: Arc<str>,
-    /// The notice of its Start.
+    /// The notice to add to its Start.
     notice: Option<String>,
-    /// Whether the position in the queue is sent until the run begins.
+    /// Whether to send the position in the queue until the run begins.
     waits: bool,
     /// The only event of a reader without a run.
     only: Option<Result<StreamEvent, Status>>,
@@ -102,7 +102,7 @@ impl Reader {
         self
     }
 
-    /// Adds a notice to Start.
+    /// Adds a notice to the Start event.
     pub(super) fn with_notice(mut self, notice: Option<String>) -> Self {
         self.notice = notice;
         self
@@ -114,7 +114,7 @@ impl Reader {
         self
     }
 
-    /// A reader of one event without a run.
+    /// Creates a reader of one event without a run.
     pub(super) fn only(said: Result<StreamEvent, Error>) -> Self {
         Self {
             run: None,
@@ -127,7 +127,7 @@ impl Reader {
     }
 
     pub(super) fn into_stream(self) -> impl Stream<Item = Result<StreamEvent, Status>> + Send {
-        // Boxed, since every item moves it there and back.
+        // Boxed, since every item moves it.
         stream::unfold(Box::new(self), |mut reader| async move {
             let next = reader.next().await?;
             Some((next, reader))
@@ -162,9 +162,9 @@ impl Reader {
         }
     }
 
-    /// An event as the client gets it; `None` if it is left out.
+    /// Converts an event for the client; `None` if it is omitted.
     fn shown(&mut self, event: AgentEvent) -> Option<StreamEvent> {
-        // News of components are not part of a run.
+        // Changes of components are not part of a run.
         let is_left_out = matches!(event, AgentEvent::Component(_))
             || !self.with_user_message && matches!(event, AgentEvent::UserMessage { .. });
         if is_left_out {
@@ -187,7 +187,7 @@ impl Reader {
     }
 }
 
-/// The position in the queue. It is not an event of the run and has no number.
+/// The position in the queue, which is not an event of the run and has no number.
 fn queued(waits: &Waits) -> StreamEvent {
     StreamEvent {
         seq: 0,
@@ -204,7 +204,7 @@ pub(super) fn cap(text: String) -> String {
     cap_beside(text, &[])
 }
 
-/// The same for a text that shares its frame with images.
+/// Cuts a text that shares its frame with images.
 pub(super) fn cap_beside(mut text: String, images: &[Image_]) -> String {
     let images: usize = images.iter().map(Image_::size).sum();
     let room = MAX_TEXT_BYTES.saturating_sub(images);
@@ -252,9 +252,9 @@ pub(super) fn calls(calls: Vec<Call>) -> Vec<ToolCallInfo> {
     calls.into_iter().map(call).collect()
 }
 
-/// An ask for clients. In an approval hidden characters are made visible, so that any
-/// client may print it; the exact text is executed. A question is not changed, since its
-/// answers refer to it.
+/// Converts an ask. In an approval hidden characters are made visible, so that any client
+/// may print it; the exact text is executed. A question is unchanged, since answers refer
+/// to its text.
 pub(super) fn ask(ask: &Ask) -> AskUserEvent {
     let shown = |text: &str| match ask.kind {
         AskKind::Approval => visible(text).into_owned(),
@@ -325,7 +325,7 @@ pub(super) fn settled(ask_id: String, outcome: Outcome) -> AskSettledEvent {
     }
 }
 
-/// The end of a run, without its number.
+/// Converts the end of a run, without its number.
 fn end(end: End) -> StreamEnd {
     let context = end.context.as_ref();
     StreamEnd {
@@ -343,7 +343,7 @@ fn end(end: End) -> StreamEnd {
     }
 }
 
-/// A result of a tool, cut to fit into a frame with its images.
+/// Converts the result of a tool, cut to fit into a frame with its images.
 fn result(
     call_id: String,
     output: String,
@@ -360,7 +360,7 @@ fn result(
     }
 }
 
-/// An event without its number. `speaker` is the agent of text and reasoning.
+/// Converts an event without its number. `speaker` is the agent of text and reasoning.
 pub(super) fn to_wire(event: AgentEvent, speaker: &str) -> StreamEvent {
     let agent = || speaker.to_owned();
     match event {
