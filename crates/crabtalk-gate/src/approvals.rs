@@ -1,8 +1,8 @@
-//! Calls that owners allowed permanently: `config/approvals.toml` (GATE-4).
+//! Stored approvals of calls: `config/approvals.toml` (GATE-4).
 //!
-//! Invariants: an approval covers exactly one call text of one tool, agent,
-//! sender and working folder. A prefix of whole words is judged as a rule of
-//! the agent's file. Neither lets a command out of the sandbox.
+//! Invariants: an approval covers exactly one call text of one tool, agent, sender and
+//! working folder. A prefix of whole words is judged like a rule in the agent's file.
+//! Neither lets a command out of the sandbox.
 
 use crabtalk_domain::tool::Invocation;
 use crabtalk_domain::{AskRule, BoxFuture, Permission, PermissionRule};
@@ -10,29 +10,29 @@ use serde::{Deserialize, Serialize};
 use std::future::ready;
 use std::sync::Arc;
 
-/// One `[[approval]]`.
+/// One `[[approval]]` of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Approval {
-    /// The agent that may.
+    /// The agent that may make the call.
     pub agent: String,
-    /// For whom.
+    /// The sender for whom it may.
     pub sender: String,
-    /// With which tool.
+    /// The tool that it may call.
     pub tool: String,
     /// The exact command, path or arguments.
     pub exact: String,
-    /// In which working folder.
+    /// The working folder of the call.
     pub cwd: String,
-    /// When it was given, RFC 3339.
+    /// RFC 3339 instant of the approval.
     pub at: String,
-    /// Who gave it.
+    /// The principal who approved.
     pub by: String,
-    /// Whether `exact` is a prefix of commands.
+    /// Whether `exact` is a prefix that covers all commands beginning with it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub prefix: bool,
 }
 
-/// Permanent approvals (`config/approvals.toml`).
+/// Stores approvals.
 pub trait ApprovalBook: Send + Sync {
     /// The current approvals.
     fn list(&self) -> Arc<Vec<Approval>>;
@@ -40,8 +40,8 @@ pub trait ApprovalBook: Send + Sync {
     /// Stores an approval; it is on disk when this returns. The error names the file.
     fn add(&self, approval: Approval) -> BoxFuture<'_, Result<(), String>>;
 
-    /// Rules that lift an `ask` for this call, for instance those of a trusted
-    /// skill that its run uses (SKILL-2). They never lift a `deny`.
+    /// Rules that turn an `ask` for this call into an `allow`, for instance those of a
+    /// trusted skill that its run uses (SKILL-2). They never override a `deny`.
     fn preapproved<'a>(&'a self, _call: &'a Invocation) -> BoxFuture<'a, Vec<PermissionRule>> {
         Box::pin(ready(Vec::new()))
     }
@@ -58,7 +58,7 @@ impl ApprovalBook for () {
 }
 
 impl Approval {
-    /// Whether it covers exactly this call.
+    /// Whether the approval covers exactly this call.
     pub fn covers(&self, call: &AskRule) -> bool {
         let call = [
             &call.agent,
@@ -70,7 +70,7 @@ impl Approval {
         !self.prefix && self.call() == call
     }
 
-    /// Whether the other one allows the same.
+    /// Whether the other approval allows the same calls.
     pub fn is_same(&self, other: &Self) -> bool {
         self.prefix == other.prefix && self.call() == other.call()
     }
@@ -95,7 +95,7 @@ pub fn prefix_rule(prefix: &str) -> PermissionRule {
     }
 }
 
-/// The rules of the prefixes that an agent may run for a sender in a folder.
+/// The rules from approved prefixes for an agent, a sender and a folder.
 pub fn prefixes(
     approvals: &[Approval],
     agent: &str,
@@ -117,18 +117,18 @@ pub fn prefixes(
 /// An error in the list of approvals.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The text is not TOML, or an entry lacks a field: one broken entry refuses them all.
+    /// The text is not TOML, or an entry lacks a field; one broken entry refuses all.
     #[error("approvals.toml cannot be read, so no approval counts: repair it or remove it")]
     Parse(#[source] toml::de::Error),
-    /// The list cannot be written; the file was not touched.
+    /// The list cannot be converted to TOML; the file is unchanged.
     #[error("the approvals cannot be written as TOML")]
     Render(#[source] toml::ser::Error),
-    /// The list is shorter; another command may have removed an entry.
+    /// No entry has this index, for instance since another command removed one.
     #[error("approval {index} does not exist: the list has {len}")]
     NoSuch {
-        /// The index asked for, from 0.
+        /// The requested index, from 0.
         index: usize,
-        /// How many there are.
+        /// Number of entries.
         len: usize,
     },
 }
@@ -139,14 +139,14 @@ struct File {
     approval: Vec<Approval>,
 }
 
-/// Reads the text of `approvals.toml`. A single broken entry refuses the whole text.
+/// Parses the text of `approvals.toml`. One broken entry refuses the whole text.
 pub fn parse(text: &str) -> Result<Vec<Approval>, Error> {
     toml::from_str::<File>(text)
         .map(|file| file.approval)
         .map_err(Error::Parse)
 }
 
-/// Writes the text of `approvals.toml`.
+/// Formats the text of `approvals.toml`.
 pub fn render(approvals: &[Approval]) -> Result<String, Error> {
     toml::to_string(&File {
         approval: approvals.to_vec(),
@@ -154,7 +154,7 @@ pub fn render(approvals: &[Approval]) -> Result<String, Error> {
     .map_err(Error::Render)
 }
 
-/// Takes out the entry at `index`, counted from 0.
+/// Removes and returns the entry at `index`, counted from 0.
 pub fn remove(approvals: &mut Vec<Approval>, index: usize) -> Result<Approval, Error> {
     if index < approvals.len() {
         Ok(approvals.remove(index))

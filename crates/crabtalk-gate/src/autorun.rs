@@ -1,8 +1,8 @@
-//! Files that other programs run later, outside the sandbox, without a person
-//! starting them: editing them asks in every mode but `full`.
+//! Files that other programs run later, outside the sandbox, without being asked to:
+//! editing them asks in every mode but `full`.
 //!
-//! The list is a convenience, not a boundary: a sandboxed command can write
-//! these files too, and a Makefile or a test is not on it.
+//! The list is a convenience, not a boundary: a sandboxed command can write these files
+//! too, and the list contains neither Makefiles nor tests.
 
 use crabtalk_domain::glob_matches;
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! Judges shell commands (GATE-2).
 //!
-//! In the sandbox a command needs a question only where the mode or a rule says
-//! so. Everything beyond the sandbox (another place, hosts, other folders) needs
-//! its own grant.
+//! A sandboxed command asks only if the mode or a rule requires it. Each kind of access
+//! beyond the sandbox (running outside, hosts, other folders) needs a separate
+//! permission.
 
 use super::patterns::Words;
 use super::rules::{Opinion, Question, opinion_of};
@@ -11,15 +11,14 @@ use crabtalk_domain::tool::{CommandAccess, ShellCommand};
 use crabtalk_domain::{Mode, Permission, PermissionRule, glob_matches};
 use std::path::Path;
 
-/// Rules that name exact commands outside the sandbox.
+/// The name of rules that allow exact commands outside the sandbox.
 const OUTSIDE: &str = "outside";
 
-/// Rules that name hosts.
+/// The name of rules that allow hosts.
 const NETWORK: &str = "network";
 
 impl Question<'_> {
-    /// Judges a command; also returns it with the access that it gets if
-    /// allowed.
+    /// Judges a command; also returns it with the access that it gets if allowed.
     pub(super) fn command(&self, command: &ShellCommand) -> (Opinion, ShellCommand) {
         let wanted = &command.access;
         let mut granted = wanted.clone();
@@ -51,7 +50,7 @@ impl Question<'_> {
         (opinion, command)
     }
 
-    /// The verdict of the mode on a sandboxed command that no rule covers.
+    /// The mode's verdict on a sandboxed command that no rule covers.
     fn unruled(&self, text: &str) -> Opinion {
         if self.mode == Mode::Auto {
             return Opinion::new(Permission::Allow, "mode auto: it runs in the sandbox");
@@ -61,7 +60,7 @@ impl Question<'_> {
         Opinion::new(Permission::Ask, reason)
     }
 
-    /// Every command outside asks, except those that the agent's file spells out.
+    /// Commands outside the sandbox ask unless a rule of the agent's file names them exactly.
     fn outside(&self, command: &ShellCommand) -> Opinion {
         let named = |rule: &&PermissionRule| {
             rule.tool == OUTSIDE
@@ -82,7 +81,7 @@ impl Question<'_> {
         }
     }
 
-    /// Hosts need a rule, a grant of this conversation, or an answer.
+    /// Hosts require a rule, a grant for this conversation, or an answer.
     fn hosts(&self, wanted: &CommandAccess) -> Opinion {
         let mut asked = Vec::new();
         for host in &wanted.hosts {
@@ -112,7 +111,7 @@ impl Question<'_> {
         Opinion::new(Permission::Ask, with_reason(&what, wanted))
     }
 
-    /// Folders beyond the working folder need a rule for `write`, or an answer.
+    /// Folders beyond the working folder require a rule for `write`, or an answer.
     fn write(&self, wanted: &CommandAccess) -> Opinion {
         let ruled = |path: &Path| {
             self.rules_of(&["write"])
@@ -130,7 +129,7 @@ impl Question<'_> {
         wanted.write.iter().map(judge).fold(none, Opinion::and)
     }
 
-    /// The verdict of the rules for this tool; `None` where none applies.
+    /// The verdict of the rules for this tool; `None` if none applies.
     fn by_command_rules(&self, text: &str) -> Option<Opinion> {
         let rules: Vec<&PermissionRule> = self.rules_of(&[self.tool]).collect();
         let plain = words::commands(text);
@@ -164,7 +163,7 @@ impl Question<'_> {
     }
 }
 
-/// Adds the model's reason on one line.
+/// Appends the model's reason on one line.
 fn with_reason(what: &str, access: &CommandAccess) -> String {
     match access.reason.trim() {
         "" => what.to_owned(),
@@ -172,7 +171,7 @@ fn with_reason(what: &str, access: &CommandAccess) -> String {
     }
 }
 
-/// A text short enough for a line.
+/// Shortens a text to one line.
 fn clipped(text: &str) -> String {
     const MAX_CHARS: usize = 200;
     let mut line: String = text.chars().take(MAX_CHARS).collect();

@@ -1,4 +1,4 @@
-//! The gate's view of the disk.
+//! The port through which the gate resolves links.
 
 use crabtalk_domain::BoxFuture;
 use std::future::ready;
@@ -6,21 +6,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// The gate's view of the disk, implemented by the daemon.
+/// Access to the disk, implemented by the daemon.
 pub trait Disk: Send + Sync {
-    /// Follows the links of a path; its last names may not exist yet. `None`
-    /// where the target is unknown: a dangling link, or a path through `/proc`,
-    /// which differs per process.
+    /// Resolves the links of a path, whose last names may not exist yet. `None` if the
+    /// target is unknown: a dangling link, or a path through `/proc`, which differs per
+    /// process.
     fn resolve(&self, path: &Path) -> Option<PathBuf>;
 
-    /// Whether `PATH` finds this program below the run's folder or a temporary
-    /// folder, where a sandboxed command may have put it.
+    /// Whether `PATH` finds this program below the run's folder or a temporary folder, where
+    /// a sandboxed command may have replaced it.
     fn is_replaceable(&self, _program: &str, _cwd: &Path) -> bool {
         false
     }
 
-    /// Runs work that uses this disk where blocking delays no other task. An
-    /// error says why it did not finish; the work may still run later.
+    /// Runs blocking work that uses this disk without delaying other tasks. An error says
+    /// why the work did not finish; it may still run later.
     fn wait_for<'a>(
         &'a self,
         _of: &'a str,
@@ -30,15 +30,14 @@ pub trait Disk: Send + Sync {
         Box::pin(ready(Ok(())))
     }
 
-    /// Whether an owner's runs in this folder default to mode `auto`: the
-    /// sandbox is complete on this machine, and the folder is a work tree or
-    /// trusted.
+    /// Whether an owner's runs in this folder default to mode `auto`: the sandbox is complete
+    /// on this machine, and the folder is a work tree or trusted.
     fn is_contained<'a>(&'a self, _folder: &'a Path) -> BoxFuture<'a, bool> {
         Box::pin(ready(false))
     }
 }
 
-/// Evaluates a question about the disk where blocking is allowed.
+/// Evaluates a question about the disk on a thread that may block.
 pub async fn ask<T: Send + 'static>(
     disk: &Arc<dyn Disk>,
     of: &str,
@@ -47,7 +46,7 @@ pub async fn ask<T: Send + 'static>(
     let (tell, told) = oneshot::channel();
     let asked = Arc::clone(disk);
     let work = move || {
-        // The receiver is gone if the call was cancelled.
+        // The receiver is dropped if the call was cancelled.
         let _ = tell.send(question(&*asked));
     };
     disk.wait_for(of, Box::new(work)).await?;

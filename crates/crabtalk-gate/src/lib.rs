@@ -1,5 +1,5 @@
-//! Decides what an agent may use and what it may do without asking
-//! (GATE-1, GATE-2, GATE-4, GATE-6).
+//! Decides what an agent may use, and what it may do without asking (GATE-1, GATE-2,
+//! GATE-4, GATE-6).
 //!
 //! Invariants:
 //! - A verdict is a pure function of values: judging a call twice gives the same result.
@@ -8,7 +8,7 @@
 //! - Commands allowed by rules, approvals or skills run inside the sandbox. Only a
 //!   person, the exact text of an `outside` rule, or mode `full` lets a command out.
 //!
-//! This crate asks no people and opens no files: a [`Disk`] resolves links.
+//! This crate neither asks people nor opens files: a [`Disk`] resolves links.
 
 pub mod approvals;
 mod autorun;

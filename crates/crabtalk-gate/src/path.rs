@@ -1,13 +1,13 @@
 //! Matches path patterns against resolved, absolute paths.
 //!
-//! Callers resolve the links of paths and folders first. Patterns that ask or deny
-//! also match where the links of their folders lead.
+//! Callers resolve the links of paths and folders first. Patterns of rules that ask or
+//! deny also match the targets of links in the pattern's folders.
 
 use super::disk::Disk;
 use super::patterns;
 use std::path::{Component, Path, PathBuf};
 
-/// Where relative patterns and `~` begin, resolved.
+/// The resolved folders to which relative patterns and `~` refer.
 #[derive(Debug, Clone, Copy)]
 pub struct Bases<'a> {
     /// The working folder.
@@ -16,9 +16,9 @@ pub struct Bases<'a> {
     pub home: Option<&'a Path>,
 }
 
-/// Whether the pattern of a rule matches an absolute path. Relative patterns
-/// are below the working folder, `~/` ones below the home. A path that is not
-/// UTF-8 matches by its lossy text.
+/// Whether the pattern of a rule matches an absolute path. Relative patterns refer to the
+/// working folder, and `~/` to the home. A path that is not UTF-8 matches by its lossy
+/// text.
 pub fn matches(pattern: &str, path: &Path, bases: Bases<'_>) -> bool {
     let Some(full) = absolute(Path::new(pattern.trim()), bases.cwd, bases.home) else {
         return false;
@@ -26,8 +26,8 @@ pub fn matches(pattern: &str, path: &Path, bases: Bases<'_>) -> bool {
     patterns::path(&full.to_string_lossy(), path)
 }
 
-/// Whether the pattern matches once the links of the folders before its first
-/// wildcard are followed.
+/// Whether the pattern matches after the links of the folders before its first wildcard
+/// are resolved.
 pub fn leads_to(pattern: &str, path: &Path, bases: Bases<'_>, disk: &dyn Disk) -> bool {
     let Some(full) = absolute(Path::new(pattern.trim()), bases.cwd, bases.home) else {
         return false;
@@ -46,9 +46,9 @@ pub fn leads_to(pattern: &str, path: &Path, bases: Bases<'_>, disk: &dyn Disk) -
     patterns::path(&full.to_string_lossy(), path)
 }
 
-/// Makes a path absolute by text alone: `~/` and what is relative are put
-/// below `home` and `cwd`, `.` and `..` removed. `None` without a home to
-/// replace `~` by.
+/// Makes a path absolute without access to the disk: prepends `cwd` to a relative path,
+/// replaces `~` by `home`, and removes `.` and `..`. `None` if `home` is needed and
+/// unknown.
 pub fn absolute(path: &Path, cwd: &Path, home: Option<&Path>) -> Option<PathBuf> {
     let joined = match path.strip_prefix("~") {
         Ok(rest) => home?.join(rest),
@@ -67,8 +67,8 @@ pub fn absolute(path: &Path, cwd: &Path, home: Option<&Path>) -> Option<PathBuf>
     Some(clean)
 }
 
-/// Whether `path` is below `root`, and `root` is a folder to work in. The home,
-/// a folder above it, and `/` are not: they hold every secret of the user.
+/// Whether `path` is below `root`, where `root` is neither the home, a folder above it,
+/// nor `/`: these contain all secrets of the user.
 pub fn is_below(path: &Path, root: &Path, home: Option<&Path>) -> bool {
     let too_wide = root.parent().is_none()
         || !root.is_absolute()

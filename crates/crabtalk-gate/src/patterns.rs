@@ -3,7 +3,7 @@
 use globset::GlobBuilder;
 use std::path::Path;
 
-/// A pattern of a rule for commands: a prefix of whole words.
+/// The pattern of a rule for commands, which is a prefix of whole words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Words<'a> {
     /// `*`: every command.
@@ -12,7 +12,7 @@ pub(crate) enum Words<'a> {
     Exactly(Vec<&'a str>),
     /// `cargo test *`, also written `cargo test*`: these words and any further ones.
     Prefix(Vec<&'a str>),
-    /// A wildcard elsewhere: these words precede it. No command is allowed by it.
+    /// A wildcard elsewhere, after these words. Such a pattern allows no command.
     Broken(Vec<&'a str>),
 }
 
@@ -42,8 +42,8 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Whether a rule that asks or denies covers these words: any with this
-    /// prefix, in any folder of the program.
+    /// Whether a rule that asks or denies covers these words: any with this prefix, whatever
+    /// the folder of the program.
     pub(crate) fn refuses(&self, words: &[String]) -> bool {
         let mut words = words.to_vec();
         if let Some(program) = words.first_mut()
@@ -63,8 +63,8 @@ fn starts_with(words: &[String], wanted: &[&str]) -> bool {
     words.len() >= wanted.len() && words.iter().zip(wanted).all(|(word, want)| word == want)
 }
 
-/// Whether an absolute path pattern matches an absolute path: `*` and `?` stop at
-/// `/`, `**` crosses folders. Brackets and braces are literal.
+/// Whether a path pattern matches an absolute path: `*` and `?` do not match `/`, `**`
+/// does. Brackets and braces are literal.
 pub(crate) fn path(pattern: &str, path: &Path) -> bool {
     let mut escaped = String::with_capacity(pattern.len());
     for c in pattern.chars() {

@@ -1,4 +1,4 @@
-//! The gate's verdicts on an agent's tools, for people to read (GATE-2).
+//! Describes the gate's verdicts on an agent's tools, for people (GATE-2).
 //!
 //! Invariant: every verdict comes from [`judge`].
 
@@ -7,26 +7,26 @@ use crabtalk_domain::tool::{CommandAccess, ShellCommand, Subject, ToolSpec};
 use crabtalk_domain::{AgentConfig, Mode, PermissionRule, glob_matches};
 use std::path::Path;
 
-/// A working folder, and an unrelated folder.
+/// A working folder, and a folder outside it.
 const WORK: &str = "/work";
 const ELSEWHERE: &str = "/elsewhere";
 
-/// The verdicts on calls of one tool.
+/// The verdicts on calls to one tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolRights {
-    /// The tool.
+    /// The tool's name.
     pub tool: String,
-    /// In a run for an owner.
+    /// The verdict in a run for an owner.
     pub owner: String,
-    /// In a run for other senders.
+    /// The verdict in a run for other senders.
     pub other: String,
-    /// In an unattended run.
+    /// The verdict in an unattended run.
     pub unattended: String,
-    /// The agent's own rules for it, in the file's order.
+    /// The agent's rules for the tool, in the file's order.
     pub rules: Vec<String>,
 }
 
-/// The verdicts on a tool where no rule with a pattern applies.
+/// Describes the verdicts on a tool if no rule with a pattern applies.
 pub fn rights(agent: &AgentConfig, spec: &ToolSpec) -> ToolRights {
     let of_tool = |rule: &&PermissionRule| glob_matches(&rule.tool, &spec.name);
     let rules: Vec<&PermissionRule> = agent.permissions.iter().filter(of_tool).collect();

@@ -1,8 +1,8 @@
 //! Judges one tool call: allow, ask or deny (GATE-2, GATE-4, CONV-10).
 //!
-//! Invariants: a rule with a pattern beats one without; among matches deny beats
-//! ask beats allow; an approval lifts an ask only; an ask is a denial in unattended
-//! runs.
+//! Invariants: a rule with a pattern precedes one without; among matching rules deny
+//! precedes ask, and ask precedes allow; an approval answers only an ask; in unattended
+//! runs an ask is a denial.
 
 use super::approvals::Approval;
 use super::disk::Disk;
@@ -21,10 +21,10 @@ pub struct Standing {
     pub unattended: bool,
 }
 
-/// The standing of a run, derived from its origin: a sender counts only as far as
-/// the daemon verified the client. `root` is the standing of the root of a
-/// delegation, without which a delegate has no authority. For cron and events it
-/// says whether a person can be asked.
+/// The standing of a run, derived from its origin: a sender is an owner only as far as
+/// the daemon verified the client. `root` is the standing of the root of a delegation,
+/// without which a delegate has no authority. For cron and events it tells whether a
+/// person can be asked.
 pub fn standing(
     origin: &Origin,
     sender: &Sender,
@@ -49,9 +49,9 @@ pub fn standing(
     }
 }
 
-/// The mode of a run that asks for none. `is_contained` says that the folder is a
-/// work tree or trusted and that the sandbox is complete. Only an owner who can
-/// be asked gets `auto` by default, or `full`.
+/// The mode of a run that requests none. `is_contained`: the folder is a work tree or
+/// trusted, and the sandbox is complete. Only an owner who can be asked gets `auto` by
+/// default, or `full`.
 pub fn mode_of(of_agent: Option<Mode>, is_attended_owner: bool, is_contained: bool) -> Mode {
     match (of_agent, is_attended_owner) {
         (Some(mode), true) => mode,
@@ -61,30 +61,30 @@ pub fn mode_of(of_agent: Option<Mode>, is_attended_owner: bool, is_contained: bo
     }
 }
 
-/// Everything a verdict depends on. Paths are absolute and resolved.
+/// Everything that a verdict depends on. Paths are absolute and resolved.
 #[derive(Clone, Copy)]
 pub struct Question<'a> {
-    /// The agent that calls.
+    /// The agent that makes the call.
     pub agent: &'a str,
-    /// The sender on whose behalf it works.
+    /// The sender on whose authority the agent acts.
     pub sender: &'a str,
-    /// The tool.
+    /// The tool's name.
     pub tool: &'a str,
-    /// Its arguments as JSON text: the approved text of a [`Subject::Other`].
+    /// The arguments as JSON text: the approved text of a [`Subject::Other`].
     pub arguments: &'a str,
     /// The subject of the call.
     pub subject: &'a Subject,
-    /// The tool's own default, for [`Subject::Other`].
+    /// The tool's default permission, for [`Subject::Other`].
     pub default_permission: Permission,
     /// The agent's rules.
     pub rules: &'a [PermissionRule],
-    /// Calls that owners allowed permanently.
+    /// The stored approvals.
     pub approvals: &'a [Approval],
     /// Hosts that an owner allowed for this conversation.
     pub hosts: &'a [String],
     /// The run's folder.
     pub cwd: &'a Path,
-    /// The folder that the agent's file names.
+    /// The folder in the agent's file.
     pub agent_cwd: Option<&'a Path>,
     /// The user's home.
     pub user_home: Option<&'a Path>,
@@ -92,8 +92,8 @@ pub struct Question<'a> {
     pub standing: Standing,
     /// The mode of the run.
     pub mode: Mode,
-    /// Whether the file is the conversation's own, such as an output of its
-    /// commands, which it may read without asking (GATE-3).
+    /// Whether the file belongs to the conversation, such as an output of its commands,
+    /// which it may read without asking (GATE-3).
     pub is_own: bool,
     /// Resolves links.
     pub disk: &'a dyn Disk,
@@ -102,14 +102,14 @@ pub struct Question<'a> {
 /// The gate's decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// Run, ask, or refuse.
+    /// Whether to execute, ask, or refuse.
     pub permission: Permission,
-    /// Why, for the model, the log and the person who is asked.
+    /// The reason for the model, the log and the person who is asked.
     pub reason: String,
-    /// The exact thing that would be done: shown in the question and stored
-    /// as an approval's `exact`.
+    /// The exact command, path or arguments: shown in the question and stored as an
+    /// approval's `exact`.
     pub detail: String,
-    /// The judged subject: a command with the access it runs with.
+    /// The judged subject: for a command, with the access it runs with.
     pub subject: Subject,
 }
 
@@ -122,7 +122,7 @@ pub fn detail(subject: &Subject, arguments: &str) -> String {
     }
 }
 
-/// A permission with its reason; several are folded to the strictest.
+/// A permission with its reason.
 #[derive(Debug, Clone)]
 pub(super) struct Opinion {
     pub(super) permission: Permission,
@@ -137,7 +137,7 @@ impl Opinion {
         }
     }
 
-    /// The stricter of both; the first one's reason if they are equal.
+    /// The stricter of both; `self` if they are equal.
     pub(super) fn and(self, other: Self) -> Self {
         if other.permission > self.permission {
             other
@@ -171,7 +171,7 @@ pub fn judge(q: &Question<'_>) -> Verdict {
 }
 
 impl<'a> Question<'a> {
-    /// The verdict on a call that touches no file and runs no command.
+    /// The verdict on a call without a file or a command.
     fn other(&self, default: Permission) -> Opinion {
         let matches = |rule: &PermissionRule| {
             let pattern = rule.pattern.as_deref();
@@ -208,7 +208,7 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// The tool's default. That of an MCP server counts for owners only
+    /// The tool's default permission. That of an MCP server applies only to owners
     /// (COMP-3); for others its tools ask.
     fn tool_default(&self) -> Permission {
         let foreign = scope::mcp_server(self.tool).is_some();
@@ -218,7 +218,7 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// Resolves an ask that an approval answers or that no person can answer.
+    /// Applies approvals to an ask, and denies it if no person can answer.
     fn answered(&self, opinion: Opinion, detail: &str) -> Opinion {
         if opinion.permission != Permission::Ask {
             return opinion;
@@ -233,8 +233,8 @@ impl<'a> Question<'a> {
             );
             return Opinion::new(Permission::Deny, reason);
         }
-        // An approval of a change names the resulting file, which the caller
-        // compares. An approval of a command never leaves the sandbox.
+        // For a change, the caller compares the approved result with the file. For a command,
+        // an approval never allows to leave the sandbox.
         let exact_is_text = match self.subject {
             Subject::Command(command) if command.access.is_wide() => false,
             Subject::Path { write: true, .. } => false,
@@ -261,7 +261,7 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// The rules that name one of these tools.
+    /// The rules with the name of one of these tools.
     pub(super) fn rules_of<'t>(
         &self,
         tools: &'t [&str],
@@ -296,10 +296,9 @@ impl<'a> Question<'a> {
             .or_else(|| self.bare(tools))
     }
 
-    /// Whether a rule's pattern matches a resolved path. Rules that refuse also
-    /// match where links of the pattern lead. Rules that allow match by name
-    /// below the resolved folders only: a link in a repository must not open
-    /// its target.
+    /// Whether a rule's pattern matches a resolved path. Rules that refuse also match the
+    /// targets of links in the pattern. Rules that allow match only by name below the
+    /// resolved folders: a link in a repository must not allow access to its target.
     pub(super) fn rule_matches(&self, rule: &PermissionRule, path: &Path) -> bool {
         let Some(pattern) = rule.pattern.as_deref() else {
             return false;
@@ -319,7 +318,7 @@ impl<'a> Question<'a> {
                 && path::leads_to(pattern, path, bases, self.disk))
     }
 
-    /// GATE-2's defaults for files.
+    /// The defaults for files (GATE-2).
     pub(super) fn file_default(&self, path: &Path, write: bool) -> Opinion {
         let (root, whose) = if self.standing.is_owner {
             (Some(self.cwd), "the working folder")
@@ -331,7 +330,7 @@ impl<'a> Question<'a> {
             .user_home
             .map(|home| self.disk.resolve(home).unwrap_or_else(|| home.into()));
         let root = root.filter(|root| path::is_below(path, root, home.as_deref()));
-        // The reason may reach the model, and must not say where a link leads.
+        // The model may read the reason, which must not reveal a link's target.
         match (root, write) {
             (Some(_), false) => Opinion::new(Permission::Allow, format!("reading below {whose}")),
             (Some(root), true) if self.mode == Mode::Auto => {
@@ -358,7 +357,7 @@ pub(super) fn opinion_of(rule: &PermissionRule) -> Opinion {
     )
 }
 
-/// A rule's left side, as files have it.
+/// The tool and pattern of a rule, as written in files.
 pub(super) fn name_of(rule: &PermissionRule) -> String {
     match &rule.pattern {
         Some(pattern) => format!("{}({pattern})", rule.tool),
@@ -366,7 +365,7 @@ pub(super) fn name_of(rule: &PermissionRule) -> String {
     }
 }
 
-/// A permission, as files have it.
+/// The name of a permission in files.
 pub(super) fn verb_of(permission: Permission) -> &'static str {
     match permission {
         Permission::Allow => "allow",

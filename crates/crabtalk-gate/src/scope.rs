@@ -1,12 +1,12 @@
 //! The scope of an agent (GATE-1, RFC 0082).
 //!
-//! Invariant: tools out of scope are neither offered nor executed; both sides use
+//! Invariant: tools out of scope are neither offered nor executed; both decisions use
 //! these functions.
 
 use crabtalk_domain::{AgentName, Scope, Sender, glob_matches, tags};
 use std::fmt;
 
-/// Always within reach of an agent that is scoped by anything but its tools.
+/// Tools that remain in scope unless the scope lists tools.
 const BASE_TOOLS: [&str; 9] = [
     "bash",
     "ask_user",
@@ -19,31 +19,30 @@ const BASE_TOOLS: [&str; 9] = [
     "todo",
 ];
 
-/// Memory's tools, within reach while memory is on.
+/// The memory tools, in scope while memory is enabled.
 const MEMORY_TOOLS: [&str; 4] = ["recall", "remember", "memory", "forget"];
 
-/// The tool that a skills list implies.
+/// The tool that a list of skills adds.
 const SKILL_TOOL: &str = "skill";
 
-/// The tool that a members list implies.
+/// The tool that a list of members adds.
 const DELEGATE_TOOL: &str = "delegate";
 
-/// Separates a server's name from its tool's.
+/// Separates the name of a server from that of its tool.
 const MCP_SEPARATOR: &str = "__";
 
-/// The server of an MCP tool, `server__tool`; `None` for a tool of ours.
+/// The server of an MCP tool, `server__tool`; `None` for other tools.
 pub fn mcp_server(tool: &str) -> Option<&str> {
     tool.split_once(MCP_SEPARATOR)
         .filter(|(server, rest)| !server.is_empty() && !rest.is_empty())
         .map(|(server, _)| server)
 }
 
-/// Tools that must be in the scope by their exact name, since their effect outlasts
-/// the conversation.
+/// Tools that the scope must name exactly, since their effect outlasts the conversation.
 const ON_REQUEST: &[&str] = &["schedule"];
 
-/// Whether the agent may use this tool. A tool of an MCP server must be in scope as
-/// a tool, and its server as a server; `delegate` needs members.
+/// Whether the agent may use this tool. A tool of an MCP server requires the tool and the
+/// server in scope; `delegate` requires members.
 pub fn allows_tool(scope: &Scope, tool: &str, memory_enabled: bool) -> bool {
     if MEMORY_TOOLS.contains(&tool) && !memory_enabled {
         return false;
@@ -70,7 +69,7 @@ pub fn allows_tool(scope: &Scope, tool: &str, memory_enabled: bool) -> bool {
         || tool == DELEGATE_TOOL
 }
 
-/// Whether the agent may use this skill, by call or by slash command.
+/// Whether the agent may use this skill, by a tool call or a slash command.
 pub fn allows_skill(scope: &Scope, skill: &str) -> bool {
     scope.skills.is_empty() || listed(&scope.skills, skill)
 }
@@ -80,7 +79,7 @@ pub fn allows_mcp(scope: &Scope, server: &str) -> bool {
     scope.mcps.is_empty() || listed(&scope.mcps, server)
 }
 
-/// Whether the agent may delegate to, or be asked to bring in, this agent.
+/// Whether the agent may delegate to this agent.
 pub fn allows_member(scope: &Scope, member: &str) -> bool {
     listed(&scope.members, member)
 }
@@ -89,7 +88,7 @@ fn listed(patterns: &[String], name: &str) -> bool {
     patterns.iter().any(|pattern| glob_matches(pattern, name))
 }
 
-/// The `<scope>` block for the system prompt; empty without restrictions.
+/// The `<scope>` block for the system prompt; empty if the scope is unrestricted.
 pub fn prompt_block(scope: &Scope) -> String {
     let lines: Vec<String> = [
         ("tools", &scope.tools),
@@ -107,7 +106,7 @@ pub fn prompt_block(scope: &Scope) -> String {
     format!("<scope>\n{}</scope>", lines.concat())
 }
 
-/// What kind of thing was out of scope.
+/// The kind of an object out of scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A tool.
@@ -128,19 +127,19 @@ impl fmt::Display for Kind {
     }
 }
 
-/// An attempt to reach what is out of scope: a security event.
+/// An attempt to use an object out of scope, logged as a security event.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the {kind} {name:?} is not in the scope of agent {agent}: add it to the agent's file to allow it"
 )]
 pub struct Violation {
-    /// The agent that tried.
+    /// The agent that made the attempt.
     pub agent: AgentName,
-    /// For whom it worked.
+    /// The sender for whom it acted.
     pub sender: Sender,
-    /// What kind of thing it tried to reach.
+    /// The kind of the object.
     pub kind: Kind,
-    /// The name of that thing.
+    /// The name of the object.
     pub name: String,
 }
 
@@ -198,7 +197,7 @@ mod tests {
                 "{name} {tool} {memory}"
             );
         }
-        // A tools list never widens the list of servers.
+        // A list of tools never extends the list of servers.
         let both = scope(&["*"], &[], &["search"], &[]);
         assert!(!allows_tool(&both, "files__read", true));
     }

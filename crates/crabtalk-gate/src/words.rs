@@ -1,15 +1,15 @@
-//! Reads shell text as plain words, for rules.
+//! Parses shell text into plain words, for rules.
 //!
-//! Invariant: a text is plain only if every shell reads it as the same simple
-//! commands; everything else is not plain, and no rule for some commands allows
-//! it. The sandbox, not this reader, limits what a command can do.
+//! Invariant: a text is plain only if every shell parses it as the same simple commands;
+//! any other text is not plain, and only a rule for all commands allows it. The sandbox,
+//! not this parser, limits what a command can do.
 
-/// Characters with a meaning for the shell.
+/// Characters with a special meaning in the shell.
 const SHELL: &[char] = &[
     '$', '`', '\\', '(', ')', '{', '}', '<', '>', '!', '#', '~', '&',
 ];
 
-/// Redirections that touch no file.
+/// Redirections that write to no file.
 const HARMLESS: [&str; 6] = [
     "2>&1",
     "1>&2",
@@ -19,8 +19,8 @@ const HARMLESS: [&str; 6] = [
     "</dev/null",
 ];
 
-/// The simple commands of a plain text joined by `|`, `||`, `&&`, `;` and new
-/// lines; `None` for any other text.
+/// The simple commands of a plain text, joined by `|`, `||`, `&&`, `;` and new lines;
+/// `None` for any other text.
 pub(crate) fn commands(text: &str) -> Option<Vec<Vec<String>>> {
     if text.chars().any(|c| c.is_control() && !"\n\t".contains(c)) {
         return None;
@@ -64,7 +64,7 @@ pub(crate) fn commands(text: &str) -> Option<Vec<Vec<String>>> {
     (!done.is_empty() && done.iter().all(named)).then_some(done)
 }
 
-/// One word and the text behind it; `None` where the shell would expand it.
+/// One word and the text after it; `None` if the shell would expand the word.
 fn word(text: &str, first: char) -> Option<(String, &str)> {
     let mut word = String::new();
     let mut rest = text;
@@ -103,8 +103,8 @@ fn is_program(name: &str) -> bool {
     !name.is_empty() && !is_relative_path && !is_odd && !GRAMMAR.contains(&name)
 }
 
-/// The words of any text, roughly: for rules that ask or deny, which match as
-/// much as they can see without a parser.
+/// The approximate words of any text, for rules that ask or deny: these should match as
+/// much as is possible without a parser.
 pub(crate) fn roughly(text: &str) -> Vec<Vec<String>> {
     let plain = |word: &str| word.replace(['\'', '"', '\\'], "");
     text.split([';', '|', '&', '\n', '(', ')', '{', '}', '`'])
@@ -117,9 +117,8 @@ pub(crate) fn roughly(text: &str) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// The prefix that "Allow prefix" offers for a command: the program, and its
-/// subcommand where the second word looks like one. `None` for more than one
-/// command.
+/// The prefix that "Allow prefix" offers for a command: the program, and the second word
+/// if it looks like a subcommand. `None` for a text with several commands.
 pub fn prefix(text: &str) -> Option<String> {
     let commands = commands(text)?;
     let [words] = commands.as_slice() else {
