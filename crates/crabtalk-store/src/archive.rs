@@ -1,8 +1,8 @@
-//! Archives (RUN-6): the segments before the markers of a log.
+//! Finds the archives of a log (RUN-6): the segments before its markers.
 //!
-//! Invariant: markers lead to each other and say what lies before them, so
-//! that listing costs their number. Only logs from before that are read
-//! through.
+//! Invariant: each marker has the offset of the previous one and the number of messages
+//! before it, so that listing costs only the number of markers. Only old logs, whose
+//! markers lack these, are read completely.
 
 use crate::error::unreadable;
 use crate::fs::LogFile;
@@ -12,10 +12,10 @@ use crabtalk_domain::storage::{ArchiveInfo, Error, archive_title};
 use std::io;
 use std::path::Path;
 
-/// What reading an old log through has shown of its part before an offset.
+/// The markers found by reading a part of an old log.
 #[derive(Debug)]
 pub(crate) struct Scan {
-    /// Offsets with the messages before them, oldest first.
+    /// Offsets of markers, each with the number of messages before it, oldest first.
     markers: Vec<(u64, u64)>,
     pub(crate) messages: u64,
 }
@@ -42,10 +42,10 @@ pub(crate) fn scan(file: &dyn LogFile, floor: u64, upto: u64) -> io::Result<Scan
 /// A marker and its position.
 pub(crate) struct Placed {
     pub(crate) offset: u64,
-    /// Offset of the line behind it.
+    /// Offset of the line after it.
     pub(crate) end: u64,
     pub(crate) marker: Marker,
-    /// Messages in the file before it.
+    /// Number of messages in the file before it.
     pub(crate) messages: u64,
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn markers(file: &dyn LogFile, path: &Path, floor: u64) -> Result<Vec
     while let Some(offset) = next {
         let found = marker_at(file, offset, end).map_err(io)?;
         let Some((marker, line_end)) = found else {
-            // An edit by hand moved it: the links from here on lead nowhere.
+            // An external edit moved the marker: earlier links are invalid.
             scan_upto = placed
                 .last()
                 .map_or(0, |p: &Placed| p.offset)
@@ -107,7 +107,7 @@ pub(crate) fn markers(file: &dyn LogFile, path: &Path, floor: u64) -> Result<Vec
     Ok(placed)
 }
 
-/// Converts markers to list items.
+/// Converts markers to items of a list.
 pub(crate) fn infos(markers: &[Placed]) -> Vec<ArchiveInfo> {
     let mut before = 0;
     let number = |index| u32::try_from(index + 1).unwrap_or(u32::MAX);
@@ -131,7 +131,7 @@ pub(crate) fn infos(markers: &[Placed]) -> Vec<ArchiveInfo> {
     markers.iter().enumerate().map(info).collect()
 }
 
-/// The last marker's offset.
+/// The offset of the last marker.
 fn last_marker(file: &dyn LogFile, floor: u64, end: u64) -> io::Result<Option<u64>> {
     let mut lines = Backward::new(file, floor, end);
     while let Some((offset, bytes)) = lines.prev()? {

@@ -1,9 +1,9 @@
 //! A SQLite database with one writer thread and one reader thread.
 //!
-//! Invariants: no caller's thread waits for the disk; a write is answered after
-//! its commit, and writes that are queued together share one commit; after a
-//! failed commit the connection is closed, so that nothing is acknowledged on
-//! it. Threads and connections begin with the first operation.
+//! Invariants: no caller's thread waits for the disk; a write is acknowledged after its
+//! commit, and queued writes share one commit; after a failed commit the connection is
+//! closed, so that it acknowledges nothing more. Threads and connections start with the
+//! first operation.
 
 mod connection;
 
@@ -15,28 +15,27 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
 
-/// Most writes of one commit.
+/// Maximum number of writes in one commit.
 const MAX_BATCH: usize = 256;
 
-/// Durability guarantee of a database.
+/// The durability of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Contents {
-    /// Records: a commit survives a power cut, and damage is reported.
+    /// Records: a commit survives a power loss, and damage is reported.
     Recorded,
-    /// An index: a power cut may lose the last commits, and a damaged or foreign
-    /// file is deleted and made again.
+    /// An index: a power loss may undo the last commits, and a damaged or foreign file is
+    /// deleted and rebuilt.
     Derived,
 }
 
-/// Where a database is and how it is made.
+/// The path and schema of a database.
 #[derive(Debug, Clone)]
 pub(crate) struct Definition {
     pub(crate) path: PathBuf,
     pub(crate) contents: Contents,
-    /// Statements that lead from each format to the next; the first one makes
-    /// format 1.
+    /// Statements that migrate each format to the next; the first one creates format 1.
     pub(crate) migrations: &'static [&'static str],
-    /// Whether one connection holds the database alone, as on a network.
+    /// Whether one connection has exclusive access, as on a network file system.
     is_exclusive: bool,
 }
 
@@ -56,7 +55,7 @@ impl Definition {
     }
 }
 
-/// The name of a thread and its loop.
+/// A thread's name and its loop.
 type Thread = (&'static str, fn(&Definition, &Receiver<Box<dyn Job>>));
 
 const WRITER: Thread = ("db-write", write_all);
@@ -72,7 +71,7 @@ struct Inner {
     reader: Mutex<Option<Sender<Box<dyn Job>>>>,
 }
 
-/// One operation on its way through a thread.
+/// An operation that a thread executes.
 trait Job: Send {
     fn run(&mut self, connection: &Connection) -> rusqlite::Result<()>;
     fn answer(self: Box<Self>, outcome: Result<(), Error>);
@@ -104,13 +103,13 @@ where
                 reason: "the operation did not run".to_owned(),
             })
         });
-        // A caller that stopped waiting needs no answer.
+        // The caller may have dropped its future.
         drop(tell.send(outcome));
     }
 }
 
 impl Database {
-    /// Does not open the database yet.
+    /// Creates a handle; the first operation opens the database.
     pub(crate) fn new(definition: Definition) -> Self {
         Self(Arc::new(Inner {
             definition,
@@ -123,8 +122,8 @@ impl Database {
         &self.0.definition.path
     }
 
-    /// Runs `work` in a transaction, and answers after its commit. It may run
-    /// together with others; an error of `work` undoes its own changes alone.
+    /// Runs `work` in a transaction and returns its result after the commit. Several
+    /// operations may share a commit; an error of `work` undoes only its own changes.
     pub(crate) fn write<T, F>(
         &self,
         work: F,
@@ -151,7 +150,7 @@ impl Database {
         wait(answer, self.closed())
     }
 
-    /// As [`Self::write`], for a thread that may wait.
+    /// Like [`Self::write`], for a thread that may block.
     pub(crate) fn write_now<T, F>(&self, work: F) -> Result<T, Error>
     where
         T: Send + 'static,
@@ -162,7 +161,7 @@ impl Database {
         self.wait_now(answer)
     }
 
-    /// As [`Self::read`], for a thread that may wait.
+    /// Like [`Self::read`], for a thread that may block.
     pub(crate) fn read_now<T, F>(&self, work: F) -> Result<T, Error>
     where
         T: Send + 'static,
@@ -178,12 +177,12 @@ impl Database {
         F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     {
         let definition = &self.0.definition;
-        // What cannot be written is found by a later look.
+        // A later check finds changes that could not be written.
         drop(send(&self.0.writer, definition, WRITER, work));
     }
 
-    /// Runs `work` outside of a transaction, in the caller's thread, on a connection of its
-    /// own: for processes that only copy the database.
+    /// Runs `work` without a transaction in the caller's thread, on a separate connection:
+    /// for processes that only copy the database.
     pub(crate) fn alone<T>(
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
@@ -227,7 +226,7 @@ async fn wait<T>(
     }
 }
 
-/// Hands an operation to a thread, which is started if there is none.
+/// Sends an operation to a thread, which is started if necessary.
 fn send<T, F>(
     to: &Mutex<Option<Sender<Box<dyn Job>>>>,
     definition: &Definition,
@@ -254,7 +253,7 @@ where
     };
     let (jobs, queue) = channel();
     let definition = definition.clone();
-    // Ends when the last handle is dropped and the queue is empty.
+    // The thread ends when the last handle is dropped and the queue is empty.
     std::thread::Builder::new()
         .name(name.to_owned())
         .spawn(move || serve(&definition, &queue))
@@ -309,7 +308,7 @@ fn write_all(definition: &Definition, queue: &Receiver<Box<dyn Job>>) {
     }
 }
 
-/// Runs a batch in one transaction. The outer error is that of all.
+/// Runs a batch in one transaction. The outer error fails the whole batch.
 fn commit(
     definition: &Definition,
     connection: &Connection,
@@ -325,7 +324,7 @@ fn commit(
         let outcome = job.run(connection).map_err(failed);
         if outcome.is_err() {
             let undo = connection.execute_batch("ROLLBACK TO job");
-            // A full disk ends the whole transaction, and with it the others.
+            // A full disk ends the transaction of all of them.
             undo.map_err(|_| outcome.clone().expect_err("it failed"))?;
         }
         connection.execute_batch("RELEASE job").map_err(failed)?;

@@ -1,5 +1,5 @@
-//! Indexes in `state/index.db`: all of it can be made again from conversations
-//! and memory entries, so the file may be deleted at any time.
+//! Indexes in `state/index.db`, which can be rebuilt from conversations and memory
+//! entries, so that the file may be deleted at any time.
 //!
 //! Each module implements one port of [`crabtalk_domain::records`] over the
 //! tables of its `.sql` file.
@@ -29,7 +29,7 @@ pub(crate) const MIGRATIONS: &[&str] = &[concat!(
 pub struct Indexes(Database);
 
 impl Indexes {
-    /// The indexes in a `state` folder. Nothing is opened before the first use.
+    /// The indexes in a `state` folder. The first use opens the database.
     pub fn in_state(folder: &Path) -> Self {
         Self(Database::new(Definition::new(
             folder.join("index.db"),

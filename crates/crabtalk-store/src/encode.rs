@@ -1,4 +1,4 @@
-//! Encodes records as lines (STORE-1); empty fields are omitted.
+//! Encodes records as lines (STORE-1), omitting empty fields.
 
 use crate::fields::RunFields;
 use crate::line::{Marker, Stamp};
@@ -79,7 +79,7 @@ pub(crate) fn message(out: &mut Vec<u8>, message: &Message) {
     );
 }
 
-/// Appends the end of an archive.
+/// Appends a compact marker.
 pub(crate) fn marker(out: &mut Vec<u8>, marker: &Marker) {
     #[derive(Serialize)]
     struct MarkerLine<'a> {
@@ -106,7 +106,7 @@ pub(crate) fn marker(out: &mut Vec<u8>, marker: &Marker) {
     );
 }
 
-/// Appends the return to before a message.
+/// Appends a rewind.
 pub(crate) fn rewind(out: &mut Vec<u8>, to: u64, at: &str, stamp: Stamp) {
     #[derive(Serialize)]
     struct RewindLine<'a> {
@@ -123,8 +123,8 @@ pub(crate) fn rewind(out: &mut Vec<u8>, to: u64, at: &str, stamp: Stamp) {
     line(out, &rewind);
 }
 
-/// Appends a change of state, with title, cwd, uptime and use of the context whole, so that a list
-/// finds them in the last lines.
+/// Appends a change of state with the complete title, cwd, uptime and context, so that a
+/// list finds them in the last lines.
 pub(crate) fn meta(out: &mut Vec<u8>, known: &Meta, record: &MetaRecord, stamp: Stamp) {
     #[derive(Serialize)]
     struct MetaFields<'a> {

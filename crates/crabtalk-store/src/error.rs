@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use tokio::task::JoinError;
 
-/// Tells a disk that is full or read-only (STORE-5) from other failures.
+/// Distinguishes a full or read-only disk (STORE-5) from other failures.
 pub(crate) fn failed(action: &'static str, file: &Path, source: io::Error) -> Error {
     if is_unwritable(&source) {
         Error::Unwritable {
@@ -21,7 +21,7 @@ pub(crate) fn failed(action: &'static str, file: &Path, source: io::Error) -> Er
     }
 }
 
-/// For reading: a missing permission is not a matter of room.
+/// Converts an error while reading, where missing rights do not mean an unwritable disk.
 pub(crate) fn unreadable(action: &'static str, file: &Path, source: io::Error) -> Error {
     Error::Io {
         action,
@@ -30,7 +30,7 @@ pub(crate) fn unreadable(action: &'static str, file: &Path, source: io::Error) -
     }
 }
 
-/// Whether making room or making the disk writable would help.
+/// Whether free space or write access would help.
 pub(crate) fn is_unwritable(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -43,7 +43,7 @@ pub(crate) fn is_unwritable(error: &io::Error) -> bool {
     )
 }
 
-/// The same failure for one more waiter; `io::Error` cannot be cloned.
+/// Copies an error for another waiter; `io::Error` cannot be cloned.
 pub(crate) fn again(error: &io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(code) => io::Error::from_raw_os_error(code),
@@ -51,7 +51,7 @@ pub(crate) fn again(error: &io::Error) -> io::Error {
     }
 }
 
-/// What becomes of work in the blocking pool that did not end: a panic goes on.
+/// Converts the failure of a task in the blocking pool; a panic continues.
 pub(crate) fn not_done(error: JoinError) -> Error {
     if error.is_panic() {
         std::panic::resume_unwind(error.into_panic());

@@ -1,4 +1,4 @@
-//! Serialized fields of runs and of state in a line (STORE-1).
+//! The fields of runs and of state in a line (STORE-1).
 
 use crabtalk_domain::storage::{MAX_RUN, MetaRecord, RunPhase, RunRecord};
 use crabtalk_domain::{ContextUse, Mode, Usage};
@@ -6,7 +6,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-/// Empty fields are omitted.
+/// The fields of a run; empty ones are omitted.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "RunRecord")]
 pub(crate) struct RunFields {
@@ -61,8 +61,8 @@ struct MetaFields {
     steers: Option<Vec<String>>,
 }
 
-/// `None` for what a later version may know, and for a number that no run of
-/// ours ever had: the next one would have none.
+/// Reads a run. `None` for a phase of a later version, and for a number above the limit,
+/// after which no run could follow.
 pub(crate) fn run<'de, D: Deserializer<'de>>(input: D) -> Result<Option<RunRecord>, D::Error> {
     let value = Value::deserialize(input)?;
     let is_known = |event: &str| matches!(event, "start" | "end" | "interrupted");

@@ -1,5 +1,5 @@
-//! The file system as the store meets it: a small port, so that every way in
-//! which a disk fails can be played in a test.
+//! The port of the store to the file system, small enough that tests can simulate every
+//! failure of a disk.
 
 use std::fs::{DirBuilder, File, OpenOptions, rename};
 use std::io::{self, Write};
@@ -8,10 +8,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// Logs hold private messages: only the owner may read them (OPS-5).
+/// The mode of logs: only the owner may read private messages (OPS-5).
 const FILE_MODE: u32 = 0o600;
 
-/// Folders likewise.
+/// The mode of folders.
 const DIR_MODE: u32 = 0o700;
 
 /// Access mode for opening a file.
@@ -19,28 +19,28 @@ const DIR_MODE: u32 = 0o700;
 pub enum Access {
     /// Reading.
     Read,
-    /// Reading, and writing at the end wherever that is.
+    /// Reading, and writing at the current end.
     Append,
-    /// Like `Append`, made where it is missing.
+    /// Like `Append`; creates a missing file.
     AppendOrCreate,
-    /// Overwriting: only to rewrite bytes that a failed sync lost.
+    /// Overwriting, only to rewrite bytes that a failed sync lost.
     Patch,
 }
 
 /// Metadata of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
-    /// Bytes.
+    /// Length in bytes.
     pub len: u64,
-    /// Last change.
+    /// Time of the last change.
     pub modified: SystemTime,
-    /// Whether it still has a name.
+    /// Whether the file still has a name.
     pub linked: bool,
 }
 
 /// An open file.
 pub trait LogFile: Send + Sync {
-    /// Looks at it.
+    /// Reads the metadata.
     fn stat(&self) -> io::Result<Stat>;
     /// One `pread`; may be short.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
@@ -48,31 +48,31 @@ pub trait LogFile: Send + Sync {
     fn append(&self, bytes: &[u8]) -> io::Result<usize>;
     /// One `pwrite`; the file was opened with [`Access::Patch`].
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
-    /// Cuts it.
+    /// Truncates the file.
     fn truncate(&self, len: u64) -> io::Result<()>;
     /// One `fdatasync`.
     fn sync(&self) -> io::Result<()>;
 }
 
-/// The operations on names.
+/// Operations on files and folders by name.
 pub trait FileLayer: Send + Sync {
     /// Creates a folder and its parents; existing ones are accepted.
     fn make_dir(&self, dir: &Path) -> io::Result<()>;
-    /// When a file, or the names in a folder, last changed; `None` where it is
-    /// missing.
+    /// Time of the last change of a file, or of the names in a folder; `None` if it does not
+    /// exist.
     fn changed(&self, path: &Path) -> io::Result<Option<SystemTime>>;
-    /// The names in a folder, in no order; those that are not UTF-8 are not
-    /// ours and left out. None where it is missing.
+    /// The names in a folder, unordered, except those that are not UTF-8, which the store
+    /// never creates. Empty if the folder does not exist.
     fn names(&self, dir: &Path) -> io::Result<Vec<String>>;
-    /// Makes a file that must not exist yet, for appending.
+    /// Creates a file that must not exist yet, for appending.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn LogFile>>;
     /// Opens a regular file; anything else is `InvalidInput`.
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn LogFile>>;
-    /// Renames and never replaces.
+    /// Renames without replacing.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file whose creation failed.
     fn remove(&self, path: &Path) -> io::Result<()>;
-    /// Makes names durable.
+    /// Makes the names in a folder durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
 }
 
@@ -144,7 +144,7 @@ impl FileLayer for OsFiles {
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         match File::open(dir)?.sync_all() {
-            // Some file systems keep names durable by themselves and say so.
+            // Some file systems always keep names durable and return this.
             Err(e) if e.kind() == io::ErrorKind::InvalidInput => Ok(()),
             result => result,
         }
@@ -198,7 +198,7 @@ impl LogFile for OsFile {
     }
 }
 
-/// Fills the buffer; a file that ends within is an error.
+/// Fills the buffer; a file that ends earlier is an error.
 pub(crate) fn read_exact(file: &dyn LogFile, mut buf: &mut [u8], mut at: u64) -> io::Result<()> {
     while !buf.is_empty() {
         match file.read_at(buf, at) {
@@ -214,7 +214,7 @@ pub(crate) fn read_exact(file: &dyn LogFile, mut buf: &mut [u8], mut at: u64) ->
     Ok(())
 }
 
-/// Appends all of it; on an error some of it may be there.
+/// Appends all bytes; after an error, some may have been appended.
 pub(crate) fn append_all(file: &dyn LogFile, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match file.append(bytes) {

@@ -1,10 +1,10 @@
-//! Finds the log files of a pair without reading the others, and the most
-//! recently changed logs.
+//! Finds the log files of a pair without reading other files, and the most recently
+//! changed logs.
 //!
-//! Invariants: the folder is listed only on demand and only after it changed; a
-//! file belongs to a pair only if its line 1 says so; existing names are not
-//! reused, compared case-insensitively; without the database every lookup lists
-//! the folder.
+//! Invariants: the folder is listed only on demand and only after it changed; a file
+//! belongs to a pair only if its line 1 names the pair; names that differ only in case
+//! count as equal and are not reused; without the database every lookup lists the
+//! folder.
 
 mod change;
 mod fill;
@@ -26,16 +26,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-/// Logs that are noted as touched; beyond, they are noted again.
+/// Number of touched logs to remember; above it, logs are recorded again.
 const MAX_TOUCHED: usize = 4096;
 
 /// The logs in the sessions folder.
 pub(crate) struct Index {
     names: Mutex<Names>,
     table: LogTable,
-    /// Logs that the table has as changed.
+    /// Logs that the table already has as changed.
     touched: Mutex<HashSet<String>>,
-    /// Held over a step of the search index.
+    /// Locked during a step of the search index.
     filling: Mutex<()>,
 }
 
@@ -43,9 +43,9 @@ pub(crate) struct Names {
     fs: Arc<dyn FileLayer>,
     dir: PathBuf,
     table: LogTable,
-    /// State of the folder that the table shows.
+    /// State of the folder that the table reflects.
     seen: Option<SystemTime>,
-    /// The current pass over all logs has not checked names after this one.
+    /// The name after which the current pass has not checked logs.
     unchecked: Option<String>,
     /// Whether all logs were checked since the daemon started.
     was_checked: bool,
@@ -58,20 +58,20 @@ pub(crate) struct Found {
     pub(crate) seq: u32,
 }
 
-/// What bears a pair's name.
+/// The files whose names fit a pair.
 #[derive(Default)]
 pub(crate) struct Files {
     /// Highest seq first.
     pub(crate) of_pair: Vec<Found>,
-    /// Fits by name, but its line 1 cannot be read.
+    /// A file whose line 1 cannot be read.
     broken: Option<(Found, String)>,
-    /// Fits by name, but its creation was cut off within line 1.
+    /// A file whose creation was interrupted within line 1.
     abandoned: Option<Found>,
 }
 
 impl Files {
-    /// The file that is the conversation, if any. An unreadable file that
-    /// would come before it is an error: it may well be the one.
+    /// The file that is the conversation, if there is one. An unreadable file with a higher
+    /// number is an error, since it may be the conversation.
     pub(crate) fn current(&self, dir: &Path) -> Result<Option<&Found>, Error> {
         let current = self.of_pair.first();
         match &self.broken {
@@ -105,14 +105,14 @@ impl Index {
         }
     }
 
-    /// A panic leaves at worst a table that the next change of the folder repairs.
+    /// After a panic the table may be wrong until the next change of the folder.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Names> {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records that a log is about to be written. Does not block.
     pub(crate) fn touch(&self, path: &Path) {
-        // The store never writes a name that is not valid UTF-8.
+        // The store never creates a name that is not UTF-8.
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
             return;
         };
@@ -127,13 +127,13 @@ impl Index {
         self.table.touch(name);
     }
 
-    /// Has each log noted again that is touched from here on.
+    /// Makes the next touch of each log record it again.
     fn forget_touched(&self) {
         let mut touched = self.touched.lock().unwrap_or_else(PoisonError::into_inner);
         touched.clear();
     }
 
-    /// The rows of logs.
+    /// The table of logs.
     pub(crate) fn table(&self) -> &LogTable {
         &self.table
     }
@@ -142,7 +142,7 @@ impl Index {
 impl Names {
     /// Lists the folder if it changed.
     fn refresh(&mut self) -> Result<(), Error> {
-        // Looked at before listing: a change in between is seen next time.
+        // Read before the listing, so that the next lookup notices a concurrent change.
         let changed = self.fs.changed(&self.dir).map_err(|e| self.failed(e))?;
         if changed.is_some() && changed == self.seen {
             return Ok(());
@@ -178,20 +178,19 @@ impl Names {
         Ok(())
     }
 
-    /// Forces a new listing: an expected name is missing.
+    /// Makes the next lookup list the folder, since an expected name is missing.
     pub(crate) fn list_again(&mut self) {
         self.seen = Some(SystemTime::UNIX_EPOCH);
     }
 
-    /// Before our own change: whether the table matches the folder.
+    /// Before a change by the store: whether the table matches the folder.
     fn is_current(&self) -> bool {
         self.fs
             .changed(&self.dir)
             .is_ok_and(|now| now.is_some() && now == self.seen)
     }
 
-    /// After a change of ours to the folder, which `note` writes into the table with
-    /// the folder's new state.
+    /// After a change by the store: `note` updates the table with the folder's new state.
     fn changed(
         &mut self,
         was_current: bool,
@@ -199,7 +198,7 @@ impl Names {
     ) {
         let state = match was_current {
             true => self.fs.changed(&self.dir).ok().flatten(),
-            // Another program changed the folder too: list it on the next lookup.
+            // Another program also changed the folder: list it on the next lookup.
             false => Some(SystemTime::UNIX_EPOCH),
         };
         match note(&self.table, state) {
@@ -217,7 +216,7 @@ impl Names {
         self.table.names().or_else(|_| self.list())
     }
 
-    /// Logs that follow the rule and fold to something with this prefix.
+    /// Logs whose names follow the rule and have this prefix when folded.
     fn with_prefix(&self, prefix: &str) -> Result<Vec<LogRow>, Error> {
         self.table.with_prefix(prefix).or_else(|_| {
             self.rows(|name| name::follows_rule(name) && name::sort_key(name).starts_with(prefix))
@@ -229,7 +228,7 @@ impl Names {
         strays.or_else(|_| self.rows(|name| !name::follows_rule(name)))
     }
 
-    /// Rows as the folder has them.
+    /// Lists the folder as rows.
     fn rows(&self, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<LogRow>, Error> {
         let names = self.list()?.into_iter().filter(|name| is_wanted(name));
         Ok(names.map(|name| LogRow { name, pair: None }).collect())
@@ -238,7 +237,7 @@ impl Names {
     /// The files of a pair.
     pub(crate) fn find(&mut self, key: &ConversationKey) -> Result<Files, Error> {
         self.refresh()?;
-        // A `_` follows in the name, so that `tg:1` does not look into `tg:10`.
+        // A `_` follows in the name, so that `tg:1` does not match `tg:10`.
         let prefix = name::folded_prefix(key) + "-";
         let mut files = Files::default();
         for row in self.with_prefix(&prefix)? {
@@ -256,7 +255,7 @@ impl Names {
         Ok(files)
     }
 
-    /// Reads line 1, unless that was read and is another's, and sorts the file in.
+    /// Classifies a file by line 1, which is read unless it is known to name another pair.
     fn look(
         &self,
         key: &ConversationKey,
@@ -286,7 +285,7 @@ impl Names {
                     files.of_pair.push(found);
                 }
             }
-            // An unreadable file outside our naming rule may belong to any pair.
+            // An unreadable file with another name may belong to any pair.
             Ok(HeadRead::Torn | HeadRead::Broken(_)) if !name::follows_rule(&found.name) => {}
             Ok(HeadRead::Torn) => files.abandoned = Some(found),
             Ok(HeadRead::Broken(reason)) => {
@@ -305,7 +304,7 @@ impl Names {
         Ok(())
     }
 
-    /// Takes those names out of which line 1 was read, and was good.
+    /// Removes the names of logs whose line 1 has been read and is valid.
     pub(crate) fn retain_unread(&mut self, names: &mut Vec<String>) -> Result<(), Error> {
         self.refresh()?;
         if let Ok(read) = self.table.read_names() {
@@ -314,7 +313,7 @@ impl Names {
         Ok(())
     }
 
-    /// Notes whose log it is, as line 1 said a moment ago, unless that is known.
+    /// Records the conversation of a log, which line 1 has just named.
     pub(crate) fn note_pair(&self, file: &str, key: &ConversationKey) {
         self.table.set_pair(file, key);
     }

@@ -1,14 +1,13 @@
-//! The JSONL conversation log of CrabTalk: one file per conversation, read
-//! from its end, written by appending.
+//! The conversation log of CrabTalk: one JSONL file per conversation, read from its end
+//! and written by appending.
 //!
-//! Invariants: a log is changed only by appending whole batches of lines, and
-//! by truncating unacknowledged bytes; two senders never share a file, because
-//! line 1 names the owner; the cost of operations in a run does not grow with
-//! the archive.
+//! Invariants: a log is changed only by appending whole batches of lines, and by
+//! truncating unacknowledged bytes; two senders never share a file, because line 1 names
+//! the conversation; the cost of a run's operations does not grow with the archives.
 //!
-//! Out of scope: the meaning of runs (the runtime repairs runs interrupted by a
-//! crash), and clocks (records carry their times). File access and syncs run in the
-//! caller's blocking pool.
+//! This crate does not know the meaning of runs (the runtime repairs interrupted ones), and
+//! has no clock (records contain their times). File access and syncs use the caller's
+//! blocking pool.
 
 mod error;
 pub mod fs;

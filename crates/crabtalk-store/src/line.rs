@@ -1,5 +1,5 @@
-//! The line format of a log (STORE-1), parsed leniently: absent fields are
-//! empty, unknown fields and lines are skipped.
+//! Parses the lines of a log (STORE-1) leniently: absent fields are empty, unknown fields
+//! and lines are skipped.
 
 mod lenient;
 
@@ -11,14 +11,14 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// Position of a marker, a run's end or a state change among the preceding
-/// lines, so that finding it does not require reading them. Absent in old logs.
+/// Position of a marker, a run's end or a state change among the preceding lines, so that
+/// these need not be read. Absent in old logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub(crate) struct Stamp {
     /// Offset of the last marker before this line; 0 if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) prev: Option<u64>,
-    /// Messages in the file before this line.
+    /// Number of messages in the file before this line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) messages: Option<u64>,
 }
@@ -29,14 +29,14 @@ pub(crate) struct Marker {
     pub(crate) title: String,
     pub(crate) archived_at: String,
     pub(crate) keep: usize,
-    /// Offset of an earlier marker, if the archive that it ends is the working
-    /// history from here on.
+    /// Offset of the earlier marker whose archive becomes the working history, if this
+    /// reopens one.
     pub(crate) reopen: Option<u64>,
     pub(crate) stamp: Stamp,
 }
 
 impl Marker {
-    /// The summary as readers of a history meet it.
+    /// The summary as a message of the history.
     pub(crate) fn into_message(self) -> Message {
         let mut message = Message::user(self.summary);
         message.at = self.archived_at;
@@ -44,23 +44,23 @@ impl Marker {
     }
 }
 
-/// A line behind the first.
+/// A line after the first.
 #[derive(Debug, Clone)]
 pub(crate) enum Line {
     Message(Box<Message>),
     Marker(Marker),
-    /// Offset of the message or marker before which the working history ends.
+    /// Offset of the message or marker before which the restored history ends.
     Rewind(u64, Stamp),
     Meta(Box<MetaRecord>, Stamp),
     Run(Box<RunRecord>, Stamp),
-    /// A role that has no place in a history, such as `system`.
+    /// A message with a role that is not used in histories, such as `system`.
     ForeignRole,
-    /// Something that a later version may know.
+    /// A line of a later version.
     Unknown,
 }
 
 impl Line {
-    /// Offset of the message or marker before which the working history goes on.
+    /// Offset of the message or marker before which the restored history ends.
     pub(crate) fn points_back(&self) -> Option<u64> {
         match self {
             Self::Rewind(to, _) => Some(*to),
@@ -70,8 +70,8 @@ impl Line {
         }
     }
 
-    /// Whether this is a run's start that needs a message behind it. Both are one
-    /// append; only a run that carries on another one starts without a message.
+    /// Whether this is a run's start that must be followed by a message. Both are one
+    /// append; only a resumed run starts without a message.
     pub(crate) fn is_run_without_message(&self) -> bool {
         matches!(self, Self::Run(run, _) if run.phase == RunPhase::Start && run.tries == 0)
     }
@@ -95,20 +95,20 @@ impl Head {
         self.agent == key.agent.as_str() && self.created_by == key.sender.as_str()
     }
 
-    /// The pair, if its names are ones that the daemon could have written.
+    /// The pair, if the daemon could have written these names.
     pub(crate) fn key(&self) -> Option<ConversationKey> {
         ConversationKey::new(&self.agent, &self.created_by).ok()
     }
 }
 
-/// Reads line 1, or says why not.
+/// Parses line 1; the error describes the fault.
 pub(crate) fn parse_head(bytes: &[u8]) -> Result<Head, String> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     object(bytes)?;
     serde_json::from_slice(bytes).map_err(|e| format!("it is not the metadata of a log: {e}"))
 }
 
-/// Reads a line behind the first, or says why not.
+/// Parses a line after the first; the error describes the fault.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Line, String> {
     if let Err(reason) = object(bytes) {
         return match serde_json::from_slice::<IgnoredAny>(bytes) {
@@ -159,8 +159,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Line, String> {
         .map_or(Line::Unknown, |run| Line::Run(Box::new(run), stamp)))
 }
 
-/// Whether a sound object is none of the lines that we know; its fields may
-/// then be of any type.
+/// Whether a valid object is of no known kind; its fields may then have any type.
 fn is_foreign(bytes: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Keys {
@@ -216,8 +215,8 @@ pub(crate) fn kind(bytes: &[u8]) -> Kind {
     }
 }
 
-/// Whether the line looks like an object at all; an array would otherwise pass
-/// for its fields in order.
+/// Checks that the line is an object; an array would be parsed as its fields in
+/// order.
 fn object(bytes: &[u8]) -> Result<(), String> {
     match bytes.iter().find(|b| !b.is_ascii_whitespace()) {
         Some(b'{') => Ok(()),
@@ -286,7 +285,7 @@ impl RawLine {
     }
 }
 
-/// Ours and the shape that one provider made common.
+/// The format of CrabTalk, or that of a common provider.
 #[derive(Deserialize)]
 struct RawCall {
     #[serde(default)]

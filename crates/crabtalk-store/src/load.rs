@@ -1,9 +1,9 @@
 //! Builds a conversation's working state from the tail of its log (STORE-3).
 //!
-//! Invariant: before the last marker only line 1, the state next to the marker
-//! and the messages of the working history are read: those that a summary keeps, and
-//! those at the place to which a marker points back. A marker without state, as older
-//! versions left it after a crash, requires a search of the archive for it.
+//! Invariant: before the last marker only line 1, the state next to the marker and the
+//! messages of the working history are read: the kept tail, and those at the place to
+//! which a marker points. A marker without state, which older versions left after a
+//! crash, requires a search of the archive.
 
 use crate::encode;
 use crate::error::unreadable;
@@ -20,11 +20,11 @@ use std::collections::HashSet;
 use std::io;
 use std::path::Path;
 
-/// Request ids that are remembered (CONV-9).
+/// Number of request ids to remember (CONV-9).
 const REQUESTS_KEPT: usize = 256;
 
-/// Largest archive whose messages are counted if its marker has no count. The
-/// count of a larger one stays unknown, since opening must not read a long archive.
+/// Size up to which an archive's messages are counted if its marker has no count. For a
+/// larger one the count is unknown, since opening must not read a long archive.
 const COUNTED_AT_LOAD: u64 = 1024 * 1024;
 
 /// Result of loading a log.
@@ -34,33 +34,32 @@ pub(crate) struct Loaded {
     pub(crate) history: Vec<Message>,
     /// Whether the history begins with a marker's summary.
     pub(crate) has_summary: bool,
-    /// Messages behind the summary that were kept from before it.
+    /// Number of kept messages behind the summary.
     pub(crate) kept: usize,
-    /// Messages before the working history; `None` where an old marker does
-    /// not say.
+    /// Number of messages before the working history; `None` if an old marker has no count.
     pub(crate) archived: Option<u64>,
-    /// Offset of the last marker that ends an archive, 0 if there is none; unknown
-    /// after an external edit.
+    /// Offset of the last marker that ends an archive, 0 if there is none; unknown after an
+    /// external edit.
     pub(crate) marker: Option<u64>,
-    /// Messages in the file.
+    /// Number of messages in the file.
     pub(crate) messages: Option<u64>,
     pub(crate) last_run: u64,
     pub(crate) open_run: Option<RunRecord>,
     pub(crate) requests: Vec<(String, u64)>,
     pub(crate) last_end: Option<RunRecord>,
-    /// Calls that wait for an approval.
+    /// Ids of calls that wait for an approval.
     pub(crate) waiting: Vec<String>,
-    /// Steering messages that wait for a step of a run.
+    /// Steering messages that no step has consumed.
     pub(crate) steers: Vec<String>,
-    /// Where the good lines end.
+    /// End of the valid lines.
     pub(crate) end: u64,
-    /// State of the bytes after the last good line.
+    /// State of the bytes after the valid lines.
     pub(crate) tail: Tail,
-    /// Whether the newline of the last good line is missing.
+    /// Whether the newline of the last valid line is missing.
     pub(crate) unterminated: bool,
 }
 
-/// Reads a log. `None` if creation was cut off before line 1 was whole.
+/// Reads a log. `None` if its creation was interrupted within line 1.
 pub(crate) fn load(file: &dyn LogFile, path: &Path) -> Result<Option<Loaded>, Error> {
     let io = |e| unreadable("read", path, e);
     let len = file.stat().map_err(io)?.len;
@@ -105,16 +104,16 @@ enum Stop {
     Done {
         terminated: bool,
     },
-    /// The last append is not whole, so that nothing of it was ever acknowledged.
+    /// The last append is incomplete, so that nothing of it was acknowledged.
     Torn(u64),
 }
 
-/// State gathered backwards, so that the first value met is the newest.
+/// State that is read backwards, so that the first value found is the newest.
 #[derive(Default)]
 struct Reading {
     working: Working,
     title: Option<String>,
-    /// With whether it is the conversation's own.
+    /// The folder, and whether it was set for this conversation.
     cwd: Option<(String, bool)>,
     uptime_secs: Option<u64>,
     context: Option<ContextUse>,
@@ -122,14 +121,14 @@ struct Reading {
     closed: HashSet<u64>,
     open_run: Option<RunRecord>,
     last_end: Option<RunRecord>,
-    /// Newest first.
+    /// Request ids, newest first.
     requests: Vec<(String, u64)>,
     requests_known: bool,
     waiting: Option<Vec<String>>,
     steering: Steering,
     passed_another: bool,
     foreign: u64,
-    /// Lines that cannot be read, and where and why the first is one.
+    /// Number of unreadable lines, and position and fault of the first.
     broken: u64,
     first_broken: Option<(u64, String)>,
 }
@@ -161,7 +160,7 @@ impl Reading {
                 Ok(line) => {
                     if !whole {
                         terminated = false;
-                        // A number without its end may be half of one.
+                        // A number without a delimiter may be incomplete.
                         if !matches!(bytes.trim_ascii_end(), [.., b'}']) {
                             return Ok(Stop::Torn(offset));
                         }
@@ -172,11 +171,11 @@ impl Reading {
                     let line = self.checked(file, floor, offset, line)?;
                     self.take(offset, line);
                 }
-                // Only one line may be torn: any other was whole once.
+                // Only one line may be torn; all others were once complete.
                 Err(_) if !whole || (last && behind != Tail::Torn) => {
                     return Ok(Stop::Torn(offset));
                 }
-                // One broken line does not affect the lines around it.
+                // A broken line does not affect other lines.
                 Err(reason) => {
                     self.broken += 1;
                     self.first_broken = Some((offset, reason));
@@ -203,7 +202,7 @@ impl Reading {
         }
     }
 
-    /// Leaves a marker out that points to nothing, as an external edit may have caused.
+    /// Ignores a marker with an invalid target, which an external edit may have caused.
     fn checked(
         &mut self,
         file: &dyn LogFile,
@@ -227,7 +226,7 @@ impl Reading {
         let reason = format!("it points to offset {to}, where nothing fits");
         self.first_broken = Some((offset, reason));
         Ok(match line {
-            // The history then begins here, and can be reopened once more.
+            // The history begins here, and can be reopened again.
             Line::Marker(marker) => Line::Marker(Marker {
                 reopen: None,
                 ..marker
@@ -237,10 +236,10 @@ impl Reading {
         })
     }
 
-    /// Whether no earlier line can matter.
+    /// Whether earlier lines cannot change the result.
     fn is_complete(&self) -> bool {
-        // A crash may have come between a marker and the state behind it, of
-        // which the requests are the part that no later change repeats.
+        // A crash may have come between a marker and the state after it. No later change
+        // repeats the requests of that state.
         self.is_state_known() && self.working.is_complete()
     }
 
@@ -249,12 +248,12 @@ impl Reading {
         last.is_some_and(|last| !self.wants_state() || last.stamp.prev.is_none())
     }
 
-    /// Whether a line before the marker may still tell the state.
+    /// Whether a line before the marker may contain missing state.
     fn wants_state(&self) -> bool {
         !self.requests_known && !self.passed_another
     }
 
-    /// The place to which a marker points back; no line before that tells the state.
+    /// The place to which a marker points; earlier lines contain no state.
     fn jump(&mut self) -> Option<u64> {
         let to = self.working.jump()?;
         self.passed_another = true;
@@ -280,8 +279,8 @@ impl Reading {
         }
     }
 
-    /// Finds what waits for a step. A marker ends the search, unless a crash came
-    /// between it and the state behind it.
+    /// Collects steering messages. A marker ends the search, unless a crash came between it
+    /// and the state after it.
     fn steer(&mut self, offset: u64, line: &Line) {
         match line {
             Line::Message(message) if message.role == Role::User => self.steering.said(),
@@ -410,7 +409,7 @@ impl Reading {
     }
 }
 
-/// Messages in a part of a file; lines that cannot be read are none.
+/// Number of messages in a part of a file, without unreadable lines.
 fn count(file: &dyn LogFile, floor: u64, end: u64) -> io::Result<u64> {
     let mut lines = Backward::new(file, floor, end);
     let mut messages = 0;
@@ -420,7 +419,7 @@ fn count(file: &dyn LogFile, floor: u64, end: u64) -> io::Result<u64> {
     Ok(messages)
 }
 
-/// The state line behind line 1 of a new log, where line 1 has no place for it.
+/// Appends the state that line 1 of a new log cannot contain.
 pub(crate) fn first_state(out: &mut Vec<u8>, new: &NewConversation) {
     if !new.cwd.is_empty() {
         let meta = Meta {

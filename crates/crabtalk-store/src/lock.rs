@@ -1,8 +1,8 @@
-//! One daemon per home (STORE-6).
+//! Ensures that one daemon uses a home (STORE-6).
 //!
-//! Invariant: the lock belongs to the open file, so that it goes with the
-//! process, however that ends; the file itself stays, because removing it
-//! would let a third daemon lock a new one beside a holder of the old.
+//! Invariant: the lock belongs to the open file, so that it ends with the process; the
+//! file is never removed, since another daemon could then lock a new file beside the
+//! holder of the old one.
 
 use crate::error::is_unwritable;
 use crate::fs::{FileLayer, OsFiles};
@@ -12,31 +12,31 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The file that is locked and holds the owner's pid.
+/// The locked file, which contains the owner's pid.
 const PID_FILE: &str = "run/daemon.pid";
 
-/// A pid and its newline are shorter.
+/// Maximum bytes of a pid with its newline.
 const MAX_PID_BYTES: u64 = 32;
 
-/// How often a lock that is held is tried again: 300 ms in all, which a person
-/// hardly notices and a child on a busy machine needs to get to its program.
+/// Number of attempts to take a lock: 300 ms in all, which a person hardly notices and
+/// which a child on a busy machine needs until it executes its program.
 const TRIES: u32 = 30;
 
-/// Between two of them.
+/// Pause between attempts.
 const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 
-/// Why a home could not be taken.
+/// Why the lock could not be taken.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Two daemons on one home would write into the same logs, so the second gives up.
+    /// Another daemon uses the home; two would write into the same logs.
     #[error("a daemon{} already runs on {}; stop it first, or use another home", pid.map(|pid| format!(" with pid {pid}")).unwrap_or_default(), home.display())]
     Held {
-        /// The home, by its real path.
+        /// The home's real path.
         home: PathBuf,
-        /// The other's pid, if it has written it already.
+        /// The pid of the other daemon, if the file has it.
         pid: Option<u32>,
     },
-    /// Locks of this file system have no effect or cannot be taken, as on some network file systems.
+    /// Locks of this file system have no effect or fail, as on some network file systems.
     #[error("{} is on a file system without working locks; put CRABTALK_HOME on a local disk", file.display())]
     NoLocks {
         /// The file of the lock.
@@ -45,12 +45,12 @@ pub enum Error {
         #[source]
         source: Option<io::Error>,
     },
-    /// The lock's file could not be used, mostly for want of rights or room.
+    /// The lock's file could not be used, usually for lack of rights or space.
     #[error("cannot {action} {}", file.display())]
     Io {
         /// The attempted operation.
         action: &'static str,
-        /// Which file.
+        /// The file of the operation.
         file: PathBuf,
         /// The error of the operating system.
         #[source]
@@ -58,21 +58,21 @@ pub enum Error {
     },
 }
 
-/// The right to be a home's daemon; ends when dropped.
+/// The exclusive right to use a home; ends when dropped.
 #[derive(Debug)]
 pub struct HomeLock {
     file: File,
     home: PathBuf,
-    /// Why our pid is not in the file: its disk is full.
+    /// Why the file lacks our pid: the disk is full.
     untold: Option<io::Error>,
 }
 
 impl HomeLock {
-    /// Takes a home that exists, whichever of its names is used, and writes our
-    /// pid to `run/daemon.pid`. Dropping it lets the home go.
+    /// Locks an existing home, whichever of its paths is given, and writes our pid to
+    /// `run/daemon.pid`. Dropping the result releases the lock.
     ///
     /// # Errors
-    /// If another daemon has it, whose pid is told, or its disk has no locks.
+    /// Another daemon has the lock, or the file system does not support locks.
     pub fn acquire(home: &Path) -> Result<Self, Error> {
         Self::acquire_with(home, File::try_lock)
     }
@@ -116,8 +116,8 @@ impl HomeLock {
                 });
             }
         }
-        // Some file systems grant every lock. One that lets us in twice would
-        // let another daemon in as well.
+        // Some file systems grant every lock. If a second lock succeeds here, it would
+        // also succeed for another daemon.
         let second = open(&path).map_err(io("open", &path))?;
         match try_lock(&second) {
             Err(TryLockError::WouldBlock) => {}
@@ -135,8 +135,8 @@ impl HomeLock {
             }
         }
         let text = format!("{}\n", std::process::id());
-        // Truncate the rest of a longer pid after the write: the kernel flushes a file that was
-        // emptied first when it is closed, which would delay the start.
+        // Truncate after the write: the kernel flushes a file that was emptied first when it is
+        // closed, which would delay the start.
         let write = file
             .rewind()
             .and_then(|()| file.write_all(text.as_bytes()))
@@ -152,9 +152,9 @@ impl HomeLock {
     }
 }
 
-/// Retries briefly while a process other than a daemon holds the lock: a child of
-/// a killed daemon keeps it until it executes its program. A live daemon is not
-/// waited for.
+/// Retries briefly while a process other than a daemon holds the lock: the child of a
+/// killed daemon holds it until it executes its program. Does not wait for a live
+/// daemon.
 fn patiently(
     file: &File,
     try_lock: &impl Fn(&File) -> Result<(), TryLockError>,
@@ -168,7 +168,7 @@ fn patiently(
     try_lock(file)
 }
 
-/// Whether the process lives whose pid is in the file.
+/// Whether the process whose pid is in the file exists.
 fn is_alive(file: &File) -> bool {
     let pid = pid(file).and_then(|pid| i32::try_from(pid).ok());
     let Some(pid) = pid.and_then(rustix::process::Pid::from_raw) else {
@@ -181,7 +181,7 @@ fn is_alive(file: &File) -> bool {
 }
 
 impl Drop for HomeLock {
-    /// Clears the pid before the lock is released with the file.
+    /// Clears the pid before closing the file releases the lock.
     fn drop(&mut self) {
         if self.untold.is_none()
             && let Err(error) = self.file.set_len(0)
@@ -191,7 +191,7 @@ impl Drop for HomeLock {
     }
 }
 
-/// Opens the file. Nothing that lies in its place is waited for.
+/// Opens the file. Does not block on a pipe or device in its place.
 fn open(path: &Path) -> io::Result<File> {
     let opened = OpenOptions::new()
         .read(true)
@@ -215,7 +215,7 @@ fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// The pid that the file says now.
+/// The pid in the file.
 fn pid(mut file: &File) -> Option<u32> {
     let mut text = String::new();
     file.rewind().ok()?;
@@ -267,11 +267,11 @@ mod tests {
     fn lock_waits_for_child_of_killed_daemon() {
         let home = tempfile::tempdir().expect("temp dir");
         std::fs::create_dir(home.path().join("run")).expect("dir");
-        // Of the daemon that was killed.
+        // The pid of the killed daemon.
         std::fs::write(home.path().join(PID_FILE), "999999999\n").expect("stale");
         let held = open(&home.path().join(PID_FILE)).expect("opens");
         held.try_lock().expect("free");
-        // As the child does when it runs its program.
+        // Releases the lock, like the child when it executes its program.
         let (held, tries) = (Cell::new(Some(held)), Cell::new(0));
         let lock = HomeLock::acquire_with(home.path(), |file| {
             tries.set(tries.get() + 1);

@@ -1,8 +1,8 @@
 //! Appends to one conversation's log.
 //!
 //! Invariants: a batch is one buffer and is written completely or not at all; a
-//! completed append is in the page cache and survives `kill -9`; this module
-//! never waits for the disk.
+//! completed append is in the page cache and survives `kill -9`; this module never waits
+//! for the disk.
 
 use crate::encode;
 use crate::error::not_done;
@@ -24,7 +24,7 @@ use tokio::task::spawn_blocking;
 /// Capacity for a batch: a user message or a short answer.
 const BATCH_BYTES: usize = 512;
 
-/// What stamps and state lines are made of.
+/// The values for stamps and state lines.
 #[derive(Clone)]
 struct Ledger {
     meta: Meta,
@@ -104,9 +104,9 @@ impl JsonlLog {
     fn rename_for_title(&self) -> impl Future<Output = Result<(), Error>> + Send + use<> {
         let (index, shared) = (Arc::clone(&self.index), Arc::clone(&self.shared));
         let (key, title) = (self.key.clone(), self.ledger.meta.title.clone());
-        // Others may be at the names for as long as a disk takes.
+        // The lock on the names may be held as long as a disk takes.
         let renaming = spawn_blocking(move || {
-            // The index goes first wherever both are locked.
+            // Lock order: the index before the log.
             let mut names = index.lock();
             let path = shared.lock().path.clone();
             if let Some(renamed) = names.rename_for_title(&key, &path, &title)? {
@@ -150,7 +150,7 @@ impl ConversationLog for JsonlLog {
     fn is_current(&self) -> BoxFuture<'static, bool> {
         let state = self.shared.lock();
         let left = |stat: Stat| stat.linked && stat.len == state.end;
-        // Part of a refused append may be behind the end, and is cut off first.
+        // Part of a refused append may be after the end, and is truncated first.
         let is_current = state.tail != Tail::Clean || state.file.stat().is_ok_and(left);
         Box::pin(ready(is_current))
     }

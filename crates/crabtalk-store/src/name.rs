@@ -1,24 +1,24 @@
 //! File names (STORE-2): `{agent}_{sender_slug}_{seq}[_{title_slug}].jsonl`.
 //!
-//! A name is a hint that makes finding cheap; whose log it is, line 1 says.
+//! A name only makes finding a log cheap; line 1 names its conversation.
 
 use crabtalk_domain::ConversationKey;
 
-/// How a log's name ends.
+/// The extension of logs.
 pub(crate) const SUFFIX: &str = ".jsonl";
 
-/// Longest slug of a sender: with agent (64), title and numbers a name stays
-/// well below the 255 bytes of common file systems.
+/// Longest slug of a sender: with agent (64), title and numbers, a name stays well below
+/// the 255 bytes of common file systems.
 const MAX_SENDER_SLUG: usize = 48;
 
 /// Longest slug of a title, for the same reason.
 const MAX_TITLE_SLUG: usize = 48;
 
-/// Longest file name that any common file system holds.
+/// Longest file name that all common file systems support.
 const MAX_NAME: usize = 255;
 
-/// Lower-case letters and digits, every run of anything else one `-`. Names
-/// written by other hands or by older rules compare by it.
+/// Folds a name to lower-case letters and digits, with `-` for each run of other
+/// characters. Names by other programs or older rules are compared in this form.
 pub(crate) fn fold(text: &str) -> String {
     let lower = text.to_ascii_lowercase();
     let words = lower.split(|c: char| !c.is_ascii_alphanumeric());
@@ -26,7 +26,7 @@ pub(crate) fn fold(text: &str) -> String {
     words.join("-")
 }
 
-/// The part of a file name for a sender. Several senders may share one.
+/// The part of a file name for a sender. Several senders may have the same one.
 pub(crate) fn slug(sender: &str) -> String {
     let folded = fold(sender);
     if folded.is_empty() {
@@ -42,7 +42,7 @@ pub(crate) fn slug(sender: &str) -> String {
     )
 }
 
-/// The slug of a sender whose plain slug is taken by another sender.
+/// The slug of a sender whose plain slug another sender uses.
 pub(crate) fn distinct_slug(sender: &str) -> String {
     format!("{}-{}", slug(sender), digest(sender))
 }
@@ -55,7 +55,7 @@ fn title_slug(title: &str) -> String {
         .to_owned()
 }
 
-/// Eight digits of FNV-1a: stable over versions, which std's hashes are not.
+/// Eight digits of FNV-1a: stable over versions, unlike the hashes of std.
 fn digest(text: &str) -> String {
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -72,16 +72,16 @@ pub(crate) fn sort_key(name: &str) -> String {
     fold(name)
 }
 
-/// A name taken apart, for a pair that it fits.
+/// The parts of a name that fits a pair.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Parts<'a> {
     /// Agent, sender and seq as written.
     pub(crate) base: &'a str,
-    /// Of several files of a pair the highest is the conversation.
+    /// The number among the pair's files; the highest is the conversation.
     pub(crate) seq: u32,
 }
 
-/// Takes a name apart if it could belong to the pair.
+/// Splits a name if it could belong to the pair.
 pub(crate) fn parts<'a>(name: &'a str, key: &ConversationKey) -> Option<Parts<'a>> {
     let stem = stem(name)?;
     let agent = key.agent.as_str();
@@ -102,13 +102,13 @@ pub(crate) fn parts<'a>(name: &'a str, key: &ConversationKey) -> Option<Parts<'a
     })
 }
 
-/// Whether a name follows the rule for some pair. Others are looked into on
-/// every search for a pair that the rule does not find.
+/// Whether a name follows the rule for some pair. Other files are read in every search
+/// for a pair that finds no name by the rule.
 pub(crate) fn follows_rule(name: &str) -> bool {
     stem(name).is_some_and(|stem| stem.split('_').skip(2).any(|part| digits(part).is_some()))
 }
 
-/// Whether a name is one that a list could have given (STORE-2).
+/// Whether a list could have returned this name (STORE-2).
 pub(crate) fn is_bare(name: &str) -> bool {
     name.len() <= MAX_NAME
         && stem(name).is_some_and(|stem| !stem.is_empty())

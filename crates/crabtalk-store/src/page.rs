@@ -1,9 +1,8 @@
 //! Reads pages of a log, from its end backwards.
 //!
-//! Invariants: the cost of a page is bounded by its content plus
-//! [`MAX_IMAGE_TEXT`]; an unreadable line hides no other line; a step's results
-//! are in the order of their calls while indexes ascend; no page begins
-//! between a call and its results.
+//! Invariants: the cost of a page is bounded by its content plus [`MAX_IMAGE_TEXT`]; an
+//! unreadable line hides no other line; a step's results are in the order of their calls
+//! while indexes ascend; no page begins between a call and its results.
 
 use crate::error::unreadable;
 use crate::fs::LogFile;
@@ -13,16 +12,16 @@ use crabtalk_domain::storage::{Error, LogEntry, Page, Steering, order_results};
 use crabtalk_domain::{Message, Role};
 use std::path::Path;
 
-/// Base64 of images on a page, beyond which it goes no further back: more than
-/// a frame holds, little enough that a page of a thousand entries stays cheap.
+/// Base64 bytes of images at which a page ends: more than a frame holds, but little
+/// enough that a page of a thousand entries is cheap.
 const MAX_IMAGE_TEXT: usize = 16 << 20;
 
-/// Run lines on a page, and rewinds. Each run answers a message and has two lines, so only an
-/// externally edited log exceeds this.
+/// Maximum number of runs' lines and of rewinds in a page. Each run answers a message and
+/// has two lines, so that only an externally edited log exceeds this.
 const MAX_RUN_LINES: usize = 4096;
 
-/// Reads up to `limit` entries of `floor..end`, oldest first, and more where a
-/// step's results would stand without their calls.
+/// Reads up to `limit` entries of `floor..end`, oldest first, and more if a step's results
+/// would lack their calls.
 pub(crate) fn page(
     file: &dyn LogFile,
     path: &Path,
@@ -77,8 +76,8 @@ pub(crate) fn page(
                 continue;
             }
             Ok(Line::ForeignRole | Line::Unknown) => continue,
-            // The line is incomplete because of a running append, torn, or broken.
-            // Opening the conversation reports a broken line.
+            // The line is being appended, torn, or broken. Opening the conversation
+            // reports a broken line.
             Err(_) => continue,
         };
         if entry.message.role == Role::User && !entry.compact {
@@ -94,7 +93,7 @@ pub(crate) fn page(
         (behind, rewinds_behind) = (runs.len(), rewinds.len());
     }
     if more {
-        // The older page has those before its last entry.
+        // The older page contains the lines before its last entry.
         runs.truncate(behind);
         rewinds.truncate(rewinds_behind);
     }
@@ -112,7 +111,7 @@ pub(crate) fn page(
     })
 }
 
-/// A steering message that is not in the history yet.
+/// Converts a steering message that is not in the history yet.
 fn waits(index: u64, steer: String) -> LogEntry {
     LogEntry {
         index,
@@ -121,7 +120,7 @@ fn waits(index: u64, steer: String) -> LogEntry {
     }
 }
 
-/// The entry that a line is, if it is one.
+/// The entry of a line, if it has one.
 pub(crate) fn entry_of(index: u64, line: &[u8]) -> Option<LogEntry> {
     let (message, compact) = match line::parse(line).ok()? {
         Line::Message(message) => (*message, false),
@@ -136,7 +135,7 @@ pub(crate) fn entry_of(index: u64, line: &[u8]) -> Option<LogEntry> {
     })
 }
 
-/// Whether a page, newest entry first, may begin where it is.
+/// Whether a page, newest entry first, may begin with its last entry.
 fn is_full(entries: &[LogEntry], limit: usize, images: usize) -> bool {
     let in_group = entries
         .last()

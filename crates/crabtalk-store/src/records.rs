@@ -14,8 +14,8 @@ use crabtalk_domain::records::Error;
 use rusqlite::Connection;
 use std::path::Path;
 
-/// The statements that lead from each format to the next. A format that was in use is
-/// never edited: what comes is appended.
+/// The statements that migrate each format to the next. A released format is never
+/// changed; new statements are appended.
 pub(crate) const MIGRATIONS: &[&str] = &[
     concat!(
         include_str!("records/audit.sql"),
@@ -34,7 +34,7 @@ pub(crate) const MIGRATIONS: &[&str] = &[
 pub struct Records(Database);
 
 impl Records {
-    /// The records in a `state` folder. Nothing is opened before the first use.
+    /// The records in a `state` folder. The first use opens the database.
     pub fn in_state(folder: &Path) -> Self {
         Self(Database::new(Definition::new(
             folder.join("records.db"),
@@ -43,8 +43,8 @@ impl Records {
         )))
     }
 
-    /// Fails for records of a newer program, and succeeds where there are none or where
-    /// they fail in another way. Waits for the disk.
+    /// Fails if a newer program wrote the records. Ignores absent records and other failures.
+    /// Waits for the disk.
     ///
     /// # Errors
     /// [`Error::Newer`].
@@ -58,26 +58,26 @@ impl Records {
         }
     }
 
-    /// Writes a consistent copy to a path that does not exist, also while another process
-    /// writes records, and says whether there are any. Waits for the disk.
+    /// Writes a consistent copy to a new path, also while another process writes records, and
+    /// returns whether there are any. Waits for the disk.
     ///
     /// # Errors
-    /// A database that cannot be read, or that another process holds alone, as on a network
-    /// file system; a copy that cannot be written.
+    /// The database cannot be read, or another process has exclusive access, as on a network
+    /// file system; the copy cannot be written.
     pub fn copy_to(&self, path: &Path) -> Result<bool, Error> {
         if !self.0.path().exists() {
             return Ok(false);
         }
-        // One transaction reads all of it.
+        // One transaction reads the whole database.
         let path = path.to_string_lossy().into_owned();
         let copied = self.0.alone(move |c| c.execute("VACUUM INTO ?1", [path]));
         copied.map(|_| true)
     }
 
-    /// Returns the faults of the database, as reported by SQLite's `integrity_check`.
+    /// Returns the faults that SQLite's `integrity_check` reports.
     ///
     /// # Errors
-    /// If the database cannot be opened.
+    /// The database cannot be opened.
     pub async fn check(&self) -> Result<Vec<String>, Error> {
         if !self.0.path().exists() {
             return Ok(Vec::new());
@@ -92,8 +92,8 @@ impl Records {
     }
 }
 
-/// Marks a file of a former version as imported, in the transaction that adds its
-/// content. Returns `false` if it was imported before.
+/// Records that a file of an earlier version was imported, in the transaction that adds
+/// its content. Returns `false` if it was imported before.
 fn begin_import(c: &Connection, name: &str) -> rusqlite::Result<bool> {
     let mut row = c.prepare_cached("INSERT OR IGNORE INTO imported VALUES (?1)")?;
     Ok(row.execute([name])? == 1)

@@ -1,7 +1,7 @@
 //! Repairs the end of a log after a crash or a full disk.
 //!
-//! Invariant: unacknowledged bytes are truncated; bytes that may be of use to
-//! the user are first copied to a `.torn` file beside the log.
+//! Invariant: unacknowledged bytes are truncated; bytes that may be useful are first
+//! copied to a `.torn` file beside the log.
 
 use crate::error::{failed, unreadable};
 use crate::fs::{Access, FileLayer, LogFile, append_all, read_exact};
@@ -9,21 +9,21 @@ use crabtalk_domain::storage::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Most bytes moved at once.
+/// Maximum bytes to move at once.
 const BLOCK: u64 = 256 * 1024;
 
 /// The state of a log's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tail {
-    /// Nothing behind the good end.
+    /// Nothing follows the valid lines.
     Clean,
-    /// A torn line from the good end on; its bytes are to be kept.
+    /// A torn line follows, whose bytes are copied before they are truncated.
     Torn,
-    /// Part of a batch that was refused, from the good end on.
+    /// Part of a refused batch follows.
     Refused,
 }
 
-/// The file beside a log that keeps torn bytes.
+/// The file for torn bytes, beside the log.
 pub(crate) fn torn_path(log: &Path) -> PathBuf {
     let mut path = log.as_os_str().to_owned();
     path.push(".torn");

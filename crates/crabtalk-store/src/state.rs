@@ -1,5 +1,5 @@
-//! State of an open log: the end of its good lines and of its durable part.
-//! Shared by the appending and the syncing threads.
+//! State of an open log, shared by the appending and the syncing threads: the end of its
+//! valid lines and of its durable part.
 
 use crate::error::failed;
 use crate::fs::{FileLayer, LogFile, append_all};
@@ -20,10 +20,10 @@ pub(crate) struct Shared {
 pub(crate) struct State {
     pub(crate) path: PathBuf,
     pub(crate) file: Arc<dyn LogFile>,
-    /// Where the good lines end.
+    /// End of the valid lines.
     pub(crate) end: u64,
     pub(crate) tail: Tail,
-    /// Whether the newline of the last good line is missing.
+    /// Whether the newline of the last valid line is missing.
     pub(crate) unterminated: bool,
     pub(crate) sync: SyncState,
 }
@@ -36,19 +36,19 @@ impl Shared {
         })
     }
 
-    /// Nothing in a critical section panics half-way through a change.
+    /// No critical section panics within a change.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    /// Writes a batch after the last good line, or changes nothing.
+    /// Writes a batch after the last valid line, or changes nothing.
     pub(crate) fn write(&mut self, fs: &dyn FileLayer, bytes: &[u8]) -> Result<(), Error> {
         if let Err(source) = append_all(&*self.file, bytes) {
             self.tail = Tail::Refused;
             let error = failed("append to", &self.path, source);
-            // Where even this fails, the next append begins with it.
+            // If this fails too, the next append begins with it.
             if self.mend(fs).is_err() {
                 tracing::warn!(log = %self.path.display(), "part of a refused append is left for now");
             }
@@ -59,7 +59,7 @@ impl State {
         Ok(())
     }
 
-    /// Makes the log ready to be appended to; whether it is as we left it.
+    /// Prepares the log for an append; returns whether the file is unchanged.
     pub(crate) fn prepare(&mut self, fs: &dyn FileLayer) -> Result<bool, Error> {
         self.recover(fs)
             .map_err(|e| failed("reopen", &self.path, e))?;
@@ -75,7 +75,7 @@ impl State {
         match stat.len.cmp(&self.end) {
             Ordering::Equal => Ok(true),
             Ordering::Greater => self.adopt(stat.len).map(|()| false),
-            // The file lacks lines that are in memory, and may end in a partial line.
+            // The file lacks lines that are in memory, and may end within a line.
             Ordering::Less => {
                 let cut = io::Error::other(
                     "another program cut it while it was open; it is read again now, say that once more",
@@ -85,15 +85,15 @@ impl State {
         }
     }
 
-    /// Brings the end of the file back to that of the good lines.
+    /// Truncates the file after the valid lines.
     pub(crate) fn mend(&mut self, fs: &dyn FileLayer) -> Result<(), Error> {
         mend(fs, &*self.file, &self.path, self.end, self.tail)?;
         self.tail = Tail::Clean;
         Ok(())
     }
 
-    /// Accepts a concurrent external edit of the file instead of overwriting it,
-    /// since its content may be wanted.
+    /// Accepts an external edit of the file instead of overwriting it, since its content may
+    /// be wanted.
     fn adopt(&mut self, len: u64) -> Result<(), Error> {
         tracing::warn!(
             log = %self.path.display(),
@@ -116,28 +116,28 @@ impl State {
 /// Sync state of one log.
 #[derive(Default)]
 pub(crate) struct SyncState {
-    /// Everything before is durable.
+    /// Offset up to which the file is durable.
     pub(crate) synced: u64,
-    /// Bytes appended since the last sync, rewritten if a failed sync lost them.
-    /// Not larger than the memory of the run itself.
+    /// Bytes appended since the last sync, rewritten if a failed sync lost them. Not larger
+    /// than the run's own memory.
     pub(crate) unsynced: Vec<u8>,
     /// Whether syncing is disabled.
     pub(crate) off: bool,
-    /// The bytes present on opening may not be durable: their writer may have
-    /// been killed before its sync.
+    /// Whether bytes present on opening may not be durable: their writer may have been
+    /// killed before its sync.
     pub(crate) inherited: bool,
-    /// The file's name is not durable yet.
+    /// Whether the file's name is not durable yet.
     pub(crate) name_dirty: bool,
     pub(crate) waiters: Vec<(u64, oneshot::Sender<Result<(), Error>>)>,
-    /// A sync failed and the file could not be reopened yet.
+    /// Whether a sync failed and the file could not be reopened yet.
     pub(crate) suspect: bool,
-    /// In the queue or in a thread's hands.
+    /// Whether the log is queued or a thread is syncing it.
     pub(crate) busy: bool,
 }
 
 impl SyncState {
-    /// A log that ends at `end` on opening. Our first sync makes the bytes of an
-    /// earlier process durable; callers that report those bytes request it.
+    /// Creates the state of a log that ends at `end` on opening. The first sync also makes the
+    /// bytes of an earlier process durable; callers that report those bytes request it.
     pub(crate) fn opened(end: u64, off: bool) -> Self {
         Self {
             synced: end,
@@ -147,7 +147,7 @@ impl SyncState {
         }
     }
 
-    /// A log that was made just now, with these first lines.
+    /// Creates the state of a new log with these first lines.
     pub(crate) fn created(lines: Vec<u8>, off: bool) -> Self {
         let unsynced = if off { Vec::new() } else { lines };
         Self {
@@ -158,14 +158,14 @@ impl SyncState {
         }
     }
 
-    /// Records appended bytes.
+    /// Adds appended bytes.
     pub(crate) fn appended(&mut self, bytes: &[u8]) {
         if !self.off {
             self.unsynced.extend_from_slice(bytes);
         }
     }
 
-    /// Notes that the name changed.
+    /// Records that the name changed.
     pub(crate) fn renamed(&mut self) {
         self.name_dirty = true;
     }
@@ -178,7 +178,7 @@ impl SyncState {
 
     pub(crate) fn done(&mut self, upto: u64) {
         if !self.off && upto > self.synced + self.unsynced.len() as u64 {
-            // The log was truncated by another program; its old state is invalid.
+            // Another program truncated the log; its old state is invalid.
             return;
         }
         let gone = usize::try_from(upto.saturating_sub(self.synced)).unwrap_or(usize::MAX);

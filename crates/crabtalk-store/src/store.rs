@@ -1,8 +1,7 @@
 //! Stores conversations as files.
 //!
-//! Invariants: opening the store performs no disk access; file access runs in the
-//! blocking pool, in a few threads at once; a started operation completes even if
-//! its caller is dropped.
+//! Invariants: creating the store accesses no disk; file access uses the blocking pool, in
+//! a few threads; a started operation completes even if its caller is dropped.
 
 mod check;
 mod read;
@@ -29,14 +28,14 @@ use std::time::Instant;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
-/// Opens, creations and removals at once: they are short, and a thread each
-/// for a thousand conversations would cost more memory than they do.
+/// Maximum concurrent opens, creations and removals: they are short, and a thread for each
+/// of a thousand conversations would cost too much memory.
 const MAX_OPENS: usize = 2;
 
-/// Lists and pages at once, apart from opens, because some are long.
+/// Maximum concurrent lists and pages, counted apart from opens because some are long.
 const MAX_READS: usize = 2;
 
-/// Logs of which line 1 is checked together.
+/// Number of logs whose line 1 is checked in one task.
 const CHECKED_TOGETHER: usize = 256;
 
 /// The store over a sessions folder.
@@ -54,12 +53,12 @@ struct Inner {
     belongings: Vec<(&'static str, Belongings)>,
 }
 
-/// Where a conversation's tools keep something.
+/// The folder of a conversation for one kind of its tools' files.
 type Belongings = Box<dyn Fn(&ConversationKey) -> PathBuf + Send + Sync>;
 
 impl FileStore {
-    /// A store of conversations in `sessions_dir`, which go to `trash_dir` when they are
-    /// removed. Both are made when something is put there; nothing is read yet.
+    /// Creates a store of conversations in `sessions_dir`, which moves removed ones to
+    /// `trash_dir`. Both folders are created when needed; nothing is read yet.
     pub fn open(
         sessions_dir: impl Into<PathBuf>,
         trash_dir: impl Into<PathBuf>,
@@ -81,8 +80,8 @@ impl FileStore {
         }))
     }
 
-    /// Says which folder goes to the trash with a conversation: one in which
-    /// its tools keep something, and by what name it lies there.
+    /// Adds a folder with a conversation's files, which moves to the trash with the
+    /// conversation, under this name.
     #[must_use]
     pub fn with_belongings(
         mut self,
@@ -250,7 +249,7 @@ impl Storage for FileStore {
             let deadline = Instant::now() + check.time;
             let names = self.blocking(reads, move |inner| inner.file_names(check));
             let mut found = BrokenLogs::default();
-            // A few at a time, so that others get their turn at the disk.
+            // A few at a time, so that other operations can access the disk.
             let together = if check.lines { 1 } else { CHECKED_TOGETHER };
             for names in names.await?.chunks(together) {
                 if found.logs.len() > check.most || Instant::now() >= deadline {
@@ -297,7 +296,7 @@ impl Inner {
                 (opened.map_err(|e| failed("open", &path, e))?, None)
             }
         };
-        // Fails only if another program replaced the file just now.
+        // Fails only if another program has just replaced the file.
         let Some(loaded) = load(&*file, &path)?.filter(|loaded| loaded.head.is_of(key)) else {
             return Err(Error::NotFound(format!("conversation {key}")));
         };
@@ -321,7 +320,7 @@ impl Inner {
         };
         self.index.touch(&state.path);
         if let Err(error) = state.mend(&*self.fs) {
-            // It can be read; the next append tries again and says why not.
+            // The log is readable; the next append tries again and reports the failure.
             tracing::warn!(%error, "a torn line stays for now");
         }
         let shared = Shared::new(Arc::clone(&self.fs), state);

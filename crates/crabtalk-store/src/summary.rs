@@ -14,18 +14,18 @@ pub(crate) struct Digest {
     pub(crate) key: ConversationKey,
     pub(crate) meta: Meta,
     pub(crate) messages: u64,
-    /// Whether its last run never ended.
+    /// Whether the last run has not ended.
     pub(crate) is_open: bool,
-    /// How its last run ended, unless well.
+    /// The end of the last run, unless it succeeded.
     pub(crate) failed: Option<RunRecord>,
-    /// When it was last written to.
+    /// Time of the last write.
     pub(crate) modified: SystemTime,
 }
 
 /// Why a log has no digest.
 #[derive(Debug)]
 pub(crate) enum Unlisted {
-    /// Its creation was cut off.
+    /// The creation was interrupted.
     Torn,
     /// Line 1 is not valid metadata.
     Broken(String),
@@ -69,21 +69,21 @@ pub(crate) fn digest(file: &dyn LogFile) -> Result<Digest, Unlisted> {
     })
 }
 
-/// Gathered backwards.
+/// State that is read backwards.
 #[derive(Default)]
 struct LastState {
     title: Option<String>,
-    /// With whether it is the conversation's own.
+    /// The folder, and whether it was set for this conversation.
     cwd: Option<(String, bool)>,
     uptime_secs: Option<u64>,
     context: Option<ContextUse>,
-    /// Messages before the last line that says how many there are.
+    /// Number of messages before the last line with a count.
     before: Option<u64>,
-    /// Messages behind it.
+    /// Number of messages after that line.
     behind: u64,
-    /// Whether the last run never ended, once that is known.
+    /// Whether the last run has not ended, if known.
     is_open: Option<bool>,
-    /// How it ended, unless well, once that is known.
+    /// The end of the last run unless it succeeded, if known.
     failed: Option<RunRecord>,
 }
 
@@ -94,7 +94,7 @@ impl LastState {
     }
 }
 
-/// The state as the last lines have it.
+/// Reads the state from the last lines.
 fn last_state(file: &dyn LogFile, floor: u64, len: u64) -> io::Result<LastState> {
     let (mut state, mut passed_one) = (LastState::default(), false);
     let mut lines = Backward::new(file, floor, len);
@@ -114,8 +114,8 @@ fn last_state(file: &dyn LogFile, floor: u64, len: u64) -> io::Result<LastState>
                         None => Some(scan(file, floor, offset)?.messages),
                     };
                 }
-                // State is repeated behind a marker of ours; older ones know none.
-                // A crash may have come between a marker and that.
+                // The state is repeated after a marker, but old markers have none, and a crash may have
+                // come before it.
                 if state.title.is_some() || passed_one || marker.stamp.prev.is_none() {
                     break;
                 }

@@ -1,7 +1,7 @@
 //! Syncs logs concurrently with the work of their runs.
 //!
-//! Invariants: a log is synced by one thread at a time, and concurrent requests
-//! share the next sync; a log is in the queue at most once.
+//! Invariants: one thread at a time syncs a log, and concurrent requests share the next
+//! sync; a log is in the queue at most once.
 
 use crate::error::{again, failed};
 use crate::fs::{Access, FileLayer, read_exact};
@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
-/// Syncs at once: file systems commit what waits together, so that a few
+/// Maximum concurrent syncs: file systems commit waiting syncs together, so that a few
 /// threads keep a disk busy.
 const MAX_THREADS: usize = 4;
 
@@ -27,7 +27,7 @@ pub(crate) struct Syncer(Arc<Inner>);
 #[derive(Default)]
 struct Inner {
     queue: Mutex<Queue>,
-    /// The store is gone and the home may be another daemon's: nothing is to be
+    /// Whether the store was dropped, so that another daemon may use the home: nothing must be
     /// written any more.
     abandoned: AtomicBool,
 }
@@ -35,12 +35,12 @@ struct Inner {
 #[derive(Default)]
 struct Queue {
     logs: VecDeque<Arc<Shared>>,
-    /// Threads at work.
+    /// Number of running threads.
     running: usize,
 }
 
 impl Syncer {
-    /// Resolves when the log is durable up to there. A sync that began goes on if the
+    /// Resolves when the log is durable up to an offset. A started sync continues if the
     /// future is dropped.
     pub(crate) fn sync(
         &self,
@@ -80,7 +80,7 @@ impl Syncer {
 }
 
 impl Drop for Syncer {
-    /// A sync that a slow disk does not finish was never acknowledged.
+    /// A sync that has not finished was never acknowledged.
     fn drop(&mut self) {
         self.0.abandoned.store(true, Ordering::Relaxed);
     }
@@ -100,7 +100,7 @@ impl Inner {
         }
     }
 
-    /// The next log. Without one, the caller's thread is counted out.
+    /// Takes the next log from the queue; if it is empty, the calling thread ends.
     fn next(&self) -> Option<Arc<Shared>> {
         let mut queue = self.lock();
         let next = queue.logs.pop_front();
@@ -112,8 +112,8 @@ impl Inner {
 }
 
 impl Shared {
-    /// Syncs the current content and notifies the waiters. Returns whether new
-    /// waiters were added during the sync.
+    /// Syncs the current content and notifies the waiters. Returns whether more were added
+    /// during the sync.
     fn sync_once(&self, abandoned: &AtomicBool) -> bool {
         let (file, path, upto, name_dirty, ready) = {
             let mut state = self.lock();
@@ -166,14 +166,14 @@ impl State {
                 None => Ok(()),
                 Some(error) => Err(failed(action, &self.path, again(error))),
             };
-            // A waiter that left no longer wants to know.
+            // The waiter may have dropped its future.
             drop(tell.send(result));
         }
     }
 
     /// After a failed sync the kernel may return cached bytes that it will never write.
-    /// Therefore reopen the file, verify that the durable part is present, and
-    /// write the rest again: the next sync then covers it.
+    /// Therefore reopens the file, checks that the durable part is present, and rewrites the
+    /// rest, so that the next sync covers it.
     pub(crate) fn recover(&mut self, fs: &dyn FileLayer) -> io::Result<()> {
         if !self.sync.suspect {
             return Ok(());

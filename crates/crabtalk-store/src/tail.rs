@@ -1,45 +1,44 @@
-//! Reads a log from its end, block by block, so that the lines before the last
-//! marker are not read.
+//! Reads a log from its end, block by block, so that lines before the last marker are not
+//! read.
 
 use crate::fs::{LogFile, read_exact};
 use crate::line::{Head, parse_head};
 use memchr::{memchr, memchr2, memrchr, memrchr2};
 use std::io;
 
-/// First block read from the end: a short conversation in one go, little
-/// enough that listing ten thousand files is quick.
+/// Size of the first block: a short conversation fits, and listing ten thousand files is
+/// fast.
 const FIRST_BLOCK: u64 = 8 * 1024;
 
-/// Largest block: few calls for a long tail, little memory for a longer one.
+/// Largest block: few reads for a long tail, and little memory.
 const MAX_BLOCK: u64 = 256 * 1024;
 
-/// What separates lines: their end, and what a disk shows where it lost some.
-/// No line holds the latter, so that only what was lost is lost.
+/// Separators of lines: the newline, and the zero bytes that a disk returns for lost
+/// content. No line contains zero bytes, so that other lines stay readable.
 const END: u8 = b'\n';
 const LOST: u8 = 0;
 
 /// Largest block of a line with images, which is itself longer than [`MAX_BLOCK`].
 const LONG_BLOCK: u64 = 8 << 20;
 
-/// Line 1 is read in pieces of this size; a sender of 4 KiB, escaped, fits few.
+/// Block size for line 1, in which a sender of 4 KiB, escaped, needs only a few.
 const HEAD_BLOCK: usize = 1024;
 
-/// Longest line 1: a longer one is none of ours, and looking for its end would
-/// read the whole file.
+/// Longest line 1. A file with a longer one is not a log, and need not be read
+/// completely.
 const MAX_HEAD: usize = 256 * 1024;
 
 /// Result of reading the beginning of a file.
 pub(crate) enum HeadRead {
-    /// Line 1, and the offset behind it. `terminated` unless its newline is
-    /// missing.
+    /// Line 1 and the offset after it. `terminated` unless its newline is missing.
     Good {
         head: Head,
         end: u64,
         terminated: bool,
     },
-    /// Creation was cut off: the file ends within line 1.
+    /// The creation was interrupted: the file ends within line 1.
     Torn,
-    /// A line 1 that is none.
+    /// Line 1 is not valid; holds the fault.
     Broken(String),
 }
 
@@ -86,7 +85,7 @@ pub(crate) fn read_head(file: &dyn LogFile) -> io::Result<HeadRead> {
     }
 }
 
-/// Lines of a part of a file, last one first.
+/// Reads the lines of a part of a file, last one first.
 pub(crate) struct Backward<'a> {
     file: &'a dyn LogFile,
     floor: u64,
@@ -99,8 +98,8 @@ pub(crate) struct Backward<'a> {
 }
 
 impl<'a> Backward<'a> {
-    /// The lines in `floor..end`; both are beginnings of lines, or `end` that
-    /// of the file.
+    /// The lines in `floor..end`, both of which are beginnings of lines or the end of the
+    /// file.
     pub(crate) fn new(file: &'a dyn LogFile, floor: u64, end: u64) -> Self {
         let start = end.max(floor);
         Self {
@@ -113,8 +112,7 @@ impl<'a> Backward<'a> {
         }
     }
 
-    /// The line before the last one handed out: its offset and its bytes,
-    /// without the newline.
+    /// The line before the last returned one: its offset and its bytes, without the newline.
     pub(crate) fn prev(&mut self) -> io::Result<Option<(u64, &[u8])>> {
         loop {
             if self.cut == 0 {
@@ -154,8 +152,8 @@ impl<'a> Backward<'a> {
     }
 }
 
-/// The line that begins at an offset, without its newline. `None` if none can
-/// begin there.
+/// The line that begins at an offset, without its newline. `None` if no line can begin
+/// there.
 pub(crate) fn line_at(file: &dyn LogFile, offset: u64, end: u64) -> io::Result<Option<Vec<u8>>> {
     if offset == 0 || offset >= end {
         return Ok(None);
@@ -181,8 +179,8 @@ pub(crate) fn line_at(file: &dyn LogFile, offset: u64, end: u64) -> io::Result<O
     Ok(Some(line))
 }
 
-/// The whole lines starting at a line start: about `most` bytes, more if a line
-/// is longer. `None` if the rest contains no complete line.
+/// The complete lines from the start of a line: about `most` bytes, more if a line is
+/// longer. `None` if the rest contains no complete line.
 pub(crate) fn whole_lines(
     file: &dyn LogFile,
     from: u64,
@@ -205,7 +203,7 @@ pub(crate) fn whole_lines(
     }
 }
 
-/// Where a file ends but for what the disk never got at its end.
+/// The end of a file without trailing zero bytes, which the disk never received.
 pub(crate) fn written(file: &dyn LogFile, floor: u64, len: u64) -> io::Result<u64> {
     let (mut end, mut block) = (len, 1);
     while end > floor {

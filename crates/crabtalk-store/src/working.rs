@@ -1,8 +1,8 @@
 //! Collects the working history of a log from its lines, newest first.
 //!
-//! Invariant: a marker that points back hides the lines between it and the place it
-//! points to. The history at that place is collected as if the log ended there, so
-//! that repeated rewinds and reopened archives need no cases of their own.
+//! Invariant: a marker that points back hides the lines between it and its target. The
+//! history at the target is collected as if the log ended there, so that repeated rewinds
+//! and reopened archives need no special cases.
 
 use crate::line::{Marker, Stamp};
 use crabtalk_domain::Message;
@@ -13,21 +13,21 @@ pub(crate) struct Last {
     pub(crate) stamp: Stamp,
     /// Offset of the last marker that ends an archive; unknown after an external edit.
     pub(crate) archive: Option<u64>,
-    /// Messages behind it.
+    /// Number of messages after it.
     pub(crate) behind: usize,
 }
 
-/// The working history as far as it has been read.
+/// The part of the working history that was read.
 #[derive(Default)]
 pub(crate) struct Working {
-    /// Newest first.
+    /// Messages, newest first.
     messages: Vec<Message>,
-    /// Messages of `messages` that a summary keeps from before its marker.
+    /// Number of messages that a summary keeps from before its marker.
     kept: usize,
     pub(crate) last: Option<Last>,
-    /// The marker with which the history begins.
+    /// The marker at the beginning of the history.
     begin: Option<Marker>,
-    /// Where it goes on, once a marker that points back has been read.
+    /// Where to continue, after a marker that points back.
     back_to: Option<u64>,
 }
 
@@ -46,7 +46,7 @@ impl Working {
         }
     }
 
-    /// Takes a marker that ends an archive, and says whether it is the last one.
+    /// Adds a marker that ends an archive, and returns whether it is the last one.
     pub(crate) fn archive(&mut self, offset: u64, marker: Marker) -> bool {
         let is_last = self.note(offset, marker.stamp, Some(offset));
         if self.is_wanted() {
@@ -59,7 +59,7 @@ impl Working {
         is_last
     }
 
-    /// Takes a rewind, and says whether it is the last marker.
+    /// Adds a rewind, and returns whether it is the last marker.
     pub(crate) fn rewind(&mut self, offset: u64, to: u64, stamp: Stamp) -> bool {
         let is_last = self.note(offset, stamp, stamp.prev);
         if self.is_wanted() {
@@ -79,23 +79,23 @@ impl Working {
         is_last
     }
 
-    /// Whether an earlier line of the place that is read belongs to the history.
+    /// Whether the history includes an earlier line of the current place.
     fn is_wanted(&self) -> bool {
         self.back_to.is_none() && !self.is_complete()
     }
 
-    /// Whether the history is read up to its beginning.
+    /// Whether the history has been read to its beginning.
     pub(crate) fn is_complete(&self) -> bool {
         let begin = self.begin.as_ref();
         self.back_to.is_none() && begin.is_some_and(|marker| self.kept >= marker.keep)
     }
 
-    /// Where the history goes on after a marker that points back; once.
+    /// Returns once where to continue after a marker that points back.
     pub(crate) fn jump(&mut self) -> Option<u64> {
         self.back_to.take()
     }
 
-    /// The history, whether it begins with a summary, and the messages that the summary keeps.
+    /// The history, whether it begins with a summary, and the number of kept messages.
     pub(crate) fn finish(self) -> (Vec<Message>, bool, usize) {
         // A fresh start has no summary (CONV-11).
         let summary = self.begin.filter(|marker| !marker.summary.is_empty());

@@ -9,19 +9,19 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// A connection, while there is one.
+/// A connection; `None` if it is not open.
 pub(super) type Connected = Option<Connection>;
 
 /// How long an operation waits for another process.
 const BUSY: Duration = Duration::from_secs(5);
 
-/// The pages that a connection keeps in memory, in KiB.
+/// Size of a connection's page cache in KiB.
 const CACHE_KIB: i32 = 512;
 
 /// Size to which the write-ahead log is truncated.
 const MAX_WAL_BYTES: i32 = 8 * 1024 * 1024;
 
-/// Opens a database in its newest format.
+/// Opens a database and migrates it to its newest format.
 pub(super) fn open(definition: &Definition) -> Result<Connection, Error> {
     match prepared(definition) {
         Err(Error::Damaged { reason, .. } | Error::Newer { store: reason, .. })
@@ -42,11 +42,11 @@ fn prepared(definition: &Definition) -> Result<Connection, Error> {
         crabtalk_files::create_folder(folder).map_err(|e| unwritable(path, &e))?;
     }
     let mut connection = Connection::open(path).map_err(failed)?;
-    // SQLite gives the files beside it the same mode. A home that is read-only keeps its own.
+    // SQLite creates its other files with the same mode. Fails in a read-only home.
     let _ = std::fs::set_permissions(path, Permissions::from_mode(0o600));
     if let Err(error) = set_up(&connection, definition) {
         let error = failed(error);
-        // Without write permission the existing data is readable.
+        // Without write permission, existing data is still readable.
         let is_refused = matches!(error, Error::Unwritable { .. });
         return match is_refused && path.exists() {
             true => read_only(definition),
@@ -112,8 +112,8 @@ fn uri_path(path: &Path) -> String {
         .collect()
 }
 
-/// The format that this program writes: for records the number of its migrations, for
-/// an index a digest of its tables, so that any other index is made again.
+/// The format that this program writes: for records the number of migrations, for an
+/// index a digest of its schema, so that any other index is rebuilt.
 fn newest(definition: &Definition) -> i64 {
     match definition.contents {
         Contents::Recorded => i64::try_from(definition.migrations.len()).unwrap_or(i64::MAX),
@@ -122,7 +122,7 @@ fn newest(definition: &Definition) -> i64 {
             let digest = statements.fold(0x811c_9dc5_u32, |hash, byte| {
                 (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
             });
-            // The header has 32 bits with a sign; 0 is an empty file.
+            // The header field is a signed 32-bit integer; 0 is an empty file.
             i64::from(digest >> 1 | 1)
         }
     }
@@ -140,7 +140,7 @@ fn newer(definition: &Definition, found: i64) -> Error {
     }
 }
 
-/// Brings a database to the newest format, all steps or none.
+/// Migrates a database to the newest format, in one transaction.
 fn migrate(connection: &mut Connection, definition: &Definition) -> Result<(), Error> {
     let failed = |e: rusqlite::Error| failed(&definition.path, &e);
     if format_of(connection).map_err(failed)? == newest(definition) {
@@ -149,7 +149,7 @@ fn migrate(connection: &mut Connection, definition: &Definition) -> Result<(), E
     let step = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(failed)?;
-    // Another connection may have been faster.
+    // Another connection may have migrated it.
     let found = format_of(&step).map_err(failed)?;
     if found == newest(definition) {
         return Ok(());
@@ -170,8 +170,7 @@ fn migrate(connection: &mut Connection, definition: &Definition) -> Result<(), E
     step.commit().map_err(failed)
 }
 
-/// Whether a path is on a file system of a network, which shares no memory between
-/// connections.
+/// Whether a path is on a network file system, where connections cannot share memory.
 pub(super) fn is_on_network(path: &Path) -> bool {
     const NETWORK: [u32; 6] = [
         0x6969,      // NFS
@@ -226,7 +225,7 @@ fn unwritable(path: &Path, error: &io::Error) -> Error {
     }
 }
 
-/// An error of SQLite in the words of the port.
+/// Converts an error of SQLite to an error of the port.
 pub(super) fn failed(path: &Path, error: &rusqlite::Error) -> Error {
     let (store, reason) = (path.display().to_string(), error.to_string());
     match error.sqlite_error_code() {

@@ -1,7 +1,6 @@
-//! The names of logs, whose they are and when they changed.
+//! The table of logs: their names, conversations and times of change.
 //!
-//! Operations wait for the database's threads and belong into the blocking
-//! pool, but for [`LogTable::touch`].
+//! All operations but [`LogTable::touch`] block, and belong in the blocking pool.
 
 use super::turns;
 use crate::db::Database;
@@ -12,11 +11,11 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::collections::HashSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The rows. Cheap to clone.
+/// A handle to the table. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct LogTable(pub(super) Database);
 
-/// A log, and whose it was when line 1 was read last.
+/// A log, and the conversation that line 1 named when it was last read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LogRow {
     pub(crate) name: String,
@@ -29,25 +28,25 @@ pub(crate) struct LogRow {
 pub(crate) struct Changed {
     pub(crate) name: String,
     pub(crate) modified: Option<SystemTime>,
-    /// Whether line 1 was read.
+    /// Whether line 1 has been read.
     pub(crate) is_read: bool,
     touched: i64,
 }
 
-/// Result of checking a log.
+/// The result of checking a log.
 #[derive(Debug)]
 pub(crate) struct Looked {
     pub(crate) log: Changed,
-    /// `None`: the log is gone.
+    /// Time of the last change; `None` if the log does not exist.
     pub(crate) modified: Option<SystemTime>,
     /// Whether another program changed the log, so that all of it must be reindexed.
     pub(crate) is_foreign: bool,
-    /// Where line 1 was read: agent and sender, if it names them.
+    /// Agent and sender if line 1 was read; the inner value is `None` if it names none.
     pub(crate) read: Option<Option<(String, String)>>,
 }
 
 impl LogTable {
-    /// The state of the folder that the rows show.
+    /// Time of the folder's last change that the table reflects.
     pub(crate) fn folder(&self) -> Result<Option<SystemTime>, Error> {
         let nanos: Option<i64> = self.0.read_now(|c| {
             let mut rows = c.prepare_cached("SELECT modified FROM log_folder")?;
@@ -56,7 +55,7 @@ impl LogTable {
         Ok(nanos.map(time))
     }
 
-    /// Makes the rows those of a folder in this state.
+    /// Replaces the names by those of a folder in this state.
     pub(crate) fn set_names(
         &self,
         names: Vec<String>,
@@ -81,7 +80,7 @@ impl LogTable {
         self.0.read_now(names_of)
     }
 
-    /// Logs whose names follow the rule and fold to something with this prefix.
+    /// Logs whose names follow the rule and have this prefix when folded.
     pub(crate) fn with_prefix(&self, prefix: &str) -> Result<Vec<LogRow>, Error> {
         let from = prefix.to_owned();
         // Folded names are ASCII.
@@ -104,7 +103,7 @@ impl LogTable {
         })
     }
 
-    /// Names of logs of which line 1 was read, after everything that was noted before.
+    /// Names of logs whose line 1 was read, after all queued changes.
     pub(crate) fn read_names(&self) -> Result<HashSet<String>, Error> {
         self.0.write_now(|c| {
             let mut rows = c.prepare_cached("SELECT name FROM log WHERE agent IS NOT NULL")?;
@@ -112,7 +111,7 @@ impl LogTable {
         })
     }
 
-    /// Adds a log that was made, in a folder that is now in this state.
+    /// Adds a new log, and sets the folder's state.
     pub(crate) fn insert(
         &self,
         name: &str,
@@ -126,7 +125,7 @@ impl LogTable {
         })
     }
 
-    /// Removes a log that is gone, likewise.
+    /// Removes a deleted log, and sets the folder's state.
     pub(crate) fn remove(&self, name: &str, state: Option<SystemTime>) -> Result<(), Error> {
         let name = name.to_owned();
         self.0.write_now(move |c| {
@@ -135,7 +134,7 @@ impl LogTable {
         })
     }
 
-    /// Gives a log another name, in a folder that is now in this state.
+    /// Renames a log, and sets the folder's state.
     pub(crate) fn rename(
         &self,
         old: &str,
@@ -165,7 +164,7 @@ impl LogTable {
         })
     }
 
-    /// Notes whose log it is, unless that is known.
+    /// Records the conversation of a log, unless it is known.
     pub(crate) fn set_pair(&self, name: &str, key: &ConversationKey) {
         let (name, pair) = (name.to_owned(), pair_of(key));
         self.0.write_later(move |c| {
@@ -187,7 +186,7 @@ impl LogTable {
         });
     }
 
-    /// Logs that may have changed, after everything that was noted before.
+    /// Logs that may have changed, after all queued changes.
     pub(crate) fn changed(&self, most: u32) -> Result<Vec<Changed>, Error> {
         self.0.write_now(move |c| {
             let mut rows = c.prepare_cached(
@@ -198,7 +197,7 @@ impl LogTable {
         })
     }
 
-    /// Logs behind a name in the order of names.
+    /// Logs whose names follow this one in order.
     pub(crate) fn behind(&self, name: &str, most: u32) -> Result<Vec<Changed>, Error> {
         let name = name.to_owned();
         self.0.read_now(move |c| {
@@ -210,7 +209,7 @@ impl LogTable {
         })
     }
 
-    /// Applies the results of checks, except for logs that changed since.
+    /// Applies the results of checks, except for logs that changed in the meantime.
     pub(crate) fn looked(&self, found: Vec<Looked>) -> Result<(), Error> {
         self.0.write_now(move |c| {
             let mut row = c.prepare_cached(
@@ -245,7 +244,7 @@ impl LogTable {
         })
     }
 
-    /// Names of logs, the one that changed last first.
+    /// Names of logs, the last changed first.
     pub(crate) fn latest(
         &self,
         agent: Option<&str>,

@@ -1,6 +1,6 @@
 //! Passages of archived turns, in two tables: positions and terms.
 //!
-//! Invariant: ids of passages grow in the order of their conversation's log.
+//! Invariant: ids of passages increase in the order of their conversation's log.
 
 mod find;
 mod layout;
@@ -13,7 +13,7 @@ use crabtalk_domain::{BoxFuture, ConversationKey};
 use layout::{archive_ids, conversation_ids};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-/// The tables.
+/// The tables of passages.
 pub(super) struct PassageTable(pub(super) Database);
 
 impl Passages for PassageTable {
@@ -92,7 +92,7 @@ fn add(
         .query_row(params![conversation, archive.index], |row| row.get(0))
         .optional()?;
     let end = known.unwrap_or(ids.end);
-    // Of an archive with more passages than numbers, the oldest are left out.
+    // An archive with more passages than available ids omits the oldest.
     let ids = ids.start.max(end - signed(passages.len() as u64))..end;
     c.prepare_cached("INSERT OR REPLACE INTO passage_archive VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?
         .execute(params![
@@ -144,7 +144,7 @@ fn clear(c: &Connection, key: &ConversationKey) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// The number of a conversation of which passages are indexed.
+/// The number of a conversation with indexed passages.
 fn conversation(c: &Connection, key: &ConversationKey) -> rusqlite::Result<Option<i64>> {
     c.prepare_cached("SELECT id FROM passage_conversation WHERE agent = ?1 AND sender = ?2")?
         .query_row([key.agent.as_str(), key.sender.as_str()], |row| row.get(0))

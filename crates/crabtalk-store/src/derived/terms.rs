@@ -1,15 +1,15 @@
-//! Cuts texts and queries into the terms of the search.
+//! Splits texts and queries into search terms.
 //!
-//! Scripts without spaces are cut into pairs of characters, so that a word is found
-//! wherever it stands.
+//! Scripts without spaces are split into pairs of characters, so that a word is found
+//! anywhere in a text.
 
-/// Longest term, in bytes; the rest of a longer word is left out.
+/// Longest term in bytes; the rest of a longer word is ignored.
 const MAX_TERM: usize = 64;
 
-/// Searched bytes of a text; longer than a typical message.
+/// Bytes of a text that are indexed; longer than a typical message.
 const MAX_TEXT: usize = 64 * 1024;
 
-/// Characters from which on a word also finds longer ones that begin with it.
+/// Characters from which a word of a query also matches as a prefix.
 const PREFIX_CHARS: usize = 3;
 
 /// The terms of a text, separated by blanks.
@@ -32,7 +32,7 @@ pub(crate) fn of_query(words: &[String]) -> Vec<(String, bool)> {
         let mut terms = Vec::new();
         cut(word, |term| terms.push((term.to_owned(), false)));
         let is_pairs = word.chars().any(is_unspaced);
-        // The last character of a run is also a single term, as it may begin a pair.
+        // The last character of a run is also a term, since it may begin a pair.
         if is_pairs && terms.len() > 1 {
             terms.pop_if(|(last, _)| last.chars().count() == 1);
         }
@@ -44,17 +44,17 @@ pub(crate) fn of_query(words: &[String]) -> Vec<(String, bool)> {
     all
 }
 
-/// A term that only texts of an agent have.
+/// A term that occurs only in texts of an agent's conversations.
 pub(crate) fn of_agent(agent: &str) -> String {
     scope('§', agent)
 }
 
-/// A term that only texts of conversations with a sender have.
+/// A term that occurs only in texts of a sender's conversations.
 pub(crate) fn of_sender(sender: &str) -> String {
     scope('¶', sender)
 }
 
-/// Begins with a character that occurs in no word of a text.
+/// Prefixes a name with a character that words never contain.
 fn scope(sign: char, name: &str) -> String {
     let mut term = sign.to_string();
     term.extend(name.bytes().map(|byte| format!("{byte:02x}")));
@@ -93,7 +93,7 @@ fn cut(text: &str, mut add: impl FnMut(&str)) {
     }
 }
 
-/// Thai, Lao, Myanmar, Khmer, Han, kana and Hangul.
+/// Whether a character is Thai, Lao, Myanmar, Khmer, Han, kana or Hangul.
 fn is_unspaced(c: char) -> bool {
     matches!(c, '\u{0e00}'..='\u{0eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}'
         | '\u{3000}'..='\u{d7ff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..)

@@ -1,6 +1,6 @@
-//! Messages and titles, found by their terms.
+//! The table of messages and titles with their terms.
 //!
-//! Operations wait for the database's threads and belong into the blocking pool.
+//! All operations block, and belong in the blocking pool.
 
 use super::logs::{nanos, time};
 use super::{LogTable, terms};
@@ -12,19 +12,19 @@ use std::time::SystemTime;
 /// Bits of an id for the number of a message within its second.
 const NUMBER_BITS: u32 = 24;
 
-/// A log of which something may not be indexed.
+/// A log that may have unindexed messages.
 #[derive(Debug, Clone)]
 pub(crate) struct Unindexed {
     id: i64,
     touched: i64,
     pub(crate) name: String,
-    /// Bytes that are indexed.
+    /// Number of indexed bytes.
     pub(crate) indexed: u64,
-    /// When it last changed before it was indexed completely.
+    /// Time of the log's last change when it was last indexed completely.
     pub(crate) indexed_at: SystemTime,
 }
 
-/// A message or title to be found.
+/// A message or title to index.
 #[derive(Debug)]
 pub(crate) struct Turn {
     /// Seconds since 1970.
@@ -34,25 +34,25 @@ pub(crate) struct Turn {
     pub(crate) text: String,
 }
 
-/// Turns of a log that follow those that are indexed.
+/// New turns of a log, which follow the indexed ones.
 #[derive(Debug)]
 pub(crate) struct Indexed {
     pub(crate) log: Unindexed,
     /// Agent and sender.
     pub(crate) pair: Option<(String, String)>,
-    /// Whether the turns replace all that are indexed.
+    /// Whether these turns replace the indexed ones.
     pub(crate) anew: bool,
     pub(crate) turns: Vec<Turn>,
-    /// Bytes that are indexed now.
+    /// Number of indexed bytes, including these turns.
     pub(crate) indexed: u64,
-    /// When the log last changed, if it is indexed completely.
+    /// Time of the log's last change, if it is now indexed completely.
     pub(crate) complete_at: Option<SystemTime>,
 }
 
 /// A turn that a search found.
 #[derive(Debug)]
 pub(crate) struct Found {
-    /// Search below this for older ones.
+    /// The id below which older turns are.
     pub(crate) id: i64,
     /// The name of the log.
     pub(crate) log: String,
@@ -60,7 +60,7 @@ pub(crate) struct Found {
 }
 
 impl LogTable {
-    /// Logs of which something may not be indexed, after everything that was noted before.
+    /// Logs that may have unindexed messages, after all queued changes.
     pub(crate) fn unindexed(&self, most: u32) -> Result<Vec<Unindexed>, Error> {
         self.0.write_now(move |c| {
             let mut rows = c.prepare_cached(
@@ -80,7 +80,7 @@ impl LogTable {
         })
     }
 
-    /// Adds turns, and notes how far their logs are indexed.
+    /// Adds turns, and records how far their logs are indexed.
     pub(crate) fn add_turns(&self, mut parts: Vec<Indexed>) -> Result<(), Error> {
         let mut turns = Vec::new();
         for part in &mut parts {
@@ -92,7 +92,7 @@ impl LogTable {
             });
             turns.extend(own);
         }
-        // FTS5 writes a segment whenever an id is lower than the one before.
+        // FTS5 writes a segment whenever an id is lower than the previous one.
         turns.sort_unstable_by_key(|turn| (turn.0, turn.1, turn.2));
         self.0.write_now(move |c| {
             for part in &parts {
@@ -109,7 +109,7 @@ impl LogTable {
         })
     }
 
-    /// Turns with all of the words, newest first, below an id.
+    /// Turns that contain all words, newest first, with an id below this one.
     pub(crate) fn search(
         &self,
         search: &Search,
@@ -123,7 +123,7 @@ impl LogTable {
         let agent = search.agent.as_deref().map(terms::of_agent);
         let sender = search.sender.as_deref().map(terms::of_sender);
         let scope = agent.into_iter().chain(sender).map(|term| (term, false));
-        // Terms are made of letters and digits.
+        // Terms consist of letters and digits.
         let parts = scope.chain(words).map(|(term, is_prefix)| match is_prefix {
             true => format!("\"{term}\"*"),
             false => format!("\"{term}\""),

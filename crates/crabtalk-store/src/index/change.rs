@@ -1,7 +1,6 @@
-//! Makes, renames and discards logs.
+//! Creates, renames and discards logs.
 //!
-//! Invariant: a name that exists is never replaced, in the folder or in the
-//! trash.
+//! Invariant: an existing name is never replaced, neither in the folder nor in the trash.
 
 use super::{Files, Names};
 use crate::error::failed;
@@ -14,11 +13,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Names tried for a new log: taken ones come from senders of one slug, which
-/// the second try tells apart already.
+/// Number of names to try for a new log: senders with equal slugs already differ in the
+/// second one.
 const NAME_TRIES: u32 = 100;
 
-/// A log made just now.
+/// A new log.
 pub(crate) struct Created {
     pub(crate) path: PathBuf,
     pub(crate) file: Arc<dyn LogFile>,
@@ -26,7 +25,7 @@ pub(crate) struct Created {
 }
 
 impl Names {
-    /// Makes the first file of a pair that has none.
+    /// Creates the first file of a pair.
     pub(crate) fn create(
         &mut self,
         key: &ConversationKey,
@@ -96,7 +95,7 @@ impl Names {
         }))
     }
 
-    /// Gives a file a name that carries the title; `None` if it stays.
+    /// Renames a file to include the title; `None` if the name stays.
     pub(crate) fn rename_for_title(
         &mut self,
         key: &ConversationKey,
@@ -132,7 +131,7 @@ impl Names {
         Ok(Some(renamed))
     }
 
-    /// Moves a log, and what was torn from it, to the trash (STORE-8), as of that
+    /// Moves a log and its torn bytes to the trash (STORE-8), with the number of the
     /// removal.
     pub(crate) fn discard(&mut self, log: &str, trash: &Path, removal: u32) -> Result<(), Error> {
         // The trash is in the folder, and is created on demand.
@@ -158,8 +157,8 @@ impl Names {
         Ok(())
     }
 
-    /// Moves a folder to the trash, beside a log of this name. On another disk
-    /// it goes aside where it is.
+    /// Moves a folder to the trash, beside the log with this name. If the trash is on
+    /// another disk, renames the folder in place.
     pub(crate) fn set_aside(
         &self,
         folder: &Path,
@@ -186,7 +185,7 @@ impl Names {
         }
     }
 
-    /// Makes removals durable, lest a power cut undoes them.
+    /// Makes removals durable, so that a power loss does not undo them.
     pub(crate) fn sync_discarded(&self, trash: &Path) -> Result<(), Error> {
         for dir in [trash, &self.dir] {
             self.fs.sync_dir(dir).map_err(|e| failed("sync", dir, e))?;
@@ -205,14 +204,14 @@ fn fill(file: &dyn LogFile, path: &Path, lines: &[u8]) -> Result<(), Error> {
     })
 }
 
-/// Name of a folder that cannot move to the trash because the trash is on
+/// The new name of a folder that cannot move to the trash because the trash is on
 /// another disk.
 pub(crate) fn name_beside(folder: &Path) -> String {
     let own = folder.file_name().unwrap_or_default().to_string_lossy();
     format!("{own}.removed")
 }
 
-/// A name as of a removal: the first has no number.
+/// The name of a removed file; the first removal adds no number.
 pub(crate) fn numbered(name: &str, removal: u32) -> String {
     match removal {
         0 | 1 => name.to_owned(),
@@ -220,8 +219,7 @@ pub(crate) fn numbered(name: &str, removal: u32) -> String {
     }
 }
 
-/// Moves a file to a trash folder. An existing file in the way is kept, and the
-/// next free number is used.
+/// Moves a file to a trash folder. If the name exists, the next free number is used.
 fn move_aside(
     fs: &dyn FileLayer,
     from: &Path,
@@ -244,7 +242,7 @@ mod tests {
     use super::*;
     use crate::fs::OsFiles;
 
-    /// Two senders of one slug: the name of a log that was removed is given again.
+    /// Two senders with the same slug: the name of a removed log is used again.
     #[test]
     fn removed_log_does_not_hide_new_log_with_its_name() {
         let home = tempfile::tempdir().expect("temp dir");

@@ -1,4 +1,4 @@
-//! Indexes messages for the search across all conversations.
+//! Indexes messages for the search over all conversations.
 //!
 //! Invariants: a step reads a bounded part of the logs; only whole lines are indexed; a
 //! log that is shorter than its indexed part is reindexed.
@@ -16,15 +16,15 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError};
 use std::time::UNIX_EPOCH;
 
-/// Most bytes of logs in one step: some hundredths of a second of work.
+/// Maximum bytes of logs to read in one step: some hundredths of a second of work.
 const STEP_BYTES: u64 = 512 * 1024;
 
-/// Most logs in one step.
+/// Maximum number of logs in one step.
 const STEP_LOGS: u32 = 256;
 
 impl Index {
-    /// Runs one step of the repeating pass over all logs: finds changed logs and
-    /// indexes new lines. Returns whether work is left.
+    /// Runs one step of the repeating pass over all logs: finds changed logs and indexes new
+    /// lines. Returns whether work remains.
     pub(crate) fn maintain(&self) -> Result<bool, Error> {
         let more = self.catch_up(true)?;
         if !more {
@@ -33,8 +33,8 @@ impl Index {
         Ok(more)
     }
 
-    /// Indexes some pending lines and returns whether work is left. Checks logs not
-    /// yet checked in this pass, or since the daemon started.
+    /// Indexes some pending lines and returns whether work remains. Checks logs not yet
+    /// checked in this pass, or since the daemon started.
     pub(crate) fn catch_up(&self, is_pass: bool) -> Result<bool, Error> {
         let mut names = self.lock();
         names.refresh()?;
@@ -51,7 +51,7 @@ impl Index {
         }))
     }
 
-    /// Indexes some pending lines, and returns whether more are left.
+    /// Indexes some pending lines, and returns whether more remain.
     fn index_some(&self) -> Result<bool, records::Error> {
         let _one_at_a_time = self.filling.lock().unwrap_or_else(PoisonError::into_inner);
         self.forget_touched();
@@ -72,7 +72,7 @@ impl Index {
                     more |= part.complete_at.is_none();
                     parts.push(part);
                 }
-                // It was renamed or removed: the folder is listed again.
+                // The log was renamed or removed: the folder is listed again.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => {
                     tracing::warn!(file = log.name, %error, "a log is not indexed");
@@ -95,7 +95,7 @@ impl Index {
     }
 }
 
-/// Reads the next part of a log that is not indexed.
+/// Reads the next unindexed part of a log.
 fn part(fs: &dyn FileLayer, path: &Path, log: Unindexed, room: &mut u64) -> io::Result<Indexed> {
     let file = fs.open(path, Access::Read)?;
     let stat = file.stat()?;

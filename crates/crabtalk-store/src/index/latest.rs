@@ -17,8 +17,8 @@ use std::time::UNIX_EPOCH;
 const LOOKS_AT_ONCE: u32 = 1024;
 
 impl Index {
-    /// At most so many names of logs of an agent or sender, of the one that changed
-    /// last first; `None` where that is not known.
+    /// The names of up to `most` logs of an agent or sender, last changed first; `None` if
+    /// the table fails.
     pub(crate) fn latest(
         &self,
         agent: Option<&str>,

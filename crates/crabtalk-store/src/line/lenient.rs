@@ -1,4 +1,4 @@
-//! Fields that other writers shape in other ways.
+//! Parses fields that other programs write in other formats.
 
 use crabtalk_domain::{Image, Thinking};
 use serde::Deserialize;
@@ -6,7 +6,7 @@ use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use std::fmt;
 use std::sync::Arc;
 
-/// A string, or what other writers put in its place: null, or text parts.
+/// A string, or what other programs write instead: null, or text parts.
 #[derive(Default)]
 pub(super) struct Text(pub(super) String);
 
@@ -52,7 +52,7 @@ impl<'de> Visitor<'de> for TextVisitor {
     }
 }
 
-/// Blocks of reasoning; other writers put one string there.
+/// Blocks of reasoning; other programs write one string.
 #[derive(Default)]
 pub(super) struct Blocks(pub(super) Vec<Thinking>);
 
@@ -91,7 +91,7 @@ impl<'de> Deserialize<'de> for Blocks {
     }
 }
 
-/// Images, or notes in place of those that cannot be shown.
+/// Images, or notes in place of invalid ones.
 #[derive(Default)]
 pub(super) struct Pictures(pub(super) Vec<Result<Image, String>>);
 

@@ -1,4 +1,4 @@
-//! Entries of the audit and their chain of hashes.
+//! Entries of the audit and their hash chain.
 //!
 //! Invariant: an entry and the head that names it are written in one transaction.
 
@@ -57,7 +57,7 @@ impl AuditLog for Records {
         limit: usize,
     ) -> BoxFuture<'static, Result<AuditPage, Error>> {
         let before = before.map_or(i64::MAX, |before| i64::try_from(before).unwrap_or(i64::MAX));
-        // One more than wanted says whether there are older ones.
+        // One more than requested shows whether older entries exist.
         let most = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
         Box::pin(self.0.read(move |c| {
             let mut rows = c.prepare_cached(
@@ -77,7 +77,7 @@ impl AuditLog for Records {
 
     fn verify(&self) -> BoxFuture<'static, Result<AuditCheck, Error>> {
         Box::pin(self.0.read(|c| {
-            // All statements read the same state of the database.
+            // Makes all statements read the same state of the database.
             c.execute_batch("SAVEPOINT audit_check")?;
             let checked = check(c);
             c.execute_batch("RELEASE audit_check")?;
@@ -100,9 +100,9 @@ impl AuditLog for Records {
 }
 
 impl Records {
-    /// Imports the entries of the audit's former files, as numbers and texts, and the
-    /// number and hash of the last one. New entries continue that chain unless another
-    /// one exists. Returns `false` and changes nothing after the first import.
+    /// Imports the entries of the audit's old files, as numbers and texts, and the number
+    /// and hash of the last one. New entries continue that chain unless another one exists.
+    /// Returns `false` and changes nothing after the first import.
     pub fn import_audit(
         &self,
         lines: Vec<(i64, String)>,
@@ -143,7 +143,7 @@ fn head(c: &Connection) -> rusqlite::Result<Option<Head>> {
     head.optional()
 }
 
-/// Why the head does not name the last entry.
+/// Why the last entry does not match the head.
 fn broken_end(c: &Connection, head: &Head) -> rusqlite::Result<Option<String>> {
     let mut row =
         c.prepare_cached("SELECT n, entry FROM audit WHERE chain = ?1 ORDER BY n DESC LIMIT 1")?;
@@ -202,7 +202,7 @@ fn check(c: &Connection) -> rusqlite::Result<AuditCheck> {
     })
 }
 
-/// Why an entry does not follow the one before.
+/// Why an entry does not follow the previous one.
 fn misfit(before: &Head, n: i64, text: &str) -> Option<String> {
     let expected = before.n + 1;
     match serde_json::from_str::<Line>(text) {

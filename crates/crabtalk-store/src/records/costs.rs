@@ -13,7 +13,7 @@ use rusqlite::{Connection, Row, ToSql, params};
 const SUMS: &str = "sum(calls), sum(prompt_tokens), sum(completion_tokens), sum(cache_hit_tokens), \
                     sum(money), sum(unpriced_tokens)";
 
-/// Rows that count: calls, and reservations of former lives.
+/// Rows that count: calls, and reservations of other lives.
 const COUNTED: &str = "code IS NULL AND (life IS NULL OR life <> :life)";
 
 impl Costs for Records {
@@ -40,7 +40,7 @@ impl Costs for Records {
         day: Date,
         life: i64,
     ) -> BoxFuture<'static, Result<Vec<(String, CallTotal)>, Error>> {
-        // By the writer, behind everything that was added before.
+        // On the writer's thread, after all rows that were added before.
         Box::pin(self.0.write(move |c| {
             c.execute(
                 "DELETE FROM cost WHERE day <=
@@ -85,8 +85,8 @@ impl Costs for Records {
 }
 
 impl Records {
-    /// Imports the rows of a day from its former file. Returns `false` and changes
-    /// nothing after the first import.
+    /// Imports the rows of a day from its old file. Returns `false` and changes nothing after
+    /// the first import.
     pub fn import_costs(
         &self,
         day: Date,
@@ -217,7 +217,7 @@ fn date(row: &Row<'_>, at: usize) -> rusqlite::Result<Date> {
     })
 }
 
-/// A figure of a provider, small enough that sums of it do not overflow.
+/// Limits a provider's figure, so that sums do not overflow.
 fn summable(tokens: u64) -> u32 {
     u32::try_from(tokens).unwrap_or(u32::MAX)
 }

@@ -8,7 +8,7 @@ use crabtalk_domain::records::{
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
-/// Rows that are kept.
+/// Number of rows to store.
 const MAX_ROWS: i64 = 50_000;
 
 const ENTRY: &str = "cron_entry";
@@ -62,8 +62,8 @@ impl CronBooks for Records {
 }
 
 impl Records {
-    /// Imports the former books, and the highest numbers that their entries and runs
-    /// had. Returns `false` and changes nothing after the first import.
+    /// Imports the old books, and the highest numbers of their entries and runs. Returns
+    /// `false` and changes nothing after the first import.
     pub fn import_crons(
         &self,
         books: CronBooksChange,
@@ -105,7 +105,7 @@ fn apply(c: &Connection, change: &CronBooksChange) -> rusqlite::Result<()> {
 
 fn add(c: &Connection, fact: &CronFact) -> rusqlite::Result<()> {
     match fact {
-        // One that begins again stands where it did so, without its former end.
+        // A run that begins again gets a new position, and loses its earlier end.
         CronFact::Begun { entry, run, text } => {
             reach(c, RUN, run.cast_signed())?;
             c.prepare_cached(

@@ -1,4 +1,4 @@
-//! Events that wait, and the numbers that were given.
+//! Waiting events, and the numbers in use.
 
 use super::{Records, begin_import};
 use crabtalk_domain::BoxFuture;
@@ -11,7 +11,7 @@ const SUBSCRIPTION: &str = "subscription";
 
 impl Events for Records {
     fn waiting(&self) -> BoxFuture<'static, Result<Vec<Event>, Error>> {
-        // By the writer, behind everything that was published before.
+        // On the writer's thread, after all events that were published before.
         Box::pin(self.0.write(|c| {
             let mut rows = c.prepare_cached("SELECT * FROM event ORDER BY id")?;
             rows.query_map([], event)?.collect()
@@ -39,8 +39,8 @@ impl Events for Records {
 }
 
 impl Records {
-    /// Imports the waiting events of their former file, and the numbers that come next.
-    /// Returns `false` and changes nothing after the first import.
+    /// Imports the waiting events of the old file, and the next numbers. Returns `false` and
+    /// changes nothing after the first import.
     pub fn import_events(
         &self,
         events: Vec<Event>,
@@ -61,10 +61,10 @@ impl Records {
         }))
     }
 
-    /// Removes all events that wait.
+    /// Removes all waiting events.
     ///
     /// # Errors
-    /// A database that cannot be written.
+    /// The database cannot be written.
     pub async fn drop_events(&self) -> Result<(), Error> {
         if !self.0.path().exists() {
             return Ok(());
@@ -104,7 +104,7 @@ fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
     })
 }
 
-/// Notes that numbers of a series were given up to this one.
+/// Records that numbers of a series were used up to this one.
 pub(super) fn reach(c: &Connection, series: &str, last: i64) -> rusqlite::Result<()> {
     let mut row = c.prepare_cached(
         "INSERT INTO series VALUES (?1, ?2)

@@ -1,7 +1,7 @@
 //! Finds unreadable files and lines, for diagnostics.
 //!
 //! Invariants: nothing is changed; faults that the next opening repairs are not reported;
-//! a line is judged by the same rules as in opening.
+//! opening and checking apply the same rules to a line.
 
 use super::{Inner, trash};
 use crate::error::unreadable;
@@ -17,8 +17,8 @@ use std::io;
 const TORN: &str = ".torn";
 
 impl Inner {
-    /// Files that are, or could be taken for, logs; sorted. Without `lines` those are left
-    /// out of which line 1 is known.
+    /// Names of files that are or could be logs, sorted. Without `lines`, those whose line 1 is
+    /// known are omitted.
     pub(super) fn file_names(&self, check: Check) -> Result<Vec<String>, Error> {
         let Check {
             in_trash, lines, ..
@@ -30,7 +30,7 @@ impl Inner {
         let listed = self.fs.names(dir);
         let mut names = listed.map_err(|e| unreadable("list", dir, e))?;
         names.retain(|name| match in_trash {
-            // Folders that tools kept lie beside the logs there.
+            // The trash also contains folders of tools beside the logs.
             true => trash::name_and_removal(name).is_some(),
             false => {
                 let is_ours = name.starts_with('.') || name.ends_with(TORN);
@@ -87,7 +87,7 @@ impl Inner {
 /// Result of checking a file.
 enum Looked {
     Good(ConversationKey),
-    /// Its creation was interrupted; the next open creates it again.
+    /// The creation was interrupted; the next open creates the file again.
     Unfinished,
     Broken(BrokenLog),
 }
@@ -120,8 +120,8 @@ fn nothing_of_it(reason: String) -> Looked {
     })
 }
 
-/// A file that ends within line 1: one whose creation was cut off takes no place
-/// of another, and is made again; what never was one is told.
+/// Classifies a file that ends within line 1: an interrupted creation is repaired by the
+/// next opening, but a file that never was a log is reported.
 fn cut_off(log: &dyn LogFile) -> io::Result<Looked> {
     let mut first = [0];
     if log.read_at(&mut first, 0)? == 1 && first != *b"{" {
@@ -142,7 +142,7 @@ fn bad_lines(log: &dyn LogFile, floor: u64) -> io::Result<BrokenLog> {
             Ok(Line::Message(_)) => found.messages += 1,
             Ok(Line::Marker(_) | Line::Rewind(..) | Line::Meta(..) | Line::Run(..)) => {}
             Ok(Line::ForeignRole | Line::Unknown) => {}
-            // It is being written, or is put aside by the next opening.
+            // The line is being written, or the next opening moves it aside.
             Err(_) if is_last => {}
             Err(reason) => {
                 found.lines += 1;

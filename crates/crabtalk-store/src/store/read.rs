@@ -1,7 +1,7 @@
 //! Read-only operations: lists and pages.
 //!
-//! Invariant: a concurrent append is visible completely or not at all, and an
-//! unreadable line hides no other line.
+//! Invariant: a concurrent append is visible completely or not at all, and an unreadable
+//! line hides no other line.
 
 use super::Inner;
 use crate::archive::{Placed, markers};
@@ -23,19 +23,18 @@ use std::path::PathBuf;
 use std::slice;
 use std::sync::Arc;
 
-/// Names that are taken beyond those that are wanted, in place of logs that
-/// cannot be read.
+/// Number of names to read in addition to those requested, to replace unreadable logs.
 const SPARE_NAMES: usize = 16;
 
-/// How often the listing of the latest logs is retried if a title renames one of
-/// them concurrently.
+/// Number of attempts to list the latest logs, since a new title may rename one of them
+/// concurrently.
 const LATEST_TRIES: usize = 3;
 
 /// A log opened for reading.
 pub(super) struct ReadLog {
     pub(super) file: Arc<dyn LogFile>,
     pub(super) path: PathBuf,
-    /// Offset behind line 1.
+    /// Offset after line 1.
     floor: u64,
 }
 
@@ -66,15 +65,14 @@ impl Inner {
         Ok(list)
     }
 
-    /// The latest logs. Of the others no more is read than when they changed,
-    /// and that once.
+    /// The latest logs. Of other logs only the time of change is read, once.
     pub(super) fn latest(
         &self,
         agent: Option<&str>,
         sender: Option<&str>,
         limit: usize,
     ) -> Result<Vec<Summary>, Error> {
-        // Those of one pair are found by their names.
+        // The names of one pair's logs are known.
         let is_pair = agent.is_some() && sender.is_some();
         let mut found = None;
         for _ in 0..LATEST_TRIES {
@@ -92,8 +90,8 @@ impl Inner {
         Ok(list)
     }
 
-    /// The latest logs; `None` if there are no more than that, or if one of them
-    /// was renamed concurrently.
+    /// The latest logs; `None` if the index fails, or if one of them was renamed
+    /// concurrently.
     fn try_latest(
         &self,
         agent: Option<&str>,
@@ -129,7 +127,7 @@ impl Inner {
         Ok(Some(list))
     }
 
-    /// Names of the logs among which those of an agent or sender are.
+    /// Names of logs that may belong to an agent or sender.
     fn names(&self, agent: Option<&str>, sender: Option<&str>) -> Result<Vec<String>, Error> {
         let (Some(agent), Some(sender)) = (agent, sender) else {
             return self.index.lock().all();
@@ -235,7 +233,7 @@ impl Inner {
         let mut lines = Backward::new(&*log.file, log.floor, end);
         let mut tracing = Tracing::of(run);
         while let Some((_, bytes)) = lines.prev().map_err(io)? {
-            // What cannot be read says nothing of it.
+            // Unreadable lines contain no runs.
             match line::parse(bytes) {
                 Ok(Line::Message(message)) => tracing.message(&message),
                 Ok(Line::Run(run, _)) => {
@@ -272,7 +270,7 @@ impl Inner {
     }
 
     pub(super) fn log_of(&self, key: &ConversationKey) -> Result<ReadLog, Error> {
-        // Held while opening, so that no title renames it in between.
+        // Locked while opening, so that no title renames the file.
         let mut names = self.index.lock();
         let files = names.find(key)?;
         match files.current(&self.dir)? {
@@ -318,8 +316,7 @@ pub(super) fn is_of(key: &ConversationKey, agent: Option<&str>, sender: Option<&
         && sender.is_none_or(|sender| key.sender.as_str() == sender)
 }
 
-/// Of several files of a pair only the highest is the conversation; one whose
-/// name belongs elsewhere never is.
+/// Marks all but the highest file of each pair, and those whose names fit another pair.
 fn mark_superseded(list: &mut [Summary]) {
     let eligible =
         |s: &Summary| name::parts(&s.id.0, &s.key).is_some() || !name::follows_rule(&s.id.0);

@@ -1,7 +1,7 @@
 //! Searches the messages of all conversations.
 //!
-//! Invariant: a hit is read from its log before it is returned, so that a stale
-//! index yields no missing messages and none of another conversation.
+//! Invariant: a hit is read from its log before it is returned, so that a stale index
+//! yields neither missing messages nor those of another conversation.
 
 use super::Inner;
 use super::read::{ReadLog, is_of};
@@ -13,16 +13,16 @@ use crabtalk_domain::storage::{Error, Hit, Hits, Search};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// How long a search indexes what was said last before it goes on without the rest.
+/// Time limit for indexing the latest messages at the beginning of a search.
 const CATCH_UP: Duration = Duration::from_secs(1);
 
 /// Maximum time for reading candidates.
 const MAX_TIME: Duration = Duration::from_secs(5);
 
-/// Candidates that are read from the index at a time.
+/// Number of candidates to read from the index at a time.
 const BATCH: usize = 128;
 
-/// A log that has candidates, while it can be read.
+/// A log with candidates; `None` if it cannot be read.
 type OpenLog = Option<(ReadLog, Digest)>;
 
 impl Inner {
@@ -73,7 +73,7 @@ impl Inner {
     }
 }
 
-/// The candidate as its log has it.
+/// Reads the candidate from its log.
 fn hit(search: &Search, log: &OpenLog, candidate: &Found) -> Option<Hit> {
     let (log, digest) = log.as_ref()?;
     let hit = |message, at, snippet| Hit {

@@ -1,10 +1,9 @@
 //! Moves conversations to the trash and restores them (STORE-8).
 //!
-//! Invariants: all files of one removal have the same number within the pair, the
-//! first none, so that they are restored together; of two removals of a pair the
-//! later has the higher number; neither direction replaces a file; files that
-//! belong to a conversation move before its log in both directions, so that an
-//! interrupted move can be repeated.
+//! Invariants: all files of one removal have the same number within the pair, the first
+//! none, so that they are restored together; of two removals of a pair the later has the
+//! higher number; neither direction replaces a file; files that belong to a conversation
+//! move before its log in both directions, so that an interrupted move can be repeated.
 
 use super::{Inner, SyncPolicy};
 use crate::error::{failed, unreadable};
@@ -23,12 +22,12 @@ use std::path::Path;
 
 /// A log in the trash.
 struct Discarded {
-    /// Its name there.
+    /// The file's name in the trash.
     file: String,
-    /// Its name in the folder.
+    /// The log's name in the sessions folder.
     log: String,
     seq: u32,
-    /// In which removal of its pair it went; from 1.
+    /// The number of the pair's removal, from 1.
     removal: u32,
 }
 
@@ -40,13 +39,13 @@ impl Inner {
             return Err(Error::NotFound(format!("conversation {key}")));
         }
         let removal = self.next_removal(key)?;
-        // What belongs to it first: a crash in between must not leave it to the
-        // next conversation of the pair.
+        // Files of the conversation first: after a crash they must not belong to the pair's
+        // next conversation.
         for (kind, folder) in &self.belongings {
             let folder = folder(key);
             names.set_aside(&folder, &self.trash_dir, &files[0].name, kind, removal)?;
         }
-        // The oldest first: cut off half-way, the conversation is still there.
+        // Oldest first: after an interruption, the conversation still exists.
         for found in files.iter().rev() {
             names.discard(&found.name, &self.trash_dir, removal)?;
         }
@@ -74,8 +73,7 @@ impl Inner {
         }
     }
 
-    /// Conversations in the trash: of each removal the log that was the
-    /// conversation.
+    /// Conversations in the trash: the highest log of each removal.
     pub(super) fn trash(
         &self,
         agent: Option<&str>,
@@ -114,7 +112,7 @@ impl Inner {
             let order = |removal: u32, s: &Summary| (Reverse(removal), Reverse(s.seq));
             (&x.key, order(*a, x)).cmp(&(&y.key, order(*b, y)))
         });
-        // Lower ones of the same removal are its archives.
+        // Lower logs of the same removal are superseded.
         let mut seen = HashSet::new();
         found.retain(|(removal, s)| s.seq == 0 || seen.insert((*removal, s.key.clone())));
         Ok(found.into_iter().map(|(_, summary)| summary).collect())
@@ -150,7 +148,7 @@ impl Inner {
         for (kind, folder) in &self.belongings {
             self.bring_back(&chosen, kind, &folder(key))?;
         }
-        // The conversation itself last: until then it is not there.
+        // The conversation itself last: until then it does not exist.
         for found in all.iter().chain([&chosen]) {
             self.bring_log_back(key, found)?;
         }
@@ -158,7 +156,7 @@ impl Inner {
         self.sync_trash(&names)
     }
 
-    /// Restores the files kept by tools, unchanged.
+    /// Restores the files of tools, unchanged.
     fn bring_back(&self, found: &Discarded, kind: &str, folder: &Path) -> Result<(), Error> {
         let there = numbered(&format!("{}.{kind}", found.log), found.removal);
         let beside = numbered(&name_beside(folder), found.removal);
@@ -191,7 +189,7 @@ impl Inner {
         let torn = self
             .trash_dir
             .join(numbered(&format!("{}.torn", found.log), found.removal));
-        // A sender of the same slug may have taken the name since the removal.
+        // A sender with the same slug may have taken the name since the removal.
         let slug = name::distinct_slug(key.sender.as_str());
         let other = name::compose(key.agent.as_str(), &slug, found.seq.max(1));
         for log in [&found.log, &other] {
@@ -217,13 +215,13 @@ impl Inner {
         )))
     }
 
-    /// One more than the highest number of what the pair has in the trash.
+    /// One more than the highest number of the pair's removals in the trash.
     fn next_removal(&self, key: &ConversationKey) -> Result<u32, Error> {
         let last = self.discarded(key)?.into_iter().map(|found| found.removal);
         Ok(last.max().map_or(1, |last| last.saturating_add(1)))
     }
 
-    /// The pair's logs in the trash.
+    /// The pair's files in the trash.
     fn discarded(&self, key: &ConversationKey) -> Result<Vec<Discarded>, Error> {
         let mut found = Vec::new();
         for file in self.trash_names()? {
@@ -253,7 +251,7 @@ impl Inner {
         listed.map_err(|e| unreadable("list", &self.trash_dir, e))
     }
 
-    /// Whose log that is; `None` where line 1 does not say.
+    /// The conversation of a file; `None` if line 1 names none.
     fn key_of(&self, path: &Path) -> Result<Option<ConversationKey>, Error> {
         let file = match self.fs.open(path, Access::Read) {
             Ok(file) => file,
@@ -274,7 +272,7 @@ fn is_no_log(error: &io::Error) -> bool {
     )
 }
 
-/// A name of the trash as that of a log, and the removal in which it went.
+/// Splits a name in the trash into the log's name and the number of its removal.
 pub(super) fn name_and_removal(file: &str) -> Option<(&str, u32)> {
     if name::is_bare(file) {
         return Some((file, 1));

@@ -1,23 +1,23 @@
-//! Chooses the passages that are worth ranking, by how rare their terms are.
+//! Selects the passages to rank, by the rarity of their terms.
 //!
-//! Invariant: a search reads a bounded number of rows, the newest of common
-//! terms, however much is indexed.
+//! Invariant: a search reads a bounded number of rows, for common terms the newest,
+//! whatever the size of the index.
 
 use super::layout::Layout;
 use crabtalk_domain::records::{Candidate, Candidates, Passage, PassageQuery};
 use rusqlite::{Connection, Row, params};
 use std::collections::{BTreeSet, HashMap};
 
-/// Rows by which the frequency of a term is estimated.
+/// Rows from which the frequency of a term is estimated.
 const SAMPLE: usize = 1_000;
 
-/// Rows of all terms together.
+/// Maximum rows of all terms together.
 const MAX_ROWS: usize = 20_000;
 
 /// Maximum number of selected passages, without their neighbours.
 const CHOSEN: usize = 200;
 
-/// Neighbours on each side of a chosen passage.
+/// Neighbours on each side of a selected passage.
 const NEIGHBOURS: usize = 3;
 
 /// Share of a match's score that a neighbouring passage receives.
@@ -26,12 +26,12 @@ const BESIDE: f32 = 0.5;
 /// The weight of a day: as much as that of a rare term.
 const DAY_WEIGHT: f32 = 7.0;
 
-/// The passages with a term, newest first, as far as they were read.
+/// The newest passages with a term, as far as they were read.
 struct List {
     places: Vec<usize>,
-    /// The id below which there may be more.
+    /// The id below which more may follow.
     below: Option<i64>,
-    /// All passages with the term, perhaps estimated.
+    /// Number of passages with the term, possibly estimated.
     count: usize,
 }
 
@@ -66,8 +66,7 @@ pub(super) fn find(c: &Connection, wanted: &PassageQuery) -> rusqlite::Result<Ca
     })
 }
 
-/// Reads the newest passages with a term, and estimates from them how many there
-/// are.
+/// Reads the newest passages with a term, and estimates the number of all.
 fn sample(c: &Connection, layout: &Layout, term: &str) -> rusqlite::Result<List> {
     let mut list = List {
         places: Vec::new(),
@@ -120,7 +119,7 @@ fn read_on(
     Ok(())
 }
 
-/// The newest passages of the days that are asked for.
+/// The newest passages of the requested days.
 fn of_days(c: &Connection, layout: &Layout, wanted: &PassageQuery) -> rusqlite::Result<Vec<usize>> {
     let (Some(days), Some((first, last))) = (&wanted.days, layout.bounds()) else {
         return Ok(Vec::new());
@@ -136,7 +135,7 @@ fn of_days(c: &Connection, layout: &Layout, wanted: &PassageQuery) -> rusqlite::
     places.take(MAX_ROWS / 4).collect()
 }
 
-/// The places with the highest scores, each with its neighbours, in order.
+/// The positions with the highest scores and their neighbours, in order.
 fn best(layout: &Layout, scores: HashMap<usize, f32>) -> BTreeSet<usize> {
     let beside = |place: usize| {
         let near = place.saturating_sub(NEIGHBOURS)..=place + NEIGHBOURS;
@@ -147,7 +146,7 @@ fn best(layout: &Layout, scores: HashMap<usize, f32>) -> BTreeSet<usize> {
         .iter()
         .map(|(place, score)| (score + BESIDE * beside(*place), *place))
         .collect();
-    // Of equals the newer one.
+    // Of equal ones, the newer one.
     let better = |a: &(f32, usize), b: &(f32, usize)| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1));
     if ranked.len() > CHOSEN {
         ranked.select_nth_unstable_by(CHOSEN, better);

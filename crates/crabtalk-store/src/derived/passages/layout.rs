@@ -1,4 +1,4 @@
-//! Ids of passages, and their places in everything that is searched.
+//! Ids of passages, and their positions among all searched passages.
 
 use super::conversation;
 use crabtalk_domain::ConversationKey;
@@ -7,7 +7,7 @@ use rusqlite::{Connection, Row};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bits of an id for the number of the passage, and of the archive.
+/// Bits of an id for the numbers of the passage and the archive.
 const PASSAGE_BITS: u32 = 22;
 const ARCHIVE_BITS: u32 = 20;
 
@@ -23,20 +23,20 @@ pub(super) fn archive_ids(conversation: i64, archive: u32) -> Range<i64> {
     begin..begin + (1 << PASSAGE_BITS)
 }
 
-/// Archives that are searched, in the order of ids. The place of a passage counts
-/// the passages before it, without the gaps between ids.
+/// Searched archives in the order of ids. The position of a passage is the number of
+/// passages before it.
 pub(super) struct Layout {
     pub(super) parts: Vec<Part>,
-    /// Passages of all parts.
+    /// Number of passages in all parts.
     pub(super) passages: usize,
 }
 
 pub(super) struct Part {
-    /// The number of its conversation among those that are searched.
+    /// Index of the conversation in the query.
     pub(super) key: usize,
     pub(super) archive: Arc<IndexedArchive>,
     ids: Range<i64>,
-    /// Place of the first passage.
+    /// Position of the first passage.
     begin: usize,
 }
 
@@ -65,20 +65,20 @@ impl Layout {
         Ok(layout)
     }
 
-    /// The place of a passage, if its archive is searched.
+    /// The position of a passage, if its archive is searched.
     pub(super) fn place(&self, id: i64) -> Option<usize> {
         let behind = self.parts.partition_point(|part| part.ids.start <= id);
         let part = &self.parts[behind.checked_sub(1)?];
         (id < part.ids.end).then(|| part.begin + (id - part.ids.start) as usize)
     }
 
-    /// The part of a place below `passages`.
+    /// The part that contains a position below `passages`.
     pub(super) fn part(&self, place: usize) -> &Part {
         let behind = self.parts.partition_point(|part| part.begin <= place);
         &self.parts[behind - 1]
     }
 
-    /// The ids between which all parts are, both inclusive.
+    /// The lowest and highest id of all parts.
     pub(super) fn bounds(&self) -> Option<(i64, i64)> {
         let (first, last) = (self.parts.first()?, self.parts.last()?);
         Some((first.ids.start, last.ids.end - 1))
@@ -86,7 +86,7 @@ impl Layout {
 }
 
 impl Part {
-    /// The id of a place in this part.
+    /// The id at a position in this part.
     pub(super) fn id(&self, place: usize) -> i64 {
         self.ids.start + (place - self.begin) as i64
     }
