@@ -1,11 +1,10 @@
-//! Archived turns and their index.
+//! The index of archived turns.
 //!
-//! Invariants: archives are not kept in memory (STORE-3). The index is derived:
-//! texts stay in the log, and each hit is compared with the log before it is
-//! shown; missing or mismatching parts are reindexed. One task at a time writes
-//! the index, a bounded step at a time. Only messages of people and agents are
-//! indexed: no tool results or arguments, no injected or recalled text, and no
-//! summaries, whose turns are already indexed.
+//! Invariants: archives are not kept in memory (STORE-3). The index is derived: texts
+//! stay in the log, and each hit is compared with the log before it is returned; missing
+//! or mismatching parts are reindexed. One task at a time writes the index, in bounded
+//! steps. Only messages of people and agents are indexed: no tool results or arguments, no
+//! injected or recalled text, and no summaries, whose turns are already indexed.
 
 mod build;
 mod sample;
@@ -24,14 +23,14 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// Pause between two steps in the background, for the runs beside them.
+/// Pause between background steps, so that runs are not delayed.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Most conversations in the queue. A conversation that finds no room is queued
-/// again with its next turn.
+/// Maximum number of conversations in the queue. A conversation that finds no room is
+/// queued again with its next turn.
 const MAX_WAITING: usize = 1_024;
 
-/// Most conversations that are known to be indexed; beyond, they are checked again.
+/// Maximum conversations to remember as indexed; above it, they are checked again.
 const MAX_CHECKED: usize = 4_096;
 
 /// The index of all archives. Cheap to clone.
@@ -43,7 +42,7 @@ struct Inner {
     storage: Arc<dyn Storage>,
     state: Mutex<State>,
     wake: Notify,
-    /// Held over a step.
+    /// Locked during a step.
     building: tokio::sync::Mutex<()>,
 }
 
@@ -52,12 +51,12 @@ struct State {
     /// Conversations that may not be indexed.
     waiting: VecDeque<ConversationKey>,
     checked: HashSet<ConversationKey>,
-    /// Conversations whose index does not fit the log.
+    /// Conversations whose index does not match the log.
     wrong: HashSet<ConversationKey>,
 }
 
 impl ArchiveIndex {
-    /// An index behind a port.
+    /// Creates an index over a port.
     pub fn new(passages: Arc<dyn Passages>, storage: Arc<dyn Storage>) -> Self {
         Self(Arc::new(Inner {
             passages,
@@ -68,7 +67,7 @@ impl ArchiveIndex {
         }))
     }
 
-    /// Queues a conversation in front of all others: something was just archived.
+    /// Queues a conversation before all others, since it has a new archive.
     pub fn note(&self, key: &ConversationKey) {
         let mut state = self.0.state();
         state.waiting.retain(|waiting| waiting != key);
@@ -114,7 +113,7 @@ impl ArchiveIndex {
         })
     }
 
-    /// Queues the latest conversations if nothing is indexed: the index may be new.
+    /// Queues the latest conversations if nothing is indexed, as with a new index.
     pub async fn begin(&self) {
         let known = self.0.passages.conversations(None, 1).await;
         if known.is_ok_and(|known| !known.is_empty()) {
@@ -126,7 +125,7 @@ impl ArchiveIndex {
         }
     }
 
-    /// Waits until something is queued, and indexes all that is queued.
+    /// Waits until a conversation is queued, and indexes all that are queued.
     pub async fn fill(&self) {
         while self.0.state().waiting.is_empty() {
             self.0.wake.notified().await;
@@ -138,18 +137,18 @@ impl ArchiveIndex {
         }
     }
 
-    /// Takes a step, and says whether more are to follow.
+    /// Runs a step, and returns whether more are needed.
     async fn steps_left(&self, key: &ConversationKey) -> bool {
         self.step(key).await.unwrap_or_else(|error| {
             tracing::warn!(conversation = %key, %error, "archives stay without index for now");
-            // A recall by tool tries again, a turn does not.
+            // A recall by the tool tries again, a recall for a turn does not.
             self.0.checked(key);
             false
         })
     }
 
-    /// Indexes what is missing of a conversation, the newest first, until a time,
-    /// and says whether nothing is missing then.
+    /// Indexes the missing parts of a conversation, newest first, until a time, and returns
+    /// whether nothing is missing.
     pub(crate) async fn catch_up(&self, key: &ConversationKey, until: Instant) -> bool {
         loop {
             match self.step(key).await {
@@ -167,7 +166,7 @@ impl ArchiveIndex {
         }
     }
 
-    /// Finds the indexed passages of conversations that are worth ranking.
+    /// Finds the indexed passages of conversations to rank.
     pub(crate) async fn find(&self, keys: &[ConversationKey], query: &Query) -> Candidates {
         if keys.is_empty() {
             return Candidates::default();

@@ -1,9 +1,8 @@
 //! The folder of entry files, and the index derived from it.
 //!
-//! Invariants: the files are the truth, and everything here can be dropped and
-//! read again. An entry is named by its frontmatter and its sender, a file name
-//! is a hint. A file that cannot be read hides no other one. A change of the folder
-//! makes a new index of all entries.
+//! Invariants: the files take precedence, and all state here can be dropped and read
+//! again. Frontmatter and sender name an entry; a file name is a hint. An unreadable file
+//! does not affect others. Any change of the folder rebuilds the index of all entries.
 
 mod format;
 mod refresh;
@@ -21,9 +20,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// Longest name; it is shown in lists and results.
+/// Longest name, which lists and results show.
 pub const MAX_NAME_BYTES: usize = 200;
-/// Longest description; it is one line of a result.
+/// Longest description, which is one line of a result.
 pub const MAX_DESCRIPTION_BYTES: usize = 2_000;
 /// Longest content: a long chapter. Larger texts belong in a document.
 pub const MAX_CONTENT_BYTES: usize = 256 * 1024;
@@ -42,9 +41,9 @@ pub(crate) struct Slot {
 /// A file of the folder when it was last read.
 #[derive(Debug)]
 struct Known {
-    /// `None`: its stamp cannot be told, so that it is read again.
+    /// `None` if the file may change without a new stamp, so that it is read again.
     stamp: Option<Stamp>,
-    /// Its entry, or why it is passed over.
+    /// The entry, or why the file is skipped.
     slot: Result<Slot, String>,
 }
 
@@ -58,12 +57,12 @@ pub(crate) struct Entries {
     winners: BTreeMap<(String, String), String>,
     per_sender: HashMap<String, usize>,
     index: Index,
-    /// By document: its file, and which passage of the entry it is.
+    /// For each document: its file, and the number of the passage in the entry.
     documents: Vec<(String, usize)>,
 }
 
 impl Entries {
-    /// The folder's entries; nothing is read before `refresh`.
+    /// Creates the state of a folder; `refresh` reads it.
     pub(crate) fn new(folder: PathBuf) -> Self {
         Self {
             folder,
@@ -80,7 +79,7 @@ impl Entries {
         &self.index
     }
 
-    /// The entry that a document belongs to, and which passage of it it is.
+    /// The entry of a document, and the number of the passage in it.
     pub(crate) fn of_doc(&self, doc: DocId) -> Option<(&Slot, usize)> {
         let (file, passage) = self.documents.get(doc as usize)?;
         Some((self.slot(file)?, *passage))
@@ -95,7 +94,7 @@ impl Entries {
         self.winners.values().filter_map(|file| self.slot(file))
     }
 
-    /// The entries of a name, by sender.
+    /// The entries with a name, by sender.
     pub(crate) fn named(&self, name: &str) -> Vec<&Slot> {
         let from = (name.to_owned(), String::new());
         let named = self.winners.range(from..);
@@ -103,12 +102,12 @@ impl Entries {
         named.filter_map(|(_, file)| self.slot(file)).collect()
     }
 
-    /// How many entries a sender has.
+    /// Number of a sender's entries.
     pub(crate) fn count_of(&self, sender: &str) -> usize {
         self.per_sender.get(sender).copied().unwrap_or_default()
     }
 
-    /// Files that were passed over.
+    /// Skipped files, with the reasons.
     pub(crate) fn warnings(&self) -> Vec<Warning> {
         let warnings = self.files.iter().filter_map(|(file, known)| {
             let reason = match &known.slot {
@@ -147,7 +146,7 @@ impl Entries {
         Some((entry, range))
     }
 
-    /// Writes an entry into a file, a new one if `None`.
+    /// Writes an entry to a file, or to a new one for `None`.
     pub(crate) fn write(&mut self, entry: &Entry, file: Option<&str>) -> Result<(), Error> {
         let text = format::render(entry);
         let file = match file {

@@ -4,13 +4,13 @@ use crabtalk_domain::{records, storage};
 use std::io;
 use std::path::PathBuf;
 
-/// Errors of memory; every message may be shown to a model.
+/// An error of memory; a model may see the message.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The name is empty, too long or of several lines; it holds its beginning.
+    /// The name is empty, too long or has several lines; holds its beginning.
     #[error("{0:?} cannot name a memory: use one line of 1 to {max} bytes", max = crate::entries::MAX_NAME_BYTES)]
     BadName(String),
-    /// A text is larger than what recall may put before a model.
+    /// A text is too large for a recall.
     #[error(
         "the {what} of {name:?} has {bytes} bytes, the limit is {limit}; store less, or in several entries"
     )]
@@ -19,29 +19,29 @@ pub enum Error {
         what: &'static str,
         /// The entry.
         name: String,
-        /// Bytes that it has.
+        /// The size in bytes.
         bytes: usize,
-        /// Bytes that it may have.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// Nothing was stored, so that one sender cannot fill the disk or the index of all.
+    /// The sender has too many entries; nothing was stored.
     #[error("{sender:?} has {limit} memories, which is the limit; forget some first")]
     TooMany {
-        /// Whose memories they are.
+        /// The sender of the entries.
         sender: String,
-        /// How many may be kept.
+        /// Maximum number of entries.
         limit: usize,
     },
-    /// No entry has that name, or none that this sender may see.
+    /// No entry has this name, or none that the sender may see.
     #[error("there is no memory named {0:?}; recall or list to see the names")]
     NotFound(String),
-    /// The name is taken by an entry that this sender may not change, and may not see.
+    /// The name belongs to an entry that the sender may neither change nor see.
     #[error("{0:?} belongs to an owner and only an owner may change it; choose another name")]
     NotYours(String),
-    /// Entries of different senders share the name, and none is chosen by guess.
+    /// Entries of several senders have this name.
     #[error("several senders have a memory named {name:?} ({}); remove the right file of config/memory/entries by hand", senders.join(", "))]
     Ambiguous {
-        /// Their name.
+        /// The name.
         name: String,
         /// The senders who caused the entry.
         senders: Vec<String>,
@@ -49,25 +49,25 @@ pub enum Error {
     /// The sender is not an owner of this node; holds the attempted operation.
     #[error("only an owner may {0}")]
     OwnersOnly(&'static str),
-    /// An entry or page was edited by hand into something that cannot be read.
+    /// A manual edit made an entry or page unreadable.
     #[error("{} {reason}; mend it or remove it, nothing was changed", file.display())]
     Broken {
-        /// Which file.
+        /// The file.
         file: PathBuf,
         /// Description of the fault.
         reason: String,
     },
-    /// The system refuses a file or a folder, mostly for want of rights or room.
+    /// A file or folder cannot be accessed, usually for lack of rights or space.
     #[error("cannot {action} {}: {source}", file.display())]
     Io {
         /// The attempted operation.
         action: &'static str,
-        /// Which file or folder.
+        /// The file or folder.
         file: PathBuf,
         /// The error of the operating system.
         source: io::Error,
     },
-    /// The conversation's log cannot be read, so that its archives are not searched.
+    /// The conversation's log cannot be read, so its archives are not searched.
     #[error("cannot read archives: {0}")]
     Storage(#[from] storage::Error),
     /// The index of archives cannot be used.
@@ -75,7 +75,7 @@ pub enum Error {
     Index(#[from] records::Error),
 }
 
-/// A file that was passed over, and why.
+/// A skipped file, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
     /// The file.

@@ -6,16 +6,16 @@ use crate::{FoundIn, Hit, Memory, Viewer};
 use crabtalk_domain::{AgentConfig, BoxFuture, Hook, Message, People, Role, RunContext, tags};
 use std::sync::Arc;
 
-/// Text that an automatic recall may add to a request: a long paragraph or
-/// two, as little as serves.
+/// Maximum text of an automatic recall: a long paragraph or two, to keep requests
+/// small.
 const BUDGET: Budget = Budget {
     tokens: 600,
     tokens_per_hit: 150,
 };
-/// Minimum share of a message that a result must match for an injection. Two
-/// words of a short question suffice, one word of a long request does not.
+/// Minimum share of a message that a result must match to be injected. Two matching words
+/// suffice for a short question; one does not suffice for a long request.
 const MIN_COVERAGE: f32 = 0.2;
-/// Results scored below this share of the best one are noise.
+/// Results with a score below this share of the best one are dropped.
 const MIN_OF_BEST: f32 = 0.4;
 
 /// The system prompt section about memory.
@@ -43,9 +43,9 @@ impl Hook for Memory {
         })
     }
 
-    /// `MEMORY.md` comes here and not into the prompt: the prompt is the same
-    /// for every sender, and what an owner noted is for owners (MEM-2). So a
-    /// hand edit, too, is seen by the next run.
+    /// `MEMORY.md` is injected into runs instead of the prompt: the prompt is equal for
+    /// all senders, and only owners may see an owner's notes (MEM-2). The next run sees
+    /// manual edits.
     fn on_before_run<'a>(
         &'a self,
         run: RunContext<'a>,
@@ -74,8 +74,8 @@ impl Memory {
             .collect()
     }
 
-    /// `Crab.md` before an agent's own prompt: who it is, whether or not it
-    /// remembers anything.
+    /// Puts `Crab.md` before an agent's prompt, also if memory is disabled for the
+    /// agent.
     pub async fn identify(&self, mut agent: AgentConfig) -> AgentConfig {
         let soul = told("Crab.md", &self.soul().await);
         if !soul.is_empty() {
@@ -111,7 +111,7 @@ impl Memory {
         let keep = |rank: Rank, best: Rank| {
             rank.coverage >= MIN_COVERAGE && rank.score >= MIN_OF_BEST * best.score
         };
-        // Some results may already be in the history.
+        // The history may contain some results already.
         let mut hits = self
             .look(viewer, keys, &said.content, limit * 2, keep)
             .await;
@@ -125,8 +125,8 @@ impl Memory {
     }
 }
 
-/// Whether the turn is still part of the working history: what follows a
-/// summary verbatim is archived all the same.
+/// Whether the working history still contains the turn: the kept tail is archived and
+/// remains in the history.
 fn stands_in(hit: &Hit, history: &[Arc<Message>]) -> bool {
     matches!(hit.source, FoundIn::Archive { .. })
         && history

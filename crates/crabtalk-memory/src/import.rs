@@ -1,4 +1,4 @@
-//! Imports copies of existing Markdown notes into memory.
+//! Imports existing Markdown notes into memory.
 //!
 //! Invariants: links are not followed, files are not overwritten, and skipped
 //! files are reported.
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// Maximum number of files read in one import.
 const MAX_FILES: usize = 10_000;
-/// Folders within folders.
+/// Maximum depth of folders.
 const MAX_DEPTH: usize = 8;
 
 /// Result of an import.
@@ -18,13 +18,13 @@ const MAX_DEPTH: usize = 8;
 pub struct ImportReport {
     /// Files and the names of their entries.
     pub imported: Vec<(PathBuf, String)>,
-    /// Files that were left out.
+    /// Skipped files, with the reasons.
     pub skipped: Vec<Warning>,
 }
 
 impl Memory {
-    /// Remembers every `*.md` below a folder. A note with a frontmatter keeps
-    /// its name and description; another is named after its file.
+    /// Stores every `*.md` below a folder as an entry. A note with frontmatter keeps its name
+    /// and description; another is named after its file.
     pub async fn import(&self, viewer: &Viewer, folder: &Path) -> Result<ImportReport, Error> {
         let root = folder.to_owned();
         let (notes, mut report) = self.blocking(move |_| read_notes(&root)).await?;
@@ -79,7 +79,7 @@ fn collect(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> std::io::Re
         let path = item.path();
         let folder = kind.is_dir() && !hidden && depth < MAX_DEPTH;
         if folder && files.len() <= MAX_FILES {
-            // A folder that cannot be read holds nothing that could be named.
+            // An unreadable folder is skipped.
             let _ = collect(&path, depth + 1, files);
         } else if kind.is_file() && !hidden && path.extension().is_some_and(|e| e == "md") {
             files.push(path);

@@ -1,9 +1,9 @@
-//! An inverted index: documents are turns, neighbours are scored at query time,
-//! without length normalisation.
+//! An inverted index of turns, which also scores a turn's neighbours, without
+//! normalisation by length.
 //!
-//! Invariants: document ids grow, and those of one conversation are contiguous,
-//! so that a neighbour has the next id. The index keeps no text, and nothing is
-//! removed from it: a changed source makes a new index.
+//! Invariants: document ids increase, and those of one conversation are contiguous, so
+//! that a neighbour has the next id. The index contains no text, and nothing is removed:
+//! a changed source needs a new index.
 
 mod query;
 mod score;
@@ -18,12 +18,12 @@ pub(crate) use search::Found;
 use crate::text::{Words, has_question, tells_time, term_of};
 use std::collections::HashMap;
 
-/// Bits of a posting that hold the count; more repetitions than this change
-/// no score that saturates at one.
+/// Bits of a posting for the count; higher counts do not change a score that saturates
+/// at one.
 const COUNT_BITS: u32 = 5;
 const MAX_COUNT: u32 = (1 << COUNT_BITS) - 1;
 
-/// Most documents an index can number.
+/// Maximum documents of an index.
 const MAX_DOCUMENTS: usize = 1 << (32 - COUNT_BITS);
 
 const QUESTION: u8 = 1;
@@ -32,11 +32,12 @@ const TIME: u8 = 2;
 /// A turn, or a passage of one.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Document<'a> {
-    /// Number of the conversation, chosen by the caller: neighbours share it.
+    /// Number of the conversation, chosen by the caller; only documents with the same number
+    /// are neighbours.
     pub conversation: u32,
-    /// Number of the session (archive or entry), growing from 0, never back.
+    /// Number of the session (archive or entry), which never decreases.
     pub session: u32,
-    /// Who speaks; empty if that should not matter.
+    /// The speaker; empty if it does not matter.
     pub speaker: &'a str,
     /// Days since 1970-01-01, if known.
     pub day: Option<i32>,
@@ -50,7 +51,7 @@ pub(crate) type DocId = u32;
 struct Row {
     conversation: u32,
     session: u32,
-    /// Where its pairs end in `pairs`; they begin where the last one's end.
+    /// End of its pairs in `pairs`; they begin at the previous row's end.
     pairs_end: u32,
     day: i32,
     speaker: u16,
@@ -62,14 +63,14 @@ const NO_SPEAKER: u16 = u16::MAX;
 
 #[derive(Debug, Default)]
 pub(crate) struct Index {
-    /// Every term, with its place in `postings`.
+    /// Every term with its index in `postings`.
     terms: HashMap<Box<str>, u32>,
-    /// By term: its hash.
+    /// For each term: its hash.
     hashes: Vec<u64>,
-    /// By term: document and count in one number, growing.
+    /// For each term: document and count in one number, increasing.
     postings: Vec<Vec<u32>>,
     rows: Vec<Row>,
-    /// Hashes of adjacent terms, document after document.
+    /// Hashes of adjacent terms, document by document.
     pairs: Vec<u16>,
     speakers: Vec<String>,
 }
@@ -79,12 +80,12 @@ impl Index {
         Self::default()
     }
 
-    /// One more than the last session's number.
+    /// The number after that of the last session.
     fn sessions(&self) -> usize {
         self.rows.last().map_or(0, |row| row.session as usize + 1)
     }
 
-    /// Adds a document at the end. `None`: the index is full.
+    /// Appends a document. `None` if the index is full.
     pub(crate) fn append(
         &mut self,
         document: &Document<'_>,
@@ -130,12 +131,12 @@ impl Index {
         }
     }
 
-    /// The number of a term, new ones included.
+    /// The number of a term, which is added if it is new.
     fn number_of(&mut self, stem: &str) -> u32 {
         if let Some(term) = self.terms.get(stem) {
             return *term;
         }
-        // One list a term, and terms are fewer than 2^32 words.
+        // Each term has one list, and there are fewer than 2^32 terms.
         let term = self.postings.len() as u32;
         self.postings.push(Vec::new());
         self.hashes.push(term_hash(stem));
@@ -172,7 +173,7 @@ impl Index {
                 self.speakers.push(name);
                 self.speakers.len() - 1
             });
-        // Beyond that many speakers a name is one more word.
+        // With too many speakers, a name is an ordinary word.
         u16::try_from(at).unwrap_or(NO_SPEAKER)
     }
 }
@@ -218,7 +219,7 @@ fn flags_of(text: &str, words: &Words) -> u8 {
     asks | if tells { TIME } else { 0 }
 }
 
-/// FNV-1a, then mixed.
+/// FNV-1a with additional mixing.
 fn term_hash(term: &str) -> u64 {
     mixed(fnv(term.as_bytes()))
 }
@@ -236,8 +237,8 @@ fn mixed(mut hash: u64) -> u64 {
     hash ^ hash >> 33
 }
 
-/// Of two terms side by side. Sixteen bits are enough: a wrong match is as
-/// rare as one in a thousand documents and worth half a point.
+/// Hash of two adjacent terms. Sixteen bits suffice: a false match occurs in about one of a
+/// thousand documents, and is worth half a point.
 fn pair_hash(a: u64, b: u64) -> u16 {
     mixed(a.rotate_left(1) ^ b) as u16
 }

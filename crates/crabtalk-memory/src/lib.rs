@@ -1,14 +1,14 @@
-//! Memory of CrabTalk: entries as files, a text index, recall.
+//! The memory of CrabTalk: entries as files, a text index, recall.
 //!
-//! [`Memory`] implements the ports of the daemon: a [`Hook`](crabtalk_domain::Hook)
-//! that injects recalled texts into a run, and a
-//! [`ToolProvider`](crabtalk_domain::tool::ToolProvider) with `remember`,
-//! `forget`, `recall` and `memory` (MEM-1). It is built on the text analysis, the
-//! index and two indexed sources: entry files and archives.
+//! [`Memory`] implements ports of the daemon: a [`Hook`](crabtalk_domain::Hook) that
+//! injects recalled texts into a run, and a
+//! [`ToolProvider`](crabtalk_domain::tool::ToolProvider) with `remember`, `forget`,
+//! `recall` and `memory` (MEM-1). It consists of the text analysis, the index and two
+//! indexed sources: entry files and archives.
 //!
-//! The crate deliberately uses no database, model or network. Indexes are
-//! derived: the entry index is in memory and is built by the first recall, the
-//! archive index is behind [`Passages`](crabtalk_domain::records::Passages).
+//! The crate deliberately uses no database, model or network. Indexes are derived: the
+//! first recall builds the entry index in memory; the archive index is behind
+//! [`Passages`](crabtalk_domain::records::Passages).
 
 mod archives;
 mod entries;

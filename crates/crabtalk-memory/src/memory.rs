@@ -1,4 +1,4 @@
-//! One memory over entries and archives.
+//! The memory: entries and archives behind one interface.
 //!
 //! Invariants: entries that a viewer may not see do not influence the viewer's
 //! results. Every write completes in a separate thread, so that a dropped future
@@ -24,19 +24,19 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
 
-/// Most hits of one recall: more is reading, not remembering.
+/// Maximum number of hits of one recall.
 pub const MAX_HITS: usize = 50;
 
 /// The `[memory]` section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Whether there are blocks and tools at all.
+    /// Whether memory's blocks and tools exist.
     pub enabled: bool,
-    /// Hits of an automatic recall, and of the tool unless it says otherwise.
+    /// Default number of hits, for automatic recalls and for the tool.
     pub recall_limit: usize,
     /// Whether file tools may edit `Crab.md`.
     pub soul_editable: bool,
-    /// Whose archives are recalled.
+    /// The archives that a recall searches.
     pub recall_scope: RecallScope,
 }
 
@@ -51,28 +51,28 @@ impl Default for Settings {
     }
 }
 
-/// Where a hit comes from.
+/// The source of a hit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FoundIn {
     /// An entry.
     Entry {
-        /// The agent that noted it; empty when a person wrote the file.
+        /// The agent that wrote the entry; empty if a person wrote the file.
         agent: String,
-        /// Who caused it; empty when a person wrote the file.
+        /// The sender who caused the entry; empty if a person wrote the file.
         sender: String,
     },
     /// A turn of an archive.
     Archive {
-        /// The conversation whose archive it is.
+        /// The conversation of the archive.
         conversation: ConversationKey,
-        /// Which, from 1.
+        /// The number of the archive, from 1.
         index: u32,
         /// The speaker.
         speaker: String,
     },
 }
 
-/// Something that was found.
+/// A search result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
     /// The source of the hit.
@@ -81,7 +81,7 @@ pub struct Hit {
     pub title: String,
     /// An excerpt of the text around the matches.
     pub snippet: String,
-    /// For ordering.
+    /// The score, for ordering.
     pub score: f32,
     /// Share of the query that matches, about 0 to 1.
     pub coverage: f32,
@@ -92,22 +92,22 @@ pub struct Hit {
 /// Result of a recall.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Recalled {
-    /// Best first.
+    /// Hits, best first.
     pub hits: Vec<Hit>,
-    /// Whether all archives were searched: some may not be indexed yet, or
-    /// cannot be read.
+    /// Whether all archives were searched: some may not be indexed yet, or be
+    /// unreadable.
     pub complete: bool,
-    /// Whether nothing was looked for: every word is so common that it is not
-    /// counted.
+    /// Whether nothing was searched because every word of the query is too common to
+    /// count.
     pub only_common: bool,
 }
 
 /// Arguments of `remember`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 pub struct NewEntry {
-    /// Its identity.
+    /// The name of the entry.
     pub name: String,
-    /// One line that helps to find it.
+    /// A line that helps to find it.
     #[serde(default)]
     pub description: String,
     /// The text of the entry.
@@ -116,13 +116,13 @@ pub struct NewEntry {
     pub shared: Option<bool>,
 }
 
-/// Everything that memory needs of the outside.
+/// Everything that memory needs from outside.
 pub struct Parts {
     /// The `config` folder of the home.
     pub config: PathBuf,
     /// The `[memory]` section.
     pub settings: Settings,
-    /// Where conversations are kept.
+    /// Stores the conversations.
     pub storage: Arc<dyn Storage>,
     /// The index of their archives.
     pub archives: ArchiveIndex,
@@ -141,7 +141,7 @@ const MAX_AT_ONCE: usize = 2;
 pub struct Memory(Arc<Inner>);
 
 impl Memory {
-    /// A memory over a configuration folder. Reads nothing yet.
+    /// Creates a memory over a configuration folder. Reads nothing yet.
     pub fn new(parts: Parts) -> Self {
         let entries = Entries::new(parts.config.join("memory/entries"));
         Self(Arc::new(Inner {
@@ -153,12 +153,12 @@ impl Memory {
         }))
     }
 
-    /// The settings it was made with.
+    /// The settings in force.
     pub fn settings(&self) -> &Settings {
         &self.0.parts.settings
     }
 
-    /// `MEMORY.md`.
+    /// The path of `MEMORY.md`.
     pub fn overview_path(&self) -> PathBuf {
         self.0.overview.file().to_owned()
     }
@@ -188,7 +188,7 @@ impl Memory {
             .await
     }
 
-    /// Reads the entry of a name that the viewer sees.
+    /// Reads the entry with a name that the viewer sees.
     pub async fn entry(&self, viewer: &Viewer, name: &str) -> Result<Entry, Error> {
         let (viewer, name) = (viewer.clone(), name.trim().to_owned());
         self.blocking(move |inner| {
@@ -217,7 +217,7 @@ impl Memory {
         .await
     }
 
-    /// Files that were passed over, and why.
+    /// Skipped files, with the reasons.
     pub async fn warnings(&self) -> Vec<Warning> {
         self.blocking(|inner| {
             let state = &mut *inner.state();
@@ -233,12 +233,12 @@ impl Memory {
         .await
     }
 
-    /// `MEMORY.md`; empty if there is none or it cannot be read.
+    /// The text of `MEMORY.md`; empty if it is absent or unreadable.
     pub async fn overview(&self) -> String {
         self.blocking(|inner| inner.overview.text()).await
     }
 
-    /// `Crab.md`; empty if there is none or it cannot be read.
+    /// The text of `Crab.md`; empty if it is absent or unreadable.
     pub async fn soul(&self) -> String {
         self.blocking(|inner| inner.soul.text()).await
     }
@@ -270,7 +270,7 @@ impl Memory {
         .await
     }
 
-    /// Runs work that accesses files or holds the lock for long in a blocking thread.
+    /// Runs work that accesses files or holds the lock for long, in a blocking thread.
     pub(crate) async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Inner) -> T + Send + 'static,

@@ -1,4 +1,4 @@
-//! Instructions that a project keeps for agents (MEM-4).
+//! A project's instructions for agents (MEM-4).
 //!
 //! Invariants: no file of a folder is read unless an owner trusts the folder,
 //! and no file outside of the checked folder is read. Omitted parts are
@@ -8,17 +8,17 @@ use crate::Warning;
 use crabtalk_domain::tags;
 use std::path::{Path, PathBuf};
 
-/// Files that are read, in this order.
+/// Names of instruction files, in the order of reading.
 const FILES: [&str; 2] = ["AGENTS.md", "Crab.md"];
 /// Largest file; longer ones are documentation, not instructions.
 const MAX_FILE_BYTES: u64 = 64 * 1024;
-/// Most text of all files together, nearest folders first: it is part of every
-/// request of the run.
+/// Maximum bytes of all files together, nearest folders first: every request of the run
+/// contains them.
 const MAX_TOTAL_BYTES: usize = 128 * 1024;
-/// Maximum number of parent folders that are searched.
+/// Maximum number of parent folders to search.
 const MAX_FOLDERS: usize = 64;
 
-/// Whether an owner trusts a folder: that itself or one above it.
+/// Whether an owner trusts a folder or one above it.
 pub type Trusts<'a> = &'a dyn Fn(&Path) -> bool;
 
 /// The text of one file.
@@ -33,18 +33,17 @@ pub struct Instruction {
 /// The instructions of a project for agents.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Project {
-    /// Of trusted folders, outermost first.
+    /// The instructions of trusted folders, outermost first.
     pub instructions: Vec<Instruction>,
-    /// Untrusted folders with instructions, outermost first, for a question to the
-    /// user, or for a notice without a user to ask.
+    /// Untrusted folders with instructions, outermost first, to ask the user about or to
+    /// report.
     pub untrusted: Vec<PathBuf>,
-    /// Files that were passed over.
+    /// Skipped files, with the reasons.
     pub warnings: Vec<Warning>,
 }
 
 impl Project {
-    /// Collects instructions from `cwd` upwards, ending below `home` and `/`.
-    /// Reads files: not for an async thread.
+    /// Collects instructions from `cwd` upwards, ending below `home` and `/`. Blocks.
     pub fn collect(cwd: &Path, home: &Path, trusts: Trusts<'_>) -> Self {
         let mut project = Self::default();
         let Ok(cwd) = cwd.canonicalize() else {
@@ -74,7 +73,7 @@ impl Project {
         project
     }
 
-    /// The instructions as one block for a run, empty if there are none.
+    /// The instructions as one block for a run; empty if there are none.
     pub fn block(&self) -> String {
         let mut out = String::new();
         for Instruction { file, content } in &self.instructions {
@@ -107,8 +106,8 @@ impl Project {
     }
 }
 
-/// The folders of a project, innermost first. A home or root is the user's,
-/// not a project's, unless the run is there.
+/// The folders of a project, innermost first. The home and the root do not count, unless
+/// the run's folder is one of them.
 fn folders<'a>(cwd: &'a Path, home: &'a Path) -> impl Iterator<Item = &'a Path> {
     cwd.ancestors()
         .enumerate()
@@ -121,7 +120,7 @@ fn is_there(file: &Path) -> bool {
     file.symlink_metadata().is_ok()
 }
 
-/// Reads a file that may be a link within the trusted folder.
+/// Reads a file, or the target of a link within the trusted folder.
 fn content(folder: &Path, file: &Path, trusts: Trusts<'_>) -> Result<String, String> {
     let target = file
         .canonicalize()

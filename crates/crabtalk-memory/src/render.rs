@@ -1,5 +1,4 @@
-//! Renders memory for a model: blocks that their content cannot escape, with
-//! little overhead.
+//! Renders memory for a model, in blocks that their content cannot close.
 
 use crate::index::Query;
 use crate::text::{cut, sentences, terms};
@@ -10,14 +9,14 @@ use std::collections::HashSet;
 /// Bytes per token in the domain's estimate.
 const TOKEN_BYTES: usize = 4;
 
-/// How much text a block of hits may take.
+/// The maximum text of a block of hits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Budget {
     pub(crate) tokens: usize,
     pub(crate) tokens_per_hit: usize,
 }
 
-/// The best sentences of a passage for a query, in order, within a budget.
+/// Selects the best sentences of a passage for a query, in order, within a limit.
 pub(crate) fn snippet(text: &str, query: &Query, max_bytes: usize) -> String {
     let text = text.trim();
     if text.len() <= max_bytes {
@@ -31,7 +30,7 @@ pub(crate) fn snippet(text: &str, query: &Query, max_bytes: usize) -> String {
             .filter(|term| wanted.contains(term.as_str()))
             .count()
     };
-    // Of equals the first one.
+    // Of equal ones, the first.
     let best = (0..ranges.len())
         .rev()
         .max_by_key(|at| found(&ranges[*at]))
@@ -64,7 +63,7 @@ pub(crate) fn items(hits: &[Hit], budget: Budget) -> String {
     out
 }
 
-/// Where a hit comes from, and of what time it is.
+/// The source and time of a hit.
 fn heading(hit: &Hit) -> String {
     let title = escape(&cut(&one_line(&hit.title), 200)).into_owned();
     let mut notes = Vec::new();

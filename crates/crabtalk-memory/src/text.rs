@@ -1,8 +1,8 @@
 //! Turns text into index terms: words, questions, times.
 //!
-//! Invariants: a document and a query go through the same steps, so what is
-//! written alike is found alike. No step reads anything but the text, so the
-//! index can be derived again at any time. Every word list here is our own.
+//! Invariants: documents and queries are processed equally, so that equal text matches.
+//! No step reads anything but the text, so that the index can be rebuilt at any time.
+//! All word lists were written for this project.
 
 mod fold;
 mod irregular;
@@ -18,7 +18,7 @@ pub(crate) use words::Words;
 pub(crate) use times::{asks_when, tells_time};
 pub(crate) use words::term_of;
 
-/// Whether the text asks something.
+/// Whether the text contains a question.
 pub(crate) fn has_question(text: &str) -> bool {
     text.contains(['?', '？', '؟'])
 }

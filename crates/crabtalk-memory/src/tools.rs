@@ -1,4 +1,4 @@
-//! The tools with which agents use memory: `remember`, `forget`, `recall` and `memory` (0038).
+//! The agents' tools for memory: `remember`, `forget`, `recall` and `memory` (0038).
 
 use crate::render::{self, Budget};
 use crate::{Error, Memory, NewEntry, Recalled, Viewer};
@@ -9,13 +9,13 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::sync::{Arc, LazyLock};
 
-/// Text that one call of `recall` returns at most.
+/// Maximum text that one call of `recall` returns.
 const BUDGET: Budget = Budget {
     tokens: 2_000,
     tokens_per_hit: 250,
 };
 
-/// Note added to results while archives are not indexed yet.
+/// Note in results while archives are not indexed yet.
 const INCOMPLETE: &str = "\nSome archives were not searched: they are still being indexed, or \
                           cannot be read. Try again later.\n";
 
@@ -35,7 +35,7 @@ struct Overview {
     content: String,
 }
 
-/// A call with arguments that were understood.
+/// A call with parsed arguments.
 enum Call {
     Remember(NewEntry),
     Forget(Forget),
@@ -133,7 +133,7 @@ impl Memory {
     }
 }
 
-/// Made once: every step of every run carries them.
+/// Created once, since every step of every run uses them.
 static SPECS: LazyLock<Vec<Arc<ToolSpec>>> =
     LazyLock::new(|| specs().into_iter().map(Arc::new).collect());
 
@@ -182,8 +182,8 @@ fn specs() -> [ToolSpec; 4] {
     ]
 }
 
-/// The tools change only memory files, so they need no approval; the rights of
-/// a sender without authority are checked per entry.
+/// Creates a spec. The tools change only memory files, so they need no approval; the rights
+/// of the sender are checked for each entry.
 fn spec(name: &str, description: &str, properties: Value, required: &[&str]) -> ToolSpec {
     ToolSpec {
         name: name.to_owned(),

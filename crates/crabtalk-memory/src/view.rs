@@ -4,7 +4,7 @@ use crate::entries::Slot;
 use crabtalk_domain::{ConversationKey, Origin, Sender};
 use std::borrow::Cow;
 
-/// Tells which senders have the owner's authority, as configured now.
+/// Decides which senders have an owner's authority under the current configuration.
 pub trait Owners: Send + Sync {
     /// Whether the configuration names this sender as an owner.
     fn is_owner(&self, sender: &str) -> bool;
@@ -16,20 +16,20 @@ impl<F: Fn(&str) -> bool + Send + Sync> Owners for F {
     }
 }
 
-/// Who looks into memory, or adds to it.
+/// On whose behalf memory is read or written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Viewer {
-    /// Whose archives belong to it.
+    /// The conversation, whose archives are visible.
     pub conversation: ConversationKey,
-    /// Who caused what it does.
+    /// The sender on whose authority the run acts.
     pub sender: Sender,
-    /// Whether that is an owner.
+    /// Whether the sender is an owner.
     pub is_owner: bool,
 }
 
 impl Viewer {
-    /// Returns the viewer of a run: for a delegated run the sender of the top run,
-    /// who sees its results; for a run of a cron entry the creator of the entry.
+    /// Returns the viewer of a run: for a delegate the sender of the root run, who sees the
+    /// results; for a run of a cron entry the maker of the entry.
     pub fn of(key: &ConversationKey, origin: &Origin, owners: &dyn Owners) -> Self {
         let sender = match origin {
             Origin::Delegate { root, .. } => Cow::Borrowed(&root.sender),
@@ -39,8 +39,8 @@ impl Viewer {
             },
             Origin::Client { .. } | Origin::Event { .. } => Cow::Borrowed(&key.sender),
         };
-        // A token may speak as any of its senders, and is an owner only if it
-        // claims so and may.
+        // A token may use any of its senders, and is an owner only if it requests
+        // that and may.
         let is_token = origin.principal().is_some_and(|by| !by.may_be_owner());
         Self {
             conversation: key.clone(),
@@ -57,8 +57,8 @@ impl Viewer {
     }
 }
 
-/// Whether an owner caused the entry; without a sender a person wrote the
-/// file, and the files are an owner's.
+/// Whether an owner caused the entry. An entry without a sender is a file that a person
+/// wrote, and counts as an owner's.
 pub(crate) fn of_owner(slot: &Slot, owners: &dyn Owners) -> bool {
     slot.sender.is_empty() || owners.is_owner(&slot.sender)
 }

@@ -8,24 +8,23 @@ use crabtalk_domain::ConversationKey;
 use crabtalk_domain::records::{IndexedArchive, Passage};
 use crabtalk_domain::storage::{self, ArchiveInfo, LogPart};
 
-/// Bytes of text that one step indexes: some hundredths of a second of work.
+/// Maximum bytes of text to index in one step: some hundredths of a second of work.
 const STEP_TEXT_BYTES: usize = 256 * 1024;
 
-/// Bytes of messages that one step reads: tool results are passed over.
+/// Maximum bytes of messages to read in one step, including skipped tool results.
 const STEP_READ_BYTES: usize = 4 * 1024 * 1024;
 
-/// Bytes of messages that a page should have: its size follows from the last one.
+/// Intended bytes of messages in a page, from which the size of the next page follows.
 const PAGE_BYTES: usize = 64 * 1024;
 
-/// Entries of a page, the first one and at most.
+/// Number of entries in a page: in the first one, and at most.
 const PAGE: (usize, usize) = (16, 256);
 
-/// Name of a sender that did not choose one.
+/// The default name of a sender.
 const NAMELESS: &str = "user";
 
 impl ArchiveIndex {
-    /// Brings the index of a conversation one step further, and says whether
-    /// another step is needed.
+    /// Runs one step of indexing a conversation, and returns whether another is needed.
     pub(super) async fn step(&self, key: &ConversationKey) -> Result<bool, crate::Error> {
         let _building = self.0.building.lock().await;
         let infos = match self.0.storage.archives(key).await {
@@ -51,7 +50,7 @@ impl ArchiveIndex {
         Ok(false)
     }
 
-    /// Indexes the newest part of an archive that is not indexed yet.
+    /// Indexes the newest unindexed part of an archive.
     async fn index(
         &self,
         key: &ConversationKey,
@@ -103,7 +102,7 @@ impl ArchiveIndex {
     }
 }
 
-/// Whether an archive still is the one that was indexed, by all that a list tells.
+/// Whether an archive is unchanged since it was indexed, as far as a list shows.
 fn is_of(indexed: &IndexedArchive, info: &ArchiveInfo) -> bool {
     info.index == indexed.index
         && info.title == indexed.title
@@ -118,7 +117,7 @@ fn analysed(entry: u64, turn: &Turn) -> Vec<Passage> {
     };
     let passage = |range: std::ops::Range<usize>| {
         let Analysed { terms, flags } = Analysed::of(&turn.text[range.clone()]);
-        // A line of a log is far below 4 GiB.
+        // Lines of a log are far shorter than 4 GiB.
         Passage {
             entry,
             begin: range.start as u32,

@@ -1,9 +1,9 @@
-//! Candidates of archives as an index in memory, for the ranking.
+//! Loads candidates of archives into an index in memory, for the ranking.
 
 use crate::index::{Analysed, DocId, Document, Index, Level, Shard, Whole};
 use crabtalk_domain::records::{Candidate, Candidates};
 
-/// The candidates of a search. Documents have their places in `candidates`.
+/// The candidates of a search. Documents have the same numbers as `candidates`.
 #[derive(Debug, Default)]
 pub(crate) struct Sample {
     index: Index,
@@ -12,7 +12,7 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// `terms`: those that were searched for, as they were counted.
+    /// Creates the index; `terms` are the searched terms in the order of their counts.
     pub(crate) fn new(terms: Vec<String>, found: Candidates) -> Self {
         let counts = found.counts.iter().map(|count| *count as usize);
         let mut sample = Self {
@@ -41,7 +41,7 @@ impl Sample {
                 terms: std::mem::take(&mut passage.terms),
                 flags: passage.flags,
             };
-            // Candidates are far fewer than an index can number.
+            // An index has room for far more documents than there are candidates.
             let _ = sample.index.append(&document, &analysed);
         }
         sample

@@ -1,4 +1,4 @@
-//! Which part of a message is kept to be found again: who said what, and when.
+//! The searchable part of a message: speaker, time and text.
 
 use crate::index::fnv;
 use crabtalk_domain::{ConversationKey, Message, Role};
@@ -12,7 +12,7 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// Converts messages of people and agents; `None` for all others. `archived_at`
+    /// Converts a message of a person or an agent; `None` for all others. `archived_at`
     /// replaces an unknown time.
     pub(crate) fn of(key: &ConversationKey, archived_at: &str, message: &Message) -> Option<Self> {
         if message.auto_injected {
@@ -45,14 +45,14 @@ impl Turn {
     }
 }
 
-/// Whether the text of a turn still matches the indexed one.
+/// Hash of a turn's text, which shows whether it matches the indexed one.
 pub(crate) fn text_hash(text: &str) -> u32 {
     let hash = fnv(text.as_bytes());
     (hash ^ hash >> 32) as u32
 }
 
-/// Takes `<recall>` blocks out, should one have come into a message: memory
-/// does not remember its own words (MEM-2).
+/// Removes `<recall>` blocks from a message, so that recalled text is not remembered
+/// again (MEM-2).
 pub(crate) fn without_recalled(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;

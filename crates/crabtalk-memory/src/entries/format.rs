@@ -4,7 +4,7 @@ use crabtalk_files::Frontmatter;
 use crabtalk_files::yaml::{self, Bounds};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// A frontmatter holds seven short fields, and what people add.
+/// Limits of a frontmatter: seven short fields, and those that people add.
 const BOUNDS: Bounds = Bounds {
     nodes: 1_000,
     depth: 16,
@@ -21,29 +21,30 @@ const KNOWN: [&str; 7] = [
     "updated",
 ];
 
-/// A memory as its file has it, its fields in the order in which they are written.
+/// An entry as in its file, with the fields in the order of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Entry {
-    /// Its identity, with the sender.
+    /// The name, which together with the sender identifies the entry.
     #[serde(deserialize_with = "or_default")]
     pub name: String,
-    /// One line that helps to find it.
+    /// A line that helps to find the entry.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub description: String,
-    /// The agent that wrote it; empty when a person did.
+    /// The agent that wrote the entry; empty if a person did.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub agent: String,
-    /// Who caused it; empty when a person wrote the file, who is an owner.
+    /// The sender who caused the entry; empty if a person wrote the file, which counts as an
+    /// owner's.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub sender: String,
-    /// RFC 3339 instant; empty when a person left it out.
+    /// RFC 3339 instant; empty if a person omitted it.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub created: String,
     /// RFC 3339 instant of the last change by an agent.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub updated: String,
-    /// Whether an owner's entry reaches other senders (MEM-2).
+    /// Whether other senders can see an owner's entry (MEM-2).
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub shared: bool,
     /// The text of the entry.
@@ -54,7 +55,7 @@ pub struct Entry {
     pub(crate) foreign: String,
 }
 
-/// A field that may be null.
+/// Reads a field that may be null.
 fn or_default<'de, T, D>(deserializer: D) -> Result<T, D::Error>
 where
     T: Default + Deserialize<'de>,
@@ -67,7 +68,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// Parses the text of a file; an error describes the fault.
+/// Parses the text of a file; the error describes the fault.
 pub(crate) fn parse(text: &str) -> Result<Entry, String> {
     let text = text
         .strip_prefix('\u{feff}')
@@ -93,14 +94,14 @@ pub(crate) fn parse(text: &str) -> Result<Entry, String> {
     Ok(entry)
 }
 
-/// The file's text.
+/// Formats the text of the file.
 pub(super) fn render(entry: &Entry) -> String {
     let front = yaml::write(entry);
     let (foreign, content) = (&entry.foreign, entry.content.trim());
     format!("---\n{front}{foreign}---\n\n{content}\n")
 }
 
-/// Fields that we do not know, with the lines that belong to them.
+/// Unknown fields with their lines.
 fn foreign_lines(front: &str) -> String {
     let mut out = String::new();
     let mut foreign = false;

@@ -9,13 +9,13 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 use std::{fs, io};
 
-/// Largest file that is read: content and frontmatter.
+/// Largest file to read: content and frontmatter.
 pub(super) const MAX_FILE_BYTES: u64 = MAX_CONTENT_BYTES as u64 + 16 * 1024;
-/// A file changed this shortly before it was read may change again without a
-/// new time stamp.
+/// A file that changed this shortly before it was read may change again without a new
+/// time stamp.
 const STAMP_DOUBT: Duration = Duration::from_secs(2);
 
-/// By which a change of a file is seen.
+/// Metadata by which a changed file is detected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stamp {
     bytes: u64,
@@ -53,7 +53,7 @@ impl Entries {
         }
     }
 
-    /// Reads a file again that this daemon wrote or removed.
+    /// Reads a file again after this daemon wrote or removed it.
     pub(super) fn read_again(&mut self, file: &str) {
         self.files.remove(file);
         if fs::symlink_metadata(self.folder.join(file)).is_ok() {
@@ -62,8 +62,7 @@ impl Entries {
         self.make_index();
     }
 
-    /// Opens the folder, which may be absent. Logs once if another object is in its
-    /// place or on the path.
+    /// Opens the folder, which may be absent. Logs once if another object has its path.
     fn open_folder(&mut self) -> Option<fs::ReadDir> {
         let opened = fs::read_dir(&self.folder);
         let trouble = opened.as_ref().err().and_then(|error| {
@@ -80,7 +79,7 @@ impl Entries {
         opened.ok()
     }
 
-    /// Reads a file unless its stamp is the known one; whether it did.
+    /// Reads a file unless its stamp is unchanged; returns whether it did.
     fn load(&mut self, file: &str) -> bool {
         let path = self.folder.join(file);
         let stamp = stamp(&path);
@@ -99,7 +98,7 @@ impl Entries {
         }
     }
 
-    /// Records that a file has no entry, and why; whether that is new.
+    /// Records that a file is skipped, and why; returns whether that is new.
     fn pass_over(&mut self, file: &str, reason: String) -> bool {
         let known = self.files.get(file);
         if known.is_some_and(|known| known.slot.as_ref().is_err_and(|known| *known == reason)) {
@@ -112,7 +111,7 @@ impl Entries {
         true
     }
 
-    /// Selects the file that counts for each entry, and indexes those.
+    /// Selects the file for each entry, and indexes it.
     fn make_index(&mut self) {
         let mut claims = BTreeMap::<(String, String), Vec<&String>>::new();
         for (file, known) in &self.files {
@@ -122,7 +121,7 @@ impl Entries {
             }
         }
         let winners = claims.into_iter().map(|(key, files)| {
-            // The one that is named after its entry, else the first.
+            // The file that is named after its entry, else the first one.
             let mut own = slug::file_names(&key.0, &key.1).take(2);
             let own = own.find(|own| files.contains(&own));
             let winner = own.unwrap_or_else(|| files[0].clone());
@@ -136,7 +135,7 @@ impl Entries {
             let Some(Ok(slot)) = self.files.get(file).map(|known| &known.slot) else {
                 continue;
             };
-            // Entries are far fewer than an index can number.
+            // An index has room for far more documents than there are entries.
             let number = number as u32;
             let document = Document {
                 conversation: number,
@@ -174,7 +173,7 @@ fn slot(file: &str, entry: Entry) -> Slot {
     }
 }
 
-/// The file's stamp; `None` if it cannot be told, or may stay while the file changes.
+/// The file's stamp; `None` if it is unknown or might not change with the file.
 fn stamp(path: &Path) -> Option<Stamp> {
     let meta = fs::metadata(path).ok()?;
     let changed = meta.modified().ok()?;

@@ -1,9 +1,9 @@
-//! File names for entries: readable, and apart where slugs are alike.
+//! Makes readable file names for entries, distinct even for equal slugs.
 
 /// Longest slug, so that the name with its suffix fits every file system.
 const MAX_SLUG_BYTES: usize = 60;
 
-/// The slug of a name: its words in lower case, joined by hyphens.
+/// Makes the slug of a name: its words in lower case, joined by hyphens.
 pub(super) fn slug(name: &str) -> String {
     let mut slug = String::new();
     for c in name.chars().flat_map(char::to_lowercase) {
@@ -20,7 +20,7 @@ pub(super) fn slug(name: &str) -> String {
     if slug.is_empty() { "entry" } else { slug }.into()
 }
 
-/// File names to try for an entry, best first, without end.
+/// An endless sequence of file names to try for an entry, best first.
 pub(super) fn file_names(name: &str, sender: &str) -> impl Iterator<Item = String> + use<> {
     let slug = slug(name);
     let hash = fnv(&[name.as_bytes(), &[0], sender.as_bytes()]) as u32;
@@ -31,7 +31,7 @@ pub(super) fn file_names(name: &str, sender: &str) -> impl Iterator<Item = Strin
         .chain((2u32..).map(move |n| format!("{slug}-{hash:08x}-{n}.md")))
 }
 
-/// FNV-1a: the same on every machine and in every version.
+/// FNV-1a, which is equal on every machine and in every version.
 pub(super) fn fnv(parts: &[&[u8]]) -> u64 {
     let bytes = parts.iter().flat_map(|part| part.iter());
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {

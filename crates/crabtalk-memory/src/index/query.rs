@@ -4,24 +4,24 @@ use crate::text::{DateHint, Words, asks_when, date_hint, term_of};
 use jiff::civil::Date;
 use std::ops::RangeInclusive;
 
-/// Bytes of a long message that are read, half from its beginning and half
-/// from its end, where people put what they want.
+/// Bytes of a long message that are used, half from its beginning and half from its end,
+/// where requests usually are.
 const MAX_QUERY_BYTES: usize = 4_000;
 
-/// Terms of a long message that archives are searched for: the longest words,
-/// which are the rarest.
+/// Terms of a long message with which archives are searched: the longest words, which are
+/// the rarest.
 const MAX_SEARCHED: usize = 64;
 
-/// Days on each side of one that is named: people remember them roughly.
+/// Days on each side of a named day, since people remember days approximately.
 const DAYS_BESIDE: i32 = 3;
 
 #[derive(Debug, Clone)]
 pub(super) struct QueryWord {
     /// Folded.
     pub(super) text: String,
-    /// `None` for a stop word.
+    /// The term; `None` for a stop word.
     pub(super) term: Option<String>,
-    /// Outside the sequence of words.
+    /// Whether it is outside the sequence of words.
     pub(super) extra: bool,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Query {
 }
 
 impl Query {
-    /// Reads a question or message. `today` gives a meaning to "yesterday".
+    /// Parses a question or message. `today` resolves words such as "yesterday".
     pub(crate) fn parse(text: &str, today: Option<Date>) -> Self {
         let text = both_ends(text);
         let cut = Words::cut(&text);
@@ -56,12 +56,12 @@ impl Query {
         self.date.is_none() && self.words.iter().all(|word| word.term.is_none())
     }
 
-    /// The terms that mark a sentence as the one that was looked for.
+    /// The terms that show which sentence matches.
     pub(crate) fn terms(&self) -> impl Iterator<Item = &str> {
         self.words.iter().filter_map(|word| word.term.as_deref())
     }
 
-    /// The terms that archives are searched for.
+    /// The terms with which archives are searched.
     pub(crate) fn searched(&self) -> Vec<String> {
         let mut terms: Vec<String> = self.terms().map(str::to_owned).collect();
         terms.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
@@ -70,7 +70,7 @@ impl Query {
         terms
     }
 
-    /// The days that it names: a month without a year is the last one.
+    /// The days that the query names; a month without a year is the latest one.
     pub(crate) fn days(&self) -> Option<RangeInclusive<i32>> {
         let hint = self.date?;
         let date = |year, month, day| Date::new(year, month, day).ok();
@@ -92,7 +92,7 @@ impl Query {
         })
     }
 
-    /// Where a speaker's name stands among the words.
+    /// The position of a speaker's name among the words.
     pub(super) fn find_name(&self, name: &str) -> Option<std::ops::Range<usize>> {
         let parts: Vec<&str> = name.split(' ').collect();
         let same = |(word, part): (&QueryWord, &&str)| word.text == **part;

@@ -1,5 +1,4 @@
-//! Scores documents by the recipe that measured best (MEM-3), whose weights
-//! stand below as constants.
+//! Scores documents with the weights below, which measured best (MEM-3).
 
 use super::search::{Level, Weighted};
 use super::{
@@ -9,39 +8,39 @@ use super::{
 use crate::text::DateHint;
 use jiff::civil::Date;
 
-/// How far a term reaches into its conversation, in turns.
+/// Number of turns over which a term affects its neighbours.
 pub(super) const REACH: usize = 5;
 /// Factor for each turn of distance.
 const FADE: f32 = 0.5;
-/// A turn gains less from what follows it than from what came before.
+/// Factor for later turns, from which a turn gains less than from earlier ones.
 const FOLLOWING: f32 = 0.8;
 /// Saturation of the count with neighbours.
 const K_NEAR: f32 = 0.8;
 /// Bonus for the term in the turn itself.
 const IN_TURN: f32 = 0.4;
-/// Share and saturation of the question that the turn answers.
+/// Share and saturation of a question, for the turn that answers it.
 const ANSWERED: (f32, f32) = (0.5, 0.6);
 /// Share and saturation of the whole session.
 const SESSION: (f32, f32) = (0.1, 0.5);
 /// Bonus for each pair of adjacent query terms.
 const PAIR: f32 = 0.5;
-/// The bonuses below were measured where ln N was this.
+/// The value of ln N for which the bonuses below were measured.
 const BONUS_LN: f32 = 6.4;
 const SPEAKER: f32 = 5.0;
-/// Weight of a name as a word: a mention says less about the person than a
-/// message by that person.
+/// Weight of a name as a word: mentioning a person says less than a message by that
+/// person.
 const NAME: f32 = 0.3;
-/// Share of a session's second passage, further from the best than terms
-/// reach: a session that speaks of something twice is about it.
+/// Share of a session's second passage, beyond the reach of terms from the best one: a
+/// session that mentions a topic twice is about it.
 const SECOND: f32 = 0.4;
 const MONTH: f32 = 7.0;
 const YEAR: f32 = 2.1;
-/// For a full date, by days of distance.
+/// Bonus for a full date, by distance in days.
 const DAYS: [(i32, f32); 3] = [(0, 8.0), (3, 4.0), (10, 2.0)];
 const WHEN: f32 = 1.5;
 const AFTER_QUESTION: f32 = 0.35;
 
-/// Which part of a term's possible score a document gets, 0 to 1.
+/// The share of a term's possible score that a document gets, 0 to 1.
 pub(super) fn share(index: &Index, term: &str, doc: DocId) -> f32 {
     let list = index.list(term);
     let reach = REACH as u32;
@@ -77,12 +76,12 @@ pub(super) struct Scoring<'a> {
     query: &'a Query,
     /// Factor of all bonuses.
     bonus: f32,
-    /// Speaker that the query names; its words count for little as terms.
+    /// The speaker that the query names, whose name has little weight as a word.
     speaker: Option<u16>,
     named: Vec<bool>,
-    /// By document: the score of its terms.
+    /// For each document: the score of its terms.
     text: Vec<f32>,
-    /// By document: the count of a term with neighbours.
+    /// For each document: the count of a term with neighbours.
     near: Vec<f32>,
     by_session: Vec<f32>,
     touched: Vec<DocId>,
@@ -90,7 +89,7 @@ pub(super) struct Scoring<'a> {
 }
 
 impl<'a> Scoring<'a> {
-    /// `total`: documents of everything that is searched.
+    /// `total`: number of documents in the whole search.
     pub(super) fn new(shard: &'a Shard<'a>, query: &'a Query, total: f32) -> Self {
         let index = shard.index;
         let docs = index.rows.len();
@@ -124,7 +123,7 @@ impl<'a> Scoring<'a> {
         let mut words = self.query.words.iter().zip(&self.named);
         let others = words.any(|(word, named)| word.term.is_some() && !named);
         if !others {
-            // A name alone is what was asked for, not who said it.
+            // A query with a name only asks about the person, not for a speaker.
             self.named.fill(false);
             return;
         }
@@ -133,7 +132,7 @@ impl<'a> Scoring<'a> {
         }
     }
 
-    /// The documents that match, or the best one of each session, in no order.
+    /// The matching documents, or the best one of each session, unordered.
     pub(super) fn run(mut self, terms: &[Weighted<'_>]) -> Vec<(f32, DocId)> {
         let index = self.index;
         for term in terms {
@@ -141,7 +140,7 @@ impl<'a> Scoring<'a> {
             self.add_term(index.list(term.term), share * term.idf);
         }
         if self.candidates.is_empty() && self.query.date.is_some() && self.shard.said {
-            // Nothing but a date was asked for.
+            // The query consists of a date only.
             self.candidates = (0..index.rows.len() as u32).collect();
         }
         let pairs = self.query_pairs(terms);
@@ -165,7 +164,7 @@ impl<'a> Scoring<'a> {
         }
     }
 
-    /// Adds one term's share to every document that it touches.
+    /// Adds one term's share to every document that it affects.
     fn add_term(&mut self, list: &[u32], idf: f32) {
         let (index, docs) = (self.index, self.index.rows.len());
         let (mut session, mut in_session) = (u32::MAX, 0.0);
@@ -205,7 +204,7 @@ impl<'a> Scoring<'a> {
 
     fn touch(&mut self, doc: usize, weight: f32) {
         if self.near[doc] == 0.0 {
-            // Rows are numbered by u32.
+            // Row numbers are u32.
             self.touched.push(doc as u32);
         }
         self.near[doc] += weight;
@@ -292,8 +291,8 @@ impl<'a> Scoring<'a> {
         bonus
     }
 
-    /// Hashes of query terms that stand side by side, of those that count: a
-    /// long message has too many others to look for in every document.
+    /// Hashes of adjacent query terms among those with weight: a long message has too many
+    /// others.
     fn query_pairs(&self, terms: &[Weighted<'_>]) -> Vec<u16> {
         let words = self.query.words.iter().zip(&self.named);
         let words = words.filter(|(word, named)| !word.extra && !**named);
@@ -310,7 +309,7 @@ impl<'a> Scoring<'a> {
     }
 }
 
-/// The best of a session's documents, with the session's score.
+/// The best document of a session, with the session's score.
 fn best_of_session(scored: &[(f32, DocId)]) -> Option<(f32, DocId)> {
     let best = |a: &(f32, DocId), b: &(f32, DocId)| a.0.total_cmp(&b.0);
     let (first, at) = scored.iter().copied().max_by(best)?;

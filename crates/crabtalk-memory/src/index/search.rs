@@ -1,56 +1,55 @@
-//! Searches several indexes as if they were one: how rare a term is counts
-//! over all of them.
+//! Searches several indexes as one: the rarity of a term counts over all of them.
 
 use super::score::{Scoring, share};
 use super::{DocId, Index, Query};
 use std::collections::{HashMap, HashSet};
 
-/// Most terms that count, the rarest ones: a pasted page asks for no more.
+/// Maximum number of terms that count, the rarest ones; a pasted page has more.
 const MAX_TERMS: usize = 24;
-/// Terms that count towards the maximum score: no memory matches all
-/// words in a long message.
+/// Number of terms in the maximum score: no memory matches all words in a long
+/// message.
 const ASKED_TERMS: usize = 8;
-/// Coverage is judged as in a memory of at least this many documents: among
-/// three entries every word is common, and yet one may be what was asked for.
+/// Minimum number of documents assumed for coverage: among three entries every word is
+/// common, although one of them may be relevant.
 const ASKED_OF: f32 = 1_000.0;
 
 /// The unit of ranking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Level {
     Document,
-    /// Sessions, each by the best of its documents.
+    /// Sessions, each with the score of its best document.
     Session,
 }
 
-/// A term with its weight over everything that is searched.
+/// A term with its weight in the whole search.
 pub(super) struct Weighted<'q> {
     pub(super) term: &'q str,
-    /// Place of its first occurrence in the query.
+    /// Position of its first occurrence in the query.
     pub(super) at: usize,
     pub(super) idf: f32,
-    /// Its part in what was asked.
+    /// Its share of the query's weight.
     pub(super) weight: f32,
 }
 
-/// One index of a search.
+/// One index of a search, with its filter.
 pub(crate) struct Shard<'a> {
-    /// Where to look.
+    /// The index.
     pub index: &'a Index,
-    /// What to rank there.
+    /// The unit to rank.
     pub level: Level,
-    /// Whether it is what people and agents said: names of speakers and dates in the
-    /// query become a bonus.
+    /// Whether its documents are messages: names of speakers and dates in the query then give
+    /// a bonus.
     pub said: bool,
-    /// Which documents may be found.
+    /// Which documents may be returned.
     pub keep: &'a dyn Fn(DocId) -> bool,
-    /// If the index holds only candidates: the size of all they were chosen from.
+    /// For an index of candidates: the documents from which they were selected.
     pub whole: Option<&'a Whole>,
 }
 
-/// The documents from which those of an index were chosen.
+/// The documents from which candidates were selected.
 #[derive(Debug, Default)]
 pub(crate) struct Whole {
-    /// How many there are.
+    /// Number of documents.
     pub(crate) docs: usize,
     /// Number of documents per term. Other terms count as common.
     pub(crate) counts: HashMap<String, usize>,
@@ -69,13 +68,13 @@ impl Shard<'_> {
     }
 }
 
-/// A document that was found.
+/// A document that matches.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Found {
     pub shard: usize,
-    /// Which document of it.
+    /// The document's number in its index.
     pub doc: DocId,
-    /// For ordering.
+    /// The score, for ordering.
     pub score: f32,
     /// Share of the query matched by the turn or its neighbours: 0 to 1, more
     /// only for long queries.
@@ -100,7 +99,7 @@ pub(crate) fn search(shards: &[Shard<'_>], query: &Query, k: usize) -> Vec<Found
             coverage: 0.0,
         }));
     }
-    // Of equals the later one is better: it is the newer one.
+    // Of equal ones, the later one, which is newer.
     found.sort_unstable_by(|a, b| {
         let newer = (b.shard, b.doc).cmp(&(a.shard, a.doc));
         b.score.total_cmp(&a.score).then(newer)
@@ -114,7 +113,7 @@ pub(crate) fn search(shards: &[Shard<'_>], query: &Query, k: usize) -> Vec<Found
     found
 }
 
-/// The terms of a query, each once.
+/// The terms of a query without duplicates.
 fn distinct(query: &Query) -> Vec<Weighted<'_>> {
     let mut seen = HashSet::new();
     let mut terms = Vec::new();
@@ -133,7 +132,7 @@ fn distinct(query: &Query) -> Vec<Weighted<'_>> {
     terms
 }
 
-/// Leaves the rarest known terms, and gives the weight of all that was asked.
+/// Keeps the rarest known terms, and returns the weight of the whole query.
 fn weigh(shards: &[Shard<'_>], terms: &mut Vec<Weighted<'_>>, total: f32) -> f32 {
     for term in &mut *terms {
         let df: usize = shards.iter().map(|s| s.count(term.term)).sum();

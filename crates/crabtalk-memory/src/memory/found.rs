@@ -7,24 +7,24 @@ use crate::render;
 use crabtalk_domain::records::Candidate;
 use crabtalk_domain::{ConversationKey, Message};
 
-/// Bytes of a hit's text.
+/// Maximum bytes of a hit's text.
 pub(super) const MAX_SNIPPET_BYTES: usize = 1_000;
 
-/// How good something is.
+/// Score and coverage of a result.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Rank {
     pub(crate) score: f32,
     pub(crate) coverage: f32,
 }
 
-/// Something that was found.
+/// A search result without its text.
 #[derive(Debug)]
 pub(super) enum Match {
     Entry(Hit),
     Turn(Box<FoundTurn>),
 }
 
-/// A turn whose text is still to be read.
+/// A turn whose text has not been read yet.
 #[derive(Debug)]
 pub(super) struct FoundTurn {
     pub(super) passage: Candidate,
@@ -56,7 +56,7 @@ impl FoundTurn {
         (self.passage.key, self.passage.passage.entry)
     }
 
-    /// The hit, if the message still is the one that was indexed.
+    /// Makes the hit, if the message is still the indexed one.
     pub(super) fn hit(
         &self,
         key: &ConversationKey,

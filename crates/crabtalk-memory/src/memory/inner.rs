@@ -1,4 +1,4 @@
-//! The state of a memory and the work on it, which one thread at a time does.
+//! The state of a memory; one thread at a time works on it.
 
 use super::found::{FoundTurn, MAX_SNIPPET_BYTES, Match, Rank};
 use super::page::Page;
@@ -12,8 +12,8 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Semaphore;
 
-/// Entries of one sender without the owner's authority: enough for years of
-/// talk, and no way to fill the disk.
+/// Maximum entries of a sender without an owner's authority: enough for years, and too
+/// few to fill the disk.
 pub(super) const MAX_PER_GUEST: usize = 1_000;
 
 pub(crate) struct Inner {
@@ -29,13 +29,13 @@ pub(crate) struct State {
 }
 
 impl Inner {
-    /// The state behind the lock is derived, so it remains usable after a panic
-    /// in another thread.
+    /// The state is derived, so it remains usable after a panic in another
+    /// thread.
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Which documents of the entries a viewer sees.
+    /// Returns a filter for the documents of entries that a viewer sees.
     fn sees<'a>(&'a self, entries: &'a Entries, viewer: &'a Viewer) -> impl Fn(DocId) -> bool + 'a {
         let owners = &*self.parts.owners;
         move |doc| {
@@ -44,7 +44,7 @@ impl Inner {
         }
     }
 
-    /// Finds the best of entries and of the candidates from archives.
+    /// Finds the best results among entries and candidates from archives.
     pub(super) fn find(
         &self,
         viewer: &Viewer,
@@ -137,7 +137,7 @@ impl Inner {
         state.entries.remove(&file)
     }
 
-    /// The entry that a viewer means by a name: the own one first.
+    /// The entry with a name for a viewer, whose own entry precedes others.
     pub(super) fn choose<'a>(
         &self,
         entries: &'a Entries,

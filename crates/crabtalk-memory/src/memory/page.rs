@@ -5,14 +5,14 @@ use crate::text::cut;
 use crabtalk_files::Error;
 use std::path::{Path, PathBuf};
 
-/// Largest page that is written, and how much of a larger one a request
-/// carries: it is part of every one.
+/// Largest page to write, and maximum bytes of a larger one in a request: every request
+/// contains it.
 pub(crate) const MAX_PAGE_BYTES: usize = 16 * 1024;
 
-/// Largest file that is read at all: beyond it lies something else.
+/// Largest file to read; a larger one is not a page.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
-/// A file that people write by hand.
+/// A file that people edit.
 pub(super) struct Page {
     file: PathBuf,
 }
@@ -26,7 +26,7 @@ impl Page {
         &self.file
     }
 
-    /// Reads the text; empty if the file is not there or cannot be read.
+    /// Reads the text; empty if the file is absent or unreadable.
     pub(super) fn text(&self) -> String {
         self.load()
             .unwrap_or_else(|reason| {
@@ -40,7 +40,7 @@ impl Page {
         crabtalk_files::if_there(crabtalk_files::read_text(&self.file, MAX_FILE_BYTES))
     }
 
-    /// Why it is left out, or not all of it is told, if so.
+    /// The warning about a page that is unreadable or too long, if it is.
     pub(super) fn warning(&self) -> Option<Warning> {
         let reason = match self.load() {
             Ok(text) => too_long(text?.trim())?,
@@ -59,7 +59,7 @@ fn too_long(text: &str) -> Option<String> {
         .then(|| format!("has {bytes} bytes, agents are told the first {MAX_PAGE_BYTES}"))
 }
 
-/// As much of a page as a request carries, and a note where that is not all.
+/// The part of a page that a request contains, with a note if it is cut.
 pub(crate) fn told(name: &str, text: &str) -> String {
     let text = text.trim();
     match too_long(text) {

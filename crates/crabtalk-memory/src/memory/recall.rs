@@ -1,4 +1,4 @@
-//! Recall: the searched archives, the limits and the excerpts.
+//! Recall: selects archives, applies limits, makes excerpts.
 
 use super::found::{Match, Rank};
 use super::{Hit, MAX_HITS, Memory, RecallScope, Recalled};
@@ -11,17 +11,16 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Conversations of one agent that a recall over all of them looks into.
+/// Maximum number of an agent's conversations that a recall searches.
 const MAX_CONVERSATIONS: usize = 256;
 
-/// How long an explicit recall waits for archives that are not indexed yet.
-/// Usually all are indexed; otherwise this suffices for some hundred megabytes,
-/// and the rest is indexed later.
+/// Time limit for indexing at the beginning of an explicit recall. Usually everything is
+/// indexed; otherwise this suffices for some hundred megabytes, and the rest is indexed
+/// later.
 const ASKED_WAIT: Duration = Duration::from_secs(5);
 
 impl Memory {
-    /// Finds what is known. Archives that cannot be read are reported to the log
-    /// and left out.
+    /// Searches entries and archives. Unreadable archives are logged and omitted.
     pub async fn recall(&self, viewer: &Viewer, query: &str, limit: usize) -> Recalled {
         let keys = self.conversations(viewer).await;
         let until = Instant::now() + ASKED_WAIT;
@@ -37,8 +36,8 @@ impl Memory {
         }
     }
 
-    /// Looks into entries and into what is indexed of these archives. Of what
-    /// `keep` drops, knowing it and the best, no text is read.
+    /// Searches entries and the indexed part of these archives. `keep` gets each result and the
+    /// best one; the text of results that it drops is not read.
     pub(crate) async fn look(
         &self,
         viewer: &Viewer,
@@ -66,8 +65,8 @@ impl Memory {
         self.read_turns(found, &keys, &query).await
     }
 
-    /// Reads the texts of turns. Drops index entries of turns that no longer exist,
-    /// and rebuilds the index.
+    /// Reads the texts of turns. Drops results whose turns no longer exist, and rebuilds the
+    /// index.
     async fn read_turns(
         &self,
         found: Vec<Match>,
@@ -120,7 +119,7 @@ impl Memory {
         Query::parse(&archives::without_recalled(text), Some(today))
     }
 
-    /// Whose archives the viewer looks into.
+    /// The conversations whose archives the viewer may search.
     pub(crate) async fn conversations(&self, viewer: &Viewer) -> Vec<ConversationKey> {
         let own = &viewer.conversation;
         if self.settings().recall_scope == RecallScope::Conversation {

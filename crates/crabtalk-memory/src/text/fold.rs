@@ -1,4 +1,4 @@
-//! Brings characters to the form in which they are compared.
+//! Folds characters to the form in which they are compared.
 
 use std::borrow::Cow;
 use unicode_normalization::UnicodeNormalization;
@@ -9,15 +9,15 @@ use unicode_normalization::char::{decompose_compatible, is_combining_mark};
 pub(super) enum Class {
     /// Part of a word.
     Word,
-    /// Of a script written without spaces: found by pairs.
+    /// A character of a script without spaces, indexed in pairs.
     Unspaced,
-    /// Joins or ends a word: `'`.
+    /// An apostrophe, which joins or ends a word.
     Apostrophe,
-    /// Between words.
+    /// A separator of words.
     Gap,
 }
 
-/// Composes decomposed characters, so that one text has one spelling.
+/// Composes decomposed characters, so that equal texts have equal bytes.
 pub(super) fn composed(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         Cow::Borrowed(text)
@@ -33,14 +33,14 @@ pub(super) fn class(c: char) -> Class {
         _ if c.is_ascii() => Class::Gap,
         _ if is_unspaced(c) => Class::Unspaced,
         _ if c.is_alphanumeric() || is_combining_mark(c) => Class::Word,
-        // Joins letters in Persian and Indic words.
+        // These join letters in Persian and Indic words.
         '\u{200c}' | '\u{200d}' => Class::Word,
         _ => Class::Gap,
     }
 }
 
-/// Han, kana, Hangul, Thai, Lao, Khmer, Myanmar: no spaces, or (Hangul) endings
-/// glued to the word, so that pairs of characters find more than words.
+/// Whether a character is Han, kana, Hangul, Thai, Lao, Khmer or Myanmar: these have no
+/// spaces or, in Hangul, endings joined to the word, so that pairs match better.
 fn is_unspaced(c: char) -> bool {
     matches!(c,
         '\u{0e00}'..='\u{0eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}'
@@ -55,7 +55,7 @@ pub(super) fn push_folded(c: char, out: &mut String) {
     match c {
         'A'..='Z' => out.push(c.to_ascii_lowercase()),
         _ if c.is_ascii() => out.push(c),
-        // A distinct letter in Cyrillic; the stemmer's endings need it.
+        // A separate letter in Cyrillic, which the stemmer needs.
         'й' | 'Й' => out.push('й'),
         '\u{200c}' | '\u{200d}' => {}
         _ => c.to_lowercase().for_each(|lower| {
@@ -76,8 +76,8 @@ pub(super) fn push_folded(c: char, out: &mut String) {
     }
 }
 
-/// Marks that a writer may leave out: accents, and the points of Hebrew and
-/// Arabic. The marks of Indic scripts are vowels and stay.
+/// Whether a mark is optional in writing: accents, and the points of Hebrew and Arabic.
+/// The marks of Indic scripts are vowels and stay.
 fn is_accent(c: char) -> bool {
     matches!(c,
         '\u{0300}'..='\u{036f}' | '\u{0591}'..='\u{05bd}' | '\u{05bf}'..='\u{05c7}'

@@ -1,9 +1,9 @@
-//! Forms that no stemmer brings together with their base.
+//! Irregular forms, which a stemmer cannot reduce to their base.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// One base a line, then the forms that count as it.
+/// Lines of a base and its irregular forms.
 const FORMS: &str = include_str!("irregular.txt");
 
 static MAP: LazyLock<HashMap<&'static str, &'static str>> = LazyLock::new(|| {

@@ -1,12 +1,12 @@
-//! Cuts text where people would: at the end of a sentence.
+//! Cuts text at the ends of sentences.
 
 use std::ops::Range;
 
-/// Longest passage: about 150 words. A chat message stays whole; a pasted report
-/// does not outweigh other texts by its length.
+/// Longest passage: about 150 words. A chat message is one passage; a pasted report does
+/// not outweigh other texts by its length.
 const MAX_PASSAGE_BYTES: usize = 1_000;
 
-/// The sentences of a text; together they are the text.
+/// The sentences of a text, which together cover it.
 pub(crate) fn sentences(text: &str) -> Vec<Range<usize>> {
     let mut out = Vec::new();
     let mut start = 0;
@@ -30,7 +30,7 @@ pub(crate) fn sentences(text: &str) -> Vec<Range<usize>> {
     out
 }
 
-/// Cuts a text into passages of whole sentences where sentences allow it.
+/// Cuts a text into passages of whole sentences if possible.
 pub(crate) fn passages(text: &str) -> Vec<Range<usize>> {
     if text.len() <= MAX_PASSAGE_BYTES {
         return std::iter::once(0..text.len()).collect();
@@ -46,7 +46,7 @@ pub(crate) fn passages(text: &str) -> Vec<Range<usize>> {
     out
 }
 
-/// Cuts a sentence that is too long between words, else between characters.
+/// Cuts a sentence that is too long between words, or else between characters.
 fn hard_cuts(text: &str, mut rest: Range<usize>) -> Vec<Range<usize>> {
     let mut out = Vec::new();
     while rest.len() > MAX_PASSAGE_BYTES {
@@ -65,8 +65,8 @@ fn hard_cuts(text: &str, mut rest: Range<usize>) -> Vec<Range<usize>> {
     out
 }
 
-/// Shortens a text to `max_bytes` at the end of a sentence, or between words
-/// with an ellipsis when not even one sentence fits.
+/// Shortens a text to `max_bytes` at the end of a sentence, or between words with an
+/// ellipsis if no sentence fits.
 pub(crate) fn cut(text: &str, max_bytes: usize) -> String {
     let text = text.trim();
     if text.len() <= max_bytes {

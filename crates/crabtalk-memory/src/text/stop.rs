@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-/// Left out of documents and queries alike. Single letters and halves of
-/// contractions are what remains when clitics are off.
+/// Words that documents and queries omit. Single letters and halves of contractions
+/// remain after clitics are removed.
 const STOP_WORDS: &str = "
 a an the this that these those
 i me my mine myself we us our ours you your yours he him his she her hers it its they them their theirs

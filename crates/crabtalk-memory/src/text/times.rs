@@ -3,13 +3,13 @@
 use super::Words;
 use jiff::civil::Date;
 
-/// The date that a query names, as far as it names one.
+/// The date that a query names, possibly incomplete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct DateHint {
     pub year: Option<i16>,
-    /// From 1.
+    /// The month, from 1.
     pub month: Option<i8>,
-    /// Of the month, from 1; only beside a month.
+    /// The day of the month, from 1; only with a month.
     pub day: Option<i8>,
 }
 
@@ -28,11 +28,11 @@ const MONTHS: [(&str, &str); 12] = [
     ("december", "dec"),
 ];
 
-/// Words before a month's name that make a month of "may", "march" and "mar".
+/// Words after which "may", "march" and "mar" are months.
 const BEFORE_MONTH: &str =
     " in of last this next since until till by from during early late mid before after around on ";
 
-/// The date that a query names. `today` makes something of "yesterday".
+/// The date that a query names. `today` resolves words such as "yesterday".
 pub(crate) fn date_hint(text: &str, today: Option<Date>) -> Option<DateHint> {
     let words = Words::cut(text);
     let words: Vec<&str> = words.iter().filter(|w| !w.extra).map(|w| w.text).collect();
@@ -47,7 +47,7 @@ pub(crate) fn date_hint(text: &str, today: Option<Date>) -> Option<DateHint> {
     })
 }
 
-/// 2023-05-07, 2023/5/7, 2023年5月7日.
+/// Parses 2023-05-07, 2023/5/7 or 2023年5月7日.
 fn numeric(words: &[&str]) -> Option<DateHint> {
     let bare: Vec<&str> = words
         .iter()
@@ -66,7 +66,7 @@ fn numeric(words: &[&str]) -> Option<DateHint> {
     })
 }
 
-/// 7 May 2023, May 7th, in May, last March.
+/// Parses 7 May 2023, May 7th, in May, or last March.
 fn named(words: &[&str]) -> Option<DateHint> {
     words.iter().enumerate().find_map(|(at, word)| {
         let month = month(word)?;
@@ -167,15 +167,15 @@ pub(crate) fn asks_when(text: &str) -> bool {
         || words.windows(2).any(|pair| pair == ["how", "long"])
 }
 
-/// Words that are a time by themselves.
+/// Words that name a time.
 const MOMENTS: &str = "yesterday tomorrow tonight today ago monday tuesday wednesday thursday friday saturday \
     sunday noon midnight 昨日 今日 明日 昨天 今天 明天 去年 来年";
 
-/// Words that are one behind a word that points.
+/// Words that name a time after a word such as "last".
 const PERIODS: &str = "week weekend month year night day days weeks months years morning afternoon evening \
     spring summer autumn fall winter";
 
-/// Whether a turn contains a time.
+/// Whether a turn mentions a time.
 pub(crate) fn tells_time<'a>(words: impl Iterator<Item = &'a str>) -> bool {
     let mut prev = "";
     for word in words {

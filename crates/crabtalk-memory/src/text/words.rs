@@ -1,4 +1,4 @@
-//! Cuts text into words and words into terms.
+//! Splits text into words, and converts words to terms.
 
 use super::fold::{Class, class, composed, push_folded};
 use super::{irregular, stop};
@@ -6,8 +6,8 @@ use rust_stemmers::{Algorithm, Stemmer};
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-/// Longest indexed word: longer ones are keys, hashes and encoded files, which
-/// are not searched for and would fill the vocabulary.
+/// Longest indexed word: longer ones are keys, hashes and encoded files, which would only
+/// fill the vocabulary.
 const MAX_WORD_BYTES: usize = 64;
 
 static ENGLISH: LazyLock<Stemmer> = LazyLock::new(|| Stemmer::create(Algorithm::English));
@@ -17,9 +17,9 @@ static GREEK: LazyLock<Stemmer> = LazyLock::new(|| Stemmer::create(Algorithm::Gr
 /// A folded word, or a pair of characters of a script without spaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Word<'a> {
-    /// Lower case, without accents and clitics.
+    /// The word in lower case, without accents and clitics.
     pub text: &'a str,
-    /// An ideograph beside its pairs: no part of the sequence of words.
+    /// Whether it is a single ideograph beside its pairs, outside the sequence of words.
     pub extra: bool,
 }
 
@@ -66,7 +66,7 @@ impl Words {
         words
     }
 
-    /// Goes through the words.
+    /// Iterates over the words.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Word<'_>> {
         self.spans.iter().map(|&(from, to, extra)| Word {
             text: &self.folded[from as usize..to as usize],
@@ -74,7 +74,7 @@ impl Words {
         })
     }
 
-    /// Ends the word that begins at `start`, without its clitics.
+    /// Ends the word that begins at `start`, and removes clitics.
     fn close(&mut self, start: usize) {
         let mut from = start;
         for part in self.folded[start..].split('\'') {
@@ -85,7 +85,7 @@ impl Words {
                 continue;
             }
             if here.0 > start && is_clitic(part) {
-                // don't, isn't: the n belongs to the clitic.
+                // In "don't" and "isn't", the n belongs to the clitic.
                 if part == "t"
                     && let Some(span) = self.spans.last_mut()
                     && self.folded[..span.1 as usize].ends_with('n')
@@ -101,8 +101,8 @@ impl Words {
         }
     }
 
-    /// Adds the pairs of a run without spaces, and its ideographs, each of which
-    /// may be a word, as extras.
+    /// Adds the pairs of a run without spaces, and its ideographs as extras, since each may
+    /// be a word.
     fn pairs(&mut self, run: &[char]) {
         let mut ends = Vec::with_capacity(run.len() + 1);
         ends.push(self.folded.len());
@@ -126,12 +126,12 @@ fn is_ideograph(c: char) -> bool {
     matches!(c, '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{20000}'..='\u{3ffff}')
 }
 
-/// Texts are cut into passages long before this bound.
+/// Texts are cut into passages far shorter than this limit.
 fn offset(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
-/// What English glues to the end of a word.
+/// Whether a part is an English clitic at the end of a word.
 fn is_clitic(part: &str) -> bool {
     matches!(
         part,
@@ -139,7 +139,7 @@ fn is_clitic(part: &str) -> bool {
     )
 }
 
-/// What French and Italian glue to its beginning.
+/// Whether a part is a French or Italian clitic at the beginning of a word.
 fn is_elision(part: &str) -> bool {
     matches!(
         part,
@@ -147,7 +147,7 @@ fn is_elision(part: &str) -> bool {
     )
 }
 
-/// The term that a word counts as; `None` for a stop word.
+/// The term of a word; `None` for a stop word.
 pub(crate) fn term_of(word: &str) -> Option<Cow<'_, str>> {
     if stop::is_stop_word(word) {
         return None;
