@@ -1,26 +1,26 @@
 //! The `<skill>` block for the model.
 //!
-//! Invariant: neither the skill's text nor a file's name nor
-//! an argument can end the block or begin another one.
+//! Invariant: neither the skill's text nor a file's name nor an argument can end the block
+//! or begin another one.
 
 use crate::skills::skill::{Skill, SkillSummary};
 use crabtalk_domain::tags::{attribute, escape};
 use std::fmt::Write;
 
-/// Files named in a block; the model can list the folder for the others.
+/// Maximum files in a block; the model can list the folder for others.
 const MAX_LISTED_FILES: usize = 100;
 
-/// Skills named in a list.
+/// Maximum skills in a list.
 const MAX_LISTED_SKILLS: usize = 200;
 
-/// Characters of a description in a list. The format allows 1,024.
+/// Maximum characters of a description in a list. The format allows 1,024.
 const MAX_LISTED_DESCRIPTION: usize = 300;
 
-/// The placeholder of all arguments, after its `$`.
+/// The placeholder for all arguments, after its `$`.
 const ALL: &str = "ARGUMENTS";
 
-/// The block of a skill. Arguments replace `$ARGUMENTS`, `$1`, `$2` and
-/// `$ARGUMENTS[0]`, `$ARGUMENTS[1]`; a text with none of them gets them below the block.
+/// Renders the block of a skill. Arguments replace `$ARGUMENTS`, `$1`, `$2` and
+/// `$ARGUMENTS[0]`, `$ARGUMENTS[1]`; without a placeholder they follow the block.
 pub(crate) fn render(skill: &Skill, arguments: &str) -> String {
     let arguments = arguments.trim();
     let (body, placed) = substitute(&skill.body, arguments);
@@ -84,10 +84,9 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Replaces the placeholders by the arguments; returns whether there was one.
-/// A number beyond the arguments is kept, so that `$1` of a shell
-/// example survives; `\$` keeps any placeholder. Replacements are not expanded
-/// again.
+/// Replaces the placeholders by the arguments; returns whether there was one. A number
+/// beyond the arguments is unchanged, so that `$1` in a shell example survives; `\$`
+/// escapes any placeholder. Replacements are not expanded again.
 fn substitute(body: &str, arguments: &str) -> (String, bool) {
     let words = words(arguments);
     let (mut out, mut placed) = (String::with_capacity(body.len()), false);
@@ -128,7 +127,7 @@ fn substitute(body: &str, arguments: &str) -> (String, bool) {
     (out, placed)
 }
 
-/// The number in `[n]`, which counts from 0, and the length of it all.
+/// The number in `[n]`, from 0, and the length of the whole text.
 fn indexed(after: &str) -> Option<(usize, usize)> {
     let (number, _) = after.strip_prefix('[')?.split_once(']')?;
     let plain = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! The strict check of skills for their authors: `skills check DIR`.
+//! Checks skills strictly, for their authors: `skills check DIR`.
 
 use crate::skills::finding::{Finding, Level};
 use crate::skills::skill::{SkillSource, files_of, manifest, read};
@@ -15,7 +15,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether all skills follow the format; advice is ignored.
+    /// Whether all skills follow the format, regardless of advice.
     pub fn passed(&self) -> bool {
         self.findings.iter().all(|f| f.level == Level::Advice)
     }

@@ -1,8 +1,8 @@
-//! Files of a skill, opened without leaving its folder and within limits.
+//! Opens files of a skill, within its folder and within limits.
 //!
-//! Invariant: a folder passed in is canonical; below it the kernel follows no
-//! link, so that the checked file is the one that is read even when
-//! another process replaces it by a link.
+//! Invariant: a folder passed in is canonical; below it the kernel follows no link, so
+//! that the checked file is the one that is read, even if another process replaces it by a
+//! link.
 
 use crate::skills::Error;
 use crate::skills::finding::{Finding, Level, Trouble};
@@ -14,20 +14,20 @@ use std::path::{Path, PathBuf};
 /// Largest bundled file. References, scripts and fonts stay below.
 pub const MAX_FILE_BYTES: u64 = 8 * 1024 * 1024;
 
-/// Most files of one skill; the largest in the wild have a few hundred.
+/// Maximum number of files of one skill; real ones have at most a few hundred.
 pub const MAX_FILES: usize = 2_000;
 
-/// All files of one skill together, since hashing and copying read them all.
+/// Maximum bytes of one skill's files, all of which are hashed and copied.
 pub const MAX_TOTAL_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Folders below a skill's own; references lie one level deep by the format.
+/// Maximum depth below a skill's folder; by the format, references are one level deep.
 const MAX_DEPTH: usize = 8;
 
 /// The files of a skill's folder.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
-    /// Regular files and links to such within the folder: their paths relative to it,
-    /// with `/`, sorted.
+    /// Regular files, and links to such within the folder: sorted paths relative to it,
+    /// with `/`.
     pub(crate) files: Vec<String>,
     /// Skipped files, and the reasons.
     pub(crate) troubles: Vec<Finding>,
@@ -40,7 +40,7 @@ pub(crate) struct Tree {
 /// Selects the names that a walk skips.
 pub(crate) type LeaveOut = fn(&str) -> bool;
 
-/// Hidden files and folders.
+/// Whether a file or folder is hidden.
 pub(crate) fn hidden(name: &str) -> bool {
     name.starts_with('.')
 }
@@ -85,7 +85,7 @@ impl Tree {
             if self.full {
                 return;
             }
-            // Folders count too, so that a tree of nothing else ends.
+            // Folders count too, so that a tree of folders also ends.
             self.seen += 1;
             if self.seen > 2 * self.max_files {
                 self.fill(root);
@@ -123,7 +123,7 @@ impl Tree {
             self.fill(root);
             return;
         }
-        // Names were found to be UTF-8 on the way here, and all lie below root.
+        // All names are UTF-8 and below the root, as checked before.
         if let Some(path) = path.strip_prefix(root).ok().and_then(Path::to_str) {
             self.files.push(path.to_owned());
         }
@@ -151,7 +151,7 @@ impl Tree {
     }
 }
 
-/// The entries of a folder by name; an error when there are more than `limit`.
+/// The entries of a folder by name; an error if there are more than `limit`.
 pub(crate) fn sorted_entries(folder: &Path, limit: usize) -> io::Result<Vec<fs::DirEntry>> {
     let mut entries = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -233,7 +233,7 @@ pub(crate) fn open_inside(folder: &Path, relative: &str, limit: u64) -> Result<F
     }
 }
 
-/// The canonical form of a folder that has to be there.
+/// The canonical form of an existing folder.
 pub(crate) fn canonical_folder(path: &Path) -> Result<PathBuf, Error> {
     let real = fs::canonicalize(path).map_err(|e| Error::io("find", path, e))?;
     if real.is_dir() {

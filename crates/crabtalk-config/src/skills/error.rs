@@ -1,4 +1,4 @@
-//! Errors.
+//! The error of this crate.
 
 use crate::skills::Finding;
 use std::io;
@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 /// An error of this crate; a model may see the message.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A name that tries to be a path.
+    /// The name is not valid, for instance a path.
     #[error("{0:?} cannot name a skill: a name has no `..`, `/` or `\\`")]
     BadName(String),
-    /// The agent may not use the skill: a security event.
+    /// The skill is not in the agent's scope, a security event.
     #[error(
         "the skill {0:?} is not in the scope of this agent: add it to the agent's file to allow it"
     )]
     OutOfScope(String),
-    /// A skill of an untrusted project: read it, then trust it.
+    /// The skill belongs to an untrusted project.
     #[error(
         "the skill {name:?} belongs to an untrusted project: the owner can trust it with \
          `crabtalk trust add {}`",
@@ -27,7 +27,7 @@ pub enum Error {
         /// The folder to trust.
         project: PathBuf,
     },
-    /// The skill has errors: fix the findings.
+    /// The skill has errors.
     #[error("the skill {name:?} cannot be loaded: {}", join(findings))]
     Refused {
         /// The skill.
@@ -35,7 +35,7 @@ pub enum Error {
         /// The findings.
         findings: Vec<Finding>,
     },
-    /// The trust file is invalid and ignored as a whole: fix it.
+    /// The trust file is invalid, so that nothing is trusted.
     #[error("{} {reason}", file.display())]
     Broken {
         /// The file.
@@ -43,14 +43,14 @@ pub enum Error {
         /// The problem and the remedy.
         reason: String,
     },
-    /// The system refuses a file or a folder, mostly for missing rights.
+    /// A file or folder cannot be accessed, usually for lack of rights.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
         /// The attempted action.
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// The system's error.
+        /// The error of the operating system.
         source: io::Error,
     },
 }

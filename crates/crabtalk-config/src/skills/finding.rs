@@ -23,7 +23,7 @@ pub struct Finding {
     pub file: PathBuf,
     /// The line in the file, from 1.
     pub line: Option<usize>,
-    /// The problem.
+    /// A description of the problem.
     pub what: String,
     /// The remedy.
     pub right: String,
@@ -40,7 +40,7 @@ impl Finding {
         }
     }
 
-    /// A file or folder that is not used.
+    /// Creates a finding about a file or folder that is not used.
     pub(crate) fn refused(file: &Path, what: impl Into<String>, right: impl Into<String>) -> Self {
         Self::new(Level::Refused, file, None, Trouble::new(what, right))
     }
@@ -56,7 +56,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// A finding without its file.
+/// A finding without its file name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Trouble {
     pub(crate) what: String,

@@ -1,7 +1,7 @@
-//! The text of a `SKILL.md`: frontmatter and prompt, by agentskills.io.
+//! Parses the text of a `SKILL.md`: frontmatter and prompt, as in agentskills.io.
 //!
-//! Findings fail a check and are
-//! warnings when loading. Invariant: any text gives a document or a refusal.
+//! Findings fail a check and are warnings when loading. Invariant: any text gives a
+//! document or a refusal.
 
 mod field;
 
@@ -14,14 +14,14 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Largest `SKILL.md`. The format recommends 5,000 tokens, and all of
-/// it is sent to the model.
+/// Largest `SKILL.md`, all of which is sent to the model. The format recommends 5,000
+/// tokens.
 pub const MAX_SKILL_BYTES: u64 = 1024 * 1024;
 
 /// Largest frontmatter: a description has 1,024 characters at most.
 pub const MAX_FRONTMATTER_BYTES: usize = 64 * 1024;
 
-/// Six fields and some metadata need a few dozen values and two levels.
+/// Limits of the YAML: six fields and some metadata need a few dozen values and two levels.
 const BOUNDS: Bounds = Bounds {
     nodes: 2_000,
     depth: 16,
@@ -44,14 +44,14 @@ pub(crate) struct Document {
     pub(crate) body: String,
 }
 
-/// The two parts of a text, and the lines before the YAML.
+/// The frontmatter and the body of a text, and the lines before the YAML.
 struct Parts<'a> {
     front: Option<&'a str>,
     lines_before: usize,
     body: &'a str,
 }
 
-/// Reads the bytes of a `SKILL.md`. `file` is for the findings.
+/// Parses the bytes of a `SKILL.md`. Findings name `file`.
 pub(crate) fn parse(bytes: &[u8], file: &Path) -> Result<(Document, Vec<Finding>), Finding> {
     let refused = |line, trouble| Finding::new(Level::Refused, file, line, trouble);
     let text = std::str::from_utf8(bytes).map_err(|e| {
@@ -159,8 +159,8 @@ fn split<'a>(text: &'a str, judge: &mut Judge<'_>) -> Result<Parts<'a>, Trouble>
     }
 }
 
-/// Reads the frontmatter; if it is invalid, once more with quotes around values
-/// that lack them, a common mistake in skills of other agents.
+/// Parses the frontmatter; if it is invalid, again with quotes around values that lack
+/// them, a common mistake in skills of other agents.
 fn read_yaml(front: &str, judge: &mut Judge<'_>) -> Result<Vec<Field>, yaml::Invalid> {
     let invalid = match fields(front) {
         Ok(fields) => return Ok(fields),
@@ -196,8 +196,7 @@ fn line(invalid: &yaml::Invalid) -> usize {
     invalid.at.map_or(1, |at| at.line)
 }
 
-/// Puts quotes around plain values that contain `: ` or end in a colon; `None`
-/// without such values.
+/// Quotes plain values that contain `: ` or end in a colon; `None` if there are none.
 fn quote_values(front: &str) -> Option<String> {
     let mut changed = false;
     let lines: Vec<Cow<'_, str>> = front
@@ -215,7 +214,7 @@ fn quote_values(front: &str) -> Option<String> {
 
 fn needs_quotes(key: &str, value: &str) -> bool {
     let key_like = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    // Anchors, aliases, tags, flow and block values are kept.
+    // Anchors, aliases, tags, flow and block values are unchanged.
     let plain = !value.starts_with([
         '\'', '"', '|', '>', '[', '{', '&', '*', '!', '#', '%', '@', '`',
     ]);

@@ -1,25 +1,25 @@
-//! The rules that `allowed-tools` grants to a trusted skill, with absolute paths
-//! of the skill's files.
+//! The rules that `allowed-tools` grants to a trusted skill, with absolute paths of the
+//! skill's files.
 //!
-//! Invariants: a file in a command is a trusted one, by its absolute path, never one of the same name in the working
-//! folder; an ambiguous entry grants nothing.
+//! Invariants: a file in a command is a trusted one, by its absolute path, never a file
+//! with the same name in the working folder; an ambiguous entry grants nothing.
 
 use crate::skills::tools::{self, ToolPattern};
 use std::path::Path;
 
-/// Rules of one entry: a glob may name many files of a skill.
+/// Maximum rules of one entry, whose glob may match many files.
 const MAX_RULES: usize = 64;
 
 /// The calls that runs of a trusted skill may make without asking.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Grants {
-    /// The rules of the gate.
+    /// Rules for the gate.
     pub rules: Vec<ToolPattern>,
     /// Entries that grant nothing.
     pub ignored: Vec<String>,
 }
 
-/// The grants of a skill in a canonical folder, which brings these files.
+/// The grants of a skill with these files in a canonical folder.
 pub(crate) fn grants(allowed: &[String], folder: &Path, files: &[String]) -> Grants {
     let mut grants = Grants::default();
     for entry in allowed {
@@ -36,7 +36,7 @@ pub(crate) fn grants(allowed: &[String], folder: &Path, files: &[String]) -> Gra
     grants
 }
 
-/// The rules of one entry; `None` if they are ambiguous.
+/// The rules of one entry; `None` if it is ambiguous.
 fn own(rule: ToolPattern, folder: &Path, files: &[String]) -> Option<Vec<ToolPattern>> {
     let patterns = match (rule.tool.as_str(), &rule.pattern) {
         ("bash", Some(pattern)) => commands(pattern, folder, files)?,
@@ -62,7 +62,7 @@ fn own(rule: ToolPattern, folder: &Path, files: &[String]) -> Option<Vec<ToolPat
     (patterns.len() <= MAX_RULES).then(|| patterns.into_iter().map(rule).collect())
 }
 
-/// A pattern of commands, with each file of the skill's by its whole path.
+/// The patterns of commands, with absolute paths for the skill's files.
 fn commands(pattern: &str, folder: &Path, files: &[String]) -> Option<Vec<String>> {
     // Quoting makes words ambiguous.
     if pattern.contains(['\'', '"', '\\', '$', '`']) {
@@ -93,7 +93,7 @@ fn choices(word: &str, is_last: bool, folder: &Path, files: &[String]) -> Option
     let bare = stem.trim_end_matches('*');
     let is_file = is_relative(word) || names_file(stem) || open && names_file(bare);
     if !is_file {
-        // An option may name a file too, and an assignment a program.
+        // An option or an assignment may contain a path.
         let hides = !word.starts_with(['/', '~']) && word.contains('/') && !word.contains("://");
         return (!hides).then(|| vec![word.to_owned()]);
     }
@@ -109,7 +109,7 @@ fn choices(word: &str, is_last: bool, folder: &Path, files: &[String]) -> Option
     (!choices.is_empty()).then_some(choices)
 }
 
-/// Whether a word is a path that begins where a command runs.
+/// Whether a word is a path relative to the working folder.
 fn is_relative(word: &str) -> bool {
     word.contains('/')
         && !word.starts_with(['/', '~', '-'])
@@ -117,7 +117,7 @@ fn is_relative(word: &str) -> bool {
         && !word.contains('=')
 }
 
-/// The files that a pattern of the author's names.
+/// The files that match an author's pattern.
 fn matching<'f>(pattern: &'f str, files: &'f [String]) -> impl Iterator<Item = &'f str> {
     files
         .iter()

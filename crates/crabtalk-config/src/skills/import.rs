@@ -1,7 +1,7 @@
-//! Copies skills of other agents.
+//! Copies skills from other agents.
 //!
-//! Invariants: a skill is copied whole or not at all, under a hidden name until
-//! it is complete; existing skills are replaced on request only; only regular files are copied, no links.
+//! Invariants: a skill is copied completely or not at all, under a hidden name until it is
+//! complete; existing skills are replaced only on request; links are not copied, only files.
 
 use crate::skills::disk::{self, MAX_FILE_BYTES};
 use crate::skills::finding::Finding;
@@ -53,15 +53,15 @@ pub struct NotCopied {
     pub from: PathBuf,
     /// The reason.
     pub reason: String,
-    /// Whether the system refused the copy.
+    /// Whether the copy failed with an error of the system.
     pub failed: bool,
 }
 
 /// The reason why a skill was not copied.
 enum Why {
-    /// It is invalid, or its name is taken.
+    /// The skill is invalid, or its name is taken.
     Unfit(String),
-    /// The system refused to copy it.
+    /// The system returned an error.
     Refused(String),
 }
 
@@ -71,9 +71,9 @@ impl From<String> for Why {
     }
 }
 
-/// Copies the skill in `from`, or all skills below it, into `to`, each into a
-/// folder of its name. One whose name is taken, ignoring case, is skipped, or
-/// with `replace` put in its place.
+/// Copies the skill in `from`, or all skills below it, into `to`, each into a folder with
+/// its name. A skill whose name exists, ignoring case, is skipped or, with `replace`,
+/// replaces the existing one.
 pub fn import(from: &Path, to: &Path, replace: bool) -> Result<ImportReport, Error> {
     let from = disk::canonical_folder(from)?;
     crabtalk_files::create_folder(to).map_err(|e| Error::io("create", to, e))?;

@@ -5,7 +5,7 @@ use crate::skills::finding::Trouble;
 /// Longest name, in bytes (CONV-2) and in characters (agentskills.io).
 const MAX_NAME: usize = 64;
 
-/// Whether it is a valid name: `[A-Za-z0-9][A-Za-z0-9_-]{0,63}` (CONV-2).
+/// Whether a name is valid: `[A-Za-z0-9][A-Za-z0-9_-]{0,63}` (CONV-2).
 pub fn is_name(name: &str) -> bool {
     let mut bytes = name.bytes();
     let first = bytes.next().is_some_and(|b| b.is_ascii_alphanumeric());
@@ -14,7 +14,7 @@ pub fn is_name(name: &str) -> bool {
         && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
 }
 
-/// The violation of the format's rule, which is stricter than ours.
+/// The violation of the format's rule, which is stricter than [`is_name`].
 pub(crate) fn strict_trouble(name: &str) -> Option<Trouble> {
     let right = format!("for example `{}`", suggest(name));
     let count = name.chars().count();

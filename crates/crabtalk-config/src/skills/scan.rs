@@ -9,19 +9,19 @@ use crate::skills::skill::manifest;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
-/// Levels below the root: a category or two above the skill, and some spare.
+/// Maximum levels below the root: a category or two above the skill, and some spare.
 const MAX_DEPTH: usize = 6;
 
-/// Scanned folders, so that `skills import ~` ends.
+/// Maximum scanned folders, so that `skills import ~` ends.
 const MAX_FOLDERS: usize = 2_000;
 
-/// Entries of one folder.
+/// Maximum entries of one folder.
 const MAX_ENTRIES: usize = 5_000;
 
-/// Findings of one scan.
+/// Maximum findings of one scan.
 const MAX_FINDINGS: usize = 100;
 
-/// Folders of a skill that may contain templates of skills.
+/// Folders of a skill that may contain templates for skills.
 const RESOURCES: [&str; 3] = ["scripts", "references", "assets"];
 
 /// The folder of installed packages.
@@ -36,8 +36,7 @@ pub(crate) struct Scan {
     pub(crate) findings: Vec<Finding>,
 }
 
-/// Looks for skills below a canonical folder, itself included. Hidden folders
-/// are skipped.
+/// Finds skills in and below a canonical folder, except in hidden folders.
 pub(crate) fn scan(root: &Path) -> Scan {
     scan_within(root, MAX_FOLDERS)
 }
@@ -50,7 +49,7 @@ fn scan_within(root: &Path, max_folders: usize) -> Scan {
         let is_skill = manifest(&folder).is_some();
         for below in scan.folders_in(root, &folder, is_skill) {
             if depth == MAX_DEPTH {
-                // Deep folders of a skill are its own; elsewhere one may hide.
+                // Deep folders within a skill are expected; elsewhere they may contain skills.
                 if !is_skill {
                     let what = format!("lies more than {MAX_DEPTH} folders deep");
                     scan.pass_over(&below, what, "move it up");
@@ -73,7 +72,7 @@ fn scan_within(root: &Path, max_folders: usize) -> Scan {
 }
 
 impl Scan {
-    /// The folders in a folder where skills may lie.
+    /// The folders in a folder that may contain skills.
     fn folders_in(&mut self, root: &Path, folder: &Path, is_skill: bool) -> Vec<PathBuf> {
         let entries = disk::sorted_entries(folder, MAX_ENTRIES).unwrap_or_else(|e| {
             let what = format!("cannot be listed: {e}");
@@ -90,7 +89,7 @@ impl Scan {
             }
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() => folders.push(entry.path()),
-                // Links within a skill are judged with its files.
+                // Links within a skill are checked with its files.
                 Ok(kind) if kind.is_symlink() && !is_skill => self.link(root, &entry.path()),
                 Ok(_) | Err(_) => {}
             }
@@ -98,8 +97,8 @@ impl Scan {
         folders
     }
 
-    /// Names a link to a folder that leaves the root; one that stays below it
-    /// leads to what is found anyway.
+    /// Reports a link to a folder outside the root; a folder inside the root is found
+    /// anyway.
     fn link(&mut self, root: &Path, path: &Path) {
         if let Err(trouble) = disk::inside(root, path)
             && (path.is_dir() || !path.exists())

@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The name of the file.
+/// The name of a skill's main file.
 pub(crate) const MANIFEST: &str = "SKILL.md";
 
 /// An accepted misspelling.
 const LOWER_MANIFEST: &str = "skill.md";
 
-/// The origin of a skill, which decides about its rights (SKILL-2).
+/// The origin of a skill, which determines its rights (SKILL-2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SkillSource {
     /// `config/skills` of the home.
@@ -28,12 +28,12 @@ pub enum SkillSource {
 /// A skill in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillSummary {
-    /// Its name: its folder's, or the one in its frontmatter if the folder's is not a valid name
-    /// (CONV-2).
+    /// The folder's name, or the one in the frontmatter if the folder's is not a valid
+    /// name (CONV-2).
     pub name: String,
-    /// Its purpose.
+    /// The purpose of the skill.
     pub description: String,
-    /// Its folder, canonical.
+    /// The canonical folder.
     pub folder: PathBuf,
     /// Its origin.
     pub source: SkillSource,
@@ -61,7 +61,7 @@ pub struct Skill {
     pub warnings: Vec<Finding>,
 }
 
-/// Files of a skill beside its `SKILL.md`.
+/// The files of a skill except its `SKILL.md`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Files {
     /// Paths relative to its folder, with `/`, sorted.
@@ -70,7 +70,7 @@ pub struct Files {
     pub findings: Vec<Finding>,
 }
 
-/// Loads the skill in a folder. Problems of a usable skill are in its warnings.
+/// Loads the skill in a folder. Problems of a usable skill become warnings.
 pub fn load(folder: &Path, source: SkillSource) -> Result<Skill, Error> {
     let folder = disk::canonical_folder(folder)?;
     let read = read(&folder, source).map_err(|findings| Error::Refused {
@@ -93,7 +93,7 @@ pub fn load(folder: &Path, source: SkillSource) -> Result<Skill, Error> {
     })
 }
 
-/// A usable `SKILL.md` and its findings.
+/// A usable `SKILL.md` with its findings.
 pub(crate) struct Read {
     pub(crate) summary: SkillSummary,
     pub(crate) document: Document,
@@ -134,7 +134,7 @@ pub(crate) fn read(folder: &Path, source: SkillSource) -> Result<Read, Vec<Findi
     }
 }
 
-/// The name of a skill, if it has a valid one.
+/// The skill's name, if a valid one exists.
 fn judge_name(
     folder: &Path,
     file: &Path,
@@ -174,7 +174,7 @@ fn judge_name(
     stated.map(str::to_owned)
 }
 
-/// The name of the `SKILL.md` in a folder; a link counts.
+/// The name of the `SKILL.md` in a folder, which may be a link.
 pub(crate) fn manifest(folder: &Path) -> Option<&'static str> {
     [MANIFEST, LOWER_MANIFEST]
         .into_iter()
@@ -192,7 +192,7 @@ pub(crate) fn files_of(folder: &Path) -> Files {
     let mut tree = disk::tree(folder, disk::hidden);
     tree.files
         .retain(|path| path != MANIFEST && path != LOWER_MANIFEST);
-    // Problems of the SKILL.md itself were reported when it was read.
+    // Findings about the SKILL.md are reported when it is read.
     let manifest = manifest(folder).map(|name| folder.join(name));
     tree.troubles
         .retain(|finding| Some(&finding.file) != manifest.as_ref());

@@ -1,4 +1,4 @@
-//! Files opened step by step, and the kernel's stamps of them.
+//! Opens files without following links, and reads their metadata.
 
 use rustix::fs::{Mode, OFlags, open, openat};
 use std::fs::{File, Metadata, OpenOptions, Permissions};
@@ -7,8 +7,8 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path};
 use std::time::{Duration, SystemTime};
 
-/// Opens a canonical path below a canonical folder step by step, following no
-/// link; without blocking, should it be a pipe.
+/// Opens a canonical path below a canonical folder step by step, without following links
+/// or blocking on a pipe.
 pub(crate) fn open_real(folder: &Path, real: &Path) -> io::Result<File> {
     let step = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let last = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -31,7 +31,7 @@ pub(crate) fn open_real(folder: &Path, real: &Path) -> io::Result<File> {
     Ok(File::from(at))
 }
 
-/// Opens or creates a lock file for its owner alone, without blocking on a pipe.
+/// Opens or creates a private lock file, without blocking on a pipe.
 pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .create(true)
@@ -42,7 +42,7 @@ pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Creates a new file for its owner alone.
+/// Creates a new private file.
 pub(crate) fn create_private(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .write(true)
@@ -51,7 +51,7 @@ pub(crate) fn create_private(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Copies the executable bit only.
+/// Copies only the executable bit.
 pub(crate) fn copy_mode(of: &Metadata, to: &File) -> io::Result<()> {
     let executable = of.permissions().mode() & 0o100;
     to.set_permissions(Permissions::from_mode(0o600 | executable))
@@ -72,7 +72,7 @@ pub(crate) fn times(metadata: &Metadata) -> [i64; 4] {
     ]
 }
 
-/// The time of change, to the second, since tools can set the time of modification.
+/// The time of change in seconds; tools can set the time of modification, but not this one.
 pub(crate) fn changed(metadata: &Metadata) -> Option<SystemTime> {
     let changed = Duration::from_secs(u64::try_from(metadata.ctime()).ok()?);
     SystemTime::UNIX_EPOCH.checked_add(changed)

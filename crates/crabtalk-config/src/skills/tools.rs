@@ -1,4 +1,4 @@
-//! The entries of `allowed-tools` as rules of the gate.
+//! Converts entries of `allowed-tools` to rules of the gate.
 //!
 //! Invariant: an ambiguous entry pre-approves nothing.
 
@@ -9,7 +9,7 @@ use std::fmt;
 pub struct ToolPattern {
     /// The tool's name at the gate.
     pub tool: String,
-    /// The commands or paths; `None` for all.
+    /// The pattern of commands or paths; `None` for all.
     pub pattern: Option<String>,
 }
 
@@ -43,8 +43,7 @@ pub(crate) fn split(list: &str) -> Vec<String> {
     out
 }
 
-/// The rules of an entry of `allowed-tools`; empty if it is
-/// malformed.
+/// The rules of an entry of `allowed-tools`; empty if it is malformed.
 pub(crate) fn patterns(entry: &str) -> Vec<ToolPattern> {
     let (tool, pattern) = match entry.split_once('(') {
         None => (entry, None),
@@ -53,7 +52,7 @@ pub(crate) fn patterns(entry: &str) -> Vec<ToolPattern> {
             Some(_) | None => return Vec::new(),
         },
     };
-    // A star would approve tools that are not named.
+    // A wildcard would approve tools that are not named.
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     if tool.is_empty() || !tool.chars().all(plain) {
         return Vec::new();

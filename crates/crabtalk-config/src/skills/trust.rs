@@ -1,9 +1,7 @@
-//! What an owner has trusted: folders and skills, in `state/trust.toml`
-//! (SKILL-2, MEM-4).
+//! The folders and skills that an owner trusts, in `state/trust.toml` (SKILL-2, MEM-4).
 //!
-//! Invariants: a skill is trusted by the hash of all its files, so
-//! any change ends the trust; a file that is not understood trusts nothing and
-//! is never overwritten.
+//! Invariants: a skill is trusted by the hash of all its files, so that any change ends
+//! the trust; an invalid file trusts nothing and is never overwritten.
 
 mod file;
 mod hash;
@@ -17,11 +15,10 @@ use crate::skills::skill::{MANIFEST, Skill, SkillSource};
 use crate::skills::tools::ToolPattern;
 
 impl Trust {
-    /// The tools that a skill pre-approves at this moment: none unless it lies
-    /// in `config/skills`, all its files are as they were when an owner trusted
-    /// them, and its `SKILL.md` still says what was loaded. The caller still
-    /// puts scope and every `deny` above them. Ask again for each call: a file
-    /// may have changed since.
+    /// The tools that a skill pre-approves now: none unless it is in `config/skills`, all its
+    /// files are as they were when an owner trusted them, and its `SKILL.md` is the one that
+    /// was loaded. The scope and every `deny` still take precedence. Call this for each
+    /// tool call, since a file may have changed.
     pub fn preapproved(&self, skill: &Skill) -> Vec<ToolPattern> {
         let summary = &skill.summary;
         if summary.source != SkillSource::Home || skill.allowed_tools.is_empty() {

@@ -6,19 +6,19 @@ use crate::skills::{name, tools};
 use crabtalk_files::tree::{Field, Value};
 use std::path::Path;
 
-/// Longest description, in characters, by the format.
+/// Longest description in characters, by the format.
 const MAX_DESCRIPTION: usize = 1024;
 
-/// Longest compatibility, in characters, by the format.
+/// Longest compatibility in characters, by the format.
 const MAX_COMPATIBILITY: usize = 500;
 
-/// Characters of the body's first line that replace a missing description.
+/// Maximum characters of the body's first line as a substitute for the description.
 const MAX_BORROWED: usize = 200;
 
 /// The fields of the format.
 const KNOWN: &str = "name, description, license, compatibility, metadata and allowed-tools";
 
-/// Collects the findings of one file.
+/// Collects the findings about one file.
 pub(super) struct Judge<'a> {
     file: &'a Path,
     /// Lines of the file before the YAML.
@@ -35,7 +35,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Adds a finding about a line of the file, or the file.
+    /// Adds a finding about a line of the file, or about the whole file.
     pub(super) fn say(
         &mut self,
         level: Level,
@@ -143,7 +143,7 @@ impl<'a> Judge<'a> {
         Some(text)
     }
 
-    /// A field's text; other scalars are accepted with a finding.
+    /// A field's text; other scalars are converted, with a finding.
     fn text(&mut self, field: Field) -> Option<String> {
         let (key, line) = (field.key, field.at.line);
         let text = match (field.node.value.scalar(), field.node.value) {

@@ -14,19 +14,19 @@ use std::time::{Duration, SystemTime};
 /// Where a project keeps its skills, below the cwd of a run.
 const PROJECT_SKILLS: &str = ".crabtalk/skills";
 
-/// Roots kept in the cache; projects come and go.
+/// Maximum number of cached roots.
 pub(super) const MAX_CACHED_ROOTS: usize = 64;
 
-/// A file changed more recently than this may change again without its times
-/// showing it: the coarsest file systems count in two seconds, and one more
-/// goes to the comparison in whole seconds.
+/// Age from which a change is reliable: a younger file may change again with equal times,
+/// since the coarsest file systems count in two seconds, and the comparison in whole
+/// seconds adds one.
 pub(super) const SETTLED: Duration = Duration::from_secs(3);
 
 /// Parsed skills by root.
 #[derive(Debug)]
 pub(super) struct Cache {
     pub(super) roots: Mutex<HashMap<PathBuf, Arc<Parsed>>>,
-    /// How old a change has to be.
+    /// Minimum age of a change.
     pub(super) settled: Duration,
 }
 
@@ -53,7 +53,7 @@ impl Cache {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<PathBuf, Arc<Parsed>>> {
-        // A cache is right or absent, so a panic elsewhere spoils nothing.
+        // Entries of the cache are valid or absent, also after a panic.
         self.roots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -68,7 +68,7 @@ pub(super) struct Cached {
     findings: Vec<Finding>,
 }
 
-/// What changes when a file does.
+/// Metadata of a file that changes with its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Stamp {
     file: [u64; 3],
@@ -76,7 +76,7 @@ struct Stamp {
 }
 
 impl Stamp {
-    /// `None` while the file is too young to tell by it.
+    /// `None` if the last change is too recent.
     fn of(file: &Path, settled: Duration) -> Option<Self> {
         let metadata = fs::metadata(file).ok()?;
         let age = SystemTime::now()
@@ -89,14 +89,14 @@ impl Stamp {
     }
 }
 
-/// Everything found, before scope.
+/// All skills that were found, before the scope.
 #[derive(Default)]
 pub(super) struct Catalog {
     pub(super) skills: Vec<SkillSummary>,
-    /// Refused skills, by the name of their folder.
+    /// Refused skills by the names of their folders.
     refused: Vec<(String, Vec<Finding>)>,
     pub(super) warnings: Vec<Finding>,
-    /// Skills of an untrusted project, with its folder.
+    /// Skills of an untrusted project, with the project's folder.
     pub(super) untrusted: Vec<(String, PathBuf)>,
 }
 
@@ -116,7 +116,7 @@ impl Catalog {
                 ));
                 continue;
             }
-            // Taken before reading, so that a change in between is seen.
+            // Read first, so that a concurrent change is detected.
             let file = manifest(&folder).map(|name| folder.join(name));
             let stamp = file.and_then(|file| Stamp::of(&file, cache.settled));
             let kept = before
@@ -139,7 +139,7 @@ impl Catalog {
         cache.keep(root, parsed);
     }
 
-    /// The project's folder of skills, if it lies within the project.
+    /// The project's folder of skills, if it is within the project.
     pub(super) fn project_root(&mut self, cwd: &Path) -> Option<PathBuf> {
         let path = cwd.join(PROJECT_SKILLS);
         let root = match path.canonicalize() {
@@ -160,7 +160,7 @@ impl Catalog {
         Some(root)
     }
 
-    /// Leaves out what of a project is not trusted.
+    /// Removes the untrusted skills of a project.
     pub(super) fn leave_out(&mut self, project: &Path, trusts: &dyn Fn(&Path) -> bool) {
         let out =
             |skill: &SkillSummary| skill.source == SkillSource::Project && !trusts(&skill.folder);
@@ -173,8 +173,8 @@ impl Catalog {
         self.untrusted.extend(left);
     }
 
-    /// The skill with the name, read from disk. Refusals of scope come before
-    /// anything is read.
+    /// Reads the skill with this name from disk. The scope is checked before anything is
+    /// read.
     pub(super) fn exact(
         &self,
         name: &str,
@@ -189,7 +189,7 @@ impl Catalog {
                 return Err(Error::OutOfScope(summary.name.clone()));
             }
             let skill = skill::load(&summary.folder, summary.source)?;
-            // Renamed in this moment, it is not what scope was asked about.
+            // A skill that was renamed just now is not the one whose scope was checked.
             return Ok((skill.summary.name == summary.name).then_some(skill));
         }
         let untrusted = self
@@ -242,7 +242,7 @@ impl Catalog {
         }
     }
 
-    /// Notes that a folder is there and cannot be read.
+    /// Records a folder that exists but cannot be read.
     pub(super) fn unreachable(&mut self, path: &Path, error: &std::io::Error) {
         if error.kind() != std::io::ErrorKind::NotFound {
             let what = format!("cannot be read: {error}");

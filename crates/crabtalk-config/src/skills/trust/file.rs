@@ -1,4 +1,4 @@
-//! `state/trust.toml`, read and changed.
+//! Reads and changes `state/trust.toml`.
 
 use super::content_hash;
 use crate::skills::Error;
@@ -14,27 +14,27 @@ use std::path::{Path, PathBuf};
 /// Largest trust file: thousands of entries.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// A folder that an owner has trusted, for its project instructions (MEM-4).
+/// A folder that an owner trusts, for its project instructions (MEM-4).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrustedFolder {
-    /// The folder, canonical.
+    /// The canonical folder.
     pub path: PathBuf,
-    /// The time of trust (RFC 3339).
+    /// RFC 3339 instant of the decision.
     pub at: String,
     /// The sender who trusted it.
     pub by: String,
 }
 
-/// A skill that an owner trusted, by content (SKILL-2).
+/// A skill that an owner trusts, by content (SKILL-2).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrustedSkill {
-    /// Its folder, canonical.
+    /// The canonical folder.
     pub path: PathBuf,
     /// The hash of its content.
     pub sha256: String,
-    /// The time of trust (RFC 3339).
+    /// RFC 3339 instant of the decision.
     pub at: String,
     /// The sender who trusted it.
     pub by: String,
@@ -52,19 +52,19 @@ pub struct Trust {
     pub skills: Vec<TrustedSkill>,
 }
 
-/// A skill that may be trusted, and what that would mean.
+/// A skill to trust, and the consequences.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
-    /// Its folder, canonical.
+    /// The canonical folder.
     pub path: PathBuf,
     /// The hash of its content.
     pub sha256: String,
-    /// What its runs may then do without asking, if it lies in `config/skills`.
+    /// The calls that its runs may then make without asking, if it is in `config/skills`.
     pub grants: Grants,
 }
 
 impl Offer {
-    /// Looks at the skill in a folder.
+    /// Reads the skill in a folder.
     pub fn of(folder: &Path) -> Result<Self, Error> {
         let path = canonical_folder(folder)?;
         let before = content_hash(&path)?;
@@ -84,44 +84,43 @@ impl Offer {
 }
 
 impl Trust {
-    /// Whether exactly this folder is trusted; those below it are not.
+    /// Whether exactly this folder is trusted, regardless of those above it.
     pub fn trusts_folder(&self, folder: &Path) -> bool {
         folder
             .canonicalize()
             .is_ok_and(|real| self.folders.iter().any(|f| f.path == real))
     }
 
-    /// Whether this folder or one above it is trusted: trust in a
-    /// folder speaks for what is in it.
+    /// Whether this folder or one above it is trusted.
     pub fn reaches(&self, folder: &Path) -> bool {
         folder.ancestors().any(|above| self.trusts_folder(above))
     }
 
-    /// The entry of the skill in a folder, for any content.
+    /// The entry of the skill in a folder, whatever its content.
     pub fn skill(&self, folder: &Path) -> Option<&TrustedSkill> {
         let real = folder.canonicalize().ok()?;
         self.skills.iter().find(|skill| skill.path == real)
     }
 }
 
-/// The file. Changes from several processes come one after the other.
+/// The file. Changes from several processes are serialised.
 #[derive(Debug, Clone)]
 pub struct TrustFile {
     path: PathBuf,
 }
 
 impl TrustFile {
-    /// Where it is.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The file at this path; it need not be there.
+    /// Creates a handle; the file need not exist.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
 
-    /// The present content.
+    /// Reads the current content.
     pub fn load(&self) -> Result<Trust, Error> {
         let read = crabtalk_files::if_there(crabtalk_files::read_text(&self.path, MAX_BYTES));
         let text = match read {
@@ -133,7 +132,7 @@ impl TrustFile {
             .map_err(|e| self.broken(format!("is not a valid trust file: {}", e.message())))
     }
 
-    /// Trusts a folder; an entry it had is replaced.
+    /// Trusts a folder, replacing an earlier entry.
     pub fn add_folder(&self, folder: &Path, at: &str, by: &str) -> Result<TrustedFolder, Error> {
         let folder = TrustedFolder {
             path: canonical_folder(folder)?,
@@ -162,8 +161,7 @@ impl TrustFile {
         Ok(skill)
     }
 
-    /// Ends the trust in a folder; whether there was any. The folder need not
-    /// be there any more.
+    /// Removes the trust in a folder, which need not exist; returns whether there was any.
     pub fn remove_folder(&self, folder: &Path) -> Result<bool, Error> {
         let path = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
         self.change(|trust| {
@@ -173,8 +171,8 @@ impl TrustFile {
         })
     }
 
-    /// Ends the trust in a skill; whether there was any. Its folder need not be
-    /// there any more.
+    /// Removes the trust in a skill, whose folder need not exist; returns whether there was
+    /// any.
     pub fn remove_skill(&self, folder: &Path) -> Result<bool, Error> {
         let path = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
         self.change(|trust| {
@@ -193,7 +191,7 @@ impl TrustFile {
         crabtalk_files::create_folder(folder).map_err(|e| io("write", e))?;
         let lock =
             system::open_lock(&self.path.with_extension("lock")).map_err(|e| io("lock", e))?;
-        // Held for one small write; closing the file ends it.
+        // Held for one small write; closing the file releases it.
         lock.lock().map_err(|e| io("lock", e))?;
         let mut trust = self.load()?;
         let result = change(&mut trust);

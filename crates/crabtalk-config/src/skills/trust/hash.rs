@@ -1,4 +1,4 @@
-//! The hash of a skill's content.
+//! Computes the hash of a skill's content.
 
 use crate::skills::Error;
 use crate::skills::disk::{self, MAX_FILE_BYTES};
@@ -8,18 +8,18 @@ use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use std::path::Path;
 
-/// A skill's files as they were read once.
+/// The files of a skill, read once.
 pub(super) struct Hashed {
-    /// In lower-case hexadecimal.
+    /// The hash in lower-case hexadecimal.
     pub(super) sha256: String,
-    /// The bytes of its `SKILL.md` that went into it.
+    /// The hashed bytes of its `SKILL.md`.
     pub(super) manifest: Vec<u8>,
 }
 
-/// The SHA-256, in lower-case hexadecimal, over all files of a skill, hidden
-/// ones too, sorted by path: for each the path relative to the folder, NUL, its
-/// length in decimal digits, NUL, its bytes. Anything that cannot be hashed, as
-/// a link that leaves the folder, is an error.
+/// The SHA-256, in lower-case hexadecimal, over all files of a skill, including hidden
+/// ones, sorted by path: for each the path relative to the folder, NUL, its length in
+/// decimal digits, NUL, its bytes. A file that cannot be hashed, such as a link out of the
+/// folder, is an error.
 pub fn content_hash(folder: &Path) -> Result<String, Error> {
     hash(folder).map(|hashed| hashed.sha256)
 }
