@@ -1,6 +1,6 @@
 //! Agent files: YAML frontmatter and the body as system prompt.
 //!
-//! Invariant: the frontmatter is kept as its author wrote it, comments included.
+//! Invariant: the frontmatter is unchanged, including comments.
 
 mod folder;
 mod settings;
@@ -14,13 +14,13 @@ use crate::tree::{self, Position};
 use crabtalk_files::Frontmatter;
 use std::path::Path;
 
-/// Largest agent file: a longer prompt fits no model's context window.
+/// Largest agent file: a longer prompt exceeds every model's context window.
 const MAX_AGENT_BYTES: u64 = 1024 * 1024;
 
 /// Largest frontmatter; real ones have less than a kilobyte.
 const MAX_FRONTMATTER_BYTES: usize = 64 * 1024;
 
-/// Where a file begins.
+/// The position of a file's beginning.
 const BEGIN: Position = Position { line: 1, column: 1 };
 
 /// An agent file.
@@ -35,7 +35,7 @@ pub struct AgentFile {
 }
 
 impl AgentFile {
-    /// Reads the text of an agent file. `file` names it in messages.
+    /// Parses the text of an agent file. Messages name `file`.
     pub fn parse(text: &str, file: &Path) -> Result<(Self, Vec<Warning>), Error> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         check_whole(text, file)?;
@@ -51,7 +51,7 @@ impl AgentFile {
         Ok((file, warnings))
     }
 
-    /// The file with this frontmatter, as a protocol message has it, and a prompt.
+    /// Creates a file from the frontmatter of a protocol message and a prompt.
     pub fn of(frontmatter: &str, prompt: &str) -> Result<(Self, Vec<Warning>), Error> {
         let file = Path::new("config");
         let made = Self {
@@ -68,7 +68,7 @@ impl AgentFile {
         Ok((read, warnings))
     }
 
-    /// Reads an agent file from the disk; `None` if there is none.
+    /// Reads an agent file; `None` if it does not exist.
     pub fn load(file: &Path) -> Result<Option<(Self, Vec<Warning>)>, Error> {
         match read_limited(file, MAX_AGENT_BYTES)? {
             Some(text) => Self::parse(&text, file).map(Some),
@@ -84,8 +84,8 @@ impl AgentFile {
     }
 }
 
-/// Refuses the remains of a file after a crash or on a full disk. Without its rules an
-/// agent could do what its author denied.
+/// Refuses a file that a crash or a full disk truncated. Without its rules an agent could
+/// do what its author denied.
 fn check_whole(text: &str, file: &Path) -> Result<(), Error> {
     let message = if text.trim().is_empty() {
         "the file is empty: write what the agent is, or remove the file"
@@ -108,7 +108,8 @@ fn check_size(frontmatter: &str, file: &Path) -> Result<(), Error> {
     Err(Error::Invalid(Diagnostic::new(file, BEGIN, message)))
 }
 
-/// Frontmatter and body. A file that does not begin with a fence is all body.
+/// Splits a text into frontmatter and body. Without a fence at the beginning, all of it is
+/// the body.
 fn split<'a>(text: &'a str, file: &Path) -> Result<(&'a str, &'a str), Error> {
     match Frontmatter::of(text) {
         Frontmatter::Missing => Ok(("", text)),

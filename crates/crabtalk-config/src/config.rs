@@ -1,6 +1,7 @@
 //! The values of `config.toml`.
 //!
-//! Invariant: a `Config` is complete, defaults included, and never changes; a reload makes a new one.
+//! Invariant: a `Config` has all values, including defaults, and never changes; a reload
+//! creates a new one.
 
 mod expand;
 mod mcp;
@@ -35,7 +36,7 @@ const MAX_CONFIG_BYTES: u64 = 1024 * 1024;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Config {
-    /// The agent of a message that names none.
+    /// The default agent of messages.
     pub default_agent: String,
     /// The node's active model.
     pub model: Option<String>,
@@ -66,7 +67,7 @@ pub struct Config {
     pub notify: Notify,
     /// `[cli]`.
     pub cli: Cli,
-    /// `[tcp]`; without it the daemon listens on its Unix socket only.
+    /// `[tcp]`; without it the daemon listens only on its Unix socket.
     pub tcp: Option<Tcp>,
     /// Tokens for `[tcp]`, in the file's order.
     #[serde(serialize_with = "write_named", deserialize_with = "read_named")]
@@ -74,24 +75,24 @@ pub struct Config {
 }
 
 impl Config {
-    /// Reads a configuration text. `file` names it in messages.
+    /// Parses a configuration text. Messages name `file`.
     pub fn parse(text: &str, file: &Path, env: &Env<'_>) -> Result<(Self, Vec<Warning>), Error> {
         resolve::parse(text, file, env)
     }
 
-    /// Reads the configuration file; without one every value is the default.
+    /// Reads the configuration file; if it is absent, all values are defaults.
     pub fn load(file: &Path, env: &Env<'_>) -> Result<(Self, Vec<Warning>), Error> {
         let text = read_limited(file, MAX_CONFIG_BYTES)?.unwrap_or_default();
         Self::parse(&text, file, env)
     }
 
-    /// The effective configuration, secrets masked (`GetConfig`).
+    /// The effective configuration with masked secrets (`GetConfig`).
     pub fn effective_json(&self) -> serde_json::Value {
         serde_json::to_value(self).expect("string keys and finite numbers are JSON")
     }
 }
 
-/// An item that the file names by its table, as in `[provider.NAME]`.
+/// An item with a table of its name in the file, such as `[provider.NAME]`.
 trait Named {
     fn name(&self) -> &str;
     fn set_name(&mut self, name: String);

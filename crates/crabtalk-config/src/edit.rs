@@ -1,7 +1,7 @@
-//! Changes to `config.toml` that keep comments (OPS-4).
+//! Edits `config.toml`, keeping comments (OPS-4).
 //!
-//! Invariants: an invalid file is never overwritten; a file that
-//! changed since it was read is a conflict; an invalid result is not saved; a mask keeps the secret.
+//! Invariants: an invalid file is never overwritten; a file that changed since it was read
+//! is a conflict; an invalid result is not saved; a mask keeps the secret.
 
 use crate::config::Config;
 use crate::error::Diagnostic;
@@ -20,16 +20,16 @@ const MAX_BYTES: u64 = 1024 * 1024;
 #[derive(Debug)]
 pub struct ConfigFile {
     path: PathBuf,
-    /// The text of the file; `None` if it did not exist.
+    /// The text when the file was read; `None` if it did not exist.
     before: Option<String>,
     document: DocumentMut,
 }
 
 impl ConfigFile {
-    /// Reads the file. One that does not exist is empty.
+    /// Reads the file. A missing file is empty.
     ///
     /// # Errors
-    /// A text that is not TOML.
+    /// The text is not TOML.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let before = read_limited(path, MAX_BYTES)?;
         let text = before.as_deref().unwrap_or_default();
@@ -42,20 +42,18 @@ impl ConfigFile {
         })
     }
 
-    /// Sets the value at a path of keys, such as `["provider", "x"]`. A table
-    /// replaces the present one key by key, so that comments
-    /// stay; null removes a key.
+    /// Sets the value at a path of keys, such as `["provider", "x"]`. A table replaces the
+    /// existing one key by key, so that comments stay; null removes a key.
     ///
     /// # Errors
-    /// A mask without a present secret; a path through a value that
-    /// is not a table.
+    /// A mask without an existing secret, or a path through a value that is not a table.
     pub fn set(&mut self, path: &[&str], value: &Json) -> Result<(), Error> {
         let (last, parents) = path.split_last().expect("a path has at least one key");
         let mut table: &mut dyn TableLike = self.document.as_table_mut();
         for (i, key) in parents.iter().enumerate() {
             let item = table.entry(key).or_insert_with(|| {
                 let mut table = Table::new();
-                // `[provider]` itself need not be written for `[provider.x]`.
+                // `[provider]` is not required for `[provider.x]`.
                 table.set_implicit(true);
                 Item::Table(table)
             });
@@ -79,7 +77,7 @@ impl ConfigFile {
         table.remove(last).is_some()
     }
 
-    /// The text as it would be saved.
+    /// The text to save.
     pub fn text(&self) -> String {
         self.document.to_string()
     }
@@ -87,8 +85,8 @@ impl ConfigFile {
     /// Checks the result and replaces the file; returns the new configuration.
     ///
     /// # Errors
-    /// [`Error::Conflict`] when the file changed since it was read, and any
-    /// error of the configuration that the edit would make.
+    /// [`Error::Conflict`] if the file changed since it was read, and any error of the resulting
+    /// configuration.
     pub fn save(&self, env: &Env<'_>) -> Result<(Config, Vec<Warning>), Error> {
         let text = self.text();
         let parsed = Config::parse(&text, &self.path, env)?;
@@ -100,8 +98,8 @@ impl ConfigFile {
     }
 }
 
-/// Reads a section of a protocol message, such as `SetProviderMsg.config`: JSON
-/// when it begins with `{`, else TOML.
+/// Parses a section of a protocol message, such as `SetProviderMsg.config`: JSON if it begins
+/// with `{`, else TOML.
 pub fn parse_section(text: &str) -> Result<Json, Error> {
     let file = Path::new("config");
     if text.trim_start().starts_with('{') {
@@ -113,10 +111,10 @@ pub fn parse_section(text: &str) -> Result<Json, Error> {
     Ok(tree::reader::read(&tree::from_toml(text, file)?, file)?.0)
 }
 
-/// A configuration text with a single value at a path of keys.
+/// Creates a configuration text with a single value at a path of keys.
 ///
 /// # Errors
-/// As [`ConfigFile::set`].
+/// Like [`ConfigFile::set`].
 pub fn section_text(path: &[&str], value: &Json) -> Result<String, Error> {
     let mut file = ConfigFile {
         path: PathBuf::new(),
@@ -127,7 +125,7 @@ pub fn section_text(path: &[&str], value: &Json) -> Result<String, Error> {
     Ok(file.text())
 }
 
-/// Puts a value under a key. With `block`, a new table gets a header.
+/// Sets the value of a key. With `block`, a new table gets a header.
 fn put(
     table: &mut dyn TableLike,
     key: &str,

@@ -1,4 +1,4 @@
-//! Errors in files, with position and remedy (OPS-4).
+//! Errors in files, with their positions and remedies (OPS-4).
 
 use crabtalk_files::tree::Position;
 use std::fmt;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// the column in characters; line 0 means an unknown position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// The file, or its substitute in a message.
+    /// The file, or a substitute for it in messages.
     pub file: PathBuf,
     /// Its line.
     pub line: usize,
@@ -17,14 +17,14 @@ pub struct Diagnostic {
     pub column: usize,
     /// The problem and the remedy.
     pub message: String,
-    /// The key, if it is unknown.
+    /// The unknown key, if the problem is one.
     pub unknown: Option<UnknownKey>,
 }
 
 /// An unknown key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownKey {
-    /// With dots, from the top.
+    /// The full name, with dots.
     pub name: String,
     /// The full name of the most similar key.
     pub nearest: Option<String>,
@@ -51,7 +51,7 @@ impl Diagnostic {
         }
     }
 
-    /// Without a position.
+    /// Creates a diagnostic without a position.
     pub(crate) fn of_whole(file: &Path, message: impl Into<String>) -> Self {
         Self::new(file, Position::default(), message)
     }
@@ -67,7 +67,7 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// A problem that is ignored.
+/// A problem that does not prevent the use of the file.
 pub type Warning = Diagnostic;
 
 /// A failure to read or change the configuration.
@@ -76,18 +76,18 @@ pub enum Error {
     /// A text is invalid; the diagnostic has position and remedy.
     #[error("{0}")]
     Invalid(Diagnostic),
-    /// The system refuses a file or a folder, mostly for missing rights.
+    /// A file or folder cannot be accessed, usually for lack of rights.
     #[error("cannot {action} {}", path.display())]
     Io {
         /// The attempted action.
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// The system's error.
+        /// The error of the operating system.
         #[source]
         source: io::Error,
     },
-    /// The file is too large for a configuration: probably another file is meant.
+    /// The file is too large for a configuration.
     #[error("{} is larger than the limit of {limit} bytes", path.display())]
     TooLarge {
         /// The file.
@@ -95,37 +95,37 @@ pub enum Error {
         /// The limit in bytes.
         limit: u64,
     },
-    /// The file changed since it was read; the wire answers 409.
+    /// The file changed since it was read; 409 on the wire.
     #[error(
         "{} was changed since it was read: read it again and repeat the edit",
         .0.display()
     )]
     Conflict(PathBuf),
-    /// An invalid edit; the wire answers 400.
+    /// The edit is invalid; 400 on the wire.
     #[error("{0}")]
     BadEdit(String),
-    /// The named file is missing, empty or blank; the provider is not called without a key.
+    /// The key file is missing or empty; the provider is not called without a key.
     #[error(
         "{at}: {} has no key: write the key into that file",
         path.display()
     )]
     NoKey {
-        /// `provider.NAME.api_key_file`, for instance.
+        /// The configuration key, such as `provider.NAME.api_key_file`.
         at: String,
         /// The key file.
         path: PathBuf,
     },
-    /// A key file that cannot be read.
+    /// The key file cannot be read.
     #[error("{at}")]
     KeyFile {
-        /// `provider.NAME.api_key_file`, for instance.
+        /// The configuration key, such as `provider.NAME.api_key_file`.
         at: String,
         /// The reason.
         #[source]
         source: Box<Error>,
     },
-    /// A key that no request can carry, such as one of several lines. The message does not
-    /// show it.
+    /// The key cannot be sent, for instance since it has several lines. The message does not
+    /// show the key.
     #[error(
         "{at}: the key holds a line break or another control character: write one key, in one line"
     )]
@@ -136,16 +136,16 @@ pub enum Error {
     /// The home folder is unknown.
     #[error("neither CRABTALK_HOME nor HOME is set: set one, or name a folder with --home")]
     NoHome,
-    /// A value names a variable that is unset or empty.
+    /// A variable in a value is unset or empty.
     #[error(
         "{owner}: the environment variable {variable} (named by {key}) is not set: set it where the daemon runs"
     )]
     MissingVariable {
         /// `provider.NAME` or `mcp.NAME`.
         owner: String,
-        /// The key whose value names it.
+        /// The key whose value contains the variable.
         key: String,
-        /// The variable.
+        /// The name of the variable.
         variable: String,
     },
 }
@@ -172,9 +172,9 @@ impl Error {
     }
 }
 
-/// The candidate that is most similar to `word`, if any is near.
+/// The candidate most similar to `word`, if one is similar enough.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // A third of the word may differ: `detcet` is near `detect`, `foo` near nothing.
+    // A third of the word may differ: `detcet` is near `detect`, but nothing is near `foo`.
     let limit = (word.chars().count() / 3).max(1);
     let word = word.to_lowercase();
     candidates

@@ -1,11 +1,11 @@
-//! Files read within a limit and replaced whole.
+//! Reads files within a limit and replaces them atomically.
 
 use crate::Error;
 use crabtalk_files::{Error as FileError, Existing};
 use std::path::Path;
 
-/// Reads a text file of at most `limit` bytes; `None` if there is none. A byte
-/// order mark is dropped.
+/// Reads a text file of at most `limit` bytes without its byte order mark; `None` if it
+/// does not exist.
 pub fn read_limited(path: &Path, limit: u64) -> Result<Option<String>, Error> {
     let read = crabtalk_files::if_there(crabtalk_files::read_text(path, limit));
     let text = read.map_err(|error| match error {
@@ -23,8 +23,8 @@ pub fn read_limited(path: &Path, limit: u64) -> Result<Option<String>, Error> {
     }))
 }
 
-/// Replaces a file whole: a crash leaves the old text or the new one. The file
-/// is for its owner alone (0600); a symbolic link stays and its target changes.
+/// Replaces a private file (0600) atomically: after a crash it has the old text or the new
+/// one. A symbolic link stays, and its target changes.
 pub fn write_atomic(path: &Path, text: &str) -> Result<(), Error> {
     crabtalk_files::write(path, text.as_bytes(), Existing::Replace)
         .map_err(|e| Error::io("write", path, e))

@@ -1,7 +1,7 @@
-//! Where everything lives: `$CRABTALK_HOME`, else `~/.crabtalk` (OPS-5).
+//! The home folder: `$CRABTALK_HOME`, else `~/.crabtalk` (OPS-5).
 //!
-//! Invariant: every path of CrabTalk is made here, so that nothing lands
-//! outside the home by accident.
+//! Invariant: every path of CrabTalk comes from here, so that nothing is written outside the
+//! home by accident.
 
 use crate::Error;
 use std::ffi::OsString;
@@ -10,13 +10,13 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Folders are for their owner alone (OPS-5).
+/// Folders are accessible only to their owner (OPS-5).
 const FOLDER_MODE: u32 = 0o700;
 
 /// A lookup of environment variables.
 pub type Env<'a> = dyn Fn(&str) -> Option<OsString> + 'a;
 
-/// The home folder and what lies in it.
+/// The home folder and the paths in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Home {
     root: PathBuf,
@@ -24,8 +24,8 @@ pub struct Home {
 }
 
 impl Home {
-    /// `$CRABTALK_HOME`, else `$HOME/.crabtalk`. A relative path is taken from
-    /// the working directory. Nothing is created.
+    /// Finds the home: `$CRABTALK_HOME`, else `$HOME/.crabtalk`. A relative path refers to the
+    /// working directory. Nothing is created.
     pub fn from_env(env: &Env<'_>) -> Result<Self, Error> {
         let set = |name: &str| {
             env(name)
@@ -39,10 +39,10 @@ impl Home {
         Self::at(&root, user_home)
     }
 
-    /// A home at a given folder. `user_home` is the value of `~`.
+    /// Creates the handle of a home at a folder. `user_home` is the value of `~`.
     pub fn at(root: &Path, user_home: Option<PathBuf>) -> Result<Self, Error> {
         let absolute = std::path::absolute(root).map_err(|e| Error::io("resolve", root, e))?;
-        // Canonical as far as it exists: one home has one name (STORE-6).
+        // Canonical as far as the path exists, so that a home has one path (STORE-6).
         let root = match fs::canonicalize(&absolute) {
             Ok(root) => root,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => absolute,
@@ -51,9 +51,10 @@ impl Home {
         Ok(Self { root, user_home })
     }
 
-    /// Creates the missing folders except the trash, 0700, removes others' rights to existing ones,
-    /// and returns the home with its canonical path. Files in the place of skills or memory are left
-    /// alone, since the daemon works without these folders. A full or read-only disk is not an error.
+    /// Creates missing folders except the trash (0700), removes others' rights to existing
+    /// ones, and returns the home with its canonical path. Files in the place of skills or
+    /// memory are ignored, since these folders are optional. A full or read-only disk is not an
+    /// error.
     pub fn create(&self) -> Result<Self, Error> {
         let folders = [
             self.root.clone(),
@@ -93,17 +94,17 @@ impl Home {
         Self::at(&self.root, self.user_home.clone())
     }
 
-    /// The home folder itself.
+    /// The home folder.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The user's home, where conversations work by default (CONV-6).
+    /// The user's home, the last default for a working directory (CONV-6).
     pub fn user_home(&self) -> Option<&Path> {
         self.user_home.as_deref()
     }
 
-    /// `path` with a leading `~` replaced by the user's home.
+    /// Replaces a leading `~` by the user's home.
     pub fn expand_tilde(&self, path: &str) -> PathBuf {
         expand_tilde(path, self.user_home.as_deref())
     }
@@ -158,12 +159,12 @@ impl Home {
         self.root.join("sessions")
     }
 
-    /// `sessions/trash/`: what was removed.
+    /// `sessions/trash/`: removed conversations.
     pub fn trash_dir(&self) -> PathBuf {
         self.sessions_dir().join("trash")
     }
 
-    /// `state/`: what is derived or kept beside.
+    /// `state/`: records, indexes and other state.
     pub fn state_dir(&self) -> PathBuf {
         self.root.join("state")
     }
@@ -194,7 +195,7 @@ impl Home {
     }
 }
 
-/// Creates a folder and those above it, for their owner alone.
+/// Creates a private folder and missing parents.
 fn create_private(folder: &Path) -> std::io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(FOLDER_MODE).create(folder)

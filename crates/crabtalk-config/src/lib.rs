@@ -1,5 +1,5 @@
-//! Everything that users write for CrabTalk: the home folder, `config.toml` and agent
-//! files, read with positions and edited with their comments kept, and skills.
+//! Reads what users write for CrabTalk: the home folder, `config.toml` and agent files with
+//! positions, edited with their comments kept, and skills.
 //!
 //! ```text
 //! home    the paths below $CRABTALK_HOME (OPS-5)

@@ -3,10 +3,10 @@
 /// Longest name, in bytes (CONV-2).
 const MAX_NAME_BYTES: usize = 64;
 
-/// Characters of an invalid name that messages show.
+/// Maximum characters of an invalid name in messages.
 const MAX_SHOWN: usize = 80;
 
-/// The rule, for messages.
+/// The description of the rule in messages.
 pub(crate) const NAME_RULE: &str =
     "1 to 64 letters, digits, `_` or `-`, beginning with a letter or digit";
 
@@ -22,7 +22,7 @@ pub fn is_name(name: &str) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
 }
 
-/// Explains an invalid name.
+/// Checks a name; the error explains the rule.
 pub fn check_name(name: &str) -> Result<(), String> {
     if is_name(name) {
         return Ok(());

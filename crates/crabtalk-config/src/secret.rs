@@ -4,21 +4,21 @@ use crabtalk_domain::masked_url;
 use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
 
-/// In an edit, the mask keeps the present secret (OPS-4).
+/// In an edit, the mask keeps the existing secret (OPS-4).
 pub use crabtalk_domain::MASK;
 
-/// A key, token or password. `Debug` and `Serialize` give [`MASK`].
+/// A key, token or password. `Debug` and `Serialize` show [`MASK`].
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Takes a value.
+    /// Wraps a value.
     pub fn new(value: impl Into<String>) -> Self {
         Self(value.into())
     }
 
-    /// The value, for the one place that sends it.
+    /// The value, to be sent.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -36,8 +36,8 @@ impl Serialize for Secret {
     }
 }
 
-/// A text with `${ENV}` in it. `Debug` and `Serialize` show the text as written, without the environment's
-/// values and without the secrets of a URL.
+/// A text with `${ENV}`. `Debug` and `Serialize` show the text as written, without values of
+/// the environment and without the secrets of a URL.
 #[derive(Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(from = "String")]
 pub struct Written {
@@ -46,17 +46,17 @@ pub struct Written {
 }
 
 impl Written {
-    /// Replaces the value by the text with the environment's values in it.
+    /// Sets the text with the environment's values.
     pub(crate) fn set_value(&mut self, value: String) {
         self.value = value;
     }
 
-    /// The text with the environment's values in it.
+    /// The text with the environment's values.
     pub fn value(&self) -> &str {
         &self.value
     }
 
-    /// The text as the file has it, apart from secrets in URLs.
+    /// The text as written, with secrets of URLs masked.
     pub fn shown(&self) -> String {
         masked_url(&self.written)
     }

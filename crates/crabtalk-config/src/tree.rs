@@ -1,4 +1,4 @@
-//! TOML and YAML as one tree of values with positions.
+//! Parses TOML and YAML to one tree of values with positions.
 
 pub(crate) mod reader;
 mod toml;
@@ -10,7 +10,7 @@ use crate::error::{Diagnostic, Error};
 use crabtalk_files::yaml::{self, Bounds};
 use std::path::Path;
 
-/// An agent with hundreds of permission rules has a few thousand values and three levels.
+/// Limits: an agent with hundreds of rules has a few thousand values and three levels.
 const YAML: Bounds = Bounds {
     nodes: 10_000,
     depth: 16,
@@ -21,9 +21,9 @@ fn invalid(file: &Path, at: Position, message: String) -> Error {
     Error::Invalid(Diagnostic::new(file, at, message))
 }
 
-/// Reads YAML that begins `lines_before` lines into its file.
+/// Parses YAML that begins after `lines_before` lines of its file.
 pub(crate) fn from_yaml(text: &str, file: &Path, lines_before: usize) -> Result<Node, Error> {
-    // Empty lines in their place keep positions those of the file.
+    // Empty lines preserve the positions in the file.
     let text = "\n".repeat(lines_before) + text;
     yaml::tree(&text, YAML).map_err(|e| {
         let at = e.at.unwrap_or_default();

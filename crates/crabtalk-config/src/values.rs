@@ -1,9 +1,9 @@
-//! Forms of values that several keys share.
+//! Formats of values that several keys share.
 
 use serde::de::{self, Deserialize, Deserializer, SeqAccess, Visitor};
 use std::fmt;
 
-/// A whole number within `MIN..=MAX`.
+/// Reads an integer within `MIN..=MAX`.
 pub(crate) fn within<'de, const MIN: u64, const MAX: u64, T, D>(reader: D) -> Result<T, D::Error>
 where
     T: TryFrom<u64>,
@@ -23,7 +23,7 @@ where
     )))
 }
 
-/// A whole number of at least 1, where the key is optional.
+/// Reads an optional integer of at least 1.
 pub(crate) fn positive<'de, T, D>(reader: D) -> Result<Option<T>, D::Error>
 where
     T: TryFrom<u64>,
@@ -32,7 +32,7 @@ where
     within::<1, { u64::MAX }, T, D>(reader).map(Some)
 }
 
-/// A list of strings; a string is a list separated by commas.
+/// Reads a list of strings, or a string with commas as a list.
 pub(crate) fn list<'de, D: Deserializer<'de>>(reader: D) -> Result<Vec<String>, D::Error> {
     struct List;
 
@@ -59,7 +59,7 @@ pub(crate) fn list<'de, D: Deserializer<'de>>(reader: D) -> Result<Vec<String>, 
     reader.deserialize_any(List)
 }
 
-/// A string of which an empty one means that the key is absent.
+/// Reads a string; an empty one means that the key is absent.
 pub(crate) fn nonempty<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<String>, D::Error> {
     let text = String::deserialize(reader)?;
     Ok(Some(text).filter(|text| !text.is_empty()))

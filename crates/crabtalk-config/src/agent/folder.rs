@@ -1,6 +1,6 @@
-//! The folder of agent files.
+//! Reads the folder of agent files.
 //!
-//! Invariant: a broken file breaks only its own agent.
+//! Invariant: a broken file affects only its own agent.
 
 use super::AgentFile;
 use crate::error::{Diagnostic, Error, Warning};
@@ -8,23 +8,23 @@ use crate::name::{NAME_RULE, is_name};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Agents of a node, which are all read at every start.
+/// Maximum number of agents, which are all read at every start.
 const MAX_AGENTS: usize = 4_096;
 
 /// A file of the folder.
 #[derive(Debug)]
 pub struct AgentEntry {
-    /// The agent's name: the file's, without `.md`.
+    /// The agent's name: that of the file, without `.md`.
     pub name: String,
-    /// Its content, or the error in it.
+    /// The content of the file, or its error.
     pub agent: Result<(AgentFile, Vec<Warning>), Error>,
 }
 
-/// Reads every `NAME.md` of a folder, by name. Hidden files are skipped; a
-/// missing folder has none.
+/// Reads every `NAME.md` of a folder, by name. Skips hidden files; a missing folder is
+/// empty.
 ///
 /// # Errors
-/// A folder that cannot be read. Errors in one file are in its entry.
+/// The folder cannot be read. Errors in one file are in its entry.
 pub fn load_agents(folder: &Path) -> Result<Vec<AgentEntry>, Error> {
     let mut files = agent_files(folder)?;
     files.sort();

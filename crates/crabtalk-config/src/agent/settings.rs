@@ -10,22 +10,21 @@ use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::path::Path;
 
-/// An agent's settings. Missing keys are absent or empty here, and
-/// the daemon's defaults apply.
+/// An agent's settings. The daemon's defaults apply to absent keys.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default)]
 pub struct AgentSettings {
     /// One line for people and for delegating agents.
     pub description: Option<String>,
-    /// Model name; absent means the node's active model.
+    /// The model's name; if absent, the node's active model.
     #[serde(deserialize_with = "nonempty")]
     pub model: Option<String>,
-    /// Models to try when that one fails, in order.
+    /// Models to try in order when `model` fails.
     #[serde(deserialize_with = "list")]
     pub fallback: Vec<String>,
     /// Whether to ask the model for reasoning.
     pub thinking: Option<bool>,
-    /// Steps after which a run ends with 508.
+    /// Number of steps after which a run ends with 508.
     #[serde(deserialize_with = "positive")]
     pub max_iterations: Option<u32>,
     /// When the history is compacted.
@@ -41,18 +40,18 @@ pub struct AgentSettings {
     /// MCP servers in scope.
     #[serde(deserialize_with = "list")]
     pub mcps: Vec<String>,
-    /// Agents it may delegate to.
+    /// Agents that it may delegate to.
     #[serde(deserialize_with = "list")]
     pub members: Vec<String>,
     /// Rules of the gate, in the file's order (GATE-2).
     #[serde(deserialize_with = "read_rules")]
     pub permissions: Vec<PermissionRule>,
-    /// The mode of its runs; absent for the node's.
+    /// The mode of its runs; if absent, the node's.
     pub mode: Option<Mode>,
-    /// Where its conversations work, as written; `~` is the user's home.
+    /// The default working directory of its conversations, as written; `~` is the user's home.
     #[serde(deserialize_with = "nonempty")]
     pub cwd: Option<String>,
-    /// Its daily budget.
+    /// Its daily limits.
     pub budget: Budget,
 }
 
@@ -61,7 +60,7 @@ pub struct AgentSettings {
 pub enum CompactThreshold {
     /// Never.
     Off,
-    /// Above so many estimated tokens.
+    /// Above this many estimated tokens.
     Tokens(u64),
 }
 
@@ -146,7 +145,7 @@ fn read_rules<'de, D: Deserializer<'de>>(reader: D) -> Result<Vec<PermissionRule
     reader.deserialize_map(Rules)
 }
 
-/// A rule as the file writes it.
+/// A rule as written in the file.
 fn rule_name(rule: &PermissionRule) -> String {
     match &rule.pattern {
         Some(pattern) => format!("{}({pattern})", rule.tool),
@@ -154,13 +153,13 @@ fn rule_name(rule: &PermissionRule) -> String {
     }
 }
 
-/// Whether a command pattern has a wildcard that does not end it.
+/// Whether a command pattern has a wildcard before its end.
 fn has_inner_wildcard(pattern: &str) -> bool {
     let words = pattern.trim().trim_end_matches('*');
     words.contains(['*', '?'])
 }
 
-/// `tool` or `tool(pattern)`; the pattern may contain brackets.
+/// Splits `tool` or `tool(pattern)`; the pattern may contain brackets.
 fn split_rule(rule: &str) -> Option<(&str, Option<&str>)> {
     let rule = rule.trim();
     let (tool, pattern) = match rule.split_once('(') {

@@ -2,20 +2,19 @@
 
 use crate::{Env, Error};
 
-/// An unset variable that a value names. Its owner
-/// cannot be used.
+/// An unset variable in a value, which makes the value's owner unusable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingVariable {
     /// `provider.NAME` or `mcp.NAME`.
     pub owner: String,
-    /// The key whose value names the variable.
+    /// The key whose value contains the variable.
     pub key: String,
-    /// The variable.
+    /// The name of the variable.
     pub variable: String,
 }
 
 impl MissingVariable {
-    /// The error about it.
+    /// Creates the error about it.
     pub fn to_error(&self) -> Error {
         Error::MissingVariable {
             owner: self.owner.clone(),
@@ -25,8 +24,8 @@ impl MissingVariable {
     }
 }
 
-/// Replaces `${NAME}` by the variable's value; `$${` means `${`. The error is the name of
-/// a variable that is unset or empty.
+/// Replaces `${NAME}` by the variable's value; `$${` means `${`. The error is the name of an
+/// unset or empty variable.
 pub(super) fn expand(text: &str, env: &Env<'_>) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

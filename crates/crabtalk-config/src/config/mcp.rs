@@ -13,23 +13,23 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "McpTable")]
 pub struct Mcp {
-    /// Its name.
+    /// The server's name.
     #[serde(skip)]
     pub name: String,
-    /// How it is reached.
+    /// How to connect to the server.
     #[serde(flatten)]
     pub transport: McpTransport,
-    /// Whether it may be used.
+    /// Whether the server is used.
     pub enabled: bool,
-    /// Whether it is restarted after its end.
+    /// Whether the server is restarted after it ends.
     pub auto_restart: bool,
-    /// Seconds that a call may take without a sign of progress.
+    /// Time limit in seconds for a call without progress.
     pub timeout_secs: u64,
-    /// Seconds without calls after which the program is ended.
+    /// Time in seconds without calls after which the program is ended.
     pub idle_secs: u64,
-    /// The trust in annotations of its tools.
+    /// Whether the annotations of its tools are trusted.
     pub trust: McpTrust,
-    /// The client that logs in to it.
+    /// The OAuth client for the server.
     #[serde(skip_serializing_if = "McpOauth::is_empty")]
     pub oauth: McpOauth,
     /// An unset variable that the server needs.
@@ -37,7 +37,7 @@ pub struct Mcp {
     pub missing: Option<MissingVariable>,
 }
 
-/// A day.
+/// One day.
 const MAX_SECS: u64 = 86_400;
 
 /// The keys of the file.
@@ -71,7 +71,7 @@ impl Default for McpTable {
             auto_restart: true,
             // Most tools answer in seconds; one that shows progress may take longer.
             timeout_secs: 60,
-            // A conversation that pauses for less finds its servers warm.
+            // A conversation with shorter pauses does not wait for the server's start.
             idle_secs: 300,
             trust: McpTrust::default(),
             oauth: McpOauth::default(),
@@ -128,42 +128,42 @@ impl Named for Mcp {
     }
 }
 
-/// `[mcp.NAME.oauth]`: for servers where a client is registered by hand.
+/// `[mcp.NAME.oauth]`: for servers that require a manually registered client.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct McpOauth {
-    /// The client's name there; an empty one is registered on the fly.
+    /// The client's id at the server; an empty one is registered dynamically.
     pub client_id: String,
-    /// Its secret, if it has one; see [`Self::secret`].
+    /// The client's secret, if it has one; see [`Self::secret`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_secret: Option<Secret>,
     /// The file with the secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_secret_file: Option<PathBuf>,
-    /// The way to log in.
+    /// How the client logs in.
     pub grant: McpGrant,
-    /// The requested scopes; none means those that the server names.
+    /// Requested scopes; if empty, those that the server names.
     #[serde(deserialize_with = "list")]
     pub scopes: Vec<String>,
 }
 
-/// The way to log in to an MCP server.
+/// How the client logs in to an MCP server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum McpGrant {
-    /// A person, in a browser.
+    /// A person logs in with a browser.
     #[default]
     AuthorizationCode,
-    /// The client itself, by its secret, without a person.
+    /// The client logs in with its secret, without a person.
     ClientCredentials,
 }
 
 impl McpOauth {
-    /// The secret of the server `name`: from the file or environment, or from its own file, which is read
-    /// at each call so that a changed one counts.
+    /// The secret for the server `name`: from the file or environment, or from the secret's own
+    /// file, which is read at each call so that a change takes effect.
     ///
     /// # Errors
-    /// A file that cannot be read or is empty.
+    /// The file cannot be read or is empty.
     pub fn secret(&self, name: &str) -> Result<Option<Secret>, Error> {
         let Some(path) = &self.client_secret_file else {
             return Ok(self.client_secret.clone());
@@ -176,14 +176,14 @@ impl McpOauth {
     }
 }
 
-/// The trust in annotations of a server's tools (COMP-3).
+/// Whether annotations of a server's tools are trusted (COMP-3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum McpTrust {
-    /// They are ignored.
+    /// Annotations are ignored.
     #[default]
     None,
-    /// Owners are not asked before calls of tools that declare themselves read-only.
+    /// Tools that declare themselves read-only do not ask owners.
     Annotations,
 }
 
@@ -197,20 +197,20 @@ impl McpTrust {
     }
 }
 
-/// How an MCP server is reached.
+/// How to connect to an MCP server.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum McpTransport {
-    /// A program, over its standard streams.
+    /// A program, connected by its standard streams.
     Stdio {
         /// The program.
         command: Written,
         /// Its arguments.
         args: Vec<Written>,
-        /// Its environment beside the allowed one; the values may be credentials.
+        /// Its environment beside the allowed variables; values may be credentials.
         env: BTreeMap<String, Secret>,
     },
-    /// A server, over HTTP.
+    /// A server, connected by HTTP.
     Http {
         /// Its address.
         url: Written,

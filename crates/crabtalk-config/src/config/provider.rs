@@ -16,7 +16,7 @@ const MAX_KEY_BYTES: u64 = 16 * 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProviderKind {
-    /// OpenAI and every server that is compatible with it.
+    /// OpenAI and compatible servers.
     OpenAi,
     /// Anthropic.
     Anthropic,
@@ -28,7 +28,7 @@ pub enum ProviderKind {
     Azure,
     /// Ollama.
     Ollama,
-    /// The embedded model for demonstration and tests.
+    /// The offline model for demonstration and tests.
     Offline,
 }
 
@@ -55,10 +55,10 @@ pub struct Provider {
     pub name: String,
     /// Its protocol.
     pub kind: ProviderKind,
-    /// Whether it may be used.
+    /// Whether the provider is used.
     #[serde(default = "yes")]
     pub enabled: bool,
-    /// Its address as written; the model crate normalises it (MODEL-2).
+    /// The address as written; the model crate normalises it (MODEL-2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url: Option<Written>,
     /// The key in the file or the environment; see [`Self::key`].
@@ -90,33 +90,33 @@ pub struct Provider {
     pub missing: Option<MissingVariable>,
 }
 
-/// More retries only load a server that is down.
+/// Maximum retries; more would only load a server that is down.
 const MAX_MAX_RETRIES: u64 = 20;
 
-/// An hour: a working server answers its first byte in less.
+/// One hour: a working server sends its first byte sooner.
 const MAX_TIMEOUT_SECS: u64 = 3_600;
 
 fn yes() -> bool {
     true
 }
 
-/// MODEL-3.
+/// The default of `max_retries` (MODEL-3).
 fn max_retries() -> u32 {
     2
 }
 
-/// MODEL-3.
+/// The default of `timeout_secs` (MODEL-3).
 fn timeout_secs() -> u64 {
     30
 }
 
 impl Provider {
-    /// The key: from the file or environment, or from the key file, which is
-    /// read at each call so that a changed key counts. `None` if none is configured.
+    /// The key: from the file or environment, or from the key file, which is read at each call
+    /// so that a change takes effect. `None` if no key is configured.
     ///
     /// # Errors
-    /// A variable that is not set, a key file that cannot be read or is empty, or
-    /// a key that no request can carry. The error concerns this provider only.
+    /// A variable is not set, a key file cannot be read or is empty, or the key cannot be
+    /// sent. The error affects only this provider.
     pub fn key(&self) -> Result<Option<Secret>, Error> {
         if let Some(missing) = &self.missing {
             return Err(missing.to_error());
@@ -134,8 +134,7 @@ impl Provider {
     }
 }
 
-/// Reads a file that holds one secret; `at` is the key of the configuration that names
-/// the file.
+/// Reads a file with one secret; `at` is the configuration key that names the file.
 pub(super) fn read_key(path: &Path, at: String) -> Result<Secret, Error> {
     let text = match read_limited(path, MAX_KEY_BYTES) {
         Ok(text) => text.unwrap_or_default(),
@@ -164,7 +163,7 @@ fn is_sendable(key: &str) -> bool {
 /// A model of a provider.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Model {
-    /// Its name here.
+    /// Its name in CrabTalk.
     pub name: String,
     /// Its name at the provider.
     #[serde(default)]
@@ -179,12 +178,12 @@ pub struct Model {
     /// Its price, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
-    /// Whether it takes images, if known.
+    /// Whether it accepts images, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub images: Option<bool>,
 }
 
-/// Money for a million tokens.
+/// Money per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Price {
     /// Of the request.

@@ -1,7 +1,7 @@
 //! `[tcp]` and `[token.NAME]`: access from other machines (REMOTE-1).
 //!
-//! Invariants: the daemon listens on the addresses of the file only; beyond loopback it needs TLS or a named
-//! proxy; a misspelt key is an error.
+//! Invariants: the daemon listens only on the addresses in the file; beyond loopback it
+//! requires TLS or a named proxy; an unknown key is an error.
 
 use super::Named;
 use crate::values::list;
@@ -14,16 +14,16 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-/// The port of an address that names none.
+/// The default port of an address.
 pub const TCP_PORT: u16 = 6688;
 
-/// Listeners of one daemon: an address for each network that it is in.
+/// Maximum listeners of one daemon, which needs one for each of its networks.
 const MAX_LISTENERS: usize = 16;
 
-/// Patterns of each kind of one token.
+/// Maximum patterns of each kind in one token.
 const MAX_PATTERNS: usize = 100;
 
-/// The prefix of a token's hash, which leaves room for other kinds.
+/// The prefix of a token's hash, which allows for other kinds.
 const HASH_KIND: &str = "sha256:";
 
 /// `[tcp]`.
@@ -34,7 +34,7 @@ pub struct Tcp {
     pub listen: Vec<SocketAddr>,
     /// Whether connections are encrypted.
     pub tls: TcpTls,
-    /// Proxies in front. If there are any, only they may connect, without TLS.
+    /// Addresses of proxies. If there are any, only they may connect, without TLS.
     pub proxy: Vec<IpAddr>,
 }
 
@@ -42,15 +42,15 @@ pub struct Tcp {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TcpTls {
-    /// They are not.
+    /// Connections are not encrypted.
     Off,
-    /// With a certificate that the daemon makes.
+    /// Connections use a certificate that the daemon creates.
     Own,
-    /// With this certificate.
+    /// Connections use this certificate.
     Files {
-        /// Its chain, PEM.
+        /// The certificate chain, PEM.
         cert: PathBuf,
-        /// Its key, PEM.
+        /// The private key, PEM.
         key: PathBuf,
     },
 }
@@ -61,14 +61,14 @@ pub enum TcpTls {
 pub enum TokenRole {
     /// Talk to agents.
     Talk,
-    /// Also look after the daemon.
+    /// Also operate the daemon.
     Operate,
     /// Also change the configuration.
     Admin,
 }
 
 impl TokenRole {
-    /// Its name in the file.
+    /// The role's name in the file.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Talk => "talk",
@@ -78,13 +78,13 @@ impl TokenRole {
     }
 }
 
-/// The SHA-256 of a token. A token has 256 random bits, so a fast hash is enough.
+/// The SHA-256 of a token; a fast hash suffices for 256 random bits.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct TokenHash(pub [u8; 32]);
 
 impl TokenHash {
-    /// Reads `sha256:` and 64 hexadecimal digits.
+    /// Parses `sha256:` and 64 hexadecimal digits.
     pub fn parse(text: &str) -> Option<Self> {
         let digits = text.strip_prefix(HASH_KIND)?;
         let mut hash = [0; 32];
@@ -130,21 +130,21 @@ impl Serialize for TokenHash {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Token {
-    /// Its name, and its sender where it names none (CONV-8).
+    /// The token's name, which is its default sender (CONV-8).
     #[serde(skip)]
     pub name: String,
     /// The hash of the token.
     pub hash: TokenHash,
     /// The operations that it may request.
     pub role: TokenRole,
-    /// Patterns of agents that it reaches; `None` is all.
+    /// Patterns of agents that it reaches; `None` means all.
     #[serde(default, deserialize_with = "patterns")]
     pub agents: Option<Vec<String>>,
-    /// Patterns of senders that it reaches and may speak as; `None` is its own name
-    /// for `talk`, else all. Only the role `admin` reaches owners.
+    /// Patterns of senders that it reaches and may use; `None` means its own name for `talk`,
+    /// else all. Only the role `admin` reaches owners.
     #[serde(default, deserialize_with = "patterns")]
     pub senders: Option<Vec<String>>,
-    /// Folders below which it may name the working folder of a run; `None` is none, and all for `admin`.
+    /// Folders that may contain a run's working folder; `None` means none, or all for `admin`.
     #[serde(default, deserialize_with = "patterns")]
     pub cwd: Option<Vec<PathBuf>>,
     /// The end of its validity.
@@ -162,7 +162,7 @@ impl Named for Token {
     }
 }
 
-/// The keys of `[tcp]`. A misspelt key is an error, since it would open more than was meant.
+/// The keys of `[tcp]`. An unknown key is an error, since ignoring it could allow too much.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct TcpTable {
@@ -224,7 +224,7 @@ impl TryFrom<TcpTable> for Tcp {
     }
 }
 
-/// `ADDRESS:PORT`, or an address alone. The only name is `localhost`.
+/// Parses `ADDRESS:PORT`, or an address alone. The only name is `localhost`.
 fn address(text: &str) -> Option<SocketAddr> {
     let text = text.trim();
     if let Ok(address) = text.parse::<SocketAddr>() {
@@ -244,7 +244,7 @@ fn address(text: &str) -> Option<SocketAddr> {
     (host == "localhost").then(|| SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port))
 }
 
-/// An empty list is refused: it could be read as all or as none.
+/// Refuses an empty list, which could mean all or none.
 fn patterns<'de, T, D>(reader: D) -> Result<Option<Vec<T>>, D::Error>
 where
     T: From<String>,
@@ -259,7 +259,7 @@ where
     Ok(Some(list.into_iter().map(T::from).collect()))
 }
 
-/// An end: a date, to its end in UTC, or an instant.
+/// Parses an end: a date, which includes that day in UTC, or an instant.
 fn until<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<Timestamp>, D::Error> {
     struct End;
 
@@ -279,12 +279,12 @@ fn until<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<Timestamp>, D::E
     reader.deserialize_any(End)
 }
 
-/// Reads an end: a date lasts to its end in UTC.
+/// Parses an end; a date includes that day in UTC.
 pub fn end_of(text: &str) -> Option<Timestamp> {
     if let Ok(instant) = text.parse::<Timestamp>() {
         return Some(instant);
     }
-    // `parse` would take the date of any longer text too.
+    // The parser would also accept the date in a longer text.
     let date = (text.len() == 10).then(|| text.parse::<Date>().ok())??;
     let next = date.tomorrow().ok()?;
     let end = next.to_zoned(TimeZone::UTC).ok()?;

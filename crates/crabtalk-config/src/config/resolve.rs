@@ -1,5 +1,5 @@
-//! Completes a configuration after it was read: values of the environment, paths, and checks that concern
-//! more than one key.
+//! Completes a parsed configuration: inserts values of the environment, resolves paths, and
+//! checks conditions on several keys.
 
 use super::expand::{MissingVariable, expand};
 use super::{Config, Mcp, McpGrant, McpTransport, Provider, TcpTls};
@@ -32,7 +32,7 @@ pub(super) fn parse(
     Ok((config, warnings))
 }
 
-/// Turns models that are given by name alone into tables with that name.
+/// Converts models that are given by their name to tables with that name.
 fn spell_models_out(tree: &mut Node) {
     let providers = tree
         .field_mut("provider")
@@ -63,7 +63,7 @@ struct Resolver<'a> {
 }
 
 impl Resolver<'_> {
-    /// An error at a value. Where the last key is absent, its table has the position.
+    /// Creates an error at a value. If the last key is absent, its table has the position.
     fn fail<T>(&self, path: &[&str], message: &str) -> Result<T, Error> {
         let mut at = self.tree.at;
         let mut node = Some(self.tree);
@@ -134,7 +134,7 @@ impl Resolver<'_> {
         Ok(())
     }
 
-    /// `user`, the login name, and the projects and topics of either (CONV-11).
+    /// `user` and the login name, with the projects and topics of both (CONV-11).
     fn default_owners(&self) -> Vec<String> {
         let login = ["USER", "LOGNAME"].into_iter().find_map(|name| {
             let value = (self.env)(name)?.into_string().ok()?;
@@ -150,7 +150,7 @@ impl Resolver<'_> {
             .collect()
     }
 
-    /// Names of tables follow the rule, and no two differ in case only.
+    /// Checks that names of tables follow the rule, and that no two differ only in case.
     fn check_names(&self, table: &str) -> Result<(), Error> {
         let Some(Value::Table(fields)) = self.tree.field(table).map(|field| &field.node.value)
         else {
@@ -203,7 +203,7 @@ impl Resolver<'_> {
                 if model.name.trim().is_empty() {
                     return self.fail(&path("models"), "a model's name must not be empty");
                 }
-                // A name belongs to one provider (MODEL-1).
+                // Only one provider may have a model with this name (MODEL-1).
                 if let Some(owner) = owners.insert(model.name.clone(), name.clone()) {
                     let message =
                         format!("{:?} is already a model of provider.{owner}", model.name);
@@ -273,7 +273,7 @@ impl Resolver<'_> {
         let mut hashes = HashMap::new();
         for token in &mut config.token {
             let path = ["token", &token.name];
-            // A token speaks under its name, so the name must not be an owner's or the daemon's (CONV-10).
+            // A token's name is its sender, which must not be an owner's or reserved (CONV-10).
             if config.owners.contains(&token.name) {
                 return self.fail(&path, "an owner has this name: choose another name");
             }
@@ -302,7 +302,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Absolute paths; `~` is the user's home.
+    /// Makes paths absolute; `~` is the user's home.
     fn absolute<'p>(
         &self,
         key: &[&str],
@@ -319,7 +319,8 @@ impl Resolver<'_> {
         Ok(())
     }
 
-    /// A path of the file: `~` is the user's home, a relative one begins at the file's folder.
+    /// Resolves a path of the file: `~` is the user's home, and a relative path refers to the
+    /// file's folder.
     fn beside_file(&self, path: &mut Option<PathBuf>) {
         if let (Some(path), Some(folder)) = (path, self.file.parent()) {
             let whole = expand_tilde(&path.to_string_lossy(), self.user_home.as_deref());
@@ -336,8 +337,8 @@ fn is_url(url: &Written) -> bool {
         .any(|scheme| url.value().len() > scheme.len() && url.value().starts_with(scheme))
 }
 
-/// Puts the environment's values into the texts of one owner, and remembers the first variable that is
-/// not set.
+/// Inserts the environment's values into one owner's texts, and remembers the first unset
+/// variable.
 struct Variables<'a> {
     env: &'a Env<'a>,
     owner: String,
@@ -361,7 +362,7 @@ impl Variables<'_> {
         written.set_value(value);
     }
 
-    /// An empty secret is none.
+    /// Treats an empty secret as absent.
     fn secret(&mut self, key: &str, secret: &mut Option<Secret>) {
         let value = secret.take().map(|secret| self.text(key, secret.expose()));
         *secret = value.filter(|value| !value.is_empty()).map(Secret::new);

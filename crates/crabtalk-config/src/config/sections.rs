@@ -34,7 +34,7 @@ pub enum ProjectMode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Theme {
-    /// As the terminal reports its background.
+    /// According to the background that the terminal reports.
     #[default]
     Auto,
     /// For a light background.
@@ -49,10 +49,10 @@ pub enum Theme {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Keys {
-    /// As in most shells.
+    /// The keys of most shells.
     #[default]
     Emacs,
-    /// Commands of vi behind Esc.
+    /// Commands of vi after Esc.
     Vi,
 }
 
@@ -60,22 +60,22 @@ pub enum Keys {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Cron {
-    /// Concurrent runs of entries; further due entries wait.
+    /// Maximum concurrent runs of entries; further due entries wait.
     #[serde(deserialize_with = "within::<1, { u32::MAX as u64 }, _, _>")]
     pub at_once: u32,
-    /// Failures in a row that pause an entry; 0 is never.
+    /// Consecutive failures that pause an entry; 0 means never.
     pub pause_after: u32,
-    /// Entries that one agent may make for itself.
+    /// Maximum entries that one agent may create for itself.
     pub per_agent: u32,
 }
 
 impl Default for Cron {
     fn default() -> Self {
         Self {
-            // Spreads a storm at midnight over the minutes that its runs take.
+            // Spreads many entries at midnight over the minutes that their runs take.
             at_once: 4,
             pause_after: 3,
-            // Stops an agent that makes an entry with each run.
+            // Limits an agent that creates an entry in each run.
             per_agent: 10,
         }
     }
@@ -85,11 +85,11 @@ impl Default for Cron {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Notify {
-    /// A shell command that gets the notification as JSON.
+    /// A shell command that receives the notification as JSON.
     pub command: Option<String>,
-    /// An address that gets the same; it may hold a secret.
+    /// An address that receives the notification; it may contain a secret.
     pub url: Option<Secret>,
-    /// Timeout of either, in seconds.
+    /// Time limit of the command and of the request, in seconds.
     #[serde(deserialize_with = "within::<1, { u32::MAX as u64 }, _, _>")]
     pub timeout_secs: u32,
 }
@@ -99,7 +99,7 @@ impl Default for Notify {
         Self {
             command: None,
             url: None,
-            // A command that hangs delays the notifications behind it.
+            // A command that hangs delays later notifications.
             timeout_secs: 30,
         }
     }
@@ -109,16 +109,16 @@ impl Default for Notify {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Memory {
-    /// Whether there is a memory at all.
+    /// Whether memory is enabled.
     pub enabled: bool,
-    /// Entries of one recall.
+    /// Number of results of one recall.
     pub recall_limit: u32,
     /// Whether agents may edit `Crab.md`.
     pub soul_editable: bool,
-    /// Whose archives are recalled.
+    /// The archives that a recall searches.
     pub recall_scope: RecallScope,
-    /// The component or MCP server that replaces the built-in memory; its tools are `recall`, `remember`
-    /// and `forget`.
+    /// The component or MCP server that replaces the built-in memory, with the tools `recall`,
+    /// `remember` and `forget`.
     pub provider: Option<String>,
 }
 
@@ -126,7 +126,7 @@ impl Default for Memory {
     fn default() -> Self {
         Self {
             enabled: true,
-            // Entries that fit beside a question without drowning it.
+            // Enough to help, and few enough not to dominate the question.
             recall_limit: 5,
             soul_editable: false,
             recall_scope: RecallScope::default(),
@@ -135,13 +135,13 @@ impl Default for Memory {
     }
 }
 
-/// How conversations are kept (STORE-4).
+/// How conversations are stored (STORE-4).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Storage {
     /// When writes are synced to the disk.
     pub sync: SyncPolicy,
-    /// Days after which removed conversations and old outputs of tools are swept; 0 is never.
+    /// Days after which removed conversations and old tool outputs are deleted; 0 means never.
     pub trash_days: u32,
 }
 
@@ -159,7 +159,7 @@ impl Default for Storage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Runs {
-    /// Whether to look for local model servers (MODEL-6).
+    /// Whether to detect local model servers (MODEL-6).
     pub detect: bool,
     /// Treatment of runs that a crash interrupted (STORE-7).
     pub resume: Resume,
@@ -177,7 +177,7 @@ impl Default for Runs {
         Self {
             detect: true,
             resume: Resume::default(),
-            // A day: long enough for a person to come back.
+            // A day: long enough for a person to return.
             ask_timeout_secs: 86_400,
             mode: None,
             prewarm: true,
@@ -185,15 +185,15 @@ impl Default for Runs {
     }
 }
 
-/// Access of sandboxed commands beside their working folder (GATE-5).
+/// Access of sandboxed commands in addition to their working folder (GATE-5).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Sandbox {
     /// Whether they may use the network.
     pub network: bool,
-    /// Opened for reading; absolute.
+    /// Absolute paths that commands may read.
     pub read: Vec<PathBuf>,
-    /// Opened for changes; absolute.
+    /// Absolute paths that commands may change.
     pub write: Vec<PathBuf>,
 }
 
@@ -201,62 +201,62 @@ pub struct Sandbox {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Resume {
-    /// They are recorded and reported to the returning client.
+    /// They are recorded and reported to the next client.
     #[default]
     Report,
-    /// The daemon continues them.
+    /// The daemon resumes them.
     Auto,
 }
 
-/// An answer travels in one frame and is kept in one line; half a frame leaves room for escaping.
+/// An answer is sent in one frame and stored in one line; half a frame allows for escaping.
 const MAX_ANSWER_BYTES: u64 = 8 * 1024 * 1024;
 
-/// A week.
+/// One week.
 const MAX_ANSWER_SECS: u64 = 7 * 86_400;
 
 /// Limits of the node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {
-    /// Runs that wait in one conversation (CONV-3).
+    /// Runs that may queue in one conversation (CONV-3).
     pub queued_runs: u32,
-    /// Cron entries (CRON-1).
+    /// Number of cron entries (CRON-1).
     pub crons: u32,
-    /// Event subscriptions (BUS-1).
+    /// Number of event subscriptions (BUS-1).
     pub subscriptions: u32,
-    /// Client connections at once (WIRE-9).
+    /// Concurrent client connections (WIRE-9).
     #[serde(deserialize_with = "within::<1, { u32::MAX as u64 }, _, _>")]
     pub connections: u32,
-    /// Events that cause events (BUS-1).
+    /// Length of a chain of events that cause events (BUS-1).
     pub chain_depth: u32,
-    /// Delegations within delegations (RUN-9).
+    /// Depth of delegation (RUN-9).
     pub delegate_depth: u32,
-    /// Bytes of one answer of a model: text, thinking and arguments together (MODEL-9).
+    /// Bytes of a model's answer: text, thinking and arguments together (MODEL-9).
     #[serde(deserialize_with = "within::<1, MAX_ANSWER_BYTES, _, _>")]
     pub answer_bytes: u32,
-    /// Tool calls of one answer (MODEL-9).
+    /// Tool calls in one answer (MODEL-9).
     #[serde(deserialize_with = "within::<1, { u32::MAX as u64 }, _, _>")]
     pub answer_calls: u32,
     /// Seconds from a request to the end of its answer (MODEL-9).
     #[serde(deserialize_with = "within::<1, MAX_ANSWER_SECS, _, _>")]
     pub answer_secs: u64,
-    /// Bytes of MCP tool schemas above which a model gets names only and searches for the rest.
+    /// Bytes of MCP tool schemas above which requests contain only names.
     pub tool_schema_bytes: u32,
-    /// Tokens of the node in a day (MODEL-7).
+    /// Tokens per day of the node (MODEL-7).
     pub tokens_per_day: Option<u64>,
-    /// Money of the node in a day, in the unit of the prices (MODEL-7).
+    /// Money per day of the node, in the unit of the prices (MODEL-7).
     pub money_per_day: Option<f64>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            // A person rarely has more than a few waiting; a gateway's burst fits.
+            // More than a person queues, and enough for a gateway's burst.
             queued_runs: 32,
             // Stops a program that adds entries in a loop.
             crons: 1_000,
             subscriptions: 1_000,
-            // Each costs a descriptor.
+            // Each uses a file descriptor.
             connections: 4_096,
             // Real chains of events have two or three links.
             chain_depth: 8,
@@ -265,9 +265,9 @@ impl Default for Limits {
             answer_bytes: 2 * 1024 * 1024,
             // The limit of the providers.
             answer_calls: 128,
-            // A slow model on a slow machine writes a long answer in less.
+            // Enough for a long answer by a slow model on a slow machine.
             answer_secs: 3_600,
-            // About eight thousand tokens, read again with every request.
+            // About eight thousand tokens, repeated in every request.
             tool_schema_bytes: 32 * 1024,
             tokens_per_day: None,
             money_per_day: None,
@@ -275,16 +275,16 @@ impl Default for Limits {
     }
 }
 
-/// Which skills there are (SKILL-1).
+/// Where skills are found (SKILL-1).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Skills {
-    /// Whether `~/.claude/skills` is read too.
+    /// Whether to read `~/.claude/skills`.
     pub import: bool,
-    /// Further folders of skills, in their order; absolute or from `~`.
+    /// Further folders of skills, in order; absolute or beginning with `~`.
     #[serde(deserialize_with = "list")]
     pub paths: Vec<String>,
-    /// Skills that are switched off.
+    /// Names of disabled skills.
     #[serde(deserialize_with = "list")]
     pub disabled: Vec<String>,
 }

@@ -1,7 +1,7 @@
 //! A serde deserialiser over a tree of values with positions.
 //!
-//! Invariants: an error carries the position and the full name of its key; a key that the type does not
-//! have becomes a warning with the nearest key that it has.
+//! Invariants: an error has the position and the full name of its key; an unknown key
+//! becomes a warning with the most similar known key.
 
 #![expect(
     clippy::wildcard_enum_match_arm,
@@ -59,14 +59,14 @@ pub(crate) fn join(table: &str, key: &str) -> String {
     }
 }
 
-/// `; did you mean KEY?`, if a key is near.
+/// `; did you mean KEY?`, if a key is similar.
 fn hint<'a>(word: &str, candidates: &[&'a str]) -> (Option<&'a str>, String) {
     let near = nearest(word, candidates.iter().copied());
     let hint = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
     (near, hint)
 }
 
-/// An error on its way up to the value that has a position.
+/// An error that gets its position from an enclosing value.
 #[derive(Debug)]
 struct Failure {
     at: Option<Position>,
@@ -75,7 +75,7 @@ struct Failure {
 }
 
 impl Failure {
-    /// Adds position and name, unless a value further down has done it.
+    /// Adds position and name, unless an inner value has already.
     fn locate(mut self, at: Position, name: &str) -> Self {
         if self.at.is_none() {
             self.at = Some(at);
@@ -135,7 +135,7 @@ struct Reader<'a> {
     node: &'a Node,
     name: String,
     key_at: Position,
-    /// The keys of the table that the value is in.
+    /// The keys of the enclosing table.
     siblings: &'static [&'static str],
     file: &'a Path,
     warnings: &'a RefCell<Vec<Warning>>,
@@ -306,7 +306,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
         }
     }
 
-    /// A value whose key the type does not have.
+    /// A value with an unknown key.
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
         let (table, key) = match self.name.rsplit_once('.') {
             Some((table, key)) => (table, key),
@@ -328,7 +328,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
     }
 }
 
-/// The keys of a table. A key without a value counts as absent.
+/// The keys of a table. A key without a value is absent.
 struct Fields<'a> {
     rest: std::slice::Iter<'a, Field>,
     current: Option<&'a Field>,

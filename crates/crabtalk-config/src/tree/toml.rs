@@ -1,4 +1,4 @@
-//! TOML as a tree.
+//! Converts TOML to a tree.
 
 use super::{Field, Node, Position, Value, invalid};
 use crate::error::Error;
@@ -21,7 +21,7 @@ pub(crate) fn from_toml(text: &str, file: &Path) -> Result<Node, Error> {
     })
 }
 
-/// Offsets of line starts, so that a position costs a search and not a scan.
+/// Offsets of line starts, so that a position is found by binary search.
 struct Lines<'a> {
     text: &'a str,
     starts: Vec<usize>,
