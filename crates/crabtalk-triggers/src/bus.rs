@@ -1,7 +1,7 @@
-//! Subscriptions of a node, and events whose runs have not started (BUS-1).
+//! Subscriptions to events, and events whose runs have not started (BUS-1).
 //!
-//! Invariants: number and bytes of pending events are bounded; the id of a
-//! subscription is never reused.
+//! Invariants: number and bytes of pending events are bounded; the id of a subscription is
+//! never reused.
 
 mod event;
 mod file;

@@ -14,8 +14,8 @@
 //! books       the lines of the engine in the records
 //! ```
 //!
-//! Invariants: no code here reads a clock or waits; each due time has one line in
-//! the books, even if the clock is changed.
+//! Invariants: no code here reads a clock or waits; each due time has one line in the books,
+//! even if the clock is changed.
 
 mod account;
 mod books;

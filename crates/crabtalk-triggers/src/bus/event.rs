@@ -1,9 +1,9 @@
-//! Published events.
+//! Checks published events.
 
 /// Longest source; it becomes a sender (`event:SOURCE`).
 pub const MAX_SOURCE_BYTES: usize = 256;
 
-/// Longest payload: an agent reads it whole.
+/// Longest payload, which becomes part of a message to an agent.
 pub const MAX_PAYLOAD_BYTES: usize = 256 * 1024;
 
 /// An invalid source.
@@ -12,24 +12,24 @@ pub enum InvalidSource {
     /// The source is empty.
     #[error("a source is needed, for instance `build:failed`")]
     Empty,
-    /// The source is too long; details belong in the payload. Holds the bytes.
+    /// The source is too long; holds its bytes.
     #[error("a source has {MAX_SOURCE_BYTES} bytes at most, this one has {0}")]
     TooLong(usize),
-    /// A character that would break a table or a log.
+    /// The source has a character that would break a table or a log.
     #[error("a source holds no blanks and no control characters")]
     Odd,
-    /// A wildcard, which only subscriptions may have.
+    /// The source has a wildcard, which only subscriptions may have.
     #[error("`*` and `?` are wildcards of subscriptions; give the whole source of an event")]
     Pattern,
 }
 
-/// A payload above the limit. Holds the bytes.
+/// The payload exceeds the limit; holds its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the payload has {0} bytes, the limit is {MAX_PAYLOAD_BYTES}")]
 pub struct TooLong(pub usize);
 
-/// Whether the daemon alone publishes events of this source: those that tell the
-/// end of an agent's run.
+/// Whether only the daemon publishes events of this source: those for the end of an
+/// agent's run.
 #[must_use]
 pub fn is_of_daemon(source: &str) -> bool {
     source.starts_with("agent:")
@@ -39,7 +39,7 @@ pub fn is_of_daemon(source: &str) -> bool {
 ///
 /// # Errors
 ///
-/// Its length, if above the limit.
+/// The payload exceeds the limit.
 pub fn check_payload(payload: &str) -> Result<(), TooLong> {
     match payload.len() > MAX_PAYLOAD_BYTES {
         true => Err(TooLong(payload.len())),
@@ -47,8 +47,7 @@ pub fn check_payload(payload: &str) -> Result<(), TooLong> {
     }
 }
 
-/// Whether a text can be the source of an event, or with `pattern` what
-/// subscriptions name.
+/// Checks the source of an event or, with `pattern`, of a subscription.
 pub fn check_source(source: &str, pattern: bool) -> Result<(), InvalidSource> {
     if source.is_empty() {
         return Err(InvalidSource::Empty);

@@ -11,7 +11,7 @@ use toml_edit::Table;
 /// Largest file: all subscriptions with comments.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// Most subscriptions: each event is compared with all of them.
+/// Maximum number of subscriptions, all of which are compared with each event.
 pub const MAX_SUBSCRIPTIONS: usize = 1000;
 
 const ENTRIES: &str = "subscription";
@@ -30,7 +30,7 @@ pub const SUBSCRIPTIONS: Kind = Kind {
 /// An invalid part of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Where, from 1.
+    /// The line, from 1.
     pub line: usize,
     /// The error and the remedy.
     pub why: String,
@@ -43,15 +43,15 @@ pub struct Read {
     pub subscriptions: Vec<Subscription>,
     /// Invalid parts.
     pub findings: Vec<Finding>,
-    /// The text; `None` without a file.
+    /// The text; `None` if the file does not exist.
     pub text: Option<String>,
 }
 
-/// Reads the subscriptions of the file; a missing one has none.
+/// Reads the subscriptions of the file; a missing file has none.
 ///
 /// # Errors
 ///
-/// A file that cannot be read or is not TOML.
+/// The file cannot be read or is not TOML.
 pub fn read_subscriptions(path: &Path) -> Result<Read, TablesError> {
     let tables = SUBSCRIPTIONS.read(path)?;
     let line_of = |span| tables.line_of(span);
@@ -91,7 +91,7 @@ pub fn read_subscriptions(path: &Path) -> Result<Read, TablesError> {
     Ok(read)
 }
 
-/// The table of a subscription.
+/// Converts a subscription to its table.
 pub fn table(subscription: &Subscription) -> Table {
     let mut table = Table::new();
     let id = i64::try_from(subscription.id).unwrap_or(i64::MAX);

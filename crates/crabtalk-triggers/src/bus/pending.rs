@@ -5,13 +5,13 @@ use crabtalk_domain::records::{self, Event};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Most waiting events; more are refused, so that the publisher slows down.
+/// Maximum number of waiting events; more are refused, so that the publisher slows down.
 pub const MAX_PENDING: usize = 1000;
 
-/// Bytes of their payloads together.
+/// Maximum bytes of their payloads together.
 pub const MAX_PENDING_BYTES: usize = 16 * 1024 * 1024;
 
-/// Why an event is not taken.
+/// Why an event was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
     /// The payload is too long.
@@ -23,12 +23,12 @@ pub enum PublishError {
         MAX_PENDING_BYTES / 1024 / 1024
     )]
     Full,
-    /// The records could not be written, and so nothing will fire.
+    /// The records could not be written, so that the event fires nothing.
     #[error("the event could not be kept: {0}")]
     Unrecorded(#[from] records::Error),
 }
 
-/// The events that wait.
+/// Waiting events.
 #[derive(Debug, Default)]
 pub struct Pending {
     events: BTreeMap<u64, Arc<Event>>,
@@ -36,7 +36,7 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Starts with these events.
+    /// Creates the collection from these events.
     pub fn new(events: Vec<Event>) -> Self {
         let mut pending = Self::default();
         for event in events {
@@ -50,7 +50,7 @@ impl Pending {
         self.events.values()
     }
 
-    /// Whether an event about this is waiting.
+    /// Whether an event about this run is waiting.
     pub fn has(&self, about: &str) -> bool {
         self.events.values().any(|event| event.about == about)
     }
@@ -58,7 +58,7 @@ impl Pending {
     /// Whether an event may be added.
     ///
     /// # Errors
-    /// It is too long, or too many wait.
+    /// The event is too long, or too many wait.
     pub fn check(&self, event: &Event) -> Result<(), PublishError> {
         check_payload(&event.payload)?;
         let bytes = self.bytes + event.payload.len();
@@ -68,13 +68,13 @@ impl Pending {
         Ok(())
     }
 
-    /// Adds an event that is recorded.
+    /// Adds a recorded event.
     pub fn insert(&mut self, event: Event) {
         self.bytes += event.payload.len();
         self.events.insert(event.id, Arc::new(event));
     }
 
-    /// Removes an event; whether it waited.
+    /// Removes an event; returns whether it was waiting.
     pub fn remove(&mut self, id: u64) -> bool {
         let removed = self.events.remove(&id);
         self.bytes -= removed.as_ref().map_or(0, |event| event.payload.len());

@@ -3,16 +3,16 @@
 use crate::bus::event::{InvalidSource, check_source};
 use crabtalk_domain::{AgentName, glob_matches};
 
-/// An agent that runs when an event comes from some source.
+/// A rule that runs an agent for each event from matching sources.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subscription {
-    /// Its number, from 1.
+    /// The number of the subscription, from 1.
     pub id: u64,
     /// The source, or a pattern of sources.
     pub source: String,
     /// The agent that runs.
     pub agent: AgentName,
-    /// Whether the first run that starts uses it up.
+    /// Whether the subscription ends when its first run starts.
     pub once: bool,
     /// The sender who made it; empty if unknown.
     pub by: String,
@@ -58,7 +58,7 @@ impl Subscription {
         })
     }
 
-    /// Whether an event of this source fires it.
+    /// Whether an event of this source fires the subscription.
     #[must_use]
     pub fn matches(&self, source: &str) -> bool {
         glob_matches(&self.source, source)

@@ -1,4 +1,4 @@
-//! The account of one entry: a state that each line of the books updates.
+//! The account of one entry: a state that each of its lines updates.
 //!
 //! Invariant: the account depends only on its lines in order, so that a restart
 //! continues with the same state.
@@ -6,46 +6,46 @@
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// How far a clock may be set back without deciding due times again: a day and the
-/// hour of a change. After a larger step the clock was or is wrong, and waiting
-/// until it catches up could silence entries for years.
+/// How far a clock may be set back without deciding due times again: a day and the hour of
+/// a change. After a larger step the clock was or is wrong, and waiting for it to catch up
+/// could silence entries for years.
 pub(crate) const SET_BACK: SignedDuration = SignedDuration::from_hours(25);
 
 /// One line of the books.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Line {
-    /// An entry is new or has other due times.
+    /// An entry is new or its due times changed.
     Known {
-        /// The entry.
+        /// The entry's number.
         id: u64,
         /// See `CronEntry::print`.
         print: String,
-        /// From when on its due times count.
+        /// The time from which its due times count.
         at: Timestamp,
     },
-    /// An entry was paused or goes on.
+    /// An entry was paused or resumed.
     Paused {
         /// The entry.
         id: u64,
-        /// Whether it is paused now.
+        /// Whether it is now paused.
         paused: bool,
         /// When it happened.
         at: Timestamp,
     },
-    /// An entry is gone. Its number is never given again.
+    /// An entry was removed. Its number is not reused.
     Removed {
         /// The entry.
         id: u64,
     },
-    /// A run begins; once more with the same number, if the daemon ended before it did.
+    /// A run begins; repeated with the same number if the daemon ended before the run began.
     Fired(Fired),
-    /// A run is over.
+    /// A run ended.
     Ended(Ended),
     /// Skipped due times.
     Skipped(Skipped),
 }
 
-/// A run begins. On disk before it does.
+/// The beginning of a run, which is recorded first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Fired {
     /// The entry.
@@ -57,15 +57,15 @@ pub struct Fired {
     pub due: Option<Timestamp>,
     /// When it began.
     pub at: Timestamp,
-    /// Whether it makes up for times that were missed.
+    /// Whether it replaces missed due times.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub late: bool,
-    /// Whether it uses the entry up.
+    /// Whether the entry ends with this run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub once: bool,
-    /// In whose conversation.
+    /// The agent of the conversation.
     pub agent: String,
-    /// In whose conversation.
+    /// The sender of the conversation.
     pub sender: String,
     /// The beginning of the prompt.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -82,12 +82,12 @@ pub enum Outcome {
     Failed,
     /// It was killed.
     Killed,
-    /// The daemon ended first.
+    /// The daemon ended before the run.
     Interrupted,
 }
 
 impl Outcome {
-    /// As lists show it.
+    /// The name in lists.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -101,44 +101,44 @@ impl Outcome {
 /// The usage of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Tokens in and out.
+    /// Tokens of requests and answers.
     #[serde(default)]
     pub tokens: u64,
-    /// Money, where prices are known.
+    /// Money, as far as prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub money: Option<f64>,
 }
 
-/// A run is over.
+/// The end of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ended {
     /// The entry.
     pub id: u64,
     /// The run's number in the books.
     pub seq: u64,
-    /// When it was settled.
+    /// Time at which the end was recorded.
     pub at: Timestamp,
-    /// What became of it.
+    /// The outcome of the run.
     pub outcome: Outcome,
-    /// The run's code, as the protocol has it.
+    /// The run's code in the protocol.
     #[serde(default)]
     pub code: u32,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub error: String,
-    /// Its duration by a monotonic clock.
+    /// Duration by a monotonic clock, in milliseconds.
     #[serde(default)]
     pub ms: u64,
     /// Its usage.
     #[serde(default)]
     pub usage: Usage,
-    /// The conversation's number of the run.
+    /// Number of the run within its conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<u64>,
     /// Its refused calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
-    /// Whether it never began.
+    /// Whether the run never began.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unstarted: bool,
 }
@@ -151,12 +151,12 @@ pub enum Why {
     Overlap,
     /// Quiet hours.
     Quiet,
-    /// The daemon was down, the machine asleep, or the clock put forward.
+    /// The daemon was down, the machine asleep, or the clock set forward.
     Missed,
 }
 
 impl Why {
-    /// As lists show it.
+    /// The name in lists.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Overlap => "overlap",
@@ -173,13 +173,13 @@ pub struct Skipped {
     pub id: u64,
     /// The first due time.
     pub due: Timestamp,
-    /// The last one.
+    /// The last due time.
     pub last: Timestamp,
-    /// How many; the engine counts no further than it says.
+    /// Number of due times, up to a limit of the engine.
     pub count: u64,
     /// The reason.
     pub why: Why,
-    /// When that was decided.
+    /// Time of the decision.
     pub at: Timestamp,
 }
 
@@ -189,36 +189,36 @@ pub struct Skipped {
 pub struct Account {
     /// The fingerprint of its schedule.
     pub print: String,
-    /// All due times up to here are decided.
+    /// Time up to which all due times are decided.
     pub mark: Timestamp,
-    /// The former `mark`, before the clock was set back far.
+    /// The previous `mark`, before the clock was set back far.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub high: Option<Timestamp>,
-    /// Whether it was paused by hand or by failures.
+    /// Whether the entry was paused, by a person or because of failures.
     pub paused: bool,
-    /// A run that uses it up has begun.
+    /// Whether the entry's only run has begun.
     pub used: bool,
-    /// Runs that began.
+    /// Number of runs that began.
     pub fired: u64,
-    /// Due times that no run came of.
+    /// Number of skipped due times.
     pub skipped: u64,
-    /// Runs in a row that did not end well.
+    /// Number of consecutive failures.
     pub failures: u32,
     /// The last run that began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<Fired>,
-    /// The last end.
+    /// The end of the last run that ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<Ended>,
-    /// What its runs used in all.
+    /// Total usage of its runs.
     pub usage: Usage,
-    /// The run that is open.
+    /// Number of the run in progress.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open: Option<u64>,
 }
 
 impl Account {
-    /// Updates the account by a line.
+    /// Updates the account with a line.
     pub fn take(&mut self, line: &Line) {
         match line {
             Line::Known { print, at, .. } => {
@@ -257,7 +257,7 @@ impl Account {
         }
     }
 
-    /// Reverts the failure of a run that now begins after all.
+    /// Reverts the failure of a run that begins again.
     fn begun_again(&mut self) {
         let known = self.ended.as_ref().map(|ended| ended.outcome);
         if known == Some(Outcome::Interrupted) {
@@ -270,19 +270,19 @@ impl Account {
         if self.open == Some(ended.seq) {
             self.open = None;
         }
-        // A run that never began used nothing up.
+        // A run that never began does not use up the entry.
         if ended.unstarted {
             self.used = false;
         }
-        // A run that a crash left open was closed as interrupted; this is
-        // its true end.
+        // A run that a crash left open was closed as interrupted; this is its actual
+        // end.
         let known = self.ended.as_ref().filter(|known| known.seq == ended.seq);
         if known.is_some_and(|known| known.outcome == Outcome::Interrupted) {
             self.failures = self.failures.saturating_sub(1);
         }
         match ended.outcome {
             Outcome::Ok => self.failures = 0,
-            // A kill by a person is not a failure of the entry.
+            // A kill by a person does not count as a failure of the entry.
             Outcome::Killed => {}
             Outcome::Failed | Outcome::Interrupted => {
                 self.failures = self.failures.saturating_add(1);
@@ -295,16 +295,16 @@ impl Account {
         self.ended = Some(ended.clone());
     }
 
-    /// Moves the mark. A due time far before it was decided after the clock was
-    /// set back.
+    /// Moves the mark. A due time far before the mark was decided after the clock was set
+    /// back.
     fn decided(&mut self, due: Timestamp) {
         self.set_back(due);
         self.mark = self.mark.max(due);
         self.passed(due);
     }
 
-    /// Handles a clock that shows `now`; `true` if it was set back so far that
-    /// due times count again.
+    /// Updates the account for the time `now`; returns `true` if the clock was set back so
+    /// far that due times count again.
     pub(crate) fn set_back(&mut self, now: Timestamp) -> bool {
         let far = self.mark.duration_since(now) > SET_BACK;
         if far {
@@ -314,8 +314,8 @@ impl Account {
         far
     }
 
-    /// Handles a clock that shows `now`; `true` if it passed the mark from
-    /// before it was set back.
+    /// Updates the account for the time `now`; returns `true` if it passed the mark from before
+    /// the clock was set back.
     pub(crate) fn passed(&mut self, now: Timestamp) -> bool {
         let Some(high) = self.high.filter(|high| *high <= now) else {
             return false;

@@ -1,8 +1,8 @@
-//! The books of cron in the records.
+//! Stores the books of cron in the records.
 //!
-//! Invariants: a fact and the changed account are written together; a run without
-//! an end is closed as interrupted when the books are opened, and corrected once
-//! its true end is known.
+//! Invariants: a fact and the changed account are written together; a run without an end is
+//! closed as interrupted when the books are opened, and corrected once its actual end is
+//! known.
 
 use crate::cron::account::{Account, Ended, Fired, Line, Outcome, Skipped, Usage};
 use crabtalk_domain::records::{CronBooks, CronBooksChange, CronFact, CronRow, Error};
@@ -13,34 +13,34 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
-/// Most unwritten lines.
+/// Maximum number of unwritten lines.
 const MAX_UNWRITTEN: usize = 10_000;
 
 /// The content of the books at start.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Loaded {
-    /// By entry.
+    /// Accounts by entry.
     pub accounts: BTreeMap<u64, Account>,
-    /// The last number that an entry got.
+    /// The last number of an entry.
     pub last_id: u64,
-    /// The last number that a run got.
+    /// The last number of a run.
     pub last_seq: u64,
-    /// Runs that the last daemon did not end. They are closed by now.
+    /// Runs without an end, which are now closed as interrupted.
     pub interrupted: Vec<Ended>,
-    /// Accounts that could not be read.
+    /// Number of unreadable accounts.
     pub broken: u64,
 }
 
 /// The outcome of a due time or of a run on demand.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Row {
-    /// A run, and how it ended if it has.
+    /// A run, and its end once it has ended.
     Run(Box<Fired>, Option<Box<Ended>>),
-    /// Due times that no run came of.
+    /// Skipped due times.
     Skipped(Skipped),
 }
 
-/// The books, open for more.
+/// The open books.
 pub struct Books {
     records: Arc<dyn CronBooks>,
     /// Lines that could not be written yet.
@@ -57,7 +57,7 @@ impl Books {
     /// Opens the books and closes the runs that were open.
     ///
     /// # Errors
-    /// Records that cannot be read. Without knowing what fired, nothing may fire.
+    /// The records cannot be read; then nothing may fire.
     pub async fn open(
         records: Arc<dyn CronBooks>,
         now: Timestamp,
@@ -84,14 +84,14 @@ impl Books {
         };
         let account = |id| loaded.accounts.get(&id);
         if books.append(&closed, account).await.is_err() {
-            // On a full disk they are written with the next lines.
+            // If the disk is full, they are written with later lines.
             books.unwritten.extend(closed);
         }
         Ok((books, loaded))
     }
 
-    /// Writes all lines or none, with earlier lines that could not be written.
-    /// `account` returns the current account of an entry.
+    /// Writes all lines or none, after earlier unwritten lines. `account` returns the current
+    /// account of an entry.
     pub async fn append<'a>(
         &mut self,
         lines: &[Line],
@@ -112,19 +112,18 @@ impl Books {
         Ok(())
     }
 
-    /// Keeps a line for the next write: the end of a run is a fact even if the
-    /// disk is full.
+    /// Queues a line for the next write, since the end of a run is a fact even if the disk is
+    /// full.
     pub fn keep(&mut self, line: Line) {
         if self.unwritten.len() < MAX_UNWRITTEN {
             self.unwritten.push_back(line);
         }
     }
 
-    /// Rows of one entry, or of all, the latest first. Rows that cannot be read are
-    /// left out.
+    /// Rows of one entry or of all, latest first, without unreadable ones.
     ///
     /// # Errors
-    /// Records that cannot be read.
+    /// The records cannot be read.
     pub async fn rows(
         records: &dyn CronBooks,
         id: Option<u64>,
@@ -153,7 +152,7 @@ fn row(row: &CronRow) -> Option<Row> {
 }
 
 impl Line {
-    /// What happened, for the rows of the books.
+    /// The fact of the line for the rows of the books; `None` if it has none.
     pub fn fact(&self) -> Option<CronFact> {
         Some(match self {
             Self::Fired(fired) => CronFact::Begun {

@@ -3,9 +3,9 @@
 //! A state machine without a clock: the caller passes the wall clock and elapsed
 //! time, writes the returned lines, then starts the runs.
 //!
-//! Invariants: each due time is decided once, in order, with a line; at most one
-//! run of an entry and one of a conversation at a time; at most
-//! [`Settings::at_once`] in all, others wait in the order of their due times.
+//! Invariants: each due time is decided once, in order, with a line; at most one run of an
+//! entry and one of a conversation at a time; at most [`Settings::at_once`] in all, others
+//! wait in the order of their due times.
 
 mod slot;
 
@@ -20,33 +20,33 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How late a due time may be decided and still be in time, so that a restart or a
+/// How late a due time may be decided without counting as missed, so that a restart or a
 /// busy machine skips no run.
 pub(crate) const GRACE: SignedDuration = SignedDuration::from_secs(60);
 
-/// Longest sleep while entries are scheduled. Timers stop while the machine sleeps
-/// and ignore a changed clock; two checks a minute notice both within the grace.
+/// Longest sleep while entries are scheduled. Timers stop while the machine sleeps and
+/// ignore a changed clock; two checks a minute notice both within the grace.
 const MAX_NAP: Duration = Duration::from_secs(30);
 
-/// The difference between the clocks that counts as a jump.
+/// Difference between the clocks that counts as a jump.
 const JUMP: SignedDuration = SignedDuration::from_secs(2);
 
-/// Characters of the prompt in the books.
+/// Maximum characters of the prompt in the books.
 const MAX_WORDS: usize = 200;
 
-/// The settings.
+/// The engine's settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// Runs at a time.
+    /// Maximum concurrent runs.
     pub at_once: usize,
-    /// Failures in a row that pause an entry; 0 for never.
+    /// Consecutive failures that pause an entry; 0 means never.
     pub pause_after: u32,
 }
 
-/// A run to start, once its line is in the books.
+/// A run to start after its line is written.
 #[derive(Debug, Clone)]
 pub struct Fire {
-    /// Its number in the books.
+    /// The run's number in the books.
     pub seq: u64,
     /// The due time; `None` for a run on demand.
     pub due: Option<Timestamp>,
@@ -63,9 +63,9 @@ pub struct Tick {
     pub lines: Vec<Line>,
     /// Runs to start afterwards.
     pub fires: Vec<Fire>,
-    /// When to check again; `None` when nothing is scheduled.
+    /// Time until the next check; `None` if nothing is scheduled.
     pub wake: Option<Duration>,
-    /// By how much the wall clock jumped.
+    /// The difference by which the wall clock jumped.
     pub jump: Option<SignedDuration>,
 }
 
@@ -76,17 +76,17 @@ pub struct Engine {
     slots: BTreeMap<u64, Slot>,
     due: BTreeSet<(Timestamp, u64)>,
     waiting: BTreeSet<(Timestamp, u64)>,
-    /// Conversations with runs and their number: one, plus runs on demand.
+    /// Conversations with runs, and the number of runs: one, plus runs on demand.
     busy: HashMap<ConversationKey, usize>,
     running: usize,
-    /// The last time of both clocks.
+    /// The last readings of both clocks.
     seen: Option<(Timestamp, Duration)>,
     last_id: u64,
     last_seq: u64,
 }
 
 impl Engine {
-    /// Creates an engine from the books. Nothing is scheduled yet.
+    /// Creates an engine from the books, without entries.
     pub fn new(known: Loaded, settings: Settings) -> Self {
         let slots = known.accounts.into_iter();
         Self {
@@ -104,17 +104,17 @@ impl Engine {
         }
     }
 
-    /// Takes other settings.
+    /// Replaces the settings.
     pub fn set(&mut self, settings: Settings) {
         self.settings = settings;
     }
 
-    /// The next number of an entry.
+    /// The next number for an entry.
     pub fn next_id(&self) -> u64 {
         self.last_id + 1
     }
 
-    /// Replaces the entries; returns the lines to write. Running runs continue.
+    /// Replaces the entries; returns the lines to write. Runs in progress continue.
     pub fn load(&mut self, entries: Vec<entry::CronEntry>, now: Timestamp) -> Vec<Line> {
         let mut lines = Vec::new();
         let kept: HashSet<u64> = entries.iter().map(|entry| entry.id).collect();
@@ -163,7 +163,7 @@ impl Engine {
         }
     }
 
-    /// Decides all that is due. `passed` is the time of a monotonic clock.
+    /// Decides everything that is due. `passed` is the time of a monotonic clock.
     pub fn tick(&mut self, now: Timestamp, passed: Duration) -> Tick {
         let mut tick = Tick {
             jump: self.jump(now, passed),
@@ -179,7 +179,7 @@ impl Engine {
             if let Some(waiting) = slot.waiting {
                 self.waiting.insert((waiting, id));
             }
-            // While it waits, later times are not decided.
+            // While a run waits, later times are not decided.
             self.due.extend(slot.next.map(|next| (next, id)));
         }
         self.start(now, &mut tick);
@@ -212,7 +212,7 @@ impl Engine {
         }
     }
 
-    /// Starts waiting runs while there is room.
+    /// Starts waiting runs up to the limits.
     fn start(&mut self, now: Timestamp, tick: &mut Tick) {
         self.skip_quiet(now, tick);
         let room = self.settings.at_once.saturating_sub(self.running);
@@ -279,14 +279,14 @@ impl Engine {
         })
     }
 
-    /// Starts a run of an entry on demand. `None` if the entry does not exist
-    /// or is running.
+    /// Starts a run of an entry on demand. `None` if the entry does not exist or has a run in
+    /// progress.
     pub fn run_now(&mut self, id: u64, now: Timestamp) -> Option<(Vec<Line>, Fire)> {
         let slot = self.slots.get(&id)?;
         if slot.running.is_some() {
             return None;
         }
-        // A waiting due time is used.
+        // The run takes the place of a waiting due time.
         let due = slot.waiting;
         if let Some(due) = due {
             self.waiting.remove(&(due, id));
@@ -301,9 +301,8 @@ impl Engine {
         Some((lines, fire))
     }
 
-    /// Starts a run that was closed as interrupted and never began: its line,
-    /// and the run. `None` if its entry is gone, paused or replaced, or has a
-    /// newer run.
+    /// Starts a run that was closed as interrupted but never began. `None` if its entry was
+    /// removed, paused or replaced, or has a newer run.
     pub fn begin_again(&mut self, fired: &Fired) -> Option<(Line, Fire)> {
         let slot = self.slots.get_mut(&fired.id)?;
         let entry = Arc::clone(slot.entry.as_ref()?);
@@ -391,7 +390,7 @@ impl Engine {
         Some(line)
     }
 
-    /// Pauses or resumes an entry. Due times in between are not made up for.
+    /// Pauses or resumes an entry. Due times while paused are skipped.
     pub fn pause(&mut self, id: u64, paused: bool, now: Timestamp) -> Option<Line> {
         self.unschedule(id);
         let slot = self.slots.get_mut(&id)?;
@@ -418,7 +417,7 @@ impl Engine {
         Some((slot.entry.as_ref()?, &slot.account, next))
     }
 
-    /// Running runs of existing entries.
+    /// Runs in progress of existing entries.
     pub fn running(&self) -> Vec<Fire> {
         let running = self.slots.values().filter_map(|slot| {
             let ((seq, at), entry) = slot.running.zip(slot.entry.clone())?;
@@ -432,7 +431,7 @@ impl Engine {
         running.collect()
     }
 
-    /// Used-up entries without a running run, which may be removed.
+    /// Used entries without a run in progress, which may be removed.
     pub fn spent(&self) -> Vec<u64> {
         let spent = self.slots.iter().filter(|(_, slot)| {
             slot.entry.is_some() && slot.account.used && slot.running.is_none()
@@ -440,14 +439,14 @@ impl Engine {
         spent.map(|(id, _)| *id).collect()
     }
 
-    /// Whether an entry's run goes on.
+    /// Whether an entry has a run in progress.
     pub fn is_running(&self, id: u64) -> bool {
         self.slots
             .get(&id)
             .is_some_and(|slot| slot.running.is_some())
     }
 
-    /// The account of an entry, also of a removed one.
+    /// The account of an entry, which may have been removed.
     pub fn account(&self, id: u64) -> Option<&Account> {
         self.slots.get(&id).map(|slot| &slot.account)
     }

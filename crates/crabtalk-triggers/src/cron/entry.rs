@@ -1,6 +1,6 @@
 //! One entry of cron.
 //!
-//! Invariant: a [`CronEntry`] was checked; a [`Draft`] was not.
+//! Invariant: a [`CronEntry`] is checked; a [`Draft`] is not.
 
 use crate::cron::when::ahead;
 use crate::cron::{BadTime, Expression, Quiet, UnknownZone, When, parse_at, zone};
@@ -11,10 +11,10 @@ use jiff::tz::TimeZone;
 /// The default sender of entries.
 const SENDER: &str = "cron";
 
-/// Longest prompt and arguments.
+/// Longest prompt, and longest arguments.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
 
-/// Longest name of a folder that the system takes.
+/// Longest path that the system accepts.
 const MAX_CWD_BYTES: usize = 4096;
 
 /// The policy for due times while the daemon was down or the machine asleep.
@@ -22,11 +22,11 @@ const MAX_CWD_BYTES: usize = 4096;
 pub enum Missed {
     /// They are skipped.
     Skip,
-    /// One run makes up for all of them.
+    /// One run replaces all of them.
     Once,
 }
 
-/// The policy for asks of its runs.
+/// The policy for asks of an entry's runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asks {
     /// They are denied.
@@ -35,14 +35,14 @@ pub enum Asks {
     Inbox,
 }
 
-/// When the owner is notified.
+/// When to notify the owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Notify {
-    /// Nothing.
+    /// Never.
     Nothing,
-    /// Failures and asks.
+    /// For failures and asks.
     Failures,
-    /// Each run's result too.
+    /// Also for each run's result.
     Results,
 }
 
@@ -71,34 +71,34 @@ pub struct Draft {
     pub notify: String,
     pub paused: bool,
     pub by: String,
-    /// Made by its agent, not by a person.
+    /// Whether an agent created the entry.
     pub by_agent: bool,
-    /// How many entries made each other above it.
+    /// Length of the chain of entries that created each other before this one.
     pub chain: u32,
 }
 
 /// An invalid draft.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {
-    /// Both `schedule` and `at`, or neither, are given: keep one of them.
+    /// Both or neither of `schedule` and `at` are given.
     #[error("an entry needs a schedule or a time (`at`), not both")]
     When,
-    /// It has neither a skill nor a content.
+    /// The entry has neither a skill nor a prompt.
     #[error("an entry has something to say: a skill or a content, or both")]
     Nothing,
-    /// A single time within quiet hours would never fire, and outside of them needs none.
+    /// A single time has quiet hours, which would prevent it or have no effect.
     #[error("quiet hours and a single time (`at`) do not go together: choose another time")]
     QuietAt,
-    /// A time of day alone, which would be another moment after each start.
+    /// The time of day has no date, so that each start would resolve it differently.
     #[error("at = {0:?} needs its date: write 2026-12-24T17:30, or add the entry with a command")]
     Undated(String),
-    /// The schedule or the time cannot be read, or the time has passed or is too far away.
+    /// The time is invalid, in the past or too far ahead.
     #[error(transparent)]
     Time(#[from] BadTime),
-    /// No such zone is known here: name one as `Europe/Berlin`.
+    /// The time zone is unknown.
     #[error(transparent)]
     Zone(#[from] UnknownZone),
-    /// The agent, the sender or the skill has a name that none can have.
+    /// The name of the agent, the sender or the skill is not valid.
     #[error(transparent)]
     Name(#[from] NameError),
     /// The quiet hours cannot be read, or begin when they end; it says which.
@@ -114,30 +114,30 @@ pub enum Invalid {
         /// The allowed values.
         allowed: String,
     },
-    /// A text is longer than an entry may hold: say it in a skill or a file.
+    /// A text exceeds its limit.
     #[error("the {key} has more than {limit} bytes")]
     Long {
-        /// Which text.
+        /// The key of the text.
         key: &'static str,
-        /// Bytes that it may have.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// A sender under which only the daemon speaks; `cron` and `cron:*` are free.
+    /// The sender is reserved for the daemon; `cron` and `cron:*` are allowed.
     #[error("the sender {0:?} is the daemon's own: choose another")]
     Reserved(String),
-    /// A relative folder, which an entry has nothing to resolve against: begin it with `/` or `~`.
+    /// The folder is relative; it must begin with `/` or `~`.
     #[error("the cwd {0:?} is not absolute")]
     Cwd(String),
 }
 
-/// An entry that may be scheduled.
+/// A valid entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CronEntry {
-    /// Its number, which no other entry ever gets.
+    /// The entry's number, which is never reused.
     pub id: u64,
-    /// When it is due.
+    /// The due times.
     pub when: When,
-    /// In which zone.
+    /// The time zone of its due times.
     pub zone: TimeZone,
     /// The conversation of its runs.
     pub key: ConversationKey,
@@ -147,9 +147,9 @@ pub struct CronEntry {
     pub missed: Missed,
     /// The policy for asks.
     pub asks: Asks,
-    /// When the owner is notified.
+    /// When to notify the owner.
     pub notify: Notify,
-    /// As it was written, each text trimmed and each default left out.
+    /// The entry as written, with texts trimmed and defaults omitted.
     pub draft: Draft,
 }
 
@@ -172,8 +172,7 @@ impl Draft {
         self.skill = self.skill.trim_start_matches('/').to_owned();
     }
 
-    /// Checks a draft. `local` is the zone of entries that name none; an empty
-    /// agent is `default_agent`.
+    /// Checks a draft. `local` is the default time zone, `default_agent` the default agent.
     pub fn check(
         mut self,
         default_agent: &str,
@@ -189,7 +188,7 @@ impl Draft {
             (schedule, "") if !schedule.is_empty() => {
                 When::Schedule(Expression::parse(schedule).map_err(BadTime::from)?)
             }
-            // Without a date it would change with each start.
+            // Without a date, each start would resolve it differently.
             ("", at) if at.get(4..5) == Some("-") => When::At(parse_at(at, now, &zone)?),
             ("", at) if !at.is_empty() => return Err(Invalid::Undated(at.to_owned())),
             _ => return Err(Invalid::When),
@@ -206,7 +205,7 @@ impl Draft {
         if is_single && quiet.is_some() {
             return Err(Invalid::QuietAt);
         }
-        // A single time is run even if late.
+        // A single time fires even if late.
         let missed = match is_single {
             true => Missed::Once,
             false => Missed::Skip,
@@ -243,8 +242,8 @@ impl Draft {
         })
     }
 
-    /// Checks a new entry: a single time must be in the future, and is stored
-    /// as an instant.
+    /// Checks a new entry, whose single time must be in the future and is stored as an
+    /// instant.
     pub fn check_new(
         mut self,
         default_agent: &str,
@@ -328,7 +327,7 @@ fn choice<T: Copy>(
 }
 
 impl CronEntry {
-    /// The message of its runs: the skill with its arguments, then the prompt.
+    /// The message of the entry's runs: the skill with its arguments, then the prompt.
     pub fn words(&self) -> String {
         let Draft {
             skill,
@@ -351,18 +350,17 @@ impl CronEntry {
         said
     }
 
-    /// Whether these are its words, and they call a skill.
+    /// Whether a message is that of this entry, and names a skill.
     pub fn names_skill(&self, words: &str) -> bool {
         !self.draft.skill.is_empty() && self.words() == words
     }
 
-    /// Whether a run that started uses it up.
+    /// Whether the entry ends when a run starts.
     pub fn is_once(&self) -> bool {
         self.draft.once || matches!(self.when, When::At(_))
     }
 
-    /// The fingerprint of its schedule. A change restarts the account of the
-    /// entry.
+    /// The fingerprint of its schedule; a change restarts the entry's account.
     pub fn print(&self) -> String {
         let zone = self.zone.iana_name().unwrap_or("local");
         let once = self.is_once();

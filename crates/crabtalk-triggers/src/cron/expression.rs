@@ -12,26 +12,26 @@ use std::fmt;
 /// Longest expression: sixty minutes in a list, and the same for each field.
 const MAX_BYTES: usize = 512;
 
-/// Years that are looked through: between leap days there are at most eight.
+/// Years to search: there are at most eight between leap days.
 const YEARS: i16 = 9;
 
-/// Why an expression was refused.
+/// Why an expression is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadExpression {
-    /// Blanks split it into more or fewer fields than five.
+    /// The expression does not have five fields.
     #[error(
         "a schedule has five fields (minute hour day month weekday), and {text:?} has {found}; or it is one of {NAMES}"
     )]
     Fields {
         /// The whole expression.
         text: String,
-        /// How many fields it has.
+        /// Number of fields.
         found: usize,
     },
-    /// It begins with `@`, and nothing is called so.
+    /// The name after `@` is unknown.
     #[error("there is no {name}: {hint}")]
     Name {
-        /// The name with its `@`, or its beginning.
+        /// The name with its `@`, possibly shortened.
         name: String,
         /// A suggestion, or all names.
         hint: String,
@@ -39,17 +39,17 @@ pub enum BadExpression {
     /// A field is not valid.
     #[error("the {field} field: {problem}; allowed are {allowed}")]
     Field {
-        /// Which one.
+        /// The name of the field.
         field: &'static str,
         /// The error.
         problem: String,
-        /// Which values it takes, in words.
+        /// The allowed values, in words.
         allowed: &'static str,
     },
-    /// Each field is right, and no date fits all of them, as with February 30.
+    /// All fields are valid but no date matches them, as with February 30.
     #[error("{0:?} never fires: no month that it names has such a day")]
     Never(String),
-    /// It is longer than any sensible expression and was not read.
+    /// The expression is too long.
     #[error("a schedule has at most {MAX_BYTES} bytes")]
     TooLong,
 }
@@ -72,7 +72,7 @@ impl Expression {
     ///
     /// # Errors
     ///
-    /// The error and the allowed values.
+    /// The error names the allowed values.
     pub fn parse(text: &str) -> Result<Self, BadExpression> {
         if text.len() > MAX_BYTES {
             return Err(BadExpression::TooLong);
@@ -111,12 +111,12 @@ impl Expression {
         Ok(expression)
     }
 
-    /// Whether it names every hour, and so follows elapsed time.
+    /// Whether it matches every hour, and so follows elapsed time.
     pub(crate) fn is_hourly(&self) -> bool {
         self.hours.is_full(&HOURS)
     }
 
-    /// A weekday counts beside a day of the month when both are restricted.
+    /// If both are restricted, a matching weekday or day of the month suffices.
     fn names_weekdays(&self) -> bool {
         !self.weekdays.is_full(&WEEKDAYS)
     }
@@ -142,9 +142,9 @@ impl Expression {
         }
     }
 
-    /// The first minute that it names at `from` or later.
+    /// The first matching minute at or after `from`.
     pub(crate) fn at_or_after(&self, from: DateTime) -> Option<DateTime> {
-        // Within a minute, the next one is the first that may still come.
+        // Within a minute, the next minute is the first candidate.
         let begun = from.second() > 0 || from.subsec_nanosecond() > 0;
         let until = from.date().year().saturating_add(YEARS);
         let mut date = from.date();
@@ -178,7 +178,7 @@ impl Expression {
         Some(found(hour, self.minutes.first_from(0)?))
     }
 
-    /// The last minute that it names at `from` or earlier.
+    /// The last matching minute at or before `from`.
     pub(crate) fn at_or_before(&self, from: DateTime) -> Option<DateTime> {
         let until = from.date().year().saturating_sub(YEARS);
         let mut date = from.date();

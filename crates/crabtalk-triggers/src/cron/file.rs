@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use toml_edit::{Item, Table, Value};
 
-/// Largest file: ten thousand entries with a prompt of some lines each.
+/// Largest file: ten thousand entries with some lines of prompt each.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 const ENTRIES: &str = "cron";
@@ -30,13 +30,13 @@ pub const CRONS: Kind = Kind {
 /// An invalid part of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Where, from 1.
+    /// The line, from 1.
     pub line: usize,
-    /// Which entry, if it has a number.
+    /// The number of the entry, if it has one.
     pub id: Option<u64>,
     /// The error and the remedy.
     pub why: String,
-    /// Its content as far as it can be read.
+    /// The readable part of its content.
     pub draft: Draft,
 }
 
@@ -47,25 +47,24 @@ pub struct Read {
     pub entries: Vec<CronEntry>,
     /// Invalid parts.
     pub findings: Vec<Finding>,
-    /// The text; `None` without a file.
+    /// The text; `None` if the file does not exist.
     pub text: Option<String>,
 }
 
 /// The context for checking entries.
 #[derive(Debug, Clone, Copy)]
 pub struct Surroundings<'a> {
-    /// The agent of entries that name none.
+    /// The default agent.
     pub default_agent: &'a str,
-    /// The zone of entries that name none.
+    /// The default time zone.
     pub local: &'a TimeZone,
-    /// Now.
+    /// The current time.
     pub now: Timestamp,
-    /// Entries that are taken, at most.
+    /// Maximum number of entries.
     pub limit: usize,
 }
 
-/// The texts of a draft under their keys, in the order in which they are
-/// written.
+/// Calls a macro with the texts of a draft and their keys, in the order of the file.
 macro_rules! texts {
     ($draft:expr) => {
         [
@@ -88,11 +87,11 @@ macro_rules! texts {
     };
 }
 
-/// Reads the entries of the file; a missing one has none.
+/// Reads the entries of the file; a missing file has none.
 ///
 /// # Errors
 ///
-/// A file that cannot be read or is not TOML.
+/// The file cannot be read or is not TOML.
 pub fn read_crons(path: &Path, around: Surroundings<'_>) -> Result<Read, TablesError> {
     let tables = CRONS.read(path)?;
     let line_of = |span| tables.line_of(span);
@@ -229,7 +228,7 @@ fn draft(table: &Table) -> (Draft, Result<(), String>) {
             _ => {
                 let mut texts = texts!(draft);
                 let known = texts.iter_mut().find(|(name, _)| *name == key);
-                // TOML's dates are accepted as text.
+                // Dates of TOML are converted to text.
                 let text = item.as_str().map(str::to_owned);
                 let text = text.or_else(|| item.as_datetime().map(ToString::to_string));
                 match (known, text) {
@@ -247,7 +246,7 @@ fn draft(table: &Table) -> (Draft, Result<(), String>) {
     (draft, problem)
 }
 
-/// The table of a draft.
+/// Converts a draft to its table.
 pub fn table(draft: &Draft) -> Table {
     let mut draft = draft.clone();
     let mut table = Table::new();

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use jiff::civil::Time;
 use jiff::tz::TimeZone;
 
-/// From one local time up to another, over midnight if the second is earlier.
+/// Local times from a start to an end, over midnight if the end is earlier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quiet {
     start: Time,
@@ -12,11 +12,11 @@ pub struct Quiet {
 }
 
 impl Quiet {
-    /// Parses both ends; one alone has no effect but must be valid.
+    /// Parses start and end; one alone has no effect but must be valid.
     ///
     /// # Errors
     ///
-    /// An end is not `HH:MM`, or both are equal.
+    /// A time is not `HH:MM`, or both are equal.
     pub fn parse(start: Option<&str>, end: Option<&str>) -> Result<Option<Self>, String> {
         let read = |text: Option<&str>| {
             let text = text.map(str::trim).filter(|text| !text.is_empty());
@@ -34,7 +34,7 @@ impl Quiet {
         }
     }
 
-    /// Whether an instant lies within.
+    /// Whether an instant is within the quiet hours.
     pub fn holds(&self, at: Timestamp, zone: &TimeZone) -> bool {
         let time = zone.to_datetime(at).time();
         if self.start < self.end {

@@ -1,9 +1,9 @@
-//! Converts local minutes into instants across changes of the clock.
+//! Converts local minutes to instants across changes of the clock.
 //!
-//! An expression that names every hour follows elapsed time: it skips the hour that
-//! does not exist and fires in both passes of a repeated one. Any other names times
-//! of day: a time that the clock skips is the moment of the change, a repeated one
-//! is the first.
+//! An expression that matches every hour follows elapsed time: it skips the hour that does
+//! not exist and fires in both passes of a repeated one. Any other expression matches times
+//! of day: a skipped time becomes the moment of the change, a repeated one fires in the
+//! first pass.
 //!
 //! Invariant: instants are in order and unique.
 
@@ -12,11 +12,11 @@ use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 
-/// Attempts within one change of the clock: twice the minutes of a day.
+/// Maximum attempts within one change of the clock: twice the minutes of a day.
 const TRIES: usize = 3000;
 
 impl Expression {
-    /// The first instant after another.
+    /// The first instant after `after`.
     pub fn next_after(&self, after: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         if self.is_hourly() {
             return self.next_as_time_passes(after, zone);
@@ -33,7 +33,7 @@ impl Expression {
         None
     }
 
-    /// The last instant at another or before it.
+    /// The last instant at or before `until`.
     pub fn last_until(&self, until: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         if self.is_hourly() {
             return self.last_as_time_passes(until, zone);
@@ -41,7 +41,7 @@ impl Expression {
         let mut from = zone.to_datetime(until);
         if let AmbiguousOffset::Fold { before, after } = zone.to_ambiguous_timestamp(from).offset()
         {
-            // In the second pass, the whole first one lies before.
+            // The second pass comes after the whole first one.
             let back = i64::from(before.seconds() - after.seconds());
             from = from
                 .checked_add(jiff::SignedDuration::from_secs(back))
@@ -73,7 +73,7 @@ impl Expression {
         None
     }
 
-    /// The first local minute at `from`, or after it if that is `after`.
+    /// The first matching local minute at `from`, or after it if that is `after`.
     fn beyond(&self, offset: Offset, from: Timestamp, after: Timestamp) -> Option<DateTime> {
         let from = if from == after {
             from.checked_add(jiff::SignedDuration::from_nanos(1)).ok()?
@@ -88,7 +88,7 @@ impl Expression {
         let mut from = until;
         for _ in 0..TRIES {
             let offset = zone.to_offset(from);
-            // The change that put this offset in force is at `from` or before.
+            // The change that began this offset is at or before `from`.
             let change = zone
                 .preceding(from.checked_add(MOMENT).ok()?)
                 .next()

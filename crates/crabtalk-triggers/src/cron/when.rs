@@ -1,4 +1,4 @@
-//! The due times of an entry: by an expression, or once.
+//! The due times of an entry: an expression, or a single time.
 
 use crate::cron::times::first_pass;
 use crate::cron::{BadExpression, Expression};
@@ -6,12 +6,12 @@ use jiff::civil::{DateTime, Time};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Span, Timestamp, Zoned};
 
-/// When an entry is due.
+/// The due times of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum When {
-    /// Again and again.
+    /// All minutes that the expression matches.
     Schedule(Expression),
-    /// Once, then.
+    /// This instant only.
     At(Timestamp),
 }
 
@@ -24,7 +24,7 @@ impl When {
         }
     }
 
-    /// The last due time at an instant or before it.
+    /// The last due time at or before an instant.
     pub fn last_until(&self, until: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         match self {
             Self::Schedule(expression) => expression.last_until(until, zone),
@@ -33,13 +33,13 @@ impl When {
     }
 }
 
-/// Farthest single time.
+/// Maximum distance of a single time.
 const MAX_AHEAD: SignedDuration = SignedDuration::from_hours(10 * 366 * 24);
 
 /// Longest text of a time.
 const MAX_BYTES: usize = 80;
 
-/// Why a time was refused.
+/// Why a time is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadTime {
     /// The format is unknown.
@@ -47,13 +47,13 @@ pub enum BadTime {
         "{0:?} is not a time: write 17:30, 2026-12-24 17:30, 2026-12-24T17:30:00+01:00, or `in 20m`"
     )]
     Unreadable(String),
-    /// It is in the past.
+    /// The time is in the past.
     #[error("{0} has passed")]
     Past(String),
-    /// It is too far away.
+    /// The time is too far ahead.
     #[error("{0} is more than ten years away")]
     Far(String),
-    /// The schedule is bad.
+    /// The expression is invalid.
     #[error(transparent)]
     Expression(#[from] BadExpression),
 }
@@ -69,7 +69,7 @@ pub fn parse_at(text: &str, now: Timestamp, zone: &TimeZone) -> Result<Timestamp
     let lower = text.to_ascii_lowercase();
     if let Some(wait) = lower.strip_prefix("in ").or(lower.strip_prefix('+')) {
         let wait = wait.trim();
-        // Without a unit it could be minutes or seconds.
+        // Without a unit it could mean minutes or seconds.
         let span: Span = wait.parse().map_err(|_| unreadable())?;
         let at = now.to_zoned(zone.clone()).checked_add(span);
         let at = at.map_err(|_| BadTime::Far(text.to_owned()))?.timestamp();
@@ -106,7 +106,7 @@ pub fn parse_at(text: &str, now: Timestamp, zone: &TimeZone) -> Result<Timestamp
     first_pass(local, zone).ok_or_else(unreadable)
 }
 
-/// Refuses a single time in the past or years away.
+/// Refuses a single time in the past or too far ahead.
 pub(crate) fn ahead(text: &str, at: Timestamp, now: Timestamp) -> Result<(), BadTime> {
     if at <= now {
         return Err(BadTime::Past(text.to_owned()));
@@ -143,7 +143,7 @@ mod tests {
             ("2026-12-24T17:30:05", "2026-12-24T16:30:05Z"),
             ("2026-12-24T17:30:00+05:00", "2026-12-24T12:30:00Z"),
             ("2026-12-24T17:30:00Z", "2026-12-24T17:30:00Z"),
-            // Leapt over, and there twice.
+            // One time is skipped by the clock, another repeated.
             ("2027-03-28 02:30", "2027-03-28T01:00:00Z"),
             ("2027-10-31 02:30", "2027-10-31T00:30:00Z"),
         ] {

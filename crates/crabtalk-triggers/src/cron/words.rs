@@ -1,13 +1,13 @@
-//! A time as a person says it.
+//! Formats times for people.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// Days ahead up to which a weekday alone says which day.
+/// Days ahead for which a weekday identifies the day.
 const A_WEEK: i64 = 6;
 
-/// Says when an instant is, seen from another, in local time: `today at 17:30
-/// (in 20 minutes)`.
+/// Formats an instant in local time, relative to another: `today at 17:30 (in 20
+/// minutes)`.
 pub fn in_words(at: Timestamp, now: Timestamp, zone: &TimeZone) -> String {
     let (then, today) = (zone.to_datetime(at), zone.to_datetime(now));
     let days = then
@@ -29,7 +29,7 @@ pub fn in_words(at: Timestamp, now: Timestamp, zone: &TimeZone) -> String {
     }
 }
 
-/// How far it is, in the largest unit that says something.
+/// The distance in the largest suitable unit.
 fn distance(seconds: i64) -> Option<String> {
     let units = [
         (86_400, "day"),
@@ -39,7 +39,7 @@ fn distance(seconds: i64) -> Option<String> {
     ];
     let size = seconds.unsigned_abs();
     let (unit, name) = units.into_iter().find(|(unit, _)| size >= *unit)?;
-    // Rounded: 59.9 minutes are an hour.
+    // Rounded, so that 59.9 minutes are an hour.
     let count = (size + unit / 2) / unit;
     let plural = if count == 1 { "" } else { "s" };
     Some(if seconds < 0 {
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn times_are_in_plain_words() {
         let berlin = zone("Europe/Berlin").unwrap();
-        // A Sunday, eleven in Berlin.
+        // A Sunday, eleven o'clock in Berlin.
         let now: Timestamp = "2026-11-22T10:00:00Z".parse().unwrap();
         for (at, want) in [
             ("2026-11-22T10:20:00Z", "today at 11:20 (in 20 minutes)"),

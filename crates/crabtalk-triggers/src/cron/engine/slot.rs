@@ -7,22 +7,21 @@ use crabtalk_domain::ConversationKey;
 use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
 
-/// The limit for counting missed times: ten thousand entries may have missed a
-/// year.
+/// Limit for counting missed times: ten thousand entries may each have missed a year.
 const MAX_COUNT: u64 = 100;
 
 #[derive(Debug, Default)]
 pub(super) struct Slot {
-    /// `None` once it is removed, while its last run is running.
+    /// `None` for a removed entry whose last run is in progress.
     pub(super) entry: Option<Arc<CronEntry>>,
     pub(super) account: Account,
     /// The first undecided due time.
     pub(super) next: Option<Timestamp>,
-    /// A due time whose run waits for room.
+    /// A due time whose run waits for the limits.
     pub(super) waiting: Option<Timestamp>,
-    /// Whether the waiting run makes up for missed times.
+    /// Whether the waiting run replaces missed times.
     pub(super) late: bool,
-    /// The running run and its start.
+    /// The run in progress and its start.
     pub(super) running: Option<(u64, Timestamp)>,
     /// The conversation of that run.
     pub(super) fired_key: Option<ConversationKey>,
@@ -57,7 +56,7 @@ impl Slot {
         lines
     }
 
-    /// The first due time after another, unless paused or used up.
+    /// The next due time after a time, unless the entry is paused or used up.
     pub(super) fn after(&self, after: Timestamp) -> Option<Timestamp> {
         let entry = self.entry.as_ref()?;
         if self.account.paused || self.account.used {
@@ -116,7 +115,7 @@ impl Slot {
         entry.is_some_and(|it| it.quiet.is_some_and(|quiet| quiet.holds(now, &it.zone)))
     }
 
-    /// Skips the waiting due time for quiet hours. It is not made up for.
+    /// Skips the waiting due time because of quiet hours, without a later replacement.
     pub(super) fn skip_waiting(&mut self, due: Timestamp, now: Timestamp, lines: &mut Vec<Line>) {
         self.waiting = None;
         self.skip(due, due, Why::Quiet, now, lines);

@@ -1,6 +1,6 @@
 //! One field of an expression: a set of small numbers.
 
-/// Numbers from 0 to 63, of which a field has some.
+/// A set of numbers from 0 to 63.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Set(u64);
 
@@ -13,14 +13,14 @@ impl Set {
         self.0 |= 1 << number;
     }
 
-    /// The least one that is `from` or more.
+    /// The least number that is at least `from`.
     pub(super) fn first_from(self, from: u8) -> Option<u8> {
         let rest = self.0.checked_shr(from.into()).unwrap_or(0);
-        // A shift of 64 is none at all.
+        // A shift by 64 is not allowed.
         (rest != 0).then(|| from + rest.trailing_zeros() as u8)
     }
 
-    /// The greatest one that is `until` or less.
+    /// The greatest number that is at most `until`.
     pub(super) fn last_until(self, until: u8) -> Option<u8> {
         let below = self.0 & (u64::MAX >> 63_u8.saturating_sub(until));
         (below != 0).then(|| 63 - below.leading_zeros() as u8)
@@ -30,7 +30,7 @@ impl Set {
         (field.first..=field.last.min(field.last_named)).all(|number| self.has(number))
     }
 
-    /// Sunday is 0 and 7.
+    /// Replaces 7 by 0, both of which are Sunday.
     pub(super) fn sunday_once(mut self) -> Self {
         if self.has(7) {
             self.insert(0);
@@ -46,9 +46,9 @@ pub(super) struct Field {
     pub(super) allowed: &'static str,
     first: u8,
     last: u8,
-    /// The last one that is not another name of the first.
+    /// The last number that is not an alias of the first.
     last_named: u8,
-    /// Names of the numbers from `first` on.
+    /// Names of the numbers, beginning with `first`.
     names: &'static [&'static str],
 }
 
@@ -100,7 +100,7 @@ pub(super) const WEEKDAYS: Field = Field {
 };
 
 impl Field {
-    /// Parses a field; the error is a text.
+    /// Parses a field; the error is a message.
     pub(super) fn parse(&self, text: &str) -> Result<Set, String> {
         let mut set = Set::default();
         for part in text.split(',') {
@@ -165,7 +165,7 @@ impl Field {
     }
 }
 
-/// Digits alone: `+1` would be read as a number too.
+/// Whether a text has only digits; the integer parser also accepts `+1`.
 fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
