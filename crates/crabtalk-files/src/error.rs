@@ -1,29 +1,29 @@
-//! Why a file was not read.
+//! The errors of reading a file.
 
 use std::io::{self, ErrorKind};
 
-/// Why a file was not read. It does not name the path, which the caller knows.
+/// Why a file was not read. Callers add the path.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Something else lies in its place.
+    /// The object is not a regular file; holds its kind.
     #[error("is {0}, not a regular file")]
     Kind(&'static str),
-    /// It is larger than any honest file of its sort.
+    /// The file exceeds the limit; holds the limit in bytes.
     #[error("has more than {0} bytes")]
     TooLarge(u64),
-    /// It is not text.
+    /// The file is not UTF-8.
     #[error("is not UTF-8 text")]
     NotText,
-    /// It is a link to nothing.
+    /// The file is a dangling link.
     #[error("is a link that leads nowhere")]
     LeadsNowhere,
-    /// The operating system refused.
+    /// The operating system returned an error.
     #[error("cannot be read: {0}")]
     Io(#[from] io::Error),
 }
 
 impl Error {
-    /// Whether there is nothing at that path.
+    /// Whether the file does not exist.
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Io(error) if error.kind() == ErrorKind::NotFound)
     }

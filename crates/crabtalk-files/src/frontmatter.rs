@@ -1,23 +1,23 @@
-//! Divides a text file into what stands between `---` lines on top, and the rest.
+//! Splits a text into the frontmatter between `---` lines at its beginning, and the rest.
 
-/// How a text begins.
+/// The result of searching a text for frontmatter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Frontmatter<'a> {
-    /// Not with a `---` line: all of it is text.
+    /// The text does not begin with a `---` line.
     Missing,
-    /// With one `---` line and no second one.
+    /// The text has only one `---` line.
     Unended,
-    /// With a frontmatter.
+    /// The text has frontmatter.
     Found {
-        /// The lines between the two.
+        /// The lines between the `---` lines.
         front: &'a str,
-        /// What follows the second one.
+        /// The text after the second line.
         body: &'a str,
     },
 }
 
 impl<'a> Frontmatter<'a> {
-    /// Looks for `---` lines, which may end with white space.
+    /// Finds the `---` lines, which may end with white space.
     pub fn of(text: &'a str) -> Self {
         let is_fence = |line: &str| line.trim_end() == "---";
         let mut lines = text.split_inclusive('\n');

@@ -1,20 +1,20 @@
-//! Files read within bounds and replaced whole.
+//! Bounded reads and atomic replacement of files.
 //!
 //! ```text
-//! read         a regular file of a bounded size, opened without waiting
-//! replace      a file that a crash leaves old or new, never half of one
-//! way          a path, followed link by link
+//! read         a regular file of a bounded size, opened without blocking
+//! replace      a file that has its old or its new content after a crash
+//! way          a path, resolved link by link
 //! tables       lists of numbered tables in TOML, edited with comments kept
 //! yaml         the frontmatter of files, with positions
 //! zone         the time zone of this machine
 //! system       calls of the operating system
 //! ```
 //!
-//! Invariants: opening does not wait and reading ends, also for a pipe, a device
-//! or a folder in place of a file; no more than the caller's limit reaches memory.
+//! Invariants: opening does not block and reading ends, also for a pipe, a device or a folder
+//! in place of a file; at most the caller's limit is read into memory.
 //!
-//! Absent: what a file means but for where its frontmatter ends, and anything asynchronous. A disk that does not
-//! answer holds the thread that asks it: call from one that may wait.
+//! This crate does not interpret files beyond their frontmatter, and is not asynchronous: a
+//! disk that does not answer blocks the calling thread.
 
 mod error;
 mod frontmatter;

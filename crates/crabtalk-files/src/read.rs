@@ -1,7 +1,7 @@
-//! Reads regular files of a bounded size, without waiting for other processes.
+//! Reads regular files of a bounded size, without blocking on other processes.
 //!
-//! Invariant: the kind is judged on what was opened, never on what a name led
-//! to a moment before; so a swap in between gains nothing.
+//! Invariant: the kind is checked on the open file, so that replacing the name in between
+//! has no effect.
 
 use crate::error::Error;
 use crate::system;
@@ -12,26 +12,25 @@ use std::path::Path;
 /// Opens a regular file for reading, following links.
 ///
 /// # Errors
-/// [`Error::Kind`] where something else lies there, [`Error::LeadsNowhere`] for a link
-/// to nothing, [`Error::Io`] for what the system refused; see [`Error::is_absent`].
+/// [`Error::Kind`] for another kind of object, [`Error::LeadsNowhere`] for a dangling link,
+/// [`Error::Io`] for an error of the system; see [`Error::is_absent`].
 pub fn open(path: &Path) -> Result<File, Error> {
     regular(system::open(path)?)
 }
 
-/// Opens a regular file for writing at its end, for its owner alone (0600),
-/// made where it is missing.
+/// Opens a regular file for appending; a missing file is created as private (0600).
 ///
 /// # Errors
-/// As for [`open`].
+/// Like [`open`].
 pub fn open_to_append(path: &Path) -> Result<File, Error> {
     regular(system::open_to_append(path)?)
 }
 
-/// The same file if it is a regular one. For those who open by other means,
-/// which has to be without waiting.
+/// Returns the file if it is a regular one, for callers that open files without blocking by
+/// other means.
 ///
 /// # Errors
-/// [`Error::Kind`] if it is another one.
+/// [`Error::Kind`] for another kind of object.
 pub fn regular(file: File) -> Result<File, Error> {
     match system::other_kind(&file)? {
         None => Ok(file),
@@ -42,12 +41,12 @@ pub fn regular(file: File) -> Result<File, Error> {
 /// Reads a regular file of at most `limit` bytes.
 ///
 /// # Errors
-/// As for [`open`], and [`Error::TooLarge`].
+/// Like [`open`], and [`Error::TooLarge`].
 pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
     read_open(&open(path)?, limit)
 }
 
-/// Reads what is open, from where it stands, if that is at most `limit` bytes.
+/// Reads an open file from its current offset, if the rest has at most `limit` bytes.
 ///
 /// # Errors
 /// [`Error::TooLarge`], and [`Error::Io`].
@@ -56,7 +55,7 @@ pub fn read_open(file: &File, limit: u64) -> Result<Vec<u8>, Error> {
     if size > limit {
         return Err(Error::TooLarge(limit));
     }
-    // The size is a hint: a file may grow while it is read, and some have none.
+    // The size is a hint: a file may grow while it is read, and some report none.
     let mut bytes = Vec::with_capacity(size as usize);
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
@@ -68,13 +67,13 @@ pub fn read_open(file: &File, limit: u64) -> Result<Vec<u8>, Error> {
 /// Reads a text file of at most `limit` bytes.
 ///
 /// # Errors
-/// As for [`read`], and [`Error::NotText`].
+/// Like [`read`], and [`Error::NotText`].
 pub fn read_text(path: &Path, limit: u64) -> Result<String, Error> {
     String::from_utf8(read(path, limit)?).map_err(|_| Error::NotText)
 }
 
-/// Makes nothing of a file that is not there. A link that leads nowhere is an
-/// error, since a file was meant to be there.
+/// Returns `None` for a missing file. A dangling link is an error, since a file was meant to
+/// exist.
 pub fn if_there<T>(read: Result<T, Error>) -> Result<Option<T>, Error> {
     match read {
         Ok(read) => Ok(Some(read)),
@@ -95,8 +94,7 @@ mod tests {
         read(path, 9).expect_err("refused").to_string()
     }
 
-    /// Each of these would wait for ever, or never end, when simply opened and
-    /// read.
+    /// Each of these would block forever, or never end, if opened and read without care.
     #[test]
     fn whatever_lies_in_a_files_place_is_told_by_its_kind() {
         let folder = tempfile::tempdir().unwrap();
@@ -143,7 +141,7 @@ mod tests {
         );
         fs::write(&path, [0xff]).unwrap();
         assert!(matches!(read_text(&path, 5), Err(Error::NotText)));
-        // The kernel says that it has no bytes at all.
+        // The kernel reports a size of zero.
         let proc = Path::new("/proc/self/status");
         assert!(matches!(read(proc, 5), Err(Error::TooLarge(5))));
     }

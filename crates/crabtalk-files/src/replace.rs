@@ -1,7 +1,7 @@
-//! Replaces files so that a crash leaves the old or the new, whole.
+//! Replaces files atomically: after a crash, a file has its old or its new content.
 //!
-//! Invariant: an unfinished file lies beside the one it is for, under a name
-//! that identifies it, so that it can be removed after a crash.
+//! Invariant: an unfinished file is in the folder of its target, under a name by which it is
+//! recognised and removed after a crash.
 
 use crate::system;
 use std::ffi::OsStr;
@@ -10,24 +10,23 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// The names of unfinished files, which are left out of lists.
+/// The prefix of unfinished files, which lists omit.
 const PREFIX: &str = ".crabtalk-";
 const SUFFIX: &str = ".tmp";
 
 /// Whether an existing file may be replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Existing {
-    /// It may.
+    /// The file is replaced.
     Replace,
-    /// It may not.
+    /// An existing file is an error.
     Refuse,
 }
 
-/// Writes a whole file, for its owner alone (0600): beside it, synced, renamed,
-/// and the folder synced. Folders that are missing are made; a symbolic link
-/// stays and its target changes.
+/// Writes a private file (0600): a new file beside it is synced and renamed, and the folder
+/// is synced. Missing folders are created; a symbolic link stays, and its target changes.
 pub fn write(path: &Path, bytes: &[u8], existing: Existing) -> io::Result<()> {
-    // A link keeps pointing where its owner made it point.
+    // A link stays; its target is replaced.
     let path = match fs::canonicalize(path) {
         Ok(target) => target,
         Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
@@ -36,11 +35,11 @@ pub fn write(path: &Path, bytes: &[u8], existing: Existing) -> io::Result<()> {
     commit(stage(&path, bytes)?, &path, existing)
 }
 
-/// Writes a file beside its place and syncs it: the half of [`write()`] before the rename.
-/// Dropping what is returned removes it.
+/// Writes and syncs a file beside its target: [`write()`] without the rename. Dropping the
+/// result removes the file.
 ///
 /// # Errors
-/// The system's error, for instance a full disk; nothing at `path` has changed.
+/// The system's error, for instance a full disk; `path` is unchanged.
 pub fn stage(path: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
     let folder = folder_of(path)?;
     create_folder(folder)?;
@@ -50,9 +49,9 @@ pub fn stage(path: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
     Ok(file)
 }
 
-/// Creates a folder and those above it, for their owner alone: what lies in the
-/// home is private, even if others may enter it (OPS-5). Something else in the place of one of
-/// them is told apart from a file that is there already.
+/// Creates a private folder and missing parents, since the home's content is private even if
+/// others may enter it (OPS-5). The error tells another object at one of these paths from
+/// an existing file.
 pub fn create_folder(folder: &Path) -> io::Result<()> {
     let in_place = |error: &io::Error| error.kind() == io::ErrorKind::AlreadyExists;
     match system::create_private(folder) {
@@ -64,24 +63,24 @@ pub fn create_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes an empty file in a folder, to be given its name by [`commit`]. After
-/// a crash [`is_left_over`] recognises it.
+/// Creates an empty file in a folder, which [`commit`] renames. After a crash
+/// [`is_left_over`] recognises it.
 ///
 /// # Errors
-/// The system's error.
+/// The error of the system.
 pub fn unfinished(folder: &Path) -> io::Result<NamedTempFile> {
     tempfile::Builder::new()
         .prefix(PREFIX)
         .suffix(SUFFIX)
-        // The library would put the name into the error, which means nothing to
-        // the caller, who wanted to write another file.
+        // The library would add the temporary name to the error, which means nothing
+        // to the caller.
         .make_in(folder, system::create_new)
 }
 
-/// Gives a staged file its name and syncs the folder: the other half of [`write()`].
+/// Renames a staged file to its target and syncs the folder: the second half of [`write()`].
 ///
 /// # Errors
-/// The system's error; with [`Existing::Refuse`] that there is a file already.
+/// The system's error; with [`Existing::Refuse`] also an existing file.
 pub fn commit(staged: NamedTempFile, path: &Path, existing: Existing) -> io::Result<()> {
     match existing {
         Existing::Replace => staged.persist(path),
@@ -91,7 +90,7 @@ pub fn commit(staged: NamedTempFile, path: &Path, existing: Existing) -> io::Res
     sync_folder(path)
 }
 
-/// Deletes a file and syncs its folder, so that a power cut does not bring it back.
+/// Deletes a file and syncs its folder, so that the file does not return after a power loss.
 ///
 /// # Errors
 /// The system's error, also for a missing file.
@@ -100,24 +99,24 @@ pub fn remove(path: &Path) -> io::Result<()> {
     sync_folder(path)
 }
 
-/// Whether a file of this name is one that was never committed, as a crash leaves it.
+/// Whether a file with this name was never committed, as after a crash.
 pub fn is_left_over(name: &OsStr) -> bool {
     name.to_str()
         .is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX))
 }
 
-/// Removes the unfinished files in a folder, which must not be written to at the
-/// same time.
+/// Removes the unfinished files in a folder, which nothing else may write to at the same
+/// time.
 pub fn sweep(folder: &Path) {
     for item in fs::read_dir(folder).into_iter().flatten().flatten() {
         if is_left_over(&item.file_name()) {
-            // Lists leave it out if it cannot be removed.
+            // Lists omit it if it cannot be removed.
             let _ = fs::remove_file(item.path());
         }
     }
 }
 
-/// The folder of a path; a bare name lies in the working directory.
+/// The folder of a path; a path of one name is in the working directory.
 fn folder_of(path: &Path) -> io::Result<&Path> {
     let none = || io::Error::new(io::ErrorKind::InvalidInput, "the path has no folder");
     let folder = path.parent().ok_or_else(none)?;

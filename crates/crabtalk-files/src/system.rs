@@ -1,4 +1,4 @@
-//! Files opened without waiting.
+//! Opens files without blocking.
 
 use crate::error::Error;
 use rustix::fs::{FileType, Mode, OFlags};
@@ -7,13 +7,13 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Opening a pipe would wait for a writer and a terminal would become ours.
+/// Opening a pipe would block, and a terminal would become the controlling terminal.
 const UNWAITING: OFlags = OFlags::RDONLY
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY)
     .union(OFlags::CLOEXEC);
 
-/// Opens an object for reading, without waiting for other processes.
+/// Opens an object for reading, without blocking on other processes.
 pub(crate) fn open(path: &Path) -> Result<File, Error> {
     match rustix::fs::open(path, UNWAITING, Mode::empty()) {
         Ok(file) => Ok(File::from(file)),
@@ -24,8 +24,7 @@ pub(crate) fn open(path: &Path) -> Result<File, Error> {
     }
 }
 
-/// Opens an object for writing at its end, and makes a file for its
-/// owner alone (0600) where nothing does.
+/// Opens an object for appending; a missing file is created as private (0600).
 pub(crate) fn open_to_append(path: &Path) -> Result<File, Error> {
     let options = UNWAITING | OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
     match rustix::fs::open(path, options, Mode::RUSR | Mode::WUSR) {
@@ -37,7 +36,7 @@ pub(crate) fn open_to_append(path: &Path) -> Result<File, Error> {
     }
 }
 
-/// Makes a file where nothing lies, for its owner alone (0600).
+/// Creates a private file (0600), which must not exist.
 pub(crate) fn create_new(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true).mode(0o600);
@@ -57,12 +56,12 @@ pub(crate) fn other_kind(file: &File) -> io::Result<Option<&'static str>> {
     })
 }
 
-/// Creates a folder and those above it, for their owner alone (0700).
+/// Creates a private folder (0700) and missing parents.
 pub(crate) fn create_private(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// Makes what was done to a folder's names last.
+/// Makes changes to a folder's names durable.
 pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }

@@ -1,8 +1,8 @@
-//! TOML files that are lists of numbered tables: read as people write them, edited
-//! with their comments kept.
+//! TOML files with lists of numbered tables, parsed as people write them and edited with
+//! comments kept.
 //!
-//! Invariants: a text that cannot be read is never written over; a file that changed
-//! since it was taken is a conflict, not a casualty.
+//! Invariants: an unreadable file is never overwritten; a file that changed since it was read
+//! is a conflict.
 
 use crate::{Existing, if_there, read_text, write};
 use std::io;
@@ -13,61 +13,61 @@ use toml_edit::{ArrayOfTables, Document, DocumentMut, Item, Table};
 /// Why a file was not read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum TablesError {
-    /// The file is too large, not text, or has its tables in another form: correct it by hand.
+    /// The file is too large, not text, or has its tables in another form.
     #[error("{}: {why}", path.display())]
     Unreadable {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// The problem.
         why: String,
     },
-    /// One line is wrong, and half a file counts as none: mend that line.
+    /// A line is invalid, so that the whole file is refused.
     #[error("{}:{line}: {why}", path.display())]
     Broken {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// From 1.
+        /// The number of the line, from 1.
         line: usize,
         /// The problem.
         why: String,
     },
-    /// It was edited by hand at the same time, and that edit is not overwritten.
+    /// The file was edited at the same time, and that edit is not overwritten.
     #[error("{} was edited since it was read: reload, and do it again", .0.display())]
     Conflict(PathBuf),
-    /// Nothing was changed, mostly for want of room or rights.
+    /// The file could not be written, usually for lack of space or rights.
     #[error("cannot write {}: {error}", path.display())]
     Write {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// The system's error.
         error: io::Error,
     },
 }
 
-/// What kind of list a file is.
+/// The format of one kind of file.
 #[derive(Debug, Clone, Copy)]
 pub struct Kind {
     /// The key of its tables.
     pub key: &'static str,
-    /// The beginning of a new file.
+    /// The comment at the beginning of a new file.
     pub head: &'static str,
-    /// Bytes of the largest file that is read.
+    /// Maximum bytes of a file.
     pub limit: u64,
 }
 
 /// The content of a file.
 #[derive(Debug)]
 pub struct Tables {
-    /// The text; `None` without a file.
+    /// The text; `None` if the file does not exist.
     pub text: Option<String>,
     /// The parsed text.
     pub document: Document<String>,
-    /// Where its lines end.
+    /// Offsets of line ends.
     ends: Vec<usize>,
 }
 
 impl Tables {
-    /// The line of something in the document, from 1.
+    /// The line of a span in the document, from 1.
     #[must_use]
     pub fn line_of(&self, span: Option<Range<usize>>) -> usize {
         let at = span.map_or(0, |span| span.start);
@@ -75,7 +75,7 @@ impl Tables {
     }
 }
 
-/// A file, open for a change.
+/// A file that is being changed.
 #[derive(Debug)]
 pub struct TablesEdit {
     kind: Kind,
@@ -85,7 +85,7 @@ pub struct TablesEdit {
 }
 
 impl Kind {
-    /// Reads the whole file. One that does not exist is empty.
+    /// Reads the whole file. A missing file is empty.
     ///
     /// # Errors
     /// The file is not TOML or not text.
@@ -101,10 +101,10 @@ impl Kind {
         })
     }
 
-    /// Opens the file for a change. `taken` is the text that is in force.
+    /// Opens the file for a change. `taken` is the text in force.
     ///
     /// # Errors
-    /// [`TablesError::Conflict`] if that is not what the file says.
+    /// [`TablesError::Conflict`] if the file has another text.
     pub fn edit(self, path: &Path, taken: Option<&str>) -> Result<TablesEdit, TablesError> {
         let before = self.text(path)?;
         if before.as_deref() != taken {
@@ -128,7 +128,7 @@ impl Kind {
 }
 
 impl TablesEdit {
-    /// Adds a table behind the others.
+    /// Appends a table.
     ///
     /// # Errors
     /// The tables are not written as `[[key]]`.
@@ -153,9 +153,9 @@ impl TablesEdit {
         Ok(())
     }
 
-    /// Removes every table of a number with the comment right above it; whether
-    /// there was one. Comments further above are about the file or other tables,
-    /// and stay, as does the beginning of the file.
+    /// Removes every table with a number and the comment directly above it; returns whether
+    /// there was one. Comments further above concern the file or other tables, and stay, as
+    /// does the beginning of the file.
     pub fn remove(&mut self, id: u64) -> bool {
         let Some(tables) = self.tables() else {
             return false;
@@ -181,7 +181,7 @@ impl TablesEdit {
         removed
     }
 
-    /// The text of a file without tables stays at its beginning.
+    /// Keeps the text of a file without tables at its beginning.
     fn trailing_above(&mut self) {
         let text = self.document.trailing().as_str().unwrap_or_default();
         if text.trim().is_empty() {
@@ -195,8 +195,7 @@ impl TablesEdit {
         }
     }
 
-    /// Every table of a number: more than one where a person copied one and
-    /// kept its number.
+    /// Every table with a number: several if a person copied one and kept its number.
     pub fn numbered(&mut self, id: u64) -> impl Iterator<Item = &mut Table> {
         let tables = self.tables().into_iter().flat_map(ArrayOfTables::iter_mut);
         tables.filter(move |table| id_of(table) == Some(id))
@@ -208,8 +207,7 @@ impl TablesEdit {
             .as_array_of_tables_mut()
     }
 
-    /// Replaces the file, if it has not changed since it was opened; returns its
-    /// new text.
+    /// Replaces the file, if it has not changed since it was opened; returns its new text.
     ///
     /// # Errors
     /// [`TablesError::Conflict`] if the file was changed.
@@ -243,12 +241,12 @@ fn parse(path: &Path, text: &str) -> Result<Document<String>, TablesError> {
 /// The text above a table.
 fn prefix_of(table: &Table) -> String {
     let prefix = table.decor().prefix().and_then(|prefix| prefix.as_str());
-    // The daemon separates new tables by a blank line, as `toml_edit` does.
+    // New tables are separated by a blank line, as `toml_edit` does.
     prefix.unwrap_or("\n").to_owned()
 }
 
-/// The part of the text above a table that is not about it: everything, if
-/// the file begins so, else what a blank line separates from it.
+/// The part of the text above a table that does not concern it: everything at the beginning
+/// of the file, else the part before the last blank line.
 fn apart(prefix: &str, is_first: bool) -> &str {
     if is_first {
         return prefix;
@@ -257,7 +255,7 @@ fn apart(prefix: &str, is_first: bool) -> &str {
     &prefix[..end]
 }
 
-/// The number of a table, its `id`; `None` if it has none or another value there.
+/// The `id` of a table; `None` if it is absent or not a number.
 #[must_use]
 pub fn id_of(table: &Table) -> Option<u64> {
     u64::try_from(table.get("id")?.as_integer()?).ok()

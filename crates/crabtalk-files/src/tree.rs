@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Position {
     /// The line.
     pub line: usize,
-    /// The character in it.
+    /// The character in the line.
     pub column: usize,
 }
 
@@ -31,9 +31,9 @@ pub enum Value {
     Integer(i64),
     /// Any other number.
     Float(f64),
-    /// Text that is text.
+    /// A string.
     String(String),
-    /// A date or a time of TOML, as text.
+    /// A TOML date or time, as text.
     Date(String),
     /// A list.
     List(Vec<Node>),
@@ -41,19 +41,19 @@ pub enum Value {
     Table(Vec<Field>),
 }
 
-/// A line of a table.
+/// A key of a table with its value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Field {
     /// Its key.
     pub key: String,
-    /// Where the key is.
+    /// The position of the key.
     pub at: Position,
     /// Its value.
     pub node: Node,
 }
 
 impl Node {
-    /// The field of a table.
+    /// The field with a key.
     pub fn field(&self, key: &str) -> Option<&Field> {
         let Value::Table(fields) = &self.value else {
             return None;
@@ -61,7 +61,7 @@ impl Node {
         fields.iter().find(|field| field.key == key)
     }
 
-    /// The field of a table, to change it.
+    /// The field with a key, to change it.
     pub fn field_mut(&mut self, key: &str) -> Option<&mut Field> {
         let Value::Table(fields) = &mut self.value else {
             return None;
@@ -85,7 +85,7 @@ impl Value {
         }
     }
 
-    /// A number, a boolean or a date in its usual form.
+    /// The usual text of a number, a boolean or a date.
     pub fn scalar(&self) -> Option<String> {
         let written: &dyn fmt::Display = match self {
             Self::Bool(value) => value,

@@ -1,41 +1,41 @@
-//! A path on the way to where it leads, a name at a time.
+//! Resolves a path one name at a time.
 //!
-//! Invariant: only the link that is to be followed is read, so that the caller
-//! decides at each name whether to continue.
+//! Invariant: only a link that the caller asks to follow is read, so that the caller decides
+//! at each name whether to continue.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Component, Path, PathBuf};
 
-/// Links that one path may lead through, as the system has it.
+/// Maximum links in one path, as in the system.
 const MAX_LINKS: usize = 40;
 
-/// One name of the way.
+/// One step along a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathStep {
-    /// It was `..`: [`Way::at`] is the folder above.
+    /// The name was `..`: [`Way::at`] is the parent folder.
     Up,
-    /// It was a name, which is now the last of [`Way::at`].
+    /// The name was appended to [`Way::at`].
     Down {
-        /// Whether it is the path's own, and not of a link in it.
+        /// Whether the name comes from the path, not from the target of a link.
         own: bool,
     },
 }
 
-/// A path that is followed from the root on, as the system would.
+/// A path that is resolved from the root, as the system does.
 #[derive(Debug)]
 pub struct Way {
     at: PathBuf,
-    /// Names and `..` that are still to come, the last one first.
+    /// Remaining names and `..`, the last one first.
     waiting: Vec<OsString>,
-    /// How many of these are the path's own.
+    /// How many of these come from the path.
     own: usize,
     links: usize,
 }
 
 impl Way {
-    /// The way along an absolute path.
+    /// Starts at the root of an absolute path.
     pub fn along(path: &Path) -> Self {
         let waiting = names(path);
         Self {
@@ -46,12 +46,12 @@ impl Way {
         }
     }
 
-    /// Where it is now: absolute, and without links but for the last name.
+    /// The current path: absolute, and without links except possibly the last name.
     pub fn at(&self) -> &Path {
         &self.at
     }
 
-    /// Goes on by a name; `None` at the end.
+    /// Goes to the next name; `None` at the end.
     pub fn step(&mut self) -> Option<PathStep> {
         let name = self.waiting.pop()?;
         let own = self.waiting.len() < self.own;
@@ -64,11 +64,10 @@ impl Way {
         Some(PathStep::Down { own })
     }
 
-    /// Follows the link that it is at; the names of its target come next.
+    /// Follows the link at the current path; the names of its target come next.
     ///
     /// # Errors
-    /// The link is unreadable, or there were too many; the way is unchanged
-    /// then.
+    /// The link is unreadable, or there were too many; the state is unchanged.
     pub fn follow_link(&mut self) -> io::Result<()> {
         if self.links >= MAX_LINKS {
             return Err(ErrorKind::InvalidInput.into());
@@ -84,7 +83,7 @@ impl Way {
     }
 }
 
-/// Names and `..` of a path, the last one first.
+/// The names and `..` of a path, the last one first.
 fn names(path: &Path) -> Vec<OsString> {
     let name = |part: Component<'_>| match part {
         Component::Normal(name) => Some(name.to_owned()),

@@ -1,7 +1,7 @@
-//! YAML that people and programs write, as a tree with positions.
+//! Parses YAML to a tree with positions.
 //!
-//! Invariant: it is read with a small budget, so that aliases and nesting
-//! cannot make a small text large.
+//! Invariant: limits apply during parsing, so that aliases and nesting cannot make a small
+//! text large.
 
 use crate::tree::{Field, Node, Position, Value};
 use serde::Serialize;
@@ -9,29 +9,29 @@ use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, SeqAcces
 use serde_saphyr::{Budget, Options, Spanned};
 use std::fmt;
 
-/// Limits of a text.
+/// The limits for a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// Values, including those of aliases.
+    /// Maximum number of values, including those of aliases.
     pub nodes: usize,
-    /// Levels of nesting.
+    /// Maximum levels of nesting.
     pub depth: usize,
-    /// Anchors, and uses of them.
+    /// Maximum number of anchors, and of their uses.
     pub aliases: usize,
 }
 
-/// Why a text is not taken.
+/// Why a text is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Invalid {
-    /// Where, if that is known.
+    /// The position, if known.
     pub at: Option<Position>,
     /// The problem, for the author of the text.
     pub message: String,
 }
 
-/// Reads a text as a tree, in which `yes`, `no`, `on` and `off` are words. One
-/// without anything but comments is an empty table.
+/// Parses a text to a tree, in which `yes`, `no`, `on` and `off` are strings. A text with only
+/// comments is an empty table.
 pub fn tree(text: &str, bounds: Bounds) -> Result<Node, Invalid> {
     if is_empty(text) {
         let at = Position { line: 1, column: 1 };
@@ -43,12 +43,12 @@ pub fn tree(text: &str, bounds: Bounds) -> Result<Node, Invalid> {
     parse(text, bounds, options)
 }
 
-/// Reads a text as a value of a type, which says what is a word.
+/// Parses a text to a value of a type, which determines which values are strings.
 pub fn read<T: DeserializeOwned>(text: &str, bounds: Bounds) -> Result<T, Invalid> {
     parse(text, bounds, options(bounds))
 }
 
-/// Writes a value.
+/// Formats a value.
 pub fn write(value: &impl Serialize) -> String {
     serde_saphyr::to_string(value).expect("string keys and finite numbers are YAML")
 }
@@ -104,7 +104,7 @@ fn message(error: &serde_saphyr::Error, bounds: Bounds) -> String {
     let text = error.to_string();
     let text = text.lines().next().unwrap_or_default();
     let text = text.strip_prefix("error: ").unwrap_or(text);
-    // Positions, and advice for the author of a program, not of a text.
+    // Removes positions, and advice for programmers.
     let cut = [" at line ", " at position ", ", set DuplicateKeyPolicy"]
         .iter()
         .filter_map(|tail| text.find(tail))
@@ -164,7 +164,7 @@ impl<'de> Visitor<'de> for ValueVisitor {
     }
 
     fn visit_u64<E>(self, v: u64) -> Result<Value, E> {
-        // Above i64 nothing of ours is a whole number.
+        // Integers above i64 do not occur in these files.
         let integer = i64::try_from(v).map(Value::Integer);
         Ok(integer.unwrap_or(Value::Float(v as f64)))
     }

@@ -2,7 +2,7 @@
 
 use jiff::tz::TimeZone;
 
-/// The zone of this process: what `TZ` says, else the machine's, else UTC.
+/// The time zone of this process: `TZ`, else the machine's, else UTC.
 #[must_use]
 pub fn local_zone() -> TimeZone {
     TimeZone::try_system().unwrap_or(TimeZone::UTC)
