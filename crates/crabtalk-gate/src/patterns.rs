@@ -42,8 +42,8 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Whether a rule that asks or denies covers these words: any with this prefix, whatever
-    /// the folder of the program.
+    /// Whether a rule that asks or denies covers these words: any with this prefix, in any
+    /// folder of the program.
     pub(crate) fn refuses(&self, words: &[String]) -> bool {
         let mut words = words.to_vec();
         if let Some(program) = words.first_mut()

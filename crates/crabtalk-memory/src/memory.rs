@@ -97,7 +97,7 @@ pub struct Recalled {
     /// Whether all archives were searched: some may not be indexed yet, or be
     /// unreadable.
     pub complete: bool,
-    /// Whether nothing was searched because every word of the query is too common to
+    /// Whether nothing was searched because every query word is too common to
     /// count.
     pub only_common: bool,
 }

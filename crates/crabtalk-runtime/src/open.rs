@@ -45,7 +45,7 @@ pub(crate) struct Open {
 
 /// What to do about a run without an end in the log.
 pub(crate) enum Cut {
-    /// There is no such run.
+    /// No run lacks its end.
     Nothing,
     CarriedOn(RunRecord),
     /// It ended with the daemon.

@@ -114,8 +114,8 @@ fn last_state(file: &dyn LogFile, floor: u64, len: u64) -> io::Result<LastState>
                         None => Some(scan(file, floor, offset)?.messages),
                     };
                 }
-                // The state is repeated after a marker, but old markers have none, and a crash may have
-                // come before it.
+                // Old markers have no state after them, and a crash may have come between a
+                // marker and its state.
                 if state.title.is_some() || passed_one || marker.stamp.prev.is_none() {
                     break;
                 }

@@ -1,6 +1,6 @@
 //! Turns log events of the target `security` into entries of the audit.
 //!
-//! Invariant: every event of that target arrives here, whatever the level of the log.
+//! Invariant: every event of that target arrives here at any level of the log.
 
 use super::entry;
 use crabtalk_domain::records::AuditEntry;

@@ -74,7 +74,7 @@ impl Session {
         for entry in &mut page.entries {
             entry.message = entry.message.with_notes(|image| Some(image.note()));
         }
-        // There is no field for runs either.
+        // Nor do they have one for runs.
         page.runs.clear();
         let (entries, _) = entries(page);
         let own = summary.key.agent.as_str();

@@ -124,7 +124,7 @@ pub enum Record {
         /// Number of messages before the marker that follow the summary.
         keep: usize,
     },
-    /// Restores the working history as it was just before an entry (CONV-13).
+    /// Restores the working history before an entry (CONV-13).
     Rewind {
         /// Index of the message, or of the end of an archive, from a page.
         to: u64,

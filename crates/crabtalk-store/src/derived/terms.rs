@@ -9,7 +9,7 @@ const MAX_TERM: usize = 64;
 /// Bytes of a text that are indexed; longer than a typical message.
 const MAX_TEXT: usize = 64 * 1024;
 
-/// Characters from which a word of a query also matches as a prefix.
+/// Characters from which a query word also matches as a prefix.
 const PREFIX_CHARS: usize = 3;
 
 /// The terms of a text, separated by blanks.

@@ -96,7 +96,7 @@ impl Trust {
         folder.ancestors().any(|above| self.trusts_folder(above))
     }
 
-    /// The entry of the skill in a folder, whatever its content.
+    /// The entry of the skill in a folder, for any content.
     pub fn skill(&self, folder: &Path) -> Option<&TrustedSkill> {
         let real = folder.canonicalize().ok()?;
         self.skills.iter().find(|skill| skill.path == real)

@@ -1,7 +1,7 @@
 //! Selects the passages to rank, by the rarity of their terms.
 //!
 //! Invariant: a search reads a bounded number of rows, for common terms the newest,
-//! whatever the size of the index.
+//! for an index of any size.
 
 use super::layout::Layout;
 use crabtalk_domain::records::{Candidate, Candidates, Passage, PassageQuery};
