@@ -6,8 +6,8 @@ use crate::tests::{At, Fake, shows};
 use crate::view;
 use crabtalk_proto::stream_event::Event;
 use crabtalk_proto::{
-    AskOutcome, AskQuestion, AskSettledEvent, AskUserEvent, Image, QueuedEvent, Status,
-    StreamChunk, StreamStart, TextEndEvent, TokenUsage, ToolCallInfo, ToolResultEvent,
+    ApprovalInfo, AskOutcome, AskQuestion, AskSettledEvent, AskUserEvent, Image, QueuedEvent,
+    Status, StreamChunk, StreamStart, TextEndEvent, TokenUsage, ToolCallInfo, ToolResultEvent,
     ToolStartEvent, ToolsCompleteEvent, WaitingEvent,
 };
 
@@ -63,6 +63,10 @@ fn approval(id: &str) -> Event {
         kind: "approval".into(),
         tool: "bash".into(),
         detail: "ls".into(),
+        always: Some(ApprovalInfo {
+            agent: "crab".into(),
+            ..ApprovalInfo::default()
+        }),
         ..AskUserEvent::default()
     };
     Event::AskUser(ask.into())
