@@ -60,7 +60,7 @@ pub(crate) struct Global {
     #[arg(long, global = true, value_name = "NAME", conflicts_with = "sender")]
     #[arg(add = names(Names::Projects))]
     pub(crate) project: Option<String>,
-    /// Use the conversation of this topic of the folder; `main` is the one without.
+    /// Use the conversation of this topic in the folder; `main` means no topic.
     #[arg(
         short = 't',
         long,
@@ -125,7 +125,7 @@ pub(crate) enum Command {
     History(History),
     /// Write a conversation and its archives as Markdown, or JSON with --json.
     Export(Export),
-    /// List or show the parts of a conversation that were compacted.
+    /// List or show the archived parts of a conversation.
     Archives(Sub<Archives>),
     /// Search memory and archives.
     Search(Search),
@@ -264,13 +264,13 @@ pub(crate) struct Sub<T: Subcommand> {
 
 #[derive(Debug, Args)]
 pub(crate) struct Named {
-    /// Name of the entry.
+    /// Name, as the list shows it.
     pub(crate) name: String,
 }
 
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Chat {
-    /// Ring and notify when a run ends or asks (also CRABTALK_BELL=1).
+    /// Ring the bell and notify when a run ends or asks (also CRABTALK_BELL=1).
     #[arg(long)]
     pub(crate) bell: bool,
 }
@@ -309,7 +309,7 @@ pub(crate) enum Daemon {
     Stop,
     /// Restart the daemon once no run is active.
     Restart {
-        /// Do not wait; active runs end, and resume with `resume = "auto"`.
+        /// Interrupt active runs; with `resume = "auto"` they continue afterwards.
         #[arg(long)]
         now: bool,
     },

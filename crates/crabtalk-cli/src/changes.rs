@@ -40,7 +40,7 @@ pub(crate) fn told(report: &UndoReport, dry_run: bool) -> Vec<String> {
         (true, _, _) => format!("run {} partly reverted:", changes.run),
         (false, true, 0) => format!("run {} would be reverted:", changes.run),
         (false, ..) => format!(
-            "run {} is not put back, since {left} of its {} files cannot be:",
+            "run {} not reverted: {left} of its {} files cannot be reverted:",
             changes.run,
             changes.files.len()
         ),
@@ -49,8 +49,8 @@ pub(crate) fn told(report: &UndoReport, dry_run: bool) -> Vec<String> {
         let would = if report.done { "" } else { "would be " };
         let what = match (file.problem.as_str(), file.kind.as_str()) {
             ("", "created") => format!("{would}removed"),
-            ("", _) => format!("{would}put back"),
-            (problem, _) => format!("stays: {problem}"),
+            ("", _) => format!("{would}restored"),
+            (problem, _) => format!("unchanged: {problem}"),
         };
         format!("  {}: {what}", file.path)
     };

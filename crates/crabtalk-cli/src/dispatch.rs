@@ -210,7 +210,7 @@ fn run(cli: Cli, host: &Host) -> Result<ExitCode, Error> {
     let elsewhere = match &cli.global.connect {
         Some(connect) if is_of_here(cli.command.as_ref()) => {
             return Err(Error::Usage(format!(
-                "--connect {connect}: this command works only on its own machine; run it there"
+                "--connect {connect}: this command works only on the daemon's machine; run it there"
             )));
         }
         Some(connect) => Some(remotes::endpoint(&home, connect)?),

@@ -189,7 +189,7 @@ impl Follow {
 /// The error for a stream that ended without an End.
 fn lost() -> Error {
     Error::Failed(
-        "the daemon ended the stream before the run did; `crabtalk attach` finds the run again"
+        "the daemon closed the stream before the run ended; `crabtalk attach` follows the run"
             .to_owned(),
     )
 }
@@ -259,7 +259,7 @@ impl Following<'_> {
                 }
                 self.screen.problem(&format!(
                     "crabtalk: the run waits for {} to approve a tool call, for {} at most; it continues \
-                     on without this command, and `crabtalk attach` follows it",
+                     without this command, and `crabtalk attach` follows it",
                     waiting.whom,
                     duration(waiting.timeout_secs)
                 ))?;

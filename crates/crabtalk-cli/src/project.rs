@@ -166,7 +166,7 @@ pub(crate) fn check(name: &str) -> Result<(), Error> {
     if name.contains('/') || name == crate::topic::NO_PROJECT || name.chars().any(char::is_control)
     {
         return Err(Error::Usage(format!(
-            "--project {name:?}: expected a name without slashes, as `crabtalk conversations` shows them behind user/"
+            "--project {name:?}: expected a name without slashes, as `crabtalk conversations` shows after user/"
         )));
     }
     Ok(())

@@ -57,7 +57,7 @@ pub(crate) fn sender_of(sender: &str, topic: &str) -> Result<String, Error> {
         }
         (_, 2) if !base.contains(':') => Ok(format!("{base}/{topic}")),
         _ => Err(Error::Usage(format!(
-            "{base:?} has no topics: only user, user/PROJECT and the like have"
+            "the sender {base:?} has no topics; senders such as user and user/PROJECT have them"
         ))),
     }
 }

@@ -32,7 +32,7 @@ pub(crate) enum Subscriptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct Publish {
-    /// Source of the event, one word, such as `build:failed`.
+    /// Source of the event, without spaces, such as `build:failed`.
     pub(crate) source: String,
     /// Text of the event; standard input is appended.
     #[arg(trailing_var_arg = true)]

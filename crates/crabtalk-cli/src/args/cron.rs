@@ -67,7 +67,7 @@ pub(crate) enum Cron {
 // Options of `add` and `edit`.
 #[derive(Debug, Args)]
 pub(crate) struct CronOptions {
-    /// Run once after this time: 20m, 1h30m, 2 days.
+    /// Run once after this duration: 20m, 1h30m, 2 days.
     #[arg(long = "in", value_name = "TIME", conflicts_with = "at")]
     pub(crate) after: Option<String>,
     /// Run once at this time: 17:30, or `2026-12-24 17:30`.
@@ -85,7 +85,7 @@ pub(crate) struct CronOptions {
     /// Missed times: skip, or run once for all of them.
     #[arg(long, value_name = "RULE", value_parser = ["skip", "once"])]
     pub(crate) missed: Option<String>,
-    /// Questions of its runs: refuse, or inbox.
+    /// Questions of its runs: refuse them, or put them into the inbox.
     #[arg(long, value_name = "RULE", value_parser = ["refuse", "inbox"])]
     pub(crate) asks: Option<String>,
     /// Events to notify about.

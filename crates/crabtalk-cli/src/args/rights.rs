@@ -44,7 +44,7 @@ pub(crate) enum Agents {
 
 #[derive(Debug, Default, Subcommand)]
 pub(crate) enum Approvals {
-    /// List permanent approvals; --agent and --as filter.
+    /// List permanent approvals; filter with --agent and --as.
     #[default]
     List,
     /// Revoke an approval.

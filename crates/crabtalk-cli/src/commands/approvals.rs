@@ -32,7 +32,7 @@ async fn list(context: &mut Context) -> Result<(), Error> {
 /// Formats an approval in full.
 fn entry(approval: &ApprovalInfo, since: &str) -> String {
     let mut text = format!(
-        "{}  {} by {} for {} in {}, since {}, said by {}",
+        "{}  {} by {} for {} in {}, since {}, approved by {}",
         approval.index,
         visible(&approval.tool),
         visible(&approval.agent),
@@ -65,7 +65,7 @@ async fn remove(context: &mut Context, index: u32) -> Result<(), Error> {
     };
     context.call(request).await?;
     let said = format!(
-        "crabtalk: {} {} is asked for again",
+        "crabtalk: {} {} needs an approval again",
         found.tool,
         summary(&found.exact)
     );

@@ -32,7 +32,7 @@ async fn list(context: &mut Context) -> Result<(), Error> {
         ("messages", |archive| archive.message_count.to_string()),
         ("title", |archive| archive.title.clone()),
     ];
-    let none = "no archives yet; `crabtalk compact` and `crabtalk new` make them";
+    let none = "no archives yet; `crabtalk compact` and `crabtalk new` create them";
     context.list(&found.archives, columns, none)
 }
 
@@ -55,11 +55,9 @@ pub(super) async fn resume(context: &mut Context, archive: Option<u32>) -> Resul
         return Ok(context.console.screen.json(&json::of(&answer))?);
     }
     let said = match answer.title.as_str() {
-        "" => format!("archive {index} is the history again"),
+        "" => format!("archive {index} is now the history"),
         title => {
-            format!(
-                "archive {index} is the history again; the former one is archived as \"{title}\""
-            )
+            format!("archive {index} is now the history; the former one is archived as \"{title}\"")
         }
     };
     Ok(context.console.screen.line(&said)?)

@@ -12,7 +12,7 @@ use serde_json::json;
 pub(super) async fn list(context: &mut Context) -> Result<(), Error> {
     let asks = pending(context).await?;
     let words = |context: &Context, one: &PendingAsk| entry(one, &context.when(&one.asked_at));
-    context.entries(&asks, words, "nothing is waiting")
+    context.entries(&asks, words, "no pending questions or approvals")
 }
 
 /// Formats an ask in full.
@@ -76,7 +76,7 @@ pub(super) async fn approve(
             let question = format!("Allow it {how}? [y]es, [n]o > ");
             if !confirmed(&mut **terminal, &shown, &question).await? {
                 return Err(Error::Failed(format!(
-                    "nothing was answered; {named} still waits"
+                    "not answered; {named} is still pending"
                 )));
             }
         }
@@ -192,11 +192,13 @@ fn choose<'a>(
     match (fitting.len(), id) {
         (1, _) => Ok(fitting.remove(0)),
         (0, Some(id)) => Err(Error::Failed(format!(
-            "nothing waits under {id}; see `crabtalk asks`"
+            "no pending ask {id}; see `crabtalk asks`"
         ))),
-        (0, None) => Err(Error::Failed("nothing is waiting for an answer".to_owned())),
+        (0, None) => Err(Error::Failed(
+            "no pending questions or approvals".to_owned(),
+        )),
         _ => Err(Error::Usage(format!(
-            "several are waiting, name one: {}",
+            "several are pending, name one: {}",
             ids()
         ))),
     }
@@ -233,15 +235,15 @@ mod tests {
         assert_eq!(chosen(Some("q2"), None), "q2");
         assert_eq!(
             chosen(None, None),
-            "several are waiting, name one: a1, q1, q2"
+            "several are pending, name one: a1, q1, q2"
         );
         assert_eq!(
             chosen(Some("x"), None),
-            "nothing waits under x; see `crabtalk asks`"
+            "no pending ask x; see `crabtalk asks`"
         );
         assert_eq!(
             choose(&[], None, None).unwrap_err().to_string(),
-            "nothing is waiting for an answer"
+            "no pending questions or approvals"
         );
     }
 }

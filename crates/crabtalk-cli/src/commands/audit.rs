@@ -36,14 +36,14 @@ pub(super) async fn run(context: &mut Context, command: Audit) -> Result<(), Err
 fn verified(context: &mut Context, page: &AuditPage) -> Result<(), Error> {
     if !page.problem.is_empty() {
         return Err(Error::Failed(format!(
-            "the audit does not fit after {} entries: {}; `crabtalk audit new-chain` keeps its \
+            "the audit chain breaks after {} entries: {}; `crabtalk audit new-chain` keeps the \
              entries and begins a new chain",
             page.checked, page.problem
         )));
     }
     let said = match page.checked {
-        1 => "crabtalk: 1 entry, and it fits".to_owned(),
-        entries => format!("crabtalk: {entries} entries, and all of them fit"),
+        1 => "crabtalk: 1 entry verified".to_owned(),
+        entries => format!("crabtalk: {entries} entries verified"),
     };
     context.done(json!({"entries": page.checked, "fits": true}), &said)
 }

@@ -22,7 +22,7 @@ pub(super) async fn run(context: &mut Context, command: Subscriptions) -> Result
         Subscriptions::Rm { id } => {
             let request = UnsubscribeEventMsg { id };
             context.call(request).await?;
-            let said = format!("crabtalk: subscription {id} is removed");
+            let said = format!("crabtalk: removed subscription {id}");
             context.done(json!({"removed": id}), &said)
         }
     }
@@ -35,8 +35,8 @@ async fn list(context: &mut Context) -> Result<(), Error> {
         context.problem(&format!("crabtalk: not active: {}", visible(problem)))?;
     }
     let none = match listed.problems.is_empty() {
-        true => "no agent waits for events; add one with `crabtalk subscriptions add SOURCE`",
-        false => "no agent waits for events until that file is mended",
+        true => "no subscriptions; add one with `crabtalk subscriptions add SOURCE`",
+        false => "no subscriptions are active until this file is fixed",
     };
     context.entries(&listed.subscriptions, |_, one| entry(one), none)
 }
@@ -96,7 +96,7 @@ pub(super) async fn publish(context: &mut Context, args: Publish) -> Result<(), 
     };
     // An older daemon does not report it.
     let matched = context.call(request).await?.matched;
-    let mut said = format!("crabtalk: {} is published", visible(&args.source));
+    let mut said = format!("crabtalk: published {}", visible(&args.source));
     if matched == Some(0) {
         said.push_str(", and no subscription matches it; see `crabtalk subscriptions`");
     }

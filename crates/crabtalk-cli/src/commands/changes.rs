@@ -61,11 +61,11 @@ pub(super) async fn undo(context: &mut Context, args: Undo) -> Result<(), Error>
     let left = stayed(&report);
     match left > 0 && !args.dry_run {
         true if report.done => Err(Error::Failed(format!(
-            "{} stayed as before",
+            "{} not reverted",
             counted(left, "file")
         ))),
         true => Err(Error::Failed(
-            "nothing was done; --partly puts back the others".to_owned(),
+            "nothing was reverted; --partly reverts the other files".to_owned(),
         )),
         false => Ok(()),
     }

@@ -9,7 +9,7 @@ use crabtalk_proto::{Client, GetConfig, SetConfigMsg};
 use serde_json::{Value, json};
 
 /// The initial text of a missing file.
-const TEMPLATE: &str = "# The configuration of CrabTalk; see the guide for what may stand here.\n";
+const TEMPLATE: &str = "# The configuration of CrabTalk; the guide describes its keys.\n";
 
 pub(super) async fn run(context: &mut Context, command: Config) -> Result<(), Error> {
     match command {

@@ -89,8 +89,8 @@ async fn install(context: &mut Context, dry_run: bool) -> Result<(), Error> {
     carry_out(context, &plan)?;
     context.done(
         json!({"installed": true}),
-        "crabtalk: the daemon is a service now; keys that are only in your shell's environment are \
-         not in its own; give them with `api_key_file` or `systemctl --user set-environment`",
+        "crabtalk: service installed; it does not see the keys in your shell's environment: use \
+         `api_key_file` or `systemctl --user set-environment`",
     )
 }
 
@@ -132,7 +132,7 @@ async fn status(context: &mut Context) -> Result<(), Error> {
             // A daemon that holds the home's lock but does not answer is still running.
             let said = match daemon_pid(context).await {
                 Some(pid) => format!(
-                    "a daemon runs (pid {pid}), and cannot be talked to: {why}; see `crabtalk daemon \
+                    "a daemon runs (pid {pid}), but does not answer: {why}; see `crabtalk daemon \
                      logs`"
                 ),
                 None => format!(

@@ -57,8 +57,8 @@ pub(super) async fn events(context: &mut Context) -> Result<(), Error> {
 /// A change of the connection, as JSON.
 fn lost_and_found(news: &WatchNews) -> serde_json::Value {
     let events = |count: u64| match count {
-        0 => "nothing is missing".to_owned(),
-        count => format!("{count} events are missing"),
+        0 => "no events missed".to_owned(),
+        count => format!("{count} events missed"),
     };
     match news {
         WatchNews::Event(_) => serde_json::Value::Null,
@@ -74,8 +74,8 @@ fn lost_and_found(news: &WatchNews) -> serde_json::Value {
         WatchNews::Restarted { missed } => serde_json::json!({
             "type": "restarted",
             "content": format!(
-                "the daemon was started again; its last events are missing, of \
-                 this one {}", events(*missed)
+                "the daemon was restarted; the last events of the former one are lost, since \
+                 the restart {}", events(*missed)
             ),
             "missed": missed,
         }),

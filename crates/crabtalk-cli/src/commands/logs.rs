@@ -22,7 +22,7 @@ pub(super) fn said(log: &BrokenLog, in_trash: bool) -> String {
     };
     let (file, reason) = (summary(&log.file), summary(&log.reason));
     let lines = match log.lines {
-        0 => return format!("{folder}/{file}: {reason}; it is not shown"),
+        0 => return format!("{folder}/{file}: {reason}; not listed"),
         1 => "skipped an unreadable line at".to_owned(),
         lines => format!("skipped {lines} unreadable lines, the first at"),
     };

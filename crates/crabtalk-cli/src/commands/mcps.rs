@@ -58,9 +58,7 @@ pub(super) async fn run(context: &mut Context, command: Mcps) -> Result<(), Erro
         Mcps::Logout(Named { name }) => {
             let request = LogoutMcpMsg { name: name.clone() };
             context.call(request).await?;
-            let said = format!(
-                "crabtalk: the login to {name} is forgotten here, and taken back there if it offers that"
-            );
+            let said = format!("crabtalk: deleted the login to {name}; the server is not informed");
             context.done(json!({"logged_out": name}), &said)
         }
         Mcps::Enable(Named { name }) => {
@@ -147,7 +145,7 @@ async fn test(context: &mut Context, name: String) -> Result<(), Error> {
     }
     let mut why = format!("{name}: {}", tested.error);
     if !tested.stderr.is_empty() && !why.contains(tested.stderr.trim()) {
-        why.push_str(&format!("\nit wrote: {}", tested.stderr));
+        why.push_str(&format!("\nits error output: {}", tested.stderr));
     }
     Err(Error::Failed(why))
 }

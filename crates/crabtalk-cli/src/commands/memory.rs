@@ -145,7 +145,7 @@ async fn import(context: &mut Context, folder: &Path) -> Result<(), Error> {
         screen.problem(&format!("crabtalk: {skipped}"))?;
     }
     Ok(screen.note(&format!(
-        "crabtalk: {} remembered, {} left out",
+        "crabtalk: {} imported, {} skipped",
         report.imported.len(),
         report.skipped.len()
     ))?)

@@ -38,7 +38,7 @@ pub(super) async fn run(context: &mut Context, command: Remote) -> Result<(), Er
             }
             remotes.save(&context.home)?;
             let said =
-                format!("crabtalk: removed {name} here; `crabtalk tokens rm` ends its token there");
+                format!("crabtalk: removed {name}; `crabtalk tokens rm` there revokes its token");
             context.done(json!({"removed": name}), &said)
         }
     }
@@ -73,7 +73,7 @@ struct Given {
 async fn add(context: &mut Context, given: Given, token_file: Option<&Path>) -> Result<(), Error> {
     if !is_name(&given.name) {
         return Err(Error::Usage(format!(
-            "{:?} is not a name: use letters, digits, - and _",
+            "{:?} is not a valid name: use letters, digits, - and _",
             given.name
         )));
     }

@@ -209,7 +209,7 @@ fn import(context: &mut Context, folder: &Path, replace: bool) -> Result<(), Err
     imported(&report, folder, &home.skills_dir())?;
     let (copied, left) = (report.copied.len(), report.skipped.len());
     Ok(screen.note(&format!(
-        "crabtalk: {copied} copied, {left} left out; agents see them in their next run"
+        "crabtalk: {copied} copied, {left} skipped; agents see them in their next run"
     ))?)
 }
 

@@ -177,7 +177,7 @@ async fn approve_repeats_what_it_allows() {
     fake.script.asks.lock().unwrap().push(another);
     let mut at = fake.at("approve --yes");
     let error = at.run().await.unwrap_err().to_string();
-    assert_eq!(error, "several are waiting, name one: a1, a2");
+    assert_eq!(error, "several are pending, name one: a1, a2");
     output(&fake, "deny a1 --reason no").await;
     assert_eq!(fake.next_told().await, "reply a1 Deny: no");
     output(&fake, "reply --id a1 yes please").await;

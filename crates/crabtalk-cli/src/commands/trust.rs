@@ -116,7 +116,7 @@ fn tell(context: &mut Context, offer: &Offer, installed: bool) -> Result<Vec<Str
     for entry in &offer.grants.ignored {
         let entry = clean(entry);
         screen.note(&format!(
-            "crabtalk: `{entry}` allows nothing: name a file that the skill brings, or a command"
+            "crabtalk: `{entry}` allows nothing: name a file of the skill, or a command"
         ))?;
     }
     Ok(rules)

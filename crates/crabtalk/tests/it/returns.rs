@@ -72,7 +72,7 @@ async fn resumed_archive_holds_across_a_restart() {
     let listed = env.run(&["resume", "--as", "user", "--json"]).await.ok();
     assert_eq!(listed.lines().count(), 1, "{listed}");
     let told = env.run(&["resume", "--as", "user", "1"]).await.ok();
-    assert!(told.contains("archive 1 is the history again"), "{told}");
+    assert!(told.contains("archive 1 is now the history"), "{told}");
     daemon.kill().await;
     let _daemon = env.daemon().await;
     env.run(&["ask", "--as", "user", "three"]).await.ok();

@@ -135,7 +135,7 @@ async fn memory_is_written_forgotten_and_imported() {
     assert_eq!(at.out.text(), format!("n from {}/n.md\n", notes.display()));
     assert_eq!(
         at.err.text(),
-        "crabtalk: e.md is empty\ncrabtalk: 1 remembered, 1 left out\n"
+        "crabtalk: e.md is empty\ncrabtalk: 1 imported, 1 skipped\n"
     );
     let gone = fake.at("memory import /nowhere/at/all").run().await;
     assert!(matches!(gone, Err(Error::Usage(_))));
@@ -191,7 +191,7 @@ async fn skills_are_listed_shown_checked_and_imported() {
     assert!(copy.is_file());
     assert!(import.out.text().starts_with("good from "));
     assert!(
-        import.err.text().contains("1 copied, 1 left out"),
+        import.err.text().contains("1 copied, 1 skipped"),
         "{}",
         import.err.text()
     );

@@ -56,7 +56,7 @@ fn check_steps(told: &[String], file: &str) {
         "{reads}"
     );
     assert!(
-        lists.contains("no agent waits") && lists.ends_with("exit 0\n"),
+        lists.contains("no subscriptions") && lists.ends_with("exit 0\n"),
         "{lists}"
     );
     assert!(

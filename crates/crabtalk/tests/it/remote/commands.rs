@@ -42,7 +42,10 @@ async fn remote_run_is_followed_and_approved_by_role() {
     // A token without the role neither sees nor answers the ask.
     for who in ["phone", "ops"] {
         let listed = there.run(&["--connect", who, "asks"]).await;
-        assert!(listed.stderr.contains("nothing is waiting"), "{listed:?}");
+        assert!(
+            listed.stderr.contains("no pending questions or approvals"),
+            "{listed:?}"
+        );
         let words = ["--connect", who, "approve", "--yes", &id];
         let said = there.run(&words).await;
         assert_ne!(said.code, Some(0), "{said:?}");
