@@ -27,8 +27,8 @@ const MAX_LINK_BYTES: u64 = 4096;
 /// Maximum characters of a project name; senders have a separate limit.
 const MAX_NAME: usize = 100;
 
-const HEAD: &str = "# Which folder a project's name belongs to. The command line writes this; a
-# user may change names and remove entries.
+const HEAD: &str = "# The folder of each project. crabtalk writes this file; you may change names
+# and remove entries.
 ";
 
 /// An entry of the list.

@@ -123,10 +123,9 @@ impl Prompt {
             Some((answer, _)) if seen || answer == Answer::Deny => {
                 Step::Answer(answer.label().to_owned())
             }
-            None if seen => Step::Show(format!(
-                "Please answer {}, or n: and a reason > ",
-                keys(&offered)
-            )),
+            None if seen => {
+                Step::Show(format!("Please answer {}, or n: reason > ", keys(&offered)))
+            }
             None if line.trim().is_empty() => Step::Next,
             Some(_) | None => Step::Show("More follows. ".to_owned() + &self.line()),
         }
@@ -233,7 +232,7 @@ mod tests {
             ("y: but", None),
         ] {
             let want = want.map_or_else(
-                || Step::Show("Please answer y, a or n, or n: and a reason > ".into()),
+                || Step::Show("Please answer y, a or n, or n: reason > ".into()),
                 |answer| Step::Answer(answer.into()),
             );
             assert_eq!(

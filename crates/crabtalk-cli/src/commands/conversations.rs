@@ -44,7 +44,7 @@ pub(super) async fn list(context: &mut Context, limit: u32) -> Result<(), Error>
     let state = |agent: &str, sender: &str| active.get(&(agent, sender)).copied();
     if found.more {
         context.note(&format!(
-            "crabtalk: the latest {limit}; `-n 0` lists all of them"
+            "crabtalk: only the latest {limit}; `-n 0` lists all"
         ))?;
     }
     let found = found.conversations;

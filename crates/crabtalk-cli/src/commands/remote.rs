@@ -128,13 +128,13 @@ async fn add(context: &mut Context, given: Given, token_file: Option<&Path>) -> 
 async fn compare(context: &mut Context, address: &Address, seen: Fingerprint) -> Result<(), Error> {
     let Some(terminal) = &mut context.console.terminal else {
         return Err(Error::Usage(format!(
-            "the certificate of {address} is {seen}, and nobody is at the terminal to compare it: give the one \
-             that `crabtalk tokens` says there with --fingerprint"
+            "the certificate of {address} is {seen}, and there is no terminal to confirm it: pass the \
+             fingerprint that `crabtalk tokens` prints on that machine with --fingerprint"
         )));
     };
     terminal.show(&format!(
-        "The certificate of {address} is\n  {seen}\nDoes `crabtalk tokens` say the same where it \
-         runs? [y/N] "
+        "The certificate of {address} is\n  {seen}\nDoes `crabtalk tokens` on that machine print \
+         the same? [y/N] "
     ))?;
     let said = terminal.line().await?.unwrap_or_default();
     match said.trim().to_lowercase().as_str() {

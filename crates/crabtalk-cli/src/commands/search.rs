@@ -17,17 +17,15 @@ pub(super) async fn search(context: &mut Context, args: Search) -> Result<(), Er
     let found = results.hits;
     if results.incomplete {
         context.problem(
-            "crabtalk: some archives are not searched: they are still being indexed, or the log \
-             of the daemon says why not; try again later",
+            "crabtalk: some archives were not searched: they are still being indexed, or cannot \
+             be read (see `crabtalk daemon logs`)",
         )?;
     }
     if context.for_scripts(&found)? {
         return Ok(());
     }
     if found.is_empty() && results.only_common_words {
-        return context.note(
-            "these words stand nearly everywhere and are not looked for; name things, people or days",
-        );
+        return context.note("these words are too common to search for; add names, things or days");
     }
     if found.is_empty() {
         return context.note("no matches");

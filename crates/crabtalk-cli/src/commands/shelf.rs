@@ -64,8 +64,8 @@ async fn search(context: &mut Context, query: String, limit: u32) -> Result<(), 
     let found = context.call(request).await?;
     if found.incomplete {
         context.note(
-            "crabtalk: not all was searched; more words find less, `-n` shows more, and the \
-             daemon's log names what cannot be read",
+            "crabtalk: the search is incomplete: add words, raise `-n`, or see `crabtalk daemon \
+             logs` for unreadable conversations",
         )?;
     }
     if context.for_scripts(&found.messages)? {

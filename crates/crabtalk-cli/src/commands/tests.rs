@@ -40,7 +40,7 @@ async fn truncated_list_is_reported() {
         ("conversations -n 0", ""),
         (
             "conversations -n 1",
-            "crabtalk: the latest 1; `-n 0` lists all of them\n",
+            "crabtalk: only the latest 1; `-n 0` lists all\n",
         ),
     ] {
         let mut at = fake.at(words);

@@ -35,7 +35,7 @@ impl Context {
         let ended = self.end_daemon().await?;
         if cut_off > 0 {
             self.console.screen.note(&format!(
-                "crabtalk: {} ended with it; see `crabtalk conversations`",
+                "crabtalk: {} interrupted; see `crabtalk conversations`",
                 counted(cut_off, "run")
             ))?;
         }
@@ -108,7 +108,7 @@ impl Context {
             if runs != told {
                 self.console.screen.note(&format!(
                     "crabtalk: waiting for runs to end: {runs}; `crabtalk daemon restart --now` \
-                     cuts them off"
+                     interrupts them"
                 ))?;
                 told = runs;
             }

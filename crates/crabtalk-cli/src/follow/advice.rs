@@ -12,8 +12,8 @@ pub(super) fn advice(ask: &AskUserEvent, agent: &str) -> String {
             "crabtalk: to allow it, add `{rule}: allow` to `permissions` with `crabtalk agents edit {agent}`"
         ),
         None => {
-            "crabtalk: to allow it, ask again with --wait and run `crabtalk approve --always` in \
-                 another terminal"
+            "crabtalk: to allow it, ask again with --wait and run `crabtalk approve` in another \
+                 terminal"
                 .to_owned()
         }
     }

@@ -112,7 +112,7 @@ impl Following<'_> {
             let advice = advice::advice(&ask, asking.unwrap_or_else(|| self.agent()));
             self.screen.problem(&format!(
                 "crabtalk: denied, since there is no terminal to ask on: {wanted}\n{advice}\n\
-                 crabtalk: or let another client answer with --wait"
+                 crabtalk: with --wait, another client can answer"
             ))?;
         } else {
             self.screen

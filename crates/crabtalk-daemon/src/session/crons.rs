@@ -201,9 +201,9 @@ impl Session {
         };
         match rights.iter().any(|tool| acts(tool) || has_rules(tool)) {
             true => String::new(),
-            false => format!(
-                "{agent} may use no files and run no commands without approval: its file allows none"
-            ),
+            false => {
+                format!("{agent} has no permission to use files or run commands without approval")
+            }
         }
     }
 

@@ -267,7 +267,7 @@ async fn restart_waits_for_runs_unless_forced() {
     };
     let (_, restarted) = tokio::join!(asking, restarting);
     assert!(
-        restarted.stderr.contains("1 run ended with it"),
+        restarted.stderr.contains("1 run interrupted"),
         "{restarted:?}"
     );
     assert_ne!(second, pid().await);

@@ -248,7 +248,8 @@ impl Asking {
             Some(Choice::Answer(answer)) => answer,
         };
         if !self.fits {
-            self.remark = "too small a terminal to allow this; enlarge it, or n denies".to_owned();
+            self.remark =
+                "the terminal is too small to allow this: enlarge it, or deny with n".to_owned();
             return Answered::Not;
         }
         if self.seen < self.total {

@@ -14,10 +14,10 @@ const DEFAULT: &str = "--default";
 const HISTORY: u32 = 30;
 
 const KEYS: &str = "| key | does |\n|---|---|\n\
-    | Enter | sends; while a run goes on, steers it |\n\
-    | Tab, or a leading space | queues the message behind the run |\n\
+    | Enter | sends; during a run, steers it |\n\
+    | Tab, or a leading space | queues the message after the run |\n\
     | Esc | interrupts the run |\n\
-    | Esc Esc | returns to one of your earlier messages, if nothing runs |\n\
+    | Esc Esc | returns to one of your earlier messages, if no run is active |\n\
     | Shift+Tab | switches the mode: read-only, ask, auto |\n\
     | Ctrl-C | clears the text, else cancels the run; twice leaves |\n\
     | Ctrl-D | leaves |\n\
@@ -253,7 +253,7 @@ impl Live<'_> {
             agent: name.to_owned(),
             sender: self.pair.sender.clone(),
         };
-        self.turn_to(pair, &format!("now with {name}"));
+        self.turn_to(pair, &format!("now talking to {name}"));
     }
 
     pub(super) fn context_command(&mut self) {

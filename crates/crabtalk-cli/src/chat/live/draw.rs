@@ -144,7 +144,9 @@ impl Live<'_> {
         let mut rows = vec![Line::styled(rule, theme::DIM)];
         let hint = match (self.runs.is_running(), self.runs.waiting().next()) {
             (true, None) => "Enter steers, Tab queues, Esc interrupts",
-            (true, Some(_)) => "Enter steers, Tab queues, Up edits the queued, Esc interrupts",
+            (true, Some(_)) => {
+                "Enter steers, Tab queues, Up edits the queued message, Esc interrupts"
+            }
             (false, _) if self.rewinds => "Esc again goes back to an earlier message",
             (false, _) => "type a message; / commands, @ files, ! shell",
         };
@@ -179,7 +181,7 @@ impl Live<'_> {
             let mark = match known {
                 Known::Sent => "\u{21b3} sending: ",
                 Known::Kept => "\u{21b3} steering: ",
-                Known::Unsure => "\u{21b3} maybe not delivered: ",
+                Known::Unsure => "\u{21b3} perhaps not delivered: ",
             };
             (mark.to_owned(), text)
         });

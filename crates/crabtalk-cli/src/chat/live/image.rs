@@ -57,7 +57,7 @@ pub(super) async fn clipboard() -> Done {
         }
     }
     Done::Clipboard(Err(format!(
-        "no image in the clipboard ({}); add its path to the message with @",
+        "no image in the clipboard ({}); attach a file with @PATH",
         match tried.is_empty() {
             true => "no program for it is installed".to_owned(),
             false => format!("asked {}", tried.join(", ")),

@@ -247,7 +247,7 @@ impl Live<'_> {
         if changes.is_empty() {
             return;
         }
-        let mut said = format!("{} behind it changed files:", counted(changes.len(), "run"));
+        let mut said = format!("{} after it changed files:", counted(changes.len(), "run"));
         for file in changes.iter().flat_map(|run| &run.files) {
             said.push_str(&format!("\n{} {}", file.kind, file.path));
         }

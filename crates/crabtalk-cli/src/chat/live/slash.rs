@@ -52,7 +52,7 @@ pub(super) static COMMANDS: &[Slash] = &[
     slash(
         "model",
         "[NAME]",
-        "list models, or set that of this conversation (--default: of all)",
+        "list models, or set the model of this conversation (--default: of all)",
         |live, words| live.model_command(words),
     ),
     slash(
@@ -79,12 +79,9 @@ pub(super) static COMMANDS: &[Slash] = &[
         "archive the history and start a new one",
         |live, _| live.new_command(),
     ),
-    slash(
-        "clear",
-        "",
-        "like /new, and scroll the screen away",
-        |live, _| live.clear_command(),
-    ),
+    slash("clear", "", "like /new, and clear the screen", |live, _| {
+        live.clear_command()
+    }),
     slash(
         "resume",
         "[WORDS]",

@@ -98,8 +98,7 @@ impl Live<'_> {
         match archive {
             Ok(archive) => {
                 self.transcript.entries(&archive.entries);
-                let said =
-                    "this is an archive: /resume continues it, `crabtalk archives` shows it whole";
+                let said = "this is an archive: /resume continues it, `crabtalk archives show` prints all of it";
                 self.transcript.note(said);
             }
             Err(error) => self.transcript.problem(&error.to_string()),
@@ -109,12 +108,12 @@ impl Live<'_> {
     /// Switches conversations; active runs continue.
     pub(super) fn turn_to(&mut self, pair: Pair, said: &str) {
         if !self.unsent().is_empty() {
-            let why = "what you said here is not sent yet: it waits for a daemon";
+            let why = "messages of this conversation are not sent yet: they wait for the daemon";
             return self.transcript.problem(why);
         }
         if !self.runs.is_empty() {
             self.transcript
-                .note("what runs goes on; its answer will be in the history");
+                .note("the active run continues; its answer will be in the history");
         }
         self.runs.clear();
         self.asks.clear();

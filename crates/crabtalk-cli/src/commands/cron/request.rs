@@ -157,8 +157,8 @@ fn saved(context: &mut Context, info: &CronInfo) -> Result<(), Error> {
         return Ok(());
     }
     context.problem(&format!(
-        "crabtalk: {}; add permissions to its file (`crabtalk agents show {}`), or send its questions \
-         to the inbox: `crabtalk cron edit {} --asks inbox`",
+        "crabtalk: {}; add permissions with `crabtalk agents edit {}`, or send its questions to \
+         the inbox: `crabtalk cron edit {} --asks inbox`",
         summary(&info.unattended),
         info.agent,
         info.id

@@ -91,8 +91,9 @@ async fn daemon(connection: &mut Connection) -> Vec<Finding> {
 
 /// The finding for an incomplete sandbox, with its consequence.
 fn sandbox(open: &str) -> Option<Finding> {
-    let said =
-        format!("incomplete, so the default mode is `ask`: commands in it can still reach {open}");
+    let said = format!(
+        "incomplete, so the default mode is `ask`: sandboxed commands can still reach {open}"
+    );
     (!open.is_empty()).then(|| Finding::warning("sandbox", said, "see the guide on the sandbox"))
 }
 

@@ -59,7 +59,7 @@ async fn search_and_recall_show_where_and_when() {
     let mut unfinished = fake.at("search unfinished");
     unfinished.run().await.unwrap();
     let said = unfinished.err.text();
-    assert!(said.contains("some archives are not searched"), "{said}");
+    assert!(said.contains("some archives were not searched"), "{said}");
     let hit = json(&output(&fake, "search x --json").await);
     assert_eq!(
         (&hit["source"], &hit["score"]),

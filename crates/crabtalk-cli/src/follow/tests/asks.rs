@@ -24,7 +24,7 @@ async fn approval_is_answered_while_the_stream_is_open() {
     assert_eq!(
         shown.text(),
         "\ncrab wants to use bash:\n    ls\nAllow this? [y]es once, [n]o (or n: reason) > \
-         Please answer y or n, or n: and a reason > "
+         Please answer y or n, or n: reason > "
     );
     assert!(at.err.text().contains("< bash 1.5 s\n"));
 }

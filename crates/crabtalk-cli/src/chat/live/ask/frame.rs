@@ -47,7 +47,7 @@ impl Asking {
         let remark = match (self.remark.as_str(), self.total - until) {
             ("", 0) if self.top == 0 => None,
             ("", 0) => Some(format!(
-                "the end; {} shows what is above",
+                "end; {} shows the rows above",
                 self.scroll_keys().0
             )),
             ("", more) => Some(format!(

@@ -203,10 +203,7 @@ impl Questions {
     /// The rows, and the index of the last row of the highlighted option.
     pub(super) fn rows(&self, width: usize) -> (Vec<Line>, Option<usize>) {
         let Some(tab) = self.tabs.get(self.at) else {
-            return (
-                wrapped(&Line::plain("waits for a word from you"), width),
-                None,
-            );
+            return (wrapped(&Line::plain("waits for your answer"), width), None);
         };
         let mut lines = self.tab_row(width);
         let asked = match tab.question.header.as_str() {
