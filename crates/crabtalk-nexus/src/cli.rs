@@ -241,7 +241,7 @@ async fn run(places: &Places, lines: bool) -> Result<(), Failed> {
     }
     ran?;
     if !plain {
-        tell("NEXUS ended; the agents go on");
+        tell("NEXUS ended; the agents keep running");
     }
     Ok(())
 }

@@ -144,7 +144,7 @@ impl Team {
                 ));
             }
             if name.is_reserved() {
-                return Err(format!("[agent.{name}]: no agent may have this name"));
+                return Err(format!("[agent.{name}]: the name is reserved"));
             }
             if member.agent.is_some() && member.kind.is_some() {
                 return Err(format!(
@@ -259,8 +259,8 @@ impl Member {
             }
             Some("crabtalk") if self.sandbox => {
                 return Err(format!(
-                    "{section}: kind \"crabtalk\" needs the daemon, which the sandbox closes; \
-                     leave `sandbox` out, since the daemon's own sandbox holds its commands"
+                    "{section}: kind \"crabtalk\" needs the daemon, which the sandbox blocks; \
+                     remove `sandbox`: the daemon runs its commands in a sandbox of its own"
                 ));
             }
             _ => {}
@@ -368,7 +368,7 @@ mod tests {
                 "root = \"/a\"\n[agent.B]\n[agent.C]\nagent = \"B\"\n",
                 "share the conversation",
             ),
-            ("root = \"/a\"\n[agent.NEXUS]\n", "no agent may"),
+            ("root = \"/a\"\n[agent.NEXUS]\n", "is reserved"),
             ("root = \"/a\"\n[agent.\"a b\"]\n", "not a valid name"),
             (
                 "root = \"/a\"\n[rules]\nallow = [\"bash(x\"]\n",

@@ -164,9 +164,7 @@ impl Files {
         let path = self.root.join(path).canonicalize().ok()?;
         let is_inside = path.starts_with(self.root.canonicalize().ok()?);
         if !is_inside {
-            return Some(
-                "(a link that leads out of the team's folder, and is not followed)".into(),
-            );
+            return Some("(a link out of the team's folder; not followed)".into());
         }
         match crabtalk_files::read_text(&path, MAX_FILE) {
             Err(error) if error.is_absent() => None,

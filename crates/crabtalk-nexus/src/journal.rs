@@ -47,14 +47,14 @@ pub enum Error {
         path: PathBuf,
         source: io::Error,
     },
-    #[error("the log {path} cannot be used: {source}; mend that, then start NEXUS again")]
+    #[error("the log {path} cannot be used: {source}; fix that, then start NEXUS again")]
     Database {
         path: PathBuf,
         source: rusqlite::Error,
     },
     #[error(
-        "{key} in {path}: {source}; run the NEXUS that wrote it, or move the file away and begin \
-         without what it holds"
+        "{key} in {path}: {source}; run the NEXUS version that wrote it, or move the file away to \
+         start without its state"
     )]
     Broken {
         path: PathBuf,

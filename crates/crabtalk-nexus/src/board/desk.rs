@@ -169,7 +169,7 @@ impl Desk {
                 match text.is_empty() {
                     true => Some(("no messages for you".into(), false)),
                     false => {
-                        self.read("messages for you (x: these are read)".into(), text, None);
+                        self.read("messages for you (x marks them as read)".into(), text, None);
                         if let Mode::Reading(reading) = &mut self.mode {
                             reading.upto = letters.iter().map(|(id, _)| *id).max();
                         }
@@ -235,7 +235,8 @@ impl Desk {
             KeyCode::Char('q') if self.is_owner && !leaves => {
                 self.leaves = true;
                 self.said = Some((
-                    "q again ends NEXUS; the agents go on, and the next `run` finds them".into(),
+                    "q again ends NEXUS; the agents keep running, and the next `run` finds them"
+                        .into(),
                     false,
                 ));
             }
@@ -354,7 +355,7 @@ impl Desk {
 const KEYS: &str = "\
 up, down, j, k   select an agent          Tab   next agent that waits for you
 a, y             allow its request, or its compression
-A                allow it always, where that is offered
+A                always allow such requests, if offered
 d, n             deny it, with a reason
 r                answer its question
 v                show the whole request

@@ -186,11 +186,11 @@ fn about(agent: &AgentLine, width: usize) -> Line {
 fn foot(desk: &Desk, width: usize) -> (Vec<Line>, Option<(usize, usize)>) {
     if let Mode::Typing(what, composer) = &desk.mode {
         let label = match what {
-            Typing::Send => "message: @AGENT [TOPIC]: text · Enter sends, Esc does not".to_owned(),
+            Typing::Send => "message: @AGENT [TOPIC]: text · Enter sends, Esc cancels".to_owned(),
             Typing::Deny(agent, _) => {
-                format!("why {agent} may not (may be empty) · Enter refuses, Esc does not")
+                format!("reason for {agent} (optional) · Enter denies, Esc cancels")
             }
-            Typing::Reply(agent, _) => format!("your answer to {agent} · Enter, or Esc"),
+            Typing::Reply(agent, _) => format!("your answer to {agent} · Enter sends, Esc cancels"),
         };
         let (mut rows, (row, column)) = composer.rows(width, "");
         rows.insert(0, dim(&label, width));
@@ -204,14 +204,14 @@ fn foot(desk: &Desk, width: usize) -> (Vec<Line>, Option<(usize, usize)>) {
     let is_offered = prompt.is_some_and(|prompt| !prompt.always.is_empty());
     let all = match (asks, width) {
         (true, 70..) if is_offered => {
-            "a allow · A always · d deny · r reply · v whole · l look · s send · ? keys · q quit"
+            "a allow · A always · d deny · r reply · v full · l screen · s send · ? keys · q quit"
         }
-        (true, 70..) => "a allow · d deny · r reply · v whole · l look · s send · ? keys · q quit",
+        (true, 70..) => "a allow · d deny · r reply · v full · l screen · s send · ? keys · q quit",
         (false, 70..) => {
-            "l look · t attach · s send · i messages · Tab next waiting · ? keys · q quit"
+            "l screen · t attach · s send · i messages · Tab next waiting · ? keys · q quit"
         }
-        (true, _) => "a allow · d deny · v whole · ? keys",
-        (false, _) => "l look · s send · ? keys · q quit",
+        (true, _) => "a allow · d deny · v full · ? keys",
+        (false, _) => "l screen · s send · ? keys · q quit",
     };
     (vec![dim(all, width)], None)
 }

@@ -23,7 +23,7 @@ pub(super) enum Verb {
         #[arg(long)]
         lines: bool,
     },
-    /// Write the configuration; run again, write the files of the team.
+    /// Write the configuration; run again to write the files of the team.
     Init,
     #[command(flatten)]
     Say(Command),
@@ -35,7 +35,7 @@ pub(super) enum Verb {
         #[arg(short = 'n', long, default_value_t = 40)]
         count: usize,
     },
-    /// Explain why something was done: a log entry, or an agent's last actions.
+    /// Explain a log entry, or an agent's last actions.
     Explain {
         /// The number of an entry, or an agent's name.
         what: String,
@@ -58,7 +58,7 @@ pub(super) enum Verb {
         /// The answer to a question.
         #[arg(conflicts_with = "always", allow_negative_numbers = true)]
         answer: Vec<String>,
-        /// Allow it always, where that is offered.
+        /// Always allow such requests, if offered.
         #[arg(long)]
         always: bool,
         /// The id of the prompt; the oldest by default.

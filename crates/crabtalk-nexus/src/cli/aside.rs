@@ -31,8 +31,8 @@ impl Aside {
             match runtime {
                 Ok(runtime) if plain => {
                     super::tell(
-                        "NEXUS runs; `crabtalk nexus status` shows the team, an interrupt ends \
-                         NEXUS and leaves the agents as they are",
+                        "NEXUS runs; `crabtalk nexus status` shows the team, Ctrl-C ends NEXUS, \
+                         and the agents keep running",
                     );
                     let _ = runtime.block_on(super::entries(&folder, &mut std::io::stderr()));
                 }

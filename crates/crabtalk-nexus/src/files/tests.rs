@@ -94,7 +94,7 @@ fn link_out_of_the_root_is_not_followed() {
     let line = crate::texts::bootstrap(&builder());
     let told = files.behind(&builder(), &line);
     assert!(!told.contains("a secret"), "{told}");
-    assert!(told.contains("leads out of the team's folder"), "{told}");
+    assert!(told.contains("a link out of the team's folder"), "{told}");
     // Inside the root, a linked file is one of the team's files.
     std::fs::write(root.join("review/context.md"), "known to all").unwrap();
     std::fs::remove_file(&context).unwrap();

@@ -186,7 +186,7 @@ impl Turning<'_> {
 
     fn stuck(&self, agent: &mut Agent) -> Vec<Act> {
         let known = agent.state == State::Stuck;
-        let note = "no activity for long: no prompt, no end of turn";
+        let note = "no activity for a long time: no prompt, no end of turn";
         agent.go(State::Stuck, agent.step, None);
         agent.monitor = false;
         agent.note = note.into();
@@ -194,8 +194,8 @@ impl Turning<'_> {
             return Vec::new();
         }
         vec![Act::Tell(format!(
-            "it seems stuck: {note}. It is not looked after until the next message for it; \
-             `attach`, `cancel` or `restart` it"
+            "it seems stuck: {note}. It is not monitored until its next message; `attach`, \
+             `cancel` or `restart` it"
         ))]
     }
 

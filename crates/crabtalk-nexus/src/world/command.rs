@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Subcommand)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub enum Command {
-    /// The state of the team.
+    /// Show the state of the team.
     Status,
     /// Speak: `@AGENT [TOPIC]: text`.
     #[command(skip)]
@@ -24,11 +24,11 @@ pub enum Command {
     /// End a task, give it to another agent, or remove it.
     #[command(skip)]
     ChangeTask { id: u64, change: TaskChange },
-    /// The tasks, open, assigned and done.
+    /// Show the open, assigned and done tasks.
     Tasks,
-    /// ADMIN's mail; what was read goes away.
+    /// Show ADMIN's mail and mark it as read.
     Inbox {
-        /// Keep what is shown.
+        /// Leave the mail unread.
         #[arg(long)]
         keep: bool,
     },
@@ -57,7 +57,7 @@ pub enum Command {
         /// The agent.
         agent: Name,
     },
-    /// Pause an agent, or all: no new messages.
+    /// Pause an agent, or all: new messages wait.
     Pause {
         /// The agent; all by default.
         agent: Option<Name>,
@@ -77,7 +77,7 @@ pub enum Command {
         /// The agent.
         agent: Name,
     },
-    /// Read nexus.toml again; agents continue.
+    /// Reload nexus.toml; agents continue.
     Reload,
     /// The state of the team and the entries after this number, which is 0 at first and
     /// then [`Answer::Board`]'s `seen`.

@@ -211,7 +211,7 @@ impl World {
             return;
         }
         let cut = if depth > MAX_DEPTH {
-            Some(format!("more than {MAX_DEPTH} messages led to one another"))
+            Some(format!("the chain of messages is longer than {MAX_DEPTH}"))
         } else if !self.mail.has_room(to, message.body.len(), false) {
             Some("whose mailbox is full".into())
         } else if !self.rates.allows(name, to, self.now) {

@@ -25,12 +25,12 @@ impl World {
     /// Adopts another configuration of the team.
     pub(super) fn reloaded(&mut self, team: crate::config::Team) {
         let kept = self.team.reload(team);
-        let mut said = "the configuration was read again".to_owned();
+        let mut said = "configuration reloaded".to_owned();
         if !kept.is_empty() {
             let kept = kept.join(", ");
             said.push_str(&format!(
-                "; a restart of NEXUS takes {kept} (leave with `q`, then `crabtalk nexus run`: the \
-                 agents go on)"
+                "; {kept} needs a restart of NEXUS (`q`, then `crabtalk nexus run`: the agents \
+                 keep running)"
             ));
         }
         self.note(None, said.clone(), None);
@@ -55,14 +55,14 @@ impl World {
             Command::Inbox { keep } => return Ok(self.inbox(keep)),
             Command::Read { upto } => {
                 let count = self.read(|id| id <= upto);
-                let said = format!("{count} messages are read");
+                let said = format!("{count} messages marked as read");
                 return Ok(Answer::Done { said });
             }
             Command::Send { text } => return self.send_as_admin(&text),
             Command::AddTask { text } => return self.add_task(&text),
             Command::ChangeTask { id, change } => return self.change_task(id, change),
             Command::Pause { agent } => return self.each(agent, &Trigger::Pause, "paused"),
-            Command::Resume { agent } => return self.each(agent, &Trigger::Resume, "goes on"),
+            Command::Resume { agent } => return self.each(agent, &Trigger::Resume, "resumed"),
             Command::Reply {
                 agent,
                 prompt,
@@ -73,7 +73,7 @@ impl World {
             }
             Command::Start { agent } => {
                 if self.known(&agent)?.state == State::Failed {
-                    return Err(format!("{agent} has FAILED; `restart` leaves that"));
+                    return Err(format!("{agent} is FAILED; `restart` starts it again"));
                 }
                 (agent, Trigger::Start, "is being started")
             }
@@ -129,7 +129,7 @@ impl World {
             }
             Reply::Always => Ok("allowed always"),
             Reply::Text(_) if !asked.is_question => Err(format!(
-                "{agent} asks for an approval, which takes no text; a reason goes with \
+                "{agent} asks for an approval, which takes no text; to deny it with a reason, use \
                  `crabtalk nexus deny {} \"..\"`",
                 agent.folder()
             )),
@@ -234,7 +234,7 @@ impl World {
             return Err("a task is for one agent, or for @ANY".into());
         };
         let topic = message.header.topic.clone();
-        let topic = topic.ok_or("a task needs a [TOPIC]: its answer is known by it")?;
+        let topic = topic.ok_or("a task needs a [TOPIC], which identifies its answer")?;
         let to = (*to != Name::any()).then(|| to.clone());
         if let Some(to) = &to {
             self.known(to)?;

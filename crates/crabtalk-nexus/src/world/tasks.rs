@@ -145,8 +145,8 @@ impl World {
         let Some(id) = stuck else { return };
         self.changed_tasks.insert(id);
         let text = format!(
-            "task t{id} is still open after a reminder, and holds its further tasks; end it by \
-             `crabtalk nexus task done t{id}`, or use `task reassign` or `task rm`"
+            "task t{id} is still open after a reminder and blocks its next tasks; end it with \
+             `crabtalk nexus task done t{id}`, `task reassign` or `task rm`"
         );
         self.warn(name, "TASK", Priority::Normal, text);
     }

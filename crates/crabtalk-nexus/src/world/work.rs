@@ -138,7 +138,7 @@ impl World {
             if mail.kind == Kind::Plain {
                 self.tell_of(
                     name,
-                    format!("it left the team, and does not get: {}", mail.text()),
+                    format!("it left the team; not delivered: {}", mail.text()),
                 );
             }
         }

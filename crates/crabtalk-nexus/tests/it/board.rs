@@ -24,7 +24,7 @@ async fn run_shows_the_board_or_lines() {
         tmux.types("i");
         tmux.shows(&["messages for you", "cannot be started"]).await;
         tmux.types("x");
-        tmux.shows(&["›GHOST", "1 messages are read"]).await;
+        tmux.shows(&["›GHOST", "1 messages marked as read"]).await;
         tmux.types("q");
         tmux.shows(&["q again ends NEXUS"]).await;
         tmux.types("q");

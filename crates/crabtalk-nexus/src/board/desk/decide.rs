@@ -32,7 +32,7 @@ impl Desk {
             _ => None,
         };
         let Some(fits) = stands else {
-            self.say("what it asks has just changed: read it, then press again");
+            self.say("the request has just changed: read it, then press again");
             return Do::Nothing;
         };
         if matches!(key, 'd' | 'n') {
@@ -50,7 +50,7 @@ impl Desk {
             return Do::Nothing;
         }
         if !fits {
-            let title = format!("{agent} asks; {key} at the end allows it");
+            let title = format!("{agent} asks; scroll to the end, then {key} allows it");
             self.read(title, whole(&prompt), Some((agent, id)));
             return Do::Nothing;
         }
@@ -75,7 +75,7 @@ impl Desk {
             'a' | 'y' if waits => reply(agent, None, Reply::Allow),
             'd' | 'n' if waits => reply(agent, None, Reply::Deny(String::new())),
             _ => {
-                self.say("it does not wait for you");
+                self.say("this agent does not wait for you");
                 Do::Nothing
             }
         }
@@ -89,7 +89,7 @@ impl Desk {
         };
         if !reading.to_the_end {
             self.mode = Mode::Reading(reading);
-            self.say("scroll to its end first");
+            self.say("scroll to the end first");
             return Do::Nothing;
         }
         let line = self.agents.iter().find(|line| line.name == agent);

@@ -66,7 +66,7 @@ impl Terminal {
             }
         });
         let evidence = done.await.unwrap_or_else(|_| {
-            let text = format!("{command} without an end within {} s", COMPRESSED.as_secs());
+            let text = format!("{command} did not end within {} s", COMPRESSED.as_secs());
             Err(Failure::Timeout(text))
         })?;
         if how == Compress::Clear {

@@ -52,7 +52,8 @@ impl Watcher {
         let mut session = self.shared.session();
         if is_over && session.moved.elapsed() > CUT_SHORT && session.live.is_none() {
             session.cut_short = None;
-            let evidence = Evidence::new(Source::Screen, "nothing moves since it was cut short");
+            let evidence =
+                Evidence::new(Source::Screen, "no activity since the turn was interrupted");
             session.end_turn(Some("cancelled".into()), evidence);
         }
     }
