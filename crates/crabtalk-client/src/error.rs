@@ -24,7 +24,7 @@ pub enum Error {
     #[error("the connection to the daemon broke ({0})")]
     Broken(#[source] FrameError),
     /// All attempts to reconnect failed; the run may continue without this client.
-    #[error("the connection to the daemon is lost, and no attempt succeeded for {secs} s: {why}")]
+    #[error("the connection to the daemon is lost, and reconnecting failed for {secs} s: {why}")]
     Lost {
         /// The time of the attempts in seconds.
         secs: u64,

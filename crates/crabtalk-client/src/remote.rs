@@ -117,8 +117,8 @@ impl Remote {
     pub fn plain(address: Address, token: impl Into<String>) -> Result<Self, Error> {
         if !address.is_loopback() {
             return Err(Error::Unsafe(format!(
-                "{address} is not this machine, and its certificate is not pinned: nothing goes \
-                 there unencrypted"
+                "{address} is not this machine, and its certificate is not pinned: a client sends \
+                 nothing there unencrypted"
             )));
         }
         Ok(Self {

@@ -90,7 +90,7 @@ fn check_whole(text: &str, file: &Path) -> Result<(), Error> {
     let message = if text.trim().is_empty() {
         "the file is empty: write what the agent is, or remove the file"
     } else if text.contains('\0') {
-        "the file holds NUL bytes, as a crash may leave them: write it again, or remove it"
+        "the file contains NUL bytes, perhaps after a crash: write it again, or remove it"
     } else {
         return Ok(());
     };

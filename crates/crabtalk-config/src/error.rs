@@ -126,9 +126,7 @@ pub enum Error {
     },
     /// The key cannot be sent, for instance since it has several lines. The message does not
     /// show the key.
-    #[error(
-        "{at}: the key holds a line break or another control character: write one key, in one line"
-    )]
+    #[error("{at}: the key contains a line break or control character: write one key on one line")]
     BadKey {
         /// `provider.NAME.api_key`, or `.api_key_file`.
         at: String,

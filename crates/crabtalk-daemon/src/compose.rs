@@ -163,7 +163,7 @@ fn agent_files(
                     files.agents.insert(name, Arc::clone(good));
                 } else {
                     report.kept.push(format!(
-                        "the agent {name} is refused until its file is mended"
+                        "the agent {name} cannot be used until its file is fixed"
                     ));
                     files.refused.insert(name, why);
                 }
@@ -262,7 +262,7 @@ fn settled(folder: PathBuf) -> PathBuf {
 pub(crate) fn provider(provider: &config::Provider) -> Result<ProviderConfig, String> {
     let kind = Kind::parse(provider.kind.as_str()).ok_or_else(|| {
         format!(
-            "provider.{}: the kind {} is not built yet; there are: {}",
+            "provider.{}: the kind {} is not supported; there are: {}",
             provider.name,
             provider.kind.as_str(),
             Kind::ALL.map(Kind::as_str).join(", ")

@@ -274,7 +274,7 @@ fn trust_question(folder: &Path) -> AskQuestion {
     };
     AskQuestion {
         question: format!(
-            "Follow the instructions for agents that {} contains, now and later?",
+            "Follow the agent instructions in {} from now on?",
             folder.display()
         ),
         header: "Trust".into(),

@@ -211,8 +211,9 @@ impl Cron {
     pub(crate) async fn rows(&self, id: Option<u64>, limit: usize) -> Result<Vec<Row>, Error> {
         self.0
             .with(move |inner, state| {
-                let rows = wait(Books::rows(&*inner.books, id, limit))
-                    .map_err(|error| Error::Failed(format!("the books of cron: {error}")))?;
+                let rows = wait(Books::rows(&*inner.books, id, limit)).map_err(|error| {
+                    Error::Failed(format!("cannot read the books of cron: {error}"))
+                })?;
                 match id {
                     // The books keep the rows of a removed entry.
                     Some(id)

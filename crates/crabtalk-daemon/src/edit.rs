@@ -74,7 +74,7 @@ pub(crate) fn edit(
     let mut file = ConfigFile::open(&path)?;
     if compose::text(home)?.as_deref() != in_force {
         return Err(Error::Conflict(format!(
-            "{} was changed since the daemon read it: run `crabtalk daemon reload`, then repeat this",
+            "{} was changed since the daemon read it: run `crabtalk daemon reload`, then repeat the change",
             path.display()
         )));
     }

@@ -32,7 +32,7 @@ pub fn restore(home: &Home, file: &Path) -> anyhow::Result<String> {
     let archive = File::open(file).with_context(unreadable)?;
     let beside = root
         .parent()
-        .context("the home is the root of the system")?;
+        .context("the home is the root of the file system")?;
     std::fs::create_dir_all(beside)?;
     let lock = match root.exists() {
         true => Some(HomeLock::acquire(root).context("a restore needs a stopped daemon")?),

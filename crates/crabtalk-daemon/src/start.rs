@@ -81,10 +81,9 @@ pub fn run(
 fn check_open_files() -> anyhow::Result<()> {
     match getrlimit(Resource::Nofile).maximum {
         Some(most) if most < OPEN_FILES => anyhow::bail!(
-            "the daemon needs {OPEN_FILES} open files at once, and may have {most} here: raise the \
-             limit with `ulimit -n 1024` before it is started; where that is forbidden, an \
-             administrator does (`LimitNOFILE=1024` in a unit of systemd, `nofile` in \
-             /etc/security/limits.conf)"
+            "the daemon needs {OPEN_FILES} open files, but the limit is {most}: raise it with \
+             `ulimit -n 1024` before starting the daemon; if that is forbidden, an administrator \
+             can (`LimitNOFILE=1024` in a systemd unit, `nofile` in /etc/security/limits.conf)"
         ),
         _ => Ok(()),
     }

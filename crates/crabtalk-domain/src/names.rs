@@ -16,7 +16,7 @@ const MAX_NAME_BYTES: usize = 64;
 pub enum NameError {
     /// The name does not match `[A-Za-z0-9][A-Za-z0-9_-]{0,63}`.
     #[error(
-        "{0:?} is not a name: use 1 to 64 letters, digits, `_` or `-`, beginning with a letter or digit"
+        "{0:?} is not a valid name: use 1 to 64 letters, digits, `_` or `-`, beginning with a letter or digit"
     )]
     BadName(String),
     /// The sender is empty; callers supply their default first.

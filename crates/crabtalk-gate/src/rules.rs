@@ -201,7 +201,7 @@ impl<'a> Question<'a> {
             (Some(opinion), _) if opinion.permission == Permission::Deny => opinion,
             (_, Mode::Full) => Opinion::new(Permission::Allow, "mode full"),
             (_, Mode::ReadOnly) if write => {
-                Opinion::new(Permission::Deny, "mode read-only: files are not changed")
+                Opinion::new(Permission::Deny, "mode read-only: no file changes")
             }
             (Some(opinion), _) => opinion,
             (None, _) => self.file_default(path, write),

@@ -236,7 +236,7 @@ impl Field<'_> {
                 value.eq_ignore_ascii_case(word) || title.eq_ignore_ascii_case(word)
             });
             let value = found.map(|(value, _)| Value::from(value.clone()));
-            value.ok_or_else(|| format!("{word:?} is none of what it offers"))
+            value.ok_or_else(|| format!("{word:?} is not one of its options"))
         };
         if self.is_list() {
             let words = answer

@@ -57,7 +57,7 @@ impl Words {
         };
         let (complained, babbled) = (last(&self.complaints), last(&self.babble));
         match (complained, babbled) {
-            (Some(last), _) => format!("{how}; its last words: {last}"),
+            (Some(last), _) => format!("{how}; its last error output: {last}"),
             (None, Some(last)) => {
                 format!("{how}; on its standard output, where messages belong, it wrote: {last}")
             }
@@ -117,7 +117,7 @@ pub(crate) fn seconds(time: Duration) -> String {
 )]
 pub(crate) fn handshake(error: &ClientInitializeError, words: &Words) -> String {
     if error.is_authorization_required() {
-        return "it refused the credentials that the configuration's headers have".into();
+        return "it refused the credentials in the configured headers".into();
     }
     let why = match error {
         ClientInitializeError::TransportError { error, .. } => crate::http::chain(&*error.error),

@@ -50,7 +50,7 @@ pub enum Error {
     #[error("only an owner may {0}")]
     OwnersOnly(&'static str),
     /// A manual edit made an entry or page unreadable.
-    #[error("{} {reason}; mend it or remove it, nothing was changed", file.display())]
+    #[error("{} {reason}; fix or remove it, nothing was changed", file.display())]
     Broken {
         /// The file.
         file: PathBuf,

@@ -53,7 +53,7 @@ impl Call {
             "forget" => read(name, arguments).map(Self::Forget),
             "recall" => read(name, arguments).map(Self::Recall),
             "memory" => read(name, arguments).map(Self::Overview),
-            other => Err(format!("{other} is no tool of memory")),
+            other => Err(format!("{other} is not a memory tool")),
         }
     }
 }
@@ -90,11 +90,11 @@ impl ToolProvider for Memory {
 }
 
 /// Result of a search without matches.
-const NOTHING: &str = "Nothing found. Memory matches words: try others that may stand there.";
+const NOTHING: &str = "Nothing found. Memory matches words: try other words.";
 
 /// Result of a query without searchable words.
-const COMMON_WORDS: &str = "Nothing was looked for: these words stand nearly everywhere. Try \
-                            names, things and days that may stand there.";
+const COMMON_WORDS: &str = "Nothing was searched: these words are too common. Try names, things \
+                            and days.";
 
 impl Memory {
     async fn run(&self, viewer: &Viewer, call: Call) -> Result<String, Error> {

@@ -81,7 +81,7 @@ impl Plan {
                 let next = &next.model.name;
                 // The receiver is gone if the answer was dropped.
                 let _ = tell
-                    .send(format!("{}; {next} is asked instead", failed.message))
+                    .send(format!("{}; trying {next}", failed.message))
                     .await;
             }
         }

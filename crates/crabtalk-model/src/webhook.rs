@@ -27,7 +27,7 @@ pub async fn post_json(
     *request.method_mut() = Method::POST;
     *request.uri_mut() = address;
     let headers = request.headers_mut();
-    headers.insert(HOST, host.map_err(|_| "the address has a strange host")?);
+    headers.insert(HOST, host.map_err(|_| "the address has an invalid host")?);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     let client = Client::new(proxies, Tls::default());
     let answered = client.call(timeout, request).await;

@@ -41,7 +41,7 @@ pub enum Error {
     #[error("the sender {0:?} is reserved for the daemon; choose another")]
     ReservedSender(String),
     /// The conversation's queue is full (CONV-3).
-    #[error("{key} has {bound} runs waiting, the bound (limits.queued_runs); try again later")]
+    #[error("{key} has {bound} runs waiting, the limit (limits.queued_runs); try again later")]
     QueueFull {
         /// The conversation.
         key: ConversationKey,
@@ -61,7 +61,7 @@ pub enum Error {
     #[error("nothing is running in {0}")]
     NothingRunning(ConversationKey),
     /// The run accepts no more steering messages before its next step (RUN-8).
-    #[error("{key} has {bound} of steering messages waiting, the bound; wait for the next step")]
+    #[error("{key} has {bound} of steering messages waiting, the limit; wait for the next step")]
     SteersFull {
         /// The conversation.
         key: ConversationKey,
@@ -85,8 +85,8 @@ pub enum Error {
     BadReply(String),
     /// "Allow always" could not be stored; holds the reason.
     #[error(
-        "this cannot be kept, and nothing was allowed: {0}; the question still waits, and \
-         \"Allow once\" allows this call alone"
+        "the approval cannot be saved, and nothing was allowed: {0}; the question is still \
+         pending, and \"Allow once\" allows this call alone"
     )]
     NotKept(String),
     /// A field of the request is invalid.

@@ -206,7 +206,7 @@ async fn attempts_end_after_the_patience() {
     let fake = Fake::turns(turns).await;
     let client = fake.client().with_patience(Duration::from_millis(300));
     let told = told(client.attach(AttachMsg::default())).await;
-    let lost = "the connection to the daemon is lost, and no attempt succeeded for 0 s: the \
+    let lost = "the connection to the daemon is lost, and reconnecting failed for 0 s: the \
                 connection to the daemon broke (the peer closed the connection)";
     assert_eq!(told, format!("start LOST BACK {lost}"));
 }

@@ -42,7 +42,7 @@ pub fn load_agents(folder: &Path) -> Result<Vec<AgentEntry>, Error> {
             ))
         } else if let Some(twin) = twin {
             let message = format!(
-                "the agent {} has that name already, in other case: rename one of the files",
+                "the name of the agent {} differs only in case: rename one of the files",
                 twin.name
             );
             Err(invalid(&path, message))

@@ -104,8 +104,8 @@ impl AgentSettings {
                 let field = table.and_then(|table| table.field(&name));
                 let at = field.map_or(tree.at, |field| field.at);
                 let message = format!(
-                    "{name}: a command rule matches whole words and ends in ` *` or nothing; this one \
-                     allows no command"
+                    "{name}: a command rule matches whole words, with ` *` only at the end; this \
+                     rule allows no command"
                 );
                 warnings.push(Diagnostic::new(file, at, message));
             }

@@ -223,7 +223,7 @@ fn broken_file_breaks_only_its_own_agent() {
         [
             "B B",
             "a A",
-            "b.md: the agent B has that name already, in other case: rename one of the files",
+            "b.md: the name of the agent B differs only in case: rename one of the files",
             "bad name.md: \"bad name\" is not an agent's name: use 1 to 64 letters, digits, `_` or `-`, beginning with a letter or digit",
             "broken.md:2:8: not valid YAML: unclosed bracket '['",
             "cannot read gone.md: is a link that leads nowhere",

@@ -162,7 +162,7 @@ impl Resolver<'_> {
             let message = match twin {
                 Some(twin) => {
                     let twin = join(table, &twin.key);
-                    format!("{twin} has the same name in other case: rename one of them")
+                    format!("the name {twin} differs only in case: rename one of them")
                 }
                 None if !is_name(key) => {
                     format!("{key:?} is not a valid name: use {NAME_RULE}")

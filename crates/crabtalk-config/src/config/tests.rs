@@ -229,7 +229,7 @@ fn wrong_providers_name_position_key_and_remedy() {
         ),
         (
             "[provider.a]\nkind = \"openai\"\n[provider.A]\nkind = \"openai\"\n",
-            "3:11: provider.A: provider.a has the same name in other case: rename one of them",
+            "3:11: provider.A: the name provider.a differs only in case: rename one of them",
         ),
         (
             "[provider.\"a b\"]\nkind = \"openai\"\n",

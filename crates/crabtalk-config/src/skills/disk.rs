@@ -137,7 +137,7 @@ impl Tree {
                 "has more than {} files or {MAX_TOTAL_BYTES} bytes",
                 self.max_files
             ),
-            "keep to what the skill needs",
+            "keep only the files that the skill needs",
         );
     }
 

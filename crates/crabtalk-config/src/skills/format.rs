@@ -82,7 +82,7 @@ pub(crate) fn parse(bytes: &[u8], file: &Path) -> Result<(Document, Vec<Finding>
                         "the frontmatter has {} bytes, the limit is {MAX_FRONTMATTER_BYTES}",
                         front.len()
                     ),
-                    "move what is long into the text below it",
+                    "move long values into the text below it",
                 ),
             ));
         }
@@ -111,7 +111,7 @@ fn judge_body(body: &str, judge: &mut Judge<'_>) {
             Level::Advice,
             None,
             "there is no text below the frontmatter",
-            "write there what the agent is to do",
+            "write the instructions for the agent there",
         );
     } else if lines > ADVISED_LINES {
         judge.say(

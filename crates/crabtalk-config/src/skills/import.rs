@@ -139,7 +139,7 @@ fn replaced(
     }
     if !replace {
         return Err(format!(
-            "there is `{name}` already in {place}; say to replace it, or rename one"
+            "`{name}` exists already in {place}; replace it with --replace, or rename one"
         ));
     }
     Ok(Some(there))

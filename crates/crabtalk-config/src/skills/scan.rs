@@ -56,7 +56,7 @@ fn scan_within(root: &Path, max_folders: usize) -> Scan {
                 }
             } else if seen == max_folders {
                 let what = format!("has more than {max_folders} folders");
-                scan.pass_over(root, what, "what lies beyond them is not found");
+                scan.pass_over(root, what, "folders beyond them are not scanned");
                 queue.clear();
                 break;
             } else {

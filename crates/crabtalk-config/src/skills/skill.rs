@@ -146,7 +146,7 @@ fn judge_name(
     if name::is_name(own) {
         if document.name.as_deref().is_some_and(|name| name != own) {
             let trouble = Trouble::new(
-                format!("the name is not that of its folder, `{own}`"),
+                format!("the name differs from that of its folder, `{own}`"),
                 format!("write `name: {own}` or rename the folder"),
             );
             findings.push(Finding::new(

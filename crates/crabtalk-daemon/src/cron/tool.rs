@@ -32,9 +32,9 @@ impl ScheduleTool {
         let spec = Arc::new(ToolSpec {
             name: NAME.into(),
             description:
-                "Make yourself a run in this conversation later, once or again and again. \
-                 Nobody is there to approve then: it can do what your permissions allow without \
-                 asking. Lists and removes such entries too. The owner sees them."
+                "Schedule a run of yourself in this conversation, once or repeatedly. No person \
+                 approves its calls: it can do what your permissions allow without asking. \
+                 Lists and removes such entries too. The owner sees them."
                     .into(),
             parameters: json!({
                 "type": "object",

@@ -50,7 +50,7 @@ impl Node {
         let taken = self.take(&mut source).await;
         taken.map(drop).map_err(|why| {
             Error::Failed(format!(
-                "config.toml was changed, but it could not be put into force: {why}"
+                "config.toml was changed, but cannot be applied: {why}"
             ))
         })
     }

@@ -55,9 +55,7 @@ impl Session {
                 })
             }
             Names::Node => grant.unrestricted().then_some(()).ok_or_else(|| {
-                Error::Forbidden(
-                    "this token does not reach the whole node, as this would need".into(),
-                )
+                Error::Forbidden("this request needs a token that reaches the whole node".into())
             }),
         }
     }

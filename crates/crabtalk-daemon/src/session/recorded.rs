@@ -130,7 +130,7 @@ impl Session {
         let log = &self.node.audit.log;
         let Some(problem) = log.verify().await.map_err(unread)?.problem else {
             return Err(Error::Conflict(
-                "all entries of the audit fit: nothing was changed".into(),
+                "the audit chain is intact: nothing was changed".into(),
             ));
         };
         let first = self.entry("new-chain").with("problem", problem);

@@ -170,7 +170,7 @@ impl Session {
     /// The events of one run after a number, else its end.
     async fn reader_of_run(&self, key: &ConversationKey, request: &AttachMsg) -> Reader {
         let Some(run) = request.run.filter(|run| *run > 0) else {
-            let error = Error::Invalid("`only_run` needs the `run` that is meant".into());
+            let error = Error::Invalid("`only_run` needs a `run`".into());
             return Reader::only(Err(error));
         };
         let runtime = &self.node.runtime;

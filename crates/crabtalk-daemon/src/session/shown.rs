@@ -13,14 +13,14 @@ pub(super) fn images(sent: Vec<Image>) -> Result<Vec<Shown>, Error> {
     let too_large = |message: String| Err(Error::TooLarge(message));
     if sent.len() > MAX_IMAGES {
         return too_large(format!(
-            "{} images are shown at once; a message shows {MAX_IMAGES} at most",
+            "the message has {} images; the limit is {MAX_IMAGES}",
             sent.len()
         ));
     }
     let bytes: usize = sent.iter().map(|image| image.data.len()).sum();
     if bytes > MAX_IMAGES_BYTES {
         return too_large(format!(
-            "the images have {bytes} bytes together; a message shows {MAX_IMAGES_BYTES} at most"
+            "the images have {bytes} bytes together; the limit is {MAX_IMAGES_BYTES}"
         ));
     }
     let image = |(number, image): (usize, Image)| {

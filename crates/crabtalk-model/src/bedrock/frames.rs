@@ -46,16 +46,14 @@ impl Frames {
         }
         let (total, headers) = (number(&rest[0..4]), number(&rest[4..8]));
         if crc32fast::hash(&rest[..8]) as usize != number(&rest[8..PRELUDE_BYTES]) {
-            return Err(Broken::Nonsense("no frame of an event stream".into()));
+            return Err(Broken::Nonsense("not a frame of an event stream".into()));
         }
         if total > MAX_EVENT_BYTES {
             return Err(Broken::TooLong);
         }
         let overhead = PRELUDE_BYTES + TRAILER_BYTES;
         if total < overhead || headers > total - overhead {
-            return Err(Broken::Nonsense(
-                "a frame with lengths that cannot be".into(),
-            ));
+            return Err(Broken::Nonsense("a frame with impossible lengths".into()));
         }
         if rest.len() < total {
             return Ok(None);
@@ -68,7 +66,7 @@ impl Frames {
         }
         let (headers, payload) = checked[PRELUDE_BYTES..].split_at(headers);
         let headers = read_headers(headers)
-            .ok_or_else(|| Broken::Nonsense("a frame whose headers make no sense".into()))?;
+            .ok_or_else(|| Broken::Nonsense("a frame with invalid headers".into()))?;
         match headers.message_type {
             b"exception" | b"error" => Err(Broken::Reported(report(&headers, payload))),
             _ => Ok(Some(Event {

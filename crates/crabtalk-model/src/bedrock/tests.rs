@@ -151,7 +151,7 @@ fn exceptions_and_nonsense_are_told_apart() {
         (flipped, "checksum"),
         (short, "lengths"),
         (endless, "TooLong"),
-        (b"<html>Welcome</html>".to_vec(), "no frame"),
+        (b"<html>Welcome</html>".to_vec(), "not a frame"),
     ] {
         let mut frames = Frames::default();
         frames.push(&bytes);

@@ -9,8 +9,8 @@ const NOT_OFFERED: &str = "\"Allow always\" is not offered here; \"Allow once\" 
      a rule in the agent's file allows more; the question still waits";
 
 /// The refusal of "Allow prefix" where it is not offered.
-const NO_PREFIX: &str = "\"Allow prefix\" is not offered here, since nobody could say what else would be \
-     allowed; \"Allow once\" allows this call; the question still waits";
+const NO_PREFIX: &str = "\"Allow prefix\" is not offered here, since a prefix could allow unrelated \
+     commands; \"Allow once\" allows this call; the question still waits";
 
 /// Parses a reply; the error lists the valid replies.
 pub(super) fn parse(ask: &Ask, content: &str) -> Result<Answer, String> {

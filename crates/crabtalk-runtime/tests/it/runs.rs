@@ -271,7 +271,7 @@ async fn full_queues_refuse_with_429() {
         .expect_err("full");
     assert_eq!(error.code(), 429);
     assert!(
-        error.to_string().contains("bound (limits.queued_runs)"),
+        error.to_string().contains("limit (limits.queued_runs)"),
         "{error}"
     );
 }

@@ -146,7 +146,7 @@ impl Work {
         let hint = hit_wall.then(|| HINT.to_owned());
         let left = match &end {
             ExitStatus::Ended { left, .. } if !left.is_empty() => Some(format!(
-                "could not be ended, being another user's: processes {left:?}"
+                "processes of another user could not be ended: {left:?}"
             )),
             ExitStatus::Ended { .. }
             | ExitStatus::NotStarted { .. }

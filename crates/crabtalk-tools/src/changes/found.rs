@@ -247,7 +247,7 @@ impl Keep<'_> {
         }
         match self {
             Self::In(_, room) if size > **room => {
-                Some("there was too much beside it to be kept".to_owned())
+                Some("there was too little room to keep it".to_owned())
             }
             Self::In(..) | Self::Nowhere => None,
         }

@@ -80,10 +80,10 @@ pub struct Undone {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UndoRefused {
     /// The conversation has no such run.
-    #[error("run {0} changed no files that are known")]
+    #[error("run {0} has no recorded file changes")]
     NoRun(u64),
     /// No run changed anything.
-    #[error("no run of this conversation changed files that could be put back")]
+    #[error("no run of this conversation has file changes that can be reverted")]
     Nothing,
     /// The records cannot be read.
     #[error("{0}")]

@@ -59,14 +59,14 @@ pub(crate) enum Error {
     #[error("{} is inside CrabTalk's own home; it may be read, not changed", .0.display())]
     ReadOnlyHere(PathBuf),
     #[error(
-        "{} changed since it was judged: a part of it is now a link or no folder; call again",
+        "{} changed after the permission check: a part is now a link or not a folder; call again",
         .0.display()
     )]
     Changed(PathBuf),
     #[error("{} was changed by others; nothing was done, read it again", .0.display())]
     ChangedMeanwhile(PathBuf),
     #[error(
-        "{} is not as it was when the change was shown, so that nothing was done; read it again",
+        "{} was modified after the change was shown; nothing was done, read it again",
         .0.display()
     )]
     ChangedSinceShown(PathBuf),
@@ -101,7 +101,7 @@ fn reason(error: &io::Error) -> String {
     use io::ErrorKind as Kind;
     let kind = error.kind();
     if matches!(kind, Kind::StorageFull | Kind::QuotaExceeded) {
-        "no room is left on that disk; what was there before is unharmed".into()
+        "the disk is full; the earlier content is unchanged".into()
     } else if kind == Kind::ReadOnlyFilesystem {
         "that file system is read-only".into()
     } else if kind == Kind::PermissionDenied {

@@ -298,7 +298,7 @@ impl Lines<'_> {
             }
             if self.left == 0 {
                 return Err(std::io::Error::other(format!(
-                    "more than {} MiB would have to be gone through; look at it with bash, for \
+                    "more than {} MiB would have to be read; use bash, for \
                      instance with `tail -c` or `sed -n`",
                     MAX_WALKED >> 20
                 )));

@@ -144,7 +144,7 @@ pub(super) fn check_kind(path: &Path, meta: &Metadata, intent: Intent) -> Result
     } else if kind.is_char_device() || kind.is_block_device() {
         "a device"
     } else {
-        "something special"
+        "a special file"
     };
     Err(Error::Special {
         path: path.to_path_buf(),

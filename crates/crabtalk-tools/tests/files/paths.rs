@@ -177,7 +177,10 @@ async fn a_link_put_there_after_judging_is_not_followed() {
         symlink(target, world.cwd.join(swap)).unwrap();
         let output = tools.call(&call, &subject).await;
         assert!(
-            output.is_error && output.content.contains("changed since it was judged"),
+            output.is_error
+                && output
+                    .content
+                    .contains("changed after the permission check"),
             "{output:?}"
         );
         assert_eq!(

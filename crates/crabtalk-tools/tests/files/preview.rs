@@ -104,7 +104,7 @@ async fn a_change_is_made_as_it_was_shown_or_not_at_all() {
         std::fs::write(&path, "a!").unwrap();
         let output = tools.call_as_shown(&call, &subject, &shown).await;
         assert!(
-            output.is_error && output.content.contains("when the change was shown"),
+            output.is_error && output.content.contains("after the change was shown"),
             "{output:?}"
         );
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "a!");

@@ -121,7 +121,7 @@ async fn a_huge_file_is_read_in_bounded_pieces() {
         "read",
         json!({"path": "f"}),
         true,
-        "more than 256 MiB would have to be gone through",
+        "more than 256 MiB would have to be read",
     )
     .await;
     let lines = |w: &World| {

@@ -16,7 +16,7 @@ pub enum InvalidSource {
     #[error("a source has {MAX_SOURCE_BYTES} bytes at most, this one has {0}")]
     TooLong(usize),
     /// The source has a character that would break a table or a log.
-    #[error("a source holds no blanks and no control characters")]
+    #[error("a source has no spaces or control characters")]
     Odd,
     /// The source has a wildcard, which only subscriptions may have.
     #[error("`*` and `?` are wildcards of subscriptions; give the whole source of an event")]

@@ -84,7 +84,7 @@ pub enum Invalid {
     #[error("an entry needs a schedule or a time (`at`), not both")]
     When,
     /// The entry has neither a skill nor a prompt.
-    #[error("an entry has something to say: a skill or a content, or both")]
+    #[error("an entry needs a skill, a content, or both")]
     Nothing,
     /// A single time has quiet hours, which would prevent it or have no effect.
     #[error("quiet hours and a single time (`at`) do not go together: choose another time")]

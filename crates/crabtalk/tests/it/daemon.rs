@@ -124,7 +124,7 @@ async fn too_few_descriptors_are_refused_with_advice() {
     };
     for most in [8, 16, 63] {
         let said = with(most, "daemon run").await.fails(1);
-        let want = format!("needs 64 open files at once, and may have {most} here");
+        let want = format!("needs 64 open files, but the limit is {most}");
         assert!(
             said.contains(&want) && said.contains("ulimit -n 1024"),
             "{said}"

@@ -46,9 +46,7 @@ async fn chat_shows_and_undoes_changes() {
     let terminal = Tmux::sized(&env, "\"$CRABTALK\" --project ''", 80, 24);
     terminal.shows("type a message", 1).await;
     terminal.types("/undo");
-    terminal
-        .shows("no run of this conversation changed", 1)
-        .await;
+    terminal.shows("no run of this conversation has", 1).await;
     terminal.types("go");
     terminal.shows("Both are done.", 1).await;
     terminal.shows(OVER, 1).await;

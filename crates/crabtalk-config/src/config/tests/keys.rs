@@ -104,7 +104,7 @@ fn key_file_is_read_at_each_use() {
     std::fs::write(folder.path().join("key"), "sk-1\nsk-2\n").unwrap();
     let error = config.provider[0].key().unwrap_err().with_causes();
     assert!(
-        error.starts_with("provider.a.api_key_file: the key holds a line break")
+        error.starts_with("provider.a.api_key_file: the key contains a line break")
             && !error.contains("sk-"),
         "{error}"
     );

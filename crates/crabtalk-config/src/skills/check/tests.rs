@@ -35,7 +35,7 @@ fn check_takes_one_skill_or_a_folder() {
     for (text, start) in texts.iter().zip([
         "more/bad/SKILL.md:2: the name \"Bad\" has upper-case letters; for example `bad`",
         "more/bad/SKILL.md:4: `model` is not a field of a skill; the fields are name,",
-        "more/bad/SKILL.md:2: the name is not that of its folder, `bad`; write `name: bad`",
+        "more/bad/SKILL.md:2: the name differs from that of its folder, `bad`; write `name: bad`",
         "more/worse/SKILL.md:",
     ]) {
         assert!(text.starts_with(start), "{text}");

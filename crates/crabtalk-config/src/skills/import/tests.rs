@@ -118,8 +118,8 @@ fn existing_skills_are_replaced_on_request_only() {
         report.skipped.iter().map(|s| s.reason.clone()).collect()
     };
     let left = reasons(&report);
-    assert!(left[0].contains("there is `a` already in"), "{left:?}");
-    assert!(left[1].contains("there is `b` already in"), "{left:?}");
+    assert!(left[0].contains("`a` exists already in"), "{left:?}");
+    assert!(left[1].contains("`b` exists already in"), "{left:?}");
     assert!(left[2].contains("c, which is not replaced"), "{left:?}");
     assert_eq!(
         (disk.body("A"), disk.body("b")),

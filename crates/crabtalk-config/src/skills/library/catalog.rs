@@ -233,7 +233,7 @@ impl Catalog {
         if let Some(first) = first {
             let (name, used) = (&skill.name, first.folder.display());
             let what =
-                format!("a second skill named `{name}` is passed over; the one in {used} is used");
+                format!("a second skill named `{name}` is ignored; the one in {used} is used");
             let right = "rename the folder of one of them";
             self.warnings.push(Finding::refused(folder, what, right));
         } else {

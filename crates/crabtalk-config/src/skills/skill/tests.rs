@@ -69,7 +69,7 @@ fn folder_names_the_skill() {
             "feeds",
             "name: other\n",
             Some("feeds"),
-            "SKILL.md:2: the name is not that of its folder",
+            "SKILL.md:2: the name differs from that of its folder",
         ),
         ("feeds", "", Some("feeds"), "there is no `name`"),
         (

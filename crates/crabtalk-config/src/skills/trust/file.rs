@@ -71,7 +71,7 @@ impl Offer {
         let skill = crate::skills::load(&path, crate::skills::SkillSource::Home)?;
         let sha256 = content_hash(&path)?;
         if sha256 != before {
-            let error = io::Error::other("it changes while it is checked");
+            let error = io::Error::other("it changed during the check");
             return Err(Error::io("trust", &path, error));
         }
         let grants = grants(&skill.allowed_tools, &path, &skill.files.paths);
@@ -208,7 +208,7 @@ impl TrustFile {
     fn broken(&self, reason: String) -> Error {
         Error::Broken {
             file: self.path.clone(),
-            reason: format!("{reason}; mend it or remove it, nothing was changed"),
+            reason: format!("{reason}; fix or remove it, nothing was changed"),
         }
     }
 }

@@ -63,7 +63,7 @@ fn invalid_drafts_have_clear_errors() {
             },
         ),
         (
-            "something to say",
+            "needs a skill",
             Draft {
                 content: " ".into(),
                 ..draft()

@@ -159,8 +159,8 @@ impl Field {
         };
         match number {
             Some(number) if (self.first..=self.last).contains(&number) => Ok(number),
-            _ if text.is_empty() => Err("something is missing".into()),
-            _ => Err(format!("{text:?} is none")),
+            _ if text.is_empty() => Err("a value is missing".into()),
+            _ => Err(format!("{text:?} is not valid")),
         }
     }
 }

@@ -38,7 +38,7 @@ fn errors_name_the_field_and_allowed_values() {
         ("* * * feb-jan *", &["the month field", "goes backwards"]),
         ("*/0 * * * *", &["the step", "1 to 59"]),
         ("5/10 * * * *", &["step without a range", "5-59/.."]),
-        ("1,,2 * * * *", &["something is missing"]),
+        ("1,,2 * * * *", &["a value is missing"]),
         ("+1 * * * *", &["the minute field"]),
         ("1-2-3 * * * *", &["the minute field"]),
         ("* * * *", &["five fields", "has 4", "@daily"]),

@@ -172,8 +172,8 @@ fn waits_and_failures_are_reported() {
             "\u{b7} openai: 429; again in 8 s\n",
         ),
         (
-            notice("bad key; two is asked instead"),
-            "\u{b7} bad key; two is asked instead\n",
+            notice("bad key; trying two"),
+            "\u{b7} bad key; trying two\n",
         ),
         (
             Event::Compacted(CompactedEvent {
