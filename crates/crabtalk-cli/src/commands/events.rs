@@ -74,8 +74,8 @@ fn lost_and_found(news: &WatchNews) -> serde_json::Value {
         WatchNews::Restarted { missed } => serde_json::json!({
             "type": "restarted",
             "content": format!(
-                "the daemon was restarted; the last events of the former one are lost, since \
-                 the restart {}", events(*missed)
+                "the daemon was restarted, and its last events may be lost; since then {}",
+                events(*missed)
             ),
             "missed": missed,
         }),
