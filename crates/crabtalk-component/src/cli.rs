@@ -7,8 +7,8 @@ use std::io::Write;
 use std::process::ExitCode;
 use tokio_util::sync::CancellationToken;
 
-/// The commands of every component. A component with further commands flattens this
-/// into them and calls [`run_action`].
+// A component with further commands flattens this into them and calls [`run_action`].
+/// Runs a component in the foreground or as a service.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub enum Action {
     /// Runs in the foreground until SIGTERM or Ctrl-C.

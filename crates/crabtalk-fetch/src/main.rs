@@ -16,6 +16,7 @@ use std::process::ExitCode;
 )]
 #[command(arg_required_else_help = true)]
 struct Cli {
+    /// Address of the page to print.
     url: Option<String>,
     /// Prints HTML unconverted.
     #[arg(long)]

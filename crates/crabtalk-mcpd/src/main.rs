@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 #[derive(Debug, Parser)]
 #[command(name = "crabtalk-mcpd", version, color = clap::ColorChoice::Never, arg_required_else_help = true)]
 struct Cli {
-    /// The server's name in config/mcpd.toml, which is the component's.
+    /// Name of the server in config/mcpd.toml, and of the component.
     name: String,
     #[command(subcommand)]
     action: Action,

@@ -35,7 +35,7 @@ enum Command {
         /// The words.
         #[arg(required = true)]
         words: Vec<String>,
-        /// Most hits.
+        /// Maximum number of hits.
         #[arg(short = 'n', long, default_value_t = 10)]
         limit: usize,
         /// Prints a JSON object for each hit.
