@@ -46,11 +46,12 @@ pub fn run<S: Service>(service: S) -> ExitCode {
     let about = service.component().description().to_owned();
     let command = Command::new("component")
         .bin_name(name)
-        .about(about)
+        .version(env!("CARGO_PKG_VERSION"))
         .color(ColorChoice::Never)
         .subcommand_required(true)
         .arg_required_else_help(true);
-    let matches = Action::augment_subcommands(command).get_matches();
+    let command = Action::augment_subcommands(command).about(about);
+    let matches = command.get_matches();
     match Action::from_arg_matches(&matches) {
         Ok(action) => run_action(service, action),
         Err(e) => e.exit(),
